@@ -225,6 +225,7 @@ impl Limits {
             calls_max: self.upstream_calls_max,
             caller_sessions_max: self.upstream_sessions_max,
             caller_idle: self.upstream_session_idle,
+            ..ServerLimits::default()
         }
     }
 }

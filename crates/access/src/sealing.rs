@@ -3,6 +3,7 @@
 //! Calls on the journal block on the disk. Randomness and time are arguments.
 
 use auth::{SealKey, Sealer};
+use model::Digest;
 use store::{Journal, Record, SealingKey, State, StoreError};
 
 /// Age at which a start of the gateway replaces the key: thirty days, in milliseconds.
@@ -17,7 +18,7 @@ pub fn sealer(journal: &mut Journal, random: &SealKey, now_ms: u64) -> Result<Se
     let fresh = newest
         .is_some_and(|key| now_ms.saturating_sub(key.created_ms) < KEY_LIFE_MS && parse(&key.key).is_some());
     if !fresh {
-        let key = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let key = Digest(*random).to_string();
         journal.append(&[Record::SealingKey(SealingKey { key, created_ms: now_ms })])?;
     }
     Ok(of_state(journal.state()).unwrap_or_else(|| Sealer::new(random, None)))
@@ -28,15 +29,9 @@ fn of_state(state: &State) -> Option<Sealer> {
     Some(Sealer::new(&keys.next()?, keys.next().as_ref()))
 }
 
+/// Keys are written like digests: 64 hexadecimal digits.
 fn parse(hex: &str) -> Option<SealKey> {
-    let mut key = [0; 32];
-    if hex.len() != 64 || !hex.is_ascii() {
-        return None;
-    }
-    for (at, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(key)
+    hex.parse::<Digest>().ok().map(|digits| digits.0)
 }
 
 #[cfg(test)]

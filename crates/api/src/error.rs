@@ -5,8 +5,8 @@ use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::{Refusal, RefusalCode};
-
-use crate::schema::Problem;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The result of a request.
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
@@ -16,11 +16,6 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 pub(crate) struct ApiError(Refusal);
 
 impl ApiError {
-    /// The error of a change whose task has failed.
-    pub(crate) fn interrupted() -> Self {
-        Self(Refusal::new(RefusalCode::Internal, "the change was interrupted"))
-    }
-
     fn status(&self) -> StatusCode {
         match self.0.code {
             RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,
@@ -78,4 +73,16 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+/// An error.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Problem {
+    /// A stable code.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }

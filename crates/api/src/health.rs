@@ -3,8 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::schema::{Health, Ready, ServerNotReady};
 use crate::state::Api;
 
 /// Whether the process answers.
@@ -35,4 +36,36 @@ pub(crate) async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Ready>) 
     let ready = !starting && audit.is_none();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(Ready { ready, servers, audit }))
+}
+
+/// Health of the process.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// `alive`.
+    pub status: String,
+    /// The version of Portmoot.
+    pub version: String,
+}
+
+/// Readiness of the gateway.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Ready {
+    /// False while a server is starting for the first time, and while the audit log cannot be written.
+    pub ready: bool,
+    /// The servers that are not ready.
+    pub servers: Vec<ServerNotReady>,
+    /// `unavailable` while the audit log cannot be written: acts that must be recorded are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<String>,
+}
+
+/// A server that is not ready.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ServerNotReady {
+    /// Its name.
+    pub name: String,
+    /// `starting`, `degraded` or `down`.
+    pub state: String,
+    /// Why it is not ready.
+    pub reason: Option<String>,
 }

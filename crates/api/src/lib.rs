@@ -13,7 +13,6 @@ mod metrics;
 mod participants;
 mod proposals;
 mod routes;
-mod schema;
 mod servers;
 mod state;
 mod tokens;

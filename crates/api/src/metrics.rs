@@ -4,10 +4,9 @@ use std::sync::atomic::Ordering;
 
 use auth::Participant;
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use gateway::Registry;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -16,31 +15,12 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry as Metrics;
 
 use crate::error::ApiResult;
-use crate::state::Api;
+use crate::state::{Api, Caller};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ServerLabel {
-    server: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ServerStateLabels {
-    server: String,
-    state: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TopicLabel {
-    topic: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct VerdictLabels {
-    topic: String,
-    verdict: String,
-}
+/// Names and values of a metric's labels.
+type Labels = Vec<(&'static str, String)>;
 
 /// Metrics of the gateway, its servers, and the topics that the caller may know of.
 ///
@@ -50,8 +30,7 @@ struct VerdictLabels {
     path = "/metrics",
     responses((status = 200, body = String, content_type = "application/openmetrics-text"))
 )]
-pub(crate) async fn metrics(State(api): State<Api>, headers: HeaderMap) -> ApiResult<Response> {
-    let caller = api.caller(&headers)?;
+pub(crate) async fn metrics(State(api): State<Api>, Caller(caller): Caller) -> ApiResult<Response> {
     Ok(([(header::CONTENT_TYPE, OPEN_METRICS)], render(&api.registry, &caller)).into_response())
 }
 
@@ -86,18 +65,18 @@ fn process(metrics: &mut Metrics, registry: &Registry) {
 }
 
 fn servers(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
-    let states = Family::<ServerStateLabels, Gauge>::default();
-    let restarts = Family::<ServerLabel, Counter>::default();
-    let [sessions, calls, tools, quarantined] = [(); 4].map(|()| Family::<ServerLabel, Gauge>::default());
+    let states = Family::<Labels, Gauge>::default();
+    let restarts = Family::<Labels, Counter>::default();
+    let [sessions, calls, tools, quarantined] = [(); 4].map(|()| Family::<Labels, Gauge>::default());
     let known = registry.topics().into_iter().filter(|dispatch| registry.may_know(caller, dispatch.name()));
     let serving = known.flat_map(|dispatch| dispatch.servers()).filter(|server| server.serves());
     let serving = serving.map(|server| server.upstream.clone());
     // A participant may serve in several topics: its numbers are added up.
     for upstream in registry.upstreams().into_iter().chain(serving) {
         let status = upstream.status();
-        let label = ServerLabel { server: status.name.to_string() };
-        let (server, state) = (label.server.clone(), status.state.as_str().to_owned());
-        states.get_or_create(&ServerStateLabels { server, state }).set(1);
+        let label = vec![("server", status.name.to_string())];
+        let state = ("state", status.state.as_str().to_owned());
+        states.get_or_create(&[label.clone(), vec![state]].concat()).set(1);
         restarts.get_or_create(&label).inc_by(status.restarts);
         sessions.get_or_create(&label).inc_by(number(status.sessions));
         calls.get_or_create(&label).inc_by(number(status.calls));
@@ -114,10 +93,10 @@ fn servers(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
 }
 
 fn topics(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
-    let counted = [(); 4].map(|()| Family::<TopicLabel, Gauge>::default());
-    let requests = Family::<VerdictLabels, Counter>::default();
+    let counted = [(); 4].map(|()| Family::<Labels, Gauge>::default());
+    let requests = Family::<Labels, Counter>::default();
     for dispatch in registry.topics().iter().filter(|dispatch| registry.may_know(caller, dispatch.name())) {
-        let label = TopicLabel { topic: dispatch.name().to_string() };
+        let label = vec![("topic", dispatch.name().to_string())];
         let counts = dispatch.with(|topic| {
             [topic.participants_len(), topic.links_len(), topic.operations_len(), topic.proposals_len()]
         });
@@ -125,8 +104,8 @@ fn topics(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
             gauge.get_or_create(&label).set(number(count));
         }
         for (verdict, count) in dispatch.verdicts() {
-            let labels = VerdictLabels { topic: label.topic.clone(), verdict: verdict.into() };
-            requests.get_or_create(&labels).inc_by(count);
+            let verdict = ("verdict", verdict.to_owned());
+            requests.get_or_create(&[label.clone(), vec![verdict]].concat()).inc_by(count);
         }
     }
     let [participants, links, operations, proposals] = counted;

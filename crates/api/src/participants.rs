@@ -1,37 +1,67 @@
 //! Participants and their capabilities: `/api/v1/participants`, and the endpoint of MCPx v0.1, section 11.3.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use store::Grant;
+use utoipa::ToSchema;
 
 use access::grants::GrantRequest;
 use access::is_guest;
+use auth::Participant;
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use gateway::{Dispatch, Topic};
 use model::{Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
-use serde::Deserialize;
-use tokio::task::spawn_blocking;
 use wire::time::{read_rfc3339, rfc3339};
 
-use crate::error::{ApiError, ApiResult};
-use crate::schema::{
-    CapabilityChange, CapabilityChanged, GrantEntry, ParticipantEntry, ParticipantList, Problem,
-};
-use crate::state::Api;
+use crate::error::{ApiError, ApiResult, Problem};
+use crate::state::{Api, Body, Caller, blocking};
 
 const GRANTS: &str = "portmoot/grants";
 
 /// The query of all these routes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct InTopic {
+struct TopicQuery {
     topic: Option<String>,
 }
 
-type TopicQuery = Result<Query<InTopic>, QueryRejection>;
+/// The topic in the query.
+pub(crate) struct InTopic(Option<TopicName>);
+
+impl FromRequestParts<Api> for InTopic {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
+        let Query(TopicQuery { topic }) = Query::from_request_parts(parts, api).await?;
+        let named = topic.map(|topic| TopicName::new(&topic)).transpose();
+        Ok(Self(named.map_err(|error| malformed(&format!("`topic` is not a topic's name: {error}")))?))
+    }
+}
+
+/// A caller with `portmoot/grants`, in the topic of the query or outside of topics.
+pub(crate) struct Granter {
+    by: Arc<Participant>,
+    topic: Option<TopicName>,
+}
+
+impl FromRequestParts<Api> for Granter {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
+        let InTopic(topic) = InTopic::from_request_parts(parts, api).await?;
+        let Caller(by) = Caller::from_request_parts(parts, api).await?;
+        api.authorize(&by, GRANTS, topic.as_ref())?;
+        if let Some(topic) = &topic {
+            api.registry.enter(topic.as_str(), &by)?;
+        }
+        Ok(Self { by, topic })
+    }
+}
 
 /// The participants in the topics that the caller may enter.
 ///
@@ -44,11 +74,10 @@ type TopicQuery = Result<Query<InTopic>, QueryRejection>;
 )]
 pub(crate) async fn participants(
     State(api): State<Api>,
-    headers: HeaderMap,
-    query: TopicQuery,
+    Caller(caller): Caller,
+    InTopic(topic): InTopic,
 ) -> ApiResult<Json<ParticipantList>> {
-    let caller = api.caller(&headers)?;
-    let topics = match topic_of(query)? {
+    let topics = match topic {
         Some(topic) => vec![api.registry.enter(topic.as_str(), &caller)?],
         None => api.sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
     };
@@ -110,12 +139,11 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
 )]
 pub(crate) async fn promote(
     state: State<Api>,
-    headers: HeaderMap,
+    granter: Granter,
     id: Path<String>,
-    query: TopicQuery,
-    body: Result<Json<CapabilityChange>, JsonRejection>,
+    change: Body<CapabilityChange>,
 ) -> ApiResult<Json<CapabilityChanged>> {
-    grant(state, headers, id, query, body).await
+    grant(state, granter, id, change).await
 }
 
 /// Changes the capabilities of a participant. Needs `portmoot/grants`.
@@ -132,17 +160,10 @@ pub(crate) async fn promote(
 )]
 pub(crate) async fn grant(
     State(api): State<Api>,
-    headers: HeaderMap,
+    Granter { by, topic }: Granter,
     Path(id): Path<String>,
-    query: TopicQuery,
-    body: Result<Json<CapabilityChange>, JsonRejection>,
+    Body(change): Body<CapabilityChange>,
 ) -> ApiResult<Json<CapabilityChanged>> {
-    let topic = topic_of(query)?;
-    let by = api.authorize(&headers, GRANTS, topic.as_ref())?;
-    if let Some(topic) = &topic {
-        api.registry.enter(topic.as_str(), &by)?;
-    }
-    let Json(change) = body?;
     let expires_ms = expiry(&change)?;
     let request = GrantRequest {
         participant: participant_of(&id)?,
@@ -152,9 +173,8 @@ pub(crate) async fn grant(
         expires_ms,
         reason: change.reason,
     };
-    let (service, author) = (Arc::clone(&api.grants), Arc::clone(&by));
-    let changed = spawn_blocking(move || service.change(&request, &author)).await;
-    let changed = changed.map_err(|_| ApiError::interrupted())??;
+    let (admin, author) = (Arc::clone(&api.admin), Arc::clone(&by));
+    let changed = blocking(move || admin.grant(&request, &author)).await?;
     Ok(Json(CapabilityChanged {
         participant_id: id,
         old_capabilities: texts(&changed.before),
@@ -177,29 +197,16 @@ pub(crate) async fn grant(
 )]
 pub(crate) async fn clear(
     State(api): State<Api>,
-    headers: HeaderMap,
+    Granter { by, topic }: Granter,
     Path(id): Path<String>,
-    query: TopicQuery,
 ) -> ApiResult<StatusCode> {
-    let topic = topic_of(query)?;
-    let by = api.authorize(&headers, GRANTS, topic.as_ref())?;
-    if let Some(topic) = &topic {
-        api.registry.enter(topic.as_str(), &by)?;
-    }
-    let (service, id) = (Arc::clone(&api.grants), participant_of(&id)?);
-    let cleared = spawn_blocking(move || service.clear(&id, topic.as_ref(), &by)).await;
-    cleared.map_err(|_| ApiError::interrupted())??;
+    let (admin, id) = (Arc::clone(&api.admin), participant_of(&id)?);
+    blocking(move || admin.clear_grants(&id, topic.as_ref(), &by)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 fn texts(capabilities: &Capabilities) -> Vec<String> {
     capabilities.iter().map(Capability::to_string).collect()
-}
-
-fn topic_of(query: TopicQuery) -> ApiResult<Option<TopicName>> {
-    let Query(InTopic { topic }) = query?;
-    let named = topic.map(|topic| TopicName::new(&topic)).transpose();
-    Ok(named.map_err(|error| malformed(&format!("`topic` is not a topic's name: {error}")))?)
 }
 
 fn participant_of(id: &str) -> Result<ParticipantId, Refusal> {
@@ -228,4 +235,105 @@ fn malformed(message: &str) -> Refusal {
 /// A time in whole seconds, as MCPx prints it.
 fn whole_seconds(at_ms: u64) -> String {
     rfc3339(at_ms).split('.').next().unwrap_or_default().to_owned() + "Z"
+}
+
+/// Participants, once for each topic.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ParticipantList {
+    /// By topic, then by id.
+    pub participants: Vec<ParticipantEntry>,
+}
+
+/// A participant in a topic.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ParticipantEntry {
+    /// Its id.
+    pub id: String,
+    /// The topic.
+    pub topic: String,
+    /// `caller` or `server`.
+    pub role: String,
+    /// Its connections and sessions in the topic; 0 if it is absent.
+    pub links: usize,
+    /// Its capabilities in the topic.
+    pub capabilities: Vec<String>,
+    /// Changes of its configured capabilities, for callers with `portmoot/grants`.
+    pub grants: Vec<GrantEntry>,
+}
+
+/// A capability that was granted or revoked.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct GrantEntry {
+    /// The capability.
+    pub capability: String,
+    /// True if it was granted, false if it was revoked.
+    pub given: bool,
+    /// The topic; absent is all topics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// The participant that changed it.
+    pub by: String,
+    /// The reason that it gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it was changed, RFC 3339.
+    pub at: String,
+    /// When the change expires, RFC 3339; absent is never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+}
+
+impl GrantEntry {
+    /// A grant as the API shows it.
+    pub(crate) fn of(grant: &Grant) -> Self {
+        Self {
+            capability: grant.capability.clone(),
+            given: grant.granted,
+            topic: grant.topic.clone(),
+            by: grant.by.clone(),
+            reason: grant.reason.clone(),
+            at: rfc3339(grant.at_ms),
+            expires: grant.expires_ms.map(rfc3339),
+        }
+    }
+}
+
+/// Capabilities to grant and to revoke, all or none (MCPx v0.1, section 11.3).
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CapabilityChange {
+    /// Capabilities to grant.
+    #[serde(default)]
+    pub add: Vec<String>,
+    /// Capabilities to revoke, spelled as they are held.
+    #[serde(default)]
+    pub remove: Vec<String>,
+    /// When the change expires, RFC 3339.
+    pub expires: Option<String>,
+    /// The same in seconds from now.
+    pub expires_in_seconds: Option<u64>,
+    /// The reason, for the record.
+    pub reason: Option<String>,
+}
+
+/// A change that was made.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CapabilityChanged {
+    /// The participant.
+    pub participant_id: String,
+    /// Its capabilities before, in the topic of the change or outside of topics.
+    pub old_capabilities: Vec<String>,
+    /// Its capabilities after.
+    pub new_capabilities: Vec<String>,
+    /// The participant that made the change.
+    pub modified_by: String,
+    /// When it was made, RFC 3339.
+    pub modified_at: String,
+    /// The topic, if the request named one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// When the change expires, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
 }

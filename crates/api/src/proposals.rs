@@ -1,20 +1,24 @@
 //! Proposals and decisions: `/api/v1/proposals`.
 
+use gateway::ProposalView;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::sync::Arc;
+use utoipa::ToSchema;
+use wire::mcpx::payload;
+use wire::time::rfc3339;
 
 use auth::Participant;
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
+use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::http::request::Parts;
 use gateway::Dispatch;
 use gateway::proposals::decide::{Choice, digest, unknown_proposal};
-use model::{OperationId, Refusal};
+use model::OperationId;
 
-use crate::error::ApiResult;
-use crate::schema::{Approval, Problem, Proposal, ProposalList, Rejection};
-use crate::state::Api;
+use crate::error::{ApiError, ApiResult, Problem};
+use crate::state::{Api, Body, Caller};
 
 /// The proposals that the caller may see: its own, and those whose request it could make.
 ///
@@ -27,10 +31,9 @@ use crate::state::Api;
 )]
 pub(crate) async fn proposals(
     State(api): State<Api>,
-    headers: HeaderMap,
+    Caller(caller): Caller,
     Query(query): Query<HashMap<String, String>>,
-) -> ApiResult<Json<ProposalList>> {
-    let caller = api.caller(&headers)?;
+) -> Json<ProposalList> {
     let wanted = query.get("topic");
     let all = query.get("all").is_some_and(|all| all == "true");
     let mut proposals = Vec::new();
@@ -40,7 +43,7 @@ pub(crate) async fn proposals(
             proposals.extend(visible.iter().map(Proposal::of));
         }
     }
-    Ok(Json(ProposalList { proposals }))
+    Json(ProposalList { proposals })
 }
 
 /// One proposal that the caller may see.
@@ -50,20 +53,11 @@ pub(crate) async fn proposals(
     params(("id" = String, Path)),
     responses((status = 200, body = Proposal), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn proposal(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-) -> ApiResult<Json<Proposal>> {
-    let caller = api.caller(&headers)?;
-    let id = parse(&id)?;
-    let visible = |(dispatch, caller): (Arc<Dispatch>, Arc<Participant>)| {
-        dispatch.with(|topic| {
-            let may_see = topic.may_see_proposal(id, &caller.id, &caller.capabilities);
-            topic.proposal(id).filter(|_| may_see)
-        })
-    };
-    let found = api.topics_of(&caller).into_iter().find_map(visible);
+pub(crate) async fn proposal(Review { dispatch, caller, id }: Review) -> ApiResult<Json<Proposal>> {
+    let found = dispatch.with(|topic| {
+        let may_see = topic.may_see_proposal(id, &caller.id, &caller.capabilities);
+        topic.proposal(id).filter(|_| may_see)
+    });
     Ok(Json(Proposal::of(&found.ok_or_else(unknown_proposal)?)))
 }
 
@@ -76,14 +70,11 @@ pub(crate) async fn proposal(
     responses((status = 200, body = Proposal), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn approve(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-    body: Result<Json<Approval>, JsonRejection>,
+    review: Review,
+    Body(Approval { digest: shown, arguments }): Body<Approval>,
 ) -> ApiResult<Json<Proposal>> {
-    let Json(approval) = body?;
-    let arguments = approval.arguments.map(|raw| raw.get().to_owned());
-    decide(&api, &headers, &id, Choice::Approve { digest: digest(&approval.digest)?, arguments }).await
+    let arguments = arguments.map(|raw| raw.get().to_owned());
+    review.decide(Choice::Approve { digest: digest(&shown)?, arguments }).await
 }
 
 /// Rejects a proposal: it never runs.
@@ -95,13 +86,10 @@ pub(crate) async fn approve(
     responses((status = 200, body = Proposal), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn reject(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-    body: Result<Json<Rejection>, JsonRejection>,
+    review: Review,
+    Body(Rejection { reason }): Body<Rejection>,
 ) -> ApiResult<Json<Proposal>> {
-    let Json(Rejection { reason }) = body?;
-    decide(&api, &headers, &id, Choice::Reject { reason }).await
+    review.decide(Choice::Reject { reason }).await
 }
 
 /// Withdraws a proposal of the caller's own.
@@ -113,27 +101,142 @@ pub(crate) async fn reject(
     responses((status = 200, body = Proposal), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn withdraw(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    Path(id): Path<String>,
-    body: Result<Json<Rejection>, JsonRejection>,
+    review: Review,
+    Body(Rejection { reason }): Body<Rejection>,
 ) -> ApiResult<Json<Proposal>> {
-    let Json(Rejection { reason }) = body?;
-    decide(&api, &headers, &id, Choice::Withdraw { reason }).await
+    review.decide(Choice::Withdraw { reason }).await
 }
 
-async fn decide(api: &Api, headers: &HeaderMap, id: &str, choice: Choice) -> ApiResult<Json<Proposal>> {
-    let caller = api.caller(headers)?;
-    let id = parse(id)?;
-    // A decision about a proposal that the caller may not see is refused, and recorded, where the proposal is.
-    let has = |dispatch: &Dispatch| dispatch.with(|topic| topic.proposed(id).is_some());
-    let found = api.topics_of(&caller).into_iter().find(|(dispatch, _)| has(dispatch));
-    let (dispatch, caller) = found.ok_or_else(unknown_proposal)?;
-    dispatch.decide(id, &caller.id, Some(&caller.capabilities), choice).await?;
-    let decided = dispatch.with(|topic| topic.proposal(id));
-    Ok(Json(Proposal::of(&decided.ok_or_else(unknown_proposal)?)))
+/// A proposal that the request names, in its topic, and the caller with its capabilities there. Whether the caller may see it is
+/// not known yet: a decision about a proposal that it may not see is refused, and recorded, where the proposal is.
+pub(crate) struct Review {
+    dispatch: Arc<Dispatch>,
+    caller: Arc<Participant>,
+    id: OperationId,
 }
 
-fn parse(id: &str) -> Result<OperationId, Refusal> {
-    id.parse().map_err(|_| unknown_proposal())
+impl FromRequestParts<Api> for Review {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
+        let Caller(caller) = Caller::from_request_parts(parts, api).await?;
+        let named = Path::<String>::from_request_parts(parts, api).await.ok();
+        let id: Option<OperationId> = named.and_then(|Path(id)| id.parse().ok());
+        let id = id.ok_or_else(unknown_proposal)?;
+        let has = |dispatch: &Dispatch| dispatch.with(|topic| topic.proposed(id).is_some());
+        let found = api.topics_of(&caller).into_iter().find(|(dispatch, _)| has(dispatch));
+        let (dispatch, caller) = found.ok_or_else(unknown_proposal)?;
+        Ok(Self { dispatch, caller, id })
+    }
+}
+
+impl Review {
+    /// Decides, and returns the proposal as it is then.
+    async fn decide(self, choice: Choice) -> ApiResult<Json<Proposal>> {
+        let Self { dispatch, caller, id } = self;
+        dispatch.decide(id, &caller.id, Some(&caller.capabilities), choice).await?;
+        let decided = dispatch.with(|topic| topic.proposal(id));
+        Ok(Json(Proposal::of(&decided.ok_or_else(unknown_proposal)?)))
+    }
+}
+
+/// A proposal.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Proposal {
+    /// Its id.
+    id: String,
+    /// Its topic.
+    topic: String,
+    /// `pending`, `running`, `completed`, `failed`, `rejected`, `withdrawn` or `expired`.
+    state: String,
+    /// The proposer.
+    by: String,
+    /// The participants that are to carry it out; empty means every one.
+    to: Vec<String>,
+    /// The proposed method.
+    method: String,
+    /// The target of the method, such as the name of a tool at its server.
+    context: Option<String>,
+    /// The id of the envelope that proposed it. A request that fulfils the proposal has it as its `correlation_id`.
+    envelope: String,
+    /// The params, as the proposer wrote them.
+    #[schema(value_type = Option<Object>)]
+    params: Option<Box<RawValue>>,
+    /// The tool's definition, as its server lists it.
+    #[schema(value_type = Option<Object>)]
+    tool: Option<Box<RawValue>>,
+    /// The digest of what is shown here. An approval names it.
+    digest: String,
+    /// Whether it is a call that the gateway holds until the decision.
+    held: bool,
+    /// When it was made, RFC 3339.
+    at: String,
+    /// When it expires without a decision, RFC 3339.
+    expires: String,
+    /// The participant that decided.
+    decided_by: Option<String>,
+    /// The params that ran, if the reviewer edited them.
+    #[schema(value_type = Option<Object>)]
+    edited: Option<Box<RawValue>>,
+    /// The reason for its state, in words.
+    reason: Option<String>,
+    /// The JSON-RPC answer to the request that ran.
+    #[schema(value_type = Option<Object>)]
+    answer: Option<Box<RawValue>>,
+}
+
+/// Proposals.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ProposalList {
+    /// By topic, then in the order in which they were made.
+    pub proposals: Vec<Proposal>,
+}
+
+/// An approval.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Approval {
+    /// The digest of the proposal that the reviewer was shown.
+    pub digest: String,
+    /// Arguments for the tool in place of the proposed ones.
+    #[schema(value_type = Option<Object>)]
+    pub arguments: Option<Box<RawValue>>,
+}
+
+/// A rejection or withdrawal.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rejection {
+    /// The reason, in words for the proposer.
+    pub reason: Option<String>,
+}
+
+impl Proposal {
+    /// A proposal as the API shows it.
+    pub(crate) fn of(view: &ProposalView) -> Self {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
+        let opened = &view.content.opened;
+        let edited = view.ruling.as_ref().and_then(|ruling| ruling.params.as_deref());
+        let answer = view.answer.as_ref().map(|answer| payload::answer(answer, &opened.method, None));
+        Self {
+            id: view.id.to_string(),
+            topic: opened.topic.clone(),
+            state: view.state.as_str().to_owned(),
+            by: opened.by.clone(),
+            to: opened.to.clone(),
+            method: opened.method.clone(),
+            context: opened.context.clone(),
+            envelope: opened.envelope.clone(),
+            params: opened.params.as_deref().and_then(raw),
+            tool: opened.tool.as_deref().and_then(raw),
+            digest: opened.digest.clone(),
+            held: opened.held,
+            at: rfc3339(opened.at_ms),
+            expires: rfc3339(opened.expires_ms),
+            decided_by: view.decided_by.as_ref().map(ToString::to_string),
+            edited: edited.and_then(raw),
+            reason: view.reason.as_deref().map(str::to_owned),
+            answer: answer.and_then(|answer| raw(std::str::from_utf8(&answer).ok()?)),
+        }
+    }
 }

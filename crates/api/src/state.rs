@@ -4,49 +4,44 @@ use std::sync::Arc;
 
 use access::AccessJournal;
 use auth::Participant;
-use axum::http::HeaderMap;
-use gateway::admin::grant_service::GrantService;
-use gateway::admin::token_service::TokenService;
+use axum::Json;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use gateway::admin::Admin;
 use gateway::{Dispatch, Registry};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
+use serde::de::DeserializeOwned;
+use tokio::task::spawn_blocking;
 
 use crate::bearer::bearer;
-use crate::error::ApiResult;
+use crate::error::{ApiError, ApiResult};
 
 /// The state of the router.
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) registry: Arc<Registry>,
-    pub(crate) tokens: Arc<TokenService>,
-    pub(crate) grants: Arc<GrantService>,
+    pub(crate) admin: Arc<Admin>,
 }
 
 impl Api {
     /// The API of a gateway.
     pub(crate) fn new(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Self {
-        let tokens = Arc::new(TokenService::new(Arc::clone(access), Arc::clone(registry)));
-        let grants = Arc::new(GrantService::new(Arc::clone(access), Arc::clone(registry)));
-        Self { registry: Arc::clone(registry), tokens, grants }
+        let admin = Arc::new(Admin::new(Arc::clone(access), Arc::clone(registry)));
+        Self { registry: Arc::clone(registry), admin }
     }
 
-    /// The participant that sends the request.
-    pub(crate) fn caller(&self, headers: &HeaderMap) -> ApiResult<Arc<Participant>> {
-        Ok(self.registry.asker(bearer(headers), "for the API")?)
-    }
-
-    /// The caller, if it holds a capability for one of the gateway's own acts, in a topic or outside of topics.
+    /// Refuses a caller that does not hold a capability for one of the gateway's own acts, in a topic or outside of topics.
     pub(crate) fn authorize(
         &self,
-        headers: &HeaderMap,
+        caller: &Participant,
         capability: &str,
         topic: Option<&TopicName>,
-    ) -> ApiResult<Arc<Participant>> {
-        let caller = self.caller(headers)?;
-        if self.holds(&caller, capability, topic) {
-            return Ok(caller);
+    ) -> Result<(), Refusal> {
+        if self.holds(caller, capability, topic) {
+            return Ok(());
         }
         let message = format!("this needs the capability `{capability}`");
-        Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint("ask the operator for it").into())
+        Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint("ask the operator for it"))
     }
 
     /// Whether a participant holds a capability for one of the gateway's own acts.
@@ -72,4 +67,35 @@ impl Api {
         topics.sort_by(|one, other| one.name().cmp(other.name()));
         topics
     }
+}
+
+/// The participant that sends the request.
+pub(crate) struct Caller(pub(crate) Arc<Participant>);
+
+impl FromRequestParts<Api> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
+        Ok(Self(api.registry.asker(bearer(&parts.headers), "for the API")?))
+    }
+}
+
+/// The body of a request, as JSON.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Api> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Api) -> ApiResult<Self> {
+        let Json(body) = Json::from_request(request, api).await?;
+        Ok(Self(body))
+    }
+}
+
+/// Makes a change that blocks on the disk, off the runtime.
+pub(crate) async fn blocking<T: Send + 'static>(
+    change: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> ApiResult<T> {
+    let interrupted = |_| Refusal::new(RefusalCode::Internal, "the change was interrupted");
+    Ok(spawn_blocking(change).await.map_err(interrupted)??)
 }

@@ -1,17 +1,17 @@
 //! Issued tokens: `/api/v1/tokens`.
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use store::IssuedToken;
+use utoipa::ToSchema;
 
 use access::tokens::TokenRequest;
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use tokio::task::spawn_blocking;
+use axum::http::StatusCode;
 
-use crate::error::{ApiError, ApiResult};
-use crate::schema::{NewToken, Problem, Token, TokenList, TokenWithSecret};
-use crate::state::Api;
+use crate::error::{ApiResult, Problem};
+use crate::state::{Api, Body, Caller, blocking};
 
 const TOKENS: &str = "portmoot/tokens";
 
@@ -21,9 +21,9 @@ const TOKENS: &str = "portmoot/tokens";
     path = "/api/v1/tokens",
     responses((status = 200, body = TokenList), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn tokens(State(api): State<Api>, headers: HeaderMap) -> ApiResult<Json<TokenList>> {
-    api.authorize(&headers, TOKENS, None)?;
-    let tokens = api.tokens.issued().iter().map(Token::of).collect();
+pub(crate) async fn tokens(State(api): State<Api>, Caller(by): Caller) -> ApiResult<Json<TokenList>> {
+    api.authorize(&by, TOKENS, None)?;
+    let tokens = api.admin.issued_tokens().iter().map(Token::of).collect();
     Ok(Json(TokenList { tokens }))
 }
 
@@ -36,15 +36,14 @@ pub(crate) async fn tokens(State(api): State<Api>, headers: HeaderMap) -> ApiRes
 )]
 pub(crate) async fn issue(
     State(api): State<Api>,
-    headers: HeaderMap,
-    body: Result<Json<NewToken>, JsonRejection>,
+    Caller(by): Caller,
+    body: ApiResult<Body<NewToken>>,
 ) -> ApiResult<(StatusCode, Json<TokenWithSecret>)> {
-    let by = api.authorize(&headers, TOKENS, None)?;
-    let Json(NewToken { name, capabilities, topics, lifetime_ms }) = body?;
+    api.authorize(&by, TOKENS, None)?;
+    let Body(NewToken { name, capabilities, topics, lifetime_ms }) = body?;
     let request = TokenRequest { name, capabilities, topics, lifetime_ms };
-    let service = Arc::clone(&api.tokens);
-    let issued = spawn_blocking(move || service.issue(&by.id, request)).await;
-    let (secret, token) = issued.map_err(|_| ApiError::interrupted())??;
+    let admin = Arc::clone(&api.admin);
+    let (secret, token) = blocking(move || admin.issue_token(&by.id, request)).await?;
     Ok((StatusCode::CREATED, Json(TokenWithSecret { shown: Token::of(&token), token: secret })))
 }
 
@@ -59,12 +58,70 @@ pub(crate) async fn issue(
 )]
 pub(crate) async fn revoke(
     State(api): State<Api>,
-    headers: HeaderMap,
+    Caller(by): Caller,
     Path(name): Path<String>,
 ) -> ApiResult<StatusCode> {
-    let by = api.authorize(&headers, TOKENS, None)?;
-    let service = Arc::clone(&api.tokens);
-    let revoked = spawn_blocking(move || service.revoke(&by.id, &name)).await;
-    revoked.map_err(|_| ApiError::interrupted())??;
+    api.authorize(&by, TOKENS, None)?;
+    let admin = Arc::clone(&api.admin);
+    blocking(move || admin.revoke_tokens(&by.id, &name)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Issued tokens.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TokenList {
+    /// The tokens, without their secrets.
+    pub tokens: Vec<Token>,
+}
+
+/// An issued token.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Token {
+    /// The participant as which its bearer connects.
+    pub name: String,
+    /// Capabilities that it was issued with, if any.
+    pub capabilities: Option<Vec<String>>,
+    /// Topics that it was issued with, if any.
+    pub topics: Option<Vec<String>>,
+    /// When it was issued, in Unix milliseconds.
+    pub created_ms: u64,
+    /// When it expires, in Unix milliseconds.
+    pub expires_ms: Option<u64>,
+}
+
+impl Token {
+    /// An issued token as the API shows it: without its hash.
+    pub(crate) fn of(token: &IssuedToken) -> Self {
+        Self {
+            name: token.name.clone(),
+            capabilities: token.capabilities.clone(),
+            topics: token.topics.clone(),
+            created_ms: token.created_ms,
+            expires_ms: token.expires_ms,
+        }
+    }
+}
+
+/// A request for a token.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewToken {
+    /// The participant as which its bearer connects.
+    pub name: String,
+    /// The participant's capabilities; absent takes the configured ones, or those of a new participant.
+    pub capabilities: Option<Vec<String>>,
+    /// The participant's topics; absent takes the configured ones, or `main`.
+    pub topics: Option<Vec<String>>,
+    /// How long the token is valid, in milliseconds; absent is until it is revoked.
+    pub lifetime_ms: Option<u64>,
+}
+
+/// A new token with its secret, which no later request returns.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TokenWithSecret {
+    /// The token without its secret.
+    #[serde(flatten)]
+    pub shown: Token,
+    /// The secret: what the bearer sends.
+    pub token: String,
 }

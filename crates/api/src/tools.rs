@@ -1,19 +1,21 @@
 //! Tools: `/api/v1/tools`.
 
+use serde::Serialize;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::request::Parts;
 use gateway::Dispatch;
 use model::{Capabilities, ListKind, ParticipantId, Refusal, RefusalCode};
 use upstream::Manifest;
 use wire::mcp::list::Item;
 
 use crate::bearer::bearer;
-use crate::error::ApiResult;
-use crate::schema::{Problem, Tool, Tools};
+use crate::error::{ApiError, ApiResult, Problem};
 use crate::state::Api;
 
 /// The topic if the request names none.
@@ -26,12 +28,8 @@ const DEFAULT_TOPIC: &str = "main";
     params(("topic" = Option<String>, Query)),
     responses((status = 200, body = Tools), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn tools(
-    State(api): State<Api>,
-    headers: HeaderMap,
-    Query(query): Query<HashMap<String, String>>,
-) -> ApiResult<Json<Tools>> {
-    Ok(Json(Tools { tools: listed(&api, &headers, &query, None).await? }))
+pub(crate) async fn tools(Visitor { dispatch, capabilities }: Visitor) -> Json<Tools> {
+    Json(Tools { tools: visible(&dispatch, &capabilities, None) })
 }
 
 /// One of these tools.
@@ -42,12 +40,10 @@ pub(crate) async fn tools(
     responses((status = 200, body = Tool), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn tool(
-    State(api): State<Api>,
-    headers: HeaderMap,
+    Visitor { dispatch, capabilities }: Visitor,
     Path(name): Path<String>,
-    Query(query): Query<HashMap<String, String>>,
 ) -> ApiResult<Json<Tool>> {
-    let found = listed(&api, &headers, &query, Some(&name)).await?.into_iter().next();
+    let found = visible(&dispatch, &capabilities, Some(&name)).into_iter().next();
     let unknown = || {
         Refusal::new(RefusalCode::UnknownTarget, format!("there is no tool `{name}`"))
             .hint("list them: portmoot tools ls")
@@ -55,18 +51,23 @@ pub(crate) async fn tool(
     Ok(Json(found.ok_or_else(unknown)?))
 }
 
-/// The tools of the topic in the query, or the one of this public name. Waits for servers that are starting.
-async fn listed(
-    api: &Api,
-    headers: &HeaderMap,
-    query: &HashMap<String, String>,
-    name: Option<&str>,
-) -> ApiResult<Vec<Tool>> {
-    let topic = query.get("topic").map_or(DEFAULT_TOPIC, String::as_str);
-    let (dispatch, caller) = api.registry.member(bearer(headers), topic)?;
-    dispatch.wait_for_servers().await;
-    let capabilities = api.registry.in_force(&caller, Some(dispatch.name()));
-    Ok(visible(&dispatch, &capabilities, name))
+/// A caller in the topic of the query, after the first start of the topic's servers.
+pub(crate) struct Visitor {
+    dispatch: Arc<Dispatch>,
+    capabilities: Arc<Capabilities>,
+}
+
+impl FromRequestParts<Api> for Visitor {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
+        let Query(query) = Query::<HashMap<String, String>>::from_request_parts(parts, api).await?;
+        let topic = query.get("topic").map_or(DEFAULT_TOPIC, String::as_str);
+        let (dispatch, caller) = api.registry.member(bearer(&parts.headers), topic)?;
+        dispatch.wait_for_servers().await;
+        let capabilities = api.registry.in_force(&caller, Some(dispatch.name()));
+        Ok(Self { dispatch, capabilities })
+    }
 }
 
 /// The tools that a caller with these capabilities may call or propose, under their public names.
@@ -87,4 +88,51 @@ fn visible(dispatch: &Dispatch, capabilities: &Arc<Capabilities>, name: Option<&
         Some(Tool::of(item, &listing.public, listing.upstream))
     };
     wanted.filter_map(tool).collect()
+}
+
+/// The tools that the caller may call or propose in a topic.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Tools {
+    /// By server in the order of the configuration, then in the order of each server.
+    pub tools: Vec<Tool>,
+}
+
+/// A tool.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Tool {
+    /// Its public name.
+    pub name: String,
+    /// Its server.
+    pub server: String,
+    /// A title for people. The server writes it: untrusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// A description. The server writes it: untrusted.
+    pub description: Option<String>,
+    /// JSON Schema of its arguments.
+    #[serde(rename = "inputSchema")]
+    pub input_schema: Option<Value>,
+    /// JSON Schema of its structured result.
+    #[serde(rename = "outputSchema", skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// Hints about its effects. The server writes them: untrusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Value>,
+}
+
+impl Tool {
+    /// A tool as its server lists it, under its public name.
+    pub(crate) fn of(item: &Item, public: &str, server: &ParticipantId) -> Self {
+        let raw = |key: &str| item.get(key).and_then(|raw| serde_json::from_slice(&raw).ok());
+        let text = |key: &str| Some(json::text(&item.get(key)?)?.into_owned());
+        Self {
+            name: public.to_owned(),
+            server: server.to_string(),
+            title: text("title"),
+            description: text("description"),
+            input_schema: raw("inputSchema"),
+            output_schema: raw("outputSchema"),
+            annotations: raw("annotations"),
+        }
+    }
 }

@@ -54,21 +54,6 @@ pub enum LinkError {
     Closed,
 }
 
-impl LinkError {
-    /// True when the server certainly did not run the request, so that it may be sent again.
-    #[must_use]
-    pub fn not_run(&self) -> bool {
-        matches!(
-            self,
-            Self::SessionGone
-                | Self::Unreachable(_)
-                | Self::Untrusted(_)
-                | Self::Unauthorized
-                | Self::NotConnected
-        )
-    }
-}
-
 /// Why a link did not take a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {

@@ -1,16 +1,18 @@
-//! Streamable HTTP transport: each message is a POST, its answer a JSON body or an event stream.
+//! HTTP transports: each message is a POST. Its answer is a JSON body or an event stream; over HTTP+SSE it comes on one stream.
 
 pub(crate) mod connect;
 pub(crate) mod endpoint;
-pub(crate) mod exchange;
-pub(crate) mod peer;
+mod exchange;
+mod peer;
 mod requests;
 pub(crate) mod socket;
 mod spec;
-pub(crate) mod state;
-pub(crate) mod stream;
+mod sse;
+mod state;
+mod stream;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::timeout;
@@ -18,25 +20,39 @@ use tokio::time::timeout;
 use self::requests::OutgoingRequest;
 use self::state::LinkState;
 use crate::error::{LinkError, SendError};
-use crate::inbox::Inbox;
-use crate::transport::{CloseTimeouts, Closing, LinkTransport, SendMeta};
+use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
 use peer::Peer;
 pub use spec::{HttpLimits, HttpSpec};
 
-/// A link to a Streamable HTTP server.
-pub(crate) struct HttpLink(Arc<LinkState>);
+/// How long closing waits for the answer to DELETE.
+const DELETE: Duration = Duration::from_secs(2);
+
+/// A link to a server over HTTP.
+pub(crate) struct HttpLink {
+    state: Arc<LinkState>,
+    /// Whether the answer to a request comes on the stream of its POST; over HTTP+SSE all come on one stream.
+    request_streams: bool,
+}
 
 impl HttpLink {
-    pub(crate) fn new(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
-        let peer = Peer::new(spec)?;
-        Ok(Self(Arc::new(LinkState::new(peer, inbox))))
+    /// A link to a Streamable HTTP server. It connects with the first message.
+    pub(crate) fn streamable(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
+        let state = Arc::new(LinkState::new(Peer::new(spec)?, inbox));
+        Ok(Self { state, request_streams: true })
+    }
+
+    /// A link to an HTTP+SSE server, whose stream is open.
+    pub(crate) async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
+        Ok(Self { state: sse::open(spec, inbox).await?, request_streams: false })
     }
 }
 
 impl LinkTransport for HttpLink {
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
-        let state = &self.0;
-        let Some(number) = meta.request else { return exchange::note(state, frame, meta) };
+        let state = &self.state;
+        let Some(number) = meta.request.filter(|_| self.request_streams) else {
+            return exchange::note(state, frame, meta);
+        };
         let limits = &state.peer.limits;
         if frame.len() > limits.frame_bytes_max {
             return Err(if state.is_closed() { SendError::Closed } else { SendError::TooLarge });
@@ -55,32 +71,32 @@ impl LinkTransport for HttpLink {
         Ok(())
     }
     fn cancel(&self, request: u64) {
-        self.0.requests().abort(request);
+        self.state.requests().abort(request);
     }
     fn set_version(&self, version: &str) {
-        self.0.peer.set_version(version);
+        self.state.peer.set_version(version);
     }
     fn forget_session(&self) {
-        self.0.peer.forget_session();
-        if let Some(listener) = self.0.listener.lock().take() {
+        self.state.peer.forget_session();
+        if let Some(listener) = self.state.listener.lock().take() {
             listener.abort();
         }
     }
     fn listen(&self) {
-        let mut listener = self.0.listener.lock();
-        if listener.is_none() && !self.0.is_closed() {
-            *listener = Some(tokio::spawn(exchange::listen(Arc::clone(&self.0))).abort_handle());
+        let mut listener = self.state.listener.lock();
+        if listener.is_none() && !self.state.is_closed() {
+            *listener = Some(tokio::spawn(exchange::listen(Arc::clone(&self.state))).abort_handle());
         }
     }
     fn has_request_streams(&self) -> bool {
-        true
+        self.request_streams
     }
-    fn close(&self, timeouts: CloseTimeouts) -> Closing<'_> {
+    fn close(&self) -> Closing<'_> {
         Box::pin(async move {
-            let was_open = !self.0.is_closed();
-            self.0.end(LinkError::Closed);
-            if was_open && self.0.peer.has_session() {
-                let _ = timeout(timeouts.eof, self.0.peer.delete()).await;
+            let was_open = !self.state.is_closed();
+            self.state.end(LinkError::Closed);
+            if was_open && self.request_streams && self.state.peer.has_session() {
+                let _ = timeout(DELETE, self.state.peer.delete()).await;
             }
         })
     }
@@ -88,6 +104,6 @@ impl LinkTransport for HttpLink {
 
 impl Drop for HttpLink {
     fn drop(&mut self) {
-        self.0.end(LinkError::Closed);
+        self.state.end(LinkError::Closed);
     }
 }

@@ -4,29 +4,23 @@
 //! proposes calls or reviews the proposals of others. The module [`participant`] has the rest of the SDK.
 //!
 //! A [`Link`] carries JSON-RPC messages as bytes, in both directions. Its transport is a child process ([`StdioSpec`]),
-//! Streamable HTTP or the HTTP+SSE of 2024-11-05 ([`HttpSpec`]), a server in this process ([`AnswerFn`]), or one that
-//! another crate provides ([`LinkTransport`]). A link does not read the messages; it knows which request a message
+//! Streamable HTTP or the HTTP+SSE of 2024-11-05 ([`HttpSpec`]), or one that another crate provides ([`LinkTransport`]). A link does not read the messages; it knows which request a message
 //! belongs to, if the transport knows it. The [`guard`] ends child processes that would outlive this process.
 
 mod error;
 pub mod guard;
 mod http;
-mod inbox;
 mod link;
-mod local;
 pub mod participant;
-mod sse;
 mod stdio;
 mod transport;
 
 pub use error::{LinkError, SendError};
 pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec};
-pub use inbox::{Flow, Inbox};
 /// Safe text for people: agents show strangers' texts, and need no other crate for it.
 pub use json::visible;
 pub use link::Link;
-pub use local::AnswerFn;
 pub use participant::{Participant, ParticipantSpec};
-pub use stdio::{StdioLimits, StdioSpec};
-pub use transport::{CloseTimeouts, Closing, LinkTransport, SendMeta};
+pub use stdio::StdioSpec;
+pub use transport::{Closing, Flow, Inbox, LinkTransport, SendMeta};

@@ -3,11 +3,8 @@
 use crate::error::LinkError;
 use crate::guard::Guard;
 use crate::http::{HttpLink, HttpSpec};
-use crate::inbox::Inbox;
-use crate::local::{AnswerFn, LocalLink};
-use crate::sse::SseLink;
 use crate::stdio::{StdioLink, StdioSpec};
-use crate::transport::LinkTransport;
+use crate::transport::{Inbox, LinkTransport};
 use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -37,7 +34,7 @@ impl Link {
     /// # Errors
     /// [`LinkError::Unreachable`] when the URL cannot be used.
     pub fn http(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
-        HttpLink::new(spec, inbox).map(|link| Self(Arc::new(link)))
+        HttpLink::streamable(spec, inbox).map(|link| Self(Arc::new(link)))
     }
 
     /// Opens the event stream of a 2024-11-05 server and waits for the endpoint that the server names.
@@ -45,12 +42,7 @@ impl Link {
     /// # Errors
     /// When there is no stream, no endpoint in time, or an endpoint on another origin.
     pub async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
-        SseLink::new(spec, inbox).await.map(|link| Self(Arc::new(link)))
-    }
-
-    /// A link to a server in this process, which answers each message before [`LinkTransport::send`] returns.
-    pub fn local(answer: Arc<AnswerFn>, inbox: Arc<dyn Inbox>) -> Self {
-        Self(Arc::new(LocalLink { answer, inbox }))
+        HttpLink::sse(spec, inbox).await.map(|link| Self(Arc::new(link)))
     }
 
     /// A link over a transport that another component has opened, for example to a server that dialed in.

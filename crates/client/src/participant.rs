@@ -13,7 +13,6 @@ mod pending;
 mod proposal;
 mod protocol;
 mod recent;
-mod review;
 mod roster;
 mod serve;
 mod shared;

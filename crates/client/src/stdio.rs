@@ -1,6 +1,5 @@
 //! Stdio transport: a child process, its environment and its three pipes. One line is one message.
 
-mod limits;
 mod lines;
 mod process;
 mod queue;
@@ -13,15 +12,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::process::Command;
+use tokio::sync::watch;
 
 use crate::error::SendError;
 use crate::guard::Guard;
-use crate::inbox::Inbox;
-use crate::transport::{CloseTimeouts, Closing, LinkTransport, SendMeta};
-pub use limits::StdioLimits;
-use process::{Process, Running};
+use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
+use process::Running;
 use queue::StdinQueue;
 
+/// Bytes that may wait until the child reads them.
+const QUEUE_BYTES_MAX: usize = 16 << 20;
 /// The variables that a child inherits; every other one must be configured.
 const INHERITED: [&str; 11] = [
     "PATH",
@@ -50,15 +50,19 @@ pub struct StdioSpec {
     pub env: Vec<(String, String)>,
     /// Its working directory; `None` is that of this process.
     pub cwd: Option<PathBuf>,
-    /// Limits of the link.
-    pub limits: StdioLimits,
+    /// Longest line of its stdout, in bytes.
+    pub line_bytes_max: usize,
+    /// Messages that may wait until the child reads them.
+    pub queue_len_max: usize,
 }
 
-/// A link to a child process.
+/// A link to a child process. Dropping it ends the child.
 #[derive(Debug)]
 pub(crate) struct StdioLink {
+    pid: u32,
     queue: Arc<StdinQueue>,
-    process: Process,
+    close: watch::Sender<bool>,
+    ended: watch::Receiver<bool>,
 }
 
 fn command(spec: &StdioSpec) -> Command {
@@ -89,12 +93,19 @@ impl StdioLink {
         else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let queue = Arc::new(StdinQueue::new(spec.limits.queue_bytes_max, spec.limits.queue_len_max));
+        let queue = Arc::new(StdinQueue::new(QUEUE_BYTES_MAX, spec.queue_len_max));
         tokio::spawn(queue::write(Arc::clone(&queue), stdin));
-        tokio::spawn(read::stderr(spec.name.clone(), spec.limits, stderr));
-        let reader = tokio::spawn(read::stdout(spec.name.clone(), spec.limits, stdout, Arc::clone(&inbox)));
+        tokio::spawn(read::stderr(spec.name.clone(), stderr));
+        let lines = read::stdout(spec.name.clone(), spec.line_bytes_max, stdout, Arc::clone(&inbox));
+        let reader = tokio::spawn(lines);
+        let (close, closing) = watch::channel(false);
+        let (done, ended) = watch::channel(false);
         let running = Running { child, pid, queue: Arc::clone(&queue), reader, inbox, guard };
-        Ok(Self { queue, process: Process::supervise(running) })
+        tokio::spawn(async move {
+            running.run(closing).await;
+            let _ = done.send(true);
+        });
+        Ok(Self { pid, queue, close, ended })
     }
 }
 
@@ -103,9 +114,13 @@ impl LinkTransport for StdioLink {
         self.queue.push(frame)
     }
     fn pid(&self) -> Option<u32> {
-        Some(self.process.pid())
+        Some(self.pid)
     }
-    fn close(&self, timeouts: CloseTimeouts) -> Closing<'_> {
-        Box::pin(self.process.close(timeouts))
+    fn close(&self) -> Closing<'_> {
+        let _ = self.close.send(true);
+        let mut ended = self.ended.clone();
+        Box::pin(async move {
+            let _ = ended.wait_for(|ended| *ended).await;
+        })
     }
 }

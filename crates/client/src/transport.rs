@@ -1,13 +1,12 @@
-//! Transport of a link, delivery options of a message, and time limits of closing.
+//! Both ends of a link: the transport that takes messages, and the inbox that receives them.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
 
-use crate::error::SendError;
+use crate::error::{LinkError, SendError};
 
 /// The delivery options of a message.
 #[derive(Debug, Clone, Default)]
@@ -28,26 +27,8 @@ impl SendMeta {
     }
 }
 
-/// The time limits of each step of closing a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CloseTimeouts {
-    /// From closing stdin, or sending DELETE, to the next step.
-    pub eof: Duration,
-    /// From SIGTERM to SIGKILL.
-    pub term: Duration,
-    /// From SIGKILL to giving up.
-    pub kill: Duration,
-}
-
-impl Default for CloseTimeouts {
-    /// 2 s, 2 s and 1 s.
-    fn default() -> Self {
-        Self { eof: Duration::from_secs(2), term: Duration::from_secs(2), kill: Duration::from_secs(1) }
-    }
-}
-
 /// What carries the messages of a link: a pipe, HTTP, a server in this process, or what another crate has opened. What arrives it
-/// gives to the link's [`Inbox`](crate::Inbox). Its functions never block.
+/// gives to the link's [`Inbox`]. Its functions never block.
 pub trait LinkTransport: Send + Sync + 'static {
     /// Takes one JSON-RPC message; never waits. The frame must be one JSON text. Over stdio, raw line breaks in it become spaces.
     ///
@@ -84,8 +65,35 @@ pub trait LinkTransport: Send + Sync + 'static {
 
     /// Closes the link. A child process gets the end of its stdin, then its group SIGTERM, then SIGKILL; an HTTP session gets
     /// DELETE. The future ends when that is done or the time is up.
-    fn close(&self, timeouts: CloseTimeouts) -> Closing<'_>;
+    fn close(&self) -> Closing<'_>;
 }
 
 /// The close of a link, as it goes on.
 pub type Closing<'l> = Pin<Box<dyn Future<Output = ()> + Send + 'l>>;
+
+/// The verdict of the inbox on a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The request on whose stream the message arrived is still open; more may follow.
+    Open,
+    /// That request has its answer, or its caller gave up. The link stops reading its stream.
+    Settled,
+    /// It was not a message, or not one for anyone here. A link may slow down a peer that sends many of these.
+    Noise,
+}
+
+/// Receives what arrives on a link.
+///
+/// The link's own tasks call these functions, which must not block.
+pub trait Inbox: Send + Sync + 'static {
+    /// One JSON-RPC message arrived. `about` is the request on whose HTTP stream it arrived.
+    fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow;
+    /// This request has no answer and will not get one.
+    fn failed(&self, request: u64, error: LinkError);
+    /// The link has ended. Called once, after the last message.
+    fn closed(&self, why: LinkError);
+    /// A message longer than the limit was skipped; `head` is its beginning.
+    fn skipped(&self, head: &[u8]) {
+        let _ = head;
+    }
+}

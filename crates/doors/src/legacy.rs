@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use auth::Participant;
 use bytes::Bytes;
-use gateway::{Dispatch, Incoming, Link, Parks, Tag, listen};
+use gateway::{Dispatch, Incoming, Link, Parks, Tag, handshake, listen};
 use model::Form;
 use topic::Interest;
 use upstream::ClientProfile;
 use wire::mcp::task::{self, Wish};
 use wire::mcp::{Era, Params, Version, refusal, relay};
-use wire::rpc::{self, Message, Shape, code};
+use wire::rpc::{self, Id, Message, Shape, code};
 
+use crate::links::ClientLinks;
 use crate::reply::SinkReply;
 use crate::stream::Stream;
 
@@ -33,6 +35,36 @@ pub(crate) fn initialize(message: &Message) -> Result<ClientProfile, Bytes> {
         client_info: params.client_info().map(Bytes::copy_from_slice),
         version: Version::answer_to(&asked),
     })
+}
+
+/// Takes the first request of a client that reads everything on `out`, and answers it if it is not a good `initialize`;
+/// `otherwise` is what a client reads that begins with another.
+pub(crate) fn first(message: &Message, out: &Stream, otherwise: &str) -> Option<ClientProfile> {
+    let id = message.id()?;
+    match message.method() {
+        "initialize" => return initialize(message).map_err(|error| out.answer(error)).ok(),
+        "ping" => out.answer(rpc::result(id, b"{}")),
+        _ => out.answer(rpc::error(Some(id), code::INVALID_REQUEST, otherwise, None)),
+    }
+    None
+}
+
+/// Joins for that client. What is listed by then is no change for it. A topic that rejects it answers its request of this id.
+pub(crate) async fn join(
+    links: &ClientLinks,
+    dispatch: &Arc<Dispatch>,
+    participant: &Arc<Participant>,
+    client: ClientProfile,
+    (id, out): (Option<&Id>, &Arc<Stream>),
+) -> Option<Arc<Link>> {
+    dispatch.wait_for_servers().await;
+    let joined = links.join_on(out, dispatch, participant, client);
+    joined.map_err(|why| out.answer(refusal::encode(&why, Era::Legacy, "", None).answer(id))).ok()
+}
+
+/// The result of `initialize` for a client that has joined.
+pub(crate) fn welcome(dispatch: &Dispatch, link: &Link, id: &Id) -> Bytes {
+    rpc::result(id, &handshake::initialize(dispatch, link.client.version))
 }
 
 /// Capabilities to keep. Most clients declare none.
@@ -93,7 +125,7 @@ pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
         }
         // `notifications/initialized` needs nothing, because sessions at servers are opened on first use.
         Shape::Notification => dispatch.client_notice(link, &relay::decode_notice(params, Form::Legacy)),
-        Shape::Result | Shape::Error => match message.id().and_then(rpc::Id::as_number) {
+        Shape::Result | Shape::Error => match message.id().and_then(Id::as_number) {
             Some(number) => {
                 dispatch.answer_question(link, number, relay::decode_answer(message, Form::Legacy))
             }

@@ -12,9 +12,9 @@ use tokio::sync::{Notify, oneshot};
 use upstream::ClientProfile;
 use wire::mcp::Version;
 
-use crate::modern_links::{ModernLink, ModernLinks};
-use crate::outlet::{Home, LegacyOutlet, ModernOutlet};
-use crate::sessions::{Mark, Opened, SESSION_ID_SECS, Session, SessionLimits, Sessions, open_id, seal_id};
+use crate::modern_links::ModernLinks;
+use crate::outlet::{Home, Joined, LegacyOutlet, ModernOutlet};
+use crate::sessions::{Mark, Opened, SESSION_ID_SECS, Session, Sessions, open_id, seal_id};
 use crate::stream::Stream;
 
 /// Time between two looks for idle links.
@@ -59,32 +59,18 @@ impl ClientLinks {
         self.registry.context().now_ms()
     }
 
-    /// A legacy link whose client reads everything on one stream (pipes, the 2024-11-05 pair). Its door lets it leave.
+    /// A link whose client reads everything on one stream (pipes, the 2024-11-05 pair). Its door lets it leave.
     ///
     /// # Errors
     /// Why the topic rejects it.
-    pub(crate) fn legacy_on(
+    pub(crate) fn join_on(
         &self,
         stream: &Arc<Stream>,
         dispatch: &Arc<Dispatch>,
         participant: &Arc<Participant>,
         client: ClientProfile,
     ) -> Result<Arc<Link>, Refusal> {
-        let home = Home::on(stream, self.now_ms(), &self.revoked);
-        self.legacy(&home, dispatch, participant, client)
-    }
-
-    /// A modern link of a pipe. Its door lets it leave.
-    ///
-    /// # Errors
-    /// Why the topic rejects it.
-    pub(crate) fn modern_on(
-        &self,
-        stream: &Arc<Stream>,
-        dispatch: &Arc<Dispatch>,
-        participant: &Arc<Participant>,
-    ) -> Result<Arc<Link>, Refusal> {
-        self.join_modern(&Home::on(stream, self.now_ms(), &self.revoked), dispatch, participant)
+        self.join(&Home::on(stream, self.now_ms(), &self.revoked), dispatch, participant, client)
     }
 
     /// The modern link of a participant over HTTP.
@@ -95,7 +81,7 @@ impl ClientLinks {
         &self,
         dispatch: &Arc<Dispatch>,
         participant: &Arc<Participant>,
-    ) -> Result<Arc<ModernLink>, Refusal> {
+    ) -> Result<Arc<Joined>, Refusal> {
         let now_ms = self.now_ms();
         let find = || self.modern.find(dispatch, &participant.id, now_ms);
         if let Some(known) = find() {
@@ -105,8 +91,7 @@ impl ClientLinks {
         if let Some(known) = find() {
             return Ok(known);
         }
-        let home = Home::new(self.registry.bounds(), now_ms, &self.revoked);
-        let link = ModernLink::new(dispatch, self.join_modern(&home, dispatch, participant)?, home);
+        let link = Arc::new(self.join_http(dispatch, participant, modern_client())?);
         self.modern.enter(&link);
         Ok(link)
     }
@@ -136,7 +121,7 @@ impl ClientLinks {
         id: &str,
     ) -> Option<Arc<Session>> {
         if let Some(session) = self.sessions.find(id, &participant.id, self.now_ms()) {
-            return Arc::ptr_eq(session.dispatch(), dispatch).then_some(session);
+            return Arc::ptr_eq(&session.joined.dispatch, dispatch).then_some(session);
         }
         if self.sessions.was_closed(id) {
             return None;
@@ -166,14 +151,11 @@ impl ClientLinks {
         participant: &Arc<Participant>,
         client: ClientProfile,
     ) -> Result<Arc<Session>, Refusal> {
-        let home = Home::new(self.registry.bounds(), self.now_ms(), &self.revoked);
-        let link = self.legacy(&home, dispatch, participant, client)?;
-        let limits = self.registry.limits();
-        let limits =
-            SessionLimits { max: limits.sessions_max, per_participant_max: limits.participant_sessions_max };
-        let Opened { session, evicted } = self.sessions.open(id, dispatch, &link, &home, limits);
+        let joined = self.join_http(dispatch, participant, client)?;
+        let link = Arc::clone(&joined.link);
+        let Opened { session, evicted } = self.sessions.open(id, joined);
         evicted.iter().for_each(|session| end(session));
-        if session.as_ref().is_none_or(|session| !Arc::ptr_eq(session.link(), &link)) {
+        if session.as_ref().is_none_or(|session| !Arc::ptr_eq(&session.joined.link, &link)) {
             dispatch.leave(&link);
         }
         session.ok_or_else(|| {
@@ -182,41 +164,34 @@ impl ClientLinks {
         })
     }
 
-    fn legacy(
+    fn join_http(
+        &self,
+        dispatch: &Arc<Dispatch>,
+        participant: &Arc<Participant>,
+        client: ClientProfile,
+    ) -> Result<Joined, Refusal> {
+        let home = Home::new(self.registry.bounds(), self.now_ms(), &self.revoked);
+        let link = self.join(&home, dispatch, participant, client)?;
+        Ok(Joined { dispatch: Arc::clone(dispatch), link, home })
+    }
+
+    /// Joins a link in the form of its client's revision.
+    fn join(
         &self,
         home: &Arc<Home>,
         dispatch: &Arc<Dispatch>,
         participant: &Arc<Participant>,
         client: ClientProfile,
     ) -> Result<Arc<Link>, Refusal> {
-        let link = self.link(participant, Form::Legacy, client, Box::new(LegacyOutlet(Arc::clone(home))));
-        let joining = Joining { listener: None, since: None, promotes: true, notified: true };
+        let (home, form) = (Arc::clone(home), client.version.era().form());
+        let (outlet, notified): (Box<dyn Outlet>, bool) = match form {
+            Form::Legacy => (Box::new(LegacyOutlet(home)), true),
+            Form::Modern => (Box::new(ModernOutlet(home)), false),
+        };
+        let link = Link::new(self.registry.context().link(), Arc::clone(participant), form, client, outlet);
+        let joining = Joining { listener: None, since: None, promotes: true, notified };
         self.registry.join(dispatch, &link, joining)?;
         Ok(link)
-    }
-
-    fn join_modern(
-        &self,
-        home: &Arc<Home>,
-        dispatch: &Arc<Dispatch>,
-        participant: &Arc<Participant>,
-    ) -> Result<Arc<Link>, Refusal> {
-        // A modern client declares what it can with each request.
-        let client = ClientProfile { version: Version::NEWEST, ..gateway::plain_client() };
-        let link = self.link(participant, Form::Modern, client, Box::new(ModernOutlet(Arc::clone(home))));
-        let joining = Joining { listener: None, since: None, promotes: true, notified: false };
-        self.registry.join(dispatch, &link, joining)?;
-        Ok(link)
-    }
-
-    fn link(
-        &self,
-        participant: &Arc<Participant>,
-        form: Form,
-        client: ClientProfile,
-        outlet: Box<dyn Outlet>,
-    ) -> Arc<Link> {
-        Link::new(self.registry.context().link(), Arc::clone(participant), form, client, outlet)
     }
 
     fn sweep(&self) {
@@ -225,7 +200,7 @@ impl ClientLinks {
         self.sessions.sweep(now_ms, idle).iter().for_each(|session| end(session));
         // The participant's next link must not join before this one has left.
         let _alone = self.modern.join_alone();
-        self.modern.sweep(now_ms).iter().for_each(|link| link.dispatch().leave(link.link()));
+        self.modern.sweep(now_ms).iter().for_each(|link| link.leave());
     }
 
     /// Writes down which sessions have ended for good since the last time. The receiver learns when that is durable.
@@ -254,9 +229,14 @@ impl ClientLinks {
     }
 }
 
+/// A modern client, before its first request: it declares what it can with each.
+pub(crate) fn modern_client() -> ClientProfile {
+    ClientProfile { version: Version::NEWEST, ..gateway::plain_client() }
+}
+
 /// Lets the link of a session leave, and ends its streams.
 fn end(session: &Session) {
-    session.dispatch().leave(session.link());
+    session.joined.leave();
     session.end_streams();
 }
 

@@ -5,7 +5,7 @@ use gateway::{Call, Passed, Questioned, Reply, Respell, Share, Undelivered};
 use json::Splice;
 use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
 use platform::Mutex;
-use wire::mcp::{ListFields, Params, listen, meta, relay, result};
+use wire::mcp::{ListFields, Params, listen, meta, relay};
 use wire::rpc::{self, Id, Message};
 
 use crate::reply::{self, Sink, delivered, id_of};
@@ -128,7 +128,7 @@ impl<S: Sink> Reply for ListenReply<S> {
 
     fn abandon(&self, call: &Call) {
         match id_of(call) {
-            Some(id) if self.ends() => self.sink.answer(rpc::result(id, &result::listened(id)), None),
+            Some(id) if self.ends() => self.sink.answer(rpc::result(id, &listen::ended(id)), None),
             Some(_) => {}
             None => self.sink.skip(),
         }

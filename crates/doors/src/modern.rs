@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gateway::{Dispatch, Incoming, Link, Parks, Tag, listen};
-use model::Form;
+use model::{Form, Request};
 use topic::Interest;
 use upstream::ClientProfile;
-use wire::mcp::header::HeaderError;
 use wire::mcp::task::{self, Wish};
-use wire::mcp::{Era, Params, Version, refusal, relay};
+use wire::mcp::{Era, Params, Rejection, Version, refusal, relay};
 use wire::rpc::code;
 
 /// Longest message, in bytes, of which a part is kept without a copy.
@@ -17,25 +16,17 @@ const SHARED_BYTES_MAX: usize = 4096;
 /// The method of listen requests.
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 
-/// An answer that the door gives without the gateway.
-pub(crate) struct DoorAnswer {
-    /// The JSON-RPC error.
-    pub(crate) frame: Bytes,
-    /// Its code.
-    pub(crate) code: i64,
-}
-
 /// Checks what a modern request on a pipe must have, where no header repeats it.
 ///
 /// # Errors
 /// The error to answer with.
-pub(crate) fn check(params: &Params<'_>) -> Result<(), HeaderError> {
+pub(crate) fn check(params: &Params<'_>) -> Result<(), Rejection> {
     let asked = params.protocol_version().unwrap_or_default();
     if Version::parse(&asked).is_none_or(|version| version.era() != Era::Modern) {
-        return Err(HeaderError::unsupported_version(&asked));
+        return Err(Rejection::unsupported_version(&asked));
     }
     let refused =
-        |code, message: &str| HeaderError { status: 400, code, message: message.to_owned(), data: None };
+        |code, message: &str| Rejection { status: 400, code, message: message.to_owned(), data: None };
     if !params.client_capabilities().is_some_and(json::is_object) {
         return Err(refused(
             code::INVALID_PARAMS,
@@ -51,21 +42,18 @@ pub(crate) fn check(params: &Params<'_>) -> Result<(), HeaderError> {
 /// Reads a request that was checked.
 ///
 /// # Errors
-/// The answer that the door gives without the gateway.
-pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, DoorAnswer> {
+/// The error to answer with.
+pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Rejection> {
     let message = params.message();
     let client = client(params);
     let declares = task::declares(&client.capabilities);
-    if !declares && needs_tasks(params) {
-        let error = HeaderError::missing_capability(&format!("{{\"extensions\":{}}}", task::ABILITIES));
-        return Err(DoorAnswer { frame: error.answer(message.id()), code: error.code });
-    }
     let request = relay::decode_request(params, Form::Modern);
+    if !declares && needs_tasks(&request) {
+        return Err(Rejection::missing_capability(&format!("{{\"extensions\":{}}}", task::ABILITIES)));
+    }
     let interest = match params.method() {
-        LISTEN => listen::interest(&request).map_err(|refused| {
-            let encoded = refusal::encode(&refused, Era::Modern, LISTEN, None);
-            DoorAnswer { frame: encoded.answer(message.id()), code: encoded.code }
-        })?,
+        LISTEN => listen::interest(&request)
+            .map_err(|refused| refusal::encode(&refused, Era::Modern, LISTEN, None))?,
         _ => Interest::None,
     };
     let is_tool = params.method() == "tools/call";
@@ -106,10 +94,10 @@ fn client(params: &Params<'_>) -> ClientProfile {
 }
 
 /// Whether only a client that declares the tasks extension may send this (its "Capability Negotiation").
-fn needs_tasks(params: &Params<'_>) -> bool {
-    match params.method() {
+fn needs_tasks(request: &Request) -> bool {
+    match request.method.as_str() {
         "tasks/get" | "tasks/update" | "tasks/cancel" => true,
-        LISTEN => task::watched(params).is_ok_and(|tasks| !tasks.is_empty()),
+        LISTEN => wire::mcp::listen::filter(request).is_ok_and(|filter| !filter.tasks.is_empty()),
         _ => false,
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use gateway::{Bounds, Outlet, Passed, Questioned, Undelivered, number_of};
+use gateway::{Bounds, Dispatch, Link, Outlet, Passed, Questioned, Undelivered, number_of};
 use model::{Form, ListKind, OperationId};
 use tokio::sync::Notify;
 use topic::Ended;
@@ -70,6 +70,28 @@ impl Home {
         if revoked {
             self.revoked.notify_one();
         }
+    }
+}
+
+/// A link over HTTP that has joined.
+pub(crate) struct Joined {
+    /// Its topic.
+    pub(crate) dispatch: Arc<Dispatch>,
+    /// The link.
+    pub(crate) link: Arc<Link>,
+    /// Its client's side.
+    pub(crate) home: Arc<Home>,
+}
+
+impl Joined {
+    /// Whether its client has a request open.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.dispatch.with(|topic| topic.is_busy(self.link.id))
+    }
+
+    /// Lets the link leave.
+    pub(crate) fn leave(&self) {
+        self.dispatch.leave(&self.link);
     }
 }
 
@@ -139,7 +161,7 @@ pub(crate) fn question_withdrawn(operation: OperationId) -> Bytes {
 fn log_overrun(sent: Result<(), Unsent>) {
     match sent {
         Err(Unsent::Full) => tracing::info!("a client reads too slowly: its stream was ended"),
-        Err(Unsent::Ended) | Ok(()) => {}
+        Err(Unsent::NoStream | Unsent::Ended) | Ok(()) => {}
     }
 }
 

@@ -47,6 +47,17 @@ impl Sink for Arc<Stream> {
 /// The reply of a call whose messages go to one sink.
 pub(crate) struct SinkReply<S>(pub(crate) S);
 
+impl<S: Sink> SinkReply<S> {
+    /// Sends a notification or a question. A call that needs a stream for it and cannot have one is refused.
+    fn send(&self, call: &Call, frame: Bytes, latest: Option<Bytes>) -> Result<(), Unsent> {
+        let sent = self.0.send(frame, latest);
+        if sent == Err(Unsent::NoStream) {
+            refuse(&self.0, call, &no_stream());
+        }
+        sent
+    }
+}
+
 impl<S: Sink> Reply for SinkReply<S> {
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
         settle(&self.0, call, answer, respell);
@@ -60,13 +71,15 @@ impl<S: Sink> Reply for SinkReply<S> {
         self.0.skip();
     }
 
-    fn notify(&self, _: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {
+    fn notify(&self, call: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {
         let frame = relay::encode_notice(notice.notice, notice.public);
-        delivered(self.0.send(frame, notice.notice.latest.clone()))
+        delivered(self.send(call, frame, notice.notice.latest.clone()))
     }
 
     fn ask(&self, call: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {
-        ask(&self.0, call, question)
+        let number = number_of(question.operation);
+        let frame = relay::encode_question(question.request, number, call.link.form, question.respell);
+        self.send(call, frame.ok_or(Undelivered::OtherForm)?, None).map_err(|_| Undelivered::Overrun)
     }
 
     fn withdraw_question(&self, _: &Call, operation: OperationId) {
@@ -102,10 +115,9 @@ pub(crate) fn refuse(sink: &impl Sink, call: &Call, refusal: &Refusal) {
     sink.answer(encoded.answer(id_of(call)), Some(encoded.code));
 }
 
-fn ask(sink: &impl Sink, call: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {
-    let number = number_of(question.operation);
-    let frame = relay::encode_question(question.request, number, call.link.form, question.respell);
-    sink.send(frame.ok_or(Undelivered::OtherForm)?, None).map_err(|_| Undelivered::Overrun)
+/// The refusal of a request for whose stream its session has no room.
+pub(crate) fn no_stream() -> Refusal {
+    Refusal::new(RefusalCode::Overloaded, "too many requests are open in this session")
 }
 
 /// A message for a client that has left needs no delivery: its call ends by itself.
@@ -115,6 +127,7 @@ pub(crate) fn delivered(sent: Result<(), Unsent>) -> Result<(), Undelivered> {
             tracing::info!("a client reads too slowly: its request is cancelled");
             Err(Undelivered::Overrun)
         }
+        Err(Unsent::NoStream) => Err(Undelivered::Overrun),
         Err(Unsent::Ended) | Ok(()) => Ok(()),
     }
 }

@@ -11,14 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use access::config::Limits;
 use access::is_guest;
 use auth::Participant;
 use foldhash::{HashMap, HashMapExt};
-use gateway::{Dispatch, Link, Registry};
+use gateway::Registry;
 use model::ParticipantId;
 use platform::{Mutex, MutexGuard};
 
-use crate::outlet::Home;
+use crate::outlet::Joined;
 use ended::Ended;
 pub(crate) use id::{Mark, SESSION_ID_SECS, open as open_id, seal as seal_id};
 use order::{Look, Order};
@@ -31,15 +32,6 @@ pub(crate) struct Sessions {
     /// Clients write the ids, so their hashes are keyed: twice 64 bits.
     hashers: [RandomState; 2],
     table: Mutex<Table>,
-}
-
-/// How many sessions there may be.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SessionLimits {
-    /// Of all participants together.
-    pub(crate) max: usize,
-    /// Of one participant.
-    pub(crate) per_participant_max: usize,
 }
 
 struct Table {
@@ -74,22 +66,15 @@ impl Sessions {
     }
 
     /// Opens a session for a link that has joined. Of two requests that resume one id, the second gets the session of the first.
-    pub(crate) fn open(
-        &self,
-        id: &str,
-        dispatch: &Arc<Dispatch>,
-        link: &Arc<Link>,
-        home: &Arc<Home>,
-        limits: SessionLimits,
-    ) -> Opened {
-        let at = (self.key(id), Mark::of(id));
-        self.change(|table| table.open(at, dispatch, link, home, limits))
+    pub(crate) fn open(&self, id: &str, joined: Joined) -> Opened {
+        let (at, limits) = ((self.key(id), Mark::of(id)), self.registry.limits());
+        self.change(|table| table.open(at, joined, &limits))
     }
 
     /// A participant's session by its id. Notes the sign of life.
     pub(crate) fn find(&self, id: &str, participant: &ParticipantId, now_ms: u64) -> Option<Arc<Session>> {
-        let session = self.known(id).filter(|session| session.link().participant.id == *participant)?;
-        if session.home().liveness.touch(now_ms) {
+        let session = self.known(id).filter(|session| session.joined.link.participant.id == *participant)?;
+        if session.joined.home.liveness.touch(now_ms) {
             return Some(session);
         }
         // Its link has ended: of a revoked participant for good, else the id may be resumed.
@@ -100,7 +85,7 @@ impl Sessions {
     /// The guest that has the session of this id.
     pub(crate) fn guest(&self, id: &str) -> Option<Arc<Participant>> {
         let session = self.known(id)?;
-        Some(Arc::clone(&session.link().participant)).filter(|guest| is_guest(&guest.id))
+        Some(Arc::clone(&session.joined.link.participant)).filter(|guest| is_guest(&guest.id))
     }
 
     /// Ends one session for good: its id is not resumed. The caller of this function lets its link leave.
@@ -129,7 +114,7 @@ impl Sessions {
         let mut expired = Vec::new();
         for session in sessions {
             session.forget_streams(now_ms);
-            let liveness = &session.home().liveness;
+            let liveness = &session.joined.home.liveness;
             if liveness.has_ended() {
                 self.change(|table| table.take_ended(&session));
             } else if session.is_idle() && liveness.expire(now_ms, idle) {
@@ -173,26 +158,23 @@ impl Sessions {
 }
 
 impl Table {
-    fn open(
-        &mut self,
-        at: (Key, Mark),
-        dispatch: &Arc<Dispatch>,
-        link: &Arc<Link>,
-        home: &Arc<Home>,
-        limits: SessionLimits,
-    ) -> Opened {
-        let ((key, mark), now_ms, participant) = (at, home.liveness.last_seen_ms(), &link.participant.id);
+    fn open(&mut self, (key, mark): (Key, Mark), joined: Joined, limits: &Limits) -> Opened {
+        let (now_ms, participant) = (joined.home.liveness.last_seen_ms(), &joined.link.participant.id);
         let mut evicted = Vec::new();
         let known = self.by_key.get(&key).cloned();
         if known.is_some() || self.ended.has(mark) {
             let session = known.filter(|_| !self.ended.has(mark));
             return Opened { session, evicted };
         }
-        while self.by_key.len() >= limits.max {
+        while self.by_key.len() >= limits.sessions_max {
             let Some(session) = self.evict(None, now_ms) else { return Opened { session: None, evicted } };
             evicted.push(session);
         }
-        while self.participants.get(participant).is_some_and(|own| own.count >= limits.per_participant_max) {
+        while self
+            .participants
+            .get(participant)
+            .is_some_and(|own| own.count >= limits.participant_sessions_max)
+        {
             let Some(session) = self.evict(Some(participant), now_ms) else {
                 return Opened { session: None, evicted };
             };
@@ -202,20 +184,19 @@ impl Table {
         own.count += 1;
         own.order.push(key, now_ms);
         self.order.push(key, now_ms);
-        let (dispatch, link, home) = (Arc::clone(dispatch), Arc::clone(link), Arc::clone(home));
-        let session = Arc::new(Session::new((key, mark), dispatch, link, home));
+        let session = Arc::new(Session::new((key, mark), joined));
         self.by_key.insert(key, Arc::clone(&session));
         Opened { session: Some(session), evicted }
     }
 
     fn note_ended(&mut self, session: &Session) {
         // A guest's name, and with it its session, is valid in this process only.
-        self.ended.note(session.mark, !is_guest(&session.link().participant.id));
+        self.ended.note(session.mark, !is_guest(&session.joined.link.participant.id));
     }
 
     /// Takes out a session whose link has ended by itself.
     fn take_ended(&mut self, session: &Session) {
-        if session.home().liveness.was_revoked() {
+        if session.joined.home.liveness.was_revoked() {
             self.note_ended(session);
         }
         self.remove_same(session);
@@ -232,7 +213,7 @@ impl Table {
     fn remove(&mut self, key: Key) -> Option<Arc<Session>> {
         let session = self.by_key.remove(&key)?;
         let Self { by_key, order, participants, .. } = self;
-        let participant = &session.link().participant.id;
+        let participant = &session.joined.link.participant.id;
         if let Some(own) = participants.get_mut(participant) {
             own.count -= 1;
             own.order.tidy(own.count, |key| by_key.contains_key(&key));
@@ -250,7 +231,7 @@ impl Table {
         let look = |key: Key| match by_key.get(&key) {
             None => Look::Gone,
             Some(session) if !session.is_idle() => Look::Busy,
-            Some(session) => Look::Idle(session.home().liveness.last_seen_ms()),
+            Some(session) => Look::Idle(session.joined.home.liveness.last_seen_ms()),
         };
         let key = match participant {
             None => order.pop(now_ms, look),

@@ -123,7 +123,7 @@ impl Sink for Slot {
         match &*state {
             State::Streaming(stream) => stream.send(frame, latest),
             State::Waiting => {
-                let Some(stream) = self.open() else { return Err(Unsent::Full) };
+                let Some(stream) = self.open() else { return Err(Unsent::NoStream) };
                 let sent = stream.send(frame, latest);
                 self.come(state, State::Streaming(stream));
                 sent
@@ -159,7 +159,7 @@ impl Sink for Slot {
 
     fn bounds(&self) -> &Bounds {
         match &self.opener {
-            Opener::Session(session, _) => session.home().bounds(),
+            Opener::Session(session, _) => session.joined.home.bounds(),
             Opener::Modern(bounds) => bounds,
         }
     }

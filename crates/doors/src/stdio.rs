@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use auth::Participant;
 use bytes::Bytes;
-use gateway::{Dispatch, Link, handshake};
-use model::Refusal;
+use gateway::{Dispatch, Link};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, sleep};
 use wire::line::{Line, Lines};
 use wire::mcp::{Era, Params, refusal};
 use wire::rpc::{self, Id, Malformed, Message, Shape, code};
 
-use crate::links::ClientLinks;
+use crate::links::{self, ClientLinks};
 use crate::listening::ListenReply;
 use crate::reply::SinkReply;
 use crate::stream::{Lifetime, Reader, Stream};
@@ -161,21 +160,20 @@ impl Client<'_> {
         }
         match (&self.legacy, message.id()) {
             (Some(link), _) => legacy::receive_params(self.dispatch, link, &params, &self.out),
-            (None, Some(id)) if is_request => self.first(id, &message).await,
+            (None, Some(id)) if is_request => self.begin(id, &message).await,
             // A client waits for no answer to the rest.
             (None, _) => {}
         }
     }
 
     /// A legacy request before `initialize`, or that itself.
-    async fn first(&mut self, id: &Id, message: &Message) {
-        match message.method() {
-            "initialize" => self.initialize(id, message).await,
-            "ping" => self.out.answer(rpc::result(id, b"{}")),
-            _ => {
-                let why = "initialize first, or send the 2026-07-28 `_meta` with each request";
-                self.out.answer(rpc::error(Some(id), code::INVALID_REQUEST, why, None));
-            }
+    async fn begin(&mut self, id: &Id, message: &Message) {
+        let otherwise = "initialize first, or send the 2026-07-28 `_meta` with each request";
+        let Some(client) = legacy::first(message, &self.out, otherwise) else { return };
+        let (links, dispatch, participant) = (self.links, self.dispatch, self.participant);
+        self.legacy = legacy::join(links, dispatch, participant, client, (Some(id), &self.out)).await;
+        if let Some(link) = &self.legacy {
+            self.out.answer(legacy::welcome(dispatch, link, id));
         }
     }
 
@@ -191,14 +189,20 @@ impl Client<'_> {
         }
         let link = match &self.modern {
             Some(link) => Arc::clone(link),
-            None => match self.links.modern_on(&self.out, self.dispatch, self.participant) {
-                Ok(link) => Arc::clone(self.modern.insert(link)),
-                Err(refusal) => return self.refuse(&refusal, Era::Modern, message.id()),
-            },
+            None => {
+                let client = links::modern_client();
+                match self.links.join_on(&self.out, self.dispatch, self.participant, client) {
+                    Ok(link) => Arc::clone(self.modern.insert(link)),
+                    Err(refusal) => {
+                        let refused = refusal::encode(&refusal, Era::Modern, "", None);
+                        return self.out.answer(refused.answer(message.id()));
+                    }
+                }
+            }
         };
         let incoming = match modern::request(params) {
             Ok(incoming) => incoming,
-            Err(answer) => return self.out.answer(answer.frame),
+            Err(answer) => return self.out.answer(answer.answer(message.id())),
         };
         self.dispatch.wait_for_target(&link, &incoming.request).await;
         // On a pipe a request is cancelled by its name, not by closing a stream.
@@ -207,26 +211,6 @@ impl Client<'_> {
             modern::LISTEN => self.dispatch.request(&link, incoming, Arc::new(ListenReply::new(out))),
             _ => self.dispatch.request(&link, incoming, Arc::new(SinkReply(out))),
         };
-    }
-
-    async fn initialize(&mut self, id: &Id, message: &Message) {
-        let client = match legacy::initialize(message) {
-            Ok(client) => client,
-            Err(error) => return self.out.answer(error),
-        };
-        let version = client.version;
-        self.dispatch.wait_for_servers().await;
-        match self.links.legacy_on(&self.out, self.dispatch, self.participant, client) {
-            Ok(link) => {
-                self.legacy = Some(link);
-                self.out.answer(rpc::result(id, &handshake::initialize(self.dispatch, version)));
-            }
-            Err(refusal) => self.refuse(&refusal, Era::Legacy, Some(id)),
-        }
-    }
-
-    fn refuse(&self, refusal: &Refusal, era: Era, id: Option<&Id>) {
-        self.out.answer(refusal::encode(refusal, era, "", None).answer(id));
     }
 
     /// The client has closed its side: its open requests are still answered, within a bound.

@@ -25,6 +25,8 @@ pub(crate) enum Unsent {
     /// The stream's bound is reached: its reader is too slow. The stream has been ended; a resumable one that no answer ends is
     /// open again for the next reader.
     Full,
+    /// The session has too many streams to open one for this request.
+    NoStream,
     /// The stream has ended.
     Ended,
 }

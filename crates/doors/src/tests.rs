@@ -309,17 +309,22 @@ async fn both_eras_on_one_pipe() {
     timeout(LONG, served).await.unwrap().unwrap().unwrap();
 }
 
+/// Revokes every token.
+fn revoke_all(registry: &Registry) {
+    registry.set_identities(Identities::tokens([]));
+    registry.refresh(None);
+}
+
 #[tokio::test]
 async fn a_participant_that_may_not_enter_any_more_when_its_request_is_complete_does_not_join() {
     let modern = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{{{META}}}}}"#);
     let modern_headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\n";
-    let revoke = |registry: &Registry| registry.set_identities(Identities::tokens([]));
     let remove_topic = |registry: &Registry| {
         let mut config = config(Limits::default());
         config.topics.iter_mut().for_each(|topic| topic.name = TopicName::new("side").unwrap());
         registry.reload(config, Gateway::scout());
     };
-    let changes: [fn(&Registry); 2] = [revoke, remove_topic];
+    let changes: [fn(&Registry); 2] = [revoke_all, remove_topic];
     let requests = [("", LEGACY), (modern_headers, &modern)];
     for (change, (headers, body)) in changes.into_iter().flat_map(|change| requests.map(|one| (change, one)))
     {
@@ -350,7 +355,7 @@ async fn a_pipe_ends_when_its_participant_is_revoked() {
     let (mut client, mut input) = (Client { io: out, read: String::new() }, near);
     input.write_all((LEGACY.to_owned() + "\n").as_bytes()).await.unwrap();
     client.until("protocolVersion").await;
-    gateway.registry.set_identities(Identities::tokens([]));
+    revoke_all(&gateway.registry);
     timeout(LONG, served).await.unwrap().unwrap().unwrap();
 }
 
@@ -368,7 +373,7 @@ async fn the_user_of_a_pipe_needs_no_token() {
         input.write_all((line + "\n").as_bytes()).await.unwrap();
         client.until(answer).await;
         // Tokens that change leave it alone.
-        gateway.registry.set_identities(Identities::tokens([]));
+        revoke_all(&gateway.registry);
     }
     drop(input);
     timeout(LONG, served).await.unwrap().unwrap().unwrap();

@@ -1,4 +1,171 @@
-//! Administration: issued tokens and granted capabilities.
+//! Administration: tokens and grants, changed while the gateway runs. Every attempt is recorded in the audit log.
 
-pub mod grant_service;
-pub mod token_service;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use auth::Participant;
+use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
+use platform::{random, unix_ms};
+use store::{IssuedToken, JournalWriter, Record};
+
+use crate::audit::{GRANTS, TOKENS};
+use crate::registry::Registry;
+use access::grants::{GrantRequest, Grants};
+use access::tokens::{self, TokenRequest};
+use access::{AccessJournal, not_written};
+
+/// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and in force in every topic when
+/// its method returns, whether the participant is present or not. Changes block on the disk.
+pub struct Admin {
+    journal: Arc<AccessJournal>,
+    registry: Arc<Registry>,
+}
+
+/// The result of a change of capabilities.
+pub struct Granted {
+    /// What the participant could do before, in the topic of the change or outside of topics.
+    pub before: Arc<Capabilities>,
+    /// What it can do now.
+    pub now: Arc<Capabilities>,
+    /// When it was changed, in Unix milliseconds.
+    pub at_ms: u64,
+}
+
+/// The target of a change, for its record: kind, name, topic.
+type Target<'t> = (&'t str, &'t str, Option<&'t TopicName>);
+
+impl Admin {
+    /// Administration whose changes take effect in this registry.
+    pub fn new(journal: Arc<AccessJournal>, registry: Arc<Registry>) -> Self {
+        Self { journal, registry }
+    }
+
+    /// The issued tokens, without their secrets.
+    pub fn issued_tokens(&self) -> Vec<IssuedToken> {
+        self.journal.issued_tokens()
+    }
+
+    /// Issues a token. Returns it, for the only time.
+    ///
+    /// # Errors
+    /// As [`tokens::issue`]; if the gateway was started without tokens or without a journal; if the audit log takes no entry.
+    pub fn issue_token(
+        &self,
+        by: &ParticipantId,
+        request: TokenRequest,
+    ) -> Result<(String, IssuedToken), Refusal> {
+        let name = request.name.clone();
+        self.recorded((TOKENS, &name, None), by, "issued", None, || {
+            if !self.journal.requires_token() {
+                return Err(Refusal::new(RefusalCode::Forbidden, "this gateway was started without tokens")
+                    .hint(
+                        "stop it, issue the token, and start it again: from then on every caller needs one",
+                    ));
+            }
+            self.journal.change(|journal| {
+                let config = self.registry.config();
+                let issued = tokens::issue(journal, &config, request, &random(), unix_ms())?;
+                self.registry.set_identities(self.journal.identities(&config));
+                Ok(issued)
+            })
+        })
+    }
+
+    /// Revokes every token that was issued to a participant, and ends what was opened with them.
+    ///
+    /// # Errors
+    /// As [`tokens::revoke`]; if the gateway keeps no journal; if the audit log takes no entry.
+    pub fn revoke_tokens(&self, by: &ParticipantId, name: &str) -> Result<(), Refusal> {
+        self.recorded((TOKENS, name, None), by, "revoked", None, || {
+            self.journal.change(|journal| {
+                tokens::revoke(journal, name, unix_ms())?;
+                self.registry.set_identities(self.journal.identities(&self.registry.config()));
+                Ok(())
+            })
+        })
+    }
+
+    /// Grants and revokes capabilities.
+    ///
+    /// # Errors
+    /// As [`Grants::change`]; if the participant is not known; if the journal cannot be written or the audit log takes no entry.
+    pub fn grant(&self, request: &GrantRequest, by: &Participant) -> Result<Granted, Refusal> {
+        let (id, topic) = (&request.participant, request.topic.as_ref());
+        self.recorded((GRANTS, id.as_str(), topic), &by.id, &request.to_string(), Some(id), || {
+            self.journal.change(|journal| {
+                let (known, at_ms) = (self.known(id)?, unix_ms());
+                let authority = self.registry.in_force(by, topic);
+                let before = self.registry.in_force(&known, topic);
+                let changes = self.registry.grants().change(request, &before, (&by.id, &authority), at_ms)?;
+                let records: Vec<Record> = changes.into_iter().map(Record::GrantChanged).collect();
+                self.write(journal, &records)?;
+                Ok(Granted { before, now: self.registry.in_force(&known, topic), at_ms })
+            })
+        })
+    }
+
+    /// Removes every change of a participant, or those made for one topic, so that its configured capabilities apply again.
+    ///
+    /// # Errors
+    /// As [`Grants::may_clear`]; if the participant is not known; if the journal cannot be written or the audit log takes no
+    /// entry.
+    pub fn clear_grants(
+        &self,
+        id: &ParticipantId,
+        topic: Option<&TopicName>,
+        by: &Participant,
+    ) -> Result<(), Refusal> {
+        self.recorded((GRANTS, id.as_str(), topic), &by.id, "cleared", Some(id), || {
+            self.journal.change(|journal| {
+                self.known(id)?;
+                let (at_ms, authority) = (unix_ms(), self.registry.in_force(by, topic));
+                self.registry.grants().may_clear(id, topic, &authority, at_ms)?;
+                let (participant, topic) = (id.to_string(), topic.map(ToString::to_string));
+                self.write(journal, &[Record::GrantsCleared { participant, topic, at_ms }])
+            })
+        })
+    }
+
+    /// Makes a change, then carries out what follows for one participant or all, and records how it ended. Changes are made one
+    /// at a time; what follows is judged by what is in force then, so another change need not wait for it.
+    fn recorded<T>(
+        &self,
+        (kind, name, topic): Target<'_>,
+        by: &ParticipantId,
+        change: &str,
+        changed: Option<&ParticipantId>,
+        make: impl FnOnce() -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let permit = self.registry.audit().reserve()?;
+        let end = make().inspect(|_| self.registry.refresh(changed));
+        permit.write_change((kind, name, topic.map(TopicName::as_str)), by.as_str(), change, &end);
+        end
+    }
+
+    /// Writes a change of grants to the journal, then puts it in force.
+    fn write(&self, journal: &JournalWriter, records: &[Record]) -> Result<(), Refusal> {
+        journal.append(records).map_err(|error| not_written(&error))?;
+        self.registry.set_grants(journal.state(Grants::read));
+        Ok(())
+    }
+
+    /// A participant whose capabilities can be changed, as it is configured: present or not, with a valid token or not.
+    fn known(&self, id: &ParticipantId) -> Result<Arc<Participant>, Refusal> {
+        if let Some(known) = self.registry.known(id) {
+            return Ok(known);
+        }
+        let config = self.registry.config();
+        if let Some(one) = config.participants.iter().find(|one| one.participant.id == *id) {
+            return Ok(Arc::clone(&one.participant));
+        }
+        let refusal = Refusal::new(RefusalCode::UnknownTarget, format!("there is no participant `{id}`"));
+        Err(match config.servers.iter().any(|server| server.name == *id) {
+            true => {
+                refusal.hint(format!("it is a server: its capabilities are configured in [servers.{id}]"))
+            }
+            false => refusal.hint("list them: portmoot participants ls"),
+        })
+    }
+}

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use model::{Answer, LinkId, ListKind, Notice, OperationId, ParticipantId, Refusal, Request};
-use topic::{End, Interest};
-use upstream::{CallEvents, ClientProfile, Question, Session};
+use model::{Answer, LinkId, ListKind, OperationId, ParticipantId, Refusal, Request};
+use topic::Interest;
+use upstream::{ClientProfile, Session};
 use wire::mcp::task::Wish;
 
 use crate::context::call_number;
@@ -40,7 +40,7 @@ impl Incoming {
     }
 }
 
-/// How a caller is answered for now whose call waits for a proposal (design, section 4, "Promotion").
+/// How a caller is answered for now whose call waits for a proposal (ARCHITECTURE.md, "A proposal").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parks {
     /// At once, with a task.
@@ -61,28 +61,37 @@ pub(crate) enum Names {
 }
 
 /// Receives the answer of a call, and what belongs to the call before it. Each call ends with one of `settle`, `refuse` and
-/// `abandon`.
+/// `abandon`. Without other methods of its own a reply passes on nothing but the end.
 pub trait Reply: Send + Sync {
     /// The call's answer.
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>);
     /// The call has no answer, for this reason.
     fn refuse(&self, call: &Call, refusal: &Refusal);
     /// No answer follows, and the caller waits for none.
-    fn abandon(&self, call: &Call);
+    fn abandon(&self, _call: &Call) {}
     /// A notification about the call, or for its listen request.
     ///
     /// # Errors
     /// [`Undelivered::Overrun`]: the call is then cancelled.
-    fn notify(&self, call: &Call, notice: &Passed<'_>) -> Result<(), Undelivered>;
+    fn notify(&self, _call: &Call, _notice: &Passed<'_>) -> Result<(), Undelivered> {
+        Ok(())
+    }
     /// A server's question about the call.
     ///
     /// # Errors
     /// Why the caller cannot get it. After an overrun the call is cancelled.
-    fn ask(&self, call: &Call, question: &Questioned<'_>) -> Result<(), Undelivered>;
+    fn ask(&self, _call: &Call, _question: &Questioned<'_>) -> Result<(), Undelivered> {
+        Err(Undelivered::OtherForm)
+    }
     /// The question is withdrawn.
-    fn withdraw_question(&self, call: &Call, operation: OperationId);
+    fn withdraw_question(&self, _call: &Call, _operation: OperationId) {}
     /// A list may have changed that its listen request names.
-    fn list_changed(&self, call: &Call, list: ListKind) -> Result<(), Undelivered>;
+    ///
+    /// # Errors
+    /// As [`Reply::notify`].
+    fn list_changed(&self, _call: &Call, _list: ListKind) -> Result<(), Undelivered> {
+        Ok(())
+    }
 }
 
 /// The reply of a call whose caller was answered for now.
@@ -92,32 +101,6 @@ impl Reply for NoReply {
     fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {}
 
     fn refuse(&self, _: &Call, _: &Refusal) {}
-
-    fn abandon(&self, _: &Call) {}
-
-    fn notify(&self, _: &Call, _: &Passed<'_>) -> Result<(), Undelivered> {
-        Ok(())
-    }
-
-    fn ask(&self, _: &Call, _: &Questioned<'_>) -> Result<(), Undelivered> {
-        Err(Undelivered::OtherForm)
-    }
-
-    fn withdraw_question(&self, _: &Call, _: OperationId) {}
-
-    fn list_changed(&self, _: &Call, _: ListKind) -> Result<(), Undelivered> {
-        Ok(())
-    }
-}
-
-/// Turns what a server sends about a call into events of the topic.
-pub(crate) trait ServerEvents: Send + Sync {
-    /// A notification about the call.
-    fn notice(&self, call: &Call, notice: Notice);
-    /// A question to the caller.
-    fn question(&self, call: &Call, question: Question);
-    /// The end of the call.
-    fn ended(&self, call: &Call, end: End<Answer>);
 }
 
 /// Where a call was delivered.
@@ -150,7 +133,6 @@ pub struct Call {
     /// A built-in tool or task request that waits for a proposal in its own way.
     pub(crate) waits: OnceLock<Waits>,
     reply: Arc<dyn Reply>,
-    events: Arc<dyn ServerEvents>,
     session: OnceLock<Arc<Session>>,
     /// [`PARKED`] and [`OVER`].
     state: AtomicU8,
@@ -163,7 +145,6 @@ const OVER: u8 = 2;
 
 impl Call {
     pub(crate) fn new(
-        events: Arc<dyn ServerEvents>,
         id: OperationId,
         link: Arc<Link>,
         incoming: Incoming,
@@ -186,7 +167,6 @@ impl Call {
             delivered,
             waits,
             reply,
-            events,
             session,
             state,
         })
@@ -244,24 +224,6 @@ impl Call {
     }
 }
 
-impl CallEvents for Call {
-    fn notice(&self, notice: Notice) {
-        self.events.notice(self, notice);
-    }
-
-    fn question(&self, question: Question) {
-        self.events.question(self, question);
-    }
-
-    fn done(&self, end: Result<Answer, Refusal>) {
-        let end = match end {
-            Ok(answer) => End::Answered { outcome: answer.outcome, answer },
-            Err(refusal) => End::Failed(Box::new(refusal)),
-        };
-        self.events.ended(self, end);
-    }
-}
-
 impl std::fmt::Debug for Call {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Call")
@@ -303,30 +265,6 @@ mod tests {
         fn abandon(&self, _: &Call) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
-
-        fn notify(&self, _: &Call, _: &Passed<'_>) -> Result<(), Undelivered> {
-            Err(Undelivered::Overrun)
-        }
-
-        fn ask(&self, _: &Call, _: &Questioned<'_>) -> Result<(), Undelivered> {
-            Ok(())
-        }
-
-        fn withdraw_question(&self, _: &Call, _: OperationId) {}
-
-        fn list_changed(&self, _: &Call, _: ListKind) -> Result<(), Undelivered> {
-            Err(Undelivered::Overrun)
-        }
-    }
-
-    struct NoEvents;
-
-    impl ServerEvents for NoEvents {
-        fn notice(&self, _: &Call, _: Notice) {}
-
-        fn question(&self, _: &Call, _: Question) {}
-
-        fn ended(&self, _: &Call, _: End<Answer>) {}
     }
 
     fn call(reply: &Arc<Ends>) -> Arc<Call> {
@@ -341,7 +279,7 @@ mod tests {
         let (method, payload) = (Method::Known("tools/call"), Payload::body(form, "{}"));
         let request = Request { method, target: None, progress: None, payload };
         let (incoming, reply) = (Incoming::plain(request, None), Arc::<Ends>::clone(reply));
-        Call::new(Arc::new(NoEvents), OperationId(1), link, incoming, Names::Public, reply)
+        Call::new(OperationId(1), link, incoming, Names::Public, reply)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::{Answer, Form, LinkId, OperationId, Outcome, Payload, Refusal, RefusalCode, Request};
 use topic::End;
-use upstream::{CallEvents, Caller, Outgoing, Session};
+use upstream::{Caller, Outgoing, Session, Subscription};
 use wire::mcp::relay;
 use wire::mcp::task::{Wish, plain as plain_call};
 
@@ -13,6 +13,7 @@ use crate::call::{Call, Delivered};
 use crate::context::call_number;
 use crate::dispatch::Dispatch;
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
+use crate::requests::AtServer;
 use crate::tasks::relay as tasks;
 use crate::tasks::task::LOST;
 
@@ -102,8 +103,7 @@ fn send(
         from: call.link.participant.id.as_str(),
     };
     call.send_by(session);
-    let events: Arc<dyn CallEvents> = Arc::<Call>::clone(call);
-    match session.call(outgoing, events) {
+    match session.call(outgoing, AtServer::new(dispatch, call)) {
         // It may have been cancelled before the session knew it.
         Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
         Ok(()) => {}
@@ -127,7 +127,7 @@ fn subscribe(
         };
         if !dispatch.with(|topic| topic.follows(link, &server.id, uri)) {
             // Its caller has cancelled it or left meanwhile, and nothing else would end it at the server.
-            server.upstream.unsubscribe(link, uri);
+            server.upstream.unsubscribe(link, &Subscription::Resource(uri.to_owned()));
         }
         match done {
             Ok(answer) => answer_with(&dispatch, &call, answer),
@@ -138,7 +138,8 @@ fn subscribe(
 
 fn unsubscribe(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &ConfiguredServer, own: Option<Arc<str>>) {
     // In whichever session it was made, and if that is closed, for its successor.
-    server.upstream.unsubscribe(call.link.id, uri_of(call, own.as_deref()));
+    let uri = uri_of(call, own.as_deref()).to_owned();
+    server.upstream.unsubscribe(call.link.id, &Subscription::Resource(uri));
     answer_body(dispatch, call, "{}".into());
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use model::{LinkId, ParticipantId};
 use platform::unix_ms;
-use upstream::dial_in::{Absence, DialIn, Outbox, Receipt};
+use upstream::dial_in::{DialIn, Outbox, Receipt};
 use wire::mcpx::Envelope;
 use wire::time::rfc3339;
 
@@ -89,17 +89,11 @@ pub(crate) fn connected_to(dispatch: &Arc<Dispatch>, server: &ConfiguredServer, 
 /// Notes that a link has ended: if its participant served on it, its open calls end now, and its tools stay listed for a while.
 pub(crate) fn disconnected(dispatch: &Arc<Dispatch>, participant: &ParticipantId, link: LinkId) {
     let Some(dialed) = dialed_in(dispatch, participant) else { return };
-    let Some(mut departure) = dialed.disconnected(link) else { return };
-    let (dispatch, away, id) = (dispatch.weak(), dispatch.settings.away, participant.clone());
+    let Some(departure) = dialed.disconnected(link) else { return };
+    let (dispatch, away, id) = (dispatch.weak(), dispatch.settings.limits.away, participant.clone());
     tokio::spawn(async move {
-        let absence = loop {
-            tokio::time::sleep(away).await;
-            match dialed.grace_period_over(departure) {
-                Absence::Renewed(again) => departure = again,
-                absence @ (Absence::Ended | Absence::Expired) => break absence,
-            }
-        };
-        let Some(dispatch) = dispatch.upgrade().filter(|_| absence == Absence::Expired) else { return };
+        let unlisted = dialed.unlist_after(departure, away).await;
+        let Some(dispatch) = dispatch.upgrade().filter(|_| unlisted) else { return };
         // The configuration may have changed meanwhile.
         let server = dispatch.server(&id);
         let is_same = |now: &Arc<DialIn>| Arc::ptr_eq(now, &dialed);

@@ -3,14 +3,16 @@
 //! Every act enters by [`Dispatch::take`]. The room's queue gets its part before the topic's lock is released, so that there is
 //! one order; everything else is carried out afterwards by the one interpreter, `run`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
-use platform::{Mutex, RwLock};
+use platform::{Mutex, RwLock, millis};
 use room::{Close, Newcomer, Room, RoomEvent};
 use store::JournalWriter;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, watch};
 use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
 use upstream::Manifest;
@@ -18,44 +20,33 @@ use upstream::Manifest;
 use crate::audit::Recorder;
 use crate::context::Context;
 use crate::link::{Link, NoOutlet, plain_client};
-use crate::lists::PageCache;
+use crate::lists::{Announcements, PageCache};
 use crate::live::{Effect, Event, Live, Topic};
 use crate::mirror;
 use crate::tasks::table::Tasks;
-use access::config::McpCalls;
+use access::config::{self, McpCalls};
 
 /// The log's target for every event that is sent and every effect that is carried out.
 const PATH: &str = "gateway::path";
 /// Longest sleep of a topic's timer.
 const TIMER_MAX: Duration = Duration::from_secs(3600);
 
-/// The settings of one topic.
+/// The settings of one topic, for as long as it is open.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Its name.
-    pub name: TopicName,
-    /// How long a list waits for servers that are starting.
-    pub list_wait: Duration,
-    /// How long the tools of a participant that serves stay listed after it has left.
-    pub away: Duration,
-    /// How long a proposal waits for a decision.
-    pub proposal_ttl: Duration,
-    /// How long a call is held before its caller is answered for now.
-    pub hold: Duration,
-    /// What watchers see of MCP clients' calls.
-    pub mcp_calls: McpCalls,
-    /// Envelopes kept for late joiners.
-    pub history: usize,
-    /// Interval of pings to silent sockets, in milliseconds.
-    pub ping_ms: u64,
-    /// Longest envelope, in bytes.
-    pub envelope_bytes_max: usize,
-    /// The topic's limits.
-    pub limits: topic::Limits,
+    /// Its configuration.
+    pub topic: config::TopicConfig,
+    /// The limits of the gateway.
+    pub limits: config::Limits,
 }
 
 /// What a participant may do in the topic now; `None` if it may not be there.
 pub(crate) type StandingOf = Box<dyn Fn(&ParticipantId) -> Option<Arc<Capabilities>> + Send + Sync>;
+/// Whether the record of a change of this proposal is durable.
+pub(crate) struct Report {
+    pub(crate) proposal: OperationId,
+    pub(crate) durable: bool,
+}
 /// Carries out one effect.
 pub(crate) type Run = fn(&Arc<Dispatch>, Effect);
 
@@ -84,12 +75,13 @@ pub struct Dispatch {
     pub(crate) own_manifest: RwLock<Arc<Manifest>>,
     /// Locked while a server's lists are read and the topic takes them, so that no older lists replace newer ones.
     pub(crate) listing: Mutex<()>,
+    pub(crate) announcements: Announcements,
     pub(crate) tasks: Tasks,
     pub(crate) pages: PageCache,
     /// Whether the first start of every server has ended.
     pub(crate) settled: AtomicBool,
-    /// Held while one record's durability is reported and its effects are carried out.
-    pub(crate) stored_turn: Mutex<()>,
+    /// Takes reports about records, which one task passes to the topic in this order.
+    pub(crate) reports: UnboundedSender<Report>,
     /// Whether the gateway is about to stop.
     pub(crate) stopping: watch::Sender<bool>,
     admitted: AtomicU64,
@@ -104,17 +96,24 @@ impl Dispatch {
     /// A topic without participants. Must be called inside a runtime.
     pub(crate) fn new(settings: Settings, shared: Shared, run: Run) -> Arc<Self> {
         let Shared { context, audit, journal, standing } = shared;
+        let limits = topic::Limits {
+            participants_max: settings.limits.topic_participants_max,
+            operations_per_link_max: settings.limits.participant_calls_max,
+            operations_per_participant_max: settings.limits.participant_calls_max,
+            ..topic::Limits::default()
+        };
         let config = TopicConfig {
-            limits: settings.limits,
-            mirrors: settings.mcp_calls != McpCalls::None,
+            limits,
+            mirrors: settings.topic.mcp_calls != McpCalls::None,
             epoch: u64::from_le_bytes(platform::random()) >> 12,
             direct: context.direct(),
-            kept: Kept { history: settings.history, readable: false },
-            ..TopicConfig::new(settings.name.clone(), Vec::new())
+            kept: Kept { history: settings.topic.history, readable: false },
+            ..TopicConfig::new(settings.topic.name.clone(), Vec::new())
         };
-        let room = room::open(settings.ping_ms, Arc::<Context>::clone(&context));
-        let own = own_link(&context, &settings.name);
+        let room = room::open(millis(settings.limits.keep_alive), Arc::<Context>::clone(&context));
+        let own = own_link(&context, &settings.topic.name);
         let timer = Arc::<Notify>::default();
+        let (reports, reported) = unbounded_channel();
         let dispatch = Arc::new_cyclic(|me| Self {
             me: me.clone(),
             context,
@@ -127,10 +126,11 @@ impl Dispatch {
             own,
             own_manifest: RwLock::default(),
             listing: Mutex::default(),
+            announcements: Announcements::default(),
             tasks: Tasks::default(),
             pages: PageCache::default(),
             settled: AtomicBool::new(false),
-            stored_turn: Mutex::default(),
+            reports,
             stopping: watch::Sender::new(false),
             admitted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -139,6 +139,7 @@ impl Dispatch {
             run,
         });
         tokio::spawn(tick(Arc::downgrade(&dispatch), Arc::clone(&dispatch.timer)));
+        tokio::spawn(report(Arc::downgrade(&dispatch), reported));
         dispatch
     }
 
@@ -203,7 +204,7 @@ impl Dispatch {
             RoomEffect::Left(id) => RoomEvent::Left(id),
             RoomEffect::Publish { message, audience } => RoomEvent::Publish { envelope: message, audience },
             RoomEffect::Mirror { mirrored, audience } => {
-                let (bytes, encode) = mirror::encoder(mirrored, self.settings.mcp_calls, &self.context);
+                let (bytes, encode) = mirror::encoder(mirrored, self.settings.topic.mcp_calls, &self.context);
                 RoomEvent::Mirror { bytes, encode, audience }
             }
             RoomEffect::Exit { link, why } => RoomEvent::Exit { link, close: why.map(close_of) },
@@ -222,12 +223,7 @@ impl Dispatch {
 
     /// Its name.
     pub fn name(&self) -> &TopicName {
-        &self.settings.name
-    }
-
-    /// Its settings.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
+        &self.settings.topic.name
     }
 
     /// Its room.
@@ -288,7 +284,7 @@ fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
         topics: vec![topic.clone()],
         rate: None,
     };
-    let (form, client) = (model::Form::Legacy, plain_client());
+    let (form, client) = (model::Form::ENVELOPE, plain_client());
     Link::new(context.link(), Arc::new(participant), form, client, Box::new(NoOutlet))
 }
 
@@ -315,6 +311,18 @@ async fn tick(dispatch: Weak<Dispatch>, timer: Arc<Notify>) {
         tokio::select! {
             () = timer.notified() => {}
             () = tokio::time::sleep(wait.min(TIMER_MAX)) => {}
+        }
+    }
+}
+
+/// Passes reports about records to the topic, one at a time: an approval is announced before the end of its proposal.
+async fn report(dispatch: Weak<Dispatch>, mut reports: UnboundedReceiver<Report>) {
+    while let Some(Report { proposal, durable }) = reports.recv().await {
+        let Some(dispatch) = dispatch.upgrade() else { return };
+        let event = if durable { Event::Stored { proposal } } else { Event::NotStored { proposal } };
+        // Whatever goes wrong with one proposal, the reports about the others must go on.
+        if catch_unwind(AssertUnwindSafe(|| dispatch.take(event))).is_err() {
+            tracing::error!(%proposal, "what follows from a durable record was not carried out: the gateway has a fault");
         }
     }
 }

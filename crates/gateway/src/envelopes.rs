@@ -171,19 +171,15 @@ impl Dispatch {
     pub fn tell_breach(&self, link: &Link, breach: &Breach) {
         let from = link.participant.id.as_str();
         Record::of(self).malformed(from, breach.refusal().code.as_str());
-        let (id, ts) = self.stamp();
-        let stamp = Stamp { id: &id, ts: Some(&ts) };
-        self.whisper(link.id, &system::breach(stamp, from, breach));
+        self.tell(link, |stamp| system::breach(stamp, from, breach));
     }
 
     /// Answers a message that is too long or no text.
     pub fn tell_error(&self, link: &Link, error: &str, message: &str) {
         let from = link.participant.id.as_str();
         Record::of(self).malformed(from, error);
-        let (id, ts) = self.stamp();
-        let stamp = Stamp { id: &id, ts: Some(&ts) };
         let notice = ErrorDraft { error, message, ..ErrorDraft::default() };
-        self.whisper(link.id, &system::error(stamp, from, &notice));
+        self.tell(link, |stamp| system::error(stamp, from, &notice));
     }
 
     /// Answers an envelope that is refused.
@@ -191,9 +187,13 @@ impl Dispatch {
         let participant = &link.participant.id;
         let capabilities = self.capabilities_of(participant);
         let sender = Person { id: participant.as_str(), capabilities: &capabilities };
+        self.tell(link, |stamp| system::refused(stamp, refusal, envelope, sender));
+    }
+
+    /// Sends an envelope of the gateway, with a new id, to one link alone.
+    fn tell(&self, link: &Link, envelope: impl FnOnce(Stamp<'_>) -> Bytes) {
         let (id, ts) = self.stamp();
-        let stamp = Stamp { id: &id, ts: Some(&ts) };
-        self.whisper(link.id, &system::refused(stamp, refusal, envelope, sender));
+        self.whisper(link.id, &envelope(Stamp { id: &id, ts: Some(&ts) }));
     }
 
     /// Id and time for an envelope of the gateway.

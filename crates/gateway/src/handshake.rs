@@ -6,13 +6,12 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use json::{Object, Span};
+use json::Object;
 use model::Form;
 use wire::mcp::{Version, meta, task};
 
 use crate::dispatch::Dispatch;
 
-const FORMS: [Form; 2] = [Form::Legacy, Form::Modern];
 /// Longest instructions of a server that are passed on, in bytes.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
 
@@ -85,7 +84,7 @@ fn write_instructions(result: &mut Object<'_>, dispatch: &Dispatch) {
     let servers = dispatch.servers();
     let mut parts = Vec::new();
     for server in &servers {
-        let shared = FORMS.into_iter().find_map(|form| server.upstream.open_shared(form));
+        let shared = Form::ALL.iter().find_map(|form| server.upstream.open_shared(*form));
         let text = shared.and_then(|session| instructions(&session.handshake_result()));
         let text = text.filter(|text| !text.trim().is_empty() && text.len() <= INSTRUCTIONS_BYTES_MAX);
         parts.extend(text.map(|text| (server.id.as_str(), text)));
@@ -106,8 +105,7 @@ fn join(parts: &[(&str, String)], servers: usize) -> Option<String> {
 }
 
 fn instructions(handshake: &[u8]) -> Option<String> {
-    let members = json::members(handshake, Span::all(handshake)).ok()?;
-    members.get("instructions")?.text().map(Cow::into_owned)
+    json::at(handshake, &["instructions"]).and_then(json::text).map(Cow::into_owned)
 }
 
 #[cfg(test)]

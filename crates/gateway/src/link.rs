@@ -24,21 +24,23 @@ pub struct Link {
     rejected: OnceLock<Refusal>,
 }
 
-/// The sending side of a link.
+/// The sending side of a link. Without methods of its own it sends nothing and asks its client nothing.
 pub trait Outlet: Send + Sync {
     /// Sends a notification.
-    fn notify(&self, notice: &Passed<'_>);
+    fn notify(&self, _notice: &Passed<'_>) {}
     /// Sends a server's question to the client.
     ///
     /// # Errors
     /// Why the client cannot get it.
-    fn ask(&self, question: &Questioned<'_>) -> Result<(), Undelivered>;
+    fn ask(&self, _question: &Questioned<'_>) -> Result<(), Undelivered> {
+        Err(Undelivered::OtherForm)
+    }
     /// Withdraws a question from the client.
-    fn withdraw_question(&self, operation: OperationId);
+    fn withdraw_question(&self, _operation: OperationId) {}
     /// Notifies that a list may have changed.
-    fn list_changed(&self, list: ListKind);
+    fn list_changed(&self, _list: ListKind) {}
     /// Ends the link's streams. `why` is set if the topic ended the link.
-    fn close(&self, why: Option<Ended>);
+    fn close(&self, _why: Option<Ended>) {}
     /// The link's socket in the room.
     fn socket(&self) -> Option<&Arc<Socket>> {
         None
@@ -135,36 +137,12 @@ pub fn plain_client() -> ClientProfile {
 #[derive(Debug)]
 pub(crate) struct NoOutlet;
 
-impl Outlet for NoOutlet {
-    fn notify(&self, _: &Passed<'_>) {}
-
-    fn ask(&self, _: &Questioned<'_>) -> Result<(), Undelivered> {
-        Err(Undelivered::OtherForm)
-    }
-
-    fn withdraw_question(&self, _: OperationId) {}
-
-    fn list_changed(&self, _: ListKind) {}
-
-    fn close(&self, _: Option<Ended>) {}
-}
+impl Outlet for NoOutlet {}
 
 /// The outlet of a participant's WebSocket: what its room sends goes through the socket, and it is asked nothing.
 pub struct RoomOutlet(pub Arc<Socket>);
 
 impl Outlet for RoomOutlet {
-    fn notify(&self, _: &Passed<'_>) {}
-
-    fn ask(&self, _: &Questioned<'_>) -> Result<(), Undelivered> {
-        Err(Undelivered::OtherForm)
-    }
-
-    fn withdraw_question(&self, _: OperationId) {}
-
-    fn list_changed(&self, _: ListKind) {}
-
-    fn close(&self, _: Option<Ended>) {}
-
     fn socket(&self) -> Option<&Arc<Socket>> {
         Some(&self.0)
     }

@@ -7,19 +7,19 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Form, LinkId, ParticipantId, Refusal, RefusalCode, Request};
+use model::{Form, LinkId, ListenFilter, ParticipantId, Refusal, RefusalCode, Request};
+use strum::VariantNames;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use topic::{Filter, Interest, Subject, Target};
-use upstream::Session;
+use topic::{Interest, LogLevel, Subject, Target};
+use upstream::{Session, Subscription};
 use wire::mcp::{listen, relay};
 
 use crate::call::Call;
 use crate::delivery;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
-use crate::live::{ConfiguredServer, Event, Server};
-use crate::log_level::{self, LOG_LEVELS};
+use crate::live::{Event, Server};
 use crate::tasks::id::TaskId;
 use crate::tasks::relay as tasks;
 use crate::tasks::task::Task;
@@ -38,16 +38,14 @@ pub fn interest(request: &Request) -> Result<Interest, Refusal> {
         (Form::Legacy, "resources/unsubscribe") => Ok(Interest::Unsubscribe),
         (Form::Legacy, "logging/setLevel") => {
             let name = relay::param_text(request, "level").unwrap_or_default();
-            log_level::parse(&name).map(Interest::Level).ok_or_else(|| {
+            name.parse().map(Interest::Level).map_err(|_| {
                 Refusal::new(RefusalCode::Malformed, format!("unknown log level: {name}"))
-                    .hint(format!("use one of {}", LOG_LEVELS.map(|(name, _)| name).join(", ")))
+                    .hint(format!("use one of {}", LogLevel::VARIANTS.join(", ")))
             })
         }
         (Form::Modern, "subscriptions/listen") => {
-            let filter = listen::filter(request).map_err(|why| Refusal::new(RefusalCode::Malformed, why))?;
-            let shared = |names: Vec<String>| names.into_iter().map(Arc::from).collect();
-            let (resources, tasks) = (shared(filter.resources), shared(filter.tasks));
-            Ok(Interest::Listen(Filter { lists: filter.lists, resources, tasks }))
+            let filter = listen::filter(request);
+            filter.map(Interest::Listen).map_err(|why| Refusal::new(RefusalCode::Malformed, why))
         }
         (Form::Legacy | Form::Modern, _) => Ok(Interest::None),
     }
@@ -68,7 +66,7 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     tokio::spawn(async move { begin(&dispatch, &call, &filter).await });
 }
 
-async fn begin(dispatch: &Arc<Dispatch>, call: &Call, filter: &Filter) {
+async fn begin(dispatch: &Arc<Dispatch>, call: &Call, filter: &ListenFilter) {
     let mut following = pin!(follow(dispatch, call, &filter.resources));
     let followed = timeout(FOLLOW_WAIT, &mut following).await.is_ok();
     let agreed = watch(dispatch, call, &filter.tasks).await;
@@ -90,7 +88,7 @@ async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
         if call.is_over() {
             return;
         }
-        let Some((server, own)) = resource(dispatch, call.link.id, public) else { continue };
+        let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) else { continue };
         let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
             Ok(session) => session.subscribe(call.link.id, &own).await.map(drop),
             Err(refusal) => Err(refusal),
@@ -129,31 +127,22 @@ fn session_of(dispatch: &Dispatch, call: &Call, task: &Task) -> Option<Arc<Sessi
 }
 
 /// Ends at the servers what a listen request asked for, as far as nothing else on its link does.
-fn release(dispatch: &Dispatch, call: &Call, filter: &Filter) {
+fn release(dispatch: &Dispatch, call: &Call, filter: &ListenFilter) {
     for public in &filter.resources {
-        if let Some((server, own)) = resource(dispatch, call.link.id, public) {
+        if let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) {
             unsubscribe(dispatch, &call.link, &Server::Upstream(server), &own);
         }
     }
     unwatch(dispatch, &call.link, &filter.tasks);
     if dispatch.with(|topic| topic.handle(call.link.id).is_none()) {
         // Without its link no resource can be looked up.
-        forget(dispatch, call.link.id);
+        release_link(dispatch, call.link.id);
     }
 }
 
-/// Where a resource is, and how its server spells it.
-fn resource(dispatch: &Dispatch, link: LinkId, public: &str) -> Option<(Arc<ConfiguredServer>, String)> {
-    dispatch.with(|topic| {
-        let route = topic.lookup(link, Target::Uri(public))?;
-        let server = topic.server(route.upstream)?.handle;
-        Some((Arc::clone(server.upstream()?), route.own.to_owned()))
-    })
-}
-
-/// Ends all subscriptions of a link at the servers.
-pub(crate) fn forget(dispatch: &Dispatch, link: LinkId) {
-    dispatch.servers().iter().for_each(|server| server.upstream.forget(link));
+/// Ends a link's subscriptions at the servers, and the sessions that it used last.
+pub(crate) fn release_link(dispatch: &Dispatch, link: LinkId) {
+    dispatch.servers().iter().for_each(|server| server.upstream.release(link));
 }
 
 /// Ends a link's subscription to a resource at its server, unless the link has subscribed again.
@@ -161,7 +150,7 @@ pub(crate) fn unsubscribe(dispatch: &Dispatch, link: &Arc<Link>, server: &Server
     if let Some(server) = server.upstream()
         && !dispatch.with(|topic| topic.follows(link.id, &server.id, own))
     {
-        server.upstream.unsubscribe(link.id, own);
+        server.upstream.unsubscribe(link.id, &Subscription::Resource(own.to_owned()));
     }
 }
 
@@ -173,15 +162,16 @@ pub(crate) fn unwatch(dispatch: &Dispatch, link: &Arc<Link>, tasks: &[Arc<str>])
         // An id that has expired meanwhile still says where the subscription was made.
         let Some(state) = TaskId::open(sealer, holder, 0, public) else { continue };
         let Some(id) = TaskId::read(&state) else { continue };
-        let server = ParticipantId::new(id.server).ok().and_then(|server| dispatch.server(&server));
+        let server = dispatch.server_named(id.server);
         let Some(server) = server.filter(|_| !dispatch.with(|topic| topic.watches(link.id, public))) else {
             continue;
         };
         let session = Some(id.instance).filter(|instance| *instance != 0);
+        let own = Subscription::Task(id.own.to_owned());
         match session.and_then(|instance| server.upstream.session_by_instance(instance)) {
-            Some(session) => session.unwatch_task(link.id, id.own),
+            Some(session) => session.unsubscribe(link.id, &own),
             // The successor of a session has the subscriptions.
-            None => server.upstream.unwatch_task(link.id, id.own),
+            None => server.upstream.unsubscribe(link.id, &own),
         }
     }
 }
@@ -189,7 +179,6 @@ pub(crate) fn unwatch(dispatch: &Dispatch, link: &Arc<Link>, tasks: &[Arc<str>])
 #[cfg(test)]
 mod tests {
     use model::Payload;
-    use topic::LogLevel;
 
     use super::*;
 
@@ -212,7 +201,7 @@ mod tests {
         check(modern, "tools/call", r#"{"name":"a"}"#, Interest::None);
         let params = r#"{"notifications":{"promptsListChanged":true,"resourceSubscriptions":["a:b"],"taskIds":["t"]}}"#;
         let lists = vec![model::ListKind::Prompts];
-        let filter = Filter { lists, resources: vec!["a:b".into()], tasks: vec!["t".into()] };
+        let filter = ListenFilter { lists, resources: vec!["a:b".into()], tasks: vec!["t".into()] };
         check(modern, "subscriptions/listen", params, Interest::Listen(filter));
     }
 

@@ -3,6 +3,7 @@
 //! The topic says what is on a list, the server wrote each item. A list is judged and rendered outside of the topic's lock, once
 //! for as long as nothing changes; pages are slices of it.
 
+mod announcements;
 mod cache;
 mod cursor;
 mod manifests;
@@ -24,6 +25,7 @@ use crate::delivery;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 
+pub(crate) use announcements::{Announcement, Announcements};
 pub(crate) use cache::PageCache;
 pub use cache::{LIST_BYTES_MAX, LISTS_MAX};
 pub use cursor::CURSOR_MS;
@@ -67,11 +69,6 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
 /// The arguments that a modern call of a tool mirrors in HTTP headers, by the tool's schema (2026-07-28, "x-mcp-header"). `tool`
 /// is the public name.
 pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<HeaderParam> {
-    let found = dispatch.with(|topic| {
-        let route = topic.lookup(link.id, Target::Tool(tool))?;
-        let server = topic.server(route.upstream)?.handle;
-        Some((Arc::clone(server.upstream()?), route.own.to_owned()))
-    });
-    let Some((server, own)) = found else { return Vec::new() };
+    let Some((server, own)) = dispatch.route(link.id, Target::Tool(tool)) else { return Vec::new() };
     server.upstream.manifest_in(Form::Modern).annotations.get(&own).cloned().unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use model::{Capabilities, Form, LinkId, ParticipantId, RateLimit, Refusal, Request, Target};
+use model::{Capabilities, LinkId, ParticipantId, RateLimit, Refusal, Request};
 use topic::{Cursor, Ended, Join, Kept, ListScope, Listener, UpstreamNames};
 use upstream::config::ServerConfig;
 use upstream::dial_in::DialIn;
@@ -12,8 +12,10 @@ use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
-use crate::servers::{OneTopic, listed};
-use crate::{builtin, dial_in, handshake};
+use crate::requests::named;
+use crate::servers::{Topics, listed};
+use crate::tasks::relay as tasks;
+use crate::{builtin, dial_in, handshake, listen};
 use access::config::{BuiltIn, Limits};
 
 /// How a link joins.
@@ -71,16 +73,24 @@ impl Dispatch {
         self.take(Event::Leave { link: link.id });
     }
 
+    /// Ends the links of a participant that may not be here any more, withdraws its proposals, and cancels its tasks.
+    pub(crate) fn revoke(self: &Arc<Self>, participant: &ParticipantId) {
+        self.take(Event::Revoke { participant });
+        tasks::cancel_all(self, participant);
+    }
+
     /// Gives a participant what it may do now, or ends its links and withdraws its proposals if it may not be here. It need not
     /// be present.
     pub(crate) fn refresh(self: &Arc<Self>, participant: &ParticipantId) {
         loop {
             let standing = (self.standing)(participant);
             match &standing {
-                None => self.take(Event::Revoke { participant }),
+                None => self.revoke(participant),
                 Some(now) if self.with(|topic| topic.capabilities(participant) == Some(now)) => return,
-                Some(now) => self.take(Event::Regrant { participant, capabilities: Arc::clone(now) }),
-            };
+                Some(now) => {
+                    self.take(Event::Regrant { participant, capabilities: Arc::clone(now) });
+                }
+            }
             // A change that came in between must not be undone by what it replaced.
             if (self.standing)(participant) == standing {
                 return;
@@ -89,7 +99,7 @@ impl Dispatch {
     }
 
     /// Configures the topic's servers, in this order: new ones join, missing ones leave, the others stay as they are. Then come
-    /// the participants that serve, and what the gateway's own participant lists.
+    /// the participants that serve, and what the gateway's own participant lists. Clients are notified once, of the whole change.
     pub(crate) fn configure(
         self: &Arc<Self>,
         servers: &[Arc<Upstream>],
@@ -98,6 +108,7 @@ impl Dispatch {
         builtin: &[BuiltIn],
     ) {
         let old = self.seats();
+        self.announcements.hold();
         let mut names = vec![UpstreamNames::gateway()];
         let mut all: Vec<(Arc<ConfiguredServer>, Arc<Capabilities>)> = Vec::new();
         for upstream in servers {
@@ -124,6 +135,7 @@ impl Dispatch {
         }
         self.list_servers();
         self.list_own(builtin);
+        self.announce_lists(self.announcements.release());
         self.meet(&all, &old);
         self.settled.store(false, Ordering::Release);
     }
@@ -135,7 +147,7 @@ impl Dispatch {
 
     /// Lists these built-in tools. The room keeps what its readers may read if one of them reads it.
     fn list_own(self: &Arc<Self>, built_in: &[BuiltIn]) {
-        let kept = Kept { history: self.settings.history, readable: built_in.contains(&BuiltIn::Room) };
+        let kept = Kept { history: self.settings.topic.history, readable: built_in.contains(&BuiltIn::Room) };
         self.take(Event::Keep { kept });
         let manifest = Arc::new(builtin::manifest(built_in));
         *self.own_manifest.write() = Arc::clone(&manifest);
@@ -154,7 +166,7 @@ impl Dispatch {
         limits: &Limits,
         old: &[(Arc<ConfiguredServer>, LinkId)],
     ) -> Arc<ConfiguredServer> {
-        let spec = UpstreamSpec::new(server.clone(), &limits.servers());
+        let spec = UpstreamSpec { config: server.clone(), limits: limits.servers() };
         let same =
             |(known, _): &&(Arc<ConfiguredServer>, LinkId)| known.serves() && *known.upstream.spec() == spec;
         if let Some((known, _)) = old.iter().find(same) {
@@ -162,10 +174,11 @@ impl Dispatch {
         }
         let id = server.name.clone();
         let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, dial_in::outbox(self)));
+        let topic = self.weak();
         let environment = Environment {
             guard: None,
             identity: handshake::identity(),
-            events: Arc::new(OneTopic(self.weak())),
+            events: Arc::new(Topics(Box::new(move || topic.upgrade().into_iter().collect()))),
             dial_in: Some(Arc::clone(&dialed)),
             numbers: Arc::clone(self.context.numbers()),
         };
@@ -209,7 +222,7 @@ impl Dispatch {
         }
         let servers = self.servers();
         for server in &servers {
-            let left = self.settings.list_wait.saturating_sub(server.upstream.age());
+            let left = self.settings.topic.list_wait.saturating_sub(server.upstream.age());
             let _ = tokio::time::timeout(left, server.upstream.settled()).await;
         }
         if servers.iter().all(|server| server.upstream.has_settled()) {
@@ -223,12 +236,7 @@ impl Dispatch {
         if self.settled.load(Ordering::Acquire) {
             return;
         }
-        let target = match &request.target {
-            Some(Target::Tool(name)) => topic::Target::Tool(name),
-            Some(Target::Prompt(name)) => topic::Target::Prompt(name),
-            Some(Target::Uri(uri)) => topic::Target::Uri(uri),
-            Some(Target::Task(_)) | None => return,
-        };
+        let Some(target) = named(request) else { return };
         let method = request.method.as_str();
         if !self.with(|topic| topic.admits(link.id, method, Some(target))) {
             self.wait_for_servers().await;
@@ -247,48 +255,70 @@ impl ConfiguredServer {
 pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) {
     link.outlet().close(why);
     dial_in::disconnected(dispatch, &link.participant.id, link.id);
-    let releases = releases(dispatch, link);
-    for server in dispatch.servers() {
-        if releases {
-            server.upstream.release(&link.caller(None));
-        }
-        server.upstream.forget(link.id);
-    }
-}
-
-/// Whether sessions at servers end with this link. The modern links of a participant share their sessions, which end with the
-/// last of them.
-fn releases(dispatch: &Dispatch, link: &Link) -> bool {
-    match link.form {
-        Form::Legacy => true,
-        Form::Modern => {
-            dispatch.with(|topic| topic.handles(&link.participant.id).all(|other| other.form != Form::Modern))
-        }
-    }
+    listen::release_link(dispatch, link.id);
 }
 
 #[cfg(test)]
 mod tests {
+    use model::{Form, ListKind};
+
     use super::*;
     use crate::envelopes::tests::Stage;
-    use crate::link::{NoOutlet, plain_client};
+    use crate::link::{Outlet, plain_client};
+
+    /// The tools that a client sees whenever it is notified that they have changed.
+    struct Watcher(std::sync::Weak<Dispatch>, LinkId, Arc<platform::Mutex<Vec<Vec<String>>>>);
+
+    impl Outlet for Watcher {
+        fn list_changed(&self, list: ListKind) {
+            let snapshot = self.0.upgrade().unwrap().with(|topic| topic.list_snapshot(self.1).unwrap());
+            let names = snapshot.list(list).iter().map(|one| one.public.to_string()).collect();
+            self.2.lock().extend((list == ListKind::Tools).then_some(names));
+        }
+    }
+
+    async fn demo(name: &str) -> Arc<Upstream> {
+        let config = ServerConfig {
+            prefix: name.into(),
+            name: ParticipantId::new(name).unwrap(),
+            transport: upstream::config::Transport::Demo,
+            era: upstream::config::EraChoice::Legacy,
+            sessions: upstream::config::Sessions::Shared,
+            timeouts: upstream::config::Timeouts::default(),
+            capabilities: Arc::new(Capabilities::upstream()),
+            enabled: true,
+            origin: upstream::config::Origin::Own,
+        };
+        let environment = Environment {
+            guard: None,
+            identity: handshake::identity(),
+            events: Arc::new(Topics(Box::new(Vec::new))),
+            dial_in: None,
+            numbers: Arc::default(),
+        };
+        let upstream =
+            Upstream::start(UpstreamSpec { config, limits: Limits::default().servers() }, environment);
+        upstream.settled().await;
+        upstream
+    }
 
     #[tokio::test]
-    async fn sessions_of_modern_links_end_with_the_last_of_them() {
+    async fn a_change_of_configuration_is_announced_once_and_as_a_whole() {
         let stage = Stage::new(&["mcp/*"]);
         let (dispatch, ann) = (&stage.dispatch, &stage.ann);
-        let join = |form| {
-            let (id, outlet) = (dispatch.context.link(), Box::new(NoOutlet));
-            let link = Link::new(id, Arc::clone(&ann.participant), form, plain_client(), outlet);
-            dispatch.join(&link, &ann.participant.capabilities, Joining::default()).unwrap();
-            link
-        };
-        let (legacy, first, second) = (join(Form::Legacy), join(Form::Modern), join(Form::Modern));
-        dispatch.leave(&legacy);
-        assert!(releases(dispatch, &legacy), "a legacy link has sessions of its own");
-        dispatch.leave(&first);
-        assert!(!releases(dispatch, &first), "the other link uses them");
-        dispatch.leave(&second);
-        assert!(releases(dispatch, &second), "a legacy link of the same participant does not use them");
+        let (one, other) = (demo("one").await, demo("other").await);
+        dispatch.configure(&[Arc::clone(&one)], &[], &Limits::default(), &[]);
+        let (id, seen) = (dispatch.context.link(), Arc::default());
+        let watcher = Watcher(dispatch.weak(), id, Arc::clone(&seen));
+        let link =
+            Link::new(id, Arc::clone(&ann.participant), Form::Legacy, plain_client(), Box::new(watcher));
+        let joining = Joining { notified: true, ..Joining::default() };
+        dispatch.join(&link, &ann.participant.capabilities, joining).unwrap();
+        for (now, prefix) in [(&other, "other_"), (&one, "one_")] {
+            dispatch.configure(&[Arc::clone(now)], &[], &Limits::default(), &[]);
+            let announced = std::mem::take(&mut *seen.lock());
+            let [names] = announced.as_slice() else { panic!("{announced:?}") };
+            assert!(!names.is_empty() && names.iter().all(|name| name.starts_with(prefix)), "{names:?}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Mirror: an MCP client's call as its topic's watchers see it (design, section 4, "What others see").
+//! Mirror: an MCP client's call as its topic's watchers see it (docs/configuration.md, `mcp_calls`).
 
 use bytes::Bytes;
 use model::{OperationId, Outcome, ParticipantId};

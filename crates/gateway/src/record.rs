@@ -42,17 +42,10 @@ impl<'d> Record<'d> {
 
     /// A refusal costs its sender little: of a flood only the first entries are written, then a count.
     fn write(self, permit: Permit, entry: &Entry<'_>) {
-        match entry.verdict {
-            Word::Refused => self.0.audit.write_counted(permit, entry),
-            Word::Admitted
-            | Word::Held
-            | Word::Approved
-            | Word::Rejected
-            | Word::Withdrawn
-            | Word::Expired
-            | Word::Completed
-            | Word::Failed
-            | Word::Broken => permit.write(entry),
+        if entry.verdict == Word::Refused {
+            self.0.audit.write_counted(permit, entry);
+        } else {
+            permit.write(entry);
         }
     }
 
@@ -130,26 +123,6 @@ impl<'d> Record<'d> {
     pub(crate) fn ignored(self, envelope: &Envelope, by: &[&str], why: &str) {
         let (from, kind, payload) = (envelope.from(), envelope.kind(), Some(envelope.payload()));
         self.write_now(&Entry { to: by, why: Some(why), payload, ..self.entry(from, kind, Word::Refused) });
-    }
-
-    /// A listener's connection was opened.
-    pub(crate) fn opened(self, participant: &ParticipantId) {
-        self.connection(participant, Word::Admitted, "opened");
-    }
-
-    /// A participant that may enter the topic finds no place.
-    pub(crate) fn rejected(self, participant: &ParticipantId, refusal: &Refusal) {
-        self.connection(participant, Word::Refused, refusal.code.as_str());
-    }
-
-    /// A listener's connection has ended: in order, or because of what the client sent.
-    pub(crate) fn closed(self, participant: &ParticipantId, in_order: bool, why: &str) {
-        self.connection(participant, if in_order { Word::Completed } else { Word::Refused }, why);
-    }
-
-    fn connection(self, participant: &ParticipantId, verdict: Word, why: &str) {
-        let topic = Some(self.0.name().as_str());
-        self.0.audit.write_connection(topic, participant.as_str(), verdict, why);
     }
 
     /// A proposal is open to decisions.
@@ -259,17 +232,22 @@ impl<'d> Record<'d> {
 impl Dispatch {
     /// Records that a listener's connection was opened.
     pub fn record_opened(&self, link: &Link) {
-        Record::of(self).opened(&link.participant.id);
+        self.record_connection(link, Word::Admitted, "opened");
     }
 
     /// Records that the topic rejected a listener.
     pub fn record_rejected(&self, link: &Link, refusal: &Refusal) {
-        Record::of(self).rejected(&link.participant.id, refusal);
+        self.record_connection(link, Word::Refused, refusal.code.as_str());
     }
 
     /// Records that a listener's connection has ended: in order, or because of what the client sent.
     pub fn record_closed(&self, link: &Link, in_order: bool, why: &str) {
-        Record::of(self).closed(&link.participant.id, in_order, why);
+        self.record_connection(link, if in_order { Word::Completed } else { Word::Refused }, why);
+    }
+
+    fn record_connection(&self, link: &Link, verdict: Word, why: &str) {
+        let (topic, participant) = (Some(self.name().as_str()), link.participant.id.as_str());
+        self.audit.write_connection(topic, participant, verdict, why);
     }
 }
 

@@ -1,6 +1,5 @@
 //! Registry: servers, topics, identities and grants that are in force.
 
-mod events;
 mod reload;
 mod visitors;
 
@@ -11,7 +10,7 @@ use std::sync::{Arc, Weak};
 use auth::{Identities, Sealer};
 use client::Guard;
 use model::TopicName;
-use platform::{RwLock, random, unix_ms};
+use platform::{RwLock, random};
 use room::Close;
 use store::JournalWriter;
 use tokio::sync::Notify;
@@ -195,10 +194,5 @@ impl Registry {
     fn next_expiry(&self, since_ms: u64) -> Option<u64> {
         let (identities, grants) = (self.identities.read(), self.grants.read());
         [identities.next_expiry(since_ms), grants.next_expiry(since_ms)].into_iter().flatten().min()
-    }
-
-    /// Whether a token or grant has expired since this time, in milliseconds since 1970.
-    fn has_expired(&self, since_ms: u64) -> bool {
-        self.next_expiry(since_ms).is_some_and(|at_ms| at_ms <= unix_ms())
     }
 }

@@ -1,19 +1,19 @@
 //! Requests of clients: admitted by the topic, recorded, and carried out by its effects.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use model::{Notice, ParticipantId, Target};
+use model::{Answer, Notice, ParticipantId, Refusal, Target};
 use platform::millis;
-use topic::{About, Cause, End, OperationRef, Request, Resume, Subject, Verdict};
-use upstream::Question;
+use topic::{About, Ask, Cause, End, OperationRef, Receiver, Request, Resume, Subject, Verdict};
+use upstream::{CallEvents, Question};
 use wire::mcp::relay;
 
 use crate::audit::Permit;
-use crate::call::{Call, Incoming, Names, Reply, ServerEvents};
+use crate::call::{Call, Delivered, Incoming, Names, Reply};
 use crate::dispatch::Dispatch;
-use crate::link::Link;
+use crate::link::{Link, Undelivered};
+use crate::lists::Announcement;
 use crate::live::{Asked, Effect, Event};
-use crate::log_level;
 use crate::proposals::state;
 use crate::record::Record;
 use crate::tag::Tag;
@@ -38,25 +38,18 @@ impl Dispatch {
         if let Some(task) = &task {
             call.task.set_about(task);
         }
-        let target = match &call.request.target {
-            Some(Target::Tool(name)) => Some(topic::Target::Tool(name)),
-            Some(Target::Prompt(name)) => Some(topic::Target::Prompt(name)),
-            Some(Target::Uri(uri)) => Some(topic::Target::Uri(uri)),
-            // The gateway's own participant answers for a task whose server cannot be asked any more.
-            Some(Target::Task(_)) => {
-                let task = task.as_ref().filter(|task| !task.is_lost());
-                task.map(|task| topic::Target::Upstream(task.origin.server.as_str()))
-            }
-            None => None,
-        };
+        // The gateway's own participant answers for a task whose server cannot be asked any more.
+        let served = task.as_ref().filter(|task| !task.is_lost());
+        let served = served.map(|task| topic::Target::Upstream(task.origin.server.as_str()));
+        let target = named(&call.request).or(served);
         // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
         let is_recorded = target.is_some() || parked.is_some();
         let permit = match self.audit.reserve() {
             Ok(permit) => permit,
             Err(_) if !is_recorded => Permit::none(),
             Err(refusal) => {
-                let (operation, refusal, cause) = (call.id, Box::new(refusal), Cause::LogUnavailable);
-                self.run(Effect::Refuse { operation, call: Arc::clone(&call), refusal, cause });
+                let (refusal, cause) = (Box::new(refusal), Cause::LogUnavailable);
+                self.run(Effect::Refuse { call: Arc::clone(&call), refusal, cause });
                 return call;
             }
         };
@@ -90,13 +83,12 @@ impl Dispatch {
         names: Names,
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
-        let events: Arc<dyn ServerEvents> = Arc::<Self>::clone(self);
-        Call::new(events, self.context.operation(), Arc::clone(link), incoming, names, reply)
+        Call::new(self.context.operation(), Arc::clone(link), incoming, names, reply)
     }
 
     /// When the caller of a call that is held from now on is answered for now.
     pub(crate) fn hold_until_ms(&self) -> u64 {
-        self.context.now_ms().saturating_add(millis(self.settings.hold))
+        self.context.now_ms().saturating_add(millis(self.settings.limits.hold))
     }
 
     /// Cancels the request that a client gave this name.
@@ -109,8 +101,26 @@ impl Dispatch {
         self.take(Event::Cancel { link: call.link.id, which: OperationRef::Id(call.id) });
     }
 
+    /// Cancels a call whose caller reads too slowly.
+    pub(crate) fn end_overrun(self: &Arc<Self>, call: &Call, sent: Result<(), Undelivered>) {
+        match sent {
+            Err(Undelivered::Overrun) => self.abandon(call),
+            Err(Undelivered::OtherForm) | Ok(()) => {}
+        }
+    }
+
+    /// Notifies clients that lists may have changed.
+    pub(crate) fn announce_lists(self: &Arc<Self>, announcements: Vec<Announcement>) {
+        for (list, to) in announcements {
+            match to {
+                Receiver::Call(call) => self.end_overrun(&call, call.reply().list_changed(&call, list)),
+                Receiver::Link(link) => link.outlet().list_changed(list),
+            }
+        }
+    }
+
     /// Takes a client's answer to the question of this number.
-    pub fn answer_question(self: &Arc<Self>, link: &Link, number: u64, answer: model::Answer) {
+    pub fn answer_question(self: &Arc<Self>, link: &Link, number: u64, answer: Answer) {
         let operation = self.context.numbered(number);
         let end = End::Answered { outcome: answer.outcome, answer };
         self.take(Event::Answer { link: link.id, operation, end });
@@ -118,7 +128,7 @@ impl Dispatch {
 
     /// Takes a server's notification.
     pub(crate) fn notice(self: &Arc<Self>, server: &ParticipantId, subject: Subject<'_>, notice: Notice) {
-        let level = relay::log_level(&notice).as_deref().and_then(log_level::parse);
+        let level = relay::log_level(&notice).and_then(|level| level.parse().ok());
         self.take(Event::Notice { server, subject, level, notice });
     }
 
@@ -127,37 +137,61 @@ impl Dispatch {
         let (server, question) = (asked.server.clone(), &asked.question);
         let tag = Tag::of_server(question.instance(), question.id().clone());
         let (operation, method) = (self.context.operation(), question.request().method.clone());
-        self.take(Event::Ask {
-            server: &server,
-            operation,
-            tag: Some(tag),
-            about,
-            method,
-            question: Arc::new(asked),
-        });
+        let (tag, question) = (Some(tag), Arc::new(asked));
+        self.take(Event::Ask(Ask { server: &server, operation, tag, about, method, question }));
     }
 }
 
-impl ServerEvents for Dispatch {
-    fn notice(&self, call: &Call, notice: Notice) {
-        let (Some(dispatch), Some(delivered)) = (self.weak().upgrade(), call.delivered.get()) else { return };
-        let notice = match call.session() {
+/// The tool, prompt or URI that a request names, as the topic looks it up.
+pub(crate) fn named(request: &model::Request) -> Option<topic::Target<'_>> {
+    Some(match request.target.as_ref()? {
+        Target::Tool(name) => topic::Target::Tool(name),
+        Target::Prompt(name) => topic::Target::Prompt(name),
+        Target::Uri(uri) => topic::Target::Uri(uri),
+        Target::Task(_) => return None,
+    })
+}
+
+/// A call at its server: turns what the server sends about it into events of the topic.
+pub(crate) struct AtServer {
+    dispatch: Weak<Dispatch>,
+    call: Arc<Call>,
+}
+
+impl AtServer {
+    pub(crate) fn new(dispatch: &Dispatch, call: &Arc<Call>) -> Arc<Self> {
+        Arc::new(Self { dispatch: dispatch.weak(), call: Arc::clone(call) })
+    }
+
+    /// The topic, and where it has delivered the call.
+    fn delivered(&self) -> Option<(Arc<Dispatch>, &Delivered)> {
+        self.dispatch.upgrade().zip(self.call.delivered.get())
+    }
+}
+
+impl CallEvents for AtServer {
+    fn notice(&self, notice: Notice) {
+        let Some((dispatch, delivered)) = self.delivered() else { return };
+        let notice = match self.call.session() {
             Some(session) => dispatch.tasks.rename_notice(session, notice),
             None => notice,
         };
-        Dispatch::notice(&dispatch, &delivered.server, Subject::Call(call.id), notice);
+        dispatch.notice(&delivered.server, Subject::Call(self.call.id), notice);
     }
 
-    fn question(&self, call: &Call, question: Question) {
-        let (Some(dispatch), Some(delivered)) = (self.weak().upgrade(), call.delivered.get()) else { return };
-        let session = call.session().map(Arc::downgrade).unwrap_or_default();
+    fn question(&self, question: Question) {
+        let Some((dispatch, delivered)) = self.delivered() else { return };
+        let session = self.call.session().map(Arc::downgrade).unwrap_or_default();
         let asked = Asked { question, session, server: delivered.server.clone(), task: None };
-        dispatch.ask(asked, About::Call(call.id));
+        dispatch.ask(asked, About::Call(self.call.id));
     }
 
-    fn ended(&self, call: &Call, end: End<model::Answer>) {
-        if let (Some(dispatch), Some(delivered)) = (self.weak().upgrade(), call.delivered.get()) {
-            dispatch.take(Event::Answer { link: delivered.link, operation: call.id, end });
-        }
+    fn done(&self, end: Result<Answer, Refusal>) {
+        let Some((dispatch, delivered)) = self.delivered() else { return };
+        let end = match end {
+            Ok(answer) => End::Answered { outcome: answer.outcome, answer },
+            Err(refusal) => End::Failed(Box::new(refusal)),
+        };
+        dispatch.take(Event::Answer { link: delivered.link, operation: self.call.id, end });
     }
 }

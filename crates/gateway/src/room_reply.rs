@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Weak};
 
-use model::{Answer, LinkId, ListKind, OperationId, ParticipantId, Refusal};
+use model::{Answer, LinkId, ParticipantId, Refusal};
 use wire::mcpx::{self, Draft, payload};
 
 use crate::call::{Call, Reply};
 use crate::dispatch::Dispatch;
-use crate::link::{Passed, Questioned, Respell, Undelivered};
+use crate::link::{Passed, Respell, Undelivered};
 
 /// The way back of a call that came as an envelope, or of an approved proposal that the gateway has a server carry out: an
 /// envelope of the server to the sender and, if the call carries out a proposal, to its proposer.
@@ -80,21 +80,9 @@ impl Reply for RoomReply {
         self.send(call, &self.kind, &payload::refused(refusal, call.request.method.as_str(), id));
     }
 
-    fn abandon(&self, _: &Call) {}
-
     fn notify(&self, call: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {
         let kind = format!("mcp/request:{}", notice.notice.method.as_str());
         self.send(call, &kind, &payload::notice(notice.notice));
-        Ok(())
-    }
-
-    fn ask(&self, _: &Call, _: &Questioned<'_>) -> Result<(), Undelivered> {
-        Err(Undelivered::OtherForm)
-    }
-
-    fn withdraw_question(&self, _: &Call, _: OperationId) {}
-
-    fn list_changed(&self, _: &Call, _: ListKind) -> Result<(), Undelivered> {
         Ok(())
     }
 }

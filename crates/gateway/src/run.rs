@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use topic::Receiver;
 
-use crate::call::Call;
 use crate::dispatch::Dispatch;
-use crate::link::{Passed, Undelivered};
+use crate::link::Passed;
 use crate::live::{Effect, Server};
 use crate::proposals::{announce, answer, decide, journal, open};
 use crate::record::Record;
@@ -15,18 +14,18 @@ use crate::{builtin, delivery, dial_in, envelopes, listen, membership, questions
 /// Carries out one effect.
 pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
     match effect {
-        Effect::NotJoined { handle, refusal, cause: _ } => handle.reject(*refusal),
-        Effect::Closed { link: _, handle, why } => membership::closed(dispatch, &handle, why),
-        Effect::Withhold { handle, message, refusal, cause: _ } => {
+        Effect::NotJoined { handle, refusal } => handle.reject(*refusal),
+        Effect::Closed { handle, why } => membership::closed(dispatch, &handle, why),
+        Effect::Withhold { handle, message, refusal } => {
             envelopes::withhold(dispatch, &handle, &message, &refusal);
         }
         Effect::Receive { link, server, message } => {
             dial_in::receive(dispatch, link, server.as_ref(), &message)
         }
-        Effect::Ignore { link: _, from, message, by, why } => {
+        Effect::Ignore { from, message, by, why } => {
             envelopes::ignored(dispatch, &from, &message, &by, why);
         }
-        Effect::Deliver { operation: _, call, link, server, own, proposal } => {
+        Effect::Deliver { call, link, server, own, proposal } => {
             delivery::note(&call, &server, link, proposal.as_ref().map(|proposal| proposal.id));
             match &server {
                 Server::Gateway => builtin::serve(dispatch, &call),
@@ -37,16 +36,14 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 }
             }
         }
-        Effect::Hold { operation: _, call, to, server, own } => {
-            open::held(dispatch, &call, &to, &server, own)
-        }
+        Effect::Hold { call, to, server, own } => open::held(dispatch, &call, &to, &server, own),
         Effect::Park { call, proposal } => answer::park(dispatch, &call, &proposal),
         Effect::Report { call, proposal } => answer::report(dispatch, &call, &proposal),
-        Effect::Settle { operation: _, call, answer, proposal } => match proposal {
+        Effect::Settle { call, answer, proposal } => match proposal {
             Some(proposal) => answer::settle(dispatch, &call, answer, &proposal),
             None => delivery::settle(dispatch, &call, answer),
         },
-        Effect::Refuse { operation: _, call, refusal, cause } => {
+        Effect::Refuse { call, refusal, cause } => {
             if call.delivered.get().is_some() {
                 Record::of(dispatch).ended(&call, cause);
             }
@@ -62,7 +59,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             questions::ask(dispatch, operation, &question, link, &to)
         }
         Effect::SettleAsk { question, answer } => questions::settle(&question, answer),
-        Effect::RefuseAsk { question, refusal, cause: _ } => question.question.refuse(&refusal),
+        Effect::RefuseAsk { question, refusal } => question.question.refuse(&refusal),
         Effect::CancelAsk { operation, to } => match to {
             Receiver::Call(call) => call.reply().withdraw_question(&call, operation),
             Receiver::Link(link) => link.outlet().withdraw_question(operation),
@@ -70,17 +67,13 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::Notify { to, notice, public, about } => {
             let passed = Passed { notice: &notice, public: public.as_deref(), about: about.as_deref() };
             match to {
-                Receiver::Call(call) => overrun(dispatch, &call, call.reply().notify(&call, &passed)),
+                Receiver::Call(call) => dispatch.end_overrun(&call, call.reply().notify(&call, &passed)),
                 Receiver::Link(link) => link.outlet().notify(&passed),
             }
         }
         Effect::ListChanged { list, to } => {
-            for receiver in to {
-                match receiver {
-                    Receiver::Call(call) => overrun(dispatch, &call, call.reply().list_changed(&call, list)),
-                    Receiver::Link(link) => link.outlet().list_changed(list),
-                }
-            }
+            let announcements = to.into_iter().map(|to| (list, to)).collect();
+            dispatch.announce_lists(dispatch.announcements.pass(announcements));
         }
         Effect::Unsubscribe { handle, server, own } => listen::unsubscribe(dispatch, &handle, &server, &own),
         Effect::Unwatch { handle, tasks } => listen::unwatch(dispatch, &handle, &tasks),
@@ -93,17 +86,6 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::Concluded { proposal } => announce::concluded(dispatch, &proposal),
         Effect::Relay { message, to } => announce::relay(dispatch, &message, &to),
         Effect::Ruled { ruling } => ruling.finish(Ok(())),
-        Effect::RefuseDecision { proposal, content, by, ruling, answered, refusal, cause } => {
-            let refused = decide::Refused { proposal, content, by, ruling, answered, refusal, cause };
-            decide::refused(dispatch, refused);
-        }
-    }
-}
-
-/// Cancels a call whose caller reads too slowly.
-pub(crate) fn overrun(dispatch: &Arc<Dispatch>, call: &Call, sent: Result<(), Undelivered>) {
-    match sent {
-        Err(Undelivered::Overrun) => dispatch.abandon(call),
-        Err(Undelivered::OtherForm) | Ok(()) => {}
+        Effect::RefuseDecision(refused) => decide::refused(dispatch, refused),
     }
 }

@@ -4,20 +4,31 @@ use auth::Sealer;
 use model::{ParticipantId, Refusal, RefusalCode};
 use platform::random;
 
-/// Seals a text for a participant until this time, in milliseconds since 1970.
-pub(crate) fn seal(sealer: &Sealer, purpose: &str, who: &ParticipantId, until_ms: u64, text: &str) -> String {
-    sealer.seal(purpose, who.as_str(), until_ms, random(), text.as_bytes())
+/// What sealed texts are for, and how long they are valid.
+pub(crate) struct Purpose {
+    /// Its name. A text opens only for the purpose for which it was sealed.
+    pub(crate) name: &'static str,
+    /// How long a text is valid, in milliseconds.
+    pub(crate) valid_ms: u64,
 }
 
-/// The text that was sealed; `None` if it is another participant's, of another purpose, or too old.
-pub(crate) fn open(
-    sealer: &Sealer,
-    purpose: &str,
-    who: &ParticipantId,
-    now_ms: u64,
-    sealed: &str,
-) -> Option<String> {
-    String::from_utf8(sealer.open(purpose, who.as_str(), now_ms, sealed).ok()?).ok()
+impl Purpose {
+    /// Seals a text for a participant, from this time on, in milliseconds since 1970.
+    pub(crate) fn seal(&self, sealer: &Sealer, who: &ParticipantId, now_ms: u64, text: &str) -> String {
+        let until_ms = now_ms.saturating_add(self.valid_ms);
+        sealer.seal(self.name, who.as_str(), until_ms, random(), text.as_bytes())
+    }
+
+    /// The text that was sealed; `None` if it is another participant's, of another purpose, or too old.
+    pub(crate) fn open(
+        &self,
+        sealer: &Sealer,
+        who: &ParticipantId,
+        now_ms: u64,
+        sealed: &str,
+    ) -> Option<String> {
+        String::from_utf8(sealer.open(self.name, who.as_str(), now_ms, sealed).ok()?).ok()
+    }
 }
 
 /// The refusal of a cursor that does not open.

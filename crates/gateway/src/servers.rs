@@ -2,49 +2,33 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::{Arc, LazyLock};
 
 use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
-use topic::{About, ListScope, OperationRef, Subject};
-use upstream::{Manifest, Question, Session, SessionEvents};
+use topic::{About, ListScope, OperationRef, Subject, Target};
+use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::mcp::relay;
 use wire::rpc::Id;
 
 use crate::dispatch::Dispatch;
 use crate::live::{Asked, ConfiguredServer, Event, Topic};
-use crate::log_level;
 use crate::tag::Tag;
 use crate::tasks::relay as tasks;
 
-/// The refusal of a question that no client can be asked.
-pub(crate) fn unasked() -> Refusal {
-    Refusal::new(RefusalCode::Unsupported, "no client can be asked this")
-}
+/// Passes what the sessions of a server send outside of calls to the topics in which the server takes part.
+pub(crate) struct Topics(pub(crate) Box<dyn Fn() -> Vec<Arc<Dispatch>> + Send + Sync>);
 
-/// Passes what the sessions of a server that dials in send to its topic.
-pub(crate) struct OneTopic(pub(crate) Weak<Dispatch>);
-
-impl SessionEvents for OneTopic {
-    fn notice(&self, session: &Arc<Session>, notice: Notice) {
-        if let Some(dispatch) = self.0.upgrade() {
-            dispatch.session_notice(session, notice);
-        }
-    }
-
-    fn question(&self, _: &Arc<Session>, question: Question) {
-        // No client owns a session with a server that dials in.
-        question.refuse(&unasked());
-    }
-
-    fn changed(&self, session: &Arc<Session>, announced: &[ListKind]) {
-        if let Some(dispatch) = self.0.upgrade() {
-            dispatch.session_changed(session, announced);
-        }
-    }
-
-    fn ended(&self, session: &Arc<Session>) {
-        if let Some(dispatch) = self.0.upgrade() {
-            dispatch.session_ended(session);
+impl SessionEvents for Topics {
+    fn event(&self, session: &Arc<Session>, event: SessionEvent<'_>) {
+        let topics = self.0();
+        match &event {
+            SessionEvent::Question(question) => {
+                if !topics.iter().any(|dispatch| dispatch.session_question(session, question)) {
+                    let refusal = Refusal::new(RefusalCode::Unsupported, "no client can be asked this");
+                    question.refuse(&refusal);
+                }
+            }
+            _ => topics.iter().for_each(|dispatch| dispatch.session_event(session, &event)),
         }
     }
 }
@@ -60,9 +44,23 @@ impl Dispatch {
         self.with(|topic| topic.server(id)?.handle.upstream().cloned())
     }
 
+    /// The same by its name.
+    pub(crate) fn server_named(&self, name: &str) -> Option<Arc<ConfiguredServer>> {
+        self.server(&ParticipantId::new(name).ok()?)
+    }
+
     /// The server of a session, if it takes part.
     fn server_of(&self, session: &Session) -> Option<Arc<ConfiguredServer>> {
-        self.server(&ParticipantId::new(session.upstream()).ok()?)
+        self.server_named(session.upstream())
+    }
+
+    /// Where the target of a link's request is, and how its server spells it.
+    pub(crate) fn route(&self, link: LinkId, target: Target<'_>) -> Option<(Arc<ConfiguredServer>, String)> {
+        self.with(|topic| {
+            let route = topic.lookup(link, target)?;
+            let server = topic.server(route.upstream)?.handle;
+            Some((Arc::clone(server.upstream()?), route.own.to_owned()))
+        })
     }
 
     /// The link that owns a session, if it is in this topic.
@@ -99,8 +97,19 @@ impl Dispatch {
         self.run_all(effects.all);
     }
 
+    /// Takes an event of a session. A question goes to one topic only: [`Dispatch::session_question`].
+    pub(crate) fn session_event(self: &Arc<Self>, session: &Arc<Session>, event: &SessionEvent<'_>) {
+        match event {
+            SessionEvent::Notice(notice) => self.session_notice(session, notice.clone()),
+            SessionEvent::Withdrawn(id) => self.session_withdrawn(session, id.clone()),
+            SessionEvent::Changed(announced) => self.session_changed(session, announced),
+            SessionEvent::Ended => self.session_ended(session),
+            SessionEvent::Question(_) | SessionEvent::State => {}
+        }
+    }
+
     /// Takes a notification of a session that belongs to no call.
-    pub(crate) fn session_notice(self: &Arc<Self>, session: &Arc<Session>, notice: Notice) {
+    fn session_notice(self: &Arc<Self>, session: &Arc<Session>, notice: Notice) {
         let Some(server) = self.server_of(session) else { return };
         match notice.method.as_str() {
             "notifications/resources/updated" => {
@@ -145,7 +154,7 @@ impl Dispatch {
     }
 
     /// Withdraws a question that its server has withdrawn.
-    pub(crate) fn session_withdrawn(self: &Arc<Self>, session: &Session, id: Id) {
+    fn session_withdrawn(self: &Arc<Self>, session: &Session, id: Id) {
         let Ok(server) = ParticipantId::new(session.upstream()) else { return };
         let Some(link) = self.with(|topic| Some(topic.server(&server)?.link)) else { return };
         let which = OperationRef::Tag(Tag::of_server(session.instance(), id));
@@ -153,7 +162,7 @@ impl Dispatch {
     }
 
     /// Takes new lists of a session, and passes on which log messages are wanted: the session may be new.
-    pub(crate) fn session_changed(self: &Arc<Self>, session: &Arc<Session>, announced: &[ListKind]) {
+    fn session_changed(self: &Arc<Self>, session: &Arc<Session>, announced: &[ListKind]) {
         let Some(server) = self.server_of(session) else { return };
         match self.owner(session) {
             Some(owner) => self.list_own_session(&server, owner, session, announced),
@@ -176,14 +185,14 @@ impl Dispatch {
             None => self.with(Topic::lowest_level),
         };
         let Some(level) = wanted else { return };
-        if let Err(refusal) = session.set_level(log_level::name(level)).await {
+        if let Err(refusal) = session.set_level(level.into()).await {
             tracing::debug!(server = session.upstream(), %refusal, "the server did not take the log level");
         }
     }
 
     /// Takes the end of a session: its owner sees the shared lists again, or those of the session's successor, and its tasks are
     /// lost.
-    pub(crate) fn session_ended(self: &Arc<Self>, session: &Session) {
+    fn session_ended(self: &Arc<Self>, session: &Session) {
         tasks::lose(self, session);
         let (Some(owner), Some(server)) = (self.owner(session), self.server_of(session)) else { return };
         let link = self.with(|topic| topic.handle(owner));
@@ -234,12 +243,7 @@ pub(crate) fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
         }
         items
     };
-    topic::Manifest {
-        tools: items(ListKind::Tools),
-        prompts: items(ListKind::Prompts),
-        resources: items(ListKind::Resources),
-        templates: items(ListKind::Templates),
-    }
+    topic::Manifest::new(items)
 }
 
 /// Servers write the definitions, so the hash is keyed: no server can make two that look the same.

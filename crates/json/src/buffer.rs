@@ -1,50 +1,30 @@
-//! Buffers that JSON is written into.
+//! Buffers that strings are written into.
 
 use smallvec::{Array, SmallVec};
 
 /// A growing text: `Vec<u8>`, `String`, or bytes of which few need no allocation.
-pub trait Buffer {
-    /// JSON that was written before, as this buffer takes it: `[u8]` or `str`.
-    type Raw: ?Sized;
-
+pub(crate) trait Buffer {
     /// Appends a text.
     fn put(&mut self, text: &str);
-
-    /// Appends JSON that was written before.
-    fn put_raw(&mut self, raw: &Self::Raw);
 }
 
-macro_rules! bytes {
-    ($buffer:ty $(, $parameter:ident)?) => {
-        impl$(<$parameter: Array<Item = u8>>)? Buffer for $buffer {
-            type Raw = [u8];
-
-            #[inline]
-            fn put(&mut self, text: &str) {
-                self.extend_from_slice(text.as_bytes());
-            }
-
-            #[inline]
-            fn put_raw(&mut self, raw: &[u8]) {
-                self.extend_from_slice(raw);
-            }
-        }
-    };
+impl Buffer for Vec<u8> {
+    #[inline]
+    fn put(&mut self, text: &str) {
+        self.extend_from_slice(text.as_bytes());
+    }
 }
 
-bytes!(Vec<u8>);
-bytes!(SmallVec<A>, A);
+impl<A: Array<Item = u8>> Buffer for SmallVec<A> {
+    #[inline]
+    fn put(&mut self, text: &str) {
+        self.extend_from_slice(text.as_bytes());
+    }
+}
 
 impl Buffer for String {
-    type Raw = str;
-
     #[inline]
     fn put(&mut self, text: &str) {
         self.push_str(text);
-    }
-
-    #[inline]
-    fn put_raw(&mut self, raw: &str) {
-        self.push_str(raw);
     }
 }

@@ -8,14 +8,14 @@ use crate::text::text;
 use crate::tokens::{Token, Tokens};
 
 /// The deepest nesting that has a canonical form, in objects and arrays: a bound on the work of sorting.
-pub const CANONICAL_DEPTH_MAX: usize = 128;
+pub(crate) const CANONICAL_DEPTH_MAX: usize = 128;
 
 /// The canonical spelling of a value: no white space, members sorted by the bytes of their names, strings with only the
 /// escapes that JSON requires, numbers as they were spelled (`1.0` is not `1`).
 ///
 /// # Errors
 /// [`JsonError::Duplicate`] when a member occurs twice in any object. [`JsonError::Syntax`] when the value is no JSON,
-/// holds half a surrogate pair, or is nested deeper than [`CANONICAL_DEPTH_MAX`].
+/// holds half a surrogate pair, or is nested deeper than `CANONICAL_DEPTH_MAX`.
 pub fn canonical(raw: &[u8]) -> Result<Vec<u8>, JsonError> {
     let mut writer = Writer { out: Vec::with_capacity(raw.len()), open: Vec::new() };
     for token in Tokens::checked(raw)? {

@@ -1,53 +1,10 @@
 //! Edits of one object: members set and removed, with their commas.
 
-use crate::members::Members;
+use crate::error::JsonError;
+use crate::members::{Members, members};
 use crate::span::Span;
 use crate::splice::Splice;
 use crate::write::{Object, object};
-
-/// Changes to the members of one object. All other bytes of the object stay.
-#[derive(Debug, Clone)]
-pub struct ObjectEdit<'m, 'a> {
-    members: &'m Members<'a>,
-    set: Vec<(String, Vec<u8>)>,
-    remove: Vec<String>,
-}
-
-impl<'m, 'a> ObjectEdit<'m, 'a> {
-    /// An edit without changes yet.
-    #[must_use]
-    pub fn new(members: &'m Members<'a>) -> Self {
-        Self { members, set: Vec::new(), remove: Vec::new() }
-    }
-
-    /// Gives the member `key` the value `raw`, which must be valid JSON. A member that is not there is added at the end.
-    pub fn set(&mut self, key: &str, raw: &[u8]) -> &mut Self {
-        self.remove.retain(|gone| gone != key);
-        self.set.retain(|(other, _)| other != key);
-        self.set.push((key.to_owned(), raw.to_vec()));
-        self
-    }
-
-    /// Removes the member `key`, if it is there.
-    pub fn remove(&mut self, key: &str) -> &mut Self {
-        self.set.retain(|(other, _)| other != key);
-        self.remove.push(key.to_owned());
-        self
-    }
-
-    /// Whether there is no change.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.set.is_empty() && self.remove.is_empty()
-    }
-
-    /// Writes the changes into `splice`, in places of the frame from which the members were read.
-    pub fn finish(&self, splice: &mut Splice) {
-        let set = self.set.iter().map(|(key, raw)| (key.as_str(), Some(raw.as_slice())));
-        let gone = self.remove.iter().map(|key| (key.as_str(), None));
-        edit_object(self.members, &set.chain(gone).collect::<Vec<_>>(), splice);
-    }
-}
 
 /// A key with its new value, valid JSON, or `None` to remove the member.
 pub type MemberChange<'c> = (&'c str, Option<&'c [u8]>);
@@ -90,6 +47,16 @@ pub fn edit_object(members: &Members<'_>, changes: &[MemberChange<'_>], splice: 
     } else if !added.is_empty() {
         splice.insert(members.object().start + 1, &added);
     }
+}
+
+/// An object with these changes of its members. All other bytes stay.
+///
+/// # Errors
+/// As [`members`].
+pub fn edited(object: &[u8], changes: &[MemberChange<'_>]) -> Result<Vec<u8>, JsonError> {
+    let mut splice = Splice::new();
+    edit_object(&members(object, Span::all(object))?, changes, &mut splice);
+    Ok(splice.apply_to(object))
 }
 
 /// Whether an object has no member left after these changes.

@@ -5,9 +5,10 @@
 //!
 //! - [`members`], [`elements`]: an object's members, an array's elements, with their places. [`each_member`], [`each_element`]
 //!   and [`outline`] keep nothing, or only the places.
+//! - [`at`]: the value at the end of a path of members.
 //! - [`text`], [`integer`], [`is_object`], [`StringSpan`]: single values.
 //! - [`check`]: the syntax of a value. [`Tokens`]: its tokens, in order.
-//! - [`Splice`], [`ObjectEdit`], [`edit_object`]: edits of a frame.
+//! - [`Splice`], [`edit_object`], [`edited`]: edits of a frame.
 //! - [`canonical`], [`refuse_duplicates`]: one text for all spellings of a value.
 //! - [`Object`], [`Array`], [`object`], [`quote`]: writing.
 //! - [`visible`]: safe text for people.
@@ -35,22 +36,21 @@ mod tokens;
 pub mod visible;
 mod write;
 
-pub use buffer::Buffer;
-pub use canonical::{CANONICAL_DEPTH_MAX, canonical};
+pub use canonical::canonical;
 pub use check::check;
 pub use duplicates::{first_duplicate, refuse_duplicates};
-pub use edit::{MemberChange, ObjectEdit, edit_object, leaves_nothing, object_of};
+pub use edit::{MemberChange, edit_object, edited, leaves_nothing, object_of};
 pub use elements::{each_element, elements};
 pub use error::JsonError;
 pub use escape::quote;
-pub use members::{Member, Members, each_member, members, members_with_duplicates};
+pub use members::{Member, Members, at, each_member, members, members_with_duplicates};
 pub use outline::{OUTLINE_MEMBERS_MAX, Outline, outline};
 pub use span::Span;
 pub use splice::Splice;
 pub use string_span::StringSpan;
 pub use text::{integer, is_object, text};
 pub use tokens::{Token, Tokens};
-pub use write::{Array, Object, object, object_string};
+pub use write::{Array, Object, object};
 
 #[cfg(test)]
 mod tests;

@@ -151,6 +151,13 @@ pub fn members(frame: &[u8], within: Span) -> Result<Members<'_>, JsonError> {
     members_with_duplicates(frame, within)?.without_duplicates()
 }
 
+/// The value at the end of this path of members in the object that fills `object`; `None` if there is none, or if an object on
+/// the way has a member twice.
+#[must_use]
+pub fn at<'a>(object: &'a [u8], path: &[&str]) -> Option<&'a [u8]> {
+    path.iter().try_fold(object, |object, key| Some(members(object, Span::all(object)).ok()?.get(key)?.raw))
+}
+
 /// As [`members`], but accepts an object in which a key occurs twice; see [`Members::first_duplicate`].
 ///
 /// # Errors

@@ -20,7 +20,7 @@ impl Span {
     /// The empty place before byte `at`.
     #[inline]
     #[must_use]
-    pub fn before(at: usize) -> Self {
+    pub(crate) fn before(at: usize) -> Self {
         Self { start: at, end: at }
     }
 
@@ -34,14 +34,14 @@ impl Span {
     /// The length of the segment, in bytes.
     #[inline]
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.end.saturating_sub(self.start)
     }
 
     /// Whether nothing lies here.
     #[inline]
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }

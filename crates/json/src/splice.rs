@@ -52,7 +52,7 @@ impl Splice {
     }
 
     /// Removes the bytes at `span`.
-    pub fn remove(&mut self, span: Span) {
+    pub(crate) fn remove(&mut self, span: Span) {
         self.replace(span, b"");
     }
 
@@ -68,23 +68,12 @@ impl Splice {
         if self.edits.is_empty() {
             return frame.clone();
         }
-        Bytes::from(self.splice(frame))
+        Bytes::from(self.apply_to(frame))
     }
 
-    /// As [`Splice::apply`], for the part of the frame at `within`; edits outside it do not count.
+    /// As [`Splice::apply`], as bytes of their own.
     #[must_use]
-    pub fn apply_within(&self, frame: &[u8], within: Span) -> Vec<u8> {
-        let mut part = Self { edits: SmallVec::new(), text: self.text.clone() };
-        for (span, with) in &self.edits {
-            if span.start >= within.start && span.end <= within.end {
-                let moved = Span { start: span.start - within.start, end: span.end - within.start };
-                part.edits.push((moved, *with));
-            }
-        }
-        part.splice(within.of(frame))
-    }
-
-    fn splice(&self, frame: &[u8]) -> Vec<u8> {
+    pub fn apply_to(&self, frame: &[u8]) -> Vec<u8> {
         // Exact unless an edit is dropped, so that the output is not moved.
         let gone: usize = self.edits.iter().map(|(span, _)| span.len()).sum();
         let mut out = Vec::with_capacity((frame.len() + self.text.len()).saturating_sub(gone));

@@ -45,7 +45,7 @@ impl<'a> Tokens<'a> {
     ///
     /// # Errors
     /// [`JsonError::Syntax`] when `raw` is not one JSON value.
-    pub fn checked(raw: &'a [u8]) -> Result<Self, JsonError> {
+    pub(crate) fn checked(raw: &'a [u8]) -> Result<Self, JsonError> {
         check(raw)?;
         Ok(Self::new(raw))
     }

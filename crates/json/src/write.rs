@@ -3,21 +3,13 @@
 use crate::buffer::Buffer;
 use crate::escape::{put_joined, put_text};
 
-/// Room that [`object`] and [`object_string`] begin with, in bytes.
+/// Room that [`object`] begins with, in bytes.
 const ROOM_BYTES: usize = 128;
 
 /// Writes an object into bytes of its own.
 #[must_use]
-pub fn object(members: impl FnOnce(&mut Object<'_, Vec<u8>>)) -> Vec<u8> {
+pub fn object(members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     let mut out = Vec::with_capacity(ROOM_BYTES);
-    Object::write(&mut out, members);
-    out
-}
-
-/// Writes an object into a string of its own.
-#[must_use]
-pub fn object_string(members: impl FnOnce(&mut Object<'_, String>)) -> String {
-    let mut out = String::with_capacity(ROOM_BYTES);
     Object::write(&mut out, members);
     out
 }
@@ -26,15 +18,15 @@ pub fn object_string(members: impl FnOnce(&mut Object<'_, String>)) -> String {
 ///
 /// Keys and texts are escaped. Nothing checks that no key is added twice.
 #[derive(Debug)]
-pub struct Object<'o, B: Buffer = Vec<u8>> {
-    out: &'o mut B,
+pub struct Object<'o> {
+    out: &'o mut Vec<u8>,
     is_empty: bool,
 }
 
-impl<'o, B: Buffer> Object<'o, B> {
+impl<'o> Object<'o> {
     /// Appends an object to `out`.
     #[inline]
-    pub fn write(out: &'o mut B, members: impl FnOnce(&mut Self)) {
+    pub fn write(out: &'o mut Vec<u8>, members: impl FnOnce(&mut Self)) {
         out.put("{");
         let mut object = Self { out, is_empty: true };
         members(&mut object);
@@ -43,7 +35,7 @@ impl<'o, B: Buffer> Object<'o, B> {
 
     /// Appends members without braces, for an object whose other parts the caller writes.
     #[inline]
-    pub fn write_members(out: &'o mut B, members: impl FnOnce(&mut Self)) {
+    pub fn write_members(out: &'o mut Vec<u8>, members: impl FnOnce(&mut Self)) {
         members(&mut Self { out, is_empty: true });
     }
 
@@ -83,8 +75,8 @@ impl<'o, B: Buffer> Object<'o, B> {
 
     /// Adds JSON that was written before.
     #[inline]
-    pub fn raw(&mut self, key: &str, raw: &B::Raw) -> &mut Self {
-        self.key(key).put_raw(raw);
+    pub fn raw(&mut self, key: &str, raw: &[u8]) -> &mut Self {
+        self.key(key).extend_from_slice(raw);
         self
     }
 
@@ -109,14 +101,14 @@ impl<'o, B: Buffer> Object<'o, B> {
 
     /// Adds an object.
     #[inline]
-    pub fn object(&mut self, key: &str, members: impl FnOnce(&mut Object<'_, B>)) -> &mut Self {
+    pub fn object(&mut self, key: &str, members: impl FnOnce(&mut Object<'_>)) -> &mut Self {
         Object::write(self.key(key), members);
         self
     }
 
     /// Adds an array.
     #[inline]
-    pub fn array(&mut self, key: &str, elements: impl FnOnce(&mut Array<'_, B>)) -> &mut Self {
+    pub fn array(&mut self, key: &str, elements: impl FnOnce(&mut Array<'_>)) -> &mut Self {
         Array::write(self.key(key), elements);
         self
     }
@@ -132,7 +124,7 @@ impl<'o, B: Buffer> Object<'o, B> {
 
     /// Appends a comma if needed, the key and a colon; returns the buffer for the value.
     #[inline(always)]
-    fn key(&mut self, key: &str) -> &mut B {
+    fn key(&mut self, key: &str) -> &mut Vec<u8> {
         if !self.is_empty {
             self.out.put(",");
         }
@@ -145,15 +137,15 @@ impl<'o, B: Buffer> Object<'o, B> {
 
 /// An array that is being written: the closure that gets it adds the elements, brackets and commas follow.
 #[derive(Debug)]
-pub struct Array<'o, B: Buffer = Vec<u8>> {
-    out: &'o mut B,
+pub struct Array<'o> {
+    out: &'o mut Vec<u8>,
     is_empty: bool,
 }
 
-impl<'o, B: Buffer> Array<'o, B> {
+impl<'o> Array<'o> {
     /// Appends an array to `out`.
     #[inline]
-    pub fn write(out: &'o mut B, elements: impl FnOnce(&mut Self)) {
+    pub(crate) fn write(out: &'o mut Vec<u8>, elements: impl FnOnce(&mut Self)) {
         out.put("[");
         let mut array = Self { out, is_empty: true };
         elements(&mut array);
@@ -161,25 +153,25 @@ impl<'o, B: Buffer> Array<'o, B> {
     }
 
     /// Adds a string.
-    pub fn text(&mut self, text: &str) -> &mut Self {
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
         put_text(self.element(), text);
         self
     }
 
     /// Adds JSON that was written before.
-    pub fn raw(&mut self, raw: &B::Raw) -> &mut Self {
-        self.element().put_raw(raw);
+    pub fn raw(&mut self, raw: &[u8]) -> &mut Self {
+        self.element().extend_from_slice(raw);
         self
     }
 
     /// Adds an object.
-    pub fn object(&mut self, members: impl FnOnce(&mut Object<'_, B>)) -> &mut Self {
+    pub fn object(&mut self, members: impl FnOnce(&mut Object<'_>)) -> &mut Self {
         Object::write(self.element(), members);
         self
     }
 
     /// Appends a comma if needed; returns the buffer for the element.
-    fn element(&mut self) -> &mut B {
+    fn element(&mut self) -> &mut Vec<u8> {
         if !self.is_empty {
             self.out.put(",");
         }

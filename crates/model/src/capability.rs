@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The longest capability, in bytes.
-pub const CAPABILITY_BYTES_MAX: usize = 2048;
+pub(crate) const CAPABILITY_BYTES_MAX: usize = 2048;
 
 /// Why a text is no capability. The messages address the author of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum CapabilityError {
         "no request matches this context: beside a `*`, no `.` segment, encoded dot or slash, or invisible character is allowed"
     )]
     Ambiguous,
-    /// Longer than [`CAPABILITY_BYTES_MAX`].
+    /// Longer than `CAPABILITY_BYTES_MAX`.
     #[error("a capability has at most {CAPABILITY_BYTES_MAX} bytes")]
     TooLong,
     /// An empty list of addressees.
@@ -167,7 +167,7 @@ impl Capability {
     }
 
     /// Whether this kind is admitted towards at least one addressee, whichever that is.
-    pub fn admits_somewhere(&self, kind: KindRef<'_>) -> bool {
+    pub(crate) fn admits_somewhere(&self, kind: KindRef<'_>) -> bool {
         !kind.is_reserved()
             && self.covers_head(kind.head())
             && covers(self.method.as_ref(), kind.method())
@@ -177,7 +177,13 @@ impl Capability {
 
     /// Whether some act `HEAD:METHOD:CONTEXT` is admitted whose context fits `shape`, in which `None` stands
     /// for any run of characters. Lists decide with it whether to show a URI template.
-    pub fn admits_some(&self, head: &str, method: &str, shape: &[Option<char>], addressees: &[&str]) -> bool {
+    pub(crate) fn admits_some(
+        &self,
+        head: &str,
+        method: &str,
+        shape: &[Option<char>],
+        addressees: &[&str],
+    ) -> bool {
         self.covers_head(head)
             && covers(self.method.as_ref(), Some(method))
             && self.context.as_ref().is_none_or(|context| context.overlaps(shape))

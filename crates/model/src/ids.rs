@@ -10,7 +10,7 @@ use crate::context::is_hidden;
 /// The longest participant id, in bytes.
 pub const PARTICIPANT_BYTES_MAX: usize = 128;
 /// The longest topic name, in bytes.
-pub const TOPIC_BYTES_MAX: usize = 64;
+pub(crate) const TOPIC_BYTES_MAX: usize = 64;
 /// The gateway's own participant, the addressee of MCP callers' requests.
 pub const GATEWAY: &str = "portmoot";
 /// The sender of system messages. Never a participant.
@@ -22,7 +22,7 @@ pub enum IdError {
     /// Empty.
     #[error("the name is empty")]
     Empty,
-    /// Longer than [`PARTICIPANT_BYTES_MAX`] or [`TOPIC_BYTES_MAX`].
+    /// Longer than [`PARTICIPANT_BYTES_MAX`] or `TOPIC_BYTES_MAX`.
     #[error("the name is too long")]
     TooLong,
     /// White space, a control or invisible character, or (in a topic) anything but letters, digits, `.`, `_` and `-`.
@@ -116,7 +116,7 @@ impl fmt::Display for ParticipantId {
 pub struct TopicName(Arc<str>);
 
 impl TopicName {
-    /// Accepts 1 to [`TOPIC_BYTES_MAX`] of the allowed characters.
+    /// Accepts 1 to `TOPIC_BYTES_MAX` of the allowed characters.
     ///
     /// # Errors
     /// What is wrong with the name.

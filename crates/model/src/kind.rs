@@ -1,4 +1,4 @@
-//! Kind of an act: the grammar `HEAD[:METHOD[:CONTEXT]]`, and its two forms, owned and borrowed.
+//! Kind of an act: the grammar `HEAD[:METHOD[:CONTEXT]]`.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ pub const REQUEST: &str = "mcp/request";
 pub const PROPOSAL: &str = "mcp/proposal";
 
 /// The head of a response.
-pub const RESPONSE: &str = "mcp/response";
+pub(crate) const RESPONSE: &str = "mcp/response";
 
 /// Why a text is no kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -135,13 +135,6 @@ impl<'a> KindRef<'a> {
     pub fn is_reserved(&self) -> bool {
         reserved(self.head)
     }
-
-    /// An owned copy.
-    pub fn to_kind(&self) -> Kind {
-        let text = self.to_string();
-        let method_end = self.head.len() + self.method.map_or(0, |method| method.len() + 1);
-        Kind { text: text.into(), head_end: self.head.len(), method_end }
-    }
 }
 
 impl fmt::Display for KindRef<'_> {
@@ -160,45 +153,6 @@ pub(crate) fn reserved(head: &str) -> bool {
         head.strip_prefix(own)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || rest.starts_with(':'))
     })
-}
-
-/// A kind that owns its text. Prints exactly as it was read.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Kind {
-    text: Box<str>,
-    head_end: usize,
-    method_end: usize,
-}
-
-impl Kind {
-    /// Reads a kind; see [`KindRef::parse`].
-    ///
-    /// # Errors
-    /// As [`KindRef::parse`].
-    pub fn parse(text: &str) -> Result<Self, KindError> {
-        KindRef::parse(text).map(|kind| kind.to_kind())
-    }
-
-    /// The borrowed parts, for matching.
-    pub fn parts(&self) -> KindRef<'_> {
-        let part = |from: usize, to: usize| self.text.get(from..to).filter(|part| !part.is_empty());
-        KindRef {
-            head: part(0, self.head_end).unwrap_or_default(),
-            method: part(self.head_end + 1, self.method_end),
-            context: part(self.method_end + 1, self.text.len()),
-        }
-    }
-
-    /// The kind as text.
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.text)
-    }
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 //!
 //! All other crates use these types. This crate contains no protocol's field names, no sockets, no clock and no async.
 //!
-//! - [`Kind`] and [`KindRef`]: the path that names an act, `HEAD[:METHOD[:CONTEXT]]`.
+//! - [`KindRef`]: the path that names an act, `HEAD[:METHOD[:CONTEXT]]`.
 //! - [`Capability`] and [`Capabilities`]: which acts are admitted, and to whom.
 //! - [`ParticipantId`], [`LinkId`], [`OperationId`], [`TopicName`]: identity, connection, operation and topic.
 //! - [`Request`], [`Answer`], [`Notice`], [`Payload`], [`Form`]: messages between a door and a far end, as untouched bytes.
-//! - [`ListKind`], [`RateLimit`]: types that several crates share.
+//! - [`ListKind`], [`ListenFilter`], [`RateLimit`]: types that several crates share.
 //! - [`ProposalState`], [`Digest`]: the states of a proposal, and the digest that a decision is bound to.
 //! - [`Refusal`], [`RefusalCode`]: a refusal, as participants may see it.
 
@@ -23,14 +23,13 @@ mod refusal;
 mod relay;
 
 pub use capabilities::{CAPABILITIES_MAX, Capabilities};
-pub use capability::{CAPABILITY_BYTES_MAX, Capability, CapabilityError};
+pub use capability::{Capability, CapabilityError};
 pub use context::PERCENT_LAYERS_MAX;
 pub use ids::{
-    GATEWAY, IdError, LinkId, OperationId, PARTICIPANT_BYTES_MAX, ParticipantId, SYSTEM, TOPIC_BYTES_MAX,
-    TopicName,
+    GATEWAY, IdError, LinkId, OperationId, PARTICIPANT_BYTES_MAX, ParticipantId, SYSTEM, TopicName,
 };
-pub use kind::{Kind, KindError, KindRef, PROPOSAL, REQUEST, RESPONSE};
-pub use list::ListKind;
+pub use kind::{KindError, KindRef, PROPOSAL, REQUEST};
+pub use list::{ListKind, ListenFilter};
 pub use pattern::overlap;
 pub use proposal::{Digest, NoDigest, ProposalState};
 pub use rate::RateLimit;

@@ -1,4 +1,6 @@
-//! Kinds of lists that a server has.
+//! Kinds of lists that a server has, and what a listen request listens for.
+
+use std::sync::Arc;
 
 /// A kind of list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,4 +27,15 @@ impl ListKind {
             Self::Resources | Self::Templates => Self::Resources,
         }
     }
+}
+
+/// The notifications that a listen request subscribes to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListenFilter {
+    /// Changes of these lists.
+    pub lists: Vec<ListKind>,
+    /// Updates of these resources, by public URI.
+    pub resources: Vec<Arc<str>>,
+    /// States of these tasks, by their ids at the gateway's door (tasks extension).
+    pub tasks: Vec<Arc<str>>,
 }

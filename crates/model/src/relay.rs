@@ -1,13 +1,13 @@
 //! Requests, answers and notifications between a door and a far end, with their untouched bytes.
 //!
-//! A door decodes the envelope of its wire once and the far end encodes once. No code between them opens a payload (design,
-//! section 2, "A neutral middle").
+//! A door decodes the envelope of its wire once and the far end encodes once. No code between them opens a payload
+//! (ARCHITECTURE.md, "A neutral middle").
 
 use bytes::Bytes;
 use bytestring::ByteString;
 
 /// The form in which the bytes of a [`Payload`] are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray)]
 pub enum Form {
     /// JSON of MCP's legacy era, revisions 2024-11-05 to 2025-11-25. MCPx envelopes carry this form too.
     Legacy,
@@ -16,8 +16,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// All forms.
-    pub const ALL: [Self; 2] = [Self::Legacy, Self::Modern];
+    /// All forms, legacy first.
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
     /// The form of payloads in MCPx envelopes.
     pub const ENVELOPE: Self = Self::Legacy;
 }

@@ -32,18 +32,19 @@ Exit codes: 0 ok, 1 failed, 2 usage, 3 refused by policy, 4 needs authentication
 
 /// Output options, accepted by every command.
 #[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Printing")]
 pub(crate) struct OutputArgs {
     /// Print results and errors as JSON
-    #[arg(long, global = true, help_heading = "Printing")]
+    #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Print results and errors only
-    #[arg(long, short, global = true, help_heading = "Printing")]
+    #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
     /// Log more; give it twice to log everything
-    #[arg(long, short, global = true, action = clap::ArgAction::Count, help_heading = "Printing")]
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// Print without colours
-    #[arg(long, global = true, help_heading = "Printing")]
+    #[arg(long, global = true)]
     pub(crate) no_color: bool,
 }
 
@@ -116,11 +117,11 @@ pub(crate) struct ServeArgs {
     /// Address and port to listen on
     #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN", hide_env_values = true)]
     pub(crate) listen: Option<String>,
-    #[command(flatten)]
-    pub(crate) config: ConfigArgs,
     /// Start servers that need consent without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
 }
 
 /// `stdio`.

@@ -12,6 +12,7 @@ mod shell;
 mod target;
 mod token;
 mod tools;
+mod view;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Exit;

@@ -19,8 +19,6 @@ mod topics;
 mod values;
 
 #[cfg(test)]
-mod documented;
-#[cfg(test)]
 mod tests;
 
 pub(crate) use participants::MAIN_TOPIC;

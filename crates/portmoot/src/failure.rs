@@ -21,6 +21,16 @@ impl Failure {
         Failure { exit, code: code.to_owned(), message: message.into(), hint: None }
     }
 
+    /// A wrong option or argument.
+    pub(crate) fn bad_argument(message: impl Into<String>) -> Failure {
+        Failure::new(Exit::Usage, "bad_argument", message)
+    }
+
+    /// The gateway needs a token, or another one. Its own hint is about HTTP headers, not about options of this program.
+    pub(crate) fn needs_token(self) -> Failure {
+        self.hint("pass a token with --token TOKEN or PORTMOOT_TOKEN; the gateway's operator issues one with: portmoot token new NAME")
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hint = Some(hint.into());
         self

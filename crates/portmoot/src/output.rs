@@ -36,9 +36,24 @@ impl Output {
         self.result(&serde_json::to_string_pretty(value).unwrap_or_default());
     }
 
-    /// Prints a list: JSON with `--json`, else a table whose cells have hidden characters made visible.
-    pub(crate) fn listing(self, value: &Value, columns: &[&str], rows: &[Vec<String>]) {
-        if self.json { self.result_json(value) } else { self.result(&table(columns, rows)) }
+    /// Prints the list under a member of an answer: the answer as JSON with `--json`, else a table.
+    pub(crate) fn listing(
+        self,
+        answer: &Value,
+        member: &str,
+        columns: &[&str],
+        row: impl Fn(&Value) -> Vec<String>,
+    ) {
+        if self.json {
+            return self.result_json(answer);
+        }
+        let items = answer.get(member).and_then(Value::as_array).into_iter().flatten();
+        self.table(columns, items.map(row));
+    }
+
+    /// Prints a table whose cells have hidden characters made visible.
+    pub(crate) fn table(self, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+        self.result(&table(columns, rows));
     }
 
     /// Prints a message, such as progress or next steps, unless `--quiet` is set.
@@ -77,18 +92,15 @@ fn error_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-fn table(columns: &[&str], rows: &[Vec<String>]) -> String {
-    let rows: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| visible::line(cell)).collect()).collect();
+fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let head = columns.iter().map(|column| (*column).to_owned()).collect();
-    let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let all: Vec<Vec<String>> = std::iter::once(head)
+        .chain(rows.map(|row| row.iter().map(|cell| visible::line(cell)).collect()))
+        .collect();
     let width = |at: usize| all.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..columns.len()).map(|at| width(at).unwrap_or(0)).collect();
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| {
-            let gap = width.saturating_sub(cell.chars().count());
-            format!("{cell}{}", " ".repeat(gap))
-        });
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     all.iter().map(line).collect::<Vec<_>>().join("\n")

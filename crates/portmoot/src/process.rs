@@ -1,4 +1,4 @@
-//! Process environment: variables, program name, wall clock.
+//! Process environment: variables, program name.
 
 /// An environment variable.
 pub(crate) fn env(name: &str) -> Option<String> {
@@ -10,9 +10,4 @@ pub(crate) fn program_name() -> String {
     let name = std::env::args_os().next().and_then(|name| name.into_string().ok());
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+~".contains(c);
     name.filter(|name| name.contains('/') && name.chars().all(plain)).unwrap_or_else(|| "portmoot".to_owned())
-}
-
-/// Unix milliseconds.
-pub(crate) fn now_ms() -> u64 {
-    platform::unix_ms()
 }

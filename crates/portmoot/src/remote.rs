@@ -1,9 +1,8 @@
 //! Client side of a gateway: connections, the REST API, an MCP session. The gateway may run in this process or elsewhere.
 
-mod api;
+pub(crate) mod api;
 mod endpoint;
-mod http;
+mod relay;
 mod session;
-pub(crate) use api::ApiClient;
-pub(crate) use endpoint::{Endpoint, GatewayConnection, Remote};
-pub(crate) use session::{ClientSession, Responder, ServerRequest, unsupported};
+pub(crate) use endpoint::{Endpoint, GatewayConnection, PIPE_BYTES, Remote, Serving, broken_pipe};
+pub(crate) use session::ClientSession;

@@ -1,16 +1,14 @@
 //! Answers to server requests at the terminal: elicitation forms, URLs, sampling. Without a terminal, requests are declined.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::elicitation::{FormField, fields};
 use crate::output::Output;
-use crate::remote::{Responder, ServerRequest, unsupported};
 use crate::terminal::{Terminal, confirm};
 use json::visible;
+use wire::rpc::code;
 
 /// Attempts at one field before the form is cancelled.
 const FIELD_TRIES_MAX: usize = 5;
@@ -25,12 +23,10 @@ pub(crate) struct TerminalResponder<'a> {
 
 #[derive(Deserialize)]
 struct Elicitation<'a> {
-    #[serde(borrow, default)]
-    mode: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    message: Cow<'a, str>,
-    #[serde(borrow, default)]
-    url: Option<Cow<'a, str>>,
+    mode: Option<String>,
+    #[serde(default)]
+    message: String,
+    url: Option<String>,
     #[serde(borrow, default, rename = "requestedSchema")]
     schema: Option<&'a RawValue>,
 }
@@ -150,19 +146,21 @@ impl<'a> TerminalResponder<'a> {
             "stopReason": "endTurn",
         }))
     }
-}
 
-impl Responder for TerminalResponder<'_> {
-    fn answer(&mut self, request: &ServerRequest) -> Result<Value, (i64, String)> {
-        match request.method.as_str() {
-            "elicitation/create" => Ok(self.elicit(&request.params)),
-            "sampling/createMessage" => self.sample(&request.params),
+    /// Answers a request of the server, whose params are JSON text as the server wrote it: a result, or code and message of an
+    /// error.
+    pub(crate) fn answer(&mut self, method: &str, params: &str) -> Result<Value, (i64, String)> {
+        match method {
+            "elicitation/create" => Ok(self.elicit(params)),
+            "sampling/createMessage" => self.sample(params),
             "ping" => Ok(json!({})),
-            method => Err(unsupported(method)),
+            // This client did not declare the capability.
+            method => Err((code::METHOD_NOT_FOUND, format!("this client does not support {method}"))),
         }
     }
 
-    fn notice(&mut self, method: &str, params: &Value) {
+    /// Shows a notification.
+    pub(crate) fn notice(&mut self, method: &str, params: &Value) {
         let text = |name: &str| params.get(name).and_then(Value::as_str);
         match method {
             "notifications/progress" => {

@@ -1,6 +1,5 @@
 //! Gateways run by commands: `serve`, `stdio`, and one inside the process of another command.
 
-mod relay;
 mod running;
 mod watch;
 
@@ -10,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::config::Config;
-use running::{Gateway, StartError};
-use tokio::signal::unix::{SignalKind, signal};
+use running::Gateway;
+use tokio::io::DuplexStream;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::{Loaded, Sources};
 use crate::consent;
@@ -19,23 +19,18 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::{env, program_name};
-use crate::remote::{Endpoint, GatewayConnection};
-
-pub(crate) use relay::stdio_relay;
-
-/// Buffer size of a pipe to a gateway in this process, bytes.
-const PIPE_BYTES: usize = 64 * 1024;
+use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
 
 /// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`.
 ///
 /// # Errors
 /// When the gateway cannot start.
 pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> Result<Exit, Failure> {
-    let mut hangup = signal(SignalKind::hangup()).map_err(|error| no_signals(&error))?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| no_signals(&error))?;
+    let mut hangup = listen(SignalKind::hangup())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    let mut interrupt = listen(SignalKind::interrupt())?;
     let gateway = start(loaded.config.clone())?;
-    let address = gateway.listen().await.map_err(|error| failed(&error))?;
+    let address = gateway.listen().await?;
     output.message(&banner(&loaded, &address.to_string(), gateway.requires_token()));
     let mut files = watch::WatchedFiles::new(loaded.files);
     let mut config = loaded.config;
@@ -119,18 +114,15 @@ fn reload(sources: &Sources, before: &Config, output: Output) -> Result<Config, 
 ///
 /// # Errors
 /// When the gateway cannot start or the pipe breaks.
-pub(crate) async fn stdio(loaded: Loaded, topic: &str, _output: Output) -> Result<Exit, Failure> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(|error| no_signals(&error))?;
+pub(crate) async fn stdio(loaded: Loaded, topic: &str) -> Result<Exit, Failure> {
+    let mut terminate = listen(SignalKind::terminate())?;
     let gateway = start(loaded.config)?;
     let served = tokio::select! {
         served = gateway.stdio(topic, tokio::io::stdin(), tokio::io::stdout()) => served,
         _ = terminate.recv() => Ok(()),
     };
     gateway.stop().await;
-    served.map_err(|error| {
-        Failure::new(Exit::Failed, "pipe", format!("the connection to the client broke: {error}"))
-    })?;
-    Ok(Exit::Ok)
+    served.map(|()| Exit::Ok)
 }
 
 /// Starts a gateway in this process for one command. It listens on no port. Waits up to `start_wait` for its servers.
@@ -159,36 +151,19 @@ impl Endpoint for InProcess {
         Box::pin(async move { Ok(Box::new(near) as GatewayConnection) })
     }
 
-    fn authority(&self) -> &str {
-        "localhost"
-    }
-
-    fn token(&self) -> Option<&str> {
-        None
+    fn serve(&self, topic: &str, pipe: DuplexStream) -> Serving {
+        let (gateway, topic) = (Arc::clone(&self.gateway), topic.to_owned());
+        let (input, output) = tokio::io::split(pipe);
+        Box::pin(async move { gateway.stdio(&topic, input, output).await })
     }
 }
 
 fn start(config: Config) -> Result<Gateway, Failure> {
-    let exe = std::env::current_exe().ok();
-    Gateway::start(config, exe).map_err(|error| failed(&error))
+    Gateway::start(config, std::env::current_exe().ok())
 }
 
-fn failed(error: &StartError) -> Failure {
-    match error {
-        StartError::Store(error) => Failure::new(Exit::Failed, error.code(), error.to_string())
-            .hint("another gateway may be using the data directory; choose another with --data-dir DIR"),
-        StartError::Refused(refusal) => {
-            let failure = Failure::new(Exit::Refused, refusal.code.as_str(), refusal.message.clone());
-            match &refusal.hint {
-                Some(hint) => failure.hint(hint.clone()),
-                None => failure,
-            }
-        }
-        StartError::Listen { .. } => Failure::new(Exit::Failed, "cannot_listen", error.to_string())
-            .hint("another program may be using the port; choose one with --listen 127.0.0.1:PORT"),
-    }
-}
-
-fn no_signals(error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Failed, "no_signals", format!("cannot wait for signals: {error}"))
+fn listen(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|error| {
+        Failure::new(Exit::Failed, "no_signals", format!("cannot wait for signals: {error}"))
+    })
 }

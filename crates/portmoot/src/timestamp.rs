@@ -1,8 +1,11 @@
-//! Timestamps for people: formatting and parsing, in UTC.
+//! Timestamps and durations of options: formatting and parsing, in UTC.
+
+use std::time::Duration;
 
 use wire::time::{read_rfc3339, rfc3339};
 
-use crate::config::duration;
+use crate::config::{DURATION, duration};
+use crate::failure::Failure;
 
 /// Formats Unix milliseconds to the minute: `2026-07-28 12:30 UTC`.
 pub(crate) fn minute(ms: u64) -> String {
@@ -10,12 +13,23 @@ pub(crate) fn minute(ms: u64) -> String {
     format!("{} {} UTC", stamp.get(..10).unwrap_or_default(), stamp.get(11..16).unwrap_or_default())
 }
 
+/// The duration that an option names.
+pub(crate) fn duration_of(option: &str, text: &str) -> Result<Duration, Failure> {
+    duration(text)
+        .ok_or_else(|| Failure::bad_argument(format!("{option} must be {DURATION}, not \"{text}\"")))
+}
+
+/// The time that an option names, in Unix milliseconds; `2h` means two hours ago.
+pub(crate) fn time_of(option: &str, text: &str) -> Result<u64, Failure> {
+    parse(text, platform::unix_ms())
+        .ok_or_else(|| Failure::bad_argument(format!("{option} must be {FORMATS}, not \"{text}\"")))
+}
+
 /// The accepted formats, for messages.
-pub(crate) const FORMATS: &str =
-    "a time ago such as 2h or 7d, a date such as 2026-07-28, or 2026-07-28T12:30:00Z";
+const FORMATS: &str = "a time ago such as 2h or 7d, a date such as 2026-07-28, or 2026-07-28T12:30:00Z";
 
 /// Parses a timestamp to Unix milliseconds; `2h` means two hours before `now_ms`.
-pub(crate) fn parse(text: &str, now_ms: u64) -> Option<u64> {
+fn parse(text: &str, now_ms: u64) -> Option<u64> {
     if let Some(ago) = duration(text) {
         return Some(now_ms.saturating_sub(u64::try_from(ago.as_millis()).ok()?));
     }

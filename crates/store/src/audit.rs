@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use crate::disk::{Disk, Folder};
+use crate::disk::{Disk, Folder, on};
 use crate::error::StoreError;
 use crate::group::{GroupCommit, OnDurable, QueueLimits, QueuePermit};
 use crate::journal::Journal;
@@ -27,7 +27,7 @@ pub use chain::{ChainHead, ParseHeadError};
 pub use entry::{
     ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, Entry, EntryKind, Payloads, Policy, RecordedEntry, Verdict,
 };
-use files::{FOLDER, Files, SegmentPart, on, segment_parts};
+use files::{FOLDER, Files, SegmentPart, segment_parts};
 use platform::Mutex;
 use writer::{Bodies, LogWriter};
 
@@ -87,7 +87,7 @@ impl AuditLog {
             let key = SealingKey { key: hex(&key), created_ms: now_ms };
             journal.append(&[Record::AuditKey(key)])?;
         }
-        AuditLog::on(log, policy).map_err(|cause| crate::directory::io("start a thread for", dir, cause))
+        AuditLog::on(log, policy).map_err(|cause| StoreError::io("start a thread for", dir, cause))
     }
 
     fn on(log: LogWriter, policy: Policy) -> std::io::Result<AuditLog> {

@@ -46,10 +46,13 @@ impl Directory {
             .recursive(true)
             .mode(0o700)
             .create(path)
-            .map_err(|cause| io("create", path, cause))?;
+            .map_err(|cause| StoreError::io("create", path, cause))?;
         make_private(path)?;
         let lock_path = path.join(LOCK_FILE);
-        let lock = private().read(true).open(&lock_path).map_err(|cause| io("open", &lock_path, cause))?;
+        let lock = private()
+            .read(true)
+            .open(&lock_path)
+            .map_err(|cause| StoreError::io("open", &lock_path, cause))?;
         if !lock_exclusively(&lock) {
             let owner = read_owner(&lock);
             return Err(StoreError::Locked {
@@ -82,12 +85,13 @@ impl Directory {
     pub fn announce(&self, listen: Option<&str>) -> Result<(), StoreError> {
         let owner = Owner { pid: std::process::id(), listen: listen.map(str::to_owned) };
         let path = self.path.join(LOCK_FILE);
-        let line = serde_json::to_string(&owner).map_err(|cause| io("write", &path, cause.into()))?;
+        let line =
+            serde_json::to_string(&owner).map_err(|cause| StoreError::io("write", &path, cause.into()))?;
         let mut lock = &self.lock;
         lock.set_len(0)
             .and_then(|()| lock.seek(SeekFrom::Start(0)))
             .and_then(|_| lock.write_all(line.as_bytes()))
-            .map_err(|cause| io("write", &path, cause))
+            .map_err(|cause| StoreError::io("write", &path, cause))
     }
 
     /// Path of the directory.
@@ -97,19 +101,14 @@ impl Directory {
     }
 }
 
-/// Makes a [`StoreError::Io`].
-pub(crate) fn io(action: &'static str, path: &Path, cause: std::io::Error) -> StoreError {
-    StoreError::Io { action, path: path.to_owned(), cause }
-}
-
 /// Removes the permissions of other users from a directory that existed before: it holds keys.
 fn make_private(path: &Path) -> Result<(), StoreError> {
-    let metadata = std::fs::metadata(path).map_err(|cause| io("read", path, cause))?;
+    let metadata = std::fs::metadata(path).map_err(|cause| StoreError::io("read", path, cause))?;
     if metadata.permissions().mode() & 0o077 == 0 {
         return Ok(());
     }
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o700))
-        .map_err(|cause| io("make private", path, cause))
+        .map_err(|cause| StoreError::io("make private", path, cause))
 }
 
 /// Retries, since a process that calls [`Directory::owner`] holds the lock for a moment.

@@ -7,6 +7,8 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::error::StoreError;
+
 /// A folder of files.
 pub(crate) trait Disk: Debug + Send + Sync {
     /// Path of the folder, for messages.
@@ -28,7 +30,7 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn replace(&self, name: &str) -> io::Result<()>;
 }
 
-/// A file that is open for writing.
+/// A file that is open for writing. Each change is synced: it survives a crash when the call returns.
 pub(crate) trait DiskFile: Debug + Send {
     /// Writes at the end.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
@@ -38,9 +40,16 @@ pub(crate) trait DiskFile: Debug + Send {
 
     /// Shortens the file to this many bytes.
     fn cut(&mut self, bytes: u64) -> io::Result<()>;
+}
 
-    /// Syncs all writes: they survive a crash when this returns.
-    fn sync(&mut self) -> io::Result<()>;
+/// Returns a function that makes the error of a failed action on a file of this disk.
+pub(crate) fn on(
+    disk: &dyn Disk,
+    action: &'static str,
+    name: &str,
+) -> impl Fn(io::Error) -> StoreError + use<> {
+    let path = disk.path().join(name);
+    move |cause| StoreError::io(action, &path, cause)
 }
 
 /// A folder of the operating system. Only its owner can read it and its files.
@@ -113,7 +122,7 @@ impl Disk for Folder {
 }
 
 /// Name of the prepared version of a file.
-fn prepared(name: &str) -> String {
+pub(crate) fn prepared(name: &str) -> String {
     format!("{name}.new")
 }
 
@@ -133,27 +142,18 @@ struct FolderFile {
 
 impl DiskFile for FolderFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, self.end)?;
-        self.end += bytes.len() as u64;
-        Ok(())
+        self.write_at(self.end, bytes)
     }
 
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, at)?;
         self.end = self.end.max(at + bytes.len() as u64);
-        Ok(())
+        self.file.sync_data()
     }
 
     fn cut(&mut self, bytes: u64) -> io::Result<()> {
         self.file.set_len(bytes)?;
         self.end = bytes;
-        Ok(())
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()
     }
 }
-
-#[cfg(test)]
-pub(crate) mod sim;

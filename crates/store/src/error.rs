@@ -1,6 +1,6 @@
 //! Errors of the journal and the audit log, with stable codes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Error of the data directory, the journal or the audit log.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +44,10 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    pub(crate) fn io(action: &'static str, path: &Path, cause: std::io::Error) -> StoreError {
+        StoreError::Io { action, path: path.to_owned(), cause }
+    }
+
     /// Stable code for scripts.
     #[must_use]
     pub fn code(&self) -> &'static str {

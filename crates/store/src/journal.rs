@@ -5,13 +5,13 @@ mod file;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::directory::{Directory, io};
+use crate::directory::Directory;
 use crate::disk::Folder;
 use crate::error::StoreError;
 use crate::record::Record;
 use crate::state::State;
 
-pub(crate) use file::{JournalFile, compacted, lines};
+pub(crate) use file::{JournalFile, lines};
 
 /// The open journal of one data directory, for one caller that blocks on the disk at each call. Many callers share a
 /// journal through a [`crate::JournalWriter`].
@@ -61,24 +61,8 @@ impl Journal {
     /// [`StoreError::Io`] when a write fails. The journal stops, since the content of the disk is no longer certain: every
     /// later call returns [`StoreError::Stopped`].
     pub fn append(&mut self, records: &[Record]) -> Result<(), StoreError> {
-        let text = lines(records).map_err(|cause| io("write", self.directory.path(), cause))?;
-        self.file.append(&text, records.len())?;
-        records.iter().for_each(|record| self.state.apply(record));
-        // The records are durable even when compaction fails.
-        if self.file.is_compaction_due(&self.state) {
-            let _ = self.compact();
-        }
-        Ok(())
-    }
-
-    /// Replaces the journal by the shortest one with the same state. Atomic: a crash leaves the old or the new journal.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] when a write fails. The old journal stays in use; when the replacement itself fails, the journal
-    /// stops.
-    pub fn compact(&mut self) -> Result<(), StoreError> {
-        let text = compacted(&mut self.state).map_err(|cause| io("write", self.directory.path(), cause));
-        text.and_then(|(text, lines)| self.file.compact(&text, lines))
+        let text = lines(records).map_err(|cause| StoreError::io("write", self.directory.path(), cause))?;
+        self.file.commit(&text, records, || &mut self.state)
     }
 
     pub(crate) fn parts(self) -> (Directory, JournalFile, State) {

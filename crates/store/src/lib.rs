@@ -11,6 +11,8 @@ mod group;
 mod journal;
 mod record;
 mod state;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use directory::{Directory, Owner};

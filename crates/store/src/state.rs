@@ -67,13 +67,13 @@ impl State {
     /// [`CLOSED_PROPOSALS_MAX`]. Each has its expiry in Unix milliseconds, [`CLOSED_PROPOSALS_KEPT_MS`] after the end of the
     /// proposal. The first to expire comes first.
     pub fn closed_proposals(&self, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
-        self.proposals.closed(now_ms)
+        self.proposals.closed.unexpired(now_ms)
     }
 
     /// Digests of closed proposals of one topic, selected from [`State::closed_proposals`] and in the same order. Rarely a
     /// digest of another topic is among them; no envelope of this topic matches it.
     pub fn closed_proposals_in(&self, topic: &str, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
-        self.proposals.closed_in(topic, now_ms)
+        self.proposals.closed.unexpired_in(topic, now_ms)
     }
 
     /// All grants and revocations, expired ones included; by participant, topic and capability.
@@ -113,7 +113,7 @@ impl State {
             Record::ProposalOpened(opened) => self.proposals.opened(opened),
             Record::ProposalDecided(decided) => self.proposals.decided(decided),
             Record::ProposalEnded(ended) => self.proposals.ended_as(ended),
-            Record::ProposalsClosed(closed) => self.proposals.add_closed(closed),
+            Record::ProposalsClosed(closed) => self.proposals.closed.add_all(closed),
             Record::GrantChanged(change) => self.grants.changed(change),
             Record::GrantsCleared { participant, topic, .. } => {
                 self.grants.cleared(participant, topic.as_deref());
@@ -124,7 +124,7 @@ impl State {
 
     /// Drops expired digests of closed proposals.
     pub(crate) fn drop_expired(&mut self, now_ms: u64) {
-        self.proposals.drop_expired(now_ms);
+        self.proposals.closed.drop_expired(now_ms);
     }
 
     /// The shortest list of records that rebuilds this state; compaction writes it.

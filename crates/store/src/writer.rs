@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use platform::Mutex;
 
-use crate::directory::{Directory, io};
+use crate::directory::Directory;
 use crate::error::StoreError;
 use crate::group::{GroupCommit, Items, QueueLimits, QueuePermit, Sink};
-use crate::journal::{Journal, JournalFile, compacted, lines};
+use crate::journal::{Journal, JournalFile, lines};
 use crate::record::Record;
 use crate::state::State;
 
@@ -66,7 +66,7 @@ impl JournalWriter {
         let (directory, file, state) = journal.parts();
         let path = directory.path().to_owned();
         JournalWriter::new(Some(directory), file, state)
-            .map_err(|cause| io("start a thread for", &path, cause))
+            .map_err(|cause| StoreError::io("start a thread for", &path, cause))
     }
 
     pub(crate) fn new(
@@ -156,7 +156,7 @@ impl JournalPermit {
                 all.text.extend(text);
                 all.records.extend(records);
             }),
-            Err(cause) => on_durable(Err(io("write", Path::new("journal"), cause))),
+            Err(cause) => on_durable(Err(StoreError::io("write", Path::new("journal"), cause))),
         }
     }
 }
@@ -181,16 +181,7 @@ impl Sink for Commit {
     type Items = Submitted;
 
     fn commit(&mut self, all: &Submitted) -> Result<(), StoreError> {
-        self.file.append(&all.text, all.records.len())?;
-        let mut state = self.state.lock();
-        all.records.iter().for_each(|record| state.apply(record));
-        // The records are durable even when compaction fails.
-        let compact = self.file.is_compaction_due(&state).then(|| compacted(&mut state).ok()).flatten();
-        drop(state);
-        if let Some((text, lines)) = compact {
-            let _ = self.file.compact(&text, lines);
-        }
-        Ok(())
+        self.file.commit(&all.text, &all.records, || self.state.lock())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Admission of one request: the capability that admits it.
 
-use model::{Capabilities, GATEWAY, KindRef};
+use model::{Capabilities, GATEWAY, KindRef, PROPOSAL, REQUEST};
 
 use crate::{builtin::BuiltinTool, effect::Cause};
 
@@ -40,6 +40,16 @@ pub(crate) fn admits(capabilities: &Capabilities, method: &str, context: Option<
     judge(capabilities, method, context, server).is_ok()
 }
 
+/// Whether a request in the room, or a server's question, is admitted: by its kind alone.
+pub(crate) fn admits_kind(
+    capabilities: &Capabilities,
+    method: &str,
+    context: Option<&str>,
+    to: &str,
+) -> bool {
+    KindRef::request(method, context).is_ok_and(|kind| capabilities.admits(kind, &[to]))
+}
+
 /// Whether a request that is not admitted may be proposed instead: only calls whose answer a caller can wait for.
 pub(crate) fn proposes(
     capabilities: &Capabilities,
@@ -49,6 +59,33 @@ pub(crate) fn proposes(
 ) -> bool {
     matches!(method, "tools/call" | "prompts/get" | "resources/read")
         && KindRef::proposal(method, context).is_ok_and(|kind| capabilities.admits(kind, &[server]))
+}
+
+/// A caller for which entries of lists are judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Looker<'a> {
+    pub(crate) capabilities: &'a Capabilities,
+    /// Whether calls that are not admitted may be held as proposals.
+    pub(crate) promotes: bool,
+}
+
+impl Looker<'_> {
+    /// Whether a request would be held (true) or admitted (false); `None` if neither.
+    pub(crate) fn holds(self, method: &str, context: &str, server: &str) -> Option<bool> {
+        if admits(self.capabilities, method, Some(context), server) {
+            return Some(false);
+        }
+        (self.promotes && proposes(self.capabilities, method, Some(context), server)).then_some(true)
+    }
+
+    /// The same of a template: one possible URI is enough.
+    pub(crate) fn holds_some(self, method: &str, shape: &[Option<char>], server: &str) -> Option<bool> {
+        let some = |head| self.capabilities.admits_some(head, method, shape, &[server]);
+        if some(REQUEST) {
+            return Some(false);
+        }
+        (self.promotes && some(PROPOSAL)).then_some(true)
+    }
 }
 
 /// The built-in tool that a request calls: its effects decide which callers may use it.

@@ -4,106 +4,78 @@ use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
 
 use crate::{
     Handles, Topic,
-    effect::{Cause, Effect, Effects, Receiver},
-    event::{About, End},
+    admission::admits_kind,
+    effect::{Cause, Effect, Receiver},
+    event::{About, Ask, End},
     members::Seat,
     operations::{Handle, Operation, State},
-    refusals,
+    refusals::{self, Refused},
 };
 
-/// A question, as a server asks it.
-pub(crate) struct Asking<'a, H: Handles> {
-    pub(crate) server: &'a ParticipantId,
-    pub(crate) operation: OperationId,
-    pub(crate) tag: Option<H::Tag>,
-    pub(crate) about: About,
-    pub(crate) method: Method,
-    pub(crate) question: H::Question,
-}
-
 impl<H: Handles> Topic<H> {
-    pub(crate) fn ask(&mut self, effects: &mut Effects<H>, now_ms: u64, asking: Asking<'_, H>) {
-        let Asking { server, operation, tag, about, method, question } = asking;
+    pub(crate) fn ask(&mut self, ask: Ask<'_, H>) {
+        let Ask { server, operation, tag, about, method, question } = ask;
         if self.operations.contains(operation) {
             return;
         }
-        let refuse = |effects: &mut Effects<H>, question, refusal, cause| {
-            effects.push(Effect::RefuseAsk { question, refusal, cause });
-        };
-        let Some(seat) = self.members.server(server) else {
-            return refuse(effects, question, Box::new(refusals::plain(Cause::Moot)), Cause::Moot);
-        };
-        let Some(member) = self.members.get_mut(seat) else { return };
-        if let Err(wait_ms) = member.take_token(now_ms) {
-            return refuse(effects, question, refusals::too_soon(wait_ms), Cause::RateLimited);
-        }
-        let (link, call) = match self.admit_ask(seat, about, &method) {
+        let (seat, link, call, to) = match self.admit_ask(server, about, &method) {
             Ok(admitted) => admitted,
-            Err(cause) => return refuse(effects, question, Box::new(refusals::plain(cause)), cause),
-        };
-        let Some(to) = self.receiver(link, call) else {
-            return refuse(effects, question, Box::new(refusals::plain(Cause::Moot)), Cause::Moot);
+            Err(refused) => {
+                let refusal = refused.or_else(refusals::plain);
+                return self.effects.push(Effect::RefuseAsk { question, refusal });
+            }
         };
         if let Some(call) = call.and_then(|call| self.operations.get_mut(call)) {
             call.asks += 1;
         }
-        let opened = Operation {
-            order: 0,
-            state: State::Asked { about: call },
-            link,
-            server: seat,
-            method,
-            context: None,
-            own: None,
-            tag,
-            until_ms: None,
-            asks: 0,
-            mirrored: false,
-            answered: false,
-            rare: None,
-            handle: Handle::Question(question.clone()),
-        };
-        self.open(operation, opened);
+        let (state, handle) = (State::Asked { about: call }, Handle::Question(question.clone()));
+        self.open(operation, Operation { tag, ..Operation::new(state, link, seat, method, handle) });
         if let Some(asker) = self.server_link(seat) {
             self.members.begin(asker, operation);
         }
-        effects.push(Effect::Ask { operation, question, link, to });
+        self.effects.push(Effect::Ask { operation, question, link, to });
     }
 
-    /// The receiver of a question: the caller's open call, or its link.
-    fn receiver(&self, link: LinkId, call: Option<OperationId>) -> Option<Receiver<H>> {
+    /// The receiver of a question or notification: the caller's open call, or its link.
+    pub(crate) fn receiver(&self, link: LinkId, call: Option<OperationId>) -> Option<Receiver<H>> {
         match call {
             Some(call) => self.operations.get(call)?.handle.call().cloned().map(Receiver::Call),
             None => self.handle(link).map(Receiver::Link),
         }
     }
 
-    /// The link that a question goes to, and the call that it is about. The topic never guesses the caller.
-    fn admit_ask(
-        &self,
-        seat: Seat,
-        about: About,
-        method: &Method,
-    ) -> Result<(LinkId, Option<OperationId>), Cause> {
-        let member = self.members.get(seat).ok_or(Cause::NotAdmitted)?;
-        let (link, call) = match about {
+    /// The link of the caller that a server reaches about a call or session, and the call.
+    pub(crate) fn reached(&self, server: Seat, about: About) -> Option<(LinkId, Option<OperationId>)> {
+        match about {
             About::Call(call) => {
-                let open = self.operations.get(call).filter(|open| open.is_with(seat));
-                (open.ok_or(Cause::Moot)?.link, Some(call))
+                let open = self.operations.get(call).filter(|open| open.is_with(server))?;
+                Some((open.link, Some(call)))
             }
             About::Session(link) => {
-                let index = self.catalog.index(&member.id).ok_or(Cause::Moot)?;
-                let own = self.members.link(link).filter(|own| own.is_attached(index));
-                own.ok_or(Cause::Moot)?;
-                (link, None)
+                let index = self.catalog.index(&self.members.get(server)?.id)?;
+                self.members.link(link).filter(|own| own.is_attached(index)).map(|_| (link, None))
             }
-        };
+        }
+    }
+
+    /// The asking server, the link that a question goes to, the call that it is about, and the way to the caller; takes a token.
+    /// The topic never guesses the caller.
+    fn admit_ask(
+        &mut self,
+        server: &ParticipantId,
+        about: About,
+        method: &Method,
+    ) -> Result<(Seat, LinkId, Option<OperationId>, Receiver<H>), Refused> {
+        let seat = self.members.server(server).ok_or(Cause::Moot)?;
+        self.members.get_mut(seat).ok_or(Cause::Moot)?.take_token(self.now_ms)?;
+        let member = self.members.get(seat).ok_or(Cause::Moot)?;
+        let (link, call) = self.reached(seat, about).ok_or(Cause::Moot)?;
         // The gateway has no user to answer questions about calls in its own name.
-        let own = self.members.link(link).filter(|own| own.handle.is_some());
-        let (own, caller) = own.zip(self.members.of_link(link)).ok_or(Cause::Moot)?;
+        let linked = self.members.linked(link).filter(|(own, _)| own.handle.is_some());
+        let (own, caller) = linked.ok_or(Cause::Moot)?;
         let kind = KindRef::request(method.as_str(), None).map_err(|_| Cause::Malformed)?;
         if !member.capabilities.admits(kind, &[caller.id.as_str()]) {
-            return Err(Cause::NotAdmitted);
+            return Err(Cause::NotAdmitted.into());
         }
         let asked = || {
             let open = own.open.iter().filter_map(|id| self.operations.get(*id));
@@ -113,66 +85,76 @@ impl<H: Handles> Topic<H> {
             || self.operations.len() >= self.limits.operations_max
             || member.open >= self.limits.asks_per_server_max
             || asked() >= self.limits.asks_per_link_max;
-        if full { Err(Cause::Limit) } else { Ok((link, call)) }
+        if full {
+            return Err(Cause::Limit.into());
+        }
+        Ok((seat, link, call, self.receiver(link, call).ok_or(Cause::Moot)?))
     }
 
     /// Ends a question that a caller has answered, or that could not reach it.
-    pub(crate) fn answer_ask(&mut self, effects: &mut Effects<H>, id: OperationId, end: End<H::Answer>) {
-        let Some(closed) = self.close_ask(id) else { return };
-        let Handle::Question(question) = closed.handle else { return };
-        effects.push(match end {
+    pub(crate) fn answer_ask(&mut self, id: OperationId, end: End<H::Answer>) {
+        let Some(question) = self.close_ask(id) else { return };
+        self.effects.push(match end {
             End::Answered { answer, .. } => Effect::SettleAsk { question, answer },
-            End::Failed(refusal) => Effect::RefuseAsk { question, refusal, cause: Cause::Failed },
+            End::Failed(refusal) => Effect::RefuseAsk { question, refusal },
         });
     }
 
     /// Cancels a question that its server withdraws.
-    pub(crate) fn withdraw_ask(&mut self, effects: &mut Effects<H>, id: OperationId) {
-        self.cancel_at_caller(effects, id);
+    pub(crate) fn withdraw_ask(&mut self, id: OperationId) {
+        self.cancel_at_caller(id);
         self.close_ask(id);
     }
 
     /// Ends a question from the gateway's side: the topic cancels it at its caller and refuses its server.
-    pub(crate) fn refuse_ask(&mut self, effects: &mut Effects<H>, id: OperationId, cause: Cause) {
-        self.cancel_at_caller(effects, id);
-        let Some(closed) = self.close_ask(id) else { return };
-        if let Handle::Question(question) = closed.handle {
-            let refusal = Box::new(refusals::plain(cause));
-            effects.push(Effect::RefuseAsk { question, refusal, cause });
+    pub(crate) fn refuse_ask(&mut self, id: OperationId, cause: Cause) {
+        self.cancel_at_caller(id);
+        if let Some(question) = self.close_ask(id) {
+            self.effects.push(Effect::RefuseAsk { question, refusal: refusals::plain(cause) });
         }
     }
 
-    fn cancel_at_caller(&self, effects: &mut Effects<H>, id: OperationId) {
+    fn cancel_at_caller(&mut self, id: OperationId) {
         let Some(open) = self.operations.get(id) else { return };
         let State::Asked { about } = open.state else { return };
         if let Some(to) = self.receiver(open.link, about) {
-            effects.push(Effect::CancelAsk { operation: id, to });
+            self.effects.push(Effect::CancelAsk { operation: id, to });
         }
     }
 
     /// Ends the questions of a session that is over.
-    pub(crate) fn end_session_asks(
-        &mut self,
-        effects: &mut Effects<H>,
-        link: LinkId,
-        server: &ParticipantId,
-    ) {
+    pub(crate) fn end_session_asks(&mut self, link: LinkId, server: &ParticipantId) {
         let Some(seat) = self.members.server(server) else { return };
-        for id in self.open_of(link) {
-            let ask = self.operations.get(id);
-            if ask.is_some_and(|ask| ask.server == seat && ask.state == (State::Asked { about: None })) {
-                self.refuse_ask(effects, id, Cause::Moot);
-            }
-        }
+        self.refuse_asks(link, Cause::Moot, |_, ask| {
+            ask.server == seat && ask.state == (State::Asked { about: None })
+        });
     }
 
     /// Ends the questions about a call.
-    pub(crate) fn end_asks_about(&mut self, effects: &mut Effects<H>, call: OperationId) {
+    pub(crate) fn end_asks_about(&mut self, call: OperationId) {
         let Some(open) = self.operations.get(call).filter(|open| open.asks > 0) else { return };
-        let asked = self.server_link(open.server).map(|asker| self.open_of(asker)).unwrap_or_default();
-        for id in asked {
-            if self.operations.get(id).is_some_and(|ask| ask.state == (State::Asked { about: Some(call) })) {
-                self.refuse_ask(effects, id, Cause::Moot);
+        if let Some(asker) = self.server_link(open.server) {
+            let about = State::Asked { about: Some(call) };
+            self.refuse_asks(asker, Cause::Moot, |_, ask| ask.state == about);
+        }
+    }
+
+    /// Ends the questions of a server that are no longer admitted.
+    pub(crate) fn withdraw_asks(&mut self, seat: Seat) {
+        let Some(asker) = self.server_link(seat) else { return };
+        self.refuse_asks(asker, Cause::Withdrawn, |topic, ask| {
+            let (asker, caller) = (topic.members.get(seat), topic.members.of_link(ask.link));
+            !asker.zip(caller).is_some_and(|(asker, caller)| {
+                admits_kind(&asker.capabilities, ask.method.as_str(), None, caller.id.as_str())
+            })
+        });
+    }
+
+    /// Ends the questions that are open at a link and for which `ends` holds, in the order of opening.
+    fn refuse_asks(&mut self, link: LinkId, cause: Cause, ends: impl Fn(&Self, &Operation<H>) -> bool) {
+        for id in self.open_of(link) {
+            if self.operations.get(id).is_some_and(|open| open.state.is_ask() && ends(self, open)) {
+                self.refuse_ask(id, cause);
             }
         }
     }
@@ -183,7 +165,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Removes a question. The caller of this function settles it.
-    fn close_ask(&mut self, id: OperationId) -> Option<Operation<H>> {
+    fn close_ask(&mut self, id: OperationId) -> Option<H::Question> {
         let closed = self.operations.remove(id)?;
         self.members.finish(closed.link, id);
         if let Some(asker) = self.server_link(closed.server) {
@@ -194,6 +176,6 @@ impl<H: Handles> Topic<H> {
         {
             call.asks = call.asks.saturating_sub(1);
         }
-        Some(closed)
+        closed.handle.question().cloned()
     }
 }

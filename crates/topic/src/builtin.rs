@@ -1,10 +1,11 @@
-//! The gateway's own tools, and the callers that may use each: its effects decide, not its name (design, section 4, "What needs
-//! no capability").
+//! The gateway's own tools, and the callers that may use each: its effects decide, not its name.
 
 use model::{Capabilities, PROPOSAL, REQUEST};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// A tool of the gateway's own participant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum BuiltinTool {
     /// Lists the proposals that wait for a decision.
     ListProposals,
@@ -28,36 +29,16 @@ pub enum BuiltinTool {
 
 impl BuiltinTool {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 9] = [
-        Self::ListProposals,
-        Self::ShowProposal,
-        Self::ApproveProposal,
-        Self::RejectProposal,
-        Self::WithdrawProposal,
-        Self::WaitForProposal,
-        Self::Say,
-        Self::ReadMessages,
-        Self::ListParticipants,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::ListProposals => "list_proposals",
-            Self::ShowProposal => "show_proposal",
-            Self::ApproveProposal => "approve_proposal",
-            Self::RejectProposal => "reject_proposal",
-            Self::WithdrawProposal => "withdraw_proposal",
-            Self::WaitForProposal => "wait_for_proposal",
-            Self::Say => "say",
-            Self::ReadMessages => "read_messages",
-            Self::ListParticipants => "list_participants",
-        }
+        self.into()
     }
 
     /// The tool of this name.
     pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tool| tool.name() == name)
+        name.parse().ok()
     }
 
     /// Whether the tool is of use to a caller with these capabilities. Each decision, message or request by the tool is judged
@@ -87,7 +68,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         for tool in BuiltinTool::ALL {
-            assert_eq!(BuiltinTool::of(tool.name()), Some(tool));
+            assert_eq!(BuiltinTool::of(tool.name()), Some(*tool));
         }
         assert_eq!(BuiltinTool::of("proxy"), None);
     }
@@ -96,7 +77,7 @@ mod tests {
     fn callers_that_may_use_each() {
         let check = |texts: &[&str], expected: &[&str]| {
             let granted = Capabilities::parse(texts.iter().copied()).unwrap();
-            let mine: Vec<_> = BuiltinTool::ALL.into_iter().filter(|tool| tool.is_for(&granted)).collect();
+            let mine: Vec<_> = BuiltinTool::ALL.iter().filter(|tool| tool.is_for(&granted)).collect();
             assert_eq!(mine.iter().map(|tool| tool.name()).collect::<Vec<_>>(), expected, "{texts:?}");
         };
         let (look, decide) = (["list_proposals", "show_proposal"], ["approve_proposal", "reject_proposal"]);
@@ -107,6 +88,6 @@ mod tests {
         check(&["mcp/request:tools/call:a*"], &[look, decide, read].concat());
         check(&["mcp/proposal:tools/call:a*"], &[&look[..], &own, &["say"], &read].concat());
         check(&["mcp/re*:tools/call"], &[&look[..], &decide, &["say"], &read].concat());
-        check(&["mcp/*"], &BuiltinTool::ALL.map(BuiltinTool::name));
+        check(&["mcp/*"], &BuiltinTool::ALL.iter().map(|tool| tool.name()).collect::<Vec<_>>());
     }
 }

@@ -1,20 +1,23 @@
 //! Catalog of public names and URIs: each leads to a server and its own spelling.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use model::{ListKind, ParticipantId, overlap};
 
 use crate::{
     config::{Limits, UPSTREAMS_MAX, UpstreamNames},
     event::Target,
-    manifest::Manifest,
+    manifest::{Manifest, PerList, is_named},
     names::{REWRITTEN, public_uri},
-    view::{Naming, UpstreamView},
+    view::{Entry, Naming, UpstreamView},
 };
 
 /// A server's place in the configured order. It changes only with [`Event::Configure`](crate::Event).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct UpstreamIndex(pub u16);
+pub struct UpstreamIndex(pub usize);
 
 /// The route of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,63 +41,8 @@ impl Route<'_> {
     }
 }
 
-/// Views of one link that replace the shared ones. Links have few, so this is a plain list.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Overrides(Vec<(UpstreamIndex, Arc<UpstreamView>)>);
-
-impl Overrides {
-    /// No overrides, as nearly all links have.
-    pub(crate) fn none() -> &'static Self {
-        static NONE: Overrides = Overrides(Vec::new());
-        &NONE
-    }
-
-    pub(crate) fn get(&self, index: UpstreamIndex) -> Option<&Arc<UpstreamView>> {
-        self.0.iter().find(|(own, _)| *own == index).map(|(_, view)| view)
-    }
-
-    pub(crate) fn set(&mut self, index: UpstreamIndex, view: Arc<UpstreamView>) -> Option<Arc<UpstreamView>> {
-        let older = self.remove(index);
-        self.0.push((index, view));
-        older
-    }
-
-    pub(crate) fn remove(&mut self, index: UpstreamIndex) -> Option<Arc<UpstreamView>> {
-        let at = self.0.iter().position(|(own, _)| *own == index)?;
-        Some(self.0.remove(at).1)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether two links see the same instead of the shared views.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let is_same = |((one, view), (other, seen)): (&(UpstreamIndex, _), &(UpstreamIndex, _))| {
-            one == other && Arc::ptr_eq(view, seen)
-        };
-        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(is_same)
-    }
-
-    /// Moves each view to its server's place in a new configuration; views of servers that are gone are dropped.
-    pub(crate) fn moved(&mut self, to: &dyn Fn(UpstreamIndex) -> Option<UpstreamIndex>, catalog: &Catalog) {
-        self.0 = std::mem::take(&mut self.0)
-            .into_iter()
-            .filter_map(|(index, view)| {
-                let index = to(index)?;
-                Some((index, catalog.view_of(index, view.manifest.clone())))
-            })
-            .collect();
-    }
-}
-
-/// The target of a shared public name.
-#[derive(Debug, Clone)]
-struct Entry {
-    index: UpstreamIndex,
-    public: Arc<str>,
-    own: Arc<str>,
-}
+/// Views of one link that replace the shared ones; nearly all links have none.
+pub(crate) type Overrides = BTreeMap<UpstreamIndex, Arc<UpstreamView>>;
 
 /// All servers' names, in configuration order.
 #[derive(Debug, Clone)]
@@ -103,10 +51,8 @@ pub(crate) struct Catalog {
     upstreams: Vec<UpstreamNames>,
     views: Vec<Arc<UpstreamView>>,
     by_id: HashMap<ParticipantId, UpstreamIndex>,
-    tools: HashMap<Arc<str>, Entry>,
-    prompts: HashMap<Arc<str>, Entry>,
-    /// Each listed URI and the first server that lists it.
-    uris: HashMap<Arc<str>, UpstreamIndex>,
+    /// Each public name or URI that a server lists: the first server that does, and the entry's place in its shared list.
+    listed: PerList<HashMap<Arc<str>, (UpstreamIndex, usize)>>,
     builtin: Option<UpstreamIndex>,
     /// The one server whose names have no prefix.
     bare: Option<UpstreamIndex>,
@@ -119,18 +65,19 @@ impl Catalog {
         // The gateway's own names are taken first.
         let mut upstreams: Vec<UpstreamNames> = upstreams.iter().take(UPSTREAMS_MAX).cloned().collect();
         upstreams.sort_by_key(|upstream| !upstream.builtin);
-        let place = |at: usize| UpstreamIndex(u16::try_from(at).unwrap_or(u16::MAX));
-        let find = |wanted: &dyn Fn(&UpstreamNames) -> bool| upstreams.iter().position(wanted).map(place);
+        let find =
+            |wanted: &dyn Fn(&UpstreamNames) -> bool| upstreams.iter().position(wanted).map(UpstreamIndex);
         let builtin = find(&|upstream| upstream.builtin);
         let bare = find(&|upstream| !upstream.builtin && upstream.prefix.is_empty());
         let only = match upstreams.iter().filter(|upstream| !upstream.builtin).count() {
             1 => find(&|upstream| !upstream.builtin),
             _ => None,
         };
-        let by_id = upstreams.iter().enumerate().rev().map(|(at, up)| (up.id.clone(), place(at))).collect();
+        let places = upstreams.iter().enumerate().rev();
+        let by_id = places.map(|(at, upstream)| (upstream.id.clone(), UpstreamIndex(at))).collect();
         let views = upstreams.iter().map(|_| Arc::default()).collect();
-        let (tools, prompts, uris) = <_>::default();
-        Self { limits, upstreams, views, by_id, tools, prompts, uris, builtin, bare, rest: bare.or(only) }
+        let listed = PerList::default();
+        Self { limits, upstreams, views, by_id, listed, builtin, bare, rest: bare.or(only) }
     }
 
     pub(crate) fn index(&self, id: &ParticipantId) -> Option<UpstreamIndex> {
@@ -142,7 +89,7 @@ impl Catalog {
     }
 
     pub(crate) fn names(&self, index: UpstreamIndex) -> Option<&UpstreamNames> {
-        self.upstreams.get(usize::from(index.0))
+        self.upstreams.get(index.0)
     }
 
     pub(crate) fn id(&self, index: UpstreamIndex) -> Option<&ParticipantId> {
@@ -154,7 +101,12 @@ impl Catalog {
     }
 
     pub(crate) fn shared(&self, index: UpstreamIndex) -> Option<&Arc<UpstreamView>> {
-        self.views.get(usize::from(index.0))
+        self.views.get(index.0)
+    }
+
+    /// The names and the configuration of a server.
+    pub(crate) fn names_of(&self, id: &ParticipantId) -> Option<&UpstreamNames> {
+        self.names(self.index(id)?)
     }
 
     /// All servers in configuration order, each with the view that counts for the link.
@@ -162,17 +114,21 @@ impl Catalog {
         &'a self,
         overrides: &'a Overrides,
     ) -> impl Iterator<Item = (UpstreamIndex, &'a UpstreamNames, &'a Arc<UpstreamView>)> {
-        let places = (0..u16::MAX).map(UpstreamIndex);
-        places
-            .zip(self.upstreams.iter().zip(&self.views))
-            .map(|(index, (names, shared))| (index, names, overrides.get(index).unwrap_or(shared)))
+        let all = self.upstreams.iter().zip(&self.views).enumerate();
+        all.map(|(at, (names, shared))| {
+            let index = UpstreamIndex(at);
+            (index, names, overrides.get(&index).unwrap_or(shared))
+        })
     }
 
     /// Indexes a manifest for look-up, under this server's prefix.
     pub(crate) fn index_manifest(&self, index: UpstreamIndex, manifest: Manifest) -> UpstreamView {
-        let Some(own) = self.names(index) else { return UpstreamView::default() };
+        self.naming(index).map(|naming| UpstreamView::new(manifest, naming)).unwrap_or_default()
+    }
+
+    fn naming(&self, index: UpstreamIndex) -> Option<Naming<'_>> {
         let builtin = self.builtin.and_then(|builtin| self.shared(builtin)).map(Arc::as_ref);
-        UpstreamView::new(manifest, Naming { own, all: &self.upstreams, builtin, limits: &self.limits })
+        Some(Naming { own: self.names(index)?, all: &self.upstreams, builtin, limits: &self.limits })
     }
 
     /// The same; the shared view itself, if its manifest is equal.
@@ -185,24 +141,22 @@ impl Catalog {
 
     /// Indexes every view again, after the gateway's own names have changed.
     pub(crate) fn index_again(&mut self) {
-        let places: Vec<UpstreamIndex> = self.ids().filter_map(|id| self.index(id)).collect();
-        let builtin = self.builtin;
-        for index in places.into_iter().filter(|index| Some(*index) != builtin) {
-            let manifest = self.shared(index).map(|view| view.manifest.clone()).unwrap_or_default();
-            let view = Arc::new(self.index_manifest(index, manifest));
-            self.replace(index, view);
-        }
-        self.merge();
+        let manifests = self.views.iter().map(|view| view.manifest.clone()).collect();
+        self.index_all(manifests);
     }
 
     /// Takes over the shared manifests of an older catalog, for servers that are still configured.
     pub(crate) fn take_views(&mut self, older: &Self) {
-        let builtin_first: Vec<UpstreamIndex> = self.ids().filter_map(|id| self.index(id)).collect();
-        for index in builtin_first {
-            let known = self.id(index).and_then(|id| older.shared(older.index(id)?)).cloned();
-            let manifest = known.map(|view| view.manifest.clone()).unwrap_or_default();
-            let view = Arc::new(self.index_manifest(index, manifest));
-            self.replace(index, view);
+        let known = |id| older.shared(older.index(id)?).map(|view| view.manifest.clone());
+        let manifests = self.ids().map(|id| known(id).unwrap_or_default()).collect();
+        self.index_all(manifests);
+    }
+
+    /// Indexes a manifest for each server: the gateway's own first, because its names win.
+    fn index_all(&mut self, manifests: Vec<Manifest>) {
+        for (at, manifest) in manifests.into_iter().enumerate() {
+            let view = Arc::new(self.index_manifest(UpstreamIndex(at), manifest));
+            self.replace(UpstreamIndex(at), view);
         }
         self.merge();
     }
@@ -213,26 +167,42 @@ impl Catalog {
         index: UpstreamIndex,
         view: Arc<UpstreamView>,
     ) -> Option<Arc<UpstreamView>> {
-        let slot = self.views.get_mut(usize::from(index.0))?;
+        let slot = self.views.get_mut(index.0)?;
         Some(std::mem::replace(slot, view))
     }
 
     /// Builds the merged indexes again: servers that are configured earlier win.
     pub(crate) fn merge(&mut self) {
-        let (mut tools, mut prompts, mut uris) = (HashMap::new(), HashMap::new(), HashMap::new());
-        for (place, view) in (0..u16::MAX).zip(&self.views) {
-            let index = UpstreamIndex(place);
-            for (merged, names) in [(&mut tools, &view.tools), (&mut prompts, &view.prompts)] {
-                for name in &names.all {
-                    let entry = || Entry { index, public: name.public.clone(), own: name.own.clone() };
-                    merged.entry(name.public.clone()).or_insert_with(entry);
+        self.listed = PerList::new(|list| {
+            let mut listed = HashMap::new();
+            for (at, view) in self.views.iter().enumerate() {
+                for (place, entry) in view.list(list).all.iter().enumerate() {
+                    listed.entry(entry.public.clone()).or_insert((UpstreamIndex(at), place));
                 }
             }
-            for item in &view.resources {
-                uris.entry(item.own.clone()).or_insert(index);
+            listed
+        });
+    }
+
+    /// The first server that lists this public name or URI, for a link with these views of its own.
+    fn listed<'a>(
+        &'a self,
+        overrides: &'a Overrides,
+        list: ListKind,
+        public: &str,
+    ) -> Option<(UpstreamIndex, &'a Entry)> {
+        let shared = self.listed.list(list).get(public).copied();
+        // No two servers have one name, but they may list one URI.
+        let counts = |index| overrides.is_empty() || is_named(list) && overrides.get(&index).is_none();
+        match shared {
+            Some((index, place)) if counts(index) => {
+                Some((index, self.shared(index)?.list(list).all.get(place)?))
+            }
+            _ if overrides.is_empty() => None,
+            _ => {
+                self.each(overrides).find_map(|(index, _, view)| Some((index, view.list(list).get(public)?)))
             }
         }
-        (self.tools, self.prompts, self.uris) = (tools, prompts, uris);
     }
 
     /// The route of a target, for a link with these views of its own.
@@ -243,17 +213,15 @@ impl Catalog {
     ) -> Option<Route<'a>> {
         match target {
             None => self.route(self.builtin?, ""),
-            Some(Target::Tool(name)) => self.resolve_name(overrides, ListKind::Tools, &self.tools, name),
-            Some(Target::Prompt(name)) => {
-                self.resolve_name(overrides, ListKind::Prompts, &self.prompts, name)
-            }
+            Some(Target::Tool(name)) => self.resolve_name(overrides, ListKind::Tools, name),
+            Some(Target::Prompt(name)) => self.resolve_name(overrides, ListKind::Prompts, name),
             Some(Target::Uri(uri)) => {
                 let (index, own) = self.resolve_uri(overrides, uri)?;
                 self.route(index, own)
             }
             Some(Target::Upstream(id)) => {
                 let place = self.upstreams.iter().position(|upstream| upstream.id.as_str() == id)?;
-                self.route(UpstreamIndex(u16::try_from(place).ok()?), "")
+                self.route(UpstreamIndex(place), "")
             }
         }
     }
@@ -271,26 +239,15 @@ impl Catalog {
         &'a self,
         overrides: &'a Overrides,
         list: ListKind,
-        merged: &'a HashMap<Arc<str>, Entry>,
         name: &'a str,
     ) -> Option<Route<'a>> {
-        let listed = merged.get(name).map(|entry| (entry.index, &entry.public, &entry.own));
-        let listed = match listed {
-            Some(listed) if overrides.get(listed.0).is_none() => Some(listed),
-            _ if overrides.is_empty() => None,
-            _ => self.each(overrides).find_map(|(index, _, view)| {
-                view.named(list)?.get(name).map(|named| (index, &named.public, &named.own))
-            }),
-        };
-        if let Some((index, public, own)) = listed {
+        if let Some((index, Entry { public, own, .. })) = self.listed(overrides, list, name) {
             let renamed = (public != own).then_some(own);
             return Some(Route { upstream: self.id(index)?, index, own, public: Some(public), renamed });
         }
         // No server lists it. The server without a prefix may have it and not list it.
         let bare = self.bare?;
-        let builtin = self.builtin.and_then(|builtin| self.shared(builtin)).map(Arc::as_ref);
-        let naming = Naming { own: self.names(bare)?, all: &self.upstreams, builtin, limits: &self.limits };
-        if naming.is_anothers(list, name) || name.len() > self.limits.name_bytes_max {
+        if self.naming(bare)?.is_anothers(list, name) || name.len() > self.limits.name_bytes_max {
             return None;
         }
         self.route(bare, name)
@@ -301,15 +258,12 @@ impl Catalog {
         if let Some(rest) = uri.strip_prefix(REWRITTEN) {
             return self.rewritten(rest);
         }
-        let listed = if overrides.is_empty() {
-            self.uris.get(uri).copied()
-        } else {
-            self.each(overrides).find(|(_, _, view)| view.lists_uri(uri)).map(|(index, _, _)| index)
-        };
+        let listed = self.listed(overrides, ListKind::Resources, uri).map(|(index, _)| index);
         let templated = || {
-            let fits = |view: &UpstreamView| {
-                view.templates.iter().any(|one| &*one.item.own == uri || one.template.matches(uri))
+            let fits = |entry: &Entry| {
+                *entry.own == *uri || entry.template.as_ref().is_some_and(|template| template.matches(uri))
             };
+            let fits = |view: &UpstreamView| view.list(ListKind::Templates).all.iter().any(fits);
             let short = uri.len() <= self.limits.uri_bytes_max;
             self.each(overrides).find(|(_, _, view)| short && fits(view)).map(|(index, _, _)| index)
         };
@@ -319,10 +273,8 @@ impl Catalog {
     /// Reads `<id>/<own>` behind [`REWRITTEN`]. An id may hold a slash, so the longest that fits counts.
     fn rewritten<'a>(&self, rest: &'a str) -> Option<(UpstreamIndex, &'a str)> {
         let fits = |id: &str| rest.strip_prefix(id)?.strip_prefix('/').filter(|own| !own.is_empty());
-        let found = self.upstreams.iter().enumerate().filter_map(|(at, upstream)| {
-            let own = fits(upstream.id.as_str())?;
-            Some((UpstreamIndex(u16::try_from(at).ok()?), own))
-        });
+        let found = self.upstreams.iter().enumerate();
+        let found = found.filter_map(|(at, upstream)| Some((UpstreamIndex(at), fits(upstream.id.as_str())?)));
         found.min_by_key(|(_, own)| own.len())
     }
 
@@ -342,20 +294,27 @@ impl Catalog {
         self.id(index).map(|id| public_uri(id, own))
     }
 
-    /// The same for a template: it is respelled if an earlier server's template can give the same URIs.
-    pub(crate) fn respelled_template(
+    /// The public spelling of a listed entry if it differs from [`Entry::public`]. A template is respelled if an earlier server's
+    /// template can give the same URIs.
+    pub(crate) fn respelled_entry(
         &self,
         overrides: &Overrides,
         index: UpstreamIndex,
-        own: &str,
-        shape: &[Option<char>],
+        list: ListKind,
+        entry: &Entry,
     ) -> Option<String> {
+        let Some(template) = &entry.template else {
+            return if is_named(list) { None } else { self.respelled(overrides, index, &entry.own) };
+        };
         let mut earlier = self.each(overrides).take_while(|(other, _, _)| *other < index);
-        let taken = earlier.any(|(_, _, view)| view.templates.iter().any(|one| collide(&one.shape, shape)));
-        if !taken && !own.starts_with(REWRITTEN) {
+        let collides = |other: &Entry| {
+            other.template.as_ref().is_some_and(|other| collide(&other.shape, &template.shape))
+        };
+        let taken = earlier.any(|(_, _, view)| view.list(list).all.iter().any(collides));
+        if !taken && !entry.own.starts_with(REWRITTEN) {
             return None;
         }
-        self.id(index).map(|id| public_uri(id, own))
+        self.id(index).map(|id| public_uri(id, &entry.own))
     }
 }
 

@@ -7,117 +7,72 @@ use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
 use crate::{
     Handles, Topic,
     admission::admits,
-    effect::{Cause, Effect, Effects, Record},
+    effect::{Cause, Effect, Record, RefusedDecision},
     event::Decision,
     names::public_name,
     operations::State,
-    proposals::{Decided, Phase, Proposal, Queued, Ruling},
+    proposals::{Phase, Proposal, Ruling},
     refusals,
-    requests::refuse_all,
 };
 
-/// A decision, as a participant made it.
-pub(crate) struct Deciding<'a, H: Handles> {
-    pub(crate) proposal: OperationId,
-    pub(crate) by: &'a ParticipantId,
-    /// The capabilities of `by`, if it is not in the topic.
-    pub(crate) outside: Option<&'a Arc<Capabilities>>,
-    pub(crate) decision: Decision<'a>,
-    pub(crate) ruling: Ruling<H>,
-}
-
 impl<H: Handles> Topic<H> {
-    pub(crate) fn decide(&mut self, effects: &mut Effects<H>, now_ms: u64, deciding: Deciding<'_, H>) {
-        let Deciding { proposal: id, by, outside, decision, ruling } = deciding;
-        let (shown, current) = match decision {
-            Decision::Approve { shown, current } => (Some(shown), current),
-            Decision::Reject { .. } | Decision::Withdraw { .. } => (None, None),
-        };
-        if let Err(cause) = self.may_decide(id, by, outside, &ruling) {
-            let content = self.proposals.known(id).filter(|own| own.is_open()).map(|own| own.content.clone());
-            return self.refuse_ruling(effects, id, content, ruling, cause);
+    pub(crate) fn decide(&mut self, id: OperationId, ruling: Ruling<H>) {
+        match self.may_decide(id, &ruling) {
+            Ok(()) => self.settle_decision(id, ruling),
+            Err(cause) => self.refuse_ruling(id, ruling, cause),
         }
-        let outside = outside.cloned();
-        self.settle_decision(effects, now_ms, id, Queued { ruling, outside, shown, current });
     }
 
     /// Takes a decision that waited until the proposal was on disk. If the decision does not count, an answer to it does not
     /// count either.
-    pub(crate) fn decide_queued(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        queued: Queued<H>,
-    ) {
-        let by = queued.ruling.by.clone();
-        match self.may_decide(id, &by, queued.outside.as_ref(), &queued.ruling) {
-            Ok(()) => self.settle_decision(effects, now_ms, id, queued),
-            Err(cause) => {
-                let content = self.proposals.known(id).map(|own| own.content.clone());
-                self.refuse_ruling(effects, id, content, queued.ruling, cause);
-            }
-        }
+    pub(crate) fn decide_queued(&mut self, id: OperationId, ruling: Ruling<H>) {
+        self.decide(id, ruling);
         if self.proposals.get(id).is_some_and(Proposal::is_pending) {
             self.proposals.forget_fulfilment(id);
         }
     }
 
     /// Takes a decision of a participant that may decide, if the proposal is still open to it.
-    fn settle_decision(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        decision: Queued<H>,
-    ) {
+    fn settle_decision(&mut self, id: OperationId, ruling: Ruling<H>) {
         let Some(proposal) = self.proposals.get_mut(id) else {
-            let content = self.proposals.known(id).map(|own| own.content.clone());
-            return self.refuse_ruling(effects, id, content, decision.ruling, Cause::Decided);
+            return self.refuse_ruling(id, ruling, Cause::Decided);
         };
         let cause = match &proposal.phase {
             Phase::Opening if proposal.queued.is_some() => Some(Cause::Decided),
             Phase::Opening => {
-                let fulfilment = decision.ruling.fulfilment.clone();
-                proposal.queued = Some(Box::new(decision));
+                let fulfilment = ruling.fulfilment.clone();
+                proposal.queued = Some(Box::new(ruling));
                 return self.proposals.fulfil(id, fulfilment);
             }
-            Phase::Pending if proposal.expires_ms <= now_ms => Some(Cause::Expired),
-            Phase::Pending => match (decision.shown, decision.current) {
-                (Some(shown), _) if shown != proposal.digest => Some(Cause::Differs),
-                (Some(_), current) if current != Some(proposal.digest) => Some(Cause::Redefined),
-                _ => None,
+            Phase::Pending if proposal.expires_ms <= self.now_ms => Some(Cause::Expired),
+            Phase::Pending => match ruling.approves {
+                Some((shown, _)) if shown != proposal.digest => Some(Cause::Differs),
+                Some((_, current)) if current != Some(proposal.digest) => Some(Cause::Redefined),
+                Some(_) | None => None,
             },
             Phase::Deciding(_) | Phase::Running | Phase::Ending(..) => Some(Cause::Decided),
         };
-        let content = proposal.content.clone();
         match cause {
-            Some(cause) => self.refuse_ruling(effects, id, Some(content), decision.ruling, cause),
-            None => self.rule(effects, now_ms, id, decision.ruling),
+            Some(cause) => self.refuse_ruling(id, ruling, cause),
+            None => self.rule(id, ruling),
         }
     }
 
-    fn rule(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId, ruling: Ruling<H>) {
+    fn rule(&mut self, id: OperationId, ruling: Ruling<H>) {
         let Ruling { by, state, reason, handle, fulfilment, .. } = ruling.clone();
         self.proposals.fulfil(id, fulfilment);
         self.proposals.turn(id, Phase::Deciding(Box::new(ruling)));
         let Some(proposal) = self.proposals.get_mut(id) else { return };
-        proposal.updated_ms = now_ms;
+        proposal.updated_ms = self.now_ms;
         let (content, record) =
             (proposal.content.clone(), Record::Decided { by, state, reason, ruling: handle });
-        effects.push(Effect::Store { proposal: id, content, record });
+        self.effects.push(Effect::Store { proposal: id, content, record });
     }
 
     /// Whether a participant may decide about a proposal at all.
-    fn may_decide(
-        &self,
-        id: OperationId,
-        by: &ParticipantId,
-        outside: Option<&Arc<Capabilities>>,
-        ruling: &Ruling<H>,
-    ) -> Result<(), Cause> {
+    fn may_decide(&self, id: OperationId, ruling: &Ruling<H>) -> Result<(), Cause> {
         let proposal = self.proposals.known(id).ok_or(Cause::Unknown)?;
-        let own = proposal.by == *by;
+        let own = proposal.by == ruling.by;
         match ruling.state {
             ProposalState::Withdrawn if own => Ok(()),
             ProposalState::Withdrawn => Err(Cause::NotAdmitted),
@@ -125,7 +80,7 @@ impl<H: Handles> Topic<H> {
             // Proposals that are over cannot be decided, and their targets may be gone.
             _ if proposal.over.is_some() => Err(Cause::Decided),
             _ => {
-                let capabilities = self.capabilities(by).or(outside);
+                let capabilities = self.capabilities(&ruling.by).or(ruling.outside.as_ref());
                 let may = capabilities.is_some_and(|capabilities| self.covers(capabilities, proposal));
                 if may { Ok(()) } else { Err(Cause::NotAdmitted) }
             }
@@ -135,19 +90,16 @@ impl<H: Handles> Topic<H> {
     /// Whether a participant with these capabilities could make the proposed request: as an envelope under the server's own
     /// name, or as a call under its public one.
     pub(crate) fn covers(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
-        let (method, context) = (proposal.method.as_str(), proposal.context.as_deref());
-        let by_envelope = KindRef::request(method, context)
-            .is_ok_and(|kind| capabilities.admits(kind, &proposal.addressees()));
-        by_envelope
-            || self
-                .as_called(proposal)
-                .is_some_and(|(public, at)| admits(capabilities, method, Some(&public), at))
+        let called = || self.as_called(proposal);
+        proposal.is_asked_for(capabilities)
+            || called()
+                .is_some_and(|(public, at)| admits(capabilities, proposal.method.as_str(), Some(&public), at))
     }
 
     /// The public name and the server of the proposed request, if it is a call that an MCP client could make.
     pub(crate) fn as_called<'a>(&self, proposal: &'a Proposal<H>) -> Option<(Arc<str>, &'a str)> {
         let [server] = &*proposal.to else { return None };
-        let names = self.catalog.names(self.catalog.index(server)?).filter(|names| !names.builtin)?;
+        let names = self.catalog.names_of(server).filter(|names| !names.builtin)?;
         let names_an_entry = matches!(proposal.method.as_str(), "tools/call" | "prompts/get");
         let public = match (&proposal.public, &proposal.context) {
             (Some(public), _) => public.clone(),
@@ -159,148 +111,102 @@ impl<H: Handles> Topic<H> {
         Some((public, server.as_str()))
     }
 
-    /// Goes on with a proposal whose latest change is on disk.
-    pub(crate) fn stored(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
-        let Some(proposal) = self.proposals.get(id) else { return };
-        match proposal.phase.clone() {
-            Phase::Opening => self.opened(effects, now_ms, id),
-            Phase::Deciding(ruling) if ruling.state == ProposalState::Running => {
-                self.approved(effects, now_ms, id, *ruling);
-            }
-            Phase::Deciding(ruling) => self.closed(effects, now_ms, id, *ruling, true),
-            Phase::Ending(state, reason) => self.end(effects, now_ms, id, (state, reason), true),
-            Phase::Pending | Phase::Running => {}
-        }
-    }
-
-    /// Undoes a change that the journal cannot write.
-    pub(crate) fn not_stored(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
+    /// Goes on with a proposal whose latest change is on disk, or undoes a change that the journal cannot write.
+    pub(crate) fn written(&mut self, id: OperationId, stored: bool) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         match proposal.phase.clone() {
-            Phase::Opening => self.not_opened(effects, now_ms, id),
-            // The topic itself withdraws the proposal, so it is over even if the journal fails.
-            Phase::Deciding(ruling) if ruling.handle.is_none() => {
-                self.closed(effects, now_ms, id, *ruling, false);
+            Phase::Opening if stored => self.opened(id),
+            Phase::Opening => self.not_opened(id),
+            Phase::Deciding(ruling) if stored && ruling.state == ProposalState::Running => {
+                self.approved(id, *ruling);
             }
+            // If the topic itself withdraws the proposal, it is over even if the journal fails.
+            Phase::Deciding(ruling) if stored || ruling.handle.is_none() => self.closed(id, *ruling, stored),
             Phase::Deciding(ruling) => {
-                let (recalled, content) = (proposal.recalled.take(), proposal.content.clone());
+                let recalled = proposal.recalled.take();
                 self.proposals.forget_fulfilment(id);
                 self.proposals.turn(id, Phase::Pending);
-                self.refuse_ruling(effects, id, Some(content), *ruling, Cause::LogUnavailable);
+                self.refuse_ruling(id, *ruling, Cause::LogUnavailable);
                 if let Some(reason) = recalled {
-                    self.recall(effects, now_ms, id, reason);
+                    self.recall(id, reason);
                 }
             }
-            // The proposal is over even so. After a restart it is settled once more, and never runs again.
-            Phase::Ending(state, reason) => self.end(effects, now_ms, id, (state, reason), false),
+            // The proposal is over even if the journal fails. After a restart it is settled once more, and never runs again.
+            Phase::Ending(state, reason) => self.end(id, (state, reason), stored),
             Phase::Pending | Phase::Running => {}
         }
     }
 
     /// Settles a rejection or withdrawal.
-    fn closed(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        ruling: Ruling<H>,
-        stored: bool,
-    ) {
+    fn closed(&mut self, id: OperationId, ruling: Ruling<H>, stored: bool) {
         let Ruling { by, state, reason, handle, .. } = ruling;
         if let Some(proposal) = self.proposals.get_mut(id) {
-            proposal.decided = Some(Decided { by, handle: handle.clone() });
+            proposal.decided = Some((by, handle.clone()));
         }
-        self.end(effects, now_ms, id, (state, reason), stored);
-        if let Some(ruling) = handle {
-            effects.push(Effect::Ruled { ruling });
-        }
+        self.end(id, (state, reason), stored);
+        self.effects.extend_ruled(handle);
     }
 
     /// Ends a proposal with the end of the operation that carries it out, or because no operation can.
-    pub(crate) fn conclude(
-        &mut self,
-        effects: &mut Effects<H>,
-        id: OperationId,
-        state: ProposalState,
-        reason: Option<Arc<str>>,
-    ) {
+    pub(crate) fn conclude(&mut self, id: OperationId, state: ProposalState, reason: Option<Arc<str>>) {
         if self.proposals.get(id).is_some_and(Proposal::is_running) {
-            self.ending(effects, id, state, reason);
+            self.ending(id, state, reason);
         }
     }
 
     /// Ends proposals whose time has run out: pending ones expire, and those that wait for an answer in the room fail.
-    pub(crate) fn expire_due(&mut self, effects: &mut Effects<H>, now_ms: u64) {
+    pub(crate) fn expire_due(&mut self) {
         while let Some((until_ms, id)) = self.proposals.next_deadline()
-            && until_ms <= now_ms
+            && until_ms <= self.now_ms
         {
             match self.proposals.get(id).is_some_and(Proposal::is_running) {
-                true => self.ending(effects, id, ProposalState::Failed, Some("there was no answer".into())),
-                false => self.ending(effects, id, ProposalState::Expired, None),
+                true => self.ending(id, ProposalState::Failed, Some("there was no answer".into())),
+                false => self.ending(id, ProposalState::Expired, None),
             }
         }
     }
 
-    pub(crate) fn ending(
-        &mut self,
-        effects: &mut Effects<H>,
-        id: OperationId,
-        state: ProposalState,
-        reason: Option<Arc<str>>,
-    ) {
+    pub(crate) fn ending(&mut self, id: OperationId, state: ProposalState, reason: Option<Arc<str>>) {
         self.proposals.turn(id, Phase::Ending(state, reason.clone()));
         let Some(proposal) = self.proposals.get(id) else { return };
         let record = Record::Ended { state, reason, answer: proposal.answer.clone() };
-        effects.push(Effect::Store { proposal: id, content: proposal.content.clone(), record });
+        self.effects.push(Effect::Store { proposal: id, content: proposal.content.clone(), record });
     }
 
     /// Ends a proposal, and reports its outcome to the callers that wait for it. The proposer's own requests run only if the end
     /// is on disk: otherwise the proposal would be pending again after a restart, and could run too.
-    fn end(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        (state, reason): (ProposalState, Option<Arc<str>>),
-        stored: bool,
-    ) {
+    fn end(&mut self, id: OperationId, (state, reason): (ProposalState, Option<Arc<str>>), stored: bool) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         let (call, waiting) = (proposal.call.take(), std::mem::take(&mut proposal.waiting));
         let deferred = std::mem::take(&mut proposal.deferred);
         proposal.end_lost = !stored;
-        self.proposals.end(id, state, reason, now_ms);
+        self.proposals.end(id, state, reason, self.now_ms);
         let Some(view) = self.view_of(id) else { return };
-        effects.push(Effect::Concluded { proposal: view });
+        self.effects.push(Effect::Concluded { proposal: view });
         match call.and_then(|call| Some((call, self.operations.get(call)?.state))) {
-            Some((call, State::Held { .. })) => self.report(effects, now_ms, call, id),
+            Some((call, State::Held { .. })) => self.report(call, id),
             Some((call, State::Parked { .. })) => drop(self.operations.remove(call)),
             Some((_, State::Delivered { .. } | State::Waiting { .. } | State::Asked { .. })) | None => {}
         }
         for operation in waiting {
-            self.report(effects, now_ms, operation, id);
+            self.report(operation, id);
         }
         for requests in deferred {
             match stored {
-                true => self.run_deferred(effects, requests),
-                false => refuse_all(effects, requests.calls, Cause::LogUnavailable),
+                true => self.run_deferred(requests),
+                false => self.refuse_all(requests.calls, Cause::LogUnavailable),
             }
         }
     }
 
     /// Withdraws a proposal whose proposer is gone, or whose held call. An approved one goes on.
-    pub(crate) fn recall(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        reason: Arc<str>,
-    ) {
+    pub(crate) fn recall(&mut self, id: OperationId, reason: Arc<str>) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         match proposal.phase {
             Phase::Pending => {
-                let (by, state, reason) = (proposal.by.clone(), ProposalState::Withdrawn, Some(reason));
-                let (handle, fulfilment, requested) = (None, None, None);
-                self.rule(effects, now_ms, id, Ruling { by, state, reason, handle, fulfilment, requested });
+                let withdrawal = Decision::Withdraw { reason: Some(&reason) };
+                let ruling = Ruling::new(proposal.by.clone(), withdrawal, None);
+                self.rule(id, ruling);
             }
             Phase::Opening | Phase::Deciding(_) => proposal.recalled = Some(reason),
             Phase::Running | Phase::Ending(..) => {}
@@ -308,13 +214,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Withdraws the proposals that a participant may no longer make: all, if it has no access to the topic.
-    pub(crate) fn recall_of(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        by: &ParticipantId,
-        capabilities: Option<&Capabilities>,
-    ) {
+    pub(crate) fn recall_of(&mut self, by: &ParticipantId, capabilities: Option<&Capabilities>) {
         for id in self.proposals.of(by) {
             let Some(proposal) = self.proposals.get(id) else { continue };
             let why = match capabilities {
@@ -322,7 +222,7 @@ impl<H: Handles> Topic<H> {
                 Some(own) if !self.may_still(own, proposal) => "its proposer may not propose it any more",
                 Some(_) => continue,
             };
-            self.recall(effects, now_ms, id, why.into());
+            self.recall(id, why.into());
         }
     }
 
@@ -340,23 +240,18 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Refuses a decision, and the calls that came with it.
-    pub(crate) fn refuse_ruling(
-        &self,
-        effects: &mut Effects<H>,
-        proposal: OperationId,
-        content: Option<H::Content>,
-        ruling: Ruling<H>,
-        cause: Cause,
-    ) {
+    pub(crate) fn refuse_ruling(&mut self, proposal: OperationId, ruling: Ruling<H>, cause: Cause) {
         let Ruling { by, handle, requested, .. } = ruling;
-        let refusal = Box::new(refusals::of_decision(cause));
+        let refusal = refusals::of_decision(cause);
         let calls = requested.map(|requested| requested.calls).unwrap_or_default();
         let answered = !calls.is_empty();
-        for (_, operation, call) in calls {
-            effects.push(Effect::Refuse { operation, call, refusal: refusal.clone(), cause });
+        for (.., call) in calls {
+            self.refuse(call, refusal.clone(), cause);
         }
         if let Some(ruling) = handle {
-            effects.push(Effect::RefuseDecision { proposal, content, by, ruling, answered, refusal, cause });
+            let content = self.proposals.known(proposal).map(|own| own.content.clone());
+            let refused = RefusedDecision { proposal, content, by, ruling, answered, refusal, cause };
+            self.effects.push(Effect::RefuseDecision(refused));
         }
     }
 }

@@ -69,13 +69,9 @@ pub enum Effect<H: Handles> {
         handle: H::Link,
         /// The refusal that the caller gets.
         refusal: Box<Refusal>,
-        /// The cause, for records.
-        cause: Cause,
     },
     /// The topic ended a link, or the link left. No later effect names it.
     Closed {
-        /// The link.
-        link: LinkId,
         /// Its sending side.
         handle: H::Link,
         /// The topic's reason, if the topic ended it.
@@ -89,8 +85,6 @@ pub enum Effect<H: Handles> {
         message: H::Message,
         /// The refusal that the sender gets.
         refusal: Box<Refusal>,
-        /// The cause, for records.
-        cause: Cause,
     },
     /// The gateway's session with a participant receives an envelope of it: a private answer, which is not published, or a
     /// notification of a participant that serves.
@@ -104,8 +98,6 @@ pub enum Effect<H: Handles> {
     },
     /// An envelope was published, and a receiver that the gateway plays does not act on it.
     Ignore {
-        /// The sender's link.
-        link: Option<H::Link>,
         /// The sender.
         from: ParticipantId,
         /// The envelope.
@@ -117,8 +109,6 @@ pub enum Effect<H: Handles> {
     },
     /// A request goes to a server.
     Deliver {
-        /// The request's id.
-        operation: OperationId,
         /// The request.
         call: H::Call,
         /// The server's link, by which it answers.
@@ -133,8 +123,6 @@ pub enum Effect<H: Handles> {
     /// A caller may only propose its request, so the request waits. The shell answers with
     /// [`Event::Propose`](crate::Event::Propose) or [`Event::Unproposable`](crate::Event::Unproposable).
     Hold {
-        /// The request's id.
-        operation: OperationId,
         /// The request.
         call: H::Call,
         /// The server's name.
@@ -160,8 +148,6 @@ pub enum Effect<H: Handles> {
     },
     /// A request is over; its caller gets the answer.
     Settle {
-        /// The request's id.
-        operation: OperationId,
         /// The request.
         call: H::Call,
         /// The answer.
@@ -171,8 +157,6 @@ pub enum Effect<H: Handles> {
     },
     /// A request is over without an answer; its caller gets the refusal.
     Refuse {
-        /// The request's id.
-        operation: OperationId,
         /// The request.
         call: H::Call,
         /// The refusal that the caller gets.
@@ -215,8 +199,6 @@ pub enum Effect<H: Handles> {
         question: H::Question,
         /// The refusal that the server gets.
         refusal: Box<Refusal>,
-        /// The cause, for records.
-        cause: Cause,
     },
     /// A caller no longer needs to answer a question.
     CancelAsk {
@@ -316,20 +298,24 @@ pub enum Effect<H: Handles> {
         ruling: H::Ruling,
     },
     /// A decision does not count.
-    RefuseDecision {
-        /// The proposal.
-        proposal: OperationId,
-        /// The proposed request, if there is such a proposal.
-        content: Option<H::Content>,
-        /// The participant that decided.
-        by: ParticipantId,
-        /// The shell's part of the decision.
-        ruling: H::Ruling,
-        /// Whether calls that came with it are refused too, so that the participant learns of it there.
-        answered: bool,
-        /// The refusal that the participant gets.
-        refusal: Box<Refusal>,
-        /// The cause, for records.
-        cause: Cause,
-    },
+    RefuseDecision(RefusedDecision<H>),
+}
+
+/// A decision that does not count.
+#[derive(Debug, Clone)]
+pub struct RefusedDecision<H: Handles> {
+    /// The proposal.
+    pub proposal: OperationId,
+    /// The proposed request, if there is such a proposal.
+    pub content: Option<H::Content>,
+    /// The participant that decided.
+    pub by: ParticipantId,
+    /// The shell's part of the decision.
+    pub ruling: H::Ruling,
+    /// Whether calls that came with it are refused too, so that the participant learns of it there.
+    pub answered: bool,
+    /// The refusal that the participant gets.
+    pub refusal: Box<Refusal>,
+    /// The cause, for records.
+    pub cause: Cause,
 }

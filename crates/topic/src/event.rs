@@ -7,16 +7,16 @@ mod server;
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, ListKind, Method, OperationId, ParticipantId, Refusal};
+use model::{Capabilities, LinkId, ListKind, OperationId, ParticipantId, Refusal};
 
 pub use caller::{Interest, Join, OperationRef, Request, Resume, Target};
 pub use envelope::{Intent, Requested, Say};
-pub use proposal::{Decision, Terms};
-pub use server::{About, End, ListScope, Subject, TaskRef};
+pub use proposal::{Decision, EndedProposal, Restore, Terms};
+pub use server::{About, Ask, End, ListScope, Subject, TaskRef};
 
 use crate::{
     audience::Audience, config::UpstreamNames, handles::Handles, interests::LogLevel, manifest::Manifest,
-    proposals::EndedProposal, replay::Kept,
+    replay::Kept,
 };
 
 /// An event that a topic takes. An event of a link that is not in the topic has no effects, unless its docs say otherwise.
@@ -143,32 +143,8 @@ pub enum Event<'a, H: Handles> {
         /// The reason, for the caller.
         refusal: Box<Refusal>,
     },
-    /// A proposal that was pending before a restart is pending again.
-    Restore {
-        /// Its id.
-        proposal: OperationId,
-        /// The proposed request.
-        terms: Terms<'a>,
-        /// The same in full.
-        content: H::Content,
-        /// Whether it was a held call.
-        held: bool,
-        /// The public name or URI under which the call was held.
-        public: Option<&'a str>,
-    },
-    /// A proposal of before a restart is over; kept for queries.
-    RestoreEnded {
-        /// Its id.
-        proposal: OperationId,
-        /// The proposed request.
-        terms: Terms<'a>,
-        /// The same in full.
-        content: H::Content,
-        /// Whether it was a held call.
-        held: bool,
-        /// The end.
-        end: EndedProposal<H>,
-    },
+    /// A proposal of before a restart is there again.
+    Restore(Restore<'a, H>),
     /// Proposals are over: digests of their envelopes' ids, each with the time until which a request that names it is refused,
     /// whether or not the topic still keeps the proposal. Sent after each [`Effect::Concluded`](crate::Effect::Concluded), and
     /// for all proposals of before a restart.
@@ -208,20 +184,7 @@ pub enum Event<'a, H: Handles> {
     /// The gateway is about to stop: callers of held calls are answered for now, and their proposals last.
     Stop,
     /// A server asks its current caller something: sampling, elicitation, roots.
-    Ask {
-        /// The asking server.
-        server: &'a ParticipantId,
-        /// A new id for the question's life.
-        operation: OperationId,
-        /// The name that the server gave the question.
-        tag: Option<H::Tag>,
-        /// The call or session that the question belongs to.
-        about: About,
-        /// The method.
-        method: Method,
-        /// The question itself.
-        question: H::Question,
-    },
+    Ask(Ask<'a, H>),
     /// A request or question that was delivered to this link has ended there. A late end, a second one and another link's are
     /// ignored.
     Answer {

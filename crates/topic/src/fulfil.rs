@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use model::{KindRef, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{KindRef, LinkId, OperationId, Outcome, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
-    effect::{Cause, Effect, Effects},
+    admission::admits_kind,
+    effect::{Cause, Effect},
     members::Seat,
     operations::{Handle, Operation, State},
-    proposals::{Decided, Early, Phase, Proposal, Requests, Ruling},
+    proposals::{Early, Phase, Proposal, RoomCall, RoomRequests, Ruling},
     refusals,
-    requests::refuse_all,
 };
 
 /// The time that a participant has to answer an approved request in the room, milliseconds.
@@ -19,24 +19,17 @@ pub const ROOM_ANSWER_MS_MAX: u64 = 600_000;
 
 impl<H: Handles> Topic<H> {
     /// Runs a proposal whose approval is on disk.
-    pub(crate) fn approved(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        ruling: Ruling<H>,
-    ) {
+    pub(crate) fn approved(&mut self, id: OperationId, ruling: Ruling<H>) {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         if let Some(reason) = proposal.recalled.take() {
             // Its proposer is gone, and the request has not begun.
-            let content = proposal.content.clone();
             self.proposals.forget_fulfilment(id);
-            self.refuse_ruling(effects, id, Some(content), ruling, Cause::Moot);
-            return self.ending(effects, id, ProposalState::Withdrawn, Some(reason));
+            self.refuse_ruling(id, ruling, Cause::Moot);
+            return self.ending(id, ProposalState::Withdrawn, Some(reason));
         }
         let Ruling { by, handle, requested, .. } = ruling;
-        proposal.decided = Some(Decided { by, handle: handle.clone() });
-        proposal.updated_ms = now_ms;
+        proposal.decided = Some((by, handle.clone()));
+        proposal.updated_ms = self.now_ms;
         let (call, early, to, held) =
             (proposal.call, proposal.early.take(), proposal.to.clone(), proposal.held);
         self.proposals.turn(id, Phase::Running);
@@ -46,25 +39,25 @@ impl<H: Handles> Topic<H> {
         };
         let in_room = call.is_none() && servers.is_empty();
         if let Some(view) = self.view_of(id) {
-            effects.push(Effect::Approved { proposal: view, servers });
+            self.effects.push(Effect::Approved { proposal: view, servers });
         }
-        effects.extend_ruled(handle);
+        self.effects.extend_ruled(handle);
         match (call, requested) {
             // The held call runs, and its answer reaches the caller and the proposal.
             (Some(call), requested) => {
                 let calls = requested.map(|requested| requested.calls).unwrap_or_default();
-                effects.all.extend(calls.into_iter().map(|(.., call)| Effect::Drop { call }));
-                self.release(effects, id, call);
+                self.effects.all.extend(calls.into_iter().map(|(.., call)| Effect::Drop { call }));
+                self.release(id, call);
             }
-            (None, Some(requests)) => self.run_requests(effects, requests, Some(id)),
+            (None, Some(requests)) => self.run_requests(requests, Some(id)),
             (None, None) => {}
         }
         let carried_out = self.proposals.get(id).is_some_and(|proposal| proposal.call.is_some());
         if in_room && !carried_out {
-            self.proposals.await_answer(id, now_ms.saturating_add(ROOM_ANSWER_MS_MAX));
+            self.proposals.await_answer(id, self.now_ms.saturating_add(ROOM_ANSWER_MS_MAX));
         }
         if let Some(early) = early {
-            self.fulfilled(effects, id, early);
+            self.fulfilled(id, early);
         }
     }
 
@@ -72,44 +65,35 @@ impl<H: Handles> Topic<H> {
     /// call was held for it.
     fn carried_out_by(&self, to: &[ParticipantId], held: bool) -> Vec<ParticipantId> {
         let serves_here = |id: &&ParticipantId| {
-            let names = self.catalog.index(id).and_then(|index| self.catalog.names(index));
+            let names = self.catalog.names_of(id);
             names.is_some_and(|names| !names.builtin && (held || !names.serves))
         };
         to.iter().filter(serves_here).cloned().collect()
     }
 
-    /// Carries out requests of the room that waited for a proposal: the fulfilment of `proposal`, or the proposer's own.
-    pub(crate) fn run_requests(
-        &mut self,
-        effects: &mut Effects<H>,
-        requests: Requests<H>,
-        proposal: Option<OperationId>,
-    ) {
-        let Requests { link, tag, method, context, calls } = requests;
-        for (server, operation, call) in calls {
-            let execution = Execution { link, operation, tag: tag.clone(), server, call, proposal };
-            self.run(effects, execution, &method, context.as_deref());
+    /// Carries out requests in the room at their servers: the fulfilment of `proposal`, or what its sender may request itself.
+    pub(crate) fn run_requests(&mut self, mut requests: RoomRequests<H>, proposal: Option<OperationId>) {
+        for call in std::mem::take(&mut requests.calls) {
+            self.run(&requests, call, proposal);
         }
     }
 
     /// Carries out the requests of a proposer that waited for the withdrawal of its own proposal, if it still may make them.
-    pub(crate) fn run_deferred(&mut self, effects: &mut Effects<H>, mut requests: Requests<H>) {
+    pub(crate) fn run_deferred(&mut self, mut requests: RoomRequests<H>) {
         let granted = self.members.of_link(requests.link).map(|member| Arc::clone(&member.capabilities));
-        let kind = KindRef::request(requests.method.as_str(), requests.context.as_deref());
-        let may = |server: &ParticipantId| match (&granted, kind) {
-            (Some(granted), Ok(kind)) => granted.admits(kind, &[server.as_str()]),
-            (None, _) | (_, Err(_)) => true,
+        let (method, context) = (requests.method.as_str(), requests.context.as_deref());
+        let may = |server: &ParticipantId| {
+            granted.as_ref().is_none_or(|granted| admits_kind(granted, method, context, server.as_str()))
         };
-        let (calls, withdrawn) =
-            std::mem::take(&mut requests.calls).into_iter().partition(|(to, ..)| may(to));
-        refuse_all(effects, withdrawn, Cause::Withdrawn);
-        self.run_requests(effects, Requests { calls, ..requests }, None);
+        let (calls, withdrawn) = requests.calls.into_iter().partition(|(to, ..)| may(to));
+        requests.calls = calls;
+        self.refuse_all(withdrawn, Cause::Withdrawn);
+        self.run_requests(requests, None);
     }
 
     /// Carries out an approved proposal at a server, in the gateway's own name.
     pub(crate) fn execute(
         &mut self,
-        effects: &mut Effects<H>,
         proposal: OperationId,
         operation: OperationId,
         server: &ParticipantId,
@@ -117,41 +101,35 @@ impl<H: Handles> Topic<H> {
     ) {
         // A participant that answers in the room may have begun already.
         let Some(own) = self.proposals.get(proposal).filter(|own| own.run_until_ms.is_none()) else {
-            return refuse(effects, operation, call, Cause::Moot);
+            return self.refuse_plainly(call, Cause::Moot);
         };
         let (method, context) = (own.method.clone(), own.context.clone());
-        let Some(link) = self.gateway_link() else {
-            refuse(effects, operation, call, Cause::UpstreamDown);
-            return self.not_carried_out(effects, proposal, Cause::UpstreamDown);
+        let Some(link) = self.gateway_seat().and_then(|seat| self.server_link(seat)) else {
+            self.refuse_plainly(call, Cause::UpstreamDown);
+            return self.not_carried_out(proposal, Cause::UpstreamDown);
         };
-        let (server, tag) = (server.clone(), None);
-        let execution = Execution { link, operation, tag, server, call, proposal: Some(proposal) };
-        self.run(effects, execution, &method, context.as_deref());
+        let calls = vec![(server.clone(), operation, call)];
+        self.run_requests(RoomRequests { link, tag: None, method, context, calls }, Some(proposal));
     }
 
-    /// Delivers a request that was admitted as an envelope, or by an approval.
-    fn run(
-        &mut self,
-        effects: &mut Effects<H>,
-        execution: Execution<H>,
-        method: &Method,
-        context: Option<&str>,
-    ) {
-        let Execution { link, operation, tag, server, call, proposal } = execution;
+    /// Delivers one call of a request that was admitted as an envelope, or by an approval.
+    fn run(&mut self, requests: &RoomRequests<H>, call: RoomCall<H>, proposal: Option<OperationId>) {
+        let (server, operation, call) = call;
         if self.operations.contains(operation) {
             return;
         }
         if let Some(proposal) = proposal
-            && let Err(cause) = self.may_carry_out(proposal, &server, method, context)
+            && let Err(cause) = self.may_carry_out(proposal, &server, requests)
         {
-            return refuse(effects, operation, call, cause);
+            return self.refuse_plainly(call, cause);
         }
-        let seat = match self.room_for(link, &server) {
+        let RoomRequests { link, tag, method, context, .. } = requests;
+        let seat = match self.room_for(*link, &server) {
             Ok(seat) => seat,
             Err(cause) => {
-                refuse(effects, operation, call, cause);
+                self.refuse_plainly(call, cause);
                 if let Some(proposal) = proposal {
-                    self.not_carried_out(effects, proposal, cause);
+                    self.not_carried_out(proposal, cause);
                 }
                 return;
             }
@@ -159,31 +137,18 @@ impl<H: Handles> Topic<H> {
         if let Some(own) = proposal.and_then(|proposal| self.proposals.get_mut(proposal)) {
             own.call = Some(operation);
         }
-        let opened = Operation {
-            order: 0,
-            state: State::Delivered { proposal },
-            link,
-            server: seat,
-            method: method.clone(),
-            context: context.map(Into::into),
-            own: None,
-            tag,
-            until_ms: None,
-            asks: 0,
-            mirrored: false,
-            answered: false,
-            rare: None,
-            handle: Handle::Call(call),
-        };
-        self.open(operation, opened);
-        self.deliver(effects, operation);
+        let state = State::Delivered { proposal };
+        let opened = Operation::new(state, *link, seat, method.clone(), Handle::Call(call));
+        let (context, tag) = (context.clone(), tag.clone());
+        self.open(operation, Operation { context, tag, in_room: true, ..opened });
+        self.hand_over(operation);
     }
 
     /// Ends an approved proposal that no operation carries out as failed, for this reason.
-    fn not_carried_out(&mut self, effects: &mut Effects<H>, proposal: OperationId, cause: Cause) {
+    fn not_carried_out(&mut self, proposal: OperationId, cause: Cause) {
         if self.proposals.get(proposal).is_some_and(|own| own.call.is_none()) {
             let reason = refusals::plain(cause).message;
-            self.conclude(effects, proposal, ProposalState::Failed, Some((&*reason).into()));
+            self.conclude(proposal, ProposalState::Failed, Some((&*reason).into()));
         }
     }
 
@@ -193,30 +158,21 @@ impl<H: Handles> Topic<H> {
         &self,
         proposal: OperationId,
         server: &ParticipantId,
-        method: &Method,
-        context: Option<&str>,
+        requests: &RoomRequests<H>,
     ) -> Result<(), Cause> {
         let own = self.proposals.get(proposal).ok_or(Cause::Moot)?;
-        let same = own.method == *method && own.context.as_deref() == context;
+        let same = requests.asks_for(own);
         let meant = own.to.is_empty() || own.to.contains(server);
         if own.is_running() && own.call.is_none() && same && meant { Ok(()) } else { Err(Cause::Moot) }
     }
 
     /// The seat of a server, if this link may open one more operation there.
     fn room_for(&self, link: LinkId, server: &ParticipantId) -> Result<Seat, Cause> {
-        let (own, member) = self.members.link(link).zip(self.members.of_link(link)).ok_or(Cause::Moot)?;
-        let full = own.open.len() >= self.limits.operations_per_link_max
-            || member.open >= self.limits.operations_per_participant_max
-            || self.operations.len() >= self.limits.operations_max;
-        if full {
+        self.members.linked(link).ok_or(Cause::Moot)?;
+        if !self.has_place(link) {
             return Err(Cause::Limit);
         }
-        let index = self.catalog.index(server).ok_or(Cause::Unknown)?;
-        self.present.get(usize::from(index.0)).copied().flatten().ok_or(Cause::UpstreamDown)
-    }
-
-    fn gateway_link(&self) -> Option<LinkId> {
-        self.members.of_id(&ParticipantId::gateway())?.links.first().copied()
+        self.seat_at(self.catalog.index(server).ok_or(Cause::Unknown)?).ok_or(Cause::UpstreamDown)
     }
 
     /// Keeps the answer of a call for the proposal that it carries out, unless that has ended with another.
@@ -235,7 +191,6 @@ impl<H: Handles> Topic<H> {
     /// use one id; then the answer is for the participant that it names.
     pub(crate) fn answered_in_room(
         &mut self,
-        effects: &mut Effects<H>,
         from: &ParticipantId,
         kind: KindRef<'_>,
         to: &[&str],
@@ -247,21 +202,18 @@ impl<H: Handles> Topic<H> {
             let by = self.fulfiller(**id);
             by.is_some_and(|by| to.contains(&by.as_str()))
         };
-        let id = match fulfilled {
-            [] => return,
-            [only] => *only,
-            several => match several.iter().find(is_named) {
-                Some(named) => *named,
-                None => return,
-            },
+        let meant = match fulfilled {
+            [only] => Some(only),
+            several => several.iter().find(is_named),
         };
+        let Some(id) = meant.copied() else { return };
         // A server carries out a held call, and its answer counts.
         let fits = |own: &&mut Proposal<H>| !own.held && own.is_answered_by(from, kind);
         let Some(proposal) = self.proposals.get_mut(id).filter(fits) else { return };
         let names_proposer = to.contains(&proposal.by.as_str());
         let early = Early { outcome, answer, message, names_proposer };
         match proposal.phase {
-            Phase::Running => self.fulfilled(effects, id, early),
+            Phase::Running => self.fulfilled(id, early),
             Phase::Opening | Phase::Deciding(_) => {
                 proposal.early.get_or_insert(early);
             }
@@ -272,17 +224,16 @@ impl<H: Handles> Topic<H> {
     /// The participant whose envelope fulfils a proposal, or is about to.
     fn fulfiller(&self, id: OperationId) -> Option<&ParticipantId> {
         let proposal = self.proposals.get(id)?;
-        let queued = || Some(&proposal.queued.as_ref()?.ruling.by);
         match &proposal.phase {
             Phase::Deciding(ruling) => Some(&ruling.by),
-            Phase::Opening => queued(),
+            Phase::Opening => proposal.queued.as_ref().map(|ruling| &ruling.by),
             Phase::Pending | Phase::Running | Phase::Ending(..) => {
-                proposal.decided.as_ref().map(|decided| &decided.by)
+                proposal.decided.as_ref().map(|(by, _)| by)
             }
         }
     }
 
-    fn fulfilled(&mut self, effects: &mut Effects<H>, id: OperationId, answer: Early<H>) {
+    fn fulfilled(&mut self, id: OperationId, answer: Early<H>) {
         let Early { outcome, answer, message, names_proposer } = answer;
         let Some(proposal) = self.proposals.get_mut(id).filter(|proposal| proposal.is_running()) else {
             return;
@@ -290,7 +241,7 @@ impl<H: Handles> Topic<H> {
         proposal.answer = Some(answer);
         // The responder may have left the proposer out (MCPx v0.1, section 3.2.1).
         if !names_proposer {
-            effects.push(Effect::Relay { message, to: proposal.by.clone() });
+            self.effects.push(Effect::Relay { message, to: proposal.by.clone() });
         }
         let (state, reason) = match outcome {
             Outcome::Ok => (ProposalState::Completed, None),
@@ -298,22 +249,6 @@ impl<H: Handles> Topic<H> {
                 (ProposalState::Failed, Some(Arc::from("it was answered with an error")))
             }
         };
-        self.conclude(effects, id, state, reason);
+        self.conclude(id, state, reason);
     }
-}
-
-/// Refuses a request that was not opened.
-fn refuse<H: Handles>(effects: &mut Effects<H>, operation: OperationId, call: H::Call, cause: Cause) {
-    let refusal = Box::new(refusals::plain(cause));
-    effects.push(Effect::Refuse { operation, call, refusal, cause });
-}
-
-/// A request that was admitted as an envelope or by an approval.
-struct Execution<H: Handles> {
-    link: LinkId,
-    operation: OperationId,
-    tag: Option<H::Tag>,
-    server: ParticipantId,
-    call: H::Call,
-    proposal: Option<OperationId>,
 }

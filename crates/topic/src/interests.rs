@@ -2,7 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use model::{LinkId, ListKind, OperationId, ParticipantId};
+use model::{LinkId, OperationId, ParticipantId};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// Resources that one link may be subscribed to at once, its listen requests aside.
 pub const SUBSCRIPTIONS_MAX: usize = 1024;
@@ -10,7 +11,10 @@ pub const SUBSCRIPTIONS_MAX: usize = 1024;
 pub const LISTENS_MAX: usize = 256;
 
 /// The severity of a log message, from `debug` to `emergency`. Source: MCP 2025-11-25, "Logging".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantNames,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum LogLevel {
     /// `debug`.
     Debug,
@@ -30,15 +34,9 @@ pub enum LogLevel {
     Emergency,
 }
 
-/// The filter of a listen request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Changes of these lists.
-    pub lists: Vec<ListKind>,
-    /// Updates of these resources, by public URI.
-    pub resources: Vec<Arc<str>>,
-    /// States of these tasks, by their ids at the gateway's door.
-    pub tasks: Vec<Arc<str>>,
+impl LogLevel {
+    /// The names of all levels, mildest first.
+    pub const NAMES: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
 }
 
 /// A caller that subscribed to a resource: a link, or one of its listen requests.

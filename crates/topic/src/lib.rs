@@ -57,22 +57,23 @@ pub use catalog::{Route, UpstreamIndex};
 pub use closed::CLOSED_PROPOSALS_MAX;
 pub use config::{Limits, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use effect::{
-    Cause, Effect, Effects, Ended, Ignored, Mirrored, Person, Receiver, Record, RoomEffect, Rule, Verdict,
+    Cause, Effect, Effects, Ended, Ignored, Mirrored, Person, Receiver, Record, RefusedDecision, RoomEffect,
+    Rule, Verdict,
 };
 pub use event::{
-    About, Decision, End, Event, Intent, Interest, Join, ListScope, OperationRef, Request, Requested, Resume,
-    Say, Subject, Target, TaskRef, Terms,
+    About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, ListScope, OperationRef,
+    Request, Requested, Restore, Resume, Say, Subject, Target, TaskRef, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
-pub use interests::{Filter, LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX};
+pub use interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX};
 pub use lists::{ListSnapshot, Listing};
-pub use manifest::{Item, Manifest};
+pub use manifest::{Item, Manifest, PerList};
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
 pub use proposal_view::{DECIDERS_SHOWN_MAX, ProposalView};
-pub use proposals::{ENDED_PROPOSALS_MAX, EndedProposal};
+pub use proposals::ENDED_PROPOSALS_MAX;
 pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
 pub use request_log::REQUESTS_MAX;
 pub use topic::{Present, Server, Topic};

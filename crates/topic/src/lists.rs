@@ -2,14 +2,13 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use model::{Capabilities, LinkId, ListKind, PROPOSAL, ParticipantId, REQUEST};
+use model::{Capabilities, LinkId, ListKind, PROPOSAL, ParticipantId};
 
 use crate::{
     Handles, Topic,
-    admission::{admits, proposes},
-    catalog::{Catalog, Overrides, UpstreamIndex},
+    admission::Looker,
+    catalog::{Catalog, Overrides},
     manifest::method,
-    view::UpstreamView,
 };
 
 /// One entry of a list as a caller sees it.
@@ -43,7 +42,7 @@ impl<H: Handles> Topic<H> {
 
     /// The snapshot for this link.
     pub fn list_snapshot(&self, link: LinkId) -> Option<ListSnapshot> {
-        let (own, member) = self.members.link(link).zip(self.members.of_link(link))?;
+        let (own, member) = self.members.linked(link)?;
         Some(ListSnapshot {
             catalog: Arc::clone(&self.catalog),
             capabilities: Arc::clone(&member.capabilities),
@@ -56,8 +55,10 @@ impl<H: Handles> Topic<H> {
 impl ListSnapshot {
     /// Whether two snapshots are certain to give the same lists.
     pub fn is_same(&self, other: &Self) -> bool {
+        let own =
+            |of: &Self| of.overrides.iter().map(|(at, view)| (*at, Arc::as_ptr(view))).collect::<Vec<_>>();
         self.is_concurrent(other)
-            && self.overrides.is_same(&other.overrides)
+            && own(self) == own(other)
             && self.promotes == other.promotes
             && (Arc::ptr_eq(&self.capabilities, &other.capabilities)
                 || self.capabilities == other.capabilities)
@@ -71,86 +72,35 @@ impl ListSnapshot {
     /// The entries of a list that the caller may use or propose: in configuration order, then in the server's own.
     pub fn list(&self, list: ListKind) -> Vec<Listing<'_>> {
         let mut listings = Vec::new();
-        let promotes = self.promotes && self.capabilities.admits_head(PROPOSAL);
+        let (capabilities, method) = (&*self.capabilities, method(list));
+        let promotes = self.promotes && capabilities.admits_head(PROPOSAL);
         for (index, names, view) in self.catalog.each(&self.overrides) {
-            let promotes = promotes && !names.builtin;
-            let (capabilities, overrides) = (&self.capabilities, &self.overrides);
-            let seen = Seen { capabilities, overrides, index, promotes };
-            self.entries(seen, &names.id, view, list, &mut listings);
+            let (upstream, at) = (&names.id, names.id.as_str());
+            let looker = Looker { capabilities, promotes: promotes && !names.builtin };
+            for entry in &view.list(list).all {
+                let public = match self.catalog.respelled_entry(&self.overrides, index, list, entry) {
+                    Some(public) => Cow::Owned(public),
+                    None => Cow::Borrowed(&*entry.public),
+                };
+                let holds = match (&entry.template, &public) {
+                    (None, _) => looker.holds(method, &public, at),
+                    (Some(template), Cow::Borrowed(_)) => looker.holds_some(method, &template.shape, at),
+                    (Some(template), Cow::Owned(text)) => {
+                        let added = text.strip_suffix(&*entry.own).unwrap_or_default();
+                        let shape: Vec<_> =
+                            added.chars().map(Some).chain(template.shape.iter().copied()).collect();
+                        looker.holds_some(method, &shape, at)
+                    }
+                };
+                let own = &entry.own;
+                listings.extend(holds.map(|held| Listing { upstream, own, public, held }));
+            }
         }
         listings
     }
 
-    fn entries<'a>(
-        &'a self,
-        seen: Seen<'_>,
-        upstream: &'a ParticipantId,
-        view: &'a UpstreamView,
-        list: ListKind,
-        listings: &mut Vec<Listing<'a>>,
-    ) {
-        let Seen { overrides, index, .. } = seen;
-        let mut push = |own: &'a Arc<str>, public: Cow<'a, str>, held: Option<bool>| {
-            listings.extend(held.map(|held| Listing { upstream, own, public, held }));
-        };
-        if let Some(names) = view.named(list) {
-            for name in &names.all {
-                push(&name.own, Cow::Borrowed(&name.public), seen.as_held(list, &name.public, upstream));
-            }
-        } else if list == ListKind::Resources {
-            for item in &view.resources {
-                let public = respelled(self.catalog.respelled(overrides, index, &item.own), &item.own);
-                let held = seen.as_held(list, &public, upstream);
-                push(&item.own, public, held);
-            }
-        } else {
-            for one in &view.templates {
-                let own = &one.item.own;
-                let public =
-                    respelled(self.catalog.respelled_template(overrides, index, own, &one.shape), own);
-                let shape = match &public {
-                    Cow::Borrowed(_) => Cow::Borrowed(&one.shape),
-                    Cow::Owned(text) => {
-                        let added = text.strip_suffix(&**own).unwrap_or_default();
-                        Cow::Owned(added.chars().map(Some).chain(one.shape.iter().copied()).collect())
-                    }
-                };
-                push(own, public, seen.some_as_held(list, &shape, upstream));
-            }
-        }
+    /// The public spelling of a URI that a server wrote; `None` if it stays as it is.
+    pub fn respelled_uri(&self, server: &ParticipantId, own: &str) -> Option<String> {
+        self.catalog.respelled(&self.overrides, self.catalog.index(server)?, own)
     }
-}
-
-/// A caller, and the server at which it looks.
-#[derive(Clone, Copy)]
-struct Seen<'a> {
-    capabilities: &'a Capabilities,
-    overrides: &'a Overrides,
-    index: UpstreamIndex,
-    /// Whether calls that are not admitted here may be held as proposals.
-    promotes: bool,
-}
-
-impl Seen<'_> {
-    /// Whether an entry is seen, and then whether it is held.
-    fn as_held(&self, list: ListKind, public: &str, upstream: &ParticipantId) -> Option<bool> {
-        let (method, context, at) = (method(list), Some(public), upstream.as_str());
-        if admits(self.capabilities, method, context, at) {
-            return Some(false);
-        }
-        (self.promotes && proposes(self.capabilities, method, context, at)).then_some(true)
-    }
-
-    /// The same of a template: one possible URI is enough.
-    fn some_as_held(&self, list: ListKind, shape: &[Option<char>], upstream: &ParticipantId) -> Option<bool> {
-        let some = |head| self.capabilities.admits_some(head, method(list), shape, &[upstream.as_str()]);
-        if some(REQUEST) {
-            return Some(false);
-        }
-        (self.promotes && some(PROPOSAL)).then_some(true)
-    }
-}
-
-fn respelled(public: Option<String>, own: &Arc<str>) -> Cow<'_, str> {
-    public.map_or(Cow::Borrowed(own), Cow::Owned)
 }

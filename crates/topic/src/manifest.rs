@@ -13,6 +13,11 @@ pub(crate) fn method(list: ListKind) -> &'static str {
     }
 }
 
+/// Whether the entries of a list have names, which the gateway prefixes; else they have URIs.
+pub(crate) fn is_named(list: ListKind) -> bool {
+    matches!(list, ListKind::Tools | ListKind::Prompts)
+}
+
 /// One entry of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Item {
@@ -35,22 +40,35 @@ impl From<Arc<str>> for Item {
 }
 
 /// The lists of one server, each in the server's order.
+pub type Manifest = PerList<Vec<Item>>;
+
+/// One value for each list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Manifest {
-    /// Tools, by name.
-    pub tools: Vec<Item>,
-    /// Prompts, by name.
-    pub prompts: Vec<Item>,
-    /// Resources, by URI.
-    pub resources: Vec<Item>,
-    /// Resource templates, by URI template.
-    pub templates: Vec<Item>,
+pub struct PerList<T> {
+    /// Of tools, which have names.
+    pub tools: T,
+    /// Of prompts, which have names.
+    pub prompts: T,
+    /// Of resources, which have URIs.
+    pub resources: T,
+    /// Of resource templates, which are URI templates.
+    pub templates: T,
 }
 
-impl Manifest {
-    /// One of its lists.
-    pub fn list(&self, kind: ListKind) -> &[Item] {
-        match kind {
+impl<T> PerList<T> {
+    /// Makes one for each list.
+    pub fn new(mut of: impl FnMut(ListKind) -> T) -> Self {
+        Self {
+            tools: of(ListKind::Tools),
+            prompts: of(ListKind::Prompts),
+            resources: of(ListKind::Resources),
+            templates: of(ListKind::Templates),
+        }
+    }
+
+    /// The value for one list.
+    pub fn list(&self, list: ListKind) -> &T {
+        match list {
             ListKind::Tools => &self.tools,
             ListKind::Prompts => &self.prompts,
             ListKind::Resources => &self.resources,

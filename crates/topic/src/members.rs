@@ -12,26 +12,20 @@ use crate::{
     effect::Person,
     interests::LogLevel,
     rate::Bucket,
+    refusals::{self, Refused},
 };
 
 /// A participant's seat. Kept while it is in the topic, used again afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Seat(u32);
-
-/// The side of a participant.
-#[derive(Debug, Clone)]
-pub(crate) enum Side<S> {
-    /// A caller: it opens requests and answers questions.
-    Caller,
-    /// A server: it sends its lists, answers requests and asks questions.
-    Server(S),
-}
+pub(crate) struct Seat(usize);
 
 /// One participant.
 #[derive(Debug)]
 pub(crate) struct Member<H: Handles> {
     pub(crate) id: ParticipantId,
-    pub(crate) side: Side<H::Server>,
+    /// The server: it sends its lists, answers requests and asks questions. A caller has none: it opens requests and answers
+    /// questions.
+    pub(crate) server: Option<H::Server>,
     /// The server side of a participant that serves: a seat beside its own, which other participants do not see.
     pub(crate) hidden: bool,
     pub(crate) capabilities: Arc<Capabilities>,
@@ -45,9 +39,15 @@ pub(crate) struct Member<H: Handles> {
 }
 
 impl<H: Handles> Member<H> {
-    /// Takes one token, or returns the milliseconds until there is one.
-    pub(crate) fn take_token(&mut self, now_ms: u64) -> Result<(), u64> {
-        self.bucket.as_mut().map_or(Ok(()), |bucket| bucket.take(now_ms))
+    /// One without links.
+    pub(crate) fn new(id: ParticipantId, server: Option<H::Server>, capabilities: Arc<Capabilities>) -> Self {
+        let (hidden, bucket, links, listener, open) = <_>::default();
+        Self { id, server, hidden, capabilities, bucket, links, listener, open }
+    }
+
+    /// Takes one token, if there is one.
+    pub(crate) fn take_token(&mut self, now_ms: u64) -> Result<(), Refused> {
+        self.bucket.as_mut().map_or(Ok(()), |bucket| bucket.take(now_ms).map_err(refusals::too_soon))
     }
 
     /// Sets another limit; the same one leaves the bucket as it is.
@@ -59,14 +59,7 @@ impl<H: Handles> Member<H> {
     }
 
     pub(crate) fn is_caller(&self) -> bool {
-        matches!(self.side, Side::Caller)
-    }
-
-    pub(crate) fn server(&self) -> Option<&H::Server> {
-        match &self.side {
-            Side::Caller => None,
-            Side::Server(server) => Some(server),
-        }
+        self.server.is_none()
     }
 
     /// The participant as others see it.
@@ -124,11 +117,19 @@ impl<H: Handles> Link<H> {
     }
 
     pub(crate) fn overrides(&self) -> &Overrides {
-        self.own.as_ref().map_or(Overrides::none(), |own| &own.overrides)
+        static NONE: Overrides = Overrides::new();
+        self.own.as_ref().map_or(&NONE, |own| &own.overrides)
     }
 
     pub(crate) fn is_attached(&self, index: UpstreamIndex) -> bool {
         self.own.as_ref().is_some_and(|own| own.attached.contains(&index))
+    }
+
+    /// Enters that it has a session of its own at a server.
+    pub(crate) fn attach(&mut self, index: UpstreamIndex) {
+        if !self.is_attached(index) {
+            self.own_mut().attached.push(index);
+        }
     }
 
     pub(crate) fn own_mut(&mut self) -> &mut Own {
@@ -147,7 +148,7 @@ const WORN_MIN: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Members<H: Handles> {
     seats: Vec<Option<Member<H>>>,
-    free: Vec<u32>,
+    free: Vec<Seat>,
     by_id: Map<ParticipantId, Seat>,
     /// The seats of the server sides of participants that serve.
     hidden: Map<ParticipantId, Seat>,
@@ -204,12 +205,12 @@ impl<H: Handles> Members<H> {
     }
 
     pub(crate) fn get(&self, seat: Seat) -> Option<&Member<H>> {
-        usize::try_from(seat.0).ok().and_then(|at| self.seats.get(at))?.as_ref()
+        self.seats.get(seat.0)?.as_ref()
     }
 
     /// Mutable access, for all but capabilities, which [`Members::set_capabilities`] changes.
     pub(crate) fn get_mut(&mut self, seat: Seat) -> Option<&mut Member<H>> {
-        usize::try_from(seat.0).ok().and_then(|at| self.seats.get_mut(at))?.as_mut()
+        self.seats.get_mut(seat.0)?.as_mut()
     }
 
     pub(crate) fn set_capabilities(&mut self, seat: Seat, capabilities: Arc<Capabilities>) {
@@ -230,6 +231,12 @@ impl<H: Handles> Members<H> {
     /// The member that a link belongs to.
     pub(crate) fn of_link(&self, link: LinkId) -> Option<&Member<H>> {
         self.get(self.link(link)?.seat)
+    }
+
+    /// A link with its member.
+    pub(crate) fn linked(&self, link: LinkId) -> Option<(&Link<H>, &Member<H>)> {
+        let own = self.link(link)?;
+        Some((own, self.get(own.seat)?))
     }
 
     /// A participant, if it is in the topic under its own seat.
@@ -256,44 +263,43 @@ impl<H: Handles> Members<H> {
         }
     }
 
-    /// All members with their seats, in seat order, but for hidden ones.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Seat, &Member<H>)> {
-        (0..)
-            .map(Seat)
-            .zip(&self.seats)
-            .filter_map(|(seat, member)| Some((seat, member.as_ref().filter(|member| !member.hidden)?)))
+    /// All members in the order of their seats, but for hidden ones.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Member<H>> {
+        self.seats.iter().flatten().filter(|member| !member.hidden)
+    }
+
+    /// The callers among them.
+    pub(crate) fn callers(&self) -> impl Iterator<Item = &Member<H>> {
+        self.iter().filter(|member| member.is_caller())
     }
 
     /// Sessions, lists and interests of the links that have any, unordered: no effect may depend on the order.
-    pub(crate) fn owns_mut(&mut self) -> impl Iterator<Item = (LinkId, &mut Own)> {
-        self.links.iter_mut().filter_map(|(id, link)| Some((*id, link.own.as_deref_mut()?)))
+    pub(crate) fn owns_mut(&mut self) -> impl Iterator<Item = &mut Own> {
+        self.links.values_mut().filter_map(|link| link.own.as_deref_mut())
     }
 
     /// Gives a newcomer a seat.
     pub(crate) fn sit(&mut self, member: Member<H>) -> Seat {
         let (id, hidden) = (member.id.clone(), member.hidden);
-        let number = match self.free.pop() {
-            Some(number) => number,
-            None => {
-                self.seats.push(None);
-                u32::try_from(self.seats.len() - 1).unwrap_or(u32::MAX)
-            }
-        };
-        if let Some(place) = usize::try_from(number).ok().and_then(|at| self.seats.get_mut(at)) {
+        let seat = self.free.pop().unwrap_or_else(|| {
+            self.seats.push(None);
+            Seat(self.seats.len() - 1)
+        });
+        if let Some(place) = self.seats.get_mut(seat.0) {
             *place = Some(member);
         }
-        self.seats_of(hidden).insert(id, Seat(number));
+        self.seats_of(hidden).insert(id, seat);
         self.roster = None;
-        Seat(number)
+        seat
     }
 
     /// Frees a seat.
     pub(crate) fn free(&mut self, seat: Seat) -> Option<Member<H>> {
-        let mut member = usize::try_from(seat.0).ok().and_then(|at| self.seats.get_mut(at))?.take()?;
+        let mut member = self.seats.get_mut(seat.0)?.take()?;
         self.seats_of(member.hidden).remove(&member.id);
         let worn = member.bucket.take().map(|bucket| (member.id.clone(), bucket));
         self.worn.extend(worn);
-        self.free.push(seat.0);
+        self.free.push(seat);
         self.roster = None;
         Some(member)
     }
@@ -338,7 +344,7 @@ impl<H: Handles> Members<H> {
         if let Some(roster) = &self.roster {
             return Arc::clone(roster);
         }
-        let mut all: Vec<Person> = self.iter().map(|(_, member)| member.person()).collect();
+        let mut all: Vec<Person> = self.iter().map(Member::person).collect();
         all.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         let roster: Arc<[Person]> = all.into();
         self.roster = Some(Arc::clone(&roster));

@@ -6,17 +6,17 @@ use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Topic,
-    admission::{admits, proposes},
-    effect::{Cause, Effect, Effects, Ended, RoomEffect},
+    admission::proposes,
+    effect::{Cause, Effect, Ended, RoomEffect},
     event::Join,
-    members::{Link, Member, Seat, Side},
+    members::{Link, Member, Seat},
     operations::State,
     refusals,
     replay::Cursor,
 };
 
 impl<H: Handles> Topic<H> {
-    pub(crate) fn join(&mut self, effects: &mut Effects<H>, now_ms: u64, join: Join<'_, H>) {
+    pub(crate) fn join(&mut self, join: Join<'_, H>) {
         let Join { link, handle, participant, capabilities, rate, listener, since, promotes, notified } =
             join;
         if self.members.link(link).is_some() {
@@ -27,21 +27,21 @@ impl<H: Handles> Topic<H> {
         let is_late = replaced.is_some_and(|there| there > link);
         let may = if is_late { Err(Cause::Replaced) } else { self.may_join(participant, replaced) };
         if let Err(cause) = may {
-            let refusal = Box::new(refusals::plain(cause));
-            return effects.push(Effect::NotJoined { handle, refusal, cause });
+            let refusal = refusals::plain(cause);
+            return self.effects.push(Effect::NotJoined { handle, refusal });
         }
         if let Some(older) = replaced {
-            self.close_link(effects, now_ms, older, Some(Ended::Replaced));
+            self.close_link(older, Some(Ended::Replaced));
         }
         let seated = self.members.seat(participant);
         let seat = match seated {
             Some(seat) => {
                 if let Some(member) = self.members.get_mut(seat) {
-                    member.set_rate(rate, now_ms);
+                    member.set_rate(rate, self.now_ms);
                 }
                 seat
             }
-            None => self.sit(now_ms, participant, Arc::clone(&capabilities), rate),
+            None => self.sit(participant, Arc::clone(&capabilities), rate),
         };
         let mut entering = Link::new(seat, Some(handle));
         (entering.listener, entering.promotes, entering.notified) = (listener, promotes, notified);
@@ -50,44 +50,42 @@ impl<H: Handles> Topic<H> {
         }
         self.members.connect(link, entering);
         if seated.is_some() {
-            self.regrant(effects, now_ms, participant, Arc::clone(&capabilities), Some(link));
+            self.regrant(participant, Arc::clone(&capabilities), Some(link));
         }
         if listener.is_some() {
-            self.enter(effects, link, since);
+            self.enter(link, since);
         }
         if seated.is_none() {
             if let Some(member) = self.members.get(seat) {
-                effects.publish(RoomEffect::Joined(member.person()));
+                self.effects.publish(RoomEffect::Joined(member.person()));
             }
             // Its capabilities may be fewer than when it made its proposals.
-            self.recall_of(effects, now_ms, participant, Some(&capabilities));
+            self.recall_of(participant, Some(&capabilities));
         }
     }
 
     fn sit(
         &mut self,
-        now_ms: u64,
         participant: &ParticipantId,
         capabilities: Arc<Capabilities>,
         rate: Option<model::RateLimit>,
     ) -> Seat {
-        let (id, links, listener) = (participant.clone(), Vec::new(), None);
-        let bucket = rate.map(|rate| self.members.bucket(&id, rate, now_ms));
-        let (side, hidden, open) = (Side::Caller, false, 0);
-        self.members.sit(Member { id, side, hidden, capabilities, bucket, links, listener, open })
+        let bucket = rate.map(|rate| self.members.bucket(participant, rate, self.now_ms));
+        let member = Member::new(participant.clone(), None, capabilities);
+        self.members.sit(Member { bucket, ..member })
     }
 
     /// Enters a listener, which gets its welcome with the replay. The announcement of its own presence follows.
-    fn enter(&mut self, effects: &mut Effects<H>, link: LinkId, since: Option<Cursor>) {
+    fn enter(&mut self, link: LinkId, since: Option<Cursor>) {
         let roster = self.members.roster();
-        let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else { return };
+        let Some((own, member)) = self.members.linked(link) else { return };
         let (Some(listener), Some(handle)) = (own.listener, own.handle.clone()) else { return };
         let history = self.ring.kept().history;
         let id = member.id.as_str();
         let replay = (history > 0)
             .then(|| self.ring.since(since, history, |audience| audience.includes(link, id, listener)));
         let person = member.person();
-        effects.publish(RoomEffect::Enter { link, handle, person, listener, roster, replay });
+        self.effects.publish(RoomEffect::Enter { link, handle, person, listener, roster, replay });
     }
 
     fn may_join(&self, participant: &ParticipantId, replaced: Option<LinkId>) -> Result<(), Cause> {
@@ -113,8 +111,6 @@ impl<H: Handles> Topic<H> {
     /// has its seat gets another handle and other capabilities.
     pub(crate) fn serve(
         &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
         (link, server): (LinkId, &ParticipantId),
         handle: H::Server,
         capabilities: Arc<Capabilities>,
@@ -122,10 +118,10 @@ impl<H: Handles> Topic<H> {
         let Some(index) = self.catalog.index(server) else { return };
         if let Some(seat) = self.members.server(server) {
             if let Some(member) = self.members.get_mut(seat) {
-                member.side = Side::Server(handle);
+                member.server = Some(handle);
             }
             self.members.set_capabilities(seat, capabilities);
-            return self.withdraw_asks(effects, seat);
+            return self.withdraw_asks(seat);
         }
         if self.members.link(link).is_some() {
             return;
@@ -133,101 +129,95 @@ impl<H: Handles> Topic<H> {
         let hidden = self.serves(server);
         if !hidden {
             // A participant had the name before the server was configured.
-            self.revoke(effects, now_ms, server);
+            self.revoke(server);
         }
-        let (id, links, listener) = (server.clone(), Vec::new(), None);
-        let (side, bucket, open) = (Side::Server(handle), None, 0);
-        let member = Member { id, side, hidden, capabilities, bucket, links, listener, open };
+        let member = Member { hidden, ..Member::new(server.clone(), Some(handle), capabilities) };
         let person = member.person();
         let seat = self.members.sit(member);
         self.members.connect(link, Link::new(seat, None));
-        if let Some(place) = self.present.get_mut(usize::from(index.0)) {
-            *place = Some(seat);
-        }
+        self.seat_in(index, Some(seat));
         if !hidden {
-            effects.publish(RoomEffect::Joined(person));
+            self.effects.publish(RoomEffect::Joined(person));
         }
     }
 
     /// Whether a server is a participant that joins and leaves by itself.
     pub(crate) fn serves(&self, participant: &ParticipantId) -> bool {
-        let names = self.catalog.index(participant).and_then(|index| self.catalog.names(index));
+        let names = self.catalog.names_of(participant);
         names.is_some_and(|names| names.serves)
     }
 
-    pub(crate) fn leave(&mut self, effects: &mut Effects<H>, now_ms: u64, link: LinkId) {
+    pub(crate) fn leave(&mut self, link: LinkId) {
         if self.members.link(link).is_some_and(|own| own.handle.is_some()) {
-            self.close_link(effects, now_ms, link, None);
+            self.close_link(link, None);
         }
     }
 
     /// Ends a link, and with the last its participant's presence.
-    fn close_link(&mut self, effects: &mut Effects<H>, now_ms: u64, link: LinkId, why: Option<Ended>) {
+    fn close_link(&mut self, link: LinkId, why: Option<Ended>) {
         let Some(own) = self.members.link(link) else { return };
         // The last messages of the link come before its end; no effect names it afterwards.
         if own.listener.is_some() {
-            effects.publish(RoomEffect::Exit { link, why });
+            self.effects.publish(RoomEffect::Exit { link, why });
         }
         for id in self.operations.in_order(&own.open) {
-            self.mirror_end(effects, id, Outcome::Cancelled, None);
+            self.mirror_end(id, Outcome::Cancelled, None);
         }
         let Some(mut gone) = self.members.disconnect(link) else { return };
-        self.end_open(effects, now_ms, &gone.open);
+        for id in self.operations.in_order(&gone.open) {
+            self.end_open(id, None);
+        }
         if let Some(own) = gone.own.take() {
             for (server, uri) in own.subscriptions {
                 self.interests.unsubscribe(&server, &uri, link, None);
             }
         }
         if let Some(handle) = gone.handle {
-            effects.push(Effect::Closed { link, handle, why });
+            self.effects.push(Effect::Closed { handle, why });
         }
         if self.members.get(gone.seat).is_some_and(|member| member.links.is_empty()) {
-            self.unseat(effects, now_ms, gone.seat);
+            self.unseat(gone.seat);
         }
     }
 
-    pub(crate) fn revoke(&mut self, effects: &mut Effects<H>, now_ms: u64, participant: &ParticipantId) {
+    pub(crate) fn revoke(&mut self, participant: &ParticipantId) {
         let own = self.members.of_id(participant).filter(|member| member.is_caller());
         let mut links = own.map(|member| member.links.clone()).unwrap_or_default();
         links.sort_unstable();
         for link in links {
-            self.close_link(effects, now_ms, link, Some(Ended::Revoked));
+            self.close_link(link, Some(Ended::Revoked));
         }
-        self.recall_of(effects, now_ms, participant, None);
+        self.recall_of(participant, None);
     }
 
     /// Removes a server that is no longer configured. Of a participant that served, only its server side leaves.
-    pub(crate) fn dismiss(&mut self, effects: &mut Effects<H>, now_ms: u64, server: &ParticipantId) {
+    pub(crate) fn dismiss(&mut self, server: &ParticipantId) {
         let member = self.members.server(server).and_then(|seat| self.members.get(seat));
         for link in member.map(|member| member.links.clone()).unwrap_or_default() {
-            self.close_link(effects, now_ms, link, None);
+            self.close_link(link, None);
         }
     }
 
-    /// Ends the open operations of a link that is gone: cancels its requests at their servers, and refuses the questions that
-    /// waited for it.
-    fn end_open(&mut self, effects: &mut Effects<H>, now_ms: u64, open: &[OperationId]) {
-        for id in self.operations.in_order(open) {
-            match self.operations.get(id).map(|open| open.state) {
-                None => {}
-                Some(State::Asked { .. }) => self.refuse_ask(effects, id, Cause::Moot),
-                Some(_) => self.cancel_call(effects, now_ms, id, Outcome::Cancelled),
-            }
+    /// Ends an operation whose link or server is gone: refuses a question, and refuses a call for this cause, or cancels it.
+    fn end_open(&mut self, id: OperationId, cause: Option<Cause>) {
+        match (self.operations.get(id).map(|open| open.state), cause) {
+            (None, _) => {}
+            (Some(State::Asked { .. }), _) => self.refuse_ask(id, Cause::Moot),
+            (Some(_), Some(cause)) => self.refuse_call(id, cause),
+            (Some(_), None) => self.cancel_call(id),
         }
     }
 
     /// Removes a participant without links. The names of a server go with it, and its open operations end.
-    fn unseat(&mut self, effects: &mut Effects<H>, now_ms: u64, seat: Seat) {
+    fn unseat(&mut self, seat: Seat) {
         let Some(member) = self.members.get(seat) else { return };
         let (id, is_caller, hidden) = (member.id.clone(), member.is_caller(), member.hidden);
         if !is_caller {
-            self.set_absent(&id);
+            if let Some(index) = self.catalog.index(&id) {
+                self.seat_in(index, None);
+            }
             for operation in self.operations.which(|open| open.server == seat) {
-                match self.operations.get(operation).map(|open| open.state) {
-                    None => {}
-                    Some(State::Asked { .. }) => self.refuse_ask(effects, operation, Cause::Moot),
-                    Some(_) => self.refuse_call(effects, now_ms, operation, Cause::UpstreamDown),
-                }
+                self.end_open(operation, Some(Cause::UpstreamDown));
             }
         }
         self.members.free(seat);
@@ -236,21 +226,12 @@ impl<H: Handles> Topic<H> {
             self.forget_views(&id);
         }
         if !hidden {
-            effects.publish(RoomEffect::Left(id));
-        }
-    }
-
-    fn set_absent(&mut self, server: &ParticipantId) {
-        let index = self.catalog.index(server);
-        if let Some(place) = index.and_then(|index| self.present.get_mut(usize::from(index.0))) {
-            *place = None;
+            self.effects.publish(RoomEffect::Left(id));
         }
     }
 
     pub(crate) fn regrant(
         &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
         participant: &ParticipantId,
         capabilities: Arc<Capabilities>,
         newest: Option<LinkId>,
@@ -258,7 +239,7 @@ impl<H: Handles> Topic<H> {
         let seat = self.members.seat(participant);
         let Some((seat, member)) = seat.and_then(|seat| Some((seat, self.members.get(seat)?))) else {
             // The participant is absent, but may have proposals.
-            return self.recall_of(effects, now_ms, participant, Some(&capabilities));
+            return self.recall_of(participant, Some(&capabilities));
         };
         if Arc::ptr_eq(&member.capabilities, &capabilities) || member.capabilities == capabilities {
             return;
@@ -268,27 +249,27 @@ impl<H: Handles> Topic<H> {
         let before = self.seen_by(&links);
         self.members.set_capabilities(seat, Arc::clone(&capabilities));
         if is_caller {
-            self.withdraw_calls(effects, now_ms, &links);
+            self.withdraw_calls(&links);
         } else {
-            self.withdraw_asks(effects, seat);
+            self.withdraw_asks(seat);
         }
-        self.recall_of(effects, now_ms, participant, Some(&capabilities));
+        self.recall_of(participant, Some(&capabilities));
         // A link that is joining gets its welcome later.
         if let Some(link) = listener.filter(|_| listener != newest) {
             let roster = self.members.roster();
             if let Some(member) = self.members.get(seat) {
-                effects.publish(RoomEffect::Renew { link, person: member.person(), roster });
+                self.effects.publish(RoomEffect::Renew { link, person: member.person(), roster });
             }
         }
-        self.notify_changes(effects, &before);
+        self.notify_changes(before);
     }
 
     /// Ends the calls of these links that are no longer admitted.
-    fn withdraw_calls(&mut self, effects: &mut Effects<H>, now_ms: u64, links: &[LinkId]) {
+    fn withdraw_calls(&mut self, links: &[LinkId]) {
         for link in links {
             for id in self.open_of(*link) {
                 if self.is_withdrawn_call(*link, id) {
-                    self.refuse_call(effects, now_ms, id, Cause::Withdrawn);
+                    self.refuse_call(id, Cause::Withdrawn);
                 }
             }
         }
@@ -301,7 +282,7 @@ impl<H: Handles> Topic<H> {
         let server = self.members.get(open.server).map(|server| server.id.as_str());
         let (granted, method, context) =
             (&member.capabilities, open.method.as_str(), open.context.as_deref());
-        let admitted = |at: &str| admits(granted, method, context, at);
+        let admitted = |at: &str| open.is_admitted(granted, at);
         server.is_some_and(|at| match open.state {
             State::Delivered { proposal: None } => !admitted(at),
             State::Held { .. } => !admitted(at) && !proposes(granted, method, context, at),
@@ -312,22 +293,5 @@ impl<H: Handles> Topic<H> {
             | State::Waiting { .. }
             | State::Asked { .. } => false,
         })
-    }
-
-    /// Ends the questions of a server that are no longer admitted.
-    fn withdraw_asks(&mut self, effects: &mut Effects<H>, seat: Seat) {
-        for id in self.server_link(seat).map(|link| self.open_of(link)).unwrap_or_default() {
-            let withdrawn = self.operations.get(id).filter(|open| open.state.is_ask()).is_some_and(|open| {
-                let asker = self.members.get(seat);
-                let caller = self.members.of_link(open.link);
-                let admitted = asker.zip(caller).zip(open.kind()).is_some_and(|((asker, caller), kind)| {
-                    asker.capabilities.admits(kind, &[caller.id.as_str()])
-                });
-                !admitted
-            });
-            if withdrawn {
-                self.refuse_ask(effects, id, Cause::Withdrawn);
-            }
-        }
     }
 }

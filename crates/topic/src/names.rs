@@ -80,11 +80,10 @@ pub fn check_prefixes(upstreams: &[UpstreamNames]) -> Result<(), PrefixError> {
             }
             match (earlier.prefix.is_empty(), later.prefix.is_empty()) {
                 (true, true) => return Err(PrefixError::TwoEmpty(name(earlier), name(later))),
-                (true, false) | (false, true) => {}
                 (false, false) if shadows(&earlier.prefix, &later.prefix) => {
                     return Err(PrefixError::Shadows(name(earlier), name(later)));
                 }
-                (false, false) => {}
+                (true, false) | (false, true | false) => {}
             }
         }
     }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, OperationId, Outcome, ParticipantId};
+use model::{LinkId, ListenFilter, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Topic,
-    admission::{admits, proposes},
-    effect::{Effect, Effects, Receiver},
-    event::{Interest, Subject, Target, TaskRef},
-    interests::{Filter, LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX, Subscriber},
+    effect::Effect,
+    event::{About, Interest, Subject, Target, TaskRef},
+    interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX, Subscriber},
     members::Seat,
     operations::{Listening, Rare},
 };
@@ -18,7 +17,6 @@ impl<H: Handles> Topic<H> {
     /// Passes a server's notification to its callers. The topic drops notifications that belong to no caller.
     pub(crate) fn notice(
         &mut self,
-        effects: &mut Effects<H>,
         server: &ParticipantId,
         subject: Subject<'_>,
         level: Option<LogLevel>,
@@ -26,60 +24,27 @@ impl<H: Handles> Topic<H> {
     ) {
         let Some(seat) = self.members.server(server) else { return };
         match subject {
-            Subject::Call(call) => self.notify_call(effects, seat, call, level, notice),
-            Subject::Session(link) => self.notify_session(effects, seat, link, level, notice),
-            Subject::Resource { own, session } => {
-                self.notify_subscribers(effects, server, own, session, &notice)
-            }
-            Subject::Task(task) => self.notify_holder(effects, server, task, &notice),
+            Subject::Call(call) => self.notify_caller(seat, About::Call(call), level, notice),
+            Subject::Session(link) => self.notify_caller(seat, About::Session(link), level, notice),
+            Subject::Resource { own, session } => self.notify_subscribers(server, own, session, &notice),
+            Subject::Task(task) => self.notify_holder(server, task, &notice),
         }
     }
 
-    fn notify_call(
-        &self,
-        effects: &mut Effects<H>,
-        seat: Seat,
-        call: OperationId,
-        level: Option<LogLevel>,
-        notice: H::Notice,
-    ) {
-        let Some(open) = self.operations.get(call).filter(|open| open.is_with(seat)) else { return };
-        if !self.wants(open.link, level) {
-            return;
+    /// Notifies a caller of its call, or on its link if it takes such notifications. A log message must have the level that the
+    /// link has set; all have, unless it has set one (MCP 2025-11-25, "Logging").
+    fn notify_caller(&mut self, server: Seat, about: About, level: Option<LogLevel>, notice: H::Notice) {
+        let Some((link, call)) = self.reached(server, about) else { return };
+        let Some(own) = self.members.link(link) else { return };
+        let wants = level.zip(own.level).is_none_or(|(level, from)| level >= from);
+        let takes = wants && (call.is_some() || own.notified);
+        if let Some(to) = self.receiver(link, call).filter(|_| takes) {
+            self.effects.push(Effect::Notify { to, notice, public: None, about: None });
         }
-        if let Some(call) = open.handle.call().cloned() {
-            effects.push(notify(Receiver::Call(call), notice));
-        }
-    }
-
-    fn notify_session(
-        &self,
-        effects: &mut Effects<H>,
-        seat: Seat,
-        link: LinkId,
-        level: Option<LogLevel>,
-        notice: H::Notice,
-    ) {
-        let index = self.members.get(seat).and_then(|member| self.catalog.index(&member.id));
-        let own = self.members.link(link);
-        let attached = own.zip(index).is_some_and(|(own, index)| own.is_attached(index) && own.notified);
-        if attached
-            && self.wants(link, level)
-            && let Some(handle) = self.handle(link)
-        {
-            effects.push(notify(Receiver::Link(handle), notice));
-        }
-    }
-
-    /// Whether a link wants log messages of this level; all, unless it has set a level (MCP 2025-11-25, "Logging").
-    fn wants(&self, link: LinkId, level: Option<LogLevel>) -> bool {
-        let from = self.members.link(link).and_then(|own| own.level);
-        level.zip(from).is_none_or(|(level, from)| level >= from)
     }
 
     fn notify_subscribers(
-        &self,
-        effects: &mut Effects<H>,
+        &mut self,
         server: &ParticipantId,
         own: &str,
         session: Option<LinkId>,
@@ -94,48 +59,29 @@ impl<H: Handles> Topic<H> {
             if !self.admits(*link, "resources/subscribe", Some(Target::Uri(public))) {
                 continue;
             }
-            let to = match listen {
-                Some(listen) => self
-                    .operations
-                    .get(*listen)
-                    .and_then(|open| open.handle.call().cloned())
-                    .map(Receiver::Call),
-                None => self.handle(*link).map(Receiver::Link),
-            };
-            let Some(to) = to else { continue };
+            let Some(to) = self.receiver(*link, *listen) else { continue };
             let spelled = (**public != *own).then(|| Arc::clone(public));
             let about = Some(Arc::clone(public));
-            effects.push(Effect::Notify { to, notice: notice.clone(), public: spelled, about });
+            self.effects.push(Effect::Notify { to, notice: notice.clone(), public: spelled, about });
         }
     }
 
     /// Notifies the caller of a task: on its listen requests that name the task, and on the link that asked about it last.
-    fn notify_holder(
-        &self,
-        effects: &mut Effects<H>,
-        server: &ParticipantId,
-        task: TaskRef<'_>,
-        notice: &H::Notice,
-    ) {
+    fn notify_holder(&mut self, server: &ParticipantId, task: TaskRef<'_>, notice: &H::Notice) {
         let TaskRef { holder, tool, held, public, link } = task;
-        let granted = self.capabilities(holder);
-        let may = granted.is_some_and(|granted| {
-            let at = server.as_str();
-            admits(granted, "tools/call", Some(tool), at)
-                || held && proposes(granted, "tools/call", Some(tool), at)
-        });
-        if !may {
+        if !self.may_call(holder, server, tool, held) {
             return;
         }
         let theirs = |link: LinkId| self.participant(link) == Some(holder);
         let listens = self.interests.watchers(public).iter().filter(|(link, _)| theirs(*link));
-        let calls = listens.filter_map(|(_, listen)| self.operations.get(*listen)?.handle.call().cloned());
+        let listens = listens.map(|(link, listen)| (*link, Some(*listen)));
         let last =
             link.filter(|link| theirs(*link) && self.members.link(*link).is_some_and(|own| own.notified));
-        let last = last.and_then(|link| self.handle(link)).map(Receiver::Link);
-        for to in calls.map(Receiver::Call).chain(last) {
+        let ways = listens.chain(last.map(|link| (link, None)));
+        let receivers: Vec<_> = ways.filter_map(|(link, listen)| self.receiver(link, listen)).collect();
+        for to in receivers {
             let about = Some(Arc::from(public));
-            effects.push(Effect::Notify { to, notice: notice.clone(), public: None, about });
+            self.effects.push(Effect::Notify { to, notice: notice.clone(), public: None, about });
         }
     }
 
@@ -205,12 +151,12 @@ impl<H: Handles> Topic<H> {
     /// Ends all subscriptions to the resources of a server that has left.
     pub(crate) fn forget_subscriptions(&mut self, server: &ParticipantId) {
         self.interests.forget_server(server);
-        for (_, own) in self.members.owns_mut() {
+        for own in self.members.owns_mut() {
             own.subscriptions.retain(|(at, _)| at != server);
         }
     }
 
-    fn listen(&mut self, id: OperationId, link: LinkId, mut filter: Filter) {
+    fn listen(&mut self, id: OperationId, link: LinkId, mut filter: ListenFilter) {
         // A caller gets no updates of resources to which it may not subscribe, and does not learn whether they exist.
         filter.resources.retain(|uri| self.admits(link, "resources/subscribe", Some(Target::Uri(uri))));
         let mut at = Vec::new();
@@ -233,19 +179,12 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The part of a listen request's filter that its caller may use.
-    pub fn listening(&self, operation: OperationId) -> Option<&Filter> {
+    pub fn listening(&self, operation: OperationId) -> Option<&ListenFilter> {
         Some(&self.operations.get(operation)?.rare.as_ref()?.listens.as_ref()?.filter)
     }
 
     /// Ends the interests of a request that is over.
-    pub(crate) fn lose_interest(
-        &mut self,
-        effects: &mut Effects<H>,
-        id: OperationId,
-        link: LinkId,
-        rare: Rare,
-        outcome: Outcome,
-    ) {
+    pub(crate) fn lose_interest(&mut self, id: OperationId, link: LinkId, rare: Rare, outcome: Outcome) {
         if let Some((server, own)) = rare.subscribes.filter(|_| outcome != Outcome::Ok) {
             self.unsubscribe(&server, &own, link);
         }
@@ -254,20 +193,16 @@ impl<H: Handles> Topic<H> {
         for (server, own) in at {
             let last = self.interests.unsubscribe(&server, &own, link, Some(id));
             if let (true, Some(handle), Some(at)) = (last, &handle, self.server(&server)) {
-                effects.push(Effect::Unsubscribe { handle: handle.clone(), server: at.handle, own });
+                self.effects.push(Effect::Unsubscribe { handle: handle.clone(), server: at.handle, own });
             }
         }
         let tasks: Vec<Arc<str>> =
             filter.tasks.into_iter().filter(|task| self.interests.unwatch(task, link, id)).collect();
         if let (false, Some(handle)) = (tasks.is_empty(), handle) {
-            effects.push(Effect::Unwatch { handle, tasks });
+            self.effects.push(Effect::Unwatch { handle, tasks });
         }
         if let Some(link) = self.members.link_mut(link) {
             link.own_mut().listens.retain(|other| *other != id);
         }
     }
-}
-
-fn notify<H: Handles>(to: Receiver<H>, notice: H::Notice) -> Effect<H> {
-    Effect::Notify { to, notice, public: None, about: None }
 }

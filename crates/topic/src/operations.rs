@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
-use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
+use model::{Capabilities, LinkId, ListenFilter, Method, OperationId, ParticipantId};
 
-use crate::{Handles, interests::Filter, members::Seat};
+use crate::{
+    Handles,
+    admission::{admits, admits_kind},
+    members::Seat,
+};
 
 /// The state of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +31,16 @@ impl State {
     /// Whether a server has the call and owes the answer.
     pub(crate) fn is_at_server(self) -> bool {
         matches!(self, Self::Delivered { .. })
+    }
+
+    /// Whether a server has the call and may answer: also a call that the gateway's own participant holds.
+    pub(crate) fn is_served(self) -> bool {
+        matches!(self, Self::Delivered { .. } | Self::Waiting { .. })
+    }
+
+    /// Whether its caller was answered for now and has not come back.
+    pub(crate) fn is_parked(self) -> bool {
+        matches!(self, Self::Parked { .. })
     }
 
     /// Whether it is a question.
@@ -70,7 +84,7 @@ pub(crate) struct Rare {
 /// The filter of a listen request.
 #[derive(Debug)]
 pub(crate) struct Listening {
-    pub(crate) filter: Filter,
+    pub(crate) filter: ListenFilter,
     /// Its resources: server and the server's own URI.
     pub(crate) at: Vec<(ParticipantId, Arc<str>)>,
 }
@@ -100,19 +114,44 @@ pub(crate) struct Operation<H: Handles> {
     pub(crate) mirrored: bool,
     /// Whether its caller was answered for now, so that no notification or question reaches the caller through it.
     pub(crate) answered: bool,
+    /// Whether it is a request in the room: an envelope asked for it, or an approval.
+    pub(crate) in_room: bool,
     pub(crate) rare: Option<Box<Rare>>,
     pub(crate) handle: Handle<H>,
 }
 
 impl<H: Handles> Operation<H> {
+    /// One that names nothing.
+    pub(crate) fn new(state: State, link: LinkId, server: Seat, method: Method, handle: Handle<H>) -> Self {
+        let (order, context, own, tag, until_ms, asks, mirrored, answered, in_room, rare) = <_>::default();
+        Self {
+            order,
+            state,
+            link,
+            server,
+            method,
+            context,
+            own,
+            tag,
+            until_ms,
+            asks,
+            mirrored,
+            answered,
+            in_room,
+            rare,
+            handle,
+        }
+    }
+
+    /// Whether capabilities admit it at its server: a request in the room by its kind alone, like the envelope that asked for it.
+    pub(crate) fn is_admitted(&self, capabilities: &Capabilities, server: &str) -> bool {
+        let admitted = if self.in_room { admits_kind } else { admits };
+        admitted(capabilities, self.method.as_str(), self.context.as_deref(), server)
+    }
+
     /// Whether this server has the call, and its caller can be reached through it.
     pub(crate) fn is_with(&self, server: Seat) -> bool {
         self.state.is_at_server() && self.server == server && !self.answered
-    }
-
-    /// The kind under which it was admitted.
-    pub(crate) fn kind(&self) -> Option<KindRef<'_>> {
-        KindRef::request(self.method.as_str(), self.context.as_deref()).ok()
     }
 }
 
@@ -163,16 +202,15 @@ impl<H: Handles> Operations<H> {
     /// Changes the state of one.
     pub(crate) fn turn(&mut self, id: OperationId, state: State) {
         let Some(operation) = self.open.get_mut(&id) else { return };
-        let parked = |state| matches!(state, State::Parked { .. });
-        self.parked += usize::from(parked(state));
-        self.parked -= usize::from(parked(operation.state));
-        operation.answered |= parked(state);
+        self.parked += usize::from(state.is_parked());
+        self.parked -= usize::from(operation.state.is_parked());
+        operation.answered |= state.is_parked();
         operation.state = state;
     }
 
     pub(crate) fn remove(&mut self, id: OperationId) -> Option<Operation<H>> {
         let removed = self.open.remove(&id)?;
-        self.parked -= usize::from(matches!(removed.state, State::Parked { .. }));
+        self.parked -= usize::from(removed.state.is_parked());
         Some(removed)
     }
 

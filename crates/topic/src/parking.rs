@@ -10,7 +10,7 @@ use model::{OperationId, Outcome, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
-    effect::{Cause, Effect, Effects, Rule, Verdict},
+    effect::{Cause, Effect, Rule, Verdict},
     event::Resume,
     operations::{Handle, Operation, State},
     refusals, requests,
@@ -18,14 +18,10 @@ use crate::{
 
 impl<H: Handles> Topic<H> {
     /// Delivers a held call to its server, on the authority of the participant that approved it.
-    pub(crate) fn release(&mut self, effects: &mut Effects<H>, proposal: OperationId, call: OperationId) {
-        if let Some(operation) = self.operations.get_mut(call)
-            && let Some(until_ms) = operation.until_ms.take()
-        {
-            self.deadlines.remove(&(until_ms, call));
-        }
+    pub(crate) fn release(&mut self, proposal: OperationId, call: OperationId) {
+        self.forget_deadline(call);
         self.operations.turn(call, State::Delivered { proposal: Some(proposal) });
-        self.deliver(effects, call);
+        self.hand_over(call);
     }
 
     /// Sets the time at which the caller of a held call is answered for now.
@@ -36,24 +32,29 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Answers the caller of a held call, or of an operation that waits, for now. The proposal goes on.
-    fn park(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
-        let Some(operation) = self.operations.get_mut(id) else { return };
-        if let Some(until_ms) = operation.until_ms.take() {
-            self.deadlines.remove(&(until_ms, id));
+    /// Removes that time.
+    pub(crate) fn forget_deadline(&mut self, call: OperationId) {
+        if let Some(until_ms) = self.operations.get_mut(call).and_then(|open| open.until_ms.take()) {
+            self.deadlines.remove(&(until_ms, call));
         }
+    }
+
+    /// Answers the caller of a held call, or of an operation that waits, for now. The proposal goes on.
+    fn park(&mut self, id: OperationId) {
+        self.forget_deadline(id);
+        let Some(operation) = self.operations.get(id) else { return };
         let (state, link) = (operation.state, operation.link);
         let Some(call) = operation.handle.call().cloned() else { return };
         let proposal = match state {
             // The caller must not rely on a proposal before it is on disk: see `opened`.
-            State::Held { proposal: Some(proposal) } if !self.is_on_disk(proposal) => return,
+            State::Held { proposal: Some(proposal) } if self.on_disk(proposal).is_none() => return,
             State::Held { proposal: Some(proposal) } => {
                 self.members.finish(link, id);
                 self.operations.turn(id, State::Parked { proposal });
                 proposal
             }
             State::Waiting { proposal, .. } => {
-                self.close_call(effects, now_ms, id, Outcome::Ok);
+                self.stop_call(id, Outcome::Ok);
                 proposal
             }
             State::Held { proposal: None }
@@ -62,93 +63,68 @@ impl<H: Handles> Topic<H> {
             | State::Asked { .. } => return,
         };
         if let Some(proposal) = self.view_of(proposal) {
-            effects.push(Effect::Park { call, proposal });
+            self.effects.push(Effect::Park { call, proposal });
         }
     }
 
     /// Answers all callers for now whose time has come.
-    pub(crate) fn park_due(&mut self, effects: &mut Effects<H>, now_ms: u64) {
+    pub(crate) fn park_due(&mut self) {
         while let Some((until_ms, id)) = self.deadlines.first().copied()
-            && until_ms <= now_ms
+            && until_ms <= self.now_ms
         {
             self.deadlines.remove(&(until_ms, id));
-            self.park(effects, now_ms, id);
+            self.park(id);
         }
     }
 
     /// Answers all callers that wait for a proposal for now, before the gateway stops.
-    pub(crate) fn stop(&mut self, effects: &mut Effects<H>, now_ms: u64) {
+    pub(crate) fn stop(&mut self) {
         self.stopping = true;
         let waits = |operation: &Operation<H>| {
             matches!(operation.state, State::Held { proposal: Some(_) } | State::Waiting { .. })
         };
         for id in self.operations.which(waits) {
-            self.park(effects, now_ms, id);
+            self.park(id);
         }
     }
 
-    pub(crate) fn resume(&mut self, effects: &mut Effects<H>, now_ms: u64, resume: Resume<H>) {
+    pub(crate) fn resume(&mut self, resume: Resume<H>) {
         let Resume { link, operation, tag, parked, until_ms, call } = resume;
         if self.operations.contains(operation) {
             return;
         }
-        if let Err((cause, refusal)) = self.may_open(now_ms, link) {
-            let refusal = refusal.unwrap_or_else(|| Box::new(refusals::plain(cause)));
-            return requests::refuse(effects, operation, call, refusal, cause);
+        if let Err(refused) = self.may_open(link) {
+            let cause = refused.cause;
+            return self.refuse_request(call, refused.or_else(refusals::plain), cause);
         }
         let caller = self.members.of_link(link).filter(|member| member.is_caller());
-        let own = caller.map(|member| (&member.id, &member.capabilities));
-        let (own, server) = (own, self.gateway_seat());
-        let known = own.filter(|(by, _)| self.is_proposer(parked, by)).zip(server);
-        let Some(((_, capabilities), server)) = known else {
-            let refusal = Box::new(refusals::plain(Cause::Unknown));
-            return requests::refuse(effects, operation, call, refusal, Cause::Unknown);
+        let proposer = caller.filter(|member| self.is_proposer(parked, &member.id));
+        let Some((member, server)) = proposer.zip(self.gateway_seat()) else {
+            return self.refuse_request(call, refusals::plain(Cause::Unknown), Cause::Unknown);
         };
-        let rule = Rule { capabilities: Arc::clone(capabilities), at: None };
-        effects.verdict = Some(Verdict::Admitted { to: Some(ParticipantId::gateway()), own: None, rule });
-        let opened = Operation {
-            order: 0,
-            state: State::Delivered { proposal: None },
-            link,
-            server,
-            method: requests::OWN_PROPOSAL,
-            context: None,
-            own: None,
-            tag,
-            until_ms: None,
-            asks: 0,
-            mirrored: false,
-            answered: false,
-            rare: None,
-            handle: Handle::Call(call),
-        };
-        self.open(operation, opened);
-        self.wait_for(effects, now_ms, operation, parked, Some(until_ms), true);
+        let rule = Rule { capabilities: Arc::clone(&member.capabilities), at: None };
+        self.effects.verdict =
+            Some(Verdict::Admitted { to: Some(ParticipantId::gateway()), own: None, rule });
+        let (state, method) = (State::Delivered { proposal: None }, requests::OWN_PROPOSAL);
+        let opened = Operation::new(state, link, server, method, Handle::Call(call));
+        self.open(operation, Operation { tag, ..opened });
+        self.wait_for(operation, parked, Some(until_ms), true);
     }
 
     /// Holds an operation of the gateway's own participant until a proposal of its caller is over.
-    pub(crate) fn wait(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        operation: OperationId,
-        proposal: OperationId,
-        until_ms: Option<u64>,
-    ) {
+    pub(crate) fn wait(&mut self, operation: OperationId, proposal: OperationId, until_ms: Option<u64>) {
         let Some(open) = self.operations.get(operation).filter(|open| open.state.is_at_server()) else {
             return;
         };
         let by = self.members.of_link(open.link).map(|member| &member.id);
         if !by.is_some_and(|by| self.is_proposer(proposal, by)) {
-            return self.refuse_call(effects, now_ms, operation, Cause::Unknown);
+            return self.refuse_call(operation, Cause::Unknown);
         }
-        self.wait_for(effects, now_ms, operation, proposal, until_ms, false);
+        self.wait_for(operation, proposal, until_ms, false);
     }
 
     fn wait_for(
         &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
         operation: OperationId,
         proposal: OperationId,
         until_ms: Option<u64>,
@@ -156,42 +132,29 @@ impl<H: Handles> Topic<H> {
     ) {
         self.operations.turn(operation, State::Waiting { proposal, withdraws });
         match self.proposals.get_mut(proposal) {
-            None => self.report(effects, now_ms, operation, proposal),
+            None => self.report(operation, proposal),
             Some(own) => {
                 own.waiting.push(operation);
                 if let Some(until_ms) = until_ms {
                     self.park_at(operation, until_ms);
                 }
                 if self.stopping {
-                    self.park(effects, now_ms, operation);
+                    self.park(operation);
                 }
             }
         }
     }
 
     /// Reports the outcome of a proposal to a caller that waited for it.
-    pub(crate) fn report(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        operation: OperationId,
-        proposal: OperationId,
-    ) {
-        let Some(closed) = self.close_call(effects, now_ms, operation, Outcome::Ok) else { return };
-        if let (Handle::Call(call), Some(proposal)) = (closed.handle, self.view_of(proposal)) {
-            effects.push(Effect::Report { call, proposal });
+    pub(crate) fn report(&mut self, operation: OperationId, proposal: OperationId) {
+        let call = self.stop_call(operation, Outcome::Ok);
+        if let (Some(call), Some(proposal)) = (call, self.view_of(proposal)) {
+            self.effects.push(Effect::Report { call, proposal });
         }
     }
 
     /// Applies the end of a call to the proposal that it belongs to.
-    pub(crate) fn call_is_over(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        call: OperationId,
-        state: State,
-        outcome: Outcome,
-    ) {
+    pub(crate) fn call_is_over(&mut self, call: OperationId, state: State, outcome: Outcome) {
         match state {
             State::Delivered { proposal: Some(proposal) } => {
                 let (state, reason) = match outcome {
@@ -200,14 +163,14 @@ impl<H: Handles> Topic<H> {
                     Outcome::Refused => (ProposalState::Failed, Some("there was no answer to the call")),
                     Outcome::Cancelled => (ProposalState::Failed, Some("the call was cancelled")),
                 };
-                self.conclude(effects, proposal, state, reason.map(Arc::from));
+                self.conclude(proposal, state, reason.map(Arc::from));
             }
             State::Held { proposal: Some(proposal) } | State::Parked { proposal } => {
                 if let Some(own) = self.proposals.get_mut(proposal) {
                     own.call = None;
                 }
                 if !self.stopping {
-                    self.recall(effects, now_ms, proposal, "the call behind it was cancelled".into());
+                    self.recall(proposal, "the call behind it was cancelled".into());
                 }
             }
             State::Waiting { proposal, withdraws } => {
@@ -215,7 +178,7 @@ impl<H: Handles> Topic<H> {
                     own.waiting.retain(|other| *other != call);
                 }
                 if withdraws && outcome == Outcome::Cancelled && !self.stopping {
-                    self.recall(effects, now_ms, proposal, "its caller has stopped waiting".into());
+                    self.recall(proposal, "its caller has stopped waiting".into());
                 }
             }
             State::Delivered { proposal: None } | State::Held { proposal: None } | State::Asked { .. } => {}
@@ -224,27 +187,14 @@ impl<H: Handles> Topic<H> {
 
     /// Whether this participant made a proposal that the topic has on disk.
     fn is_proposer(&self, proposal: OperationId, by: &ParticipantId) -> bool {
-        self.is_on_disk(proposal) && self.proposals.known(proposal).is_some_and(|own| own.by == *by)
-    }
-
-    fn is_on_disk(&self, proposal: OperationId) -> bool {
-        self.proposals.known(proposal).is_some_and(crate::proposals::Proposal::is_open)
+        self.on_disk(proposal).is_some_and(|own| own.by == *by)
     }
 
     /// Answers the caller of a held call for now, if its time passed while its proposal was being written.
-    pub(crate) fn park_late(&mut self, effects: &mut Effects<H>, now_ms: u64, call: OperationId) {
-        let waits = self.operations.get(call).map(|open| open.until_ms);
-        let late = match waits {
-            None => false,
-            Some(until_ms) => self.stopping || until_ms.is_none_or(|until_ms| until_ms <= now_ms),
-        };
-        if late {
-            self.park(effects, now_ms, call);
+    pub(crate) fn park_late(&mut self, call: OperationId) {
+        let Some(open) = self.operations.get(call) else { return };
+        if self.stopping || open.until_ms.is_none_or(|until_ms| until_ms <= self.now_ms) {
+            self.park(call);
         }
-    }
-
-    fn gateway_seat(&self) -> Option<crate::members::Seat> {
-        let index = self.catalog.builtin()?;
-        self.present.get(usize::from(index.0)).copied().flatten()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
+use model::{Capabilities, OperationId, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
@@ -13,8 +13,12 @@ use crate::{
 impl<H: Handles> Topic<H> {
     /// A proposal that is on disk, over or not.
     pub fn proposal(&self, id: OperationId) -> Option<ProposalView<H>> {
-        let proposal = self.proposals.known(id).filter(|proposal| proposal.is_open())?;
-        Some(self.view(id, proposal))
+        self.on_disk(id).map(|proposal| self.view(id, proposal))
+    }
+
+    /// A proposal that is on disk, over or not, so that participants may learn of it.
+    pub(crate) fn on_disk(&self, id: OperationId) -> Option<&Proposal<H>> {
+        self.proposals.known(id).filter(|proposal| proposal.is_open())
     }
 
     /// All proposals that are on disk and that `who` may see, in the order of opening; ended ones only if `all`.
@@ -49,8 +53,7 @@ impl<H: Handles> Topic<H> {
         who: &ParticipantId,
         capabilities: &Capabilities,
     ) -> bool {
-        let known = self.proposals.known(id).filter(|proposal| proposal.is_open());
-        known.is_some_and(|proposal| self.may_see(proposal, who, capabilities))
+        self.on_disk(id).is_some_and(|proposal| self.may_see(proposal, who, capabilities))
     }
 
     /// Whether `who` could approve or reject a proposal that is not over: every participant that could make the request, except
@@ -77,10 +80,8 @@ impl<H: Handles> Topic<H> {
     }
 
     fn may_see(&self, proposal: &Proposal<H>, who: &ParticipantId, capabilities: &Capabilities) -> bool {
-        let to = proposal.addressees();
-        let kind = KindRef::request(proposal.method.as_str(), proposal.context.as_deref());
         proposal.by == *who
-            || kind.is_ok_and(|kind| capabilities.admits(kind, &to))
+            || proposal.is_asked_for(capabilities)
             || (proposal.over.is_none() && self.covers(capabilities, proposal))
     }
 
@@ -98,7 +99,7 @@ impl<H: Handles> Topic<H> {
 
     /// The participants in the topic that could decide about a proposal, in the order of their seats.
     fn deciders(&self, proposal: &Proposal<H>) -> Vec<ParticipantId> {
-        let callers = self.members.iter().map(|(_, member)| member).filter(|member| member.is_caller());
+        let callers = self.members.callers();
         let may =
             callers.filter(|member| member.id != proposal.by && self.covers(&member.capabilities, proposal));
         may.map(|member| member.id.clone()).take(DECIDERS_SHOWN_MAX).collect()
@@ -106,7 +107,7 @@ impl<H: Handles> Topic<H> {
 }
 
 fn glance<H: Handles>(id: OperationId, proposal: &Proposal<H>) -> ProposalView<H> {
-    let decided = proposal.decided.as_ref();
+    let (decided_by, ruling) = proposal.decided.clone().unzip();
     ProposalView {
         id,
         by: proposal.by.clone(),
@@ -115,8 +116,8 @@ fn glance<H: Handles>(id: OperationId, proposal: &Proposal<H>) -> ProposalView<H
         held: proposal.held,
         state: proposal.state(),
         reason: proposal.over.as_ref().and_then(|(_, reason)| reason.clone()),
-        decided_by: decided.map(|decided| decided.by.clone()),
-        ruling: decided.and_then(|decided| decided.handle.clone()),
+        decided_by,
+        ruling: ruling.flatten(),
         fulfilment: proposal.fulfilment.clone(),
         answer: proposal.answer.clone(),
         updated_ms: proposal.updated_ms,

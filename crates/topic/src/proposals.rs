@@ -6,9 +6,15 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Capabilities, Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{
+    Capabilities, Digest, KindRef, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState,
+};
 
-use crate::{Handles, closed::ClosedDigests};
+use crate::{
+    Handles,
+    closed::ClosedDigests,
+    event::{Decision, Terms},
+};
 
 /// The most ended proposals that queries still return.
 pub const ENDED_PROPOSALS_MAX: usize = 1000;
@@ -30,32 +36,56 @@ pub(crate) enum Phase<H: Handles> {
     Ending(ProposalState, Option<Arc<str>>),
 }
 
-/// A decision that is being written.
+/// A decision that a participant made.
 #[derive(Debug, Clone)]
 pub(crate) struct Ruling<H: Handles> {
     pub(crate) by: ParticipantId,
+    /// The capabilities of `by`, if it is not in the topic.
+    pub(crate) outside: Option<Arc<Capabilities>>,
     /// [`ProposalState::Running`], [`ProposalState::Rejected`] or [`ProposalState::Withdrawn`].
     pub(crate) state: ProposalState,
     pub(crate) reason: Option<Arc<str>>,
+    /// Of an approval: the digests of the request as the participant saw it, and as it is now.
+    pub(crate) approves: Option<(Digest, Option<Digest>)>,
     /// The shell's part of it; `None` if the topic itself withdraws the proposal, even if the journal fails.
     pub(crate) handle: Option<H::Ruling>,
     /// The envelope that fulfils the proposal, or the one that announces an approval without an envelope.
     pub(crate) fulfilment: Option<Arc<str>>,
     /// The calls by which servers carry it out, if it was a request in the room.
-    pub(crate) requested: Option<Requests<H>>,
+    pub(crate) requested: Option<RoomRequests<H>>,
 }
 
-/// The calls of a request in the room, each with its server and its operation.
-pub(crate) type Calls<H> = Vec<(ParticipantId, OperationId, <H as Handles>::Call)>;
+impl<H: Handles> Ruling<H> {
+    /// A decision without an envelope, of a participant in the topic.
+    pub(crate) fn new(by: ParticipantId, decision: Decision<'_>, handle: Option<H::Ruling>) -> Self {
+        let (state, reason, approves) = match decision {
+            Decision::Approve { shown, current } => (ProposalState::Running, None, Some((shown, current))),
+            Decision::Reject { reason } => (ProposalState::Rejected, reason, None),
+            Decision::Withdraw { reason } => (ProposalState::Withdrawn, reason, None),
+        };
+        let (outside, fulfilment, requested) = (None, None, None);
+        Self { by, outside, state, reason: reason.map(Arc::from), approves, handle, fulfilment, requested }
+    }
+}
 
-/// A request in the room that waits for a proposal: a fulfilment, or the proposer's own.
+/// A call of a request in the room, with its server and its operation.
+pub(crate) type RoomCall<H> = (ParticipantId, OperationId, <H as Handles>::Call);
+
+/// A request in the room, at each of the servers that it names.
 #[derive(Debug, Clone)]
-pub(crate) struct Requests<H: Handles> {
+pub(crate) struct RoomRequests<H: Handles> {
     pub(crate) link: LinkId,
     pub(crate) tag: Option<H::Tag>,
     pub(crate) method: Method,
     pub(crate) context: Option<Arc<str>>,
-    pub(crate) calls: Calls<H>,
+    pub(crate) calls: Vec<RoomCall<H>>,
+}
+
+impl<H: Handles> RoomRequests<H> {
+    /// Whether it asks for what was proposed, at whatever server.
+    pub(crate) fn asks_for(&self, proposal: &Proposal<H>) -> bool {
+        self.method == proposal.method && self.context == proposal.context
+    }
 }
 
 /// An answer in the room that arrived before the approval was on disk.
@@ -65,26 +95,6 @@ pub(crate) struct Early<H: Handles> {
     pub(crate) answer: H::Answer,
     pub(crate) message: H::Message,
     pub(crate) names_proposer: bool,
-}
-
-/// The participant that decided.
-#[derive(Debug, Clone)]
-pub(crate) struct Decided<H: Handles> {
-    pub(crate) by: ParticipantId,
-    pub(crate) handle: Option<H::Ruling>,
-}
-
-/// The end of a proposal from before a restart.
-#[derive(Debug, Clone)]
-pub struct EndedProposal<H: Handles> {
-    /// One of the states that are over.
-    pub state: ProposalState,
-    /// The reason, in words for the proposer.
-    pub reason: Option<Arc<str>>,
-    /// The participant that decided, with the shell's part of its decision.
-    pub decided: Option<(ParticipantId, H::Ruling)>,
-    /// The answer of the server or participant that carried it out.
-    pub answer: Option<H::Answer>,
 }
 
 /// One proposal.
@@ -112,10 +122,11 @@ pub(crate) struct Proposal<H: Handles> {
     /// The reason for which it is withdrawn as soon as the change that is being written is on disk.
     pub(crate) recalled: Option<Arc<str>>,
     /// A decision that arrived before the opening was on disk.
-    pub(crate) queued: Option<Box<Queued<H>>>,
+    pub(crate) queued: Option<Box<Ruling<H>>>,
     /// Requests of the proposer itself that run once the withdrawal is on disk.
-    pub(crate) deferred: Vec<Requests<H>>,
-    pub(crate) decided: Option<Decided<H>>,
+    pub(crate) deferred: Vec<RoomRequests<H>>,
+    /// The participant that decided, with the shell's part of its decision.
+    pub(crate) decided: Option<(ParticipantId, Option<H::Ruling>)>,
     /// The envelope that fulfils it, once known.
     pub(crate) fulfilment: Option<Arc<str>>,
     pub(crate) early: Option<Early<H>>,
@@ -132,20 +143,48 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) waiting: Vec<OperationId>,
 }
 
-/// A decision that waits for the opening to be on disk.
-#[derive(Debug, Clone)]
-pub(crate) struct Queued<H: Handles> {
-    pub(crate) ruling: Ruling<H>,
-    /// The capabilities of the participant that decided, if it is not in the topic.
-    pub(crate) outside: Option<Arc<Capabilities>>,
-    pub(crate) shown: Option<Digest>,
-    pub(crate) current: Option<Digest>,
-}
-
 impl<H: Handles> Proposal<H> {
+    /// One that no participant has decided about.
+    pub(crate) fn new(terms: Terms<'_>, content: H::Content, phase: Phase<H>) -> Self {
+        let Terms { by, method, context, to, envelope, digest, expires_ms } = terms;
+        Self {
+            order: 0,
+            by: by.clone(),
+            method: Method::Other(method.into()),
+            context: context.map(Into::into),
+            public: None,
+            to: to.into(),
+            envelope: Arc::from(envelope),
+            digest,
+            expires_ms,
+            content,
+            held: false,
+            call: None,
+            phase,
+            recalled: None,
+            queued: None,
+            deferred: Vec::new(),
+            decided: None,
+            fulfilment: None,
+            early: None,
+            run_until_ms: None,
+            answer: None,
+            over: None,
+            end_lost: false,
+            updated_ms: 0,
+            waiting: Vec::new(),
+        }
+    }
+
     /// Its addressees, for capabilities to match.
     pub(crate) fn addressees(&self) -> Vec<&str> {
         self.to.iter().map(ParticipantId::as_str).collect()
+    }
+
+    /// Whether these capabilities admit the proposed request as an envelope to its addressees.
+    pub(crate) fn is_asked_for(&self, capabilities: &Capabilities) -> bool {
+        KindRef::request(self.method.as_str(), self.context.as_deref())
+            .is_ok_and(|kind| capabilities.admits(kind, &self.addressees()))
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -177,7 +216,7 @@ impl<H: Handles> Proposal<H> {
     }
 
     /// Whether a response in the room of this sender and kind answers it.
-    pub(crate) fn is_answered_by(&self, from: &ParticipantId, kind: model::KindRef<'_>) -> bool {
+    pub(crate) fn is_answered_by(&self, from: &ParticipantId, kind: KindRef<'_>) -> bool {
         (self.to.is_empty() || self.to.contains(from))
             && kind.answers(self.method.as_str(), self.context.as_deref())
     }
@@ -189,7 +228,6 @@ pub(crate) struct Proposals<H: Handles> {
     all: HashMap<OperationId, Proposal<H>>,
     /// The number that each participant has that are not over.
     counts: Map<ParticipantId, usize>,
-    open: usize,
     /// The pending ones, and those whose answer is awaited in the room, by the time at which that ends.
     deadlines: BTreeSet<(u64, OperationId)>,
     /// By the envelope that proposed.
@@ -204,16 +242,16 @@ pub(crate) struct Proposals<H: Handles> {
 
 impl<H: Handles> Default for Proposals<H> {
     fn default() -> Self {
-        let (counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, opened) = <_>::default();
+        let (counts, deadlines, by_envelope, by_fulfilment, ended, closed, opened) = <_>::default();
         let all = HashMap::new();
-        Self { all, counts, open, deadlines, by_envelope, by_fulfilment, ended, closed, opened }
+        Self { all, counts, deadlines, by_envelope, by_fulfilment, ended, closed, opened }
     }
 }
 
 impl<H: Handles> Proposals<H> {
     /// The number of those that are not over.
     pub(crate) fn len(&self) -> usize {
-        self.open
+        self.all.len() - self.ended.len()
     }
 
     /// The number of a participant's that are not over.
@@ -260,7 +298,6 @@ impl<H: Handles> Proposals<H> {
             self.ended.push_back(id);
         } else {
             *self.counts.entry(proposal.by.clone()).or_default() += 1;
-            self.open += 1;
         }
         self.all.insert(id, proposal);
         self.schedule(id);
@@ -365,7 +402,6 @@ impl<H: Handles> Proposals<H> {
     }
 
     fn lessen(&mut self, by: &ParticipantId) {
-        self.open -= 1;
         if let Some(count) = self.counts.get_mut(by) {
             *count -= 1;
             if *count == 0 {

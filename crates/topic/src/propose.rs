@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use model::{Method, OperationId, ParticipantId, Refusal};
+use model::{OperationId, Outcome, ParticipantId, Refusal};
 
 use crate::{
     Handles, Topic,
-    effect::{Cause, Effect, Effects, Record},
-    event::Terms,
-    operations::State,
-    proposals::{Decided, EndedProposal, Phase, Proposal},
+    effect::{Cause, Effect, Record},
+    event::{EndedProposal, Restore, Terms},
+    operations::{Operation, State},
+    proposals::{Phase, Proposal},
     refusals,
 };
 
@@ -17,8 +17,6 @@ impl<H: Handles> Topic<H> {
     /// Holds a call as a proposal.
     pub(crate) fn propose_held(
         &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
         id: OperationId,
         terms: Terms<'_>,
         content: H::Content,
@@ -27,85 +25,70 @@ impl<H: Handles> Topic<H> {
         if self.proposals.known(id).is_some() {
             return;
         }
-        let waits = self.operations.get(held).filter(|open| open.state == (State::Held { proposal: None }));
+        let waits = self.held_alone(held);
         let own = waits.and_then(|open| self.members.of_link(open.link)).is_some_and(|by| by.id == *terms.by);
         // The caller may have cancelled its call meanwhile.
         let may = if own { self.may_propose(&terms) } else { Err(Cause::Moot) };
         if let Err(cause) = may {
-            self.not_proposed(effects, id, terms.by, content, true, cause);
+            self.not_proposed(id, terms.by, content, true, cause);
             if cause != Cause::Moot {
-                self.refuse_call(effects, now_ms, held, cause);
+                self.refuse_call(held, cause);
             }
             return;
         }
         let public = self.operations.get(held).and_then(|open| open.context.clone());
         self.operations.turn(held, State::Held { proposal: Some(id) });
         self.park_at(held, park_ms);
-        let proposal =
-            Proposal { public, held: true, call: Some(held), ..entry(terms, content, Phase::Opening) };
-        self.enter_proposal(effects, now_ms, id, proposal);
+        let proposal = Proposal {
+            public,
+            held: true,
+            call: Some(held),
+            ..Proposal::new(terms, content, Phase::Opening)
+        };
+        self.enter_proposal(id, proposal);
+    }
+
+    /// A held call without a proposal.
+    fn held_alone(&self, held: OperationId) -> Option<&Operation<H>> {
+        self.operations.get(held).filter(|open| open.state == (State::Held { proposal: None }))
     }
 
     /// Refuses a held call that cannot be proposed.
-    pub(crate) fn unproposable(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        held: OperationId,
-        refusal: Box<Refusal>,
-    ) {
-        let waits =
-            self.operations.get(held).is_some_and(|open| open.state == (State::Held { proposal: None }));
-        if !waits {
-            return;
-        }
-        let Some(closed) = self.close_call(effects, now_ms, held, model::Outcome::Refused) else { return };
-        if let crate::operations::Handle::Call(call) = closed.handle {
-            effects.push(Effect::Refuse { operation: held, call, refusal, cause: Cause::Failed });
+    pub(crate) fn unproposable(&mut self, held: OperationId, refusal: Box<Refusal>) {
+        if self.held_alone(held).is_some()
+            && let Some(call) = self.stop_call(held, Outcome::Refused)
+        {
+            self.refuse(call, refusal, Cause::Failed);
         }
     }
 
     /// Opens a proposal that was published as an envelope.
-    pub(crate) fn propose_said(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        terms: Terms<'_>,
-        content: H::Content,
-    ) {
+    pub(crate) fn propose_said(&mut self, id: OperationId, terms: Terms<'_>, content: H::Content) {
         if self.proposals.known(id).is_some() {
             return;
         }
         if let Err(cause) = self.may_propose(&terms) {
-            return self.not_proposed(effects, id, terms.by, content, false, cause);
+            return self.not_proposed(id, terms.by, content, false, cause);
         }
-        self.enter_proposal(effects, now_ms, id, entry(terms, content, Phase::Opening));
+        self.enter_proposal(id, Proposal::new(terms, content, Phase::Opening));
     }
 
-    fn enter_proposal(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        proposal: Proposal<H>,
-    ) {
+    fn enter_proposal(&mut self, id: OperationId, proposal: Proposal<H>) {
         let content = proposal.content.clone();
-        self.proposals.insert(id, Proposal { updated_ms: now_ms, ..proposal });
-        effects.push(Effect::Store { proposal: id, content, record: Record::Opened });
+        self.proposals.insert(id, Proposal { updated_ms: self.now_ms, ..proposal });
+        self.effects.push(Effect::Store { proposal: id, content, record: Record::Opened });
     }
 
     fn not_proposed(
-        &self,
-        effects: &mut Effects<H>,
+        &mut self,
         proposal: OperationId,
         by: &ParticipantId,
         content: H::Content,
         held: bool,
         cause: Cause,
     ) {
-        let refusal = Box::new(refusals::of_proposal(cause));
-        effects.push(Effect::NotProposed { proposal, by: by.clone(), content, held, refusal, cause });
+        let refusal = refusals::of_proposal(cause);
+        self.effects.push(Effect::NotProposed { proposal, by: by.clone(), content, held, refusal, cause });
     }
 
     /// Whether the topic accepts one more proposal of this participant.
@@ -121,106 +104,54 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Restores a proposal that was pending before a restart.
-    pub(crate) fn restore(
-        &mut self,
-        now_ms: u64,
-        id: OperationId,
-        terms: Terms<'_>,
-        content: H::Content,
-        (held, public): (bool, Option<&str>),
-    ) {
-        if self.proposals.known(id).is_none() {
-            let public = public.map(Arc::from);
-            let entry = entry(terms, content, Phase::Pending);
-            let proposal = Proposal { held, public, updated_ms: now_ms, ..entry };
-            self.proposals.insert(id, proposal);
-        }
-    }
-
-    /// Restores one that was over.
-    pub(crate) fn restore_ended(
-        &mut self,
-        now_ms: u64,
-        id: OperationId,
-        terms: Terms<'_>,
-        content: H::Content,
-        (held, end): (bool, EndedProposal<H>),
-    ) {
+    pub(crate) fn restore(&mut self, restore: Restore<'_, H>) {
+        let Restore { proposal: id, terms, content, held, public, end } = restore;
         if self.proposals.known(id).is_some() {
             return;
         }
-        let EndedProposal { state, reason, decided, answer } = end;
-        let decided = decided.map(|(by, ruling)| Decided { by, handle: Some(ruling) });
-        let over = Some((state, reason));
-        let entry = entry(terms, content, Phase::Pending);
-        self.proposals.insert(id, Proposal { held, over, decided, answer, updated_ms: now_ms, ..entry });
+        let mut proposal = Proposal::new(terms, content, Phase::Pending);
+        (proposal.held, proposal.public, proposal.updated_ms) = (held, public.map(Arc::from), self.now_ms);
+        if let Some(EndedProposal { state, reason, decided, answer }) = end {
+            proposal.over = Some((state, reason));
+            proposal.decided = decided.map(|(by, ruling)| (by, Some(ruling)));
+            proposal.answer = answer;
+        }
+        self.proposals.insert(id, proposal);
     }
 
     /// Opens a proposal whose opening is on disk: from now on participants may see it.
-    pub(crate) fn opened(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
+    pub(crate) fn opened(&mut self, id: OperationId) {
         self.proposals.turn(id, Phase::Pending);
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         let (recalled, queued, call) = (proposal.recalled.take(), proposal.queued.take(), proposal.call);
         if let Some(reason) = recalled {
             // The proposer has left meanwhile: no participant sees the proposal.
-            self.recall(effects, now_ms, id, reason);
+            self.recall(id, reason);
         } else if let Some(view) = self.view_of(id) {
-            effects.push(Effect::Proposed { proposal: view });
+            self.effects.push(Effect::Proposed { proposal: view });
         }
         if let Some(queued) = queued {
-            self.decide_queued(effects, now_ms, id, *queued);
+            self.decide_queued(id, *queued);
         }
         if let Some(call) = call {
-            self.park_late(effects, now_ms, call);
+            self.park_late(call);
         }
     }
 
     /// Removes a proposal whose opening cannot be written, and refuses its held call.
-    pub(crate) fn not_opened(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId) {
+    pub(crate) fn not_opened(&mut self, id: OperationId) {
         let cause = Cause::LogUnavailable;
-        let Some(proposal) = self.proposals.remove(id) else { return };
-        let Proposal { by, content, held, call, queued, deferred, .. } = proposal;
-        if let Some(queued) = queued {
-            self.refuse_ruling(effects, id, Some(content.clone()), queued.ruling, Cause::Unknown);
+        if let Some(queued) = self.proposals.get_mut(id).and_then(|proposal| proposal.queued.take()) {
+            self.refuse_ruling(id, *queued, Cause::Unknown);
         }
-        self.not_proposed(effects, id, &by, content, held, cause);
+        let Some(proposal) = self.proposals.remove(id) else { return };
+        let Proposal { by, content, held, call, deferred, .. } = proposal;
+        self.not_proposed(id, &by, content, held, cause);
         for requests in deferred {
-            self.run_deferred(effects, requests);
+            self.run_deferred(requests);
         }
         if let Some(call) = call {
-            self.refuse_call(effects, now_ms, call, cause);
+            self.refuse_call(call, cause);
         }
-    }
-}
-
-fn entry<H: Handles>(terms: Terms<'_>, content: H::Content, phase: Phase<H>) -> Proposal<H> {
-    let Terms { by, method, context, to, envelope, digest, expires_ms } = terms;
-    Proposal {
-        order: 0,
-        by: by.clone(),
-        method: Method::Other(method.into()),
-        context: context.map(Into::into),
-        public: None,
-        to: to.into(),
-        envelope: Arc::from(envelope),
-        digest,
-        expires_ms,
-        content,
-        held: false,
-        call: None,
-        phase,
-        recalled: None,
-        queued: None,
-        deferred: Vec::new(),
-        decided: None,
-        fulfilment: None,
-        early: None,
-        run_until_ms: None,
-        answer: None,
-        over: None,
-        end_lost: false,
-        updated_ms: 0,
-        waiting: Vec::new(),
     }
 }

@@ -1,6 +1,6 @@
 //! The latest messages of a room, numbered and bounded, for late joiners and for readers.
 //!
-//! One ring serves both: `history` of a topic's configuration (design, section 6) and the tool `read_messages`. Offsets count
+//! One ring serves both: `history` of a topic's configuration (docs/configuration.md) and the tool `read_messages`. Offsets count
 //! within an epoch; each process has an epoch of its own.
 
 use std::{collections::VecDeque, fmt, str::FromStr};

@@ -2,104 +2,90 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, Method, OperationId, Outcome};
+use model::{LinkId, Method, OperationId, Outcome, Refusal};
 
 use crate::{
     Handles, Topic,
     admission::{judge, proposes},
     builtin::BuiltinTool,
     catalog::{Catalog, Route},
-    effect::{Cause, Effect, Effects, Mirrored, RoomEffect, Rule, Verdict},
+    effect::{Cause, Effect, Mirrored, RoomEffect, Rule, Verdict},
     event::{End, Interest, OperationRef, Request, Target},
-    members::{Member, Seat},
+    members::Seat,
     operations::{Handle, Operation, State},
-    proposals::Calls,
-    refusals,
+    proposals::RoomCall,
+    refusals::{self, Refused},
 };
 
 /// The method under which a request about the caller's own proposals is judged.
 pub(crate) const OWN_PROPOSAL: Method = Method::Known("tasks/result");
 
-/// A request that is admitted, or held as a proposal.
-struct Admitted<'a> {
-    route: Route<'a>,
-    server: Seat,
-    rule: Option<Option<usize>>,
-}
-
 impl<H: Handles> Topic<H> {
-    pub(crate) fn request(&mut self, effects: &mut Effects<H>, now_ms: u64, request: Request<'_, H>) {
+    pub(crate) fn request(&mut self, request: Request<'_, H>) {
         let Request { link, operation, tag, method, target, interest, call } = request;
         if self.operations.contains(operation) {
             return;
         }
-        if let Err((cause, refusal)) = self.may_open(now_ms, link) {
-            let refusal = refusal.unwrap_or_else(|| refusals::of_request(cause, target));
-            return refuse(effects, operation, call, refusal, cause);
+        if let Err(refused) = self.may_open(link) {
+            let cause = refused.cause;
+            let refusal = refused.or_else(|cause| refusals::of_request(cause, target));
+            return self.refuse_request(call, refusal, cause);
         }
         // A tool for the caller's own proposals needs no capability, because requests about their tasks need none.
         let (method, target) = match self.serves_own(link, &method, target) {
             true => (OWN_PROPOSAL, None),
             false => (method, target),
         };
-        let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else { return };
-        let route = self.catalog.resolve(own.overrides(), target);
-        // A method that is not of the protocol goes to the one server whose names have no prefix.
-        let unknown = target.is_none() && matches!(method, Method::Other(_));
-        let route = unknown.then(|| self.catalog.bare_route()).flatten().or(route);
-        // Only a call that can be carried out later is held.
-        let promotes = own.promotes
-            && interest == Interest::None
-            && route.is_some_and(|route| Some(route.index) != self.catalog.builtin());
-        let admitted = admit(member, method.as_str(), target, route, promotes, &self.present);
-        let Admitted { route, server, rule } = match admitted {
+        let (route, server, rule) = match self.admit(link, &method, target, &interest) {
             Ok(admitted) => admitted,
-            Err(cause) => {
-                return refuse(effects, operation, call, refusals::of_request(cause, target), cause);
-            }
+            Err(cause) => return self.refuse_request(call, refusals::of_request(cause, target), cause),
         };
         if !self.has_room_for(link, &interest) {
-            let refusal = Box::new(refusals::of_interest(&interest));
-            return refuse(effects, operation, call, refusal, Cause::Limit);
+            return self.refuse_request(call, refusals::of_interest(&interest), Cause::Limit);
         }
         let asked = target.and_then(Target::context);
         let context = asked.map(|asked| route.public.cloned().unwrap_or_else(|| asked.into()));
         let respelled = || Catalog::respelled_own(&route, asked).map(Arc::from);
         let own = route.renamed.cloned().or_else(respelled);
-        let (to, capabilities) = (route.upstream.clone(), Arc::clone(&member.capabilities));
-        let state = match rule {
-            Some(_) => State::Delivered { proposal: None },
-            None => State::Held { proposal: None },
-        };
-        effects.verdict = Some(match rule {
-            Some(at) => {
-                let rule = Rule { capabilities, at };
-                Verdict::Admitted { to: Some(to.clone()), own: own.clone(), rule }
+        let (to, named) = (route.upstream.clone(), own.clone());
+        let (state, verdict) = match rule {
+            Some(rule) => {
+                (State::Delivered { proposal: None }, Verdict::Admitted { to: Some(to), own: named, rule })
             }
-            None => Verdict::Held { to: to.clone(), own: own.clone() },
-        });
-        let opened = Operation {
-            order: 0,
-            state,
-            link,
-            server,
-            method,
-            context,
-            own,
-            tag,
-            until_ms: None,
-            asks: 0,
-            mirrored: false,
-            answered: false,
-            rare: None,
-            handle: Handle::Call(call),
+            None => (State::Held { proposal: None }, Verdict::Held { to, own: named }),
         };
-        self.open(operation, opened);
+        self.effects.verdict = Some(verdict);
+        let opened = Operation::new(state, link, server, method, Handle::Call(call));
+        self.open(operation, Operation { context, own, tag, ..opened });
         self.take_interest(operation, interest);
-        match rule {
-            Some(_) => self.deliver(effects, operation),
-            None => self.hold(effects, operation),
-        }
+        self.hand_over(operation);
+    }
+
+    /// The route of a request that may go on, the seat of its server, and the rule that admits it; a held request has no rule.
+    fn admit<'a>(
+        &'a self,
+        link: LinkId,
+        method: &Method,
+        target: Option<Target<'a>>,
+        interest: &Interest,
+    ) -> Result<(Route<'a>, Seat, Option<Rule>), Cause> {
+        let linked = self.members.linked(link).filter(|(_, member)| member.is_caller());
+        let (own, member) = linked.ok_or(Cause::NotAdmitted)?;
+        // A method that is not of the protocol goes to the one server whose names have no prefix.
+        let unknown = target.is_none() && matches!(method, Method::Other(_));
+        let bare = unknown.then(|| self.catalog.bare_route()).flatten();
+        let route = bare.or_else(|| self.catalog.resolve(own.overrides(), target)).ok_or(Cause::Unknown)?;
+        // Only a call that can be carried out later is held.
+        let promotes =
+            own.promotes && *interest == Interest::None && Some(route.index) != self.catalog.builtin();
+        let (method, context) = (method.as_str(), target.and_then(Target::context));
+        let (granted, at) = (&member.capabilities, route.upstream.as_str());
+        let rule = match judge(granted, method, context, at) {
+            Ok(at) => Some(Rule { capabilities: Arc::clone(granted), at }),
+            Err(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => None,
+            Err(cause) => return Err(cause),
+        };
+        Ok((route, self.seat_at(route.index).ok_or(Cause::UpstreamDown)?, rule))
     }
 
     /// Whether a request is for one of the tools for a caller's own proposals. They work whether or not they are listed, unless a
@@ -113,22 +99,19 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Whether a caller's link may open one more operation now; takes a token.
-    pub(crate) fn may_open(
-        &mut self,
-        now_ms: u64,
-        link: LinkId,
-    ) -> Result<(), (Cause, Option<Box<model::Refusal>>)> {
-        let moot = || (Cause::Moot, Some(Box::new(refusals::plain(Cause::Moot))));
-        let Some(own) = self.members.link(link) else { return Err(moot()) };
-        let (seat, open) = (own.seat, own.open.len());
-        let full = open >= self.limits.operations_per_link_max
-            || self.operations.len() >= self.limits.operations_max;
-        let Some(member) = self.members.get_mut(seat) else { return Err(moot()) };
-        if let Err(wait_ms) = member.take_token(now_ms) {
-            return Err((Cause::RateLimited, Some(refusals::too_soon(wait_ms))));
-        }
-        let full = full || member.open >= self.limits.operations_per_participant_max;
-        if full { Err((Cause::Limit, None)) } else { Ok(()) }
+    pub(crate) fn may_open(&mut self, link: LinkId) -> Result<(), Refused> {
+        let seat = self.members.link(link).map(|own| own.seat).ok_or(Cause::Moot)?;
+        self.members.get_mut(seat).ok_or(Cause::Moot)?.take_token(self.now_ms)?;
+        if self.has_place(link) { Ok(()) } else { Err(Cause::Limit.into()) }
+    }
+
+    /// Whether the limits admit one more operation of a link.
+    pub(crate) fn has_place(&self, link: LinkId) -> bool {
+        self.members.linked(link).is_some_and(|(own, member)| {
+            own.open.len() < self.limits.operations_per_link_max
+                && member.open < self.limits.operations_per_participant_max
+                && self.operations.len() < self.limits.operations_max
+        })
     }
 
     /// Enters an operation as open at its link.
@@ -142,40 +125,35 @@ impl<H: Handles> Topic<H> {
         self.members.link(link).map(|own| self.operations.in_order(&own.open)).unwrap_or_default()
     }
 
-    /// Delivers an open call to its server, and mirrors it to watchers unless it calls a built-in tool.
-    pub(crate) fn deliver(&mut self, effects: &mut Effects<H>, id: OperationId) {
+    /// Delivers an open call to its server, and mirrors it to watchers unless it calls a built-in tool. A held call waits.
+    pub(crate) fn hand_over(&mut self, id: OperationId) {
         let Some(operation) = self.operations.get(id) else { return };
         let Handle::Call(call) = operation.handle.clone() else { return };
         let own = operation.own.clone();
-        let State::Delivered { proposal } = operation.state else { return };
         let Some(member) = self.members.get(operation.server) else { return };
-        let (Some(server), Some(link)) = (member.server().cloned(), member.links.first().copied()) else {
+        let (Some(server), Some(link)) = (member.server.clone(), member.links.first().copied()) else {
             return;
+        };
+        let State::Delivered { proposal } = operation.state else {
+            let to = member.id.clone();
+            return self.effects.push(Effect::Hold { call, to, server, own });
         };
         let is_gateway =
             self.catalog.builtin().is_some_and(|index| self.catalog.id(index) == Some(&member.id));
         let mirrors = self.mirrors && self.members.watchers() > 0 && !is_gateway && proposal.is_none();
         let by_call = self.members.link(operation.link).is_some_and(|own| own.promotes);
         if mirrors && by_call {
-            self.mirror(effects, id, None);
+            self.mirror(id, None);
             if let Some(operation) = self.operations.get_mut(id) {
                 operation.mirrored = true;
             }
         }
         let proposal = proposal.and_then(|proposal| self.view_of(proposal));
-        effects.push(Effect::Deliver { operation: id, call, link, server, own, proposal });
-    }
-
-    fn hold(&mut self, effects: &mut Effects<H>, id: OperationId) {
-        let Some(operation) = self.operations.get(id) else { return };
-        let Handle::Call(call) = operation.handle.clone() else { return };
-        let Some(member) = self.members.get(operation.server) else { return };
-        let (Some(server), to) = (member.server().cloned(), member.id.clone()) else { return };
-        effects.push(Effect::Hold { operation: id, call, to, server, own: operation.own.clone() });
+        self.effects.push(Effect::Deliver { call, link, server, own, proposal });
     }
 
     /// Shows a call or its end to watchers.
-    fn mirror(&self, effects: &mut Effects<H>, id: OperationId, end: Option<(Outcome, Option<H::Answer>)>) {
+    fn mirror(&mut self, id: OperationId, end: Option<(Outcome, Option<H::Answer>)>) {
         let Some(operation) = self.operations.get(id) else { return };
         let (Some(caller), Some(server)) =
             (self.members.of_link(operation.link), self.members.get(operation.server))
@@ -196,98 +174,56 @@ impl<H: Handles> Topic<H> {
             None => crate::Audience::mirror(&mirrored.to, Some(&mirrored.to)),
             Some(_) => crate::Audience::mirror(&mirrored.from, None),
         };
-        effects.publish(RoomEffect::Mirror { mirrored, audience });
+        self.effects.publish(RoomEffect::Mirror { mirrored, audience });
     }
 
-    pub(crate) fn answer(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        link: LinkId,
-        id: OperationId,
-        end: End<H::Answer>,
-    ) {
+    pub(crate) fn answer(&mut self, link: LinkId, id: OperationId, end: End<H::Answer>) {
         let Some(seat) = self.members.link(link).map(|own| own.seat) else { return };
         let Some(operation) = self.operations.get(id) else { return };
-        match operation.state {
-            State::Delivered { .. } | State::Waiting { .. } if operation.server == seat => {
-                self.answer_call(effects, now_ms, id, end);
+        if operation.state.is_ask() {
+            if operation.link == link {
+                self.answer_ask(id, end);
             }
-            State::Asked { .. } if operation.link == link => self.answer_ask(effects, id, end),
-            State::Delivered { .. }
-            | State::Held { .. }
-            | State::Parked { .. }
-            | State::Waiting { .. }
-            | State::Asked { .. } => {}
+        } else if operation.server == seat && operation.state.is_served() {
+            self.answer_call(id, end);
         }
     }
 
-    fn answer_call(&mut self, effects: &mut Effects<H>, now_ms: u64, id: OperationId, end: End<H::Answer>) {
-        let (outcome, answer) = match end {
-            End::Answered { outcome, answer } => (outcome, answer),
-            End::Failed(refusal) => return self.fail_call(effects, now_ms, id, refusal),
+    fn answer_call(&mut self, id: OperationId, end: End<H::Answer>) {
+        let (outcome, answer) = match &end {
+            End::Answered { outcome, answer } => (*outcome, Some(answer)),
+            End::Failed(_) => (Outcome::Refused, None),
         };
-        self.mirror_end(effects, id, outcome, Some(&answer));
-        let carried_out = self.keep_answer(id, &answer);
-        let Some(closed) = self.close_call(effects, now_ms, id, outcome) else { return };
-        if let Handle::Call(call) = closed.handle {
-            let proposal = carried_out.and_then(|proposal| self.view_of(proposal));
-            effects.push(Effect::Settle { operation: id, call, answer, proposal });
+        let carried_out = answer.and_then(|answer| self.keep_answer(id, answer));
+        let Some((call, _)) = self.close_call(id, outcome, answer) else { return };
+        match end {
+            End::Answered { answer, .. } => {
+                let proposal = carried_out.and_then(|proposal| self.view_of(proposal));
+                self.effects.push(Effect::Settle { call, answer, proposal });
+            }
+            End::Failed(refusal) => self.refuse(call, refusal, Cause::Failed),
         }
     }
 
-    /// Ends a call without an answer.
-    fn fail_call(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        refusal: Box<model::Refusal>,
-    ) {
-        self.mirror_end(effects, id, Outcome::Refused, None);
-        let Some(closed) = self.close_call(effects, now_ms, id, Outcome::Refused) else { return };
-        if let Handle::Call(call) = closed.handle {
-            effects.push(Effect::Refuse { operation: id, call, refusal, cause: Cause::Failed });
-        }
-    }
-
-    pub(crate) fn mirror_end(
-        &self,
-        effects: &mut Effects<H>,
-        id: OperationId,
-        outcome: Outcome,
-        answer: Option<&H::Answer>,
-    ) {
+    pub(crate) fn mirror_end(&mut self, id: OperationId, outcome: Outcome, answer: Option<&H::Answer>) {
         if self.operations.get(id).is_some_and(|open| open.mirrored) && self.members.watchers() > 0 {
-            self.mirror(effects, id, Some((outcome, answer.cloned())));
+            self.mirror(id, Some((outcome, answer.cloned())));
         }
     }
 
-    pub(crate) fn cancel(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        link: LinkId,
-        which: OperationRef<H::Tag>,
-    ) {
+    pub(crate) fn cancel(&mut self, link: LinkId, which: OperationRef<H::Tag>) {
         let Some(own) = self.members.link(link) else { return };
         let (seat, id) = match which {
             OperationRef::Id(id) => (own.seat, Some(id)),
             OperationRef::Tag(tag) => (own.seat, self.tagged(link, &tag)),
         };
         let Some((id, operation)) = id.and_then(|id| Some((id, self.operations.get(id)?))) else { return };
-        match operation.state {
-            State::Delivered { .. } | State::Held { .. } | State::Waiting { .. }
-                if operation.link == link =>
-            {
-                self.cancel_call(effects, now_ms, id, Outcome::Cancelled);
+        if operation.state.is_ask() {
+            if operation.server == seat {
+                self.withdraw_ask(id);
             }
-            State::Asked { .. } if operation.server == seat => self.withdraw_ask(effects, id),
-            State::Delivered { .. }
-            | State::Held { .. }
-            | State::Parked { .. }
-            | State::Waiting { .. }
-            | State::Asked { .. } => {}
+        } else if operation.link == link && !operation.state.is_parked() {
+            self.cancel_call(id);
         }
     }
 
@@ -300,113 +236,67 @@ impl<H: Handles> Topic<H> {
         named.max_by_key(|(open, _)| open.order).map(|(_, id)| id)
     }
 
-    /// Closes a call for which its caller no longer waits, and cancels it at its server.
-    pub(crate) fn cancel_call(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        outcome: Outcome,
-    ) {
-        self.mirror_end(effects, id, outcome, None);
-        let Some(closed) = self.stop_call(effects, now_ms, id, outcome) else { return };
-        if let Handle::Call(call) = closed.handle {
-            effects.push(Effect::Drop { call });
+    /// Ends a call for which its caller no longer waits, and cancels it at its server.
+    pub(crate) fn cancel_call(&mut self, id: OperationId) {
+        if let Some(call) = self.stop_call(id, Outcome::Cancelled) {
+            self.effects.push(Effect::Drop { call });
         }
     }
 
     /// Ends a call from the gateway's side: the topic cancels it at its server and refuses its caller.
-    pub(crate) fn refuse_call(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        cause: Cause,
-    ) {
-        self.mirror_end(effects, id, Outcome::Refused, None);
-        let Some(closed) = self.stop_call(effects, now_ms, id, Outcome::Refused) else { return };
-        if let Handle::Call(call) = closed.handle {
-            let refusal = Box::new(refusals::plain(cause));
-            effects.push(Effect::Refuse { operation: id, call, refusal, cause });
+    pub(crate) fn refuse_call(&mut self, id: OperationId, cause: Cause) {
+        if let Some(call) = self.stop_call(id, Outcome::Refused) {
+            self.refuse_plainly(call, cause);
         }
     }
 
-    fn stop_call(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        outcome: Outcome,
-    ) -> Option<Operation<H>> {
-        let closed = self.close_call(effects, now_ms, id, outcome)?;
-        if let (true, Handle::Call(call)) = (closed.state.is_at_server(), &closed.handle) {
-            effects.push(Effect::Cancel { call: call.clone() });
+    /// Ends a call and cancels it at its server, if a server has it. The caller of this function settles it.
+    pub(crate) fn stop_call(&mut self, id: OperationId, outcome: Outcome) -> Option<H::Call> {
+        let (call, state) = self.close_call(id, outcome, None)?;
+        if state.is_at_server() {
+            self.effects.push(Effect::Cancel { call: call.clone() });
         }
-        Some(closed)
+        Some(call)
     }
 
-    /// Removes a call, its interests and the questions about it. The caller of this function settles it.
-    pub(crate) fn close_call(
+    /// Removes a call, its interests and the questions about it, and shows its end to watchers.
+    fn close_call(
         &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
         id: OperationId,
         outcome: Outcome,
-    ) -> Option<Operation<H>> {
-        self.end_asks_about(effects, id);
+        answer: Option<&H::Answer>,
+    ) -> Option<(H::Call, State)> {
+        self.mirror_end(id, outcome, answer);
+        self.end_asks_about(id);
+        self.forget_deadline(id);
         let mut closed = self.operations.remove(id)?;
         self.members.finish(closed.link, id);
-        if let Some(until_ms) = closed.until_ms {
-            self.deadlines.remove(&(until_ms, id));
-        }
         if let Some(rare) = closed.rare.take() {
-            self.lose_interest(effects, id, closed.link, *rare, outcome);
+            self.lose_interest(id, closed.link, *rare, outcome);
         }
-        self.call_is_over(effects, now_ms, id, closed.state, outcome);
-        Some(closed)
+        self.call_is_over(id, closed.state, outcome);
+        Some((closed.handle.call().cloned()?, closed.state))
     }
-}
 
-/// Refuses a request that was not opened.
-pub(crate) fn refuse<H: Handles>(
-    effects: &mut Effects<H>,
-    operation: OperationId,
-    call: H::Call,
-    refusal: Box<model::Refusal>,
-    cause: Cause,
-) {
-    effects.verdict = Some(Verdict::Refused(cause));
-    effects.push(Effect::Refuse { operation, call, refusal, cause });
-}
-
-/// Refuses the calls of a request in the room.
-pub(crate) fn refuse_all<H: Handles>(effects: &mut Effects<H>, calls: Calls<H>, cause: Cause) {
-    for (_, operation, call) in calls {
-        let refusal = Box::new(refusals::plain(cause));
-        effects.push(Effect::Refuse { operation, call, refusal, cause });
+    /// Refuses a request that was not opened.
+    pub(crate) fn refuse_request(&mut self, call: H::Call, refusal: Box<Refusal>, cause: Cause) {
+        self.effects.verdict = Some(Verdict::Refused(cause));
+        self.refuse(call, refusal, cause);
     }
-}
 
-/// The route of a request that may go on, the seat of its server, and the rule that admits it; a held request has no rule.
-fn admit<'a, H: Handles>(
-    member: &Member<H>,
-    method: &str,
-    target: Option<Target<'_>>,
-    route: Option<Route<'a>>,
-    promotes: bool,
-    present: &[Option<Seat>],
-) -> Result<Admitted<'a>, Cause> {
-    if !member.is_caller() {
-        return Err(Cause::NotAdmitted);
+    /// Refuses the calls of a request in the room.
+    pub(crate) fn refuse_all(&mut self, calls: Vec<RoomCall<H>>, cause: Cause) {
+        for (.., call) in calls {
+            self.refuse_plainly(call, cause);
+        }
     }
-    let route = route.ok_or(Cause::Unknown)?;
-    let context = target.and_then(Target::context);
-    let (granted, at) = (&member.capabilities, route.upstream.as_str());
-    let rule = match judge(granted, method, context, at) {
-        Ok(rule) => Some(rule),
-        Err(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => None,
-        Err(cause) => return Err(cause),
-    };
-    let server = present.get(usize::from(route.index.0)).copied().flatten().ok_or(Cause::UpstreamDown)?;
-    Ok(Admitted { route, server, rule })
+
+    /// Refuses a call in the words of its cause.
+    pub(crate) fn refuse_plainly(&mut self, call: H::Call, cause: Cause) {
+        self.refuse(call, refusals::plain(cause), cause);
+    }
+
+    pub(crate) fn refuse(&mut self, call: H::Call, refusal: Box<Refusal>, cause: Cause) {
+        self.effects.push(Effect::Refuse { call, refusal, cause });
+    }
 }

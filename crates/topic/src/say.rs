@@ -7,111 +7,86 @@ use model::{Digest, KindRef, LinkId, OperationId, Outcome, ParticipantId, Propos
 use crate::{
     Handles, Topic,
     audience::{Audience, Reach},
-    decide::Deciding,
-    effect::{Cause, Effect, Effects, Ignored, RoomEffect, Rule, Verdict},
+    effect::{Cause, Effect, Ignored, RoomEffect, Rule, Verdict},
     event::{Decision, Intent, OperationRef, Requested, Say},
-    proposals::{DEFERRED_MAX, Phase, Requests, Ruling},
-    refusals,
-    requests::refuse_all,
+    proposals::{DEFERRED_MAX, Phase, RoomRequests, Ruling},
+    refusals::{self, Refused},
 };
 
 /// An envelope that was admitted.
-struct AdmittedEnvelope<'a, H: Handles> {
-    link: LinkId,
+struct Said<'a, H: Handles> {
     from: ParticipantId,
-    id: &'a str,
     kind: KindRef<'a>,
-    to: &'a [&'a str],
-    correlation: Option<&'a str>,
-    correlation_digest: Option<u128>,
-    message: H::Message,
+    say: Say<'a, H>,
 }
 
-/// Heads of kinds by which a server answers or notifies about a request.
-const ANSWERS: [&str; 2] = ["mcp/response:", "mcp/request:notifications/"];
+/// The head of the kinds by which a server notifies about a request.
+const NOTIFICATIONS: &str = "mcp/request:notifications/";
+/// Heads of the kinds by which it answers or notifies.
+const ANSWERS: [&str; 2] = ["mcp/response:", NOTIFICATIONS];
 
 impl<H: Handles> Topic<H> {
-    pub(crate) fn say(&mut self, effects: &mut Effects<H>, now_ms: u64, say: Say<'_, H>) {
-        let Say { link, id, kind, to, correlation, correlation_digest, message, bytes, intent } = say;
-        let rule = match self.admit_envelope(now_ms, link, kind, to) {
+    pub(crate) fn say(&mut self, mut say: Say<'_, H>) {
+        let Say { link, kind, to, correlation, bytes, .. } = say;
+        let intent = std::mem::replace(&mut say.intent, Intent::None);
+        let rule = match self.admit_envelope(link, kind, to) {
             Ok(rule) => rule,
-            Err((cause, refusal)) => {
-                effects.verdict = Some(Verdict::Refused(cause));
+            Err(refused) => {
+                self.effects.verdict = Some(Verdict::Refused(refused.cause));
                 let handle = self.handle(link);
-                let refusal = refusal.unwrap_or_else(|| refusals::of_envelope(cause, kind));
-                effects.refusal = Some(refusal.clone());
-                let withhold = |handle| Effect::Withhold { handle, message, refusal, cause };
-                return effects.all.extend(handle.map(withhold));
+                let refusal = refused.or_else(|cause| refusals::of_envelope(cause, kind));
+                self.effects.refusal = Some(refusal.clone());
+                let withhold = |handle| Effect::Withhold { handle, message: say.message, refusal };
+                return self.effects.all.extend(handle.map(withhold));
             }
         };
-        effects.verdict = Some(Verdict::Admitted { to: None, own: None, rule });
+        self.effects.verdict = Some(Verdict::Admitted { to: None, own: None, rule });
         let (Some(from), Ok(parsed)) = (self.participant(link).cloned(), KindRef::parse(kind)) else {
             return;
         };
-        if self.is_private(kind, correlation) {
-            let seat = self.members.server(&from).filter(|_| self.serves(&from));
-            let server = seat.and_then(|seat| self.members.get(seat)?.server().cloned());
-            return effects.push(Effect::Receive { link, server, message });
+        let private = self.is_private(kind, correlation);
+        if !private {
+            let audience = Audience::new(Some(link), to, kind, self.reach_of(parsed, correlation));
+            self.publish(say.message.clone(), bytes, audience);
         }
-        let reach = self.reach_of(parsed, correlation);
-        let audience = Audience::new(Some(link), to, kind, reach);
-        self.publish(effects, message.clone(), bytes, audience);
-        if self.is_about_calls(&from, kind) {
-            let server =
-                self.members.server(&from).and_then(|seat| self.members.get(seat)?.server().cloned());
-            effects.push(Effect::Receive { link, server, message: message.clone() });
+        let serves = self.serves(&from);
+        // A notification of a participant that serves may be for the sessions that the gateway has with it.
+        if private || serves && kind.starts_with(NOTIFICATIONS) {
+            let seat = self.members.server(&from).filter(|_| serves);
+            let server = seat.and_then(|seat| self.members.get(seat)?.server.clone());
+            self.effects.push(Effect::Receive { link, server, message: say.message.clone() });
         }
-        let envelope =
-            AdmittedEnvelope { link, from, id, kind: parsed, to, correlation, correlation_digest, message };
-        self.act(effects, now_ms, envelope, intent);
+        if private {
+            return;
+        }
+        self.act(Said { from, kind: parsed, say }, intent);
     }
 
     /// The rule that admits an envelope; takes a token.
-    fn admit_envelope(
-        &mut self,
-        now_ms: u64,
-        link: LinkId,
-        kind: &str,
-        to: &[&str],
-    ) -> Result<Rule, (Cause, Option<Box<model::Refusal>>)> {
-        let seat = self.members.link(link).map(|own| own.seat).ok_or((Cause::Moot, None))?;
-        let member = self.members.get_mut(seat).ok_or((Cause::Moot, None))?;
-        member
-            .take_token(now_ms)
-            .map_err(|wait_ms| (Cause::RateLimited, Some(refusals::too_soon(wait_ms))))?;
-        let parsed = KindRef::parse(kind).map_err(|_| (Cause::Malformed, None))?;
+    fn admit_envelope(&mut self, link: LinkId, kind: &str, to: &[&str]) -> Result<Rule, Refused> {
+        let seat = self.members.link(link).map(|own| own.seat).ok_or(Cause::Moot)?;
+        let member = self.members.get_mut(seat).ok_or(Cause::Moot)?;
+        member.take_token(self.now_ms)?;
+        let parsed = KindRef::parse(kind).map_err(|_| Cause::Malformed)?;
         if parsed.is_reserved() {
-            return Err((Cause::Reserved, None));
+            return Err(Cause::Reserved.into());
         }
-        let at = member.capabilities.position(parsed, to).ok_or((Cause::NotAdmitted, None))?;
+        let at = member.capabilities.position(parsed, to).ok_or(Cause::NotAdmitted)?;
         Ok(Rule { capabilities: Arc::clone(&member.capabilities), at: Some(at) })
     }
 
     /// Puts a message into the room's queue and, if so configured, into the replay ring.
-    pub(crate) fn publish(
-        &mut self,
-        effects: &mut Effects<H>,
-        message: H::Message,
-        bytes: usize,
-        audience: Audience,
-    ) {
+    pub(crate) fn publish(&mut self, message: H::Message, bytes: usize, audience: Audience) {
         self.ring.push(&message, &audience, bytes);
-        effects.publish(RoomEffect::Publish { message, audience });
+        self.effects.publish(RoomEffect::Publish { message, audience });
     }
 
     /// Whether an envelope answers, or notifies about, a request that the gateway sent to one participant alone. Such an envelope
     /// is not published.
     fn is_private(&self, kind: &str, correlation: Option<&str>) -> bool {
-        let direct = || {
-            let id = correlation?.parse::<OperationId>().ok()?;
-            u64::try_from(id.0 >> 64).ok()
-        };
-        ANSWERS.iter().any(|head| kind.starts_with(head)) && direct() == Some(self.direct)
-    }
-
-    /// Whether an envelope of this sender may be a notification for the sessions that the gateway has with it.
-    fn is_about_calls(&self, from: &ParticipantId, kind: &str) -> bool {
-        self.serves(from) && kind.starts_with("mcp/request:notifications/")
+        let request = correlation.and_then(|id| id.parse::<OperationId>().ok());
+        ANSWERS.iter().any(|head| kind.starts_with(head))
+            && request.is_some_and(|id| id.0 >> 64 == u128::from(self.direct))
     }
 
     /// The listeners that an envelope reaches. The gateway sends a held call to the participant that it is for, so that
@@ -126,106 +101,81 @@ impl<H: Handles> Topic<H> {
         asked.map_or(Reach::Listeners, Reach::Except)
     }
 
-    fn act(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        envelope: AdmittedEnvelope<'_, H>,
-        intent: Intent<'_, H>,
-    ) {
+    fn act(&mut self, envelope: Said<'_, H>, intent: Intent<'_, H>) {
         match intent {
             Intent::None => {}
-            Intent::Mismatch => self.mismatch(effects, &envelope),
+            Intent::Mismatch => self.mismatch(&envelope),
             Intent::Request(requested) => {
-                self.log.ask(&envelope.from, envelope.id, envelope.to);
-                self.requested(effects, now_ms, envelope, requested);
+                self.log.ask(&envelope.from, envelope.say.id, envelope.say.to);
+                self.requested(envelope, requested);
             }
-            Intent::Cancel { tag } => self.cancel(effects, now_ms, envelope.link, OperationRef::Tag(tag)),
+            Intent::Cancel { tag } => self.cancel(envelope.say.link, OperationRef::Tag(tag)),
             Intent::Propose { proposal, terms, content } => {
-                self.propose_said(effects, now_ms, proposal, terms, content);
+                self.propose_said(proposal, terms, content);
             }
-            Intent::Answer { outcome, answer } => self.answered(effects, envelope, outcome, answer),
+            Intent::Answer { outcome, answer } => self.answered(envelope, outcome, answer),
         }
     }
 
     /// A request that may fulfil a proposal, or that names servers which the gateway plays.
-    fn requested(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        envelope: AdmittedEnvelope<'_, H>,
-        requested: Requested<'_, H>,
-    ) {
-        let named = envelope.correlation.and_then(|id| self.proposals.of_envelope(id));
-        let closed = || envelope.correlation_digest.filter(|_| named.is_none());
-        let is_closed = closed().is_some_and(|digest| self.proposals.closed.contains(now_ms, digest));
+    fn requested(&mut self, envelope: Said<'_, H>, requested: Requested<'_, H>) {
+        let named = envelope.say.correlation.and_then(|id| self.proposals.of_envelope(id));
+        let closed = || envelope.say.correlation_digest.filter(|_| named.is_none());
+        let is_closed = closed().is_some_and(|digest| self.proposals.closed.contains(self.now_ms, digest));
         let plays = self.played(&envelope);
         if named.is_none() && !is_closed && plays.is_empty() {
             return;
         }
-        let own = named.is_some_and(|id| self.is_own(id, &envelope.from));
+        let proposal = named.and_then(|id| self.proposals.known(id));
+        let own = proposal.is_some_and(|proposal| proposal.by == envelope.from);
+        // The gateway's session with a participant that serves carries out a call that was held for it.
+        let held = proposal.is_some_and(|proposal| proposal.held);
         // What becomes of the proposal decides about a request that fulfils, however often it comes.
         let fulfils = named.is_some() && !own || is_closed;
-        if self.log.is_repeat(&envelope.from, envelope.id) && !fulfils {
-            return self.ignore(effects, &envelope, plays, Ignored::Repeat);
+        if self.log.is_repeat(&envelope.from, envelope.say.id) && !fulfils {
+            return self.ignore(&envelope, plays, Ignored::Repeat);
         }
         let Requested { method, context, tag, calls, ruling } = requested;
-        // The gateway's session with a participant that serves carries out a call that was held for it.
-        let held = named.and_then(|id| self.proposals.known(id)).is_some_and(|proposal| proposal.held);
-        let calls = envelope.to.iter().zip(calls);
+        let calls = envelope.say.to.iter().zip(calls);
         let calls = calls.filter_map(|(to, (operation, call))| {
             let server = ParticipantId::new(to).ok()?;
             self.is_played(&server, held).then_some((server, operation, call))
         });
         let calls = calls.collect();
-        let link = envelope.link;
-        let requests = Requests { link, tag, method, context: context.map(Into::into), calls };
+        let link = envelope.say.link;
+        let requests = RoomRequests { link, tag, method, context: context.map(Into::into), calls };
         match named {
-            Some(id) if own => self.proposers_own(effects, now_ms, id, &envelope, requests),
-            Some(id) => self.fulfils(effects, now_ms, id, envelope, requests, ruling),
-            None if is_closed => refuse_all(effects, requests.calls, Cause::Decided),
-            None => self.run_requests(effects, requests, None),
+            Some(id) if own => self.proposers_own(id, &envelope, requests),
+            Some(id) => self.fulfils(id, envelope, requests, ruling),
+            None if is_closed => self.refuse_all(requests.calls, Cause::Decided),
+            None => self.run_requests(requests, None),
         }
     }
 
     /// The participants that an envelope names and that the gateway plays.
-    fn played(&self, envelope: &AdmittedEnvelope<'_, H>) -> Vec<ParticipantId> {
-        let named = envelope.to.iter().filter_map(|to| ParticipantId::new(to).ok());
+    fn played(&self, envelope: &Said<'_, H>) -> Vec<ParticipantId> {
+        let named = envelope.say.to.iter().filter_map(|to| ParticipantId::new(to).ok());
         named.filter(|to| self.is_played(to, false)).collect()
     }
 
     fn is_played(&self, server: &ParticipantId, held: bool) -> bool {
-        let names = self.catalog.index(server).and_then(|index| self.catalog.names(index));
+        let names = self.catalog.names_of(server);
         names.is_some_and(|names| held || !names.serves)
     }
 
-    fn is_own(&self, proposal: OperationId, by: &ParticipantId) -> bool {
-        self.proposals.known(proposal).is_some_and(|proposal| proposal.by == *by)
-    }
-
     /// Runs a request that the proposer may by now make itself: the topic withdraws the proposal first.
-    fn proposers_own(
-        &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
-        id: OperationId,
-        envelope: &AdmittedEnvelope<'_, H>,
-        requests: Requests<H>,
-    ) {
-        let same = self.proposals.known(id).is_some_and(|proposal| {
-            proposal.method == requests.method && proposal.context == requests.context
-        });
-        if !same {
-            return self.run_requests(effects, requests, None);
+    fn proposers_own(&mut self, id: OperationId, envelope: &Said<'_, H>, requests: RoomRequests<H>) {
+        if !self.proposals.known(id).is_some_and(|proposal| requests.asks_for(proposal)) {
+            return self.run_requests(requests, None);
         }
         let Some(proposal) = self.proposals.get_mut(id) else {
             // The proposal is over: carried out or given up. The request would run it a second time.
             let known = self.proposals.known(id);
             let withdrawn = known.is_some_and(|own| own.state() == ProposalState::Withdrawn);
             return match (withdrawn, known.is_some_and(|own| own.end_lost)) {
-                (true, false) => self.run_requests(effects, requests, None),
-                (true, true) => refuse_all(effects, requests.calls, Cause::LogUnavailable),
-                (false, _) => refuse_all(effects, requests.calls, Cause::Decided),
+                (true, false) => self.run_requests(requests, None),
+                (true, true) => self.refuse_all(requests.calls, Cause::LogUnavailable),
+                (false, _) => self.refuse_all(requests.calls, Cause::Decided),
             };
         };
         let never_runs = match &proposal.phase {
@@ -235,88 +185,62 @@ impl<H: Handles> Topic<H> {
             Phase::Running => false,
         };
         if !never_runs {
-            return refuse_all(effects, requests.calls, Cause::Decided);
+            return self.refuse_all(requests.calls, Cause::Decided);
         }
         if proposal.deferred.len() >= DEFERRED_MAX {
-            return refuse_all(effects, requests.calls, Cause::Limit);
+            return self.refuse_all(requests.calls, Cause::Limit);
         }
         proposal.deferred.push(requests);
         // The request waits also while a withdrawal is being written, because the journal may fail.
         let by = envelope.from.as_str();
-        self.recall(effects, now_ms, id, format!("carried out by its proposer, {by}").into());
+        self.recall(id, format!("carried out by its proposer, {by}").into());
     }
 
     /// A request that fulfils another participant's proposal: an approval, on disk before any server carries it out.
     fn fulfils(
         &mut self,
-        effects: &mut Effects<H>,
-        now_ms: u64,
         id: OperationId,
-        envelope: AdmittedEnvelope<'_, H>,
-        requests: Requests<H>,
+        envelope: Said<'_, H>,
+        requests: RoomRequests<H>,
         ruling: Option<(Option<Digest>, H::Ruling)>,
     ) {
         let Some((current, handle)) = ruling else {
-            return refuse_all(effects, requests.calls, Cause::Mismatch);
+            return self.refuse_all(requests.calls, Cause::Mismatch);
         };
         let Some(proposal) = self.proposals.known(id) else { return };
-        let same = proposal.method == requests.method
-            && proposal.context == requests.context
-            && is_to(&proposal.to, &proposal.by, envelope.to);
-        let (shown, content) = (proposal.digest, proposal.content.clone());
+        let same = requests.asks_for(proposal) && is_to(&proposal.to, &proposal.by, envelope.say.to);
+        let approval = Decision::Approve { shown: proposal.digest, current };
         let ruling = Ruling {
-            by: envelope.from.clone(),
-            state: ProposalState::Running,
-            reason: None,
-            handle: Some(handle),
-            fulfilment: Some(envelope.id.into()),
+            fulfilment: Some(envelope.say.id.into()),
             requested: Some(requests),
+            ..Ruling::new(envelope.from.clone(), approval, Some(handle))
         };
-        if !same {
-            return self.refuse_ruling(effects, id, Some(content), ruling, Cause::Mismatch);
-        }
-        let decision = Decision::Approve { shown, current };
-        let (by, outside) = (&envelope.from, None);
-        self.decide(effects, now_ms, Deciding { proposal: id, by, outside, decision, ruling });
-    }
-
-    fn answered(
-        &mut self,
-        effects: &mut Effects<H>,
-        envelope: AdmittedEnvelope<'_, H>,
-        outcome: Outcome,
-        answer: H::Answer,
-    ) {
-        let Some(correlation) = envelope.correlation else { return };
-        if self.log.is_intrusion(envelope.from.as_str(), correlation, envelope.to) {
-            return self.ignore(effects, &envelope, vec![ParticipantId::gateway()], Ignored::NotAsked);
-        }
-        let AdmittedEnvelope { from, kind, to, message, .. } = envelope;
-        self.answered_in_room(effects, &from, kind, to, correlation, (outcome, answer, message));
-    }
-
-    fn mismatch(&mut self, effects: &mut Effects<H>, envelope: &AdmittedEnvelope<'_, H>) {
-        let by = match envelope.kind.head() {
-            model::PROPOSAL => vec![ParticipantId::gateway()],
-            _ => self.played(envelope),
-        };
-        if !by.is_empty()
-            && (envelope.kind.head() == model::PROPOSAL || !self.log.is_repeat(&envelope.from, envelope.id))
-        {
-            self.ignore(effects, envelope, by, Ignored::Mismatch);
+        match same {
+            true => self.decide(id, ruling),
+            false => self.refuse_ruling(id, ruling, Cause::Mismatch),
         }
     }
 
-    fn ignore(
-        &self,
-        effects: &mut Effects<H>,
-        envelope: &AdmittedEnvelope<'_, H>,
-        by: Vec<ParticipantId>,
-        why: Ignored,
-    ) {
-        let (from, message, link) =
-            (envelope.from.clone(), envelope.message.clone(), self.handle(envelope.link));
-        effects.push(Effect::Ignore { link, from, message, by, why });
+    fn answered(&mut self, envelope: Said<'_, H>, outcome: Outcome, answer: H::Answer) {
+        let Some(correlation) = envelope.say.correlation else { return };
+        if self.log.is_intrusion(envelope.from.as_str(), correlation, envelope.say.to) {
+            return self.ignore(&envelope, vec![ParticipantId::gateway()], Ignored::NotAsked);
+        }
+        let Said { from, kind, say } = envelope;
+        self.answered_in_room(&from, kind, say.to, correlation, (outcome, answer, say.message));
+    }
+
+    fn mismatch(&mut self, envelope: &Said<'_, H>) {
+        let proposes = envelope.kind.head() == model::PROPOSAL;
+        let by = if proposes { vec![ParticipantId::gateway()] } else { self.played(envelope) };
+        if !by.is_empty() && (proposes || !self.log.is_repeat(&envelope.from, envelope.say.id)) {
+            self.ignore(envelope, by, Ignored::Mismatch);
+        }
+    }
+
+    fn ignore(&mut self, envelope: &Said<'_, H>, by: Vec<ParticipantId>, why: Ignored) {
+        let (from, message) = (envelope.from.clone(), envelope.say.message.clone());
+        self.effects.push(Effect::Ignore { from, message, by, why });
     }
 }
 

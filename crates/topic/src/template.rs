@@ -22,6 +22,8 @@ enum Piece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template {
     pieces: Vec<Piece>,
+    /// The template with a star (`None`) in place of each expression.
+    pub(crate) shape: Vec<Option<char>>,
 }
 
 impl Template {
@@ -30,7 +32,7 @@ impl Template {
         if text.matches('{').count() > EXPRESSIONS_MAX {
             return None;
         }
-        let mut pieces = Vec::new();
+        let (mut pieces, mut shape) = (Vec::new(), Vec::new());
         let mut rest = text;
         while let Some((literal, behind)) = rest.split_once('{') {
             let (expression, after) = behind.split_once('}')?;
@@ -41,6 +43,7 @@ impl Template {
                 pieces.push(Piece::Literal(literal.into()));
             }
             pieces.push(Piece::Hole(hole(expression)?));
+            shape.extend(literal.chars().map(Some).chain([None]));
             rest = after;
         }
         if rest.contains('}') {
@@ -49,7 +52,8 @@ impl Template {
         if !rest.is_empty() {
             pieces.push(Piece::Literal(rest.into()));
         }
-        Some(Self { pieces })
+        shape.extend(rest.chars().map(Some));
+        Some(Self { pieces, shape })
     }
 
     /// Whether the whole URI fits. Time is at most the product of the lengths, whatever the template, because all possible ends
@@ -67,18 +71,6 @@ impl Template {
             };
         }
         ends.last() == Some(&true)
-    }
-
-    /// The template with a star (`None`) in place of each expression.
-    pub(crate) fn shape(&self) -> Vec<Option<char>> {
-        let mut shape = Vec::new();
-        for piece in &self.pieces {
-            match piece {
-                Piece::Literal(literal) => shape.extend(literal.chars().map(Some)),
-                Piece::Hole(_) => shape.push(None),
-            }
-        }
-        shape
     }
 }
 

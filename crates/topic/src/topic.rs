@@ -6,10 +6,10 @@ use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
 
 use crate::{
     Handles,
-    admission::admits,
+    admission::{Looker, admits},
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, UpstreamNames},
-    effect::Person,
+    effect::{Effects, Person},
     event::Target,
     interests::{Interests, LogLevel},
     members::{Members, Seat},
@@ -40,6 +40,10 @@ pub struct Topic<H: Handles> {
     pub(crate) deadlines: BTreeSet<(u64, OperationId)>,
     /// Whether the gateway is about to stop: then cancelling withdraws no proposal.
     pub(crate) stopping: bool,
+    /// The time of the step, milliseconds.
+    pub(crate) now_ms: u64,
+    /// The effects of the step, so far.
+    pub(crate) effects: Effects<H>,
 }
 
 /// A participant that is in the topic.
@@ -83,6 +87,8 @@ impl<H: Handles> Topic<H> {
             present: vec![None; upstreams.len()],
             deadlines: BTreeSet::new(),
             stopping: false,
+            now_ms: 0,
+            effects: Effects::default(),
         }
     }
 
@@ -99,9 +105,7 @@ impl<H: Handles> Topic<H> {
 
     /// Whether this link could make this request now; rate and limits aside. The query takes no token.
     pub fn admits(&self, link: LinkId, method: &str, target: Option<Target<'_>>) -> bool {
-        let (Some(own), Some(member)) = (self.members.link(link), self.members.of_link(link)) else {
-            return false;
-        };
+        let Some((own, member)) = self.members.linked(link) else { return false };
         self.catalog.resolve(own.overrides(), target).is_some_and(|route| {
             let context = target.and_then(Target::context);
             admits(&member.capabilities, method, context, route.upstream.as_str())
@@ -117,9 +121,9 @@ impl<H: Handles> Topic<H> {
         tool: &str,
         held: bool,
     ) -> bool {
-        self.capabilities(participant).is_some_and(|granted| {
-            let (method, tool, at) = ("tools/call", Some(tool), server.as_str());
-            admits(granted, method, tool, at) || held && crate::admission::proposes(granted, method, tool, at)
+        self.capabilities(participant).is_some_and(|capabilities| {
+            let looker = Looker { capabilities, promotes: held };
+            looker.holds("tools/call", tool, server.as_str()).is_some()
         })
     }
 
@@ -148,13 +152,28 @@ impl<H: Handles> Topic<H> {
 
     /// A server that is in the topic.
     pub fn server(&self, id: &ParticipantId) -> Option<Server<H>> {
-        let index = self.catalog.index(id)?;
-        self.server_at((*self.present.get(usize::from(index.0))?)?)
+        self.server_at(self.seat_at(self.catalog.index(id)?)?)
+    }
+
+    /// The seat of a configured server, if it is in the topic.
+    pub(crate) fn seat_at(&self, index: UpstreamIndex) -> Option<Seat> {
+        self.present.get(index.0).copied().flatten()
+    }
+
+    /// The seat of the gateway's own participant.
+    pub(crate) fn gateway_seat(&self) -> Option<Seat> {
+        self.seat_at(self.catalog.builtin()?)
+    }
+
+    pub(crate) fn seat_in(&mut self, index: UpstreamIndex, seat: Option<Seat>) {
+        if let Some(place) = self.present.get_mut(index.0) {
+            *place = seat;
+        }
     }
 
     fn server_at(&self, seat: Seat) -> Option<Server<H>> {
         let member = self.members.get(seat)?;
-        let (id, handle) = (member.id.clone(), member.server()?.clone());
+        let (id, handle) = (member.id.clone(), member.server.clone()?);
         Some(Server { id, link: *member.links.first()?, handle })
     }
 
@@ -165,13 +184,13 @@ impl<H: Handles> Topic<H> {
             serves: !member.is_caller(),
             links: member.links.len(),
         };
-        self.members.iter().map(|(_, member)| present(member)).collect()
+        self.members.iter().map(present).collect()
     }
 
     /// The links of all callers, in no order, with their participants.
     pub fn links(&self) -> Vec<(LinkId, H::Link, ParticipantId)> {
-        let callers = self.members.iter().map(|(_, member)| member).filter(|member| member.is_caller());
-        let links = callers.flat_map(|member| member.links.iter().map(|link| (*link, &member.id)));
+        let links =
+            self.members.callers().flat_map(|member| member.links.iter().map(|link| (*link, &member.id)));
         links.filter_map(|(link, id)| Some((link, self.handle(link)?, id.clone()))).collect()
     }
 
@@ -253,7 +272,7 @@ impl<H: Handles> Topic<H> {
 
     /// The lowest level from which on any link wants log messages, of those that set one.
     pub fn lowest_level(&self) -> Option<LogLevel> {
-        let links = self.members.iter().flat_map(|(_, member)| &member.links);
+        let links = self.members.iter().flat_map(|member| &member.links);
         links.filter_map(|link| self.members.link(*link)?.level).min()
     }
 

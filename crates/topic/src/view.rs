@@ -1,15 +1,12 @@
 //! The index of one server's manifest: public names, URIs, templates, and quarantined entries.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use model::ListKind;
 
 use crate::{
     config::{Limits, UpstreamNames},
-    manifest::{Item, Manifest},
+    manifest::{Item, Manifest, PerList, is_named},
     names::{lies_under, public_name},
     template::Template,
 };
@@ -42,45 +39,36 @@ pub struct Quarantined {
     pub why: Quarantine,
 }
 
-/// A tool or prompt with both its names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Named {
+/// An entry that the topic offers.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The public name; of a resource or template, the server's own spelling.
     pub(crate) public: Arc<str>,
     pub(crate) own: Arc<str>,
     pub(crate) digest: u64,
+    /// The compiled template, if it is one.
+    pub(crate) template: Option<Template>,
 }
 
-/// The names of one list, in order, and their index.
+/// The entries of one list, in order, and their index.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
-    pub(crate) all: Vec<Named>,
+pub(crate) struct Entries {
+    pub(crate) all: Vec<Entry>,
     index: HashMap<Arc<str>, usize>,
 }
 
-impl Names {
-    pub(crate) fn get(&self, public: &str) -> Option<&Named> {
+impl Entries {
+    pub(crate) fn get(&self, public: &str) -> Option<&Entry> {
         self.index.get(public).and_then(|at| self.all.get(*at))
     }
-}
-
-/// A template with its compiled form.
-#[derive(Debug)]
-pub(crate) struct Templated {
-    pub(crate) item: Item,
-    pub(crate) template: Template,
-    pub(crate) shape: Vec<Option<char>>,
 }
 
 /// One manifest, ready for look-up.
 #[derive(Debug, Default)]
 pub(crate) struct UpstreamView {
     pub(crate) manifest: Manifest,
-    pub(crate) tools: Names,
-    pub(crate) prompts: Names,
-    pub(crate) resources: Vec<Item>,
-    pub(crate) templates: Vec<Templated>,
+    lists: PerList<Entries>,
     pub(crate) quarantined: Vec<Quarantined>,
-    uris: HashSet<Arc<str>>,
 }
 
 /// The part of the configuration on which one server's view depends.
@@ -98,126 +86,73 @@ pub(crate) struct Naming<'a> {
 impl UpstreamView {
     /// Indexes a manifest. An entry that cannot be offered is quarantined alone.
     pub(crate) fn new(manifest: Manifest, naming: Naming<'_>) -> Self {
-        let mut view = Self { manifest, ..Self::default() };
-        let manifest = std::mem::take(&mut view.manifest);
-        view.tools = view.names(ListKind::Tools, &manifest.tools, naming);
-        view.prompts = view.names(ListKind::Prompts, &manifest.prompts, naming);
-        view.read_resources(&manifest.resources, naming.limits);
-        view.read_templates(&manifest.templates, naming.limits);
-        view.manifest = manifest;
-        view
+        let mut quarantined = Vec::new();
+        let lists = PerList::new(|list| naming.entries(list, manifest.list(list), &mut quarantined));
+        Self { manifest, lists, quarantined }
     }
 
-    /// The names of one list.
-    pub(crate) fn named(&self, list: ListKind) -> Option<&Names> {
-        match list {
-            ListKind::Tools => Some(&self.tools),
-            ListKind::Prompts => Some(&self.prompts),
-            ListKind::Resources | ListKind::Templates => None,
-        }
-    }
-
-    /// Whether this server lists a resource of exactly this URI.
-    pub(crate) fn lists_uri(&self, own: &str) -> bool {
-        self.uris.contains(own)
-    }
-
-    fn names(&mut self, list: ListKind, items: &[Item], naming: Naming<'_>) -> Names {
-        let mut names = Names::default();
-        for (at, item) in items.iter().enumerate() {
-            if at >= naming.limits.items_per_list_max {
-                self.set_aside(list, item, Quarantine::TooMany);
-                break;
-            }
-            if item.own.is_empty() {
-                self.set_aside(list, item, Quarantine::Empty);
-                continue;
-            }
-            if item.own.len() > naming.limits.name_bytes_max {
-                self.set_aside(list, item, Quarantine::TooLong);
-                continue;
-            }
-            let public: Arc<str> = match naming.own.prefix.as_str() {
-                "" => item.own.clone(),
-                prefix => public_name(prefix, &item.own).into(),
-            };
-            if naming.is_anothers(list, &public) {
-                self.set_aside(list, item, Quarantine::Shadows);
-            } else if names.index.contains_key(&public) {
-                self.set_aside(list, item, Quarantine::Twice);
-            } else {
-                names.index.insert(public.clone(), names.all.len());
-                names.all.push(Named { public, own: item.own.clone(), digest: item.digest });
-            }
-        }
-        names
-    }
-
-    fn read_resources(&mut self, items: &[Item], limits: &Limits) {
-        for (at, item) in items.iter().enumerate() {
-            if at >= limits.items_per_list_max {
-                self.set_aside(ListKind::Resources, item, Quarantine::TooMany);
-                break;
-            }
-            if let Some(why) = bad_uri(item, limits) {
-                self.set_aside(ListKind::Resources, item, why);
-            } else if self.uris.insert(item.own.clone()) {
-                self.resources.push(item.clone());
-            } else {
-                self.set_aside(ListKind::Resources, item, Quarantine::Twice);
-            }
-        }
-    }
-
-    fn read_templates(&mut self, items: &[Item], limits: &Limits) {
-        let mut seen: HashSet<&str> = HashSet::new();
-        for (at, item) in items.iter().enumerate() {
-            if at >= limits.templates_max {
-                self.set_aside(ListKind::Templates, item, Quarantine::TooMany);
-                break;
-            }
-            if let Some(why) = bad_uri(item, limits) {
-                self.set_aside(ListKind::Templates, item, why);
-                continue;
-            }
-            let Some(template) = Template::parse(&item.own) else {
-                self.set_aside(ListKind::Templates, item, Quarantine::NoTemplate);
-                continue;
-            };
-            if seen.insert(&item.own) {
-                let shape = template.shape();
-                self.templates.push(Templated { item: item.clone(), template, shape });
-            } else {
-                self.set_aside(ListKind::Templates, item, Quarantine::Twice);
-            }
-        }
-    }
-
-    fn set_aside(&mut self, list: ListKind, item: &Item, why: Quarantine) {
-        self.quarantined.push(Quarantined { list, own: item.own.clone(), why });
+    /// The entries of one list.
+    pub(crate) fn list(&self, list: ListKind) -> &Entries {
+        self.lists.list(list)
     }
 }
 
 impl Naming<'_> {
+    fn entries(&self, list: ListKind, items: &[Item], quarantined: &mut Vec<Quarantined>) -> Entries {
+        let mut entries = Entries::default();
+        let entries_max = match list {
+            ListKind::Tools | ListKind::Prompts | ListKind::Resources => self.limits.items_per_list_max,
+            ListKind::Templates => self.limits.templates_max,
+        };
+        let mut set_aside =
+            |item: &Item, why| quarantined.push(Quarantined { list, own: item.own.clone(), why });
+        for (at, item) in items.iter().enumerate() {
+            if at >= entries_max {
+                set_aside(item, Quarantine::TooMany);
+                break;
+            }
+            match self.entry(list, item) {
+                Err(why) => set_aside(item, why),
+                Ok(entry) if entries.index.contains_key(&entry.public) => set_aside(item, Quarantine::Twice),
+                Ok(entry) => {
+                    entries.index.insert(entry.public.clone(), entries.all.len());
+                    entries.all.push(entry);
+                }
+            }
+        }
+        entries
+    }
+
+    fn entry(&self, list: ListKind, item: &Item) -> Result<Entry, Quarantine> {
+        let (own, digest) = (item.own.clone(), item.digest);
+        let bytes_max = if is_named(list) { self.limits.name_bytes_max } else { self.limits.uri_bytes_max };
+        if own.is_empty() {
+            return Err(Quarantine::Empty);
+        }
+        if own.len() > bytes_max {
+            return Err(Quarantine::TooLong);
+        }
+        let public = match self.own.prefix.as_str() {
+            prefix if is_named(list) && !prefix.is_empty() => public_name(prefix, &own).into(),
+            _ => own.clone(),
+        };
+        if self.is_anothers(list, &public) {
+            return Err(Quarantine::Shadows);
+        }
+        let template = match list {
+            ListKind::Templates => Some(Template::parse(&own).ok_or(Quarantine::NoTemplate)?),
+            ListKind::Tools | ListKind::Prompts | ListKind::Resources => None,
+        };
+        Ok(Entry { public, own, digest, template })
+    }
+
     /// Whether a public name belongs to another server, listed or not. Only names under an empty prefix can.
     pub(crate) fn is_anothers(&self, list: ListKind, public: &str) -> bool {
-        if self.own.builtin {
+        if self.own.builtin || !is_named(list) {
             return false;
         }
-        let taken =
-            self.builtin.and_then(|view| view.named(list)).is_some_and(|names| names.get(public).is_some());
-        taken
+        self.builtin.is_some_and(|view| view.list(list).get(public).is_some())
             || self.own.prefix.is_empty()
                 && self.all.iter().any(|other| other.id != self.own.id && lies_under(&other.prefix, public))
-    }
-}
-
-fn bad_uri(item: &Item, limits: &Limits) -> Option<Quarantine> {
-    if item.own.is_empty() {
-        Some(Quarantine::Empty)
-    } else if item.own.len() > limits.uri_bytes_max {
-        Some(Quarantine::TooLong)
-    } else {
-        None
     }
 }

@@ -143,6 +143,14 @@ pub struct ServerLimits {
     pub caller_sessions_max: usize,
     /// A caller's session is closed after this time without a call.
     pub caller_idle: Duration,
+    /// Longest wait for a child's answer to the modern probe; after it the legacy handshake begins.
+    pub probe: Duration,
+    /// Pages fetched of one list.
+    pub pages_max: usize,
+    /// Items kept of one list.
+    pub items_max: usize,
+    /// Resources and tasks subscribed to on one session.
+    pub subscriptions_max: usize,
 }
 
 impl Default for ServerLimits {
@@ -153,6 +161,10 @@ impl Default for ServerLimits {
             calls_max: 1_024,
             caller_sessions_max: 64,
             caller_idle: Duration::from_secs(300),
+            probe: Duration::from_secs(3),
+            pages_max: 1_000,
+            items_max: 20_000,
+            subscriptions_max: 1_024,
         }
     }
 }

@@ -2,19 +2,19 @@
 //!
 //! `portmoot serve` starts it when no server is configured. Each answer is a function of the request and the time.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
+use client::{Closing, Inbox, LinkTransport, SendError, SendMeta};
 use model::{Answer, Form, Outcome, Payload, Request};
 use platform::unix_ms;
 use serde_json::{Map, Value, json};
-use wire::mcp::Params;
+use wire::mcp::{Params, Version};
 use wire::rpc::{self, Message, Shape};
 
 /// A JSON-RPC error: code and message.
 pub(crate) type DemoError = (i64, String);
 
-/// Legacy revisions that the demo server speaks; it offers the last one to a client that asks for an unknown one.
-const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-const MODERN: &str = "2026-07-28";
 /// The members that [`complete`] adds to a modern result of a call.
 const MODERN_RESULT: &str = concat!(
     r#","resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"portmoot-demo","version":""#,
@@ -24,8 +24,29 @@ const MODERN_RESULT: &str = concat!(
 const NOTE: &str = "This server is built into Portmoot, so that the first call works before anything is configured. \
 Add your own servers to portmoot.toml, or pass an existing client file with --mcp-config.";
 
+/// The link to the demo server, which answers each message before it is taken.
+pub(crate) struct DemoLink(pub(crate) Arc<dyn Inbox>);
+
+impl LinkTransport for DemoLink {
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+        if let Some(answer) = serve(frame) {
+            // One answer is all that this link ever receives for a request.
+            let _ = self.0.frame(answer, meta.request);
+        }
+        Ok(())
+    }
+
+    fn has_request_streams(&self) -> bool {
+        true
+    }
+
+    fn close(&self) -> Closing<'_> {
+        Box::pin(async {})
+    }
+}
+
 /// Answers one message; `None` for a notification.
-pub(crate) fn serve(frame: Bytes) -> Option<Bytes> {
+fn serve(frame: Bytes) -> Option<Bytes> {
     let message = Message::read(frame).ok()?;
     let id = (message.shape() == Shape::Request).then(|| message.id())??;
     let read = Params::read(&message).ok();
@@ -119,12 +140,12 @@ fn capabilities() -> Value {
 
 fn initialize(params: &Value) -> Value {
     let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
-    let version = if LEGACY.contains(&asked) { asked } else { "2025-11-25" };
+    let version = Version::answer_to(asked).as_str();
     json!({ "protocolVersion": version, "capabilities": capabilities(), "serverInfo": info(), "instructions": NOTE })
 }
 
 fn discover() -> Value {
-    let versions: Vec<&str> = LEGACY.into_iter().chain([MODERN]).collect();
+    let versions: Vec<&str> = Version::ALL.iter().map(|version| version.as_str()).collect();
     json!({ "supportedVersions": versions, "capabilities": capabilities(), "instructions": NOTE })
 }
 

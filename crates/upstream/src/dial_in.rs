@@ -6,11 +6,13 @@
 mod conversation;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use client::{Inbox, Link, LinkError};
 use model::{LinkId, ParticipantId};
 use platform::Mutex;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use wire::mcpx::Envelope;
 
 use conversation::Conversation;
@@ -25,36 +27,20 @@ pub struct DialIn {
     /// The link under which the participant is connected.
     presence: watch::Sender<Option<LinkId>>,
     conversation: Mutex<Option<Arc<Conversation>>>,
-    listing: Mutex<Listing>,
+    /// Whether the participant's last manifest is listed.
+    listed: Mutex<bool>,
 }
 
-/// Whether the participant's last manifest is listed.
-struct Listing {
-    listed: bool,
-    /// Number of disconnects.
-    departures: u64,
-    /// Whether a task waits for the end of the grace period.
-    awaited: bool,
-}
-
-/// The state of a disconnected participant at the end of its grace period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Absence {
-    /// The participant is connected again.
-    Ended,
-    /// The participant stayed away: its last manifest is not listed any more.
-    Expired,
-    /// The participant connected and disconnected again, and a new grace period began: the number of this disconnect.
-    Renewed(u64),
-}
+/// A disconnect of the participant, which its next connection ends.
+#[derive(Debug)]
+pub struct Departure(watch::Receiver<Option<LinkId>>);
 
 impl DialIn {
     /// A participant that is not connected.
     pub fn new(id: ParticipantId, envelope_bytes_max: usize, outbox: Arc<dyn Outbox>) -> Self {
         let presence = watch::Sender::new(None);
-        let listing = Mutex::new(Listing { listed: true, departures: 0, awaited: false });
-        let conversation = Mutex::default();
-        Self { id, envelope_bytes_max, outbox, presence, conversation, listing }
+        let (conversation, listed) = (Mutex::default(), Mutex::new(true));
+        Self { id, envelope_bytes_max, outbox, presence, conversation, listed }
     }
 
     /// Records that the participant is connected under this link, and ends the conversation of an older link. Of two links the
@@ -68,8 +54,9 @@ impl DialIn {
             newer
         });
         if newer {
-            self.listing.lock().listed = true;
-            self.hang_up_all_but(link);
+            *self.listed.lock() = true;
+            // One over this link may have begun already.
+            self.hang_up(|conversation| conversation.link != link);
         }
     }
 
@@ -81,23 +68,16 @@ impl DialIn {
         (find() != Some(link)).then_some(link)
     }
 
-    /// Records that this link of the participant is closed. Returns the number of the disconnect if no task waits for the end
-    /// of the grace period yet: the caller then waits, and calls [`DialIn::grace_period_over`].
-    pub fn disconnected(&self, link: LinkId) -> Option<u64> {
-        let gone = self.presence.send_if_modified(|current| {
-            let gone = *current == Some(link);
-            if gone {
-                *current = None;
-            }
-            gone
-        });
-        if !gone {
+    /// Records that this link of the participant is closed. If the participant served over it, the caller then calls
+    /// [`DialIn::unlist_after`] with what this returns.
+    pub fn disconnected(&self, link: LinkId) -> Option<Departure> {
+        let was_current =
+            |current: &mut Option<LinkId>| current.take_if(|current| *current == link).is_some();
+        if !self.presence.send_if_modified(was_current) {
             return None;
         }
-        self.hang_up();
-        let mut listing = self.listing.lock();
-        listing.departures += 1;
-        (!std::mem::replace(&mut listing.awaited, true)).then_some(listing.departures)
+        self.hang_up(|_| true);
+        Some(Departure(self.presence.subscribe()))
     }
 
     /// The link under which the participant is connected.
@@ -107,21 +87,25 @@ impl DialIn {
 
     /// Whether the participant's last manifest is listed.
     pub fn is_listed(&self) -> bool {
-        self.listing.lock().listed
+        *self.listed.lock()
     }
 
-    /// Ends the grace period of a disconnect; unlists the participant if it is still away.
-    pub fn grace_period_over(&self, departure: u64) -> Absence {
-        let mut listing = self.listing.lock();
-        if self.link().is_none() && listing.departures != departure {
-            return Absence::Renewed(listing.departures);
+    /// Waits for the grace period of a disconnect, and unlists the participant if it has been away all the time; false if it
+    /// has connected meanwhile.
+    pub async fn unlist_after(&self, mut departure: Departure, grace: Duration) -> bool {
+        let presence = &mut departure.0;
+        let back = async {
+            if presence.borrow().is_none() {
+                let _ = presence.changed().await;
+            }
+        };
+        if timeout(grace, back).await.is_ok() {
+            return false;
         }
-        listing.awaited = false;
-        if self.link().is_some() {
-            return Absence::Ended;
-        }
-        listing.listed = false;
-        Absence::Expired
+        let mut listed = self.listed.lock();
+        let away = !presence.has_changed().unwrap_or(true);
+        *listed &= !away;
+        away
     }
 
     /// Takes an envelope of the participant, after the topic has admitted it.
@@ -163,16 +147,8 @@ impl DialIn {
         self.conversation.lock().clone()
     }
 
-    fn hang_up(&self) {
-        let conversation = self.conversation.lock().take();
-        if let Some(conversation) = conversation {
-            conversation.hang_up();
-        }
-    }
-
-    /// Ends a conversation over another link; one over this link may have begun already.
-    fn hang_up_all_but(&self, link: LinkId) {
-        let conversation = self.conversation.lock().take_if(|conversation| conversation.link() != link);
+    fn hang_up(&self, which: impl Fn(&Conversation) -> bool) {
+        let conversation = self.conversation.lock().take_if(|conversation| which(conversation));
         if let Some(conversation) = conversation {
             conversation.hang_up();
         }

@@ -4,40 +4,39 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use client::{Link, LinkError, SendMeta};
-use json::{ObjectEdit, Span, Splice, elements, members, quote, text};
+use json::{Span, elements, quote, text};
 use model::{Capabilities, KindRef};
 use tokio::time::timeout;
 use wire::mcp::Era;
 use wire::mcp::{Version, code};
 use wire::rpc::{Message, Shape, notification};
 
-use crate::demo;
+use crate::config::Transport;
+use crate::demo::DemoLink;
 use crate::fault::Fault;
 use crate::session::inbox::SessionInbox;
-use crate::session::requests::{PendingAnswer, member};
+use crate::session::requests::{PendingAnswer, member, result};
 use crate::session::{Handshake, Session};
-use crate::spec::DialTarget;
 
 /// Dials the server and completes the handshake in `era`; with `None` it detects the era first.
 pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
     let setup = &session.setup;
     let inbox = || Arc::new(SessionInbox(Arc::downgrade(session)));
-    let target =
-        setup.spec.target(setup.http_sse).map_err(|refusal| Fault::Answer(refusal.message.into_owned()))?;
-    let link = match &target {
-        DialTarget::Stdio(spec) => Link::stdio(spec, inbox(), setup.guard.clone()).map_err(|error| {
-            Fault::Link(LinkError::Unreachable(format!("the process cannot be started: {error}")))
-        })?,
-        DialTarget::Http(spec) => Link::http(spec, inbox())?,
-        DialTarget::Sse(spec) => Link::sse(spec, inbox()).await?,
-        DialTarget::Demo => Link::local(Arc::new(demo::serve), inbox()),
-        DialTarget::Participant => match &setup.dial_in {
-            Some(dial_in) => dial_in.dial(inbox())?,
-            None => return Err(LinkError::NotConnected.into()),
-        },
+    let transport = &setup.spec.config.transport;
+    let link = match transport {
+        Transport::Stdio(stdio) => {
+            let guard = setup.environment.guard.clone();
+            Link::stdio(&setup.spec.stdio(stdio), inbox(), guard)
+                .map_err(|error| LinkError::Unreachable(format!("the process cannot be started: {error}")))?
+        }
+        Transport::Http(http) if !setup.http_sse => Link::http(&setup.spec.http(http)?, inbox())?,
+        Transport::Http(http) | Transport::Sse(http) => Link::sse(&setup.spec.http(http)?, inbox()).await?,
+        Transport::Demo => Link::custom(Arc::new(DemoLink(inbox()))),
+        Transport::Participant => {
+            let dial_in = setup.environment.dial_in.as_ref().ok_or(LinkError::NotConnected)?;
+            dial_in.dial(inbox())?
+        }
     };
-    let stdio = matches!(target, DialTarget::Stdio(_) | DialTarget::Demo);
-    let sse = matches!(target, DialTarget::Sse(_));
     session.set_link(link);
     match era {
         Some(Era::Modern) => {
@@ -45,9 +44,12 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             session.set_handshake(discovered(&answer)?);
         }
         Some(Era::Legacy) => initialize(session, None).await?,
-        None if sse => initialize(session, None).await?,
-        None if stdio => probe_stdio(session).await?,
-        None => probe_http(session).await?,
+        None => match transport {
+            Transport::Http(_) if !setup.http_sse => probe_http(session).await?,
+            Transport::Http(_) | Transport::Sse(_) => initialize(session, None).await?,
+            Transport::Stdio(_) | Transport::Demo => probe_stdio(session).await?,
+            Transport::Participant => probe_http(session).await?,
+        },
     }
     Ok(())
 }
@@ -57,7 +59,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
 async fn probe_stdio(session: &Arc<Session>) -> Result<(), Fault> {
     let start = session.setup.spec.config.timeouts.start;
     let mut probe = session.request(Era::Modern, "server/discover", &[], Some(start))?;
-    match timeout(session.setup.spec.bounds.probe, probe.answer()).await {
+    match timeout(session.setup.spec.limits.probe, probe.answer()).await {
         Ok(answer) => match judge(answer)? {
             Some(handshake) => session.set_handshake(handshake),
             None => initialize(session, None).await?,
@@ -119,46 +121,31 @@ fn modern_error(message: &Message) -> Option<Handshake> {
         code::HEADER_MISMATCH | code::MISSING_CAPABILITY => vec![Version::NEWEST],
         _ => return None,
     };
-    let modern = *supported.iter().filter(|version| version.era() == Era::Modern).max()?;
-    Some(Handshake {
-        era: Era::Modern,
-        version: modern,
-        result: Bytes::from_static(b"{}"),
-        capabilities: Bytes::from_static(b"{}"),
-        both: supported.iter().any(|version| version.era() == Era::Legacy),
-    })
+    modern(&supported, Bytes::from_static(b"{}"))
 }
 
 /// Reads the result of `server/discover`.
 fn discovered(message: &Message) -> Result<Handshake, Fault> {
     let raw = result(message)?;
     let supported = member(&raw, "supportedVersions").map(|list| versions(&list)).unwrap_or_default();
-    let modern = supported.iter().filter(|version| version.era() == Era::Modern).max();
-    let Some(modern) = modern else {
-        return Err(Fault::Answer("no modern revision in common".to_owned()));
-    };
-    Ok(Handshake {
-        era: Era::Modern,
-        version: *modern,
-        capabilities: member(&raw, "capabilities").unwrap_or_else(|| Bytes::from_static(b"{}")),
-        both: supported.iter().any(|version| version.era() == Era::Legacy),
-        result: raw,
-    })
+    modern(&supported, raw).ok_or_else(|| Fault::Answer("no modern revision in common".to_owned()))
+}
+
+/// The handshake of a server that supports these revisions, one modern one among them.
+fn modern(supported: &[Version], result: Bytes) -> Option<Handshake> {
+    let version = *supported.iter().filter(|version| version.era() == Era::Modern).max()?;
+    let both = supported.iter().any(|version| version.era() == Era::Legacy);
+    Some(Handshake { era: Era::Modern, version, capabilities: capabilities(&result), both, result })
+}
+
+/// The capabilities in the result of a handshake.
+fn capabilities(result: &Bytes) -> Bytes {
+    member(result, "capabilities").unwrap_or_else(|| Bytes::from_static(b"{}"))
 }
 
 fn versions(list: &Bytes) -> Vec<Version> {
     let spans = elements(list, Span::all(list)).unwrap_or_default();
     spans.iter().filter_map(|span| Version::parse(&text(span.of(list))?)).collect()
-}
-
-fn result(message: &Message) -> Result<Bytes, Fault> {
-    match (message.shape(), message.body_span()) {
-        (Shape::Result, Some(span)) => Ok(message.frame().slice(span.start..span.end)),
-        (_, _) => {
-            let what = message.error_object().map(|error| format!("error {}: {}", error.code, error.message));
-            Err(Fault::Answer(what.unwrap_or_else(|| "no result".to_owned())))
-        }
-    }
 }
 
 /// The legacy handshake. A late success of a `probe` that is still pending wins over it.
@@ -170,7 +157,9 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
         || Bytes::from_static(b"{}"),
         |client| permitted(&client.capabilities, &setup.spec.config.capabilities),
     );
-    let info = client.and_then(|client| client.client_info.clone()).unwrap_or_else(|| setup.identity.clone());
+    let info = client
+        .and_then(|client| client.client_info.clone())
+        .unwrap_or_else(|| setup.environment.identity.clone());
     let params: [(&str, &[u8]); 3] = [
         ("protocolVersion", &quote(version.as_str()).into_bytes()),
         ("capabilities", &capabilities),
@@ -208,7 +197,7 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     let Some(version) = version else {
         return Err(Fault::Answer("no legacy revision in common".to_owned()));
     };
-    let capabilities = member(&raw, "capabilities").unwrap_or_else(|| Bytes::from_static(b"{}"));
+    let capabilities = self::capabilities(&raw);
     session.set_handshake(Handshake { era: Era::Legacy, version, capabilities, both: false, result: raw });
     if let Some(link) = session.link() {
         link.set_version(version.as_str());
@@ -221,20 +210,13 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
 /// The caller's capabilities without the requests that the server may send to no caller: it learns only what it may use. Each
 /// request that it then sends is judged by itself.
 fn permitted(capabilities: &Bytes, server: &Capabilities) -> Bytes {
-    let Ok(members) = members(capabilities, Span::all(capabilities)) else {
-        return Bytes::from_static(b"{}");
-    };
-    let mut edit = ObjectEdit::new(&members);
-    for (key, method) in [
+    let requests = [
         ("sampling", "sampling/createMessage"),
         ("elicitation", "elicitation/create"),
         ("roots", "roots/list"),
-    ] {
-        if !KindRef::request(method, None).is_ok_and(|kind| server.admits_somewhere(kind)) {
-            edit.remove(key);
-        }
-    }
-    let mut splice = Splice::new();
-    edit.finish(&mut splice);
-    splice.apply(capabilities)
+    ];
+    let may_send = |method| KindRef::request(method, None).is_ok_and(|kind| server.admits_somewhere(kind));
+    let gone = requests.into_iter().filter(|(_, method)| !may_send(method)).map(|(key, _)| (key, None));
+    let permitted = json::edited(capabilities, &gone.collect::<Vec<_>>());
+    permitted.map_or(Bytes::from_static(b"{}"), Bytes::from)
 }

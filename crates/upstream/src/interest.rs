@@ -3,139 +3,113 @@
 //! Outlives sessions: a new session makes the subscriptions again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::LinkId;
 use platform::{Mutex, MutexGuard};
 
+/// Something at a server that links subscribe to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subscription {
+    /// Updates of a resource, by the server's own URI.
+    Resource(String),
+    /// States of a task, by the server's own id (modern servers).
+    Task(String),
+}
+
 /// The interest of all callers of one session and its successors.
 #[derive(Debug, Default)]
 pub(crate) struct Interest {
-    links: Mutex<Links>,
-    /// Grows with every change of the union.
-    revision: AtomicU64,
+    table: Mutex<Table>,
     /// Held during a subscription, so that the second of two requests for one URI sees the outcome of the first.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
-/// Interested links.
 #[derive(Debug, Default)]
-struct Links {
-    by_uri: BTreeMap<String, BTreeSet<LinkId>>,
-    by_task: BTreeMap<String, BTreeSet<LinkId>>,
+struct Table {
+    links: BTreeMap<Subscription, BTreeSet<LinkId>>,
+    /// The log level that was set last.
     level: Option<String>,
+    /// Grows with every change of the subscriptions that the server must learn.
+    revision: u64,
 }
 
 impl Interest {
-    fn links(&self) -> MutexGuard<'_, Links> {
-        self.links.lock()
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock()
     }
 
-    /// True when no link is subscribed to this URI.
-    pub(crate) fn is_new(&self, uri: &str) -> bool {
-        !self.links().by_uri.contains_key(uri)
+    /// True when no link has this subscription.
+    pub(crate) fn is_new(&self, subscription: &Subscription) -> bool {
+        !self.table().links.contains_key(subscription)
     }
 
-    /// Number of URIs and tasks with subscribers.
+    /// Number of subscriptions; those of several links to the same thing count once.
     pub(crate) fn len(&self) -> usize {
-        let links = self.links();
-        links.by_uri.len() + links.by_task.len()
+        self.table().links.len()
     }
 
-    /// Subscribes a link to a task.
-    pub(crate) fn add_task(&self, link: LinkId, task: &str) {
-        let mut links = self.links();
-        let subscribers = links.by_task.entry(task.to_owned()).or_default();
-        if subscribers.is_empty() {
-            self.renew();
+    /// All subscriptions.
+    pub(crate) fn all(&self) -> Vec<Subscription> {
+        self.table().links.keys().cloned().collect()
+    }
+
+    /// Adds a link's subscription.
+    pub(crate) fn add(&self, link: LinkId, subscription: Subscription) {
+        let mut table = self.table();
+        let before = table.links.len();
+        table.links.entry(subscription).or_default().insert(link);
+        table.revision += u64::from(table.links.len() > before);
+    }
+
+    /// Ends a link's subscription; true when it was the last link that had it.
+    pub(crate) fn remove(&self, link: LinkId, subscription: &Subscription) -> bool {
+        !self.remove_all(link, |one| one == subscription).is_empty()
+    }
+
+    /// Ends all subscriptions of a link; returns those that no link has any more.
+    pub(crate) fn forget(&self, link: LinkId) -> Vec<Subscription> {
+        self.remove_all(link, |_| true)
+    }
+
+    fn remove_all(&self, link: LinkId, which: impl Fn(&Subscription) -> bool) -> Vec<Subscription> {
+        let mut table = self.table();
+        let mut lost = Vec::new();
+        table.links.retain(|one, links| {
+            let last = which(one) && links.remove(&link) && links.is_empty();
+            lost.extend(last.then(|| one.clone()));
+            !last
+        });
+        table.revision += u64::from(!lost.is_empty());
+        lost
+    }
+
+    /// Takes the interest of a session that has no successor of its own.
+    pub(crate) fn absorb(&self, other: &Self) {
+        let other = std::mem::take(&mut *other.table());
+        let mut table = self.table();
+        for (subscription, links) in other.links {
+            table.links.entry(subscription).or_default().extend(links);
         }
-        subscribers.insert(link);
-    }
-
-    /// Ends a link's subscription to a task; true when it was the last one.
-    pub(crate) fn remove_task(&self, link: LinkId, task: &str) -> bool {
-        let mut links = self.links();
-        let Some(subscribers) = links.by_task.get_mut(task) else { return false };
-        subscribers.remove(&link);
-        let last = subscribers.is_empty();
-        if last {
-            links.by_task.remove(task);
-            self.renew();
-        }
-        last
-    }
-
-    /// Tasks with subscribers.
-    pub(crate) fn tasks(&self) -> Vec<String> {
-        self.links().by_task.keys().cloned().collect()
-    }
-
-    /// Subscribes a link to a resource.
-    pub(crate) fn add_uri(&self, link: LinkId, uri: &str) {
-        let mut links = self.links();
-        let subscribers = links.by_uri.entry(uri.to_owned()).or_default();
-        if subscribers.is_empty() {
-            self.renew();
-        }
-        subscribers.insert(link);
-    }
-
-    /// Ends a link's subscription to a resource; true when it was the last one.
-    pub(crate) fn remove_uri(&self, link: LinkId, uri: &str) -> bool {
-        let mut links = self.links();
-        let Some(subscribers) = links.by_uri.get_mut(uri) else { return false };
-        subscribers.remove(&link);
-        let last = subscribers.is_empty();
-        if last {
-            links.by_uri.remove(uri);
-            self.renew();
-        }
-        last
-    }
-
-    /// Removes a link from all resources; returns the URIs without subscribers.
-    pub(crate) fn forget_uris(&self, link: LinkId) -> Vec<String> {
-        let of_link: Vec<String> = {
-            let links = self.links();
-            let subscribed = links.by_uri.iter().filter(|(_, subscribers)| subscribers.contains(&link));
-            subscribed.map(|(uri, _)| uri.clone()).collect()
-        };
-        of_link.into_iter().filter(|uri| self.remove_uri(link, uri)).collect()
-    }
-
-    /// Removes a link from all tasks; true when a task lost its last subscriber.
-    pub(crate) fn forget_tasks(&self, link: LinkId) -> bool {
-        let mut links = self.links();
-        let before = links.by_task.len();
-        links.by_task.retain(|_, subscribers| !(subscribers.remove(&link) && subscribers.is_empty()));
-        let less = links.by_task.len() < before;
-        if less {
-            self.renew();
-        }
-        less
-    }
-
-    /// Resources with subscribers.
-    pub(crate) fn uris(&self) -> Vec<String> {
-        self.links().by_uri.keys().cloned().collect()
+        table.level = table.level.take().or(other.level);
+        table.revision += 1;
     }
 
     /// The log level that was set last.
     pub(crate) fn level(&self) -> Option<String> {
-        self.links().level.clone()
+        self.table().level.clone()
     }
 
     pub(crate) fn set_level(&self, level: &str) {
-        self.links().level = Some(level.to_owned());
+        self.table().level = Some(level.to_owned());
     }
 
     pub(crate) fn revision(&self) -> u64 {
-        self.revision.load(Ordering::SeqCst)
+        self.table().revision
     }
 
     /// Starts a new revision: the listen stream is opened again.
     pub(crate) fn renew(&self) {
-        self.revision.fetch_add(1, Ordering::SeqCst);
+        self.table().revision += 1;
     }
 }
 
@@ -143,50 +117,53 @@ impl Interest {
 mod tests {
     use super::*;
 
+    fn task(id: &str) -> Subscription {
+        Subscription::Task(id.to_owned())
+    }
+
+    fn uri(uri: &str) -> Subscription {
+        Subscription::Resource(uri.to_owned())
+    }
+
     #[test]
-    fn a_task_stays_until_its_last_link_is_removed() {
+    fn a_subscription_stays_until_its_last_link_is_removed() {
         let interest = Interest::default();
         let (one, two) = (LinkId(1), LinkId(2));
-        interest.add_task(one, "t");
+        assert!(interest.is_new(&task("t")));
+        interest.add(one, task("t"));
         let before = interest.revision();
-        interest.add_task(two, "t");
-        assert_eq!(
-            (interest.tasks(), interest.len(), interest.revision()),
-            (vec!["t".to_owned()], 1, before)
-        );
-        assert!(!interest.remove_task(one, "t") && !interest.remove_task(one, "u"));
-        assert!(interest.remove_task(two, "t"));
+        interest.add(two, task("t"));
+        assert_eq!((interest.all(), interest.revision()), (vec![task("t")], before));
+        assert!(!interest.is_new(&task("t")) && interest.is_new(&uri("t")));
+        assert!(!interest.remove(one, &task("t")) && !interest.remove(one, &uri("t")));
+        assert_eq!(interest.revision(), before);
+        assert!(interest.remove(two, &task("t")));
         assert!(interest.len() == 0 && interest.revision() > before);
     }
 
     #[test]
-    fn forgetting_a_link_removes_its_tasks() {
+    fn forgetting_a_link_removes_its_subscriptions() {
         let interest = Interest::default();
         let (one, two) = (LinkId(1), LinkId(2));
-        interest.add_task(one, "s");
-        interest.add_task(one, "t");
-        interest.add_task(two, "t");
+        for (link, subscription) in [(one, task("s")), (one, uri("u")), (one, task("t")), (two, task("t"))] {
+            interest.add(link, subscription);
+        }
         let before = interest.revision();
-        assert!(interest.forget_tasks(one) && interest.revision() > before);
-        assert_eq!(interest.tasks(), ["t"]);
+        assert_eq!(interest.forget(one), [uri("u"), task("s")]);
+        assert!(interest.revision() > before && interest.all() == [task("t")]);
         let before = interest.revision();
-        assert!(!interest.forget_tasks(one) && interest.revision() == before);
-        assert!(interest.forget_tasks(two) && interest.tasks().is_empty());
+        assert!(interest.forget(one).is_empty() && interest.revision() == before);
+        assert!(!interest.forget(two).is_empty() && interest.len() == 0);
     }
 
     #[test]
-    fn a_uri_stays_until_its_last_link_is_removed() {
-        let interest = Interest::default();
-        let (one, two) = (LinkId(1), LinkId(2));
-        assert!(interest.is_new("a:1"));
-        interest.add_uri(one, "a:1");
-        interest.add_uri(two, "a:1");
-        interest.add_uri(two, "a:2");
-        let before = interest.revision();
-        assert!(!interest.remove_uri(one, "a:1"));
-        assert!(!interest.remove_uri(one, "a:9"));
-        assert_eq!(interest.revision(), before);
-        assert_eq!(interest.forget_uris(two), ["a:1", "a:2"]);
-        assert!(interest.uris().is_empty() && interest.revision() > before);
+    fn a_successor_takes_subscriptions_and_level() {
+        let (of_old, of_new) = (Interest::default(), Interest::default());
+        of_old.add(LinkId(1), uri("a:1"));
+        of_old.set_level("info");
+        of_new.add(LinkId(2), uri("a:1"));
+        of_new.absorb(&of_old);
+        assert_eq!((of_old.len(), of_new.level().as_deref()), (0, Some("info")));
+        assert!(!of_new.remove(LinkId(2), &uri("a:1")) && of_new.remove(LinkId(1), &uri("a:1")));
     }
 }

@@ -26,10 +26,11 @@ mod supervisor;
 #[cfg(test)]
 mod tests;
 
+pub use interest::Subscription;
 pub use manifest::{List, Manifest};
 pub use question::Question;
-pub use session::{Session, SessionEvents, TaskHold};
+pub use session::{Environment, Session, SessionEvent, SessionEvents, TaskHold};
 pub use session_api::{CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey};
-pub use spec::{UpstreamBounds, UpstreamSpec};
+pub use spec::UpstreamSpec;
 pub use status::{Quarantined, State, Status};
-pub use supervisor::{Environment, Upstream};
+pub use supervisor::Upstream;

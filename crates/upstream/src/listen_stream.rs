@@ -1,6 +1,5 @@
 //! Listen stream of a modern session: one `subscriptions/listen` request that carries the interest of all callers.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use wire::mcp::Era;
 use wire::rpc::Shape;
 
 use crate::fault::Fault;
+use crate::interest::Subscription;
 use crate::lists;
 use crate::session::requests::{PendingAnswer, member};
 use crate::session::{Handshake, Session};
@@ -63,8 +63,7 @@ pub(crate) async fn keep(session: Weak<Session>, wake: Arc<Notify>) {
         requested = None;
         // The server does not repeat notifications that it sent meanwhile.
         if let Some(session) = session.upgrade() {
-            session.stale.fetch_or(lists::ALL, Ordering::SeqCst);
-            session.upkeep.notify_one();
+            session.mark_stale(lists::ALL);
         }
     }
 }
@@ -80,7 +79,7 @@ async fn retire(session: Weak<Session>, old: PendingAnswer) {
 /// Opens a stream and waits, for a bounded time, until the server has acknowledged or refused it.
 async fn open(session: &Session) -> Option<PendingAnswer> {
     let interest = &session.setup.interest;
-    let filter = filter(&session.handshake()?, &interest.uris(), &interest.tasks())?;
+    let filter = filter(&session.handshake()?, &interest.all())?;
     let mut acknowledged = session.acknowledged.subscribe();
     let asked =
         session.request(Era::Modern, "subscriptions/listen", &[("notifications", filter.as_bytes())], None);
@@ -96,7 +95,7 @@ async fn open(session: &Session) -> Option<PendingAnswer> {
 }
 
 /// The filter of a listen request; `None` when it would be empty.
-fn filter(handshake: &Handshake, uris: &[String], tasks: &[String]) -> Option<String> {
+fn filter(handshake: &Handshake, subscriptions: &[Subscription]) -> Option<String> {
     let mut wanted = Vec::new();
     for (capability, key) in [
         ("tools", "toolsListChanged"),
@@ -109,9 +108,15 @@ fn filter(handshake: &Handshake, uris: &[String], tasks: &[String]) -> Option<St
             wanted.push(format!("\"{key}\":true"));
         }
     }
+    let (mut uris, mut tasks) = (Vec::new(), Vec::new());
+    for subscription in subscriptions {
+        match subscription {
+            Subscription::Resource(uri) => uris.push(quote(uri)),
+            Subscription::Task(id) => tasks.push(quote(id)),
+        }
+    }
     for (key, texts) in [("resourceSubscriptions", uris), ("taskIds", tasks)] {
         if !texts.is_empty() {
-            let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
             wanted.push(format!("\"{key}\":[{}]", texts.join(",")));
         }
     }

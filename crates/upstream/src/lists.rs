@@ -17,7 +17,7 @@ use crate::fault::Fault;
 use crate::manifest::{List, Manifest};
 use crate::schema;
 use crate::session::requests::member;
-use crate::session::{Handshake, Session};
+use crate::session::{Handshake, Session, SessionEvent};
 use crate::status::Quarantined;
 
 /// Changes within this time cause one refresh.
@@ -25,16 +25,9 @@ const COALESCE: Duration = Duration::from_millis(50);
 /// All lists, as bits.
 pub(crate) const ALL: u64 = 0b1111;
 
-const KINDS: [ListKind; 4] = [ListKind::Tools, ListKind::Resources, ListKind::Templates, ListKind::Prompts];
-
 /// The bit of a list in a set of lists.
 pub(crate) fn bit(kind: ListKind) -> u64 {
-    match kind {
-        ListKind::Tools => 1,
-        ListKind::Resources => 2,
-        ListKind::Templates => 4,
-        ListKind::Prompts => 8,
-    }
+    1 << kind as u64
 }
 
 fn capability(kind: ListKind) -> &'static str {
@@ -45,13 +38,13 @@ fn capability(kind: ListKind) -> &'static str {
     }
 }
 
-/// Fetches the lists of `stale` again; true when the manifest changed. A list that cannot be fetched keeps its last state.
-pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64) -> Result<bool, Fault> {
+/// Fetches the lists of `stale` again. A list that cannot be fetched keeps its last state.
+pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64) -> Result<(), Fault> {
     let before = session.manifest();
     let mut manifest = Manifest::clone(&before);
     manifest.capabilities = handshake.capabilities.clone();
     let mut outcome = Ok(());
-    for kind in KINDS {
+    for kind in ListKind::ALL {
         if stale & bit(kind) == 0 {
             continue;
         }
@@ -70,31 +63,25 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
             }
         }
     }
-    let changed = *before != manifest;
-    if changed {
+    if *before != manifest {
         *session.manifest.lock() = Arc::new(manifest);
     }
-    outcome.map(|()| changed)
+    outcome
 }
 
 /// Fetches all pages of one list.
 async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Fault> {
-    let bounds = session.setup.spec.bounds;
+    let limits = session.setup.spec.limits;
+    let warn = |what: &str| tracing::warn!(server = session.upstream(), method = kind.method(), "{what}");
     let mut list = List { public: true, ..List::default() };
     let mut cursor: Option<String> = None;
-    for number in 0..bounds.pages_max {
+    for number in 0..limits.pages_max {
         let raw = cursor.as_deref().map(quote);
         let params: Vec<(&str, &[u8])> = raw.iter().map(|raw| ("cursor", raw.as_bytes())).collect();
         let message = session.request_result(era, kind.method(), &params).await?;
         let page = split(kind, &message).map_err(|error| Fault::Answer(error.to_string()))?;
         for bad in &page.bad {
-            tracing::warn!(
-                server = session.upstream(),
-                method = kind.method(),
-                at = bad.at,
-                why = bad.why,
-                "left out an invalid item"
-            );
+            warn(&format!("left out an invalid item: number {}, {}", bad.at, bad.why));
         }
         if number == 0 {
             list.extras = page.extras;
@@ -103,13 +90,9 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
         list.ttl_ms = list.ttl_ms.zip(page.ttl_ms).map(|(one, other)| one.min(other));
         list.public &= page.public;
         list.items.extend(page.items);
-        if list.items.len() > bounds.items_max {
-            list.items.truncate(bounds.items_max);
-            tracing::warn!(
-                server = session.upstream(),
-                method = kind.method(),
-                "the list is too long; the rest is left out"
-            );
+        if list.items.len() > limits.items_max {
+            list.items.truncate(limits.items_max);
+            warn("the list is too long; the rest is left out");
             return Ok(list);
         }
         match page.next_cursor {
@@ -118,11 +101,7 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
             Some(_) | None => return Ok(list),
         }
     }
-    tracing::warn!(
-        server = session.upstream(),
-        method = kind.method(),
-        "the list has too many pages; the rest is left out"
-    );
+    warn("the list has too many pages; the rest is left out");
     Ok(list)
 }
 
@@ -183,12 +162,13 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>) {
             session.restore_interest().await;
         }
         let announced = session.announced.swap(0, Ordering::SeqCst);
-        let announced: Vec<ListKind> = KINDS.into_iter().filter(|kind| announced & bit(*kind) != 0).collect();
+        let announced: Vec<ListKind> =
+            ListKind::ALL.into_iter().filter(|kind| announced & bit(*kind) != 0).collect();
         let before = session.manifest();
         // `refresh` logs what it cannot fetch.
         let _ = refresh(&session, &handshake, stale).await;
         if !announced.is_empty() || !Arc::ptr_eq(&before, &session.manifest()) {
-            session.setup.events.changed(&session, &announced);
+            session.emit(SessionEvent::Changed(&announced));
         }
     }
 }

@@ -4,7 +4,6 @@
 
 mod calls;
 mod expiry;
-mod health;
 pub(crate) mod inbox;
 mod pending;
 mod questions;
@@ -14,12 +13,12 @@ mod subscribe;
 mod tasks;
 mod upkeep;
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{Link, SendMeta};
+use client::{Guard, Link, SendMeta};
 use model::{Form, Notice, Refusal};
 use platform::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
@@ -34,27 +33,45 @@ use crate::manifest::Manifest;
 use crate::question::Question;
 use crate::session_api::{ClientProfile, Numbers, SessionKey};
 use crate::spec::UpstreamSpec;
-use health::Health;
 use pending::PendingTable;
 pub use tasks::TaskHold;
 
-/// Receives everything that concerns no single call. The session's tasks call it; an implementation must not block.
-pub trait SessionEvents: Send + Sync {
+/// An event of a session that concerns no single call.
+#[derive(Debug)]
+pub enum SessionEvent<'a> {
     /// The server sent a notification: to the session's owner, or on a shared session to all interested callers.
-    fn notice(&self, session: &Arc<Session>, notice: Notice);
+    Notice(Notice),
     /// The server asks the session's owner.
-    fn question(&self, session: &Arc<Session>, question: Question);
+    Question(Question),
     /// The server withdrew the question with its id, of a call or of the owner.
-    fn withdrawn(&self, session: &Arc<Session>, id: Id) {
-        let _ = (session, id);
-    }
-    /// The session's manifest was fetched and differs from the previous one, or the server announced changes of the lists in
-    /// `announced`.
-    fn changed(&self, session: &Arc<Session>, announced: &[ListKind]);
+    Withdrawn(Id),
+    /// The session's manifest was fetched and differs from the previous one, or the server announced changes of these lists.
+    Changed(&'a [ListKind]),
     /// The session ended, on request or unexpectedly; its open calls have ended before.
-    fn ended(&self, session: &Arc<Session>);
-    /// A failure of a session began or ended.
-    fn state(&self) {}
+    Ended,
+    /// A failure of the session began or ended.
+    State,
+}
+
+/// Receives the events of sessions. The session's tasks call it; an implementation must not block.
+pub trait SessionEvents: Send + Sync {
+    /// Takes one event.
+    fn event(&self, session: &Arc<Session>, event: SessionEvent<'_>);
+}
+
+/// The gateway's services for all sessions of a server.
+#[derive(Clone)]
+pub struct Environment {
+    /// The guard of child processes, if one runs.
+    pub guard: Option<Guard>,
+    /// The gateway's `Implementation` object, raw JSON.
+    pub identity: Bytes,
+    /// Receives everything that concerns no single call.
+    pub events: Arc<dyn SessionEvents>,
+    /// The participant that serves, for a server that dials in.
+    pub dial_in: Option<Arc<DialIn>>,
+    /// Numbers of requests, shared with the calls of the gateway.
+    pub numbers: Arc<Numbers>,
 }
 
 /// The server's declarations in the handshake.
@@ -76,20 +93,25 @@ pub(crate) struct SessionSetup {
     pub(crate) key: SessionKey,
     /// The profile of the caller that owns the session; `None` for the shared session.
     pub(crate) client: Option<ClientProfile>,
-    /// The gateway's own `Implementation`.
-    pub(crate) identity: Bytes,
-    pub(crate) events: Arc<dyn SessionEvents>,
-    /// The guard of child processes.
-    pub(crate) guard: Option<client::Guard>,
+    pub(crate) environment: Environment,
     pub(crate) interest: Arc<Interest>,
     /// Whether the server only speaks HTTP+SSE (2024-11-05).
     pub(crate) http_sse: bool,
     /// Whether the session ends with its first call.
     pub(crate) single_call: bool,
-    /// The participant that serves, if the server dials in.
-    pub(crate) dial_in: Option<Arc<DialIn>>,
-    /// Numbers of requests.
-    pub(crate) numbers: Arc<Numbers>,
+}
+
+/// The health record of an open session.
+#[derive(Default)]
+struct Health {
+    /// Why the last request failed, in words for callers; the next answer clears it.
+    failure: Mutex<Option<String>>,
+    /// Set together with `failure`; every answer checks it.
+    failing: AtomicBool,
+    /// A check whether the server is still modern is running.
+    checking_era: AtomicBool,
+    /// A liveness check is running, and the server has sent nothing since it began.
+    silent: AtomicBool,
 }
 
 /// One session with one server.
@@ -229,7 +251,7 @@ impl Session {
     /// Closes the link in order and ends the session.
     pub async fn close(&self) {
         if let Some(link) = self.link.get() {
-            link.close(client::CloseTimeouts::default()).await;
+            link.close().await;
         }
         self.end(Fault::Link(client::LinkError::Closed));
     }
@@ -277,11 +299,6 @@ impl Session {
         self.link.get().is_some_and(|link| link.has_request_streams())
     }
 
-    /// A number for the next request.
-    fn next_number(&self) -> u64 {
-        self.setup.numbers.next()
-    }
-
     fn pending(&self) -> MutexGuard<'_, PendingTable> {
         self.pending.lock()
     }
@@ -305,8 +322,12 @@ impl Session {
         for request in open {
             self.deliver(request, Err(fault.clone()));
         }
+        self.emit(SessionEvent::Ended);
+    }
+
+    pub(crate) fn emit(&self, event: SessionEvent<'_>) {
         if let Some(me) = self.me.upgrade() {
-            self.setup.events.ended(&me);
+            self.setup.environment.events.event(&me, event);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Types between the gateway and a session: session key, client profile, call, events of a call.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use json::{Span, members};
 use model::{Answer, Form, LinkId, Notice, ParticipantId, Refusal, Request};
 use wire::mcp::{Era, Version};
 
@@ -37,8 +37,8 @@ impl Numbers {
 pub enum SessionKey {
     /// All callers share the session.
     Shared,
-    /// One legacy client session of the gateway owns it; the number is its link.
-    Legacy(u64),
+    /// One legacy client session of the gateway owns it.
+    Legacy(LinkId),
     /// One modern caller owns it.
     Principal {
         /// The caller.
@@ -49,6 +49,11 @@ pub enum SessionKey {
 }
 
 impl SessionKey {
+    /// The key of a caller's own sessions; without a caller, that of the shared one.
+    pub(crate) fn of(owner: Option<&Caller<'_>>) -> Self {
+        owner.map_or(Self::Shared, Caller::key)
+    }
+
     /// Whether one caller owns the session.
     #[must_use]
     pub fn is_own(&self) -> bool {
@@ -62,7 +67,7 @@ impl SessionKey {
     #[must_use]
     pub fn owner(&self) -> Option<LinkId> {
         match self {
-            Self::Legacy(link) => Some(LinkId(*link)),
+            Self::Legacy(link) => Some(*link),
             Self::Shared | Self::Principal { .. } => None,
         }
     }
@@ -87,8 +92,9 @@ impl ClientProfile {
         if *self.capabilities == *b"{}" {
             return false;
         }
-        let Ok(declared) = members(&self.capabilities, Span::all(&self.capabilities)) else { return false };
-        ["sampling", "elicitation", "roots"].iter().any(|name| declared.get(name).is_some())
+        ["sampling", "elicitation", "roots"]
+            .iter()
+            .any(|name| json::at(&self.capabilities, &[name]).is_some())
     }
 }
 
@@ -109,7 +115,7 @@ impl Caller<'_> {
     /// The key of the sessions that this caller alone uses. A modern client has no session of its own that could own one.
     pub(crate) fn key(&self) -> SessionKey {
         match Era::of(self.form) {
-            Era::Legacy => SessionKey::Legacy(self.link.0),
+            Era::Legacy => SessionKey::Legacy(self.link),
             Era::Modern => SessionKey::Principal {
                 participant: self.participant.clone(),
                 capabilities: hash(&self.client.capabilities),
@@ -118,11 +124,10 @@ impl Caller<'_> {
     }
 }
 
-/// The hash of a client's own words: a stranger chooses them, so the hasher is the standard one.
-fn hash(bytes: &Bytes) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
-    hasher.finish()
+/// The hash of a client's own words. Keyed, so that no stranger can choose words that share another caller's session.
+fn hash(bytes: &[u8]) -> u64 {
+    static KEYED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    KEYED.hash_one(bytes)
 }
 
 /// A request to a server.

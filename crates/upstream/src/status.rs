@@ -5,7 +5,8 @@ use std::sync::Arc;
 use wire::mcp::Era;
 
 /// The states of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum State {
     /// The gateway starts it, for the first time or again.
     Starting,
@@ -21,12 +22,7 @@ impl State {
     /// The word for it in listings and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Ready => "ready",
-            Self::Degraded => "degraded",
-            Self::Down => "down",
-        }
+        self.into()
     }
 }
 

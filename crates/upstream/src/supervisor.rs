@@ -1,35 +1,30 @@
 //! Supervisor of one server: starts it, restarts it after failures, owns its sessions and its status.
 
+mod book;
+mod leave;
 mod open;
 mod session_choice;
-mod session_events;
-mod slot;
 mod status_log;
-mod subscriptions;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use client::{Guard, LinkError};
+use client::LinkError;
 use model::{Form, LinkId, Refusal};
 use platform::{Mutex, MutexGuard};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::sleep;
 use wire::mcp::Era;
 
 use crate::backoff::Backoff;
 use crate::config::EraChoice;
-use crate::dial_in::DialIn;
 use crate::fault::Fault;
 use crate::manifest::Manifest;
-use crate::session::{Session, SessionEvents};
-use crate::session_api::{Numbers, SessionKey};
+use crate::session::{Environment, Session, SessionEvent, SessionEvents};
 use crate::spec::UpstreamSpec;
 use crate::status::State;
-use slot::Slot;
+use book::Book;
 
 /// The interval of the check for idle sessions.
 const TIDY: Duration = Duration::from_secs(5);
@@ -40,72 +35,17 @@ const STABLE: Duration = Duration::from_secs(10);
 /// Wait after a failed attempt that has no back-off.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The gateway's services for all sessions of a server.
-#[derive(Clone)]
-pub struct Environment {
-    /// The guard of child processes, if one runs.
-    pub guard: Option<Guard>,
-    /// The gateway's `Implementation` object, raw JSON.
-    pub identity: Bytes,
-    /// Receives everything that concerns no single call.
-    pub events: Arc<dyn SessionEvents>,
-    /// The participant that serves, for a server that dials in.
-    pub dial_in: Option<Arc<DialIn>>,
-    /// Numbers of requests, shared with the calls of the gateway.
-    pub numbers: Arc<Numbers>,
-}
-
 /// One configured server under supervision.
 pub struct Upstream {
-    me: Weak<Upstream>,
     spec: Arc<UpstreamSpec>,
     environment: Environment,
-    inner: Mutex<Inner>,
+    book: Mutex<Book>,
     /// Whether the first start has ended, in success or failure.
     settled: watch::Sender<bool>,
-    wake: Notify,
     restarts: AtomicU64,
     /// State and reason of the last status line in the log.
     logged: Mutex<Option<(State, Option<String>)>>,
     started_at: Instant,
-}
-
-/// State of the server and its sessions.
-struct Inner {
-    /// The eras that it speaks; empty before detection.
-    eras: Vec<Era>,
-    slots: HashMap<(Era, SessionKey), Arc<Slot>>,
-    /// Sessions that end with their call.
-    single_call: Vec<Arc<Session>>,
-    /// The last manifest in each era, in the order of the first fetch.
-    manifests: Vec<(Era, Arc<Manifest>)>,
-    backoff: Backoff,
-    /// Attempts that are running.
-    starting: usize,
-    /// Why the lists are incomplete, in words for callers.
-    incomplete: Option<String>,
-    /// Why the last start failed, for the log only.
-    cause: String,
-    /// Whether the server only speaks HTTP+SSE (2024-11-05).
-    http_sse: bool,
-    closed: bool,
-}
-
-impl Inner {
-    fn manifest(&self) -> Arc<Manifest> {
-        self.manifests.first().map(|(_, manifest)| Arc::clone(manifest)).unwrap_or_default()
-    }
-
-    /// Keeps the manifest of a shared session, and drops manifests of eras that the server no longer speaks.
-    fn keep_manifest(&mut self, session: &Session) {
-        let (era, manifest) = (session.era(), session.manifest());
-        match self.manifests.iter_mut().find(|(other, _)| *other == era) {
-            Some((_, place)) => *place = manifest,
-            None => self.manifests.push((era, manifest)),
-        }
-        let eras = self.eras.clone();
-        self.manifests.retain(|(other, _)| *other == era || eras.contains(other));
-    }
 }
 
 impl std::fmt::Debug for Upstream {
@@ -123,27 +63,17 @@ impl Upstream {
             EraChoice::Legacy => vec![Era::Legacy],
             EraChoice::Modern => vec![Era::Modern],
         };
-        let inner = Inner {
-            eras,
-            slots: HashMap::new(),
-            single_call: Vec::new(),
-            manifests: Vec::new(),
-            backoff: Backoff::default(),
-            starting: 0,
-            incomplete: None,
-            cause: String::new(),
-            http_sse: false,
-            closed: false,
-        };
+        let book = Book { eras, ..Book::default() };
         // A server that dials in may never connect: no list waits for it.
         let settled = environment.dial_in.is_some();
         let upstream = Arc::new_cyclic(|me| Self {
-            me: me.clone(),
             spec: Arc::new(spec),
-            environment,
-            inner: Mutex::new(inner),
+            environment: Environment {
+                events: Arc::new(SupervisedEvents { upstream: me.clone(), gateway: environment.events }),
+                ..environment
+            },
+            book: Mutex::new(book),
             settled: watch::Sender::new(settled),
-            wake: Notify::new(),
             restarts: AtomicU64::new(0),
             logged: Mutex::default(),
             started_at: Instant::now(),
@@ -162,25 +92,21 @@ impl Upstream {
     /// The last manifest, also while the server is down; empty before its first start.
     #[must_use]
     pub fn manifest(&self) -> Arc<Manifest> {
-        self.inner().manifest()
+        self.book().manifest()
     }
 
     /// The last manifest in this form; the one in the other form if the server was not listed in this one.
     #[must_use]
     pub fn manifest_in(&self, form: Form) -> Arc<Manifest> {
-        let inner = self.inner();
-        let found = inner
-            .manifests
-            .iter()
-            .find(|(other, _)| other.form() == form)
-            .map(|(_, manifest)| Arc::clone(manifest));
-        found.unwrap_or_else(|| inner.manifest())
+        let book = self.book();
+        let found = book.manifests.iter().find(|(era, _)| era.form() == form);
+        found.map_or_else(|| book.manifest(), |(_, manifest)| Arc::clone(manifest))
     }
 
     /// The last manifest in each era.
     #[must_use]
     pub fn manifests(&self) -> Vec<Arc<Manifest>> {
-        self.inner().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
+        self.book().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
     }
 
     /// The time under supervision.
@@ -203,18 +129,13 @@ impl Upstream {
     /// Closes every session and stops restarts.
     pub async fn close(&self) {
         let sessions: Vec<Arc<Session>> = {
-            let mut inner = self.inner();
-            inner.closed = true;
-            let single_call = std::mem::take(&mut inner.single_call);
-            inner
-                .slots
-                .drain()
-                .filter_map(|(_, slot)| slot.session.lock().take())
-                .chain(single_call)
-                .collect()
+            let mut book = self.book();
+            book.closed = true;
+            let all = book.sessions().cloned().collect();
+            book.single_call.clear();
+            book.slots.clear();
+            all
         };
-        self.wake.notify_waiters();
-        self.wake.notify_one();
         let closing: Vec<_> =
             sessions.into_iter().map(|session| tokio::spawn(async move { session.close().await })).collect();
         for closing in closing {
@@ -224,14 +145,9 @@ impl Upstream {
 
     /// Clears every back-off: a server that dials in has connected, and earlier failures do not count.
     pub fn reset_backoff(&self) {
-        let slots: Vec<Arc<Slot>> = {
-            let mut inner = self.inner();
-            inner.backoff = Backoff::default();
-            inner.slots.values().cloned().collect()
-        };
-        for slot in slots {
-            *slot.backoff.lock() = Backoff::default();
-        }
+        let mut book = self.book();
+        book.backoff = Backoff::default();
+        book.slots.values_mut().for_each(|slot| slot.backoff = Backoff::default());
     }
 
     /// Whether the server dials in and is not connected.
@@ -243,45 +159,62 @@ impl Upstream {
         Fault::Link(LinkError::NotConnected).refusal(self.spec.name())
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock()
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock()
     }
 
     /// Handles the end of a session: the slot is empty, and the back-off begins.
     fn session_ended(&self, session: &Arc<Session>) {
-        let mut inner = self.inner();
-        inner.single_call.retain(|other| !Arc::ptr_eq(other, session));
-        let mut slots = inner.slots.values();
-        let slot =
-            slots.find(|slot| slot.session.lock().as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
-        let Some(slot) = slot.filter(|_| !inner.closed).map(Arc::clone) else { return };
-        *slot.session.lock() = None;
+        let mut guard = self.book();
+        let book = &mut *guard;
+        book.single_call.retain(|other| !Arc::ptr_eq(other, session));
+        let slot = book.slots.get_mut(&(session.era(), session.key().clone())).filter(|_| !book.closed);
+        let here = slot.filter(|slot| slot.session.as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
+        let Some(slot) = here else { return };
+        slot.session = None;
         if self.is_away() {
             // A participant may disconnect and connect again at any time.
-            drop(inner);
+            drop(guard);
             return self.log_status();
         }
         self.restarts.fetch_add(1, Ordering::Relaxed);
         let reason = format!("the server `{}` ended unexpectedly", self.spec.name());
-        inner.cause.clear();
+        book.cause.clear();
         // A caller whose own session crashes delays only itself.
-        let mut own = slot.backoff.lock();
-        let backoff = if *session.key() == SessionKey::Shared { &mut inner.backoff } else { &mut *own };
+        let backoff = if session.key().is_own() { &mut slot.backoff } else { &mut book.backoff };
         if session.age() >= STABLE {
             backoff.lasted();
         }
         backoff.failed(Instant::now(), reason);
-        drop(own);
-        drop(inner);
+        drop(guard);
         self.log_status();
-        self.wake.notify_one();
     }
 
     /// Handles a new manifest of a session.
     fn manifest_changed(&self, session: &Arc<Session>) {
-        if *session.key() == SessionKey::Shared {
-            self.inner().keep_manifest(session);
+        if !session.key().is_own() {
+            self.book().keep_manifest(session);
         }
+    }
+}
+
+/// Receives the events of all sessions of a server first, then the gateway does.
+struct SupervisedEvents {
+    upstream: Weak<Upstream>,
+    gateway: Arc<dyn SessionEvents>,
+}
+
+impl SessionEvents for SupervisedEvents {
+    fn event(&self, session: &Arc<Session>, event: SessionEvent<'_>) {
+        if let Some(upstream) = self.upstream.upgrade() {
+            match &event {
+                SessionEvent::Changed(_) => upstream.manifest_changed(session),
+                SessionEvent::Ended => upstream.session_ended(session),
+                SessionEvent::State => upstream.log_status(),
+                SessionEvent::Notice(_) | SessionEvent::Question(_) | SessionEvent::Withdrawn(_) => {}
+            }
+        }
+        self.gateway.event(session, event);
     }
 }
 
@@ -295,11 +228,13 @@ fn close_all(sessions: Vec<Arc<Session>>) {
 async fn keep(upstream: Weak<Upstream>) {
     loop {
         let Some(strong) = upstream.upgrade() else { return };
-        if strong.inner().closed {
-            return;
-        }
-        let era = strong.inner().eras.first().copied();
-        let remaining = strong.inner().backoff.remaining(Instant::now());
+        let (era, remaining) = {
+            let book = strong.book();
+            if book.closed {
+                return;
+            }
+            (book.eras.first().copied(), book.backoff.remaining(Instant::now()))
+        };
         let mut presence = strong.environment.dial_in.as_ref().map(|dial_in| dial_in.presence());
         if let Some(presence) = presence.as_mut().filter(|presence| presence.borrow().is_none()) {
             drop(strong);
@@ -316,7 +251,7 @@ async fn keep(upstream: Weak<Upstream>) {
             }
             continue;
         }
-        let opened = strong.obtain(era, &SessionKey::Shared, None).await;
+        let opened = strong.obtain(era, None).await;
         drop(strong);
         match opened {
             Ok(session) => {
@@ -340,24 +275,17 @@ async fn presence_change(presence: &mut Option<watch::Receiver<Option<LinkId>>>)
 
 /// Closes idle sessions of single callers.
 async fn tidy(upstream: Weak<Upstream>) {
-    let Some(idle) = upstream.upgrade().map(|upstream| upstream.spec.bounds.caller_idle) else { return };
+    let Some(idle) = upstream.upgrade().map(|upstream| upstream.spec.limits.caller_idle) else { return };
     loop {
         sleep(TIDY.min(idle.max(TIDY_MIN))).await;
         let Some(upstream) = upstream.upgrade() else { return };
         upstream.log_status();
-        let mut inner = upstream.inner();
-        if inner.closed {
+        let mut book = upstream.book();
+        if book.closed {
             return;
         }
-        let gone: Vec<_> = inner
-            .slots
-            .iter()
-            .filter(|((_, key), _)| *key != SessionKey::Shared)
-            .filter(|(_, slot)| slot.is_blank() || slot.idle().is_some_and(|quiet| quiet >= idle))
-            .map(|(place, _)| place.clone())
-            .collect();
-        let closing = gone.iter().filter_map(|key| inner.slots.remove(key)?.session.lock().take()).collect();
-        drop(inner);
+        let closing = book.take_idle(idle);
+        drop(book);
         close_all(closing);
     }
 }

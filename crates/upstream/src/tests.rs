@@ -59,24 +59,15 @@ impl CallEvents for Recorder {
 struct SessionLog(Mutex<Vec<String>>);
 
 impl SessionEvents for SessionLog {
-    fn notice(&self, _: &Arc<Session>, notice: Notice) {
-        self.0.lock().push(notice.method.as_str().to_owned());
-    }
-
-    fn question(&self, _: &Arc<Session>, question: Question) {
-        self.0.lock().push(format!("question {}", question.request().method.as_str()));
-    }
-
-    fn withdrawn(&self, _: &Arc<Session>, id: Id) {
-        self.0.lock().push(format!("withdrawn {}", String::from_utf8_lossy(id.raw())));
-    }
-
-    fn changed(&self, _: &Arc<Session>, _: &[wire::mcp::ListKind]) {
-        self.0.lock().push("changed".to_owned());
-    }
-
-    fn ended(&self, _: &Arc<Session>) {
-        self.0.lock().push("ended".to_owned());
+    fn event(&self, _: &Arc<Session>, event: SessionEvent<'_>) {
+        self.0.lock().push(match event {
+            SessionEvent::Notice(notice) => notice.method.as_str().to_owned(),
+            SessionEvent::Question(question) => format!("question {}", question.request().method.as_str()),
+            SessionEvent::Withdrawn(id) => format!("withdrawn {}", String::from_utf8_lossy(id.raw())),
+            SessionEvent::Changed(_) => "changed".to_owned(),
+            SessionEvent::Ended => "ended".to_owned(),
+            SessionEvent::State => return,
+        });
     }
 }
 
@@ -109,8 +100,8 @@ fn config(args: &[&str]) -> ServerConfig {
 
 fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fixture {
     let log = Arc::new(SessionLog::default());
-    let mut spec = UpstreamSpec::new(config, &ServerLimits::default());
-    spec.bounds.probe = Duration::from_secs(2);
+    let mut spec = UpstreamSpec { config, limits: ServerLimits::default() };
+    spec.limits.probe = Duration::from_secs(2);
     edit(&mut spec);
     let environment = Environment {
         guard: None,
@@ -146,6 +137,10 @@ async fn session(
 
 async fn shared(fixture: &Fixture, era: Era) -> Arc<Session> {
     session(fixture, 1, &client("{}"), era).await.unwrap()
+}
+
+fn resource(uri: &str) -> Subscription {
+    Subscription::Resource(uri.to_owned())
 }
 
 fn accepted(body: &'static str) -> Answer {
@@ -250,7 +245,7 @@ async fn a_legacy_server_is_detected_listed_and_called() {
 #[tokio::test]
 async fn a_server_without_an_answer_to_the_probe_is_legacy() {
     let fixture = start_with(config(&["legacy", "silent-probe"]), |spec| {
-        spec.bounds.probe = Duration::from_millis(300);
+        spec.limits.probe = Duration::from_millis(300);
     });
     let session = shared(&fixture, Era::Legacy).await;
     assert_eq!(session.era(), Era::Legacy);
@@ -260,7 +255,7 @@ async fn a_server_without_an_answer_to_the_probe_is_legacy() {
 #[tokio::test]
 async fn a_modern_server_that_starts_slower_than_the_probe_is_modern() {
     let fixture = start_with(config(&["modern", "slow-start", "0.6"]), |spec| {
-        spec.bounds.probe = Duration::from_millis(100);
+        spec.limits.probe = Duration::from_millis(100);
     });
     let session = shared(&fixture, Era::Legacy).await;
     assert_eq!(session.era(), Era::Modern);
@@ -309,7 +304,7 @@ async fn questions_reach_only_the_caller_that_declared_them() {
     assert_eq!(refused["code"], -32601);
 
     let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Legacy).await.unwrap();
-    assert_eq!(own.key(), &SessionKey::Legacy(7));
+    assert_eq!(own.key(), &SessionKey::Legacy(LinkId(7)));
     let mut events = call(&own, "ask", &json!({}));
     let question = match next(&mut events).await {
         CallEvent::Question(question, message) => {
@@ -322,10 +317,27 @@ async fn questions_reach_only_the_caller_that_declared_them() {
     assert_eq!(text_of(&done(&mut events).await.unwrap()), json!({"action": "decline"}));
     let pid = report(&own).await["pid"].as_u64().unwrap();
     assert_eq!(fixture.upstream.status().sessions, 2);
-    let (participant, client) = (&ParticipantId::new("scout").unwrap(), &client("{}"));
-    fixture.upstream.release(&Caller { link: LinkId(7), participant, form: Form::Legacy, client });
+    fixture.upstream.release(LinkId(7));
     until("the caller's child has ended", || !alive(pid)).await;
     assert!(shared.is_open());
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn sessions_of_modern_links_end_with_the_last_link_that_used_them() {
+    let fixture = start(&["legacy"]);
+    let asked = client(r#"{"elicitation":{}}"#);
+    // One participant in three topics; the third link uses no session of this server.
+    let own = session(&fixture, 7, &asked, Era::Modern).await.unwrap();
+    assert!(Arc::ptr_eq(&own, &session(&fixture, 8, &asked, Era::Modern).await.unwrap()));
+    for link in [9, 7, 7] {
+        fixture.upstream.release(LinkId(link));
+        assert_eq!((own.is_open(), fixture.upstream.status().sessions), (true, 2), "link {link}");
+    }
+    fixture.upstream.release(LinkId(8));
+    until("the session has ended", || !own.is_open()).await;
+    let again = session(&fixture, 8, &asked, Era::Modern).await.unwrap();
+    assert_eq!(again.key(), own.key());
     fixture.upstream.close().await;
 }
 
@@ -368,7 +380,7 @@ async fn subscriptions_are_counted_and_survive_a_restart() {
         assert_eq!(session.subscribe(LinkId(link), "test://a").await.unwrap().outcome, Outcome::Ok);
     }
     assert_eq!(report(&session).await["subscribed"], json!(["test://a"]));
-    session.unsubscribe(LinkId(1), "test://a");
+    session.unsubscribe(LinkId(1), &resource("test://a"));
     let _ = done(&mut call(&session, "crash", &json!({}))).await;
     let again = shared(&fixture, Era::Legacy).await;
     assert_eq!(report(&again).await["subscribed"], json!(["test://a"]));
@@ -416,7 +428,7 @@ async fn each_call_has_its_own_process_if_configured() {
 
 #[tokio::test]
 async fn the_session_that_was_idle_longest_is_closed_for_a_new_one() {
-    let fixture = start_with(config(&["legacy"]), |spec| spec.bounds.caller_sessions_max = 2);
+    let fixture = start_with(config(&["legacy"]), |spec| spec.limits.caller_sessions_max = 2);
     let mut open = Vec::new();
     let asking = client(r#"{"roots":{}}"#);
     for number in 1..=3 {

@@ -1,8 +1,8 @@
-//! Digest of a reviewed call: the bytes that a decision is bound to (design, "Promotion").
+//! Digest of a reviewed call: the bytes that a decision is bound to (ARCHITECTURE.md, "A proposal").
 //!
 //! Chooses the parts of the call that count, and separates them so that none can reach into the next.
 
-use json::{JsonError, ObjectEdit, Span, Splice, canonical};
+use json::{JsonError, MemberChange, Span, Splice, canonical};
 use model::Digest;
 use sha2::{Digest as _, Sha256};
 
@@ -33,7 +33,7 @@ impl ReviewedCall<'_> {
     ///
     /// # Errors
     /// [`JsonError`] when params or definition have no canonical form; see [`canonical`].
-    pub fn input(&self) -> Result<Vec<u8>, JsonError> {
+    pub(crate) fn input(&self) -> Result<Vec<u8>, JsonError> {
         let mut to = self.to.to_vec();
         to.sort_unstable();
         to.dedup();
@@ -52,7 +52,7 @@ impl ReviewedCall<'_> {
     /// Their SHA-256.
     ///
     /// # Errors
-    /// As [`ReviewedCall::input`].
+    /// As `input`.
     pub fn digest(&self) -> Result<Digest, JsonError> {
         Ok(Digest(Sha256::digest(self.input()?).into()))
     }
@@ -65,24 +65,17 @@ impl ReviewedCall<'_> {
 /// [`JsonError`] when they are no object or have no canonical form; see [`canonical`].
 pub fn call_params(params: &[u8]) -> Result<Vec<u8>, JsonError> {
     let members = json::members(params, Span::all(params))?;
-    let mut splice = Splice::new();
-    let mut edit = ObjectEdit::new(&members);
-    edit.remove("task");
+    let (mut splice, mut changes) = (Splice::new(), vec![("task", None)]);
     if let Some(member) = members.get("_meta") {
         match json::members(params, member.span) {
             Ok(keys) => {
-                let mut inner = ObjectEdit::new(&keys);
-                let mut left = keys.len();
-                for key in keys.iter().map(|(key, _)| key) {
-                    if key.starts_with(OF_PROTOCOL) || OF_TRAVEL.contains(&key) {
-                        inner.remove(key);
-                        left -= 1;
-                    }
-                }
-                if left == 0 {
-                    edit.remove("_meta");
+                let of_travel = |key: &str| key.starts_with(OF_PROTOCOL) || OF_TRAVEL.contains(&key);
+                let gone = keys.iter().filter(|(key, _)| of_travel(key)).map(|(key, _)| (key, None));
+                let gone: Vec<MemberChange<'_>> = gone.collect();
+                if json::leaves_nothing(&keys, &gone) {
+                    changes.push(("_meta", None));
                 } else {
-                    inner.finish(&mut splice);
+                    json::edit_object(&keys, &gone, &mut splice);
                 }
             }
             // A `_meta` of another type is shown as it is.
@@ -90,8 +83,8 @@ pub fn call_params(params: &[u8]) -> Result<Vec<u8>, JsonError> {
             Err(error) => return Err(error),
         }
     }
-    edit.finish(&mut splice);
-    canonical(&splice.apply_within(params, Span::all(params)))
+    json::edit_object(&members, &changes, &mut splice);
+    canonical(&splice.apply_to(params))
 }
 
 fn part(out: &mut Vec<u8>, bytes: &[u8]) {

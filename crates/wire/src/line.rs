@@ -13,7 +13,7 @@ pub enum Line {
 
 /// An incremental reader of lines with a limit.
 ///
-/// Read into [`Lines::buffer`] (or [`Lines::push`]), then call [`Lines::next_line`] until it gives `None`. At most the
+/// Read into [`Lines::buffer`] (or `push`), then call [`Lines::next_line`] until it gives `None`. At most the
 /// limit and one read are held.
 #[derive(Debug)]
 pub struct Lines {
@@ -37,7 +37,7 @@ impl Lines {
     }
 
     /// Appends bytes that were read.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 

@@ -12,12 +12,12 @@ pub mod system;
 mod write;
 
 pub use chat::{CHAT, Chat, Format};
-pub use envelope::{Breach, BreachCode, Envelope, ID_BYTES_MAX, KIND_BYTES_MAX, TO_MAX};
+pub use envelope::{Breach, Envelope, KIND_BYTES_MAX};
 pub use kind::{Head, kind_of};
 pub use write::{Draft, envelope};
 
 /// The protocol's name and version, as every envelope carries it (section 3).
-pub const PROTOCOL: &str = "mcpx/v0.1";
+pub(crate) const PROTOCOL: &str = "mcpx/v0.1";
 
 #[cfg(test)]
 mod tests;

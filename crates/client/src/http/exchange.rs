@@ -13,8 +13,7 @@ use super::requests::OutgoingRequest;
 use super::state::LinkState;
 use super::stream::{ResumePoint, StreamEnd, drain, read};
 use crate::error::{LinkError, SendError};
-use crate::inbox::Flow;
-use crate::transport::SendMeta;
+use crate::transport::{Flow, SendMeta};
 
 /// Attempts in a row to resume a stream that bring nothing new.
 const RESUME_MAX: u32 = 5;
@@ -40,7 +39,6 @@ pub(super) async fn run(link: Arc<LinkState>, mut request: OutgoingRequest) {
 async fn answer(link: &LinkState, request: OutgoingRequest) -> Result<(), LinkError> {
     let OutgoingRequest { number, frame, headers } = request;
     let reply = link.peer.post(frame, headers.as_deref()).await?;
-    let reply = link.peer.success(reply).await?;
     if reply.is_stream() {
         // Boxed, so that the tasks of plain answers stay small.
         return Box::pin(follow(link, number, reply)).await;
@@ -94,7 +92,6 @@ async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(
 
 async fn resume(link: &LinkState, last_id: Option<&str>) -> Result<HttpReply, LinkError> {
     let reply = link.peer.get(last_id).await?;
-    let reply = link.peer.success(reply).await?;
     if reply.is_stream() { Ok(reply) } else { Err(LinkError::Malformed("no event stream".to_owned())) }
 }
 
@@ -116,7 +113,7 @@ pub(crate) fn note(link: &Arc<LinkState>, frame: Bytes, meta: SendMeta) -> Resul
 
 async fn post(link: Arc<LinkState>, frame: Bytes, meta: SendMeta) {
     let sent = timeout(link.peer.limits.head, async {
-        let reply = link.peer.success(link.peer.post(frame, meta.headers.as_deref()).await?).await?;
+        let reply = link.peer.post(frame, meta.headers.as_deref()).await?;
         if !reply.is_stream() {
             link.peer.collect(reply.body).await?;
         }
@@ -140,11 +137,7 @@ pub(super) async fn listen(link: Arc<LinkState>) {
     let mut was_open = false;
     let mut misses = 0_u32;
     loop {
-        let opened = match link.peer.get(resume_point.last_id.as_deref()).await {
-            Ok(reply) => link.peer.success(reply).await,
-            Err(error) => Err(error),
-        };
-        match opened {
+        match link.peer.get(resume_point.last_id.as_deref()).await {
             Ok(reply) if reply.is_stream() => {
                 was_open = true;
                 misses = 0;

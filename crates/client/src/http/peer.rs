@@ -6,10 +6,10 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -128,7 +128,7 @@ impl Peer {
         is_on_origin
     }
 
-    /// POSTs one message.
+    /// POSTs one message; a status that is no success is an error.
     pub(crate) async fn post(
         &self,
         frame: Bytes,
@@ -142,13 +142,13 @@ impl Peer {
             }
             let reply = self.send(request).await?;
             if redirects == REDIRECTS_MAX || !self.is_redirected(&reply) {
-                return Ok(reply);
+                return self.success(reply).await;
             }
             redirects += 1;
         }
     }
 
-    /// Opens an event stream, after `last_event_id` if one is given.
+    /// Opens what should be an event stream, after `last_event_id` if one is given.
     pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Result<HttpReply, LinkError> {
         let mut request = self.request(Method::GET, Bytes::new());
         let headers = request.headers_mut();
@@ -157,7 +157,8 @@ impl Peer {
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkError::Timeout)?
+        let reply = timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkError::Timeout)?;
+        self.success(reply?).await
     }
 
     /// Ends the session.
@@ -203,7 +204,7 @@ impl Peer {
     }
 
     /// Returns a reply whose status is a success; any other becomes an error with its body.
-    pub(crate) async fn success(&self, reply: HttpReply) -> Result<HttpReply, LinkError> {
+    async fn success(&self, reply: HttpReply) -> Result<HttpReply, LinkError> {
         match reply.status {
             status if status.is_success() => Ok(reply),
             StatusCode::UNAUTHORIZED => Err(LinkError::Unauthorized),
@@ -215,30 +216,20 @@ impl Peer {
         }
     }
 
-    /// Reads a whole body.
-    pub(crate) async fn collect(&self, mut body: Incoming) -> Result<Bytes, LinkError> {
+    /// Reads a whole body. One that is one chunk, as most are, is not copied.
+    pub(crate) async fn collect(&self, body: Incoming) -> Result<Bytes, LinkError> {
         let max = self.limits.frame_bytes_max;
-        // Most bodies are one chunk, which is not copied.
-        let (mut only, mut all) = (Bytes::new(), BytesMut::new());
         if body.size_hint().lower() > max as u64 {
             return Err(LinkError::TooLarge);
         }
-        while !body.is_end_stream()
-            && let Some(frame) = body.frame().await
-        {
-            let frame = frame.map_err(|error| LinkError::Broken(error.to_string()))?;
-            let Ok(chunk) = frame.into_data() else { continue };
-            if all.len() + only.len() + chunk.len() > max {
-                return Err(LinkError::TooLarge);
-            }
-            if only.is_empty() && all.is_empty() {
-                only = chunk;
+        let collected = Limited::new(body, max).collect().await.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                LinkError::TooLarge
             } else {
-                all.extend_from_slice(&std::mem::take(&mut only));
-                all.extend_from_slice(&chunk);
+                LinkError::Broken(error.to_string())
             }
-        }
-        Ok(if all.is_empty() { only } else { all.freeze() })
+        })?;
+        Ok(collected.to_bytes())
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use super::peer::Peer;
 use super::requests::Requests;
 use crate::error::LinkError;
-use crate::inbox::Inbox;
+use crate::transport::Inbox;
 
 /// State that the tasks of one link share.
 pub(crate) struct LinkState {

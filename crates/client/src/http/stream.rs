@@ -6,9 +6,10 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::timeout;
-use wire::sse::Decoder;
+use wire::sse::{Decoder, Received, TooLarge};
 
-use crate::inbox::Flow;
+use crate::error::LinkError;
+use crate::transport::Flow;
 
 /// The wait before a stream is resumed, when the server names none.
 const RETRY: Duration = Duration::from_millis(1000);
@@ -42,27 +43,61 @@ pub(crate) enum StreamEnd {
     TooLarge,
 }
 
+/// The events of a response.
+pub(crate) struct Events {
+    body: Incoming,
+    decoder: Decoder,
+}
+
+impl Events {
+    /// Events of at most `max` bytes.
+    pub(crate) fn new(body: Incoming, max: usize) -> Self {
+        Self { body, decoder: Decoder::new(max) }
+    }
+
+    /// Waits for the next event, or for one that is too long.
+    ///
+    /// # Errors
+    /// [`LinkError::Broken`] when the stream ends or breaks.
+    pub(crate) async fn next(&mut self) -> Result<Result<Received, TooLarge>, LinkError> {
+        loop {
+            if let Some(event) = self.decoder.next_event() {
+                return Ok(event);
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Ok(chunk) = frame.into_data() {
+                        self.decoder.push(&chunk);
+                    }
+                }
+                Some(Err(error)) => return Err(LinkError::Broken(error.to_string())),
+                None => return Err(LinkError::Broken("the stream ended".to_owned())),
+            }
+        }
+    }
+}
+
+/// Whether an event carries a message.
+pub(crate) fn is_message(event: &Received) -> bool {
+    event.event.as_deref().is_none_or(|name| name == "message") && !event.data.is_empty()
+}
+
 /// Hands the data of each message event to `each`, until `each` returns [`Flow::Settled`] or the stream ends.
 pub(crate) async fn read(
-    mut body: Incoming,
+    body: Incoming,
     max: usize,
     resume_point: &mut ResumePoint,
     mut each: impl FnMut(Bytes) -> Flow,
 ) -> StreamEnd {
-    let mut events = Decoder::new(max);
-    while let Some(Ok(frame)) = body.frame().await {
-        let Ok(chunk) = frame.into_data() else { continue };
-        events.push(&chunk);
-        while let Some(event) = events.next_event() {
-            let Ok(event) = event else { return StreamEnd::TooLarge };
-            resume_point.retry_ms = event.retry_ms.or(resume_point.retry_ms);
-            if let Some(id) = event.id {
-                resume_point.last_id = Some(id).filter(|id| !id.is_empty());
-            }
-            let message = event.event.as_deref().is_none_or(|name| name == "message");
-            if message && !event.data.is_empty() && each(event.data) == Flow::Settled {
-                return StreamEnd::Settled(body);
-            }
+    let mut events = Events::new(body, max);
+    while let Ok(event) = events.next().await {
+        let Ok(mut event) = event else { return StreamEnd::TooLarge };
+        resume_point.retry_ms = event.retry_ms.or(resume_point.retry_ms);
+        if let Some(id) = event.id.take() {
+            resume_point.last_id = Some(id).filter(|id| !id.is_empty());
+        }
+        if is_message(&event) && each(event.data) == Flow::Settled {
+            return StreamEnd::Settled(events.body);
         }
     }
     StreamEnd::Ended

@@ -5,22 +5,25 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::GATEWAY;
 use platform::Mutex;
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use wire::mcpx::check::Call;
 use wire::mcpx::system::ParticipantInfo;
 use wire::mcpx::{CHAT, Chat, Format, Head};
-use wire::rpc::{self, Id};
+use wire::rpc;
 
 use super::connection::run;
 use super::dial::dial;
 use super::error::{CallError, ConnectError};
+use super::event::IncomingProposal;
 use super::pending::PendingRequest;
 use super::proposal::{Proposal, result};
-use super::shared::{ConnectionState, Shared};
+use super::shared::{ConnectionState, Pending, Shared};
 use super::spec::ParticipantSpec;
 use super::subscribers::Events;
 
@@ -186,7 +189,7 @@ impl Participant {
     ) -> Result<Proposal, CallError> {
         let shared = &self.0.shared;
         let params = raw(params)?;
-        let (call, _) = shared.call(method, params.as_deref().map(|params| params.get().as_bytes()))?;
+        let (call, _) = shared.call(method, params.as_deref())?;
         let (kind, request_kind) = (kind(&call, Head::Proposal)?, kind(&call, Head::Request)?);
         let payload = json::object(|payload| {
             payload.text("method", method);
@@ -197,7 +200,8 @@ impl Participant {
         let id = shared.envelope_id();
         let updates = shared.protocol().pending.add_proposal(&id, owned(to), request_kind)?;
         // From here on, dropping it removes it from the pending ones.
-        let proposal = Proposal { id: id.clone(), updates, shared: Arc::clone(shared), ended: None };
+        let pending = Pending { id: id.clone(), shared: Arc::clone(shared) };
+        let proposal = Proposal { pending, updates, ended: None };
         shared.send(Some(id), &kind, to, None, &payload)?;
         Ok(proposal)
     }
@@ -214,7 +218,7 @@ impl Participant {
     ) -> Result<Option<CallMode>, CallError> {
         let params = raw(params)?;
         let shared = &self.0.shared;
-        let (call, _) = shared.call(method, params.as_deref().map(|params| params.get().as_bytes()))?;
+        let (call, _) = shared.call(method, params.as_deref())?;
         let protocol = shared.protocol();
         for (head, mode) in [(Head::Request, CallMode::Request), (Head::Proposal, CallMode::Propose)] {
             if protocol.roster.allows(&kind(&call, head)?, &[to]) {
@@ -245,6 +249,33 @@ impl Participant {
         }
     }
 
+    /// Fulfils a proposal (MCPx v0.1, 3.2.1): makes the call with the proposed params, or with these instead, and waits
+    /// for the answer.
+    ///
+    /// # Errors
+    /// As [`Participant::request`]; [`CallError::Invalid`] if the proposal addresses no participant.
+    pub async fn fulfil(
+        &self,
+        proposal: &IncomingProposal,
+        params: Option<&RawValue>,
+    ) -> Result<Box<RawValue>, CallError> {
+        let proposed =
+            proposal.call.params().and_then(|params| serde_json::from_slice::<Box<RawValue>>(params).ok());
+        let params = params.or(proposed.as_deref());
+        self.send_request(&proposal.to(), proposal.call.method(), params, Some(proposal.id())).await
+    }
+
+    /// Rejects a proposal, so that its proposer does not wait for it. MCPx has no kind for this: it is a tool of the
+    /// gateway.
+    ///
+    /// # Errors
+    /// As [`Participant::request`].
+    pub async fn reject(&self, proposal: &str, reason: &str) -> Result<Box<RawValue>, CallError> {
+        let arguments = json!({ "proposal": proposal, "reason": reason });
+        let params = json!({ "name": "reject_proposal", "arguments": arguments });
+        self.request(GATEWAY, "tools/call", &params).await
+    }
+
     /// Leaves the topic, after the envelopes that wait to be sent.
     pub async fn close(self) {
         self.0.stop.send_replace(true);
@@ -264,31 +295,19 @@ impl Participant {
         if to.is_empty() {
             return Err(CallError::Invalid("a request needs an addressee".to_owned()));
         }
-        let (call, rpc_id): (Call, Id) = shared.call(method, params.map(|params| params.get().as_bytes()))?;
+        let (call, rpc_id) = shared.call(method, params)?;
         let kind = kind(&call, Head::Request)?;
         let (outcome, receiver) = oneshot::channel();
         let id = shared.envelope_id();
         let request = PendingRequest { to: owned(to), kind: kind.clone(), rpc_id, outcome };
         shared.protocol().pending.add_request(&id, request)?;
-        let _remove_when_done = RemoveWhenDone { shared, id: &id };
-        shared.send(Some(id.clone()), &kind, to, correlation_id, call.message().frame())?;
+        let pending = Pending { id, shared: Arc::clone(shared) };
+        shared.send(Some(pending.id.clone()), &kind, to, correlation_id, call.message().frame())?;
         match timeout(self.0.request_timeout, receiver).await {
             Ok(Ok(outcome)) => result(&outcome?),
             Ok(Err(_)) => Err(CallError::Lost),
             Err(_) => Err(CallError::Timeout),
         }
-    }
-}
-
-/// Removes a pending request when its caller has the outcome or gives up.
-struct RemoveWhenDone<'s> {
-    shared: &'s Shared,
-    id: &'s str,
-}
-
-impl Drop for RemoveWhenDone<'_> {
-    fn drop(&mut self) {
-        self.shared.protocol().pending.remove(self.id);
     }
 }
 

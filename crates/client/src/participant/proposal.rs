@@ -1,7 +1,6 @@
 //! Proposals of a participant, and their outcome.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use model::ProposalState;
@@ -12,16 +11,15 @@ use wire::rpc::Message;
 
 use super::error::{CallError, RpcError};
 use super::pending::ProposalUpdate;
-use super::shared::Shared;
+use super::shared::Pending;
 
 /// How much later than the state `completed` or `failed` the answer may arrive.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A proposal that this participant made. Dropping it stops the waiting, not the proposal.
 pub struct Proposal {
-    pub(super) id: String,
+    pub(super) pending: Pending,
     pub(super) updates: mpsc::Receiver<ProposalUpdate>,
-    pub(super) shared: Arc<Shared>,
     /// How it ended, until its answer arrives.
     pub(super) ended: Option<(ProposalState, Option<String>)>,
 }
@@ -30,7 +28,7 @@ impl Proposal {
     /// Its id, which is the id of its envelope.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.id
+        &self.pending.id
     }
 
     /// Waits up to `limit` for the result of the request that fulfils it.
@@ -77,14 +75,8 @@ pub(super) fn result(answer: &Message) -> Result<Box<RawValue>, CallError> {
     Err(CallError::Answered(error.unwrap_or_else(|| RpcError::new(-32603, "the answer cannot be read"))))
 }
 
-impl Drop for Proposal {
-    fn drop(&mut self) {
-        self.shared.protocol().pending.remove(&self.id);
-    }
-}
-
 impl fmt::Debug for Proposal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Proposal({})", self.id)
+        write!(out, "Proposal({})", self.pending.id)
     }
 }

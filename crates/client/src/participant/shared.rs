@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use model::KindRef;
 use platform::{Mutex, MutexGuard, random, unix_ms};
+use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc, watch};
 use wire::mcpx::check::{Act, Call, strict};
 use wire::mcpx::{Draft, Envelope, envelope};
@@ -161,11 +162,13 @@ impl Shared {
     }
 
     /// A call with a new JSON-RPC id, checked as its receiver will check it.
-    pub(super) fn call(&self, method: &str, params: Option<&[u8]>) -> Result<(Call, Id), CallError> {
+    pub(super) fn call(&self, method: &str, params: Option<&RawValue>) -> Result<(Call, Id), CallError> {
         let invalid = |why: &dyn ToString| CallError::Invalid(why.to_string());
         let id = Id::number(self.next_id.fetch_add(1, Ordering::Relaxed));
         let kind = format!("mcp/request:{method}");
-        match strict(&kind, rpc::request(&id, method, params)).map_err(|why| invalid(&why))? {
+        match strict(&kind, rpc::request(&id, method, params.map(|params| params.get().as_bytes())))
+            .map_err(|why| invalid(&why))?
+        {
             Act::Request(call) => Ok((call, id)),
             Act::Proposal(_) | Act::Answer(_) | Act::Other => Err(invalid(&"it is not a request")),
         }
@@ -217,6 +220,18 @@ impl Shared {
             mpsc::error::TrySendError::Full(_) => CallError::Busy,
             mpsc::error::TrySendError::Closed(_) => CallError::NotConnected,
         })
+    }
+}
+
+/// Something pending, under the id of its envelope. It is removed when its caller has the outcome or gives up.
+pub(super) struct Pending {
+    pub(super) id: String,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.shared.protocol().pending.remove(&self.id);
     }
 }
 

@@ -6,12 +6,10 @@ use std::sync::Arc;
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
+use wire::mcp::Version;
 
 use super::error::RpcError;
 use super::serve::{AnswerFuture, IncomingRequest, Serve};
-
-/// MCP revisions that the handshake accepts. A client that requests another one gets the first.
-const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 type Outcome = Result<Value, String>;
 type Run = Arc<dyn Fn(Value) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send + Sync>;
@@ -57,11 +55,9 @@ impl Tools {
     }
 
     fn initialize(&self, params: &Value) -> Value {
-        let requested = params.get("protocolVersion").and_then(Value::as_str);
-        let [newest, ..] = REVISIONS;
-        let version = REVISIONS.into_iter().find(|known| Some(*known) == requested).unwrap_or(newest);
+        let requested = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
         json!({
-            "protocolVersion": version,
+            "protocolVersion": Version::answer_to(requested).as_str(),
             "capabilities": { "tools": {} },
             "serverInfo": { "name": self.name, "version": self.version },
         })

@@ -13,9 +13,12 @@ use tokio::time::timeout;
 use super::queue::StdinQueue;
 use crate::error::LinkError;
 use crate::guard::Guard;
-use crate::inbox::Inbox;
-use crate::transport::CloseTimeouts;
+use crate::transport::Inbox;
 
+/// How long a child that is closed may live: after the end of its stdin, after SIGTERM, after SIGKILL.
+const EOF: Duration = Duration::from_secs(2);
+const TERM: Duration = Duration::from_secs(2);
+const KILL: Duration = Duration::from_secs(1);
 /// How long to wait for the last lines of a child that has ended; a grandchild may hold the pipe open.
 const DRAIN: Duration = Duration::from_millis(200);
 /// How long a child may live after it closed its stdout, and a group after SIGTERM.
@@ -33,66 +36,37 @@ pub(super) struct Running {
     pub(super) guard: Option<Guard>,
 }
 
-/// A child process and the task that waits for its end. Dropping it ends the child.
-#[derive(Debug)]
-pub(super) struct Process {
-    pid: u32,
-    close: watch::Sender<Option<CloseTimeouts>>,
-    ended: watch::Receiver<bool>,
-}
-
-impl Process {
-    pub(super) fn supervise(running: Running) -> Self {
-        let (close, closing) = watch::channel(None);
-        let (done, ended) = watch::channel(false);
-        let pid = running.pid;
-        tokio::spawn(async move {
-            run(running, closing).await;
-            let _ = done.send(true);
-        });
-        Self { pid, close, ended }
-    }
-
-    pub(super) fn pid(&self) -> u32 {
-        self.pid
-    }
-
-    pub(super) async fn close(&self, timeouts: CloseTimeouts) {
-        let _ = self.close.send(Some(timeouts));
-        let mut ended = self.ended.clone();
-        let _ = ended.wait_for(|ended| *ended).await;
-    }
-}
-
-/// From the start of a child until its group is gone.
-async fn run(mut running: Running, mut closing: watch::Receiver<Option<CloseTimeouts>>) {
-    let group = i32::try_from(running.pid).ok().and_then(Pid::from_raw);
-    let why = tokio::select! {
-        status = running.child.wait() => exited(status.ok()),
-        // An error means that the link was dropped.
-        timeouts = async { closing.wait_for(Option::is_some).await.ok().and_then(|timeouts| *timeouts) } => {
-            stop(&mut running, group, timeouts.unwrap_or_default()).await;
-            LinkError::Closed
-        }
-        _ = &mut running.reader => match timeout(GRACE, running.child.wait()).await {
-            Ok(status) => exited(status.ok()),
-            Err(_) => {
-                stop(&mut running, group, CloseTimeouts::default()).await;
-                LinkError::Broken("stdout was closed".to_owned())
+impl Running {
+    /// Waits until the child's group is gone, because it has ended or `closing` says so.
+    pub(super) async fn run(mut self, mut closing: watch::Receiver<bool>) {
+        let group = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        let why = tokio::select! {
+            status = self.child.wait() => exited(status.ok()),
+            // An error means that the link was dropped.
+            () = async { drop(closing.wait_for(|closing| *closing).await) } => {
+                stop(&mut self, group).await;
+                LinkError::Closed
             }
-        },
-    };
-    running.queue.close();
-    if let Some(group) = group {
-        end_rest(group).await;
+            _ = &mut self.reader => match timeout(GRACE, self.child.wait()).await {
+                Ok(status) => exited(status.ok()),
+                Err(_) => {
+                    stop(&mut self, group).await;
+                    LinkError::Broken("stdout was closed".to_owned())
+                }
+            },
+        };
+        self.queue.close();
+        if let Some(group) = group {
+            end_rest(group).await;
+        }
+        if !self.reader.is_finished() && timeout(DRAIN, &mut self.reader).await.is_err() {
+            self.reader.abort();
+        }
+        if let Some(guard) = &self.guard {
+            guard.release(self.pid);
+        }
+        self.inbox.closed(why);
     }
-    if !running.reader.is_finished() && timeout(DRAIN, &mut running.reader).await.is_err() {
-        running.reader.abort();
-    }
-    if let Some(guard) = &running.guard {
-        guard.release(running.pid);
-    }
-    running.inbox.closed(why);
 }
 
 fn exited(status: Option<ExitStatus>) -> LinkError {
@@ -100,12 +74,12 @@ fn exited(status: Option<ExitStatus>) -> LinkError {
 }
 
 /// Closes stdin, sends SIGTERM, sends SIGKILL, and waits after each step for its time.
-async fn stop(running: &mut Running, group: Option<Pid>, timeouts: CloseTimeouts) {
+async fn stop(running: &mut Running, group: Option<Pid>) {
     running.queue.close();
-    if timeout(timeouts.eof, running.child.wait()).await.is_ok() {
+    if timeout(EOF, running.child.wait()).await.is_ok() {
         return;
     }
-    for (signal, wait) in [(Signal::TERM, timeouts.term), (Signal::KILL, timeouts.kill)] {
+    for (signal, wait) in [(Signal::TERM, TERM), (Signal::KILL, KILL)] {
         if let Some(group) = group {
             let _ = kill_process_group(group, signal);
         }

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::limits::StdioLimits;
 use super::lines::{FramedLine, LineFramer};
-use crate::inbox::{Flow, Inbox};
+use crate::transport::{Flow, Inbox};
 
 /// Buffer space for one read: the size of a pipe.
 const READ_BYTES: usize = 64 << 10;
@@ -17,22 +16,32 @@ const READ_BYTES: usize = 64 << 10;
 const READ_BYTES_IDLE: usize = 4 << 10;
 /// Lines of one child that are handled before other tasks get a turn. A child that floods has hundreds in one read.
 const TURN_LINES_MAX: usize = 16;
+/// Bytes of stdout in a second that are not messages. Beyond this the link does not read for the rest of the second. An overlong
+/// line counts as the longest possible one.
+const NOISE_BYTES_PER_SECOND: usize = 4 << 20;
 /// Bytes that a line counts for at least when it is not a message.
 const NOISE_LINE_BYTES: usize = 256;
+/// Length of a line of stderr in the log, in bytes; the rest is cut.
+const STDERR_LINE_BYTES_MAX: usize = 4096;
+/// Lines of stderr that are logged in a second; further ones are counted.
+const STDERR_LINES_PER_SECOND: usize = 100;
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Hands each line of stdout to the inbox until the pipe ends.
 pub(super) async fn stdout(
     name: Arc<str>,
-    limits: StdioLimits,
+    line_bytes_max: usize,
     mut pipe: impl AsyncRead + Unpin,
     inbox: Arc<dyn Inbox>,
 ) -> io::Result<()> {
-    let mut lines = LineFramer::new(limits.line_bytes_max);
+    let mut lines = LineFramer::new(line_bytes_max);
     let mut buffer = BytesMut::new();
     let mut room = READ_BYTES_IDLE;
-    let mut noise = Noise { since: Instant::now(), bytes: 0 };
+    // A child with too much of it is not read until the next second: its pipe fills, and the child waits.
+    let mut noise = PerSecond::new();
     loop {
-        noise.wait(limits.noise_bytes_per_second).await;
+        noise.wait(NOISE_BYTES_PER_SECOND).await;
         buffer.reserve(room);
         let count = pipe.read_buf(&mut buffer).await?;
         if count == 0 {
@@ -50,16 +59,12 @@ pub(super) async fn stdout(
                 FramedLine::Whole(line) => {
                     let length = line.len();
                     if inbox.frame(line, None) == Flow::Noise {
-                        noise.bytes += length.max(NOISE_LINE_BYTES);
+                        noise.count += length.max(NOISE_LINE_BYTES);
                     }
                 }
                 FramedLine::Overlong(head) => {
-                    noise.bytes += limits.line_bytes_max;
-                    tracing::warn!(
-                        server = &*name,
-                        limit = limits.line_bytes_max,
-                        "a line on stdout is too long"
-                    );
+                    noise.count += line_bytes_max;
+                    tracing::warn!(server = &*name, limit = line_bytes_max, "a line on stdout is too long");
                     inbox.skipped(&head);
                 }
             }
@@ -71,33 +76,37 @@ pub(super) async fn stdout(
     }
 }
 
-/// Bytes of this second that were not messages. A child with too many is not read until the next second: its pipe
-/// fills, and the child waits.
-struct Noise {
+/// A count that starts again with each second.
+struct PerSecond {
     since: Instant,
-    bytes: usize,
+    count: usize,
 }
 
-impl Noise {
-    async fn wait(&mut self, per_second: usize) {
-        if self.bytes >= per_second {
-            tokio::time::sleep(Duration::from_secs(1).saturating_sub(self.since.elapsed())).await;
+impl PerSecond {
+    fn new() -> Self {
+        Self { since: Instant::now(), count: 0 }
+    }
+
+    /// Starts again when the second is over, and returns the count of the last one.
+    fn ended(&mut self) -> Option<usize> {
+        let over = self.since.elapsed() >= SECOND;
+        over.then(|| std::mem::replace(self, Self::new()).count)
+    }
+
+    /// Waits for the end of the second if the count has reached its limit.
+    async fn wait(&mut self, limit: usize) {
+        if self.count >= limit {
+            tokio::time::sleep(SECOND.saturating_sub(self.since.elapsed())).await;
         }
-        if self.since.elapsed() >= Duration::from_secs(1) {
-            *self = Self { since: Instant::now(), bytes: 0 };
-        }
+        self.ended();
     }
 }
 
 /// Logs stderr under the server's name, up to a number of lines a second.
-pub(super) async fn stderr(
-    name: Arc<str>,
-    limits: StdioLimits,
-    mut pipe: impl AsyncRead + Unpin,
-) -> io::Result<()> {
-    let mut lines = LineFramer::new(limits.stderr_line_bytes_max);
+pub(super) async fn stderr(name: Arc<str>, mut pipe: impl AsyncRead + Unpin) -> io::Result<()> {
+    let mut lines = LineFramer::new(STDERR_LINE_BYTES_MAX);
     let mut buffer = BytesMut::new();
-    let mut rate = LogRate { since: Instant::now(), logged: 0, omitted: 0 };
+    let mut rate = PerSecond::new();
     loop {
         buffer.reserve(READ_BYTES_IDLE);
         let count = pipe.read_buf(&mut buffer).await?;
@@ -110,7 +119,7 @@ pub(super) async fn stderr(
                 FramedLine::Whole(text) => (text, ""),
                 FramedLine::Overlong(head) => (head, "..."),
             };
-            if !text.is_empty() && rate.admit(&name, limits.stderr_lines_per_second) {
+            if !text.is_empty() && admit(&mut rate, &name) {
                 let text = String::from_utf8_lossy(text);
                 // Escaped, so that a server cannot write to the operator's terminal.
                 tracing::info!(target: "portmoot::stderr", server = &*name, "{}{cut}", text.escape_debug());
@@ -122,26 +131,15 @@ pub(super) async fn stderr(
     }
 }
 
-/// The number of lines logged in this second.
-struct LogRate {
-    since: Instant,
-    logged: u32,
-    omitted: u64,
-}
-
-impl LogRate {
-    fn admit(&mut self, name: &str, per_second: u32) -> bool {
-        if self.since.elapsed() >= Duration::from_secs(1) {
-            if self.omitted > 0 {
-                tracing::info!(target: "portmoot::stderr", server = name, "{} more lines omitted", self.omitted);
-            }
-            *self = Self { since: Instant::now(), logged: 0, omitted: 0 };
-        }
-        let admitted = self.logged < per_second;
-        self.logged += u32::from(admitted);
-        self.omitted += u64::from(!admitted);
-        admitted
+/// Counts a line of this second; true if it is to be logged.
+fn admit(lines: &mut PerSecond, name: &str) -> bool {
+    if let Some(omitted) = lines.ended().and_then(|count| count.checked_sub(STDERR_LINES_PER_SECOND))
+        && omitted > 0
+    {
+        tracing::info!(target: "portmoot::stderr", server = name, "{omitted} more lines omitted");
     }
+    lines.count += 1;
+    lines.count <= STDERR_LINES_PER_SECOND
 }
 
 #[cfg(test)]
@@ -180,7 +178,7 @@ mod tests {
             }
         });
         let counting: Arc<dyn Inbox> = Arc::<Count>::clone(&inbox);
-        stdout("flood".into(), StdioLimits::default(), text.as_bytes(), counting).await.unwrap();
+        stdout("flood".into(), 4096, text.as_bytes(), counting).await.unwrap();
         other.abort();
         assert_eq!(inbox.0.load(Ordering::Relaxed), LINES);
         let turns = turns.load(Ordering::Relaxed);

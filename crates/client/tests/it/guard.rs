@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{CloseTimeouts, Flow, Guard, Inbox, Link, LinkError, StdioLimits, StdioSpec, guard};
+use client::{Flow, Guard, Inbox, Link, LinkError, StdioSpec, guard};
 
 /// The guard itself, when started as such: without any environment.
 #[test]
@@ -41,7 +41,8 @@ fn spec(script: &str) -> StdioSpec {
         args: vec!["-c".to_owned(), script.to_owned()],
         env: Vec::new(),
         cwd: None,
-        limits: StdioLimits::default(),
+        line_bytes_max: 16 << 20,
+        queue_len_max: 4096,
     }
 }
 
@@ -125,8 +126,7 @@ async fn closing_ends_a_stubborn_child_and_its_descendants() {
     let link = Link::stdio(&spec(script), Arc::new(NullInbox), None).unwrap();
     let pid = link.pid().unwrap();
     until("the grandchild runs", || members(pid) > 1);
-    let step = Duration::from_millis(100);
-    link.close(CloseTimeouts { eof: step, term: step, kill: Duration::from_secs(5) }).await;
+    link.close().await;
     until("the group has ended", || members(pid) == 0);
 }
 
@@ -144,10 +144,8 @@ async fn a_dropped_link_ends_its_child() {
 
 #[tokio::test]
 async fn a_full_queue_rejects_messages_and_does_not_wait() {
-    let mut spec = spec("sleep 300");
-    spec.limits.queue_bytes_max = 200_000;
-    let link = Link::stdio(&spec, Arc::new(NullInbox), None).unwrap();
-    let frame = Bytes::from(vec![b'1'; 10_000]);
+    let link = Link::stdio(&spec("sleep 300"), Arc::new(NullInbox), None).unwrap();
+    let frame = Bytes::from(vec![b'1'; 500_000]);
     let taken =
         (0..1000).take_while(|_| link.send(frame.clone(), client::SendMeta::default()).is_ok()).count();
     assert!((10..100).contains(&taken), "{taken} messages taken");

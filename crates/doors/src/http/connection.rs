@@ -18,7 +18,7 @@ use super::handover::Handover;
 use super::head::Head;
 use super::timer::Deadline;
 use crate::links::ClientLinks;
-use crate::modern_links::ModernLink;
+use crate::outlet::Joined;
 use crate::sessions::Session;
 use crate::slot::{First, Slot};
 
@@ -53,7 +53,7 @@ pub(crate) struct Visit {
     participant: Arc<Participant>,
     /// The session of this id.
     session: OnceLock<Arc<Session>>,
-    modern: OnceLock<Arc<ModernLink>>,
+    modern: OnceLock<Arc<Joined>>,
 }
 
 impl Connection {
@@ -151,7 +151,7 @@ impl Connection {
     /// The participant's session of this id.
     pub(crate) fn session(&self, visit: &Visit, id: &str) -> Option<Arc<Session>> {
         if let Some(session) = visit.session.get() {
-            if session.home().liveness.touch(self.links.now_ms()) {
+            if session.joined.home.liveness.touch(self.links.now_ms()) {
                 return Some(Arc::clone(session));
             }
             self.forget();
@@ -166,9 +166,9 @@ impl Connection {
     ///
     /// # Errors
     /// Why the topic rejects it.
-    pub(crate) fn modern(&self, visit: &Visit) -> Result<Arc<ModernLink>, Refusal> {
+    pub(crate) fn modern(&self, visit: &Visit) -> Result<Arc<Joined>, Refusal> {
         if let Some(link) = visit.modern.get() {
-            if link.home().liveness.touch(self.links.now_ms()) {
+            if link.home.liveness.touch(self.links.now_ms()) {
                 return Ok(Arc::clone(link));
             }
             self.forget();

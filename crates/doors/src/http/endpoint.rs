@@ -10,10 +10,10 @@ use http::header::{AsHeaderName, CONNECTION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
-use model::{Refusal, RefusalCode, Target};
-use wire::mcp::header::{self, HeaderError, HeaderParam, Opening};
-use wire::mcp::{Era, Params, Version, refusal};
-use wire::rpc::{self, Message, Shape, code};
+use model::{Refusal, Target};
+use wire::mcp::header::{self, HeaderParam, Opening};
+use wire::mcp::{Era, Params, Rejection, Version, refusal};
+use wire::rpc::{self, Id, Message, Shape, code};
 
 use super::body::Body;
 use super::connection::{Connection, Visit};
@@ -21,10 +21,10 @@ use super::events::{Events, parse_event_id};
 use super::handover::Handover;
 use super::head::{Field, Head};
 use super::request::{accepts, accepts_answers, not_allowed, read_body};
-use super::respond::{COMMENT, Sending, respond, status};
+use super::respond::{COMMENT, Sending, respond};
 use super::response::{self, Answered};
 use crate::listening::ListenReply;
-use crate::reply::SinkReply;
+use crate::reply::{SinkReply, no_stream};
 use crate::sessions::Session;
 use crate::slot::{Opener, Slot};
 use crate::{legacy, modern};
@@ -56,10 +56,8 @@ pub(crate) async fn serve(
 
 /// A refusal before any message was read.
 pub(crate) fn refused(refusal: &Refusal) -> Response<Body> {
-    let encoded = refusal::encode(refusal, Era::Modern, "", None);
-    let status = StatusCode::from_u16(encoded.status).unwrap_or(StatusCode::BAD_REQUEST);
-    let mut response = response::json(status, encoded.answer(None));
-    if status == StatusCode::UNAUTHORIZED {
+    let mut response = *rejected(&refusal::encode(refusal, Era::Modern, "", None), None);
+    if response.status() == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(http::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
@@ -107,7 +105,7 @@ impl Exchange<'_> {
         match opening {
             Opening::Modern => {
                 let version = header::check(|name| self.header(name), &params);
-                version.map_err(|error| header_error(&error, &message))?;
+                version.map_err(|error| rejected(&error, message.id()))?;
                 self.modern(&params).await
             }
             Opening::LegacyInitialize => self.initialize(&message).await,
@@ -134,21 +132,19 @@ impl Exchange<'_> {
     async fn modern(&self, params: &Params<'_>) -> Answered<Response<Body>> {
         let link = self.connection.modern(self.visit);
         let modern = link.map_err(|refusal| Box::new(refused(&refusal)))?;
-        let (dispatch, link) = (modern.dispatch(), modern.link());
+        let (dispatch, link) = (&modern.dispatch, &modern.link);
         if params.message().shape() != Shape::Request {
             modern::take(dispatch, link, params);
             return Ok(response::empty(StatusCode::ACCEPTED));
         }
-        let incoming = modern::request(params).map_err(|answer| {
-            Box::new(response::json(status(Some(answer.code), Era::Modern), answer.frame))
-        })?;
+        let incoming = modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
         dispatch.wait_for_target(link, &incoming.request).await;
         if let ("tools/call", Some(Target::Tool(name))) = (params.method(), &incoming.request.target) {
             let mirrored: Vec<HeaderParam> = lists::mirrored_params(dispatch, link, name);
             header::check_params(|name| self.header(name), params, &mirrored)
-                .map_err(|error| header_error(&error, params.message()))?;
+                .map_err(|error| rejected(&error, params.message().id()))?;
         }
-        let slot = Slot::new(Opener::Modern(Arc::clone(modern.home().bounds())));
+        let slot = Slot::new(Opener::Modern(Arc::clone(modern.home.bounds())));
         let sending = Sending { ids: false, prime: false, era: Era::Modern };
         if params.method() == modern::LISTEN {
             let reply = Arc::new(ListenReply::new(slot));
@@ -185,7 +181,7 @@ impl Exchange<'_> {
 
     async fn legacy(&self, params: &Params<'_>) -> Answered<Response<Body>> {
         let session = self.session()?;
-        let (dispatch, link) = (session.dispatch(), session.link());
+        let (dispatch, link) = (&session.joined.dispatch, &session.joined.link);
         if params.message().shape() != Shape::Request {
             legacy::take(dispatch, link, params);
             return Ok(response::empty(StatusCode::ACCEPTED));
@@ -193,7 +189,7 @@ impl Exchange<'_> {
         let incoming = legacy::request(params);
         let incoming = incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
         dispatch.wait_for_target(link, &incoming.request).await;
-        let opener = Opener::Session(Arc::clone(&session), session.home().liveness.last_seen_ms());
+        let opener = Opener::Session(Arc::clone(&session), session.joined.home.liveness.last_seen_ms());
         let reply = Arc::new(SinkReply(Slot::new(opener)));
         // A client that leaves does not cancel its request: it may fetch the answer later.
         dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
@@ -204,7 +200,7 @@ impl Exchange<'_> {
 
     fn batch(&self, body: &Bytes) -> Answered<Response<Body>> {
         let session = self.session()?;
-        let (dispatch, link) = (session.dispatch(), session.link());
+        let (dispatch, link) = (&session.joined.dispatch, &session.joined.link);
         if !link.client.version.batches() {
             let why = "batches exist only in sessions of 2025-03-26; send one message per POST";
             return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
@@ -214,13 +210,17 @@ impl Exchange<'_> {
         let is_answered =
             |message: &Result<Message, _>| message.as_ref().map_or(true, |m| m.shape() == Shape::Request);
         let answers = messages.iter().filter(|message| is_answered(message)).count();
+        if answers == 0 {
+            let silent = messages.iter().flatten().filter(|message| message.method() != "initialize");
+            silent.filter_map(|message| Params::read(message).ok()).for_each(|params| {
+                legacy::take(dispatch, link, &params);
+            });
+            return Ok(response::empty(StatusCode::ACCEPTED));
+        }
         let answers = u32::try_from(answers).unwrap_or(u32::MAX);
-        let out = session.open_stream(answers.max(1), session.home().liveness.last_seen_ms());
+        let out = session.open_stream(answers, session.joined.home.liveness.last_seen_ms());
         let reader = out.as_ref().and_then(|out| out.read(None));
-        let (out, reader) = out.zip(reader).ok_or_else(|| {
-            let what = "too many requests are open in this session";
-            Box::new(refused(&Refusal::new(RefusalCode::Overloaded, what)))
-        })?;
+        let (out, reader) = out.zip(reader).ok_or_else(|| Box::new(refused(&no_stream())))?;
         for message in messages {
             match message {
                 Ok(message) if message.method() == "initialize" => {
@@ -230,10 +230,6 @@ impl Exchange<'_> {
                 Ok(message) => legacy::receive(dispatch, link, &message, &out),
                 Err(malformed) => out.answer(malformed.answer()),
             }
-        }
-        if answers == 0 {
-            session.close_stream(out.id());
-            return Ok(response::empty(StatusCode::ACCEPTED));
         }
         Ok(response::events(Events::new(reader, true, None)))
     }
@@ -263,7 +259,7 @@ impl Exchange<'_> {
         }
         let session = self.session()?;
         let reader = match self.value(&LAST_EVENT_ID) {
-            None => session.home().stream().read(None),
+            None => session.joined.home.stream().read(None),
             Some(id) => {
                 parse_event_id(id).and_then(|(stream, number)| session.stream(stream)?.read(Some(number)))
             }
@@ -306,7 +302,7 @@ fn error(status: StatusCode, code: i64, message: &str) -> Box<Response<Body>> {
     Box::new(response::json(status, rpc::error(None, code, message, None)))
 }
 
-fn header_error(error: &HeaderError, message: &Message) -> Box<Response<Body>> {
+fn rejected(error: &Rejection, id: Option<&Id>) -> Box<Response<Body>> {
     let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
-    Box::new(response::json(status, error.answer(message.id())))
+    Box::new(response::json(status, error.answer(id)))
 }

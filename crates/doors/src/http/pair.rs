@@ -9,12 +9,11 @@ use std::sync::{Arc, OnceLock};
 use auth::Participant;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use gateway::{Dispatch, Link, handshake};
+use gateway::{Dispatch, Link};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{Mutex, random};
-use wire::mcp::{Era, refusal};
 use wire::rpc::{self, Message, Shape, code};
 
 use super::body::Body;
@@ -159,30 +158,17 @@ async fn begin(
     message: &Message,
 ) {
     let (Shape::Request, Some(id)) = (message.shape(), message.id()) else { return };
-    match message.method() {
-        "ping" => return pair.out.answer(rpc::result(id, b"{}")),
-        "initialize" => {}
-        _ => return pair.out.answer(rpc::error(Some(id), code::INVALID_REQUEST, "initialize first", None)),
-    }
-    let client = match legacy::initialize(message) {
-        Ok(client) => client,
-        Err(error) => return pair.out.answer(error),
-    };
+    let Some(client) = legacy::first(message, &pair.out, "initialize first") else { return };
     if pair.begun.swap(true, Ordering::AcqRel) {
         let why = "already initialized";
         return pair.out.answer(rpc::error(Some(id), code::INVALID_REQUEST, why, None));
     }
-    let version = client.version;
-    pair.dispatch.wait_for_servers().await;
-    match links.legacy_on(&pair.out, &pair.dispatch, participant, client) {
-        Ok(link) => {
-            pairs.enter(id_of_pair, pair, link);
-            pair.out.answer(rpc::result(id, &handshake::initialize(&pair.dispatch, version)));
+    match legacy::join(links, &pair.dispatch, participant, client, (Some(id), &pair.out)).await {
+        Some(link) => {
+            pairs.enter(id_of_pair, pair, Arc::clone(&link));
+            pair.out.answer(legacy::welcome(&pair.dispatch, &link, id));
         }
-        Err(refusal) => {
-            pair.begun.store(false, Ordering::Release);
-            pair.out.answer(refusal::encode(&refusal, Era::Legacy, "", None).answer(Some(id)));
-        }
+        None => pair.begun.store(false, Ordering::Release),
     }
 }
 
@@ -210,7 +196,7 @@ mod tests {
             if has_ended {
                 pairs.end(id);
             }
-            let link = links.legacy_on(&pair.out, &pair.dispatch, &user, gateway::plain_client()).unwrap();
+            let link = links.join_on(&pair.out, &pair.dispatch, &user, gateway::plain_client()).unwrap();
             pairs.enter(id, &pair, link);
             assert_eq!(links_len(), before + usize::from(!has_ended));
         }

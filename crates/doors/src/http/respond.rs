@@ -55,7 +55,7 @@ pub(crate) async fn respond(
 }
 
 /// The status of an answer that comes as JSON. Only the modern era has statuses for errors of requests.
-pub(crate) fn status(error: Option<i64>, era: Era) -> StatusCode {
+fn status(error: Option<i64>, era: Era) -> StatusCode {
     let error = error.filter(|_| era == Era::Modern);
     let status = error.map_or(200, |code| refusal::status(code, era));
     StatusCode::from_u16(status).unwrap_or(StatusCode::OK)

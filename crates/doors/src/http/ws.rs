@@ -42,7 +42,7 @@ const KEY_BYTES: usize = 16;
 /// Messages that one connection may send before others run.
 const MESSAGES_AT_ONCE: u32 = 64;
 
-/// The query of the address (design, section 6; MCPx v0.1, section 6.3).
+/// The query of the address (docs/mcpx.md; MCPx v0.1, section 6.3).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
@@ -189,7 +189,7 @@ fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
     let socket = Socket::new(stream, registry.context().now_ms());
     // What it requests of servers it requests as a legacy client without capabilities.
     let outlet = Box::new(RoomOutlet(Arc::clone(&socket)));
-    let link = Link::new(link, participant, Form::Legacy, plain_client(), outlet);
+    let link = Link::new(link, participant, Form::ENVELOPE, plain_client(), outlet);
     if let Err(refusal) = registry.join(&dispatch, &link, joining) {
         dispatch.record_rejected(&link, &refusal);
         // A newer connection of the same participant may have been faster.

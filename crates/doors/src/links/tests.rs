@@ -49,7 +49,7 @@ async fn an_id_has_one_session_and_none_after_it_was_closed() {
     assert_eq!((fixture.len(), fixture.links_len()), (1, before + 1));
     fixture.links.close_session(&session);
     fixture.links.close_session(&session);
-    assert!(session.home().liveness.has_ended() && fixture.find(&id).is_none());
+    assert!(session.joined.home.liveness.has_ended() && fixture.find(&id).is_none());
     assert_eq!((fixture.len(), fixture.links_len()), (0, before));
     let other = fixture.open();
     assert!(fixture.find(&other).is_some() && fixture.find(&id).is_none());
@@ -74,12 +74,12 @@ async fn an_evicted_session_is_resumed_by_its_id() {
 async fn a_session_that_a_client_reads_is_not_evicted() {
     let fixture = Fixture::new(Limits { sessions_max: 1, ..Limits::default() });
     let session = fixture.find(&fixture.open()).unwrap();
-    let reader = session.home().stream().read(None).unwrap();
+    let reader = session.joined.home.stream().read(None).unwrap();
     let refused = fixture.links.open_session(&fixture.dispatch, &fixture.user, gateway::plain_client());
     assert_eq!(refused.unwrap_err().code, RefusalCode::Overloaded);
     drop(reader);
     fixture.open();
-    assert!(session.home().liveness.has_ended());
+    assert!(session.joined.home.liveness.has_ended());
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn an_idle_session_ends_and_is_resumed_by_its_id() {
     let session = fixture.find(&id).unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
     fixture.links.sweep();
-    assert!(session.home().liveness.has_ended());
+    assert!(session.joined.home.liveness.has_ended());
     assert_eq!(fixture.len(), 0);
     let again = fixture.find(&id).unwrap();
     assert!(!Arc::ptr_eq(&session, &again) && fixture.len() == 1);
@@ -112,7 +112,7 @@ async fn requests_of_a_modern_participant_share_a_link_until_it_ends() {
     assert!(Arc::ptr_eq(&link, &fixture.links.modern(&fixture.dispatch, &fixture.user).unwrap()));
     fixture.links.sweep();
     assert!(Arc::ptr_eq(&link, &fixture.links.modern(&fixture.dispatch, &fixture.user).unwrap()));
-    fixture.dispatch.leave(link.link());
+    link.leave();
     let other = fixture.links.modern(&fixture.dispatch, &fixture.user).unwrap();
-    assert!(!Arc::ptr_eq(&link, &other) && !other.home().liveness.has_ended());
+    assert!(!Arc::ptr_eq(&link, &other) && !other.home.liveness.has_ended());
 }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use gateway::{Dispatch, Link};
 use platform::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use super::id::Mark;
-use crate::outlet::Home;
+use crate::outlet::Joined;
 use crate::stream::{Lifetime, Stream};
 
 /// Finished streams that one session keeps, so that a client that lost its connection can still fetch the answer.
@@ -24,9 +23,8 @@ pub(super) type Key = u128;
 pub(crate) struct Session {
     pub(super) key: Key,
     pub(super) mark: Mark,
-    dispatch: Arc<Dispatch>,
-    link: Arc<Link>,
-    home: Arc<Home>,
+    /// Its link.
+    pub(crate) joined: Joined,
     streams: Mutex<Streams>,
 }
 
@@ -39,28 +37,8 @@ struct Streams {
 }
 
 impl Session {
-    pub(super) fn new(
-        (key, mark): (Key, Mark),
-        dispatch: Arc<Dispatch>,
-        link: Arc<Link>,
-        home: Arc<Home>,
-    ) -> Self {
-        Self { key, mark, dispatch, link, home, streams: Mutex::default() }
-    }
-
-    /// Its topic.
-    pub(crate) fn dispatch(&self) -> &Arc<Dispatch> {
-        &self.dispatch
-    }
-
-    /// Its link.
-    pub(crate) fn link(&self) -> &Arc<Link> {
-        &self.link
-    }
-
-    /// Its client's side.
-    pub(crate) fn home(&self) -> &Arc<Home> {
-        &self.home
+    pub(super) fn new((key, mark): (Key, Mark), joined: Joined) -> Self {
+        Self { key, mark, joined, streams: Mutex::default() }
     }
 
     /// A stream for one POST with `answers` requests in it. `None` if too many are open.
@@ -71,31 +49,22 @@ impl Session {
             return None;
         }
         streams.next += 1;
-        let stream = Stream::new(streams.next, Lifetime::Resumable, answers, self.home.bounds());
+        let stream = Stream::new(streams.next, Lifetime::Resumable, answers, self.joined.home.bounds());
         streams.live.push((Arc::clone(&stream), None));
         Some(stream)
-    }
-
-    /// Drops a stream for which no client comes back.
-    pub(crate) fn close_stream(&self, id: u64) {
-        let mut streams = self.streams();
-        streams.live.retain(|(stream, _)| stream.id() != id);
-        if streams.live.is_empty() {
-            streams.live.shrink_to_fit();
-        }
     }
 
     /// The stream of this number, if it is still kept; 0 is the one for messages that belong to no request.
     pub(crate) fn stream(&self, id: u64) -> Option<Arc<Stream>> {
         if id == 0 {
-            return Some(Arc::clone(self.home.stream()));
+            return Some(Arc::clone(self.joined.home.stream()));
         }
         self.streams().live.iter().find(|(stream, _)| stream.id() == id).map(|(stream, _)| Arc::clone(stream))
     }
 
     /// Whether its client has no request open and reads no stream.
     pub(super) fn is_idle(&self) -> bool {
-        !self.home.is_attached() && !self.dispatch.with(|topic| topic.is_busy(self.link.id))
+        !self.joined.home.is_attached() && !self.joined.is_busy()
     }
 
     /// Forgets streams that were left long ago.

@@ -1,6 +1,5 @@
 //! Arguments of calls of built-in tools.
 
-use json::Span;
 use model::{Refusal, RefusalCode, Request};
 use serde::de::DeserializeOwned;
 
@@ -9,7 +8,8 @@ use serde::de::DeserializeOwned;
 /// # Errors
 /// A refusal that says what is wrong with them.
 pub(super) fn read<T: DeserializeOwned>(request: &Request) -> Result<T, Refusal> {
-    serde_json::from_slice(raw(request).unwrap_or(b"{}")).map_err(|error| {
+    let raw = json::at(request.payload.body_bytes(), &["arguments"]);
+    serde_json::from_slice(raw.unwrap_or(b"{}")).map_err(|error| {
         let why = format!("the arguments cannot be read: {error}");
         Refusal::new(RefusalCode::Malformed, why).hint("the tool's inputSchema says what it takes")
     })
@@ -17,14 +17,8 @@ pub(super) fn read<T: DeserializeOwned>(request: &Request) -> Result<T, Refusal>
 
 /// One argument that is a string.
 pub(super) fn text(request: &Request, key: &str) -> Option<String> {
-    let raw = raw(request)?;
-    let arguments = json::members(raw, Span::all(raw)).ok()?;
-    Some(arguments.get(key)?.text()?.into_owned())
-}
-
-fn raw(request: &Request) -> Option<&[u8]> {
-    let params = request.payload.body_bytes();
-    Some(json::members(params, Span::all(params)).ok()?.get("arguments")?.raw)
+    let text = json::at(request.payload.body_bytes(), &["arguments", key]).and_then(json::text)?;
+    Some(text.into_owned())
 }
 
 #[cfg(test)]

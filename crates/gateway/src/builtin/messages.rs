@@ -19,7 +19,7 @@ use wire::rpc::one_line;
 use super::{arguments, safe_text};
 use crate::call::Call;
 use crate::dispatch::Dispatch;
-use crate::sealed;
+use crate::sealed::Purpose;
 
 /// Messages of one answer, without a `limit`.
 const PAGE_MESSAGES: usize = 50;
@@ -31,7 +31,7 @@ pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 /// How long a cursor is valid, in seconds.
 pub const CURSOR_SECS: u64 = 24 * 3600;
-const CURSOR: &str = "messages";
+const CURSOR: Purpose = Purpose { name: "messages", valid_ms: CURSOR_SECS * 1000 };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -55,7 +55,7 @@ pub(super) struct Sent {
 }
 
 /// Sends a message in the caller's name.
-pub(super) async fn say(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Sent, Refusal> {
+pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent, Refusal> {
     let SayArguments { text, kind, payload, to, correlation_id } = arguments::read(&call.request)?;
     let (kind, payload) = match (text, kind, payload) {
         (Some(text), None, None) => {
@@ -82,7 +82,7 @@ pub(super) async fn say(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Sent, R
         correlation_id: correlation_id.as_deref(),
         payload: &payload,
     });
-    let bytes_max = dispatch.settings().envelope_bytes_max;
+    let bytes_max = dispatch.settings.limits.envelope_bytes_max;
     if frame.len() > bytes_max {
         let why = format!("a message has at most {bytes_max} bytes");
         return Err(Refusal::new(RefusalCode::TooLarge, why));
@@ -141,16 +141,16 @@ struct Cut {
 }
 
 /// Reads messages since a cursor, or since the caller joined.
-pub(super) async fn read(dispatch: &Arc<Dispatch>, call: &Call) -> Result<MessagePage, Refusal> {
+pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<MessagePage, Refusal> {
     let ReadArguments { cursor, limit, kind, wait_seconds } = arguments::read(&call.request)?;
     let pattern = kind.as_deref().map(Capability::parse).transpose();
     let pattern = pattern.map_err(|error| malformed(&format!("`kind` is no pattern of kinds: {error}")))?;
     let me = &call.link.participant.id;
     let mut from = match &cursor {
-        Some(cursor) => open(dispatch, me, cursor)?,
-        None => beginning(dispatch, call),
+        Some(cursor) => open(&dispatch, me, cursor)?,
+        None => beginning(&dispatch, &call),
     };
-    let until = Instant::now() + Duration::from_secs(wait_seconds).min(dispatch.settings().hold);
+    let until = Instant::now() + Duration::from_secs(wait_seconds).min(dispatch.settings.limits.hold);
     let limit = limit.unwrap_or(PAGE_MESSAGES).clamp(1, PAGE_MESSAGES_MAX);
     let reader = Reader { me: me.as_str(), pattern: pattern.as_ref(), limit };
     let (mut stopping, mut gap) = (dispatch.stopping.subscribe(), false);
@@ -163,7 +163,7 @@ pub(super) async fn read(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Messag
         let (messages, next, more) = reader.page(&since);
         let left = until.saturating_duration_since(Instant::now());
         if !messages.is_empty() || more || gap || left.is_zero() || dispatch.is_stopping() {
-            return Ok(MessagePage { messages, cursor: seal(dispatch, me, next), more, gap });
+            return Ok(MessagePage { messages, cursor: seal(&dispatch, me, next), more, gap });
         }
         from = next;
         tokio::select! {
@@ -194,12 +194,11 @@ fn malformed(why: &str) -> Refusal {
 /// Seals a cursor for one participant in one topic, so that no participant reads further back than it could.
 fn seal(dispatch: &Dispatch, who: &ParticipantId, cursor: Cursor) -> String {
     let state = format!("{}:{cursor}", dispatch.name());
-    let until = unix_ms() + CURSOR_SECS * 1000;
-    sealed::seal(dispatch.context().sealer(), CURSOR, who, until, &state)
+    CURSOR.seal(dispatch.context().sealer(), who, unix_ms(), &state)
 }
 
 fn open(dispatch: &Dispatch, who: &ParticipantId, cursor: &str) -> Result<Cursor, Refusal> {
-    let state = sealed::open(dispatch.context().sealer(), CURSOR, who, unix_ms(), cursor);
+    let state = CURSOR.open(dispatch.context().sealer(), who, unix_ms(), cursor);
     let parts = state.as_deref().and_then(|text| text.rsplit_once(':'));
     let here = parts.filter(|(topic, _)| *topic == dispatch.name().as_str());
     here.and_then(|(_, cursor)| cursor.parse().ok()).ok_or_else(|| {

@@ -157,17 +157,17 @@ pub(super) fn show(dispatch: &Dispatch, call: &Call) -> Result<ShownProposal, Re
 }
 
 /// Approves another participant's proposal.
-pub(super) async fn approve(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Decided, Refusal> {
+pub(super) async fn approve(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Decided, Refusal> {
     let ApproveArguments { id, digest: seen, arguments } = arguments::read(&call.request)?;
     let arguments = arguments.map(|raw| raw.get().to_owned());
-    decide(dispatch, call, &id, Choice::Approve { digest: digest(&seen)?, arguments }, APPROVED).await
+    decide(&dispatch, &call, &id, Choice::Approve { digest: digest(&seen)?, arguments }, APPROVED).await
 }
 
 /// Rejects another participant's proposal.
-pub(super) async fn reject(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Decided, Refusal> {
+pub(super) async fn reject(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Decided, Refusal> {
     let RejectArguments { id, reason } = arguments::read(&call.request)?;
     let choice = Choice::Reject { reason: reason.filter(|reason| !reason.is_empty()) };
-    decide(dispatch, call, &id, choice, REJECTED).await
+    decide(&dispatch, &call, &id, choice, REJECTED).await
 }
 
 async fn decide(

@@ -17,7 +17,7 @@ use crate::delivery::finish;
 use crate::dispatch::Dispatch;
 use crate::live::ProposalView;
 use crate::proposals::content::Waits;
-use crate::proposals::view::{View, words};
+use crate::proposals::view::{View, tool_result, words};
 use access::config::BuiltIn;
 
 /// Serves a call of a built-in tool. What a model can do something about is a result with `isError`, not a refusal.
@@ -32,29 +32,28 @@ pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         BuiltinTool::WithdrawProposal => return spawn(dispatch, call, withdraw),
         BuiltinTool::ListProposals => Ok(result(reviews::list(dispatch, call), form)),
         BuiltinTool::ShowProposal => Ok(result(reviews::show(dispatch, call), form)),
-        BuiltinTool::ApproveProposal => {
-            return spawn(dispatch, call, move |dispatch, call| async move {
-                Ok(result(reviews::approve(&dispatch, &call).await, form))
-            });
-        }
-        BuiltinTool::RejectProposal => {
-            return spawn(dispatch, call, move |dispatch, call| async move {
-                Ok(result(reviews::reject(&dispatch, &call).await, form))
-            });
-        }
-        BuiltinTool::Say => {
-            return spawn(dispatch, call, move |dispatch, call| async move {
-                Ok(result(messages::say(&dispatch, &call).await, form))
-            });
-        }
-        BuiltinTool::ReadMessages => {
-            return spawn(dispatch, call, move |dispatch, call| async move {
-                Ok(result(messages::read(&dispatch, &call).await, form))
-            });
-        }
+        BuiltinTool::ApproveProposal => return later(dispatch, call, reviews::approve),
+        BuiltinTool::RejectProposal => return later(dispatch, call, reviews::reject),
+        BuiltinTool::Say => return later(dispatch, call, messages::say),
+        BuiltinTool::ReadMessages => return later(dispatch, call, messages::read),
         BuiltinTool::ListParticipants => Ok(result(participants::list(dispatch, call), form)),
     };
     finish(dispatch, call, body);
+}
+
+/// Serves a call of a tool concurrently.
+fn later<F, T: Serialize>(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    serve: impl FnOnce(Arc<Dispatch>, Arc<Call>) -> F,
+) where
+    F: Future<Output = Result<T, Refusal>> + Send + 'static,
+{
+    let form = held_tasks::form_of(call);
+    spawn(dispatch, call, |dispatch, call| {
+        let served = serve(dispatch, call);
+        async move { Ok(result(served.await, form)) }
+    });
 }
 
 async fn withdraw(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
@@ -120,19 +119,8 @@ fn result<T: Serialize>(end: Result<T, Refusal>, form: Form) -> Vec<u8> {
         Ok(data) => data,
         Err(refusal) => return words(&format!("{}: {refusal}", refusal.code), true, form),
     };
-    json::object(|result| {
-        result.array("content", |content| {
-            content.object(|block| {
-                block.text("type", "text").text("text", &data);
-            });
-        });
-        result.raw("structuredContent", data.as_bytes()).bool("isError", false);
-        match form {
-            Form::Legacy => {}
-            Form::Modern => {
-                result.text("resultType", "complete");
-            }
-        }
+    tool_result(&data, false, form, |result| {
+        result.raw("structuredContent", data.as_bytes());
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Answer, Digest, Form, GATEWAY, KindRef, Method, OperationId, ParticipantId, Refusal, Request};
+use model::{Answer, Digest, Form, GATEWAY, KindRef, Method, OperationId, ParticipantId, Refusal};
 use topic::{Intent, Requested};
 use wire::mcp::task::Wish;
 use wire::mcp::{Params, relay};
@@ -70,28 +70,12 @@ impl Ask {
 
     /// The digest under which the envelope's correlation would be kept if it named a proposal that is over and forgotten.
     pub(super) fn correlation_digest(&self) -> Option<u128> {
-        match self {
-            Self::Request(wanted) => wanted.correlation_digest,
-            Self::Nothing
-            | Self::Mismatch
-            | Self::Cancel(_)
-            | Self::Answer(_)
-            | Self::Propose(_)
-            | Self::Unproposable(_) => None,
-        }
+        if let Self::Request(wanted) = self { wanted.correlation_digest } else { None }
     }
 
     /// Why a proposal cannot be taken.
     pub(super) fn unproposable(&self) -> Option<&Refusal> {
-        match self {
-            Self::Unproposable(refusal) => Some(refusal),
-            Self::Nothing
-            | Self::Mismatch
-            | Self::Cancel(_)
-            | Self::Answer(_)
-            | Self::Propose(_)
-            | Self::Request(_) => None,
-        }
+        if let Self::Unproposable(refusal) = self { Some(refusal) } else { None }
     }
 }
 
@@ -157,7 +141,7 @@ fn request(
     if call.is_notification() && ruling.is_none() {
         return Ok(Ask::Nothing);
     }
-    let request = relay::decode_request(&params, Form::Legacy);
+    let request = relay::decode_request(&params, Form::ENVELOPE);
     let tag = call.message().id().cloned().map(Tag::of_client);
     // For tasks there is no way back in a room: a call that asks for one is answered like any other.
     let wish = if params.get("task").is_some() { Wish::Asks } else { Wish::None };
@@ -166,12 +150,24 @@ fn request(
     let kind = kind.unwrap_or_default();
     // Also of a proposal that the topic knows now: it may keep only the digest by the time of the step.
     let digest = |about: &str| store::closed_digest(dispatch.name().as_str(), about);
-    let made = Made { link, envelope: envelope.id(), kind, request, tag, wish };
+    let call_to = |to: &&str| {
+        // The topic drops the call of an addressee that has no valid id.
+        let server = ParticipantId::new(to).unwrap_or_else(|_| ParticipantId::gateway());
+        let mut reply = RoomReply::to_envelope(dispatch, &server, &link.participant.id, &kind, envelope.id());
+        if *to == GATEWAY && request.method.as_str() == "tools/call" {
+            // The built-in tools show what other participants may not see.
+            reply.only_to(link.id);
+        }
+        let incoming = Incoming { wish, ..Incoming::plain(request.clone(), tag.clone()) };
+        let made = dispatch.new_call(link, incoming, Names::Own, Arc::new(reply));
+        (made.id, made)
+    };
+    let calls = to.iter().map(call_to).collect();
     Ok(Ask::Request(Box::new(Wanted {
-        method: made.request.method.clone(),
+        method: request.method,
         context: call.target().map(str::to_owned),
-        tag: made.tag.clone(),
-        calls: to.iter().map(|to| made.call(dispatch, to)).collect(),
+        tag,
+        calls,
         ruling,
         correlation_digest: envelope.correlation_id().map(digest),
     })))
@@ -206,34 +202,6 @@ fn noted(kind: KindRef<'_>) -> Ask {
         ruling: None,
         correlation_digest: None,
     }))
-}
-
-/// A request of an envelope, for each of its addressees.
-struct Made<'m> {
-    link: &'m Arc<Link>,
-    envelope: &'m str,
-    /// The kind of its answers.
-    kind: String,
-    request: Request,
-    tag: Option<Tag>,
-    wish: Wish,
-}
-
-impl Made<'_> {
-    fn call(&self, dispatch: &Arc<Dispatch>, to: &str) -> (OperationId, Arc<Call>) {
-        // The topic drops the call of an addressee that has no valid id.
-        let server = ParticipantId::new(to).unwrap_or_else(|_| ParticipantId::gateway());
-        let sender = &self.link.participant.id;
-        let mut reply = RoomReply::to_envelope(dispatch, &server, sender, &self.kind, self.envelope);
-        if to == GATEWAY && self.request.method.as_str() == "tools/call" {
-            // The built-in tools show what other participants may not see.
-            reply.only_to(self.link.id);
-        }
-        let incoming =
-            Incoming { wish: self.wish, ..Incoming::plain(self.request.clone(), self.tag.clone()) };
-        let call = dispatch.new_call(self.link, incoming, Names::Own, Arc::new(reply));
-        (call.id, call)
-    }
 }
 
 #[cfg(test)]

@@ -40,12 +40,12 @@ pub(crate) fn answer_hosted(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: 
     let body = match way(method) {
         Way::Server => return false,
         Way::Initialize => {
-            let manifest = server.upstream.manifest_in(Form::Legacy);
+            let manifest = server.upstream.manifest_in(Form::ENVELOPE);
             handshake::of_server(server.id.as_str(), &manifest.capabilities)
         }
         Way::Ping => b"{}".to_vec(),
         Way::List(list) => {
-            let manifest = server.upstream.manifest_in(Form::Legacy);
+            let manifest = server.upstream.manifest_in(Form::ENVELOPE);
             let items = manifest.list(list).items.iter().map(|item| (item, None));
             render(list, items, None, &[], Hints::Legacy)
         }

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::audit::Recorder;
 use crate::context::Context;
-use crate::dispatch::{Settings, Shared};
+use crate::dispatch::{Run, Settings, Shared};
 use crate::link::{NoOutlet, plain_client};
+use crate::live::Effect;
 use crate::membership::Joining;
-use access::config::{Limits, McpCalls};
+use access::config::{Access, Limits, McpCalls, TopicConfig};
 
 pub(crate) struct Stage {
     pub(crate) dispatch: Arc<Dispatch>,
@@ -23,18 +24,25 @@ pub(crate) struct Stage {
 impl Stage {
     /// A topic in which `ann` has these capabilities. Must be called inside a runtime.
     pub(crate) fn new(capabilities: &[&str]) -> Self {
-        let settings = Settings {
+        Self::running(capabilities, crate::run::run)
+    }
+
+    /// The same with another interpreter of effects.
+    pub(crate) fn running(capabilities: &[&str], run: Run) -> Self {
+        let topic = TopicConfig {
             name: TopicName::new("main").unwrap(),
-            list_wait: Duration::ZERO,
-            away: Duration::ZERO,
-            proposal_ttl: Duration::from_secs(600),
-            hold: Duration::ZERO,
-            mcp_calls: McpCalls::None,
+            access: Access::Restricted,
+            anonymous: None,
+            anonymous_rate: access::GUEST_RATE,
             history: 100,
-            ping_ms: 60_000,
-            envelope_bytes_max: 1 << 20,
-            limits: topic::Limits::default(),
+            servers: Vec::new(),
+            mcp_calls: McpCalls::None,
+            builtin: Vec::new(),
+            list_wait: Duration::ZERO,
+            proposal_ttl: Duration::from_secs(600),
         };
+        let limits = Limits { away: Duration::ZERO, hold: Duration::ZERO, ..Limits::default() };
+        let settings = Settings { topic, limits };
         let capabilities = Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap());
         let granted = Arc::clone(&capabilities);
         let shared = Shared {
@@ -43,7 +51,7 @@ impl Stage {
             journal: None,
             standing: Box::new(move |_| Some(Arc::clone(&granted))),
         };
-        let dispatch = Dispatch::new(settings, shared, crate::run::run);
+        let dispatch = Dispatch::new(settings, shared, run);
         dispatch.configure(&[], &[], &Limits::default(), &[]);
         let start = dispatch.with(topic::Topic::next_message);
         let participant = Participant {
@@ -111,9 +119,7 @@ async fn refused_envelopes_are_not_published() {
 #[tokio::test]
 async fn a_published_proposal_is_known() {
     let stage = Stage::new(&["mcp/proposal:*"]);
-    let payload = json!({ "method": "tools/call", "params": { "name": "dig", "arguments": {} } });
-    let proposal = json!({ "id": "p1", "kind": "mcp/proposal:tools/call:dig", "payload": payload });
-    assert_eq!(stage.speak(proposal), Ok(()));
+    assert_eq!(stage.speak(proposal("p1")), Ok(()));
     assert_eq!(stage.published().first().unwrap()["id"], "p1");
     assert!(stage.dispatch.with(|topic| topic.proposed_by("p1").is_some()));
 }
@@ -150,4 +156,26 @@ async fn a_request_whose_kind_and_payload_differ_is_answered_with_an_error() {
     let [kind, correlation, payload] = stage.last();
     assert_eq!([kind, correlation], ["mcp/response:tools/list", "a"]);
     assert_eq!(payload["error"]["code"], -32600);
+}
+
+fn proposal(id: &str) -> Value {
+    let payload = json!({ "method": "tools/call", "params": { "name": "dig", "arguments": {} } });
+    json!({ "id": id, "kind": "mcp/proposal:tools/call:dig", "payload": payload })
+}
+
+#[tokio::test]
+async fn a_panic_in_the_effects_of_one_record_does_not_stop_the_others() {
+    let stage = Stage::running(&["mcp/proposal:*"], |dispatch, effect| match &effect {
+        Effect::Proposed { proposal } if &*proposal.envelope == "p1" => panic!("a fault of the gateway"),
+        _ => crate::run::run(dispatch, effect),
+    });
+    for id in ["p1", "p2", "p3"] {
+        assert_eq!(stage.speak(proposal(id)), Ok(()));
+    }
+    let announced = || stage.published().into_iter().filter(|one| one["kind"] == "portmoot/proposal");
+    while announced().count() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let about: Vec<_> = announced().map(|one| one["correlation_id"].clone()).collect();
+    assert_eq!(about, ["p2", "p3"]);
 }

@@ -99,13 +99,6 @@ impl PageCache {
     }
 }
 
-impl std::fmt::Debug for PageCache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kept = self.0.lock();
-        f.debug_struct("PageCache").field("lists", &kept.all.len()).field("bytes", &kept.bytes).finish()
-    }
-}
-
 fn bytes_of(rendered: &Rendered) -> usize {
     let extras = rendered.extras.iter().map(|(key, raw)| key.len() + raw.len());
     rendered.items.memory_bytes().saturating_add(extras.sum())

@@ -4,11 +4,11 @@ use auth::Sealer;
 use model::{ListKind, ParticipantId};
 use wire::mcp::ListFields;
 
-use crate::sealed;
+use crate::sealed::Purpose;
 
 /// For how long a cursor is valid, in milliseconds: an hour.
 pub const CURSOR_MS: u64 = 3_600_000;
-const PURPOSE: &str = "cursor";
+const CURSOR: Purpose = Purpose { name: "cursor", valid_ms: CURSOR_MS };
 
 /// The cursor of the page that begins at this item.
 pub(super) fn seal(
@@ -18,8 +18,7 @@ pub(super) fn seal(
     now_ms: u64,
     start: usize,
 ) -> String {
-    let state = format!("{}:{start}", list.method());
-    sealed::seal(sealer, PURPOSE, who, now_ms.saturating_add(CURSOR_MS), &state)
+    CURSOR.seal(sealer, who, now_ms, &format!("{}:{start}", list.method()))
 }
 
 /// Where the page of a cursor begins; `None` if the cursor is another participant's, another list's, or too old.
@@ -30,7 +29,7 @@ pub(super) fn open(
     now_ms: u64,
     cursor: &str,
 ) -> Option<usize> {
-    let state = sealed::open(sealer, PURPOSE, who, now_ms, cursor)?;
+    let state = CURSOR.open(sealer, who, now_ms, cursor)?;
     let (method, start) = state.rsplit_once(':')?;
     if method == list.method() { start.parse().ok() } else { None }
 }

@@ -29,7 +29,7 @@ pub(super) async fn opened(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
         let known = at_hand(&server, call);
         if known.is_none() {
             let (call, server, at) = (Arc::clone(call), Arc::clone(&server), all.len());
-            let within = dispatch.settings.list_wait;
+            let within = dispatch.settings.topic.list_wait;
             opening.spawn(async move {
                 let caller = call.link.caller(call.client.as_ref());
                 let session = timeout(within, server.upstream.session(&caller)).await.ok()?.ok()?;

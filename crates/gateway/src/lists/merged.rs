@@ -10,13 +10,14 @@ use model::{ListKind, ParticipantId};
 use topic::ListSnapshot;
 use upstream::{List, Manifest};
 use wire::mcp::list::{Item, RenderedList};
-use wire::mcp::task;
+use wire::mcp::{task, uris};
 
 /// What each server lists for a caller, the gateway's own participant first.
 pub(super) type Manifests = Vec<(ParticipantId, Arc<Manifest>)>;
 
-/// One entry: the item, its public name or URI, and whether a call of it may become a task of the gateway's.
+/// One entry: its server, the item, its public name or URI, and whether a call of it may become a task of the gateway's.
 struct Entry<'m> {
+    server: &'m ParticipantId,
     item: &'m Item,
     public: Cow<'m, str>,
     takes_task: bool,
@@ -24,6 +25,7 @@ struct Entry<'m> {
 
 /// A list as one caller sees it.
 pub(super) struct Merged<'m> {
+    snapshot: &'m ListSnapshot,
     list: ListKind,
     entries: Vec<Entry<'m>>,
     extras: &'m [(String, Bytes)],
@@ -64,10 +66,10 @@ impl<'m> Merged<'m> {
             }
             let Some((_, items)) = &mut of_server else { continue };
             let takes_task = listing.held && offers_tasks;
-            let public = listing.public;
-            entries.extend(items.find(listing.own).map(|item| Entry { item, public, takes_task }));
+            let (server, public) = (listing.upstream, listing.public);
+            entries.extend(items.find(listing.own).map(|item| Entry { server, item, public, takes_task }));
         }
-        Self { list, entries, extras: extras.unwrap_or_default() }
+        Self { snapshot, list, entries, extras: extras.unwrap_or_default() }
     }
 
     /// The number of entries.
@@ -86,18 +88,21 @@ impl<'m> Merged<'m> {
         let entries = self.entries.get(places.start..end).unwrap_or_default();
         let bytes = entries.iter().map(|entry| entry.item.raw.len() + entry.public.len()).sum();
         let mut items = RenderedList::with_capacity(entries.len(), bytes);
-        for Entry { item, public, takes_task } in entries {
-            let offered = takes_task.then(|| offered(self.list, item)).flatten();
-            items.push(offered.as_ref().unwrap_or(item), Some(public));
+        for entry in entries {
+            items.push(self.changed(entry).as_ref().unwrap_or(entry.item), Some(&entry.public));
         }
         let extras = self.extras.iter().map(|(key, raw)| (key.clone(), Bytes::copy_from_slice(raw)));
         Rendered { items, extras: extras.collect() }
     }
-}
 
-/// A tool whose calls are held may be called as a task (MCP 2025-11-25, "Tool-Level Negotiation").
-fn offered(list: ListKind, item: &Item) -> Option<Item> {
-    Item::read(list, task::offer(&item.raw).ok()?.into()).ok()
+    /// The item of an entry if it differs from the server's: a tool whose calls are held may be called as a task (MCP 2025-11-25,
+    /// "Tool-Level Negotiation"), and the URI in its `_meta` has the public spelling.
+    fn changed(&self, Entry { server, item, takes_task, .. }: &Entry<'_>) -> Option<Item> {
+        let offered = takes_task.then(|| task::offer(&item.raw).ok()).flatten().map(Bytes::from);
+        let public = |own: &str| self.snapshot.respelled_uri(server, own);
+        let respelled = uris::rewrite_item(self.list, offered.as_ref().unwrap_or(&item.raw), &public);
+        Item::read(self.list, respelled.or(offered)?).ok()
+    }
 }
 
 /// The items of one server's list, by key. The topic lists them in the server's order, so each is usually the next one.

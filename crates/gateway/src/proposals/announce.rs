@@ -117,7 +117,7 @@ fn execute(
     let opened = &proposal.content.opened;
     let Ok(message) = Message::read(request) else { return };
     let Ok(params) = Params::read(&message) else { return };
-    let request = relay::decode_request(&params, Form::Legacy);
+    let request = relay::decode_request(&params, Form::ENVELOPE);
     let wish = if params.get("task").is_some() { Wish::Asks } else { Wish::None };
     let kind = kind_of(Head::Response, &opened.method, opened.context.as_deref()).unwrap_or_default();
     let to = concerned(proposal).into_iter().map(str::to_owned).collect();
@@ -205,7 +205,7 @@ fn concerned(proposal: &ProposalView) -> Vec<&str> {
 /// approved or answered. Messages about held calls are shown only where the topic shows calls.
 fn post(dispatch: &Arc<Dispatch>, post: &Post<'_>) {
     let Post { from, to, head, opened, id, correlation, payload } = *post;
-    if opened.held && dispatch.settings.mcp_calls == McpCalls::None {
+    if opened.held && dispatch.settings.topic.mcp_calls == McpCalls::None {
         return;
     }
     let Ok(kind) = kind_of(head, &opened.method, opened.context.as_deref()) else { return };
@@ -220,12 +220,8 @@ fn post(dispatch: &Arc<Dispatch>, post: &Post<'_>) {
 /// The participant that serves and that a held call is for. The gateway asks it, so it must not be asked again by what the room
 /// is shown.
 fn asked_by_gateway(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<ParticipantId> {
-    let mut to = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok());
-    to.find(|to| {
-        let server = dispatch.with(|topic| topic.server(to));
-        let server = server.as_ref().and_then(|server| server.handle.upstream());
-        server.is_some_and(|server| server.dial_in.is_some())
-    })
+    let mut to = opened.to.iter().filter_map(|to| dispatch.server_named(to));
+    to.find(|server| server.serves()).map(|server| server.id.clone())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Capabilities, Digest, OperationId, ParticipantId, Refusal, RefusalCode};
 use store::OpenedProposal;
-use topic::{Cause, Decision};
+use topic::{Decision, RefusedDecision};
 use wire::digest::call_params;
 use wire::mcp::relay;
 use wire::mcpx::{Envelope, check};
@@ -13,7 +13,7 @@ use super::content::{Proposed, Ruling};
 use super::open::current_digest;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
-use crate::live::Event;
+use crate::live::{Event, Live};
 use crate::record::Record;
 
 /// A participant's decision.
@@ -36,24 +36,6 @@ pub enum Choice {
         /// Why, for the record.
         reason: Option<String>,
     },
-}
-
-/// A decision that does not count.
-pub(crate) struct Refused {
-    /// The proposal.
-    pub(crate) proposal: OperationId,
-    /// What was proposed, if there is such a proposal.
-    pub(crate) content: Option<Arc<Proposed>>,
-    /// The participant that decided.
-    pub(crate) by: ParticipantId,
-    /// What came with the decision.
-    pub(crate) ruling: Arc<Ruling>,
-    /// Whether calls that came with it are refused too, so that the participant learns of it there.
-    pub(crate) answered: bool,
-    /// The refusal that the participant gets.
-    pub(crate) refusal: Box<Refusal>,
-    /// Why, for the record.
-    pub(crate) cause: Cause,
 }
 
 impl Dispatch {
@@ -169,8 +151,8 @@ pub(crate) fn ruling_of(
 }
 
 /// Records a decision that does not count, and tells the participant.
-pub(crate) fn refused(dispatch: &Arc<Dispatch>, refused: Refused) {
-    let Refused { proposal, content, by, ruling, answered, refusal, cause } = refused;
+pub(crate) fn refused(dispatch: &Arc<Dispatch>, refused: RefusedDecision<Live>) {
+    let RefusedDecision { proposal, content, by, ruling, answered, refusal, cause } = refused;
     let permit = ruling.permit();
     Record::of(dispatch).not_decided(proposal, content.as_deref(), &by, cause.as_str(), permit);
     if let Some((link, message)) = ruling.sender.as_ref().filter(|_| !answered)

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use model::{Answer, Digest, OperationId, ParticipantId, ProposalState};
+use model::{Answer, OperationId, ParticipantId, ProposalState};
 use platform::unix_ms;
 use store::{
     CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, OpenedProposal, closed_digest,
 };
-use topic::{Record, Terms};
+use topic::{Record, Restore};
 use wire::mcpx::payload;
 
 use super::content::{Proposed, Ruling};
-use crate::dispatch::Dispatch;
+use super::open::Opening;
+use crate::dispatch::{Dispatch, Report};
 use crate::live::{Event, Live};
 use crate::record;
 
@@ -25,19 +26,9 @@ pub(crate) fn store(
     content: Arc<Proposed>,
     change: Record<Live>,
 ) {
-    let (topic, runtime) = (dispatch.weak(), tokio::runtime::Handle::current());
+    let reports = dispatch.reports.clone();
     // On the journal's thread, or within the effects of a step: the topic learns of it afterwards.
-    let report = move |durable: bool| {
-        runtime.spawn(async move {
-            let Some(dispatch) = topic.upgrade() else { return };
-            // One at a time: an approval is announced before the end of its proposal.
-            let _turn = dispatch.stored_turn.lock();
-            dispatch.take(match durable {
-                true => Event::Stored { proposal },
-                false => Event::NotStored { proposal },
-            });
-        });
-    };
+    let report = move |durable| _ = reports.send(Report { proposal, durable });
     let Some(journal) = &dispatch.journal else { return report(true) };
     let record = record_of(proposal, &content.opened, &change, unix_ms());
     journal.submit(vec![record], move |result| {
@@ -121,22 +112,20 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     close(dispatch, ended.map(|proposal| &*proposal.opened.envelope));
     let mut proposers = Vec::new();
     for proposal in &proposals {
-        let Some(restored) = Restored::read(&proposal.opened) else {
+        let expires_ms = on_own_clock(proposal.opened.expires_ms);
+        let is_pending = proposal.decided.is_none() && !proposal.has_ended();
+        let ending = is_pending.then(|| dispatch.audit.reserve_or_count());
+        let Some(opening) = Opening::restored(&proposal.opened, ending, expires_ms) else {
             tracing::error!(id = proposal.opened.id, "the journal has a proposal that cannot be read");
             continue;
         };
-        let expires_ms = on_own_clock(proposal.opened.expires_ms);
-        if proposal.has_ended() {
-            restore_ended(dispatch, &restored, proposal, expires_ms);
-        } else if proposal.decided.is_some() {
-            lose_outcome(dispatch, &restored, proposal, expires_ms);
-        } else {
-            let content =
-                Proposed::restored(proposal.opened.clone(), Some(dispatch.audit.reserve_or_count()));
-            let (id, terms) = (restored.id, restored.terms(&proposal.opened, expires_ms));
-            let (held, public) = (proposal.opened.held, public_name(dispatch, &proposal.opened));
-            dispatch.take(Event::Restore { proposal: id, terms, content, held, public: public.as_deref() });
-            proposers.push(restored.by);
+        if !proposal.has_ended() && proposal.decided.is_some() {
+            lose_outcome(dispatch, &opening, proposal);
+            continue;
+        }
+        restore_one(dispatch, &opening, proposal);
+        if is_pending {
+            proposers.push(opening.by);
         }
     }
     proposers.sort_unstable();
@@ -144,55 +133,24 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     proposers.iter().for_each(|proposer| dispatch.refresh(proposer));
 }
 
-/// The names of a proposal in the journal, parsed.
-struct Restored {
-    id: OperationId,
-    by: ParticipantId,
-    to: Vec<ParticipantId>,
-    digest: Digest,
-}
-
-impl Restored {
-    fn read(opened: &OpenedProposal) -> Option<Self> {
-        Some(Self {
-            id: opened.id.parse().ok()?,
-            by: ParticipantId::new(&opened.by).ok()?,
-            to: opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect(),
-            digest: opened.digest.parse().ok()?,
-        })
-    }
-
-    fn terms<'a>(&'a self, opened: &'a OpenedProposal, expires_ms: u64) -> Terms<'a> {
-        Terms {
-            by: &self.by,
-            method: &opened.method,
-            context: opened.context.as_deref(),
-            to: &self.to,
-            envelope: &opened.envelope,
-            digest: self.digest,
-            expires_ms,
-        }
-    }
-}
-
 /// The public name under which a held call was judged, if its server gives it another name.
 fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
     let own =
         opened.context.as_deref().filter(|_| matches!(&*opened.method, "tools/call" | "prompts/get"))?;
-    let server = dispatch.server(&ParticipantId::new(opened.to.first()?).ok()?)?;
+    let server = dispatch.server_named(opened.to.first()?)?;
     let prefix = &*server.upstream.spec().config.prefix;
     (!prefix.is_empty()).then(|| topic::public_name(prefix, own))
 }
 
-fn restore_ended(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store::Proposal, expires_ms: u64) {
-    let content = Proposed::restored(proposal.opened.clone(), None);
-    let (id, terms) = (restored.id, restored.terms(&proposal.opened, expires_ms));
-    let held = proposal.opened.held;
-    dispatch.take(Event::RestoreEnded { proposal: id, terms, content, held, end: end_of(proposal) });
+fn restore_one(dispatch: &Arc<Dispatch>, opening: &Opening, proposal: &store::Proposal) {
+    let (terms, content) = (opening.terms(), Arc::clone(&opening.content));
+    let (held, public) = (proposal.opened.held, public_name(dispatch, &proposal.opened));
+    let (proposal, public, end) = (opening.id, public.as_deref(), end_of(proposal));
+    dispatch.take(Event::Restore(Restore { proposal, terms, content, held, public, end }));
 }
 
 /// An approved proposal ran when the gateway stopped: it fails, and is not run again.
-fn lose_outcome(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store::Proposal, expires_ms: u64) {
+fn lose_outcome(dispatch: &Arc<Dispatch>, opening: &Opening, proposal: &store::Proposal) {
     let ended = EndedProposal {
         id: proposal.opened.id.clone(),
         state: ProposalState::Failed.as_str().to_owned(),
@@ -201,9 +159,9 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store:
         at_ms: unix_ms(),
     };
     let lost = store::Proposal { ended: Some(ended.clone()), ..proposal.clone() };
-    restore_ended(dispatch, restored, &lost, expires_ms);
+    restore_one(dispatch, opening, &lost);
     close(dispatch, [&*proposal.opened.envelope]);
-    if let Some(view) = dispatch.with(|topic| topic.proposal(restored.id)) {
+    if let Some(view) = dispatch.with(|topic| topic.proposal(opening.id)) {
         record::Record::of(dispatch).concluded(&view, None);
     }
     if let Some(journal) = &dispatch.journal {
@@ -215,8 +173,8 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, restored: &Restored, proposal: &store:
     }
 }
 
-/// How a proposal in the journal ended.
-fn end_of(proposal: &store::Proposal) -> topic::EndedProposal<Live> {
+/// How a proposal in the journal ended, if it did.
+fn end_of(proposal: &store::Proposal) -> Option<topic::EndedProposal<Live>> {
     let decided = proposal.decided.as_ref();
     let (state, reason) = match (&proposal.ended, decided) {
         (Some(end), _) => (end.state.parse().unwrap_or(ProposalState::Failed), end.reason.as_deref()),
@@ -228,23 +186,25 @@ fn end_of(proposal: &store::Proposal) -> topic::EndedProposal<Live> {
             };
             (state, decided.reason.as_deref())
         }
-        (None, None) => (ProposalState::Failed, None),
+        (None, None) => return None,
     };
     let ruling = |decided: &DecidedProposal| {
         let by = ParticipantId::new(&decided.by).ok()?;
         Some((by, Arc::new(Ruling::restored(decided.params.clone(), decided.envelope.clone()))))
     };
     let answer = proposal.ended.as_ref().and_then(|end| end.answer.clone());
-    topic::EndedProposal {
+    Some(topic::EndedProposal {
         state,
         reason: reason.map(Arc::from),
         decided: decided.and_then(ruling),
         answer: answer.and_then(|answer| payload::read_answer(answer.into())),
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use model::Digest;
+
     use super::*;
 
     const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
@@ -288,7 +248,8 @@ mod tests {
     fn a_proposal_comes_back_as_it_was_written() {
         let answer = payload::read_answer(ANSWER.into());
         let done = Record::Ended { state: ProposalState::Completed, reason: None, answer };
-        let completed = end_of(&journaled(&[Record::Opened, decided(ProposalState::Running, None), done]));
+        let completed =
+            end_of(&journaled(&[Record::Opened, decided(ProposalState::Running, None), done])).unwrap();
         assert_eq!(completed.state, ProposalState::Completed);
         assert_eq!(completed.answer.unwrap().payload.bytes, ANSWER);
         let (by, ruling) = completed.decided.unwrap();
@@ -301,21 +262,20 @@ mod tests {
         for state in [ProposalState::Rejected, ProposalState::Withdrawn] {
             let journaled = journaled(&[Record::Opened, decided(state, Some("why"))]);
             assert!(journaled.has_ended());
-            let end = end_of(&journaled);
+            let end = end_of(&journaled).unwrap();
             assert_eq!((end.state, end.reason.as_deref()), (state, Some("why")));
         }
         let expired = Record::Ended { state: ProposalState::Expired, reason: None, answer: None };
-        assert_eq!(end_of(&journaled(&[Record::Opened, expired])).state, ProposalState::Expired);
+        assert_eq!(end_of(&journaled(&[Record::Opened, expired])).unwrap().state, ProposalState::Expired);
         assert!(!journaled(&[Record::Opened]).has_ended());
         assert!(!journaled(&[Record::Opened, decided(ProposalState::Running, None)]).has_ended());
     }
 
     #[test]
     fn names_of_the_journal_are_read_or_the_proposal_is_left_out() {
-        let restored = Restored::read(&opened()).unwrap();
+        let restored = Opening::restored(&opened(), None, 9).unwrap();
         assert_eq!((restored.id, restored.by.as_str()), (OperationId(7), "ann"));
-        let good = opened();
-        assert_eq!(restored.terms(&good, 9).envelope, "p1");
-        assert!(Restored::read(&OpenedProposal { digest: "x".into(), ..opened() }).is_none());
+        assert_eq!((restored.terms().envelope, restored.terms().expires_ms), ("p1", 9));
+        assert!(Opening::restored(&OpenedProposal { digest: "x".into(), ..opened() }, None, 9).is_none());
     }
 }

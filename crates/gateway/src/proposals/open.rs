@@ -12,26 +12,39 @@ use wire::mcpx::Envelope;
 use wire::mcpx::check;
 
 use super::content::Proposed;
+use crate::audit::Permit;
 use crate::call::{Call, Parks};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{Event, Server};
 use crate::record::Record;
 
-/// A proposal that the topic has not taken yet.
+/// A proposal that the topic does not have yet.
 #[derive(Debug)]
 pub(crate) struct Opening {
     /// Its id, which cannot be guessed: a task is known by it.
     pub(crate) id: OperationId,
     /// The proposal in full.
     pub(crate) content: Arc<Proposed>,
-    by: ParticipantId,
+    pub(crate) by: ParticipantId,
     to: Vec<ParticipantId>,
     digest: Digest,
     expires_ms: u64,
 }
 
 impl Opening {
+    /// A proposal that the journal has, with a permit for the entry about its end; `None` if its names cannot be read.
+    pub(crate) fn restored(opened: &OpenedProposal, ending: Option<Permit>, expires_ms: u64) -> Option<Self> {
+        Some(Self {
+            id: opened.id.parse().ok()?,
+            by: ParticipantId::new(&opened.by).ok()?,
+            to: opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect(),
+            digest: opened.digest.parse().ok()?,
+            content: Proposed::restored(opened.clone(), ending),
+            expires_ms,
+        })
+    }
+
     /// The proposal as the topic takes it.
     pub(crate) fn terms(&self) -> Terms<'_> {
         let OpenedProposal { method, context, envelope, .. } = &self.content.opened;
@@ -138,7 +151,8 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
     let digest = digest
         .map_err(|why| Refusal::new(RefusalCode::Malformed, format!("this cannot be proposed: {why}")))?;
     let permits = [dispatch.audit.reserve()?, dispatch.audit.reserve()?];
-    let (id, at_ms, ttl_ms) = (Dispatch::secret_id(), unix_ms(), millis(dispatch.settings.proposal_ttl));
+    let (id, at_ms, ttl_ms) =
+        (Dispatch::secret_id(), unix_ms(), millis(dispatch.settings.topic.proposal_ttl));
     let opened = OpenedProposal {
         id: id.to_string(),
         topic: dispatch.name().to_string(),
@@ -199,7 +213,7 @@ fn tool_of(server: &Server, method: &str, context: Option<&str>) -> Option<Strin
     if method != "tools/call" {
         return None;
     }
-    let manifest = server.upstream()?.upstream.manifest_in(Form::Legacy);
+    let manifest = server.upstream()?.upstream.manifest_in(Form::ENVELOPE);
     let tool = manifest.tools.items.iter().find(|tool| Some(tool.key.as_str()) == context)?;
     Some(String::from_utf8_lossy(&tool.raw).into_owned())
 }

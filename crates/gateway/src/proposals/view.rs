@@ -1,6 +1,6 @@
 //! View of a proposal for its proposer: a task, the result of the call, or words for a model.
 
-use json::quote;
+use json::Object;
 use model::{Answer, Form, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
 use store::OpenedProposal;
@@ -87,10 +87,11 @@ impl<'v> View<'v> {
 
     /// The result of a tool for a caller that is answered for now, with the proposal's id for programs.
     pub(crate) fn still_waiting(&self) -> Vec<u8> {
-        let waiting = words(&self.waiting(), true, self.form);
-        let mut body = waiting.strip_suffix(b"}").unwrap_or(&waiting).to_vec();
-        body.extend_from_slice(format!(",\"_meta\":{{\"{ID_KEY}\":{}}}}}", quote(&self.id)).as_bytes());
-        body
+        tool_result(&self.waiting(), true, self.form, |result| {
+            result.object("_meta", |meta| {
+                meta.text(ID_KEY, &self.id);
+            });
+        })
     }
 
     /// The answer to a request of this method that waited for the end of the proposal: that of the server, or the reason why
@@ -120,6 +121,16 @@ impl<'v> View<'v> {
 
 /// The result of a tool in words.
 pub(crate) fn words(text: &str, is_error: bool, form: Form) -> Vec<u8> {
+    tool_result(text, is_error, form, |_| {})
+}
+
+/// The result of a tool as a text, with more members.
+pub(crate) fn tool_result(
+    text: &str,
+    is_error: bool,
+    form: Form,
+    more: impl FnOnce(&mut Object<'_>),
+) -> Vec<u8> {
     json::object(|result| {
         result.array("content", |content| {
             content.object(|block| {
@@ -133,6 +144,7 @@ pub(crate) fn words(text: &str, is_error: bool, form: Form) -> Vec<u8> {
                 result.text("resultType", "complete");
             }
         }
+        more(result);
     })
 }
 

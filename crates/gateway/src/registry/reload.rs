@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use auth::Identities;
 use model::{ParticipantId, TopicName};
-use platform::{millis, unix_ms};
+use platform::unix_ms;
 use tokio::sync::Notify;
-use upstream::{Environment, Upstream, UpstreamSpec};
+use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use crate::bounds::Bounds;
 use crate::dispatch::{Dispatch, Settings, Shared};
-use crate::live::Event;
 use crate::proposals::journal;
+use crate::servers::Topics;
 use crate::{handshake, run};
 use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
 use access::grants::Grants;
@@ -23,29 +23,30 @@ use access::grants::Grants;
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
 
 impl Registry {
-    /// Takes over a new configuration: servers that did not change keep running, and participants that may not enter a topic any
-    /// more leave it at once.
+    /// Takes over a new configuration: servers that did not change keep running. Participants that may not enter a topic any more
+    /// leave it with the [`Registry::refresh`] that must follow.
     pub fn reload(&self, config: Config, identities: Identities) {
         *self.identities.write() = Arc::new(identities);
         self.apply(config);
-        self.refresh_all();
     }
 
-    /// Takes over new identities: a token was issued or revoked.
+    /// Takes over new identities: a token was issued or revoked. [`Registry::refresh`] must follow.
     pub fn set_identities(&self, identities: Identities) {
         *self.identities.write() = Arc::new(identities);
-        self.refresh_all();
     }
 
-    /// Takes over other grants of one participant, or of all. They are in force when this returns.
-    pub fn set_grants(&self, grants: Grants, changed: Option<&ParticipantId>) {
+    /// Takes over other grants. [`Registry::refresh`] must follow.
+    pub fn set_grants(&self, grants: Grants) {
         *self.grants.write() = Arc::new(grants);
-        match changed {
-            None => self.refresh_all(),
-            Some(participant) => {
-                self.moved();
-                self.topics().iter().for_each(|dispatch| dispatch.refresh(participant));
-            }
+    }
+
+    /// Puts in force what was taken over, in every topic: gives one participant or all what they may do now, whether they are
+    /// present or have left proposals behind.
+    pub fn refresh(&self, changed: Option<&ParticipantId>) {
+        self.moved();
+        for dispatch in self.topics() {
+            let concerned = changed.map_or_else(|| callers(&dispatch), |changed| vec![changed.clone()]);
+            concerned.iter().for_each(|participant| dispatch.refresh(participant));
         }
     }
 
@@ -55,23 +56,15 @@ impl Registry {
         self.renewed.notify_one();
     }
 
-    /// Gives every participant what it may do now, whether it is present or has left proposals behind.
-    fn refresh_all(&self) {
-        self.moved();
-        for dispatch in self.topics() {
-            for participant in callers(&dispatch) {
-                dispatch.refresh(&participant);
-            }
-        }
-    }
-
     /// Refreshes every participant whenever a token or grant expires.
     pub(super) fn watch_expiries(&self) {
         tokio::spawn(expiries(self.me.clone(), Arc::clone(&self.renewed)));
     }
 
     pub(super) fn apply(&self, config: Config) {
-        let Some(events) = self.me.upgrade() else { return };
+        let me = self.me.clone();
+        let topics = Topics(Box::new(move || me.upgrade().map_or_else(Vec::new, |me| me.topics())));
+        let events: Arc<dyn SessionEvents> = Arc::new(topics);
         let mut old = std::mem::take(&mut *self.upstreams.write());
         let mut upstreams = Vec::new();
         for server in config.servers.iter().filter(|server| server.enabled) {
@@ -82,11 +75,11 @@ impl Registry {
             let environment = Environment {
                 guard: self.guard.clone(),
                 identity: handshake::identity(),
-                events: Arc::<Self>::clone(&events),
+                events: Arc::clone(&events),
                 dial_in: None,
                 numbers: Arc::clone(self.context.numbers()),
             };
-            let spec = UpstreamSpec::new(server.clone(), &config.limits.servers());
+            let spec = UpstreamSpec { config: server.clone(), limits: config.limits.servers() };
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
         }
         *self.upstreams.write() = upstreams;
@@ -122,30 +115,14 @@ impl Registry {
             self.configure_topic(&config, topic, &dispatch);
         }
         for dispatch in gone {
-            for participant in &callers(&dispatch) {
-                dispatch.take(Event::Revoke { participant });
-            }
+            // First its servers leave, so that callers learn why their calls end.
+            dispatch.configure(&[], &[], &config.limits, &[]);
+            callers(&dispatch).iter().for_each(|participant| dispatch.revoke(participant));
         }
     }
 
     fn open_topic(&self, topic: &TopicConfig, limits: &Limits) -> Arc<Dispatch> {
-        let settings = Settings {
-            name: topic.name.clone(),
-            list_wait: topic.list_wait,
-            away: limits.away,
-            proposal_ttl: topic.proposal_ttl,
-            hold: limits.hold,
-            mcp_calls: topic.mcp_calls,
-            history: topic.history,
-            ping_ms: millis(limits.keep_alive),
-            envelope_bytes_max: limits.envelope_bytes_max,
-            limits: topic::Limits {
-                participants_max: limits.topic_participants_max,
-                operations_per_link_max: limits.participant_calls_max,
-                operations_per_participant_max: limits.participant_calls_max,
-                ..topic::Limits::default()
-            },
-        };
+        let settings = Settings { topic: topic.clone(), limits: *limits };
         let (registry, name) = (self.me.clone(), topic.name.clone());
         let shared = Shared {
             context: Arc::clone(&self.context),
@@ -190,8 +167,8 @@ async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
         }
         let Some(registry) = registry.upgrade() else { return };
         let now_ms = unix_ms();
-        if registry.has_expired(since_ms) {
-            registry.refresh_all();
+        if registry.next_expiry(since_ms).is_some_and(|at_ms| at_ms <= unix_ms()) {
+            registry.refresh(None);
         }
         since_ms = now_ms;
     }

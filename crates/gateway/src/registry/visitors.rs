@@ -15,7 +15,6 @@ use super::Registry;
 use crate::audit::UNKNOWN_PARTICIPANT;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
-use crate::live::Event;
 use crate::membership::Joining;
 use access::config::{Access, Config, TopicConfig};
 use access::grants::Grants;
@@ -185,7 +184,7 @@ impl Registry {
             dispatch.refresh(participant);
         }
         if !self.is_open(dispatch) {
-            dispatch.take(Event::Revoke { participant });
+            dispatch.revoke(participant);
         }
         Ok(())
     }

@@ -3,11 +3,11 @@
 use auth::Sealer;
 use model::{Form, ParticipantId};
 
-use crate::sealed;
+use crate::sealed::Purpose;
 
 /// Longest time for which a task can be asked for, whatever its server says, in milliseconds: a day.
 pub const TASK_KEPT_MS_MAX: u64 = 24 * 3600 * 1000;
-const PURPOSE: &str = "task";
+const TASK: Purpose = Purpose { name: "task", valid_ms: TASK_KEPT_MS_MAX };
 /// Shortest id, in bytes. A shorter text is not unsealed in vain.
 const TASK_ID_BYTES_MIN: usize = 77;
 
@@ -41,8 +41,7 @@ impl<'i> TaskId<'i> {
         let held = if self.held { "held" } else { "plain" };
         // Either name may contain any character, so the length separates them.
         let state = format!("{topic}\n{server}\n{instance:x}\n{form}\n{held}\n{}\n{tool}{own}", tool.len());
-        let until = now_ms.saturating_add(TASK_KEPT_MS_MAX);
-        sealed::seal(sealer, PURPOSE, who, until, &state)
+        TASK.seal(sealer, who, now_ms, &state)
     }
 
     /// The content of an id that was sealed for this participant.
@@ -50,7 +49,7 @@ impl<'i> TaskId<'i> {
         if id.len() < TASK_ID_BYTES_MIN {
             return None;
         }
-        sealed::open(sealer, PURPOSE, who, now_ms, id)
+        TASK.open(sealer, who, now_ms, id)
     }
 
     /// Reads the content that [`TaskId::open`] returned.

@@ -15,13 +15,11 @@ use crate::call::Call;
 use crate::dispatch::Dispatch;
 use crate::live::ProposalView;
 use crate::proposals::view::View;
-use crate::sealed;
+use crate::sealed::{self, Purpose};
 
 /// Tasks of one page. Each that is not over is asked for at its server.
 pub const PAGE_TASKS_MAX: usize = 64;
-/// How long a cursor is valid, in seconds.
-const CURSOR_SECS: u64 = 3600;
-const CURSOR: &str = "tasks/list";
+const CURSOR: Purpose = Purpose { name: "tasks/list", valid_ms: 3_600_000 };
 
 /// A task of a page.
 enum Entry {
@@ -108,11 +106,11 @@ async fn refresh(all: &[(Place, Entry)]) {
 }
 
 fn seal(sealer: &Sealer, who: &ParticipantId, (at_ms, id): &Place) -> String {
-    sealed::seal(sealer, CURSOR, who, unix_ms() + CURSOR_SECS * 1000, &format!("{at_ms}:{id}"))
+    CURSOR.seal(sealer, who, unix_ms(), &format!("{at_ms}:{id}"))
 }
 
 fn open(sealer: &Sealer, who: &ParticipantId, cursor: &str) -> Option<Place> {
-    let state = sealed::open(sealer, CURSOR, who, unix_ms(), cursor)?;
+    let state = CURSOR.open(sealer, who, unix_ms(), cursor)?;
     let (at_ms, id) = state.split_once(':')?;
     Some((at_ms.parse().ok()?, id.to_owned()))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Answer, Notice, Payload, Refusal, RefusalCode};
+use model::{Answer, Notice, ParticipantId, Payload, Refusal, RefusalCode};
 use platform::unix_ms;
 use topic::{Subject, TaskRef};
 use upstream::{CallNumber, Session};
@@ -36,7 +36,7 @@ pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Optio
     let id = TaskId::read(&state).filter(|id| id.topic == dispatch.name().as_str())?;
     // Tasks of the other form are not converted: for this caller they do not exist.
     (id.form == link.form).then_some(())?;
-    let server = model::ParticipantId::new(id.server).ok()?;
+    let server = ParticipantId::new(id.server).ok()?;
     // Nor does a task exist for a participant that may not call its tool any more.
     let handle = dispatch.with(|topic| {
         topic.may_call(holder, &server, id.tool, id.held).then(|| topic.server(&server)).flatten()
@@ -53,18 +53,7 @@ pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Optio
         0 => None,
         instance => Some(handle.handle.upstream()?.upstream.session_by_instance(instance)?),
     };
-    let origin = Origin {
-        holder: holder.clone(),
-        server,
-        instance: id.instance,
-        form: id.form,
-        tool: id.tool.into(),
-        held: id.held,
-        own: id.own.into(),
-        call: None,
-        progress: None,
-        created_ms: unix_ms(),
-    };
+    let origin = Origin::of(&id, holder, server, unix_ms());
     let found = Arc::new(Task::new(public.to_owned(), origin, link.id, session.as_ref()));
     enter(dispatch, &found, None);
     Some(found)
@@ -178,16 +167,9 @@ fn create(
     };
     let public = id.seal(dispatch.context.sealer(), holder, now_ms);
     let origin = Origin {
-        holder: holder.clone(),
-        server: delivered.server.clone(),
-        instance: id.instance,
-        form: id.form,
-        tool: tool.into(),
-        held: id.held,
-        own: own.into(),
         call: Some((session.instance(), call_number(call.id))),
         progress: call.request.progress.clone(),
-        created_ms: now_ms,
+        ..Origin::of(&id, holder, delivered.server.clone(), now_ms)
     };
     let task = Arc::new(Task::new(public, origin, call.link.id, Some(session)));
     task.update(report, &payload.bytes);
@@ -231,6 +213,22 @@ pub(crate) fn lose(dispatch: &Arc<Dispatch>, session: &Session) {
     for task in dispatch.tasks.lose(session.instance()) {
         let notice = task.lost_view(|view| task::notice(view, task.origin.form));
         notify_holder(dispatch, &task, notice);
+    }
+}
+
+/// Cancels the tasks of a participant at their servers, and forgets them: it may not ask for them any more.
+pub(crate) fn cancel_all(dispatch: &Arc<Dispatch>, holder: &ParticipantId) {
+    for task in dispatch.tasks.of(holder) {
+        let dispatch = dispatch.weak();
+        tokio::spawn(async move {
+            if let Some(session) = task.last_session().filter(|_| !task.is_over()) {
+                session.cancel_task(&task.origin.own).await;
+            }
+            // Until now it kept its session open.
+            if let Some(dispatch) = dispatch.upgrade() {
+                dispatch.tasks.forget(&task);
+            }
+        });
     }
 }
 

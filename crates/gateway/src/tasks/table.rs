@@ -85,15 +85,19 @@ impl Tasks {
         of_session.filter(|task| task.lose()).cloned().collect()
     }
 
-    /// The tasks of a participant, oldest first.
+    /// Forgets a task, unless its server has given the id to a newer one.
+    pub(crate) fn forget(&self, task: &Arc<Task>) {
+        let mut table = self.table();
+        if table.all.get(&task.key()).is_some_and(|(known, _)| Arc::ptr_eq(known, task)) {
+            table.remove(&task.key());
+        }
+    }
+
+    /// The tasks of a participant, in no order.
     pub(crate) fn of(&self, holder: &ParticipantId) -> Vec<Arc<Task>> {
-        let mut own: Vec<_> = {
-            let table = self.table();
-            let all = table.all.values().filter(|(_, place)| place.is_of(holder)).map(|(task, _)| task);
-            all.filter(|task| task.origin.holder == *holder).cloned().collect()
-        };
-        own.sort_by(|a, b| (a.origin.created_ms, &a.public).cmp(&(b.origin.created_ms, &b.public)));
-        own
+        let table = self.table();
+        let all = table.all.values().map(|(task, _)| task);
+        all.filter(|task| task.origin.holder == *holder).cloned().collect()
     }
 
     /// The task to which a message of a server belongs.

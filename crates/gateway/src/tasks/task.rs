@@ -9,7 +9,7 @@ use topic::TaskRef;
 use upstream::{CallNumber, Session, TaskHold};
 use wire::mcp::task::{self, Standing, Status, TaskReport};
 
-use super::id::TASK_KEPT_MS_MAX;
+use super::id::{TASK_KEPT_MS_MAX, TaskId};
 use super::places::TaskPlace;
 
 /// How a task failed that ended with its session.
@@ -47,6 +47,29 @@ pub(crate) struct Origin {
     pub(crate) progress: Option<Bytes>,
     /// When it was created, in milliseconds since 1970.
     pub(crate) created_ms: u64,
+}
+
+impl Origin {
+    /// The origin of a task that is known by its id alone.
+    pub(super) fn of(
+        id: &TaskId<'_>,
+        holder: &ParticipantId,
+        server: ParticipantId,
+        created_ms: u64,
+    ) -> Self {
+        Self {
+            holder: holder.clone(),
+            server,
+            instance: id.instance,
+            form: id.form,
+            tool: id.tool.into(),
+            held: id.held,
+            own: id.own.into(),
+            call: None,
+            progress: None,
+            created_ms,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -100,7 +123,12 @@ impl Task {
 
     /// The session in which it runs, while that is open; `None` if any session of the server will do.
     pub(crate) fn session(&self) -> Option<Arc<Session>> {
-        self.state().session.upgrade().filter(|session| self.origin.instance != 0 && session.is_open())
+        self.last_session().filter(|_| self.origin.instance != 0)
+    }
+
+    /// The session that was known for it last, while that is open.
+    pub(crate) fn last_session(&self) -> Option<Arc<Session>> {
+        self.state().session.upgrade().filter(|session| session.is_open())
     }
 
     /// Whether its session is gone, so that its server cannot be asked any more.

@@ -3,11 +3,9 @@ use super::*;
 #[test]
 fn kinds_are_cut_at_the_first_two_colons() {
     let check = |text: &str, parts: (&str, Option<&str>, Option<&str>)| {
-        let kind = Kind::parse(text).unwrap();
-        let read = kind.parts();
-        assert_eq!((read.head(), read.method(), read.context()), parts, "{text}");
+        let kind = KindRef::parse(text).unwrap();
+        assert_eq!((kind.head(), kind.method(), kind.context()), parts, "{text}");
         assert_eq!(kind.to_string(), text);
-        assert_eq!(kind.as_str(), text);
     };
     check("chat", ("chat", None, None));
     check("acme/a:b", ("acme/a:b", None, None));
@@ -19,7 +17,7 @@ fn kinds_are_cut_at_the_first_two_colons() {
 
 #[test]
 fn malformed_kinds_are_refused() {
-    let check = |text: &str, expected: KindError| assert_eq!(Kind::parse(text), Err(expected), "{text}");
+    let check = |text: &str, expected: KindError| assert_eq!(KindRef::parse(text), Err(expected), "{text}");
     check("", KindError::NoHead);
     check(":x", KindError::NoHead);
     check("mcp/", KindError::NoMethod);

@@ -6,45 +6,28 @@ use clap::Args;
 
 /// Configuration files and data directory.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Configuration")]
 pub(crate) struct ConfigArgs {
     /// Configuration file [default: ./portmoot.toml, else the one in your configuration directory]
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "PORTMOOT_CONFIG",
-        hide_env_values = true,
-        help_heading = "Configuration"
-    )]
+    #[arg(long, value_name = "FILE", env = "PORTMOOT_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,
     /// Configuration file of an MCP client, with `mcpServers`; repeatable
     #[arg(long, value_name = "FILE.json", env = "PORTMOOT_MCP_CONFIG", hide_env_values = true, value_delimiter = None)]
-    #[arg(help_heading = "Configuration")]
     pub(crate) mcp_config: Vec<PathBuf>,
     /// Directory for state [default: the platform's state directory]
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "PORTMOOT_DATA_DIR",
-        hide_env_values = true,
-        help_heading = "Configuration"
-    )]
+    #[arg(long, value_name = "DIR", env = "PORTMOOT_DATA_DIR", hide_env_values = true)]
     pub(crate) data_dir: Option<PathBuf>,
 }
 
 /// Address of a running gateway.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Gateway")]
 pub(crate) struct RunningArgs {
     /// URL of a running gateway, such as http://127.0.0.1:7070 [default: the gateway of this data directory]
-    #[arg(long, value_name = "URL", env = "PORTMOOT_URL", hide_env_values = true, help_heading = "Gateway")]
+    #[arg(long, value_name = "URL", env = "PORTMOOT_URL", hide_env_values = true)]
     pub(crate) url: Option<String>,
     /// Token for the gateway
-    #[arg(
-        long,
-        value_name = "TOKEN",
-        env = "PORTMOOT_TOKEN",
-        hide_env_values = true,
-        help_heading = "Gateway"
-    )]
+    #[arg(long, value_name = "TOKEN", env = "PORTMOOT_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
     #[command(flatten)]
     pub(crate) config: ConfigArgs,

@@ -8,10 +8,7 @@ use super::options::{ConfigArgs, GatewayArgs, RunningArgs};
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServersCommand {
     /// List servers with their states
-    Ls {
-        #[command(flatten)]
-        gateway: GatewayArgs,
-    },
+    Ls(GatewayArgs),
     /// Show all details of a server
     Show {
         /// Configured name of the server
@@ -193,10 +190,7 @@ pub(crate) enum TokenCommand {
         gateway: GatewayArgs,
     },
     /// List issued tokens
-    Ls {
-        #[command(flatten)]
-        gateway: GatewayArgs,
-    },
+    Ls(GatewayArgs),
     /// Revoke all tokens of a participant; its sessions end at once
     Revoke {
         /// Participant id
@@ -255,10 +249,7 @@ pub(crate) enum AuditCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Check the configuration and report problems and settings without effect
-    Check {
-        #[command(flatten)]
-        config: ConfigArgs,
-    },
+    Check(ConfigArgs),
     /// Print the merged configuration, with variables unexpanded
     Show {
         /// Show the file and line of every value

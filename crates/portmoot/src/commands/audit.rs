@@ -2,34 +2,36 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::json;
 use store::audit::{ChainHead, EntryFilter, KindPattern, RecordedEntry, Report, query, verify};
 use wire::time::rfc3339;
 
-use crate::cli::{AuditCommand, ConfigArgs};
-use crate::commands::config::{load, sources};
+use crate::cli::AuditCommand;
+use crate::commands::config::{data_dir, load, sources};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::process::now_ms;
-use crate::timestamp::{FORMATS, parse};
+use crate::timestamp::time_of;
 
 const COLUMNS: [&str; 8] = ["ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY"];
+
+/// What follows from a missing data directory.
+const NO_LOG: &str = "there is no audit log";
 
 pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         AuditCommand::Query { kinds, participant, topic, verdict, operation, since, until, last, config } => {
             let kinds = kinds.as_deref().map(parse_kinds).transpose()?;
-            let since_ms = since.as_deref().map(|text| time("--since", text)).transpose()?;
-            let until_ms = until.as_deref().map(|text| time("--until", text)).transpose()?;
+            let since_ms = since.as_deref().map(|text| time_of("--since", text)).transpose()?;
+            let until_ms = until.as_deref().map(|text| time_of("--until", text)).transpose()?;
             let filter = EntryFilter { kinds, participant, topic, verdict, operation, since_ms, until_ms };
-            list(&data_dir(&config, output)?, &filter, last, output)
+            list(&data_dir(&load(&sources(&config), output)?, NO_LOG)?, &filter, last, output)
         }
         AuditCommand::Verify { head, config } => {
             let head = head.as_deref().map(parse_head).transpose()?;
-            let dir = data_dir(&config, output)?;
+            let dir = data_dir(&load(&sources(&config), output)?, NO_LOG)?;
             let report = verify(&dir, head)?.ok_or_else(|| {
                 let failure =
                     Failure::new(Exit::NotFound, "no_audit_log", "the data directory has no audit log");
@@ -42,34 +44,21 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
 }
 
 /// Prints the entries that match, the last `last` of them.
-fn list(
-    dir: &std::path::Path,
-    filter: &EntryFilter,
-    last: Option<usize>,
-    output: Output,
-) -> Result<Exit, Failure> {
-    let (mut lines, mut rows) = (VecDeque::new(), VecDeque::new());
-    let kept_max = last.unwrap_or(usize::MAX);
+fn list(dir: &Path, filter: &EntryFilter, last: Option<usize>, output: Output) -> Result<Exit, Failure> {
+    // With `--json` a row is a line of the log, unchanged.
+    let (mut rows, rows_max) = (VecDeque::new(), last.unwrap_or(usize::MAX));
     query(dir, filter, |entry, line| {
-        if output.json {
-            lines.push_back(line.to_owned())
-        } else {
-            rows.push_back(row(entry))
-        }
-        if lines.len() > kept_max {
-            lines.pop_front();
-        }
-        if rows.len() > kept_max {
+        rows.push_back(if output.json { vec![line.to_owned()] } else { row(entry) });
+        if rows.len() > rows_max {
             rows.pop_front();
         }
         ControlFlow::Continue(())
     })?;
     if output.json {
-        // The lines of the log, unchanged.
-        let lines: Vec<String> = lines.into_iter().map(|line| format!("\n    {line}")).collect();
+        let lines: Vec<String> = rows.iter().flatten().map(|line| format!("\n    {line}")).collect();
         output.result(&format!("{{\n  \"entries\": [{}\n  ]\n}}", lines.join(",")));
     } else {
-        output.listing(&json!(null), &COLUMNS, &Vec::from(rows));
+        output.table(&COLUMNS, rows.into_iter());
     }
     Ok(Exit::Ok)
 }
@@ -116,31 +105,13 @@ fn print_report(report: &Report, output: Output) {
     }
 }
 
-fn data_dir(config: &ConfigArgs, output: Output) -> Result<PathBuf, Failure> {
-    load(&sources(config), output)?.config.data_dir.ok_or_else(|| {
-        let failure = Failure::new(
-            Exit::Usage,
-            "no_data_dir",
-            "no data directory is configured, so there is no audit log",
-        );
-        failure.hint("choose one: --data-dir DIR, or `data_dir` in [server]")
-    })
-}
-
 fn parse_kinds(text: &str) -> Result<KindPattern, Failure> {
     KindPattern::parse(text).map_err(|error| {
-        let failure =
-            Failure::new(Exit::Usage, "bad_argument", format!("\"{text}\" is not a list of kinds: {error}"));
+        let failure = Failure::bad_argument(format!("\"{text}\" is not a list of kinds: {error}"));
         failure.hint("for example chat, mcp/request:tools/call:read_* or system/*")
     })
 }
 
-fn time(flag: &str, text: &str) -> Result<u64, Failure> {
-    let wrong =
-        || Failure::new(Exit::Usage, "bad_argument", format!("{flag} must be {FORMATS}, not \"{text}\""));
-    parse(text, now_ms()).ok_or_else(wrong)
-}
-
 fn parse_head(text: &str) -> Result<ChainHead, Failure> {
-    text.parse().map_err(|error| Failure::new(Exit::Usage, "bad_argument", format!("--head: {error}")))
+    text.parse().map_err(|error| Failure::bad_argument(format!("--head: {error}")))
 }

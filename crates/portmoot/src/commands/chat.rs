@@ -178,7 +178,7 @@ impl Chat {
                 match answer {
                     Ok(result) => {
                         let listed = show::tools(&target, &result);
-                        complete::set_tools(&names, &target, listed.iter().map(|(name, _)| name.clone()));
+                        names.lock().set_tools(&target, listed.iter().map(|(name, _)| name.clone()));
                         found.insert(target, listed.into_iter().map(|(_, line)| line).collect());
                     }
                     Err(why) if is_one => drop(found.insert(target, vec![show::failed(&why)])),
@@ -256,8 +256,7 @@ fn failure(why: ConnectError) -> Failure {
     };
     let failure = Failure::new(exit, code, why.to_string());
     match exit {
-        Exit::Unauthenticated => failure
-            .hint("pass a token with --token TOKEN or PORTMOOT_TOKEN; the gateway's operator issues one with: portmoot token new NAME"),
+        Exit::Unauthenticated => failure.needs_token(),
         _ => failure,
     }
 }

@@ -1,5 +1,7 @@
 //! Commands `config check` and `config show`, and configuration loading for all commands.
 
+use std::path::PathBuf;
+
 use serde_json::json;
 
 use crate::cli::{ConfigArgs, ConfigCommand};
@@ -26,9 +28,18 @@ pub(crate) fn load(sources: &Sources, output: Output) -> Result<Loaded, Failure>
     Ok(loaded)
 }
 
+/// The data directory of a configuration. Without one, `then` says what follows.
+pub(crate) fn data_dir(loaded: &Loaded, then: &str) -> Result<PathBuf, Failure> {
+    loaded.config.data_dir.clone().ok_or_else(|| {
+        let message = format!("no data directory is configured, so {then}");
+        Failure::new(Exit::Usage, "no_data_dir", message)
+            .hint("choose one: --data-dir DIR, or `data_dir` in [server]")
+    })
+}
+
 pub(crate) fn run(command: ConfigCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ConfigCommand::Check { config } => check(&sources(&config), output),
+        ConfigCommand::Check(config) => check(&sources(&config), output),
         ConfigCommand::Show { origin, config } => show(&sources(&config), origin, output),
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use access::config::Config;
 use access::identities::tokens_configured;
+use platform::unix_ms;
 use serde_json::json;
 use store::{Directory, Journal, State};
 use upstream::config::{ServerConfig, StdioConfig, Transport};
@@ -18,7 +19,7 @@ use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::process::{env, now_ms};
+use crate::process::env;
 
 /// A time before the release of this program, Unix milliseconds. A clock before it is wrong, and tokens would not expire.
 const RELEASE_MS: u64 = 1_785_196_800_000;
@@ -40,7 +41,7 @@ enum Severity {
 
 pub(crate) fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
     let sources = Sources { listen: args.listen.clone(), ..sources(&args.config) };
-    let mut checks = vec![clock(now_ms())];
+    let mut checks = vec![clock(unix_ms())];
     match sources.load(&env) {
         Err(problems) => checks.extend(problems.into_iter().map(|problem| {
             let location =
@@ -72,61 +73,43 @@ fn examine(config: &Config) -> Vec<Check> {
 }
 
 fn clock(now_ms: u64) -> Check {
-    match now_ms >= RELEASE_MS {
-        true => passed("clock", "plausible"),
-        false => failed(
-            "clock",
-            "the system time is before the release of this program",
-            "set the system time; the expiry of tokens depends on it",
-        ),
+    if now_ms >= RELEASE_MS {
+        return passed("clock", "plausible");
     }
+    let fix = "set the system time; the expiry of tokens depends on it";
+    failed("clock", "the system time is before the release of this program", fix)
 }
 
 /// The check, the state of the journal if it could be read, and the listen address of the gateway that owns the directory.
 fn data_dir(config: &Config) -> (Check, Option<State>, Option<String>) {
     const WHAT: &str = "data directory";
+    const OTHER: &str = "choose another directory: --data-dir DIR";
     let Some(dir) = &config.data_dir else {
-        return (
-            failed(WHAT, "not configured", "set HOME, or choose a directory: --data-dir DIR"),
-            None,
-            None,
-        );
+        let fix = "set HOME, or choose a directory: --data-dir DIR";
+        return (failed(WHAT, "not configured", fix), None, None);
     };
+    let shown = dir.display();
     if let Some(owner) = Directory::owner(dir) {
         let listen = owner.listen.unwrap_or_default();
-        let found =
-            format!("{}: used by the gateway with process id {}, on {listen}", dir.display(), owner.pid);
+        let found = format!("{shown}: used by the gateway with process id {}, on {listen}", owner.pid);
         return (passed(WHAT, found), None, Some(listen));
     }
     if !dir.exists() {
-        return (new_data_dir(dir), Some(State::default()), None);
+        // Without creating it: its nearest existing ancestor must be writable.
+        let parent = dir.ancestors().skip(1).find(|parent| parent.is_dir());
+        let parent = parent.and_then(|parent| parent.metadata().ok());
+        let check = match parent.is_some_and(|data| !data.permissions().readonly()) {
+            true => passed(WHAT, format!("{shown} does not exist yet; the gateway will create it")),
+            false => failed(WHAT, format!("cannot create {shown}"), OTHER),
+        };
+        return (check, Some(State::default()), None);
     }
     match Journal::open(dir) {
-        Ok(journal) => (passed(WHAT, dir.display().to_string()), Some(journal.state().clone()), None),
+        Ok(journal) => (passed(WHAT, shown.to_string()), Some(journal.state().clone()), None),
         Err(error) => {
-            let fix = Failure::from(error)
-                .hint
-                .unwrap_or_else(|| "choose another directory: --data-dir DIR".into());
-            (failed(WHAT, format!("cannot open {}", dir.display()), fix), None, None)
+            let fix = Failure::from(error).hint.unwrap_or_else(|| OTHER.into());
+            (failed(WHAT, format!("cannot open {shown}"), fix), None, None)
         }
-    }
-}
-
-/// Checks that the data directory can be created, without creating it: its nearest existing ancestor must be writable.
-fn new_data_dir(dir: &Path) -> Check {
-    let parent = dir.ancestors().skip(1).find(|parent| parent.is_dir());
-    let writable =
-        parent.and_then(|parent| parent.metadata().ok()).is_some_and(|data| !data.permissions().readonly());
-    match writable {
-        true => passed(
-            "data directory",
-            format!("{} does not exist yet; the gateway will create it", dir.display()),
-        ),
-        false => failed(
-            "data directory",
-            format!("cannot create {}", dir.display()),
-            "choose another directory: --data-dir DIR",
-        ),
     }
 }
 
@@ -152,7 +135,7 @@ fn tokens(config: &Config, state: Option<&State>) -> Check {
         let fix = refusal.hint.unwrap_or_default().into_owned();
         return failed("tokens", refusal.message.into_owned(), fix);
     }
-    let expired = state.tokens().iter().filter(|token| token.expires_ms.is_some_and(|end| end <= now_ms()));
+    let expired = state.tokens().iter().filter(|token| token.expires_ms.is_some_and(|end| end <= unix_ms()));
     let expired: Vec<&str> = expired.map(|token| token.name.as_str()).collect();
     if !expired.is_empty() {
         let fix = format!("portmoot token revoke {}", expired.first().copied().unwrap_or_default());

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::cli::{ParticipantsCommand, RunningArgs};
-use crate::commands::servers::cell;
 use crate::commands::target::running_endpoint;
-use crate::config::{DURATION, duration};
+use crate::commands::view::{cell, texts};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::remote::ApiClient;
+use crate::remote::api;
+use crate::timestamp::duration_of;
 
 const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "LINKS", "CAPABILITIES", "GRANTS"];
 
@@ -17,14 +17,13 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
     match command {
         ParticipantsCommand::Ls { topic, gateway } => {
             let remote = running_endpoint(&gateway, output)?;
-            let answer =
-                ApiClient::new(&remote).get(&["participants"], &topic_query(topic.as_deref())).await?;
-            let rows = answer.get("participants").and_then(Value::as_array);
-            let rows: Vec<Vec<String>> = rows.into_iter().flatten().map(row).collect();
-            output.listing(&answer, &COLUMNS, &rows);
+            let query = topic_query(topic.as_deref());
+            let answer = api::get(&remote, &["participants"], &query).await?.read()?;
+            output.listing(&answer, "participants", &COLUMNS, row);
         }
         ParticipantsCommand::Grant { id, capabilities, topic, time, reason, gateway } => {
-            let seconds = time.as_deref().map(seconds).transpose()?;
+            let time = time.as_deref().map(|text| duration_of("--for", text)).transpose()?;
+            let seconds = time.map(|time| time.as_secs().max(1));
             let body = json!({ "add": capabilities, "expires_in_seconds": seconds, "reason": reason });
             change(&id, &body, topic.as_deref(), &gateway, output).await?;
         }
@@ -44,13 +43,13 @@ async fn change(
     output: Output,
 ) -> Result<(), Failure> {
     let remote = running_endpoint(gateway, output)?;
-    let answer =
-        ApiClient::new(&remote).post_at(&["participants", id, "grants"], &topic_query(topic), body).await?;
+    let path = ["participants", id, "grants"];
+    let answer = api::post(&remote, &path, &topic_query(topic), body.to_string()).await?.read()?;
     if output.json {
         output.result_json(&answer);
     } else {
         output.message(&format!("`{id}` now has these capabilities:"));
-        output.result(&list(&answer, "newCapabilities").join("\n"));
+        output.result(&texts(&answer, "newCapabilities").join("\n"));
     }
     Ok(())
 }
@@ -59,16 +58,11 @@ fn topic_query(topic: Option<&str>) -> Vec<(&str, &str)> {
     topic.map(|topic| ("topic", topic)).into_iter().collect()
 }
 
-fn list(row: &Value, name: &str) -> Vec<String> {
-    let items = row.get(name).and_then(Value::as_array).into_iter().flatten();
-    items.filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
 fn row(row: &Value) -> Vec<String> {
     let grants = row.get("grants").and_then(Value::as_array).into_iter().flatten();
     let grants: Vec<String> = grants.map(grant).collect();
     let grants = if grants.is_empty() { "-".to_owned() } else { grants.join(", ") };
-    let capabilities = list(row, "capabilities").join(", ");
+    let capabilities = texts(row, "capabilities").join(", ");
     vec![cell(row, "topic"), cell(row, "id"), cell(row, "role"), cell(row, "links"), capabilities, grants]
 }
 
@@ -77,10 +71,4 @@ fn grant(grant: &Value) -> String {
     let sign = if grant.get("given") == Some(&Value::Bool(true)) { '+' } else { '-' };
     let end = grant.get("expires").and_then(Value::as_str).map(|end| format!(" until {end}"));
     format!("{sign}{} by {}{}", cell(grant, "capability"), cell(grant, "by"), end.unwrap_or_default())
-}
-
-fn seconds(text: &str) -> Result<u64, Failure> {
-    let wrong =
-        || Failure::new(Exit::Usage, "bad_argument", format!("--for must be {DURATION}, not \"{text}\""));
-    duration(text).map(|time| time.as_secs().max(1)).ok_or_else(wrong)
 }

@@ -2,6 +2,7 @@
 
 mod details;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::cli::ProposalsCommand;
@@ -9,7 +10,8 @@ use crate::commands::target::running_endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::remote::{ApiClient, Remote};
+use crate::remote::api::Answer;
+use crate::remote::{Remote, api};
 use crate::terminal::{ProcessTerminal, Terminal, confirm};
 use details::{ProposalDetails, ProposalList};
 
@@ -20,16 +22,12 @@ pub(crate) async fn run(command: ProposalsCommand, output: Output) -> Result<Exi
         ProposalsCommand::Ls { all, topic, gateway } => {
             let mut query: Vec<(&str, &str)> = topic.iter().map(|topic| ("topic", topic.as_str())).collect();
             query.extend(all.then_some(("all", "true")));
-            list(
-                &ApiClient::new(&running_endpoint(&gateway, output)?)
-                    .get_text(&["proposals"], &query)
-                    .await?,
-                output,
-            )
+            let answer = api::get(&running_endpoint(&gateway, output)?, &["proposals"], &query).await?;
+            print(&answer, |list: ProposalList| output.table(&COLUMNS, list.rows()), output)
         }
         ProposalsCommand::Show { id, gateway } => {
-            let remote = running_endpoint(&gateway, output)?;
-            show(&ApiClient::new(&remote).get_text(&["proposals", &id], &[]).await?, output)
+            let answer = api::get(&running_endpoint(&gateway, output)?, &["proposals", &id], &[]).await?;
+            print(&answer, |proposal: ProposalDetails| output.result(&proposal.to_text()), output)
         }
         ProposalsCommand::Approve { id, arguments, digest, yes, gateway } => {
             let remote = running_endpoint(&gateway, output)?;
@@ -56,22 +54,16 @@ pub(crate) async fn run(command: ProposalsCommand, output: Output) -> Result<Exi
     }
 }
 
-fn list(answer: &str, output: Output) -> Result<Exit, Failure> {
+/// Prints an answer: the text of the gateway, unchanged, with `--json`; numbers keep their spelling.
+fn print<T: DeserializeOwned>(
+    answer: &Answer,
+    show: impl FnOnce(T),
+    output: Output,
+) -> Result<Exit, Failure> {
     if output.json {
-        // The text of the gateway, unchanged: numbers keep their spelling.
-        output.result(answer);
-        return Ok(Exit::Ok);
-    }
-    let list = ProposalList::read(answer)?;
-    output.listing(&Value::Null, &COLUMNS, &list.rows());
-    Ok(Exit::Ok)
-}
-
-fn show(answer: &str, output: Output) -> Result<Exit, Failure> {
-    if output.json {
-        output.result(answer);
+        output.result(&answer.text)
     } else {
-        output.result(&ProposalDetails::read(answer)?.to_text());
+        show(answer.read()?)
     }
     Ok(Exit::Ok)
 }
@@ -85,10 +77,9 @@ async fn digest_shown(
     yes: bool,
     output: Output,
 ) -> Result<String, Failure> {
-    let answer = ApiClient::new(remote).get_text(&["proposals", id], &[]).await?;
-    let proposal = ProposalDetails::read(&answer)?;
+    let proposal: ProposalDetails = api::get(remote, &["proposals", id], &[]).await?.read()?;
     if yes {
-        return Ok(proposal.digest.clone());
+        return Ok(proposal.digest);
     }
     let mut terminal = ProcessTerminal;
     if !terminal.is_interactive() {
@@ -104,7 +95,7 @@ async fn digest_shown(
         terminal.show(&format!("replacement arguments:\n{}", details::pretty_json(arguments)));
     }
     if confirm(&mut terminal, "Approve this proposal?") {
-        return Ok(proposal.digest.clone());
+        return Ok(proposal.digest);
     }
     output.message("the proposal was not decided");
     Err(Failure::new(Exit::Refused, "consent_refused", "you did not approve the proposal"))
@@ -117,15 +108,12 @@ async fn decide(
     body: String,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let answer = ApiClient::new(remote).post_text(&["proposals", id, verb], body).await?;
-    if output.json {
-        output.result(&answer);
-    } else {
-        let proposal = ProposalDetails::read(&answer)?;
+    let answer = api::post(remote, &["proposals", id, verb], &[], body).await?;
+    let show = |proposal: ProposalDetails| {
         output.result(&proposal.state);
         output.message(&proposal.outcome());
-    }
-    Ok(Exit::Ok)
+    };
+    print(&answer, show, output)
 }
 
 fn arguments_given(text: &str) -> Result<&str, Failure> {
@@ -134,6 +122,6 @@ fn arguments_given(text: &str) -> Result<&str, Failure> {
     if object {
         return Ok(text);
     }
-    let failure = Failure::new(Exit::Usage, "bad_argument", "--arguments must be a JSON object");
+    let failure = Failure::bad_argument("--arguments must be a JSON object");
     Err(failure.hint(r#"for example --arguments '{"path":"/tmp/report"}'"#))
 }

@@ -22,10 +22,11 @@ pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failu
     let gateway = args.gateway;
     if let Some(url) = &gateway.running.url {
         let remote = Remote::new(url, gateway.running.token)?;
-        return run::stdio_relay(Box::new(remote), &args.topic, output).await;
+        remote.relay(&args.topic, tokio::io::stdin(), tokio::io::stdout()).await?;
+        return Ok(Exit::Ok);
     }
     let sources = Sources { keep_nothing: true, ..sources(&gateway.running.config) };
     let mut loaded = load(&sources, output)?;
     consent::obtain(&mut loaded.config, &mut ProcessTerminal, gateway.yes, output)?;
-    run::stdio(loaded, &args.topic, output).await
+    run::stdio(loaded, &args.topic).await
 }

@@ -6,7 +6,7 @@ use store::Directory;
 
 use crate::cli::{GatewayArgs, RunningArgs};
 use crate::commands::config::{load, sources};
-use crate::config::{Loaded, Sources};
+use crate::config::Loaded;
 use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -14,6 +14,32 @@ use crate::output::Output;
 use crate::remote::{Endpoint, Remote};
 use crate::run;
 use crate::terminal::ProcessTerminal;
+
+/// The gateway for a command.
+pub(crate) enum Target {
+    /// A running one, by its URL.
+    Running(String),
+    /// None is running: the configuration for one in this process.
+    Own(Box<Loaded>),
+}
+
+impl Target {
+    /// The gateway of `--url`, else the one that owns the data directory of the configuration.
+    ///
+    /// # Errors
+    /// When the configuration is not valid.
+    pub(crate) fn of(args: &RunningArgs, output: Output) -> Result<Target, Failure> {
+        if let Some(url) = &args.url {
+            return Ok(Target::Running(url.clone()));
+        }
+        let loaded = load(&sources(&args.config), output)?;
+        let owner = loaded.config.data_dir.as_deref().and_then(Directory::owner);
+        Ok(match owner.and_then(|owner| owner.listen) {
+            Some(listen) => Target::Running(format!("http://{}", connectable(&listen))),
+            None => Target::Own(Box::new(loaded)),
+        })
+    }
+}
 
 /// The endpoint of the selected gateway. A gateway in this process gets `start_wait` to start all its servers.
 ///
@@ -24,44 +50,28 @@ pub(crate) async fn resolve(
     start_wait: Duration,
     output: Output,
 ) -> Result<Box<dyn Endpoint>, Failure> {
-    if let Some(remote) = explicit(&args.running)? {
-        return Ok(Box::new(remote));
+    match Target::of(&args.running, output)? {
+        Target::Running(url) => Ok(Box::new(Remote::new(&url, args.running.token.clone())?)),
+        Target::Own(mut loaded) => {
+            consent::obtain(&mut loaded.config, &mut ProcessTerminal, args.yes, output)?;
+            run::in_process(*loaded, start_wait).await
+        }
     }
-    let sources = sources(&args.running.config);
-    let mut loaded = load(&sources, output)?;
-    if let Some(remote) = local(&loaded, &args.running)? {
-        return Ok(Box::new(remote));
-    }
-    consent::obtain(&mut loaded.config, &mut ProcessTerminal, args.yes, output)?;
-    let quiet = Sources { keep_nothing: true, ..sources };
-    loaded.config.data_dir.clone_from(&quiet.data_dir);
-    run::in_process(loaded, start_wait).await
 }
 
-/// The gateway behind `--url`.
-pub(crate) fn explicit(args: &RunningArgs) -> Result<Option<Remote>, Failure> {
-    args.url.as_ref().map(|url| Remote::new(url, args.token.clone())).transpose()
-}
-
-/// The URL of a running gateway: `--url`, else the gateway that owns the data directory.
+/// The URL of a running gateway.
 ///
 /// # Errors
 /// When the configuration is not valid, or no gateway is running.
 pub(crate) fn running_url(args: &RunningArgs, output: Output) -> Result<String, Failure> {
-    if let Some(url) = &args.url {
-        return Ok(url.clone());
+    match Target::of(args, output)? {
+        Target::Running(url) => Ok(url),
+        Target::Own(_) => {
+            let message = "no gateway is running with this data directory";
+            Err(Failure::new(Exit::Failed, "gateway_unreachable", message)
+                .hint("start one with: portmoot serve; or choose one with --url http://127.0.0.1:7070"))
+        }
     }
-    let loaded = load(&sources(&args.config), output)?;
-    let owner = loaded.config.data_dir.as_deref().and_then(Directory::owner);
-    let listen = owner.and_then(|owner| owner.listen).ok_or_else(|| {
-        let failure = Failure::new(
-            Exit::Failed,
-            "gateway_unreachable",
-            "no gateway is running with this data directory",
-        );
-        failure.hint("start one with: portmoot serve; or choose one with --url http://127.0.0.1:7070")
-    })?;
-    Ok(format!("http://{}", connectable(&listen)))
 }
 
 /// The endpoint of a running gateway.
@@ -70,13 +80,6 @@ pub(crate) fn running_url(args: &RunningArgs, output: Output) -> Result<String, 
 /// As [`running_url`], and when the URL is not valid.
 pub(crate) fn running_endpoint(args: &RunningArgs, output: Output) -> Result<Remote, Failure> {
     Remote::new(&running_url(args, output)?, args.token.clone())
-}
-
-/// The gateway that owns this configuration's data directory, if one is running and listens.
-pub(crate) fn local(loaded: &Loaded, args: &RunningArgs) -> Result<Option<Remote>, Failure> {
-    let owner = loaded.config.data_dir.as_deref().and_then(Directory::owner);
-    let Some(listen) = owner.and_then(|owner| owner.listen) else { return Ok(None) };
-    Remote::new(&format!("http://{}", connectable(&listen)), args.token.clone()).map(Some)
 }
 
 /// Replaces an unspecified listen address, such as 0.0.0.0, by loopback.

@@ -6,20 +6,19 @@ use access::config::Config;
 use access::tokens::{TokenRequest, issue, revoke};
 use auth::LOCAL_USER;
 use gateway::audit::{Recorder, TOKENS};
+use platform::unix_ms;
 use serde_json::{Map, Value, json};
 use store::{IssuedToken, Journal, JournalWriter};
 
 use crate::cli::{GatewayArgs, TokenCommand};
-use crate::commands::config::{load, sources};
-use crate::commands::servers::cell;
-use crate::commands::target::{explicit, local};
-use crate::config::{DURATION, duration};
+use crate::commands::config::data_dir;
+use crate::commands::target::Target;
+use crate::commands::view::{cell, texts};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::process::now_ms;
-use crate::remote::{ApiClient, Remote};
-use crate::timestamp::minute;
+use crate::remote::{Remote, api};
+use crate::timestamp::{duration_of, minute};
 
 const COLUMNS: [&str; 5] = ["NAME", "CAPABILITIES", "TOPICS", "CREATED", "EXPIRES"];
 
@@ -33,7 +32,8 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
     match command {
         TokenCommand::New { name, capabilities, topics, expires, gateway } => {
             let some = |list: Vec<String>| Some(list).filter(|list| !list.is_empty());
-            let lifetime_ms = expires.as_deref().map(lifetime).transpose()?;
+            let lifetime = expires.as_deref().map(|text| duration_of("--expires", text)).transpose()?;
+            let lifetime_ms = lifetime.and_then(|lifetime| u64::try_from(lifetime.as_millis()).ok());
             let request =
                 TokenRequest { name, capabilities: some(capabilities), topics: some(topics), lifetime_ms };
             let answer = new(token_store(&gateway, output)?, request).await?;
@@ -44,10 +44,9 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
                 output.result(&cell(&answer, "token"));
             }
         }
-        TokenCommand::Ls { gateway } => {
+        TokenCommand::Ls(gateway) => {
             let answer = ls(token_store(&gateway, output)?).await?;
-            let rows = answer.get("tokens").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            output.listing(&answer, &COLUMNS, &rows.iter().map(row).collect::<Vec<_>>());
+            output.listing(&answer, "tokens", &COLUMNS, row);
         }
         TokenCommand::Revoke { name, gateway } => {
             revoke_tokens(token_store(&gateway, output)?, &name).await?;
@@ -62,22 +61,13 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
 }
 
 fn token_store(args: &GatewayArgs, output: Output) -> Result<TokenStore, Failure> {
-    if let Some(remote) = explicit(&args.running)? {
-        return Ok(TokenStore::Gateway(remote));
+    match Target::of(&args.running, output)? {
+        Target::Running(url) => Remote::new(&url, args.running.token.clone()).map(TokenStore::Gateway),
+        Target::Own(loaded) => {
+            let dir = data_dir(&loaded, "tokens cannot be stored")?;
+            Ok(TokenStore::Local { config: Box::new(loaded.config), dir })
+        }
     }
-    let loaded = load(&sources(&args.running.config), output)?;
-    if let Some(remote) = local(&loaded, &args.running)? {
-        return Ok(TokenStore::Gateway(remote));
-    }
-    let dir = loaded.config.data_dir.clone().ok_or_else(|| {
-        let failure = Failure::new(
-            Exit::Usage,
-            "no_data_dir",
-            "no data directory is configured, so tokens cannot be stored",
-        );
-        failure.hint("choose one: --data-dir DIR, or `data_dir` in [server]")
-    })?;
-    Ok(TokenStore::Local { config: Box::new(loaded.config), dir })
 }
 
 async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Failure> {
@@ -89,14 +79,14 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
                 "topics": request.topics,
                 "lifetime_ms": request.lifetime_ms,
             });
-            ApiClient::new(&remote).post(&["tokens"], &body).await
+            api::post(&remote, &["tokens"], &[], body.to_string()).await?.read()
         }
         TokenStore::Local { config, dir } => {
             let random: [u8; 32] = platform::random();
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(&config, Some(&journal))?;
             let (permit, name) = (audit.reserve()?, request.name.clone());
-            let made = issue(&journal, &config, request, &random, now_ms());
+            let made = issue(&journal, &config, request, &random, unix_ms());
             permit.write_change((TOKENS, &name, None), LOCAL_USER, "issued", &made);
             let (token, issued) = made?;
             let mut answer = token_json(&issued);
@@ -108,7 +98,7 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
 
 async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
     match token_store {
-        TokenStore::Gateway(remote) => ApiClient::new(&remote).get(&["tokens"], &[]).await,
+        TokenStore::Gateway(remote) => api::get(&remote, &["tokens"], &[]).await?.read(),
         TokenStore::Local { dir, .. } => {
             let journal = Journal::open(&dir)?;
             Ok(json!({ "tokens": journal.state().tokens().iter().map(token_json).collect::<Vec<_>>() }))
@@ -118,12 +108,12 @@ async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
 
 async fn revoke_tokens(token_store: TokenStore, name: &str) -> Result<(), Failure> {
     match token_store {
-        TokenStore::Gateway(remote) => ApiClient::new(&remote).delete(&["tokens", name]).await.map(drop),
+        TokenStore::Gateway(remote) => api::delete(&remote, &["tokens", name]).await,
         TokenStore::Local { config, dir } => {
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(&config, Some(&journal))?;
             let permit = audit.reserve()?;
-            let end = revoke(&journal, name, now_ms());
+            let end = revoke(&journal, name, unix_ms());
             permit.write_change((TOKENS, name, None), LOCAL_USER, "revoked", &end);
             Ok(end?)
         }
@@ -143,23 +133,16 @@ fn token_json(token: &IssuedToken) -> Map<String, Value> {
 }
 
 fn row(token: &Value) -> Vec<String> {
-    let list = |name: &str| match token.get(name).and_then(Value::as_array) {
-        Some(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-        None => "(configured)".to_owned(),
+    let list = |name: &str| match token.get(name) {
+        None | Some(Value::Null) => "(configured)".to_owned(),
+        Some(_) => texts(token, name).join(", "),
     };
     let time = |name: &str| token.get(name).and_then(Value::as_u64);
     let expires = match time("expires_ms") {
         None => "never".to_owned(),
-        Some(end) if end <= now_ms() => format!("expired {}", minute(end)),
+        Some(end) if end <= unix_ms() => format!("expired {}", minute(end)),
         Some(end) => minute(end),
     };
     let created = time("created_ms").map(minute).unwrap_or_default();
     vec![cell(token, "name"), list("capabilities"), list("topics"), created, expires]
-}
-
-fn lifetime(text: &str) -> Result<u64, Failure> {
-    let wrong =
-        || Failure::new(Exit::Usage, "bad_argument", format!("--expires must be {DURATION}, not \"{text}\""));
-    let lifetime = duration(text).ok_or_else(wrong)?;
-    u64::try_from(lifetime.as_millis()).map_err(|_| wrong())
 }

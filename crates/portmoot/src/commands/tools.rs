@@ -8,12 +8,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cli::{GatewayArgs, ToolsCommand};
-use crate::commands::servers::{cell, details};
 use crate::commands::target::resolve;
+use crate::commands::view::{cell, print};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::remote::{ApiClient, ClientSession};
+use crate::remote::{ClientSession, api};
 use crate::responder::TerminalResponder;
 use crate::terminal::ProcessTerminal;
 
@@ -24,19 +24,13 @@ pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, F
     match command {
         ToolsCommand::Ls { topic, gateway } => {
             let endpoint = resolve(&gateway, Duration::ZERO, output).await?;
-            let answer = ApiClient::new(endpoint.as_ref()).get(&["tools"], &[("topic", &topic)]).await?;
-            let rows = answer.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            output.listing(&answer, &COLUMNS, &rows.iter().map(row).collect::<Vec<_>>());
+            let answer = api::get(&*endpoint, &["tools"], &[("topic", &topic)]).await?.read()?;
+            output.listing(&answer, "tools", &COLUMNS, row);
             Ok(Exit::Ok)
         }
         ToolsCommand::Show { name, gateway } => {
             let endpoint = resolve(&gateway, Duration::ZERO, output).await?;
-            let answer = ApiClient::new(endpoint.as_ref()).get(&["tools", &name], &[]).await?;
-            if output.json {
-                output.result_json(&answer)
-            } else {
-                output.result(&details(&answer))
-            }
+            print(&api::get(&*endpoint, &["tools", &name], &[]).await?, output)?;
             Ok(Exit::Ok)
         }
         ToolsCommand::Call { name, arguments, args, topic, gateway } => {
@@ -65,12 +59,11 @@ async fn call(
 ) -> Result<Exit, Failure> {
     let endpoint = resolve(gateway, Duration::ZERO, output).await?;
     let mut terminal = ProcessTerminal;
-    let mut responder = TerminalResponder::new(&mut terminal, output);
-    let capabilities = responder.capabilities();
-    let mut session = ClientSession::open(endpoint.as_ref(), topic, &capabilities, &mut responder).await?;
+    let responder = TerminalResponder::new(&mut terminal, output);
+    let mut session = ClientSession::open(&*endpoint, topic, responder).await?;
     let name = Value::from(name);
     let params = format!(r#"{{"name":{name},"arguments":{arguments},"_meta":{{"progressToken":1}}}}"#);
-    let result = session.request("tools/call", &params, &mut responder).await;
+    let result = session.request("tools/call", &params).await;
     session.close().await;
     let result = result.map_err(|failure| match failure.exit {
         // The tools of a server that has not started are not known.

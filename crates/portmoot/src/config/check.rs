@@ -8,9 +8,9 @@ use model::ParticipantId;
 use topic::{PrefixError, UpstreamNames, check_prefixes};
 use upstream::config::ServerConfig;
 
-use crate::config::node::{Location, Node};
+use crate::config::node::Node;
 use crate::config::problem::Problem;
-use crate::config::reader::{Problems, Table, suggestion};
+use crate::config::reader::{Problems, Table};
 use crate::config::values::Env;
 use crate::config::{participants, profiles, servers, settings, topics};
 
@@ -22,7 +22,6 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     let problems = Problems::default();
     let root = Table::root(tree, &problems);
     let settings = settings::read(&root);
-    let audit = settings::audit(&root);
     let servers = servers::read(&root, env);
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, env, &profiles);
@@ -34,17 +33,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     root.finish();
     let problems = problems.into_inner();
     match settings {
-        Some(settings) if problems.is_empty() => Ok(Config {
-            listen: settings.listen,
-            data_dir: settings.data_dir,
-            hosts: settings.hosts,
-            legacy_sse: settings.legacy_sse,
-            limits: settings.limits,
-            audit,
-            servers,
-            participants,
-            topics,
-        }),
+        Some(settings) if problems.is_empty() => Ok(Config { servers, participants, topics, ..settings }),
         Some(_) | None => Err(problems),
     }
 }
@@ -63,7 +52,7 @@ fn check_unique_names(
         let other = earlier.iter().copied().find(|(_, other)| *other == name || name.looks_like(other));
         earlier.push((table, name));
         let Some((first, other)) = other else { continue };
-        let mut problem = if other == name {
+        let problem = if other == name {
             let message = format!("the name `{name}` is used twice: in `[{first}]` and in `[{table}]`");
             Problem::new("config_twice", message)
                 .hint("servers and participants need different names: rename one of them")
@@ -73,8 +62,7 @@ fn check_unique_names(
             Problem::new("config_alike", message)
                 .hint("people could take one for the other: rename one of them")
         };
-        problem.location = location(tree, table, name.as_str());
-        problems.note(problem);
+        problems.note(problem.at(tree.place(&[table, name.as_str()])));
     }
 }
 
@@ -89,18 +77,13 @@ fn check_tokens_differ(tree: &Node, participants: &[ParticipantConfig], problems
             earlier.push((hash, id));
             if let Some(other) = other.filter(|other| *other != id) {
                 let message = format!("`{other}` and `{id}` have the same token");
-                let mut problem = Problem::new("config_token_twice", message).hint(
+                let problem = Problem::new("config_token_twice", message).hint(
                     "a token names one participant: give each its own (portmoot token new NAME makes one)",
                 );
-                problem.location = location(tree, "participants", id.as_str());
-                problems.note(problem);
+                problems.note(problem.at(tree.place(&["participants", id.as_str()])));
             }
         }
     }
-}
-
-fn location(tree: &Node, table: &str, name: &str) -> Option<Location> {
-    tree.get(table).and_then(|node| node.get(name)).map(|node| node.location.clone())
 }
 
 fn check_topics_exist(
@@ -113,12 +96,10 @@ fn check_topics_exist(
     for one in participants.iter().map(|one| &one.participant) {
         for topic in one.topics.iter().filter(|topic| !known(topic.as_str())) {
             let message = format!("`{}` may join `{topic}`, but there is no such topic", one.id);
-            let mut problem = Problem::new("config_unknown_topic", message);
-            problem.hint = suggestion(topic.as_str(), topics.iter().map(|topic| topic.name.as_str()))
-                .or_else(|| Some(format!("add [topics.{topic}]")));
-            let table = tree.get("participants").and_then(|node| node.get(one.id.as_str()));
-            problem.location = table.map(|table| table.get("topics").unwrap_or(table).location.clone());
-            problems.note(problem);
+            let place = tree.place(&["participants", one.id.as_str(), "topics"]);
+            let problem = Problem::new("config_unknown_topic", message).at(place);
+            let names = topics.iter().map(|topic| topic.name.as_str());
+            problems.note(problem.suggest(topic.as_str(), names, format!("add [topics.{topic}]")));
         }
     }
 }
@@ -147,15 +128,14 @@ fn check_prefixes_distinct(
             | PrefixError::Shadows(_, later)
             | PrefixError::TooLong(later) => later,
         };
-        let mut problem = Problem::new("config_prefix", error.to_string());
-        let find = |table: &str| tree.get(table).and_then(|node| node.get(later));
-        let (server, participant) = (find("servers"), find("participants"));
-        problem.location = server.map(|table| table.get("prefix").unwrap_or(table).location.clone());
-        if let (None, Some(table)) = (server, participant) {
-            problem.location = Some(table.get("serves").unwrap_or(table).location.clone());
-            problem.hint =
-                Some("the name of a participant is the prefix of its tools: rename the participant".into());
-        }
+        let problem = Problem::new("config_prefix", error.to_string());
+        let problem = if servers.iter().any(|server| server.name.as_str() == later) {
+            problem.at(tree.place(&["servers", later, "prefix"]))
+        } else {
+            problem
+                .at(tree.place(&["participants", later, "serves"]))
+                .hint("the name of a participant is the prefix of its tools: rename the participant")
+        };
         if !reported.contains(&problem) {
             reported.push(problem);
         }

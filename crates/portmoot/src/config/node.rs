@@ -98,6 +98,20 @@ impl Node {
         }
     }
 
+    /// The text, if this is one.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::List(_) | Value::Table(_) => None,
+        }
+    }
+
+    /// The location of the value under a path of keys, or of the last table on the way to it.
+    pub(crate) fn place(&self, path: &[&str]) -> &Location {
+        let below = path.split_first().and_then(|(key, rest)| Some((self.get(key)?, rest)));
+        below.map_or(&self.location, |(node, rest)| node.place(rest))
+    }
+
     /// The value under a key, if this is a table that has it.
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)

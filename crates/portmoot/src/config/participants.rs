@@ -61,57 +61,52 @@ fn union(first: Option<Arc<Capabilities>>, more: Option<Arc<Capabilities>>) -> O
     Some(Arc::new(first.iter().chain(new).cloned().collect()))
 }
 
+/// What is wrong with a token, after its key, and a hint.
+type Wrong = (String, &'static str);
+
 fn credentials(table: &Table<'_>, env: Env<'_>) -> Vec<Credential> {
-    let from_env = table.text("token_env").map(|name| ("token_env", token_env(name, env)));
-    let from_file = table.text("token_file").map(|path| ("token_file", token_file(path)));
-    let hashes = [from_env, from_file].into_iter().flatten().filter_map(|(key, token)| {
-        let good = token.and_then(|token| {
-            let long = token.chars().count() >= TOKEN_CHARS_MIN;
-            long.then(|| TokenHash::of(&token)).ok_or_else(|| {
-                (
-                    format!("the token has fewer than {TOKEN_CHARS_MIN} characters"),
-                    "issue one with: portmoot token new NAME",
-                )
-            })
-        });
-        good.map_err(|(message, hint)| {
-            table.note_at(key, "config_token", format!("`{}`: {message}", table.full(key)), hint);
-        })
-        .ok()
-    });
-    let mut hashes: Vec<TokenHash> = hashes.collect();
-    if let Some(text) = table.text("token_sha256") {
-        match text.parse() {
-            Ok(hash) => hashes.push(hash),
-            Err(_) => {
-                let message = format!("`{}` must be 64 hexadecimal digits", table.full("token_sha256"));
-                table.note_at(
-                    "token_sha256",
-                    "config_token",
-                    message,
-                    "compute it with: printf %s TOKEN | sha256sum",
-                );
-            }
+    let digits = |text: &str| {
+        let hint = "compute it with: printf %s TOKEN | sha256sum";
+        text.parse().map_err(|_| (" must be 64 hexadecimal digits".to_owned(), hint))
+    };
+    let inside: Wrong = (
+        ": a token must not be in the configuration file".to_owned(),
+        "use `token_env`, `token_file` or `token_sha256`",
+    );
+    let written = [
+        ("token_env", table.text("token_env").map(|name| token_env(name, env).and_then(hash))),
+        ("token_file", table.text("token_file").map(|path| token_file(path).and_then(hash))),
+        ("token_sha256", table.text("token_sha256").map(digits)),
+        ("token", table.get("token").map(|_| Err(inside))),
+    ];
+    let credential = |(key, hash): (&str, Option<Result<TokenHash, Wrong>>)| match hash? {
+        Ok(hash) => Some(Credential { hash, expires_ms: None }),
+        Err((wrong, hint)) => {
+            table.note_at(key, "config_token", format!("`{}`{wrong}", table.full(key)), hint);
+            None
         }
-    }
-    if table.get("token").is_some() {
-        let message = format!("`{}`: a token must not be in the configuration file", table.full("token"));
-        table.note_at("token", "config_token", message, "use `token_env`, `token_file` or `token_sha256`");
-    }
-    hashes.into_iter().map(|hash| Credential { hash, expires_ms: None }).collect()
+    };
+    written.into_iter().filter_map(credential).collect()
 }
 
-fn token_env(name: &str, env: Env<'_>) -> Result<String, (String, &'static str)> {
+fn hash(token: String) -> Result<TokenHash, Wrong> {
+    if token.chars().count() >= TOKEN_CHARS_MIN {
+        return Ok(TokenHash::of(&token));
+    }
+    let wrong = format!(": the token has fewer than {TOKEN_CHARS_MIN} characters");
+    Err((wrong, "issue one with: portmoot token new NAME"))
+}
+
+fn token_env(name: &str, env: Env<'_>) -> Result<String, Wrong> {
     let set = env(name).filter(|token| !token.is_empty());
-    set.ok_or_else(|| {
-        (format!("the environment variable `{name}` is not set"), "set it to the participant's token")
-    })
+    let hint = "set it to the participant's token";
+    set.ok_or_else(|| (format!(": the environment variable `{name}` is not set"), hint))
 }
 
-fn token_file(path: &str) -> Result<String, (String, &'static str)> {
+fn token_file(path: &str) -> Result<String, Wrong> {
     let text = std::fs::read_to_string(path);
     text.map(|text| text.trim().to_owned())
-        .map_err(|error| (format!("cannot read `{path}`: {error}"), "the file must contain only the token"))
+        .map_err(|error| (format!(": cannot read `{path}`: {error}"), "the file must contain only the token"))
 }
 
 fn topics(table: &Table<'_>) -> Vec<TopicName> {

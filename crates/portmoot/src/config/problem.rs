@@ -31,6 +31,17 @@ impl Problem {
         self.hint = Some(hint.into());
         self
     }
+
+    /// A hint at the known word most similar to an unknown one, or else `otherwise`.
+    pub(crate) fn suggest<'a>(
+        self,
+        unknown: &str,
+        known: impl IntoIterator<Item = &'a str>,
+        otherwise: impl Into<String>,
+    ) -> Problem {
+        let hint = suggestion(unknown, known).unwrap_or_else(|| otherwise.into());
+        self.hint(hint)
+    }
 }
 
 impl fmt::Display for Problem {
@@ -46,9 +57,9 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The known word most similar to an unknown one, if any is similar.
-pub(crate) fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// A "did you mean" hint, if a known word is similar.
+pub(crate) fn suggestion<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let score = |word: &str| strsim::jaro_winkler(&unknown.to_lowercase(), word);
     let near = known.into_iter().map(|word| (score(word), word)).filter(|(score, _)| *score > 0.8);
-    near.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, word)| word)
+    near.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, word)| format!("did you mean `{word}`?"))
 }

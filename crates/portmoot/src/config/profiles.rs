@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::Capabilities;
 
 use crate::config::problem::Problem;
-use crate::config::reader::{Table, suggestion};
+use crate::config::reader::Table;
 use crate::config::values::capabilities;
 
 /// The configured profiles, by name.
@@ -36,11 +36,9 @@ pub(crate) fn profile(
     let found = profiles.get(name).cloned();
     if found.is_none() {
         let message = format!("`{}`: there is no profile `{name}`", table.full(key));
-        let mut problem = Problem::new("config_unknown_profile", message);
-        problem.location = table.get(key).map(|node| node.location.clone());
-        problem.hint = suggestion(name, profiles.keys().map(String::as_str))
-            .or_else(|| Some(format!("add [profiles.{name}]")));
-        table.problems().note(problem);
+        let problem = Problem::new("config_unknown_profile", message).at(table.place(key));
+        let known = profiles.keys().map(String::as_str);
+        table.problems().note(problem.suggest(name, known, format!("add [profiles.{name}]")));
     }
     found
 }

@@ -1,7 +1,8 @@
 //! Typed reading of a tree. Reading continues after a problem, so that one run reports all of them.
 
 use crate::config::node::{Location, Node, TreeEntry, Value};
-use crate::config::problem::{Problem, nearest};
+use crate::config::problem::{Problem, suggestion};
+use crate::config::show::toml_key;
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -107,14 +108,10 @@ impl<'a> Table<'a> {
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
         if found.is_none() {
             let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
-            let hint = suggestion(text, choices.iter().map(|(word, _)| *word))
-                .unwrap_or_else(|| format!("one of {}", words.join(", ")));
-            self.note_at(
-                key,
-                "config_value",
-                format!("`{text}` is not a value of `{}`", self.full(key)),
-                hint,
-            );
+            let message = format!("`{text}` is not a value of `{}`", self.full(key));
+            let otherwise = format!("one of {}", words.join(", "));
+            let problem = Problem::new("config_value", message).at(self.place(key));
+            self.problems.note(problem.suggest(text, choices.iter().map(|(word, _)| *word), otherwise));
         }
         found
     }
@@ -130,12 +127,11 @@ impl<'a> Table<'a> {
     /// A list of texts with their locations.
     pub(crate) fn texts(&self, key: &'static str) -> Option<Vec<(&'a str, &'a Location)>> {
         let items = self.list(key)?;
-        let text = |item: &'a Node| match &item.value {
-            Value::Text(text) => Some((text.as_str(), &item.location)),
-            other => {
-                self.mistyped(key, &item.location, "a list of texts", other);
-                None
+        let text = |item: &'a Node| {
+            if item.text().is_none() {
+                self.mistyped(key, &item.location, "a list of texts", &item.value);
             }
+            Some((item.text()?, &item.location))
         };
         Some(items.iter().filter_map(text).collect())
     }
@@ -144,7 +140,7 @@ impl<'a> Table<'a> {
     pub(crate) fn table(&self, key: &'static str) -> Option<Table<'a>> {
         let node = self.get(key)?;
         match &node.value {
-            Value::Table(_) => Some(self.child(key, node)),
+            Value::Table(_) => Some(self.child(self.full(key), node)),
             other => {
                 self.mistyped(key, &node.location, "a table", other);
                 None
@@ -165,9 +161,8 @@ impl<'a> Table<'a> {
     pub(crate) fn tables(&self, key: &'static str) -> Vec<(&'a TreeEntry, Table<'a>)> {
         let table = |entry: &'a TreeEntry| match &entry.node.value {
             Value::Table(_) => {
-                let path = format!("{}.{}", self.full(key), quoted(&entry.key));
-                let read_keys = RefCell::default();
-                Some((entry, Table { node: &entry.node, path, read_keys, problems: self.problems }))
+                let path = format!("{}.{}", self.full(key), toml_key(&entry.key));
+                Some((entry, self.child(path, &entry.node)))
             }
             other => {
                 self.mistyped(key, &entry.location, "a table of tables", other);
@@ -198,8 +193,12 @@ impl<'a> Table<'a> {
 
     /// Notes a problem in the value of a key.
     pub(crate) fn note_at(&self, key: &str, code: &'static str, message: String, hint: impl Into<String>) {
-        let location = self.node.get(key).map_or(self.location(), |node| &node.location);
-        self.problems.note(Problem::new(code, message).at(location).hint(hint));
+        self.problems.note(Problem::new(code, message).at(self.place(key)).hint(hint));
+    }
+
+    /// The location of a value; that of the table if the key is missing.
+    pub(crate) fn place(&self, key: &str) -> &'a Location {
+        self.node.get(key).map_or(self.location(), |node| &node.location)
     }
 
     /// The full name of a key of this table.
@@ -207,8 +206,8 @@ impl<'a> Table<'a> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    fn child(&self, key: &str, node: &'a Node) -> Table<'a> {
-        Table { node, path: self.full(key), read_keys: RefCell::default(), problems: self.problems }
+    fn child(&self, path: String, node: &'a Node) -> Table<'a> {
+        Table { node, path, read_keys: RefCell::default(), problems: self.problems }
     }
 
     fn read<T>(&self, key: &'static str, wanted: &str, read: impl Fn(&'a Value) -> Option<T>) -> Option<T> {
@@ -252,11 +251,6 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     number.checked_mul(millis).map(Duration::from_millis)
 }
 
-/// A "did you mean" hint, if a known word is similar.
-pub(crate) fn suggestion<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    nearest(unknown, known).map(|word| format!("did you mean `{word}`?"))
-}
-
 /// A number of bytes: `4096`, `"64KiB"`, `"4MiB"`.
 fn bytes(text: &str) -> Option<usize> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
@@ -269,15 +263,6 @@ fn bytes(text: &str) -> Option<usize> {
         _ => return None,
     };
     number.checked_mul(unit)
-}
-
-fn quoted(key: &str) -> String {
-    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !key.is_empty() && key.chars().all(bare) {
-        key.to_owned()
-    } else {
-        format!("\"{}\"", key.escape_debug())
-    }
 }
 
 #[cfg(test)]

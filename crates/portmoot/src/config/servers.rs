@@ -211,11 +211,7 @@ pub(crate) fn timeouts(table: &Table<'_>) -> Timeouts {
     let standard = Timeouts::default();
     let mut tools = BTreeMap::new();
     for entry in table.entries("tool_timeouts") {
-        let time = match &entry.node.value {
-            Value::Text(text) => duration(text),
-            _ => None,
-        };
-        match time {
+        match entry.node.text().and_then(duration) {
             Some(time) => drop(tools.insert(entry.key.clone(), time)),
             None => {
                 let message = format!("the timeout of `{}` must be {DURATION}", entry.key);

@@ -4,24 +4,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use access::config::{AuditConfig, Limits};
+use access::config::{AuditConfig, Config, Limits};
 use store::audit::Payloads;
 
 use crate::config::reader::Table;
 
 const PAYLOADS: [(&str, Payloads); 3] =
     [("full", Payloads::Full), ("digest", Payloads::Digest), ("none", Payloads::None)];
-/// Settings of `[server]`.
-pub(crate) struct ServerSettings {
-    pub(crate) listen: SocketAddr,
-    pub(crate) data_dir: Option<PathBuf>,
-    pub(crate) hosts: Vec<String>,
-    pub(crate) legacy_sse: bool,
-    pub(crate) limits: Limits,
-}
 
-/// Reads `[server]`; `None` if it is not valid.
-pub(crate) fn read(root: &Table<'_>) -> Option<ServerSettings> {
+/// Reads `[server]` and `[audit]`, all else by default; `None` if the listen address is not valid.
+pub(crate) fn read(root: &Table<'_>) -> Option<Config> {
     let table = root.table("server")?;
     let listen = listen(&table);
     let data_dir = table.text("data_dir").map(PathBuf::from);
@@ -30,11 +22,11 @@ pub(crate) fn read(root: &Table<'_>) -> Option<ServerSettings> {
     let legacy_sse = table.flag("legacy_sse").unwrap_or(false);
     let limits = table.table("limits").map(|table| limits(table)).unwrap_or_default();
     table.finish();
-    Some(ServerSettings { listen: listen?, data_dir, hosts, legacy_sse, limits })
+    let audit = audit(root);
+    Some(Config { listen: listen?, data_dir, hosts, legacy_sse, limits, audit, ..Config::default() })
 }
 
-/// Reads `[audit]`.
-pub(crate) fn audit(root: &Table<'_>) -> AuditConfig {
+fn audit(root: &Table<'_>) -> AuditConfig {
     let Some(table) = root.table("audit") else { return AuditConfig::default() };
     let enabled = table.flag("enabled").unwrap_or(true);
     let payloads = table.choice("payloads", &PAYLOADS).unwrap_or_default();

@@ -86,7 +86,8 @@ fn shown(text: &str, secret: bool) -> &str {
     if secret && !is_reference(text) { HIDDEN } else { text }
 }
 
-fn toml_key(key: &str) -> String {
+/// A key as TOML writes it.
+pub(crate) fn toml_key(key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !key.is_empty() && key.chars().all(bare) { key.to_owned() } else { toml_text(key) }
 }

@@ -1,5 +1,7 @@
 //! Configuration tests: files to checked values or problems.
 
+mod documented;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -317,7 +319,7 @@ rate = "30/min"
     );
     let [scout, new] = config.participants.as_slice() else { panic!("two") };
     assert_eq!(scout.credentials[0].hash, auth::TokenHash::of("hush-hush-hush-hush"));
-    assert!(scout.capabilities_written && scout.participant.capabilities.len() == 2);
+    assert!(scout.capabilities_written && scout.participant.capabilities.iter().count() == 2);
     assert_eq!(scout.participant.rate, Some(auth::Rate { per_minute: 120, burst: 9 }));
     assert!(!new.capabilities_written && new.credentials.is_empty());
     let held: Vec<_> = new.participant.capabilities.iter().map(|one| one.as_str()).collect();
@@ -357,7 +359,10 @@ access = "private"
     let [main, lobby, board] = config.topics.as_slice() else { panic!("three") };
     let access: Vec<Access> = [main, lobby, board].map(|topic| topic.access).into();
     assert_eq!(access, [Access::Restricted, Access::Public, Access::Private]);
-    assert_eq!((main.anonymous.is_some(), lobby.anonymous.as_ref().map(|held| held.len())), (false, Some(2)));
+    assert_eq!(
+        (main.anonymous.is_some(), lobby.anonymous.as_ref().map(|held| held.iter().count())),
+        (false, Some(2))
+    );
     assert_eq!((main.proposal_ttl.as_secs(), lobby.proposal_ttl.as_secs()), (300, 90));
 }
 
@@ -395,6 +400,9 @@ fn client_files_are_converted() {
         ("[", "[config_syntax]"),
         ("// no\n{}", "without comments"),
         (r#"{"mcpServers":{"a":{"command":"x","command":"y"}}}"#, "the member `command` occurs twice"),
+        ("{\"mcpServers\":{\n\"a\":null,\n\"a\":{}}}", "mcp.json:3"),
+        ("{\n\"a\":18446744073709551615}", "a number is too large [config_syntax]\n  at mcp.json:2"),
+        ("{\"a\":\n1e999}", "mcp.json:2"),
     ] {
         let error = client_tree(json).unwrap_err();
         assert!(error.contains(expect), "{json}: {error}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config::node::{DEFAULTS, Node, TreeEntry, Value};
 use crate::config::problem::Problem;
 use crate::config::profiles::{Profiles, profile};
-use crate::config::reader::{Table, suggestion};
+use crate::config::reader::Table;
 use crate::config::values::{rate, topic_name};
 use access::GUEST_RATE;
 use access::config::{Access, BuiltIn, McpCalls, TopicConfig};
@@ -41,9 +41,7 @@ pub(crate) fn unimplemented(tree: &Node) -> Vec<String> {
     for topic in topics {
         let Some(Value::List(items)) = topic.node.get("builtin").map(|node| &node.value) else { continue };
         for item in items.iter().filter(|item| item.location.layer.name != DEFAULTS) {
-            if let Value::Text(name) = &item.value
-                && UNIMPLEMENTED.contains(&name.as_str())
-            {
+            if let Some(name) = item.text().filter(|name| UNIMPLEMENTED.contains(name)) {
                 reported.push(format!(
                     "{}: `topics.{}.builtin`: `{name}` has no effect yet: remove it",
                     item.location, topic.key
@@ -100,10 +98,9 @@ fn chosen_servers(table: &Table<'_>, servers: &[ServerConfig]) -> Vec<Participan
     for (name, location) in &wanted {
         if *name != "*" && !known().any(|known| known == *name) {
             let message = format!("`{}`: there is no server `{name}`", table.full("servers"));
-            let mut problem = Problem::new("config_unknown_server", message).at(location);
-            problem.hint =
-                suggestion(name, known()).or_else(|| Some(format!("add [servers.{name}], or write \"*\"")));
-            table.problems().note(problem);
+            let problem = Problem::new("config_unknown_server", message).at(location);
+            let otherwise = format!("add [servers.{name}], or write \"*\"");
+            table.problems().note(problem.suggest(name, known(), otherwise));
         }
     }
     let chosen =
@@ -117,11 +114,10 @@ fn builtin(table: &Table<'_>) -> Vec<BuiltIn> {
         let found = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, built_in)| *built_in);
         if found.is_none() {
             let message = format!("`{}`: there is no built-in tool `{name}`", table.full("builtin"));
-            let mut problem = Problem::new("config_value", message).at(location);
-            problem.hint = suggestion(name, BUILT_IN.iter().map(|(known, _)| *known)).or_else(|| {
-                Some("the built-in tools are `proposals`, `room`, `proxy` and `search_tools`".into())
-            });
-            table.problems().note(problem);
+            let problem = Problem::new("config_value", message).at(location);
+            let otherwise = "the built-in tools are `proposals`, `room`, `proxy` and `search_tools`";
+            let known = BUILT_IN.iter().map(|(known, _)| *known);
+            table.problems().note(problem.suggest(name, known, otherwise));
         }
         found
     };

@@ -36,8 +36,7 @@ pub(crate) fn secret(text: &str, location: &Location, env: Env<'_>, problems: &P
 /// The expanded text under a key.
 pub(crate) fn secret_at(table: &Table<'_>, key: &'static str, env: Env<'_>) -> Option<Secret> {
     let text = table.text(key)?;
-    let location = table.get(key).map_or(table.location(), |node| &node.location);
-    Some(secret(text, location, env, table.problems()))
+    Some(secret(text, table.place(key), env, table.problems()))
 }
 
 /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their spelling.
@@ -122,11 +121,11 @@ fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {
                 wrong(format!("unknown key `{}` in a capability: it has `kind` and `to`", entry.key));
                 return None;
             }
-            let Some(Node { value: Value::Text(kind), .. }) = item.get("kind") else {
+            let Some(kind) = item.get("kind").and_then(Node::text) else {
                 wrong("a capability table needs a `kind`".into());
                 return None;
             };
-            (kind.as_str(), item.get("to"))
+            (kind, item.get("to"))
         }
         other => {
             wrong(format!("a capability is a text or {{ kind, to }}, not {}", other.what()));
@@ -142,17 +141,9 @@ fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {
 
 /// The addressees. A value that is not a text or a list of texts gives an empty list, which is not valid.
 fn addressees(node: &Node) -> Vec<&str> {
-    let text = |node: &'_ Node| matches!(node.value, Value::Text(_));
     match &node.value {
-        Value::Text(name) => vec![name.as_str()],
-        Value::List(items) if items.iter().all(text) => items
-            .iter()
-            .filter_map(|item| match &item.value {
-                Value::Text(name) => Some(name.as_str()),
-                _ => None,
-            })
-            .collect(),
-        _ => Vec::new(),
+        Value::List(items) => items.iter().map(Node::text).collect::<Option<_>>().unwrap_or_default(),
+        _ => node.text().into_iter().collect(),
     }
 }
 

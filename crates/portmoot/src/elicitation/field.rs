@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use chrono::DateTime;
 use serde_json::{Number, Value};
 
 use json::visible;
@@ -159,8 +160,8 @@ fn check_format(format: &str, line: &str) -> Result<(), String> {
                 && !host.contains('@')
         }),
         "uri" => line.parse::<hyper::Uri>().is_ok_and(|uri| uri.scheme().is_some()) || opaque_uri(line),
-        "date" => is_date(line),
-        "date-time" => line.split_once(['T', 't']).is_some_and(|(date, time)| is_date(date) && is_time(time)),
+        "date" => is_date_time(&format!("{line}T00:00:00Z")),
+        "date-time" => is_date_time(line),
         _ => true,
     };
     let example = match format {
@@ -183,42 +184,9 @@ fn opaque_uri(line: &str) -> bool {
     })
 }
 
-fn is_date(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let [year, month, day] = parts.as_slice() else { return false };
-    let number = |text: &str, digits: usize| text.parse::<u32>().ok().filter(|_| text.len() == digits);
-    let (Some(year), Some(month), Some(day)) = (number(year, 4), number(month, 2), number(day, 2)) else {
-        return false;
-    };
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        2 => 28 + u32::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return false,
-    };
-    (1..=days).contains(&day)
-}
-
-/// RFC 3339: `HH:MM:SS`, a fraction perhaps, `Z` or an offset.
-fn is_time(text: &str) -> bool {
-    let below =
-        |text: &str, limit: u32| text.len() == 2 && text.parse::<u32>().is_ok_and(|number| number < limit);
-    let clock = |text: &str| {
-        let parts: Vec<&str> = text.split(':').collect();
-        match parts.as_slice() {
-            [hour, minute] => below(hour, 24) && below(minute, 60),
-            [hour, minute, second] => below(hour, 24) && below(minute, 60) && below(second, 61),
-            _ => false,
-        }
-    };
-    let zone = text.find(['Z', 'z', '+', '-']).map(|at| text.split_at(at));
-    let Some((time, zone)) = zone else { return false };
-    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
-    let digits = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    let offset = matches!(zone, "Z" | "z")
-        || zone.strip_prefix(['+', '-']).is_some_and(|zone| zone.len() == 5 && clock(zone));
-    time.len() == 8 && clock(time) && digits && offset
+/// RFC 3339, with a `T` between date and time.
+fn is_date_time(text: &str) -> bool {
+    !text.contains(' ') && DateTime::parse_from_rfc3339(text).is_ok()
 }
 
 fn plain(value: &Value) -> String {

@@ -1,10 +1,9 @@
 //! Parser of requested schemas: fields in the order of the server's schema.
 
-use std::fmt;
-
+use json::{Member, Span, members};
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::elicitation::field::{FieldChoice, FieldType, FormField};
 
@@ -20,9 +19,9 @@ pub(crate) enum SchemaError {
 }
 
 #[derive(Deserialize)]
-struct Requested {
-    #[serde(default)]
-    properties: Members,
+struct Requested<'a> {
+    #[serde(borrow, default)]
+    properties: Option<&'a RawValue>,
     #[serde(default)]
     required: Vec<String>,
 }
@@ -35,21 +34,26 @@ pub(crate) fn fields(schema: &str) -> Result<Vec<FormField>, SchemaError> {
     if !schema.trim_start().starts_with('{') {
         return Err(SchemaError::NotAForm("it is not an object".into()));
     }
-    let requested: Requested =
-        serde_json::from_str(schema).map_err(|error| SchemaError::NotAForm(error.to_string()))?;
-    let field = |(name, schema): (String, Value)| {
-        let field_type = field_type(&schema).ok_or_else(|| SchemaError::Field(name.clone()))?;
+    let requested: Requested<'_> = serde_json::from_str(schema).map_err(|error| not_a_form(&error))?;
+    let properties = requested.properties.map_or("{}", RawValue::get).as_bytes();
+    let properties = members(properties, Span::all(properties)).map_err(|error| not_a_form(&error))?;
+    let field = |(name, member): (&str, Member<'_>)| {
+        let schema: Value = serde_json::from_slice(member.raw).map_err(|error| not_a_form(&error))?;
         let text = |key: &str| schema.get(key).and_then(Value::as_str).map(str::to_owned);
         Ok(FormField {
-            required: requested.required.contains(&name),
+            name: name.to_owned(),
+            required: requested.required.iter().any(|required| required == name),
             title: text("title"),
             description: text("description"),
             default: schema.get("default").cloned(),
-            name,
-            field_type,
+            field_type: field_type(&schema).ok_or_else(|| SchemaError::Field(name.to_owned()))?,
         })
     };
-    requested.properties.0.into_iter().map(field).collect()
+    properties.iter().map(field).collect()
+}
+
+fn not_a_form(error: &dyn std::fmt::Display) -> SchemaError {
+    SchemaError::NotAForm(error.to_string())
 }
 
 fn field_type(schema: &Value) -> Option<FieldType> {
@@ -93,36 +97,4 @@ fn choices(schema: &Value, titled: &str) -> Option<Vec<FieldChoice>> {
         Some(FieldChoice { value: option.as_str()?.to_owned(), title })
     };
     options.iter().enumerate().map(choice).collect()
-}
-
-/// Members of an object in their order in the text.
-#[derive(Default)]
-struct Members(Vec<(String, Value)>);
-
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members, D::Error> {
-        deserializer.deserialize_map(MembersVisitor)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-        let mut members: Vec<(String, Value)> = Vec::new();
-        while let Some(name) = map.next_key::<String>()? {
-            if members.iter().any(|(known, _)| *known == name) {
-                map.next_value::<IgnoredAny>()?;
-            } else {
-                members.push((name, map.next_value()?));
-            }
-        }
-        Ok(Members(members))
-    }
 }

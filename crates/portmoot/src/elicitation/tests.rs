@@ -42,6 +42,8 @@ fn typed_values_are_checked() {
         (text("format", json!("uri")), "no uri", None),
         (text("format", json!("date")), "2024-02-29", Some(json!("2024-02-29"))),
         (text("format", json!("date")), "2023-02-29", None),
+        (text("format", json!("date")), "1912-06-23", Some(json!("1912-06-23"))),
+        (text("format", json!("date")), "2024-2-29", None),
         (text("format", json!("date-time")), "2026-07-28T12:30:00Z", Some(json!("2026-07-28T12:30:00Z"))),
         (
             text("format", json!("date-time")),
@@ -49,6 +51,7 @@ fn typed_values_are_checked() {
             Some(json!("2026-07-28T12:30:00.5+02:00")),
         ),
         (text("format", json!("date-time")), "2026-07-28 12:30", None),
+        (text("format", json!("date-time")), "2026-07-28 12:30:00Z", None),
         (whole.clone(), "5", Some(json!(5))),
         (whole.clone(), "5.5", None),
         (whole.clone(), "0", None),
@@ -98,6 +101,8 @@ fn invalid_form_schemas_are_rejected() {
         r#"{"type":"object","properties":{"x":{"type":"object"}}}"#,
         r#"{"type":"object","properties":{"x":{"type":"array","items":{"type":"string"}}}}"#,
         r#"{"type":"object","properties":{"x":{}}}"#,
+        r#"{"type":"object","properties":[]}"#,
+        r#"{"type":"object","properties":{"x":{"type":"string"},"x":{"type":"boolean"}}}"#,
     ] {
         assert!(fields(schema).is_err(), "{schema}");
     }

@@ -1,100 +1,125 @@
-//! REST API client for `/api/v1`.
+//! REST API client for `/api/v1`, each request on a new connection.
 
 use bytes::Bytes;
-use hyper::{Method, StatusCode};
-use serde_json::Value;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::remote::endpoint::Endpoint;
-use crate::remote::http;
 
 const BASE: &str = "/api/v1";
-/// The API of one gateway.
-pub(crate) struct ApiClient<'a> {
-    endpoint: &'a dyn Endpoint,
+
+/// Largest response body, bytes.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// An answer, spelled as the gateway wrote it.
+pub(crate) struct Answer {
+    pub(crate) text: String,
 }
 
-impl<'a> ApiClient<'a> {
-    pub(crate) fn new(endpoint: &'a dyn Endpoint) -> ApiClient<'a> {
-        ApiClient { endpoint }
-    }
-
-    /// `GET /api/v1/{segments}?{query}`.
-    pub(crate) async fn get(&self, segments: &[&str], query: &[(&str, &str)]) -> Result<Value, Failure> {
-        self.request(Method::GET, segments, query, None).await
-    }
-
-    /// `POST /api/v1/{segments}`.
-    pub(crate) async fn post(&self, segments: &[&str], body: &Value) -> Result<Value, Failure> {
-        self.request(Method::POST, segments, &[], Some(body)).await
-    }
-
-    /// `POST /api/v1/{segments}?{query}`.
-    pub(crate) async fn post_at(
-        &self,
-        segments: &[&str],
-        query: &[(&str, &str)],
-        body: &Value,
-    ) -> Result<Value, Failure> {
-        self.request(Method::POST, segments, query, Some(body)).await
-    }
-
-    /// `GET /api/v1/{segments}?{query}`; returns the body as text, spelled as the gateway wrote it.
-    pub(crate) async fn get_text(
-        &self,
-        segments: &[&str],
-        query: &[(&str, &str)],
-    ) -> Result<String, Failure> {
-        text(self.exchange(Method::GET, segments, query, None).await?)
-    }
-
-    /// `POST /api/v1/{segments}` with this JSON text; returns the body as text. Both keep their spelling.
-    pub(crate) async fn post_text(&self, segments: &[&str], body: String) -> Result<String, Failure> {
-        text(self.exchange(Method::POST, segments, &[], Some(body)).await?)
-    }
-
-    /// `DELETE /api/v1/{segments}`.
-    pub(crate) async fn delete(&self, segments: &[&str]) -> Result<Value, Failure> {
-        self.request(Method::DELETE, segments, &[], None).await
-    }
-
-    async fn request(
-        &self,
-        method: Method,
-        segments: &[&str],
-        query: &[(&str, &str)],
-        body: Option<&Value>,
-    ) -> Result<Value, Failure> {
-        let body = self.exchange(method, segments, query, body.map(Value::to_string)).await?;
-        if body.is_empty() {
-            return Ok(Value::Null);
-        }
-        serde_json::from_slice(&body).map_err(|_| not_portmoot())
-    }
-
-    async fn exchange(
-        &self,
-        method: Method,
-        segments: &[&str],
-        query: &[(&str, &str)],
-        body: Option<String>,
-    ) -> Result<Bytes, Failure> {
-        let path = path(segments, query);
-        let headers = [("accept", "application/json"), ("content-type", "application/json")];
-        let headers = if body.is_some() { headers.as_slice() } else { &headers[..1] };
-        let body = body.map(Bytes::from).unwrap_or_default();
-        let (status, body) =
-            http::read(http::send(self.endpoint, method, &path, headers, body).await?).await?;
-        if !status.is_success() {
-            return Err(http::failure(status, &body));
-        }
-        Ok(if status == StatusCode::NO_CONTENT { Bytes::new() } else { body })
+impl Answer {
+    /// Reads the answer.
+    ///
+    /// # Errors
+    /// When it has another form.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        serde_json::from_str(&self.text).map_err(|_| not_portmoot())
     }
 }
 
-fn text(body: Bytes) -> Result<String, Failure> {
-    String::from_utf8(body.into()).map_err(|_| not_portmoot())
+/// `GET /api/v1/{segments}?{query}`.
+///
+/// # Errors
+/// When the gateway cannot be reached, refuses, or the connection breaks.
+pub(crate) async fn get(
+    gateway: &dyn Endpoint,
+    segments: &[&str],
+    query: &[(&str, &str)],
+) -> Result<Answer, Failure> {
+    request(gateway, Method::GET, segments, query, None).await
+}
+
+/// `POST /api/v1/{segments}?{query}` with this JSON text.
+///
+/// # Errors
+/// As [`get`].
+pub(crate) async fn post(
+    gateway: &dyn Endpoint,
+    segments: &[&str],
+    query: &[(&str, &str)],
+    body: String,
+) -> Result<Answer, Failure> {
+    request(gateway, Method::POST, segments, query, Some(body)).await
+}
+
+/// `DELETE /api/v1/{segments}`.
+///
+/// # Errors
+/// As [`get`].
+pub(crate) async fn delete(gateway: &dyn Endpoint, segments: &[&str]) -> Result<(), Failure> {
+    request(gateway, Method::DELETE, segments, &[], None).await.map(drop)
+}
+
+async fn request(
+    gateway: &dyn Endpoint,
+    method: Method,
+    segments: &[&str],
+    query: &[(&str, &str)],
+    body: Option<String>,
+) -> Result<Answer, Failure> {
+    let io = TokioIo::new(gateway.connect().await?);
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(io).await.map_err(|error| broken(&error))?;
+    tokio::spawn(connection);
+    let mut request = Request::builder().method(method).uri(path(segments, query));
+    request = request.header("host", gateway.authority()).header("accept", "application/json");
+    if let Some(token) = gateway.token() {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    if body.is_some() {
+        request = request.header("content-type", "application/json");
+    }
+    let body = Full::new(Bytes::from(body.unwrap_or_default()));
+    let request = request.body(body).map_err(|_| {
+        Failure::bad_argument("the token or an argument has characters that an HTTP request cannot carry")
+            .hint("a token has no spaces and no line breaks")
+    })?;
+    let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
+    let status = answer.status();
+    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+    let body = body.map_err(|error| broken(&error))?.to_bytes();
+    if !status.is_success() {
+        return Err(failure(status, &body));
+    }
+    Ok(Answer { text: String::from_utf8(body.into()).map_err(|_| not_portmoot())? })
+}
+
+/// Maps an error status to a failure, with the gateway's own message and hint if the body has them.
+fn failure(status: StatusCode, body: &[u8]) -> Failure {
+    let exit = match status.as_u16() {
+        401 => Exit::Unauthenticated,
+        403 | 409 | 429 => Exit::Refused,
+        404 => Exit::NotFound,
+        _ => Exit::Failed,
+    };
+    let body: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let text = |name: &str| Some(body.as_ref()?.get(name)?.as_str()?.to_owned());
+    let message = text("message").unwrap_or_else(|| format!("the gateway answered with status {status}"));
+    let failure = Failure::new(exit, &text("code").unwrap_or_else(|| "gateway_status".into()), message);
+    match text("hint") {
+        _ if exit == Exit::Unauthenticated => failure.needs_token(),
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// The connection to the gateway broke.
+fn broken(error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Exit::Failed, "gateway_broken", format!("the connection to the gateway broke: {error}"))
 }
 
 fn not_portmoot() -> Failure {
@@ -103,30 +128,16 @@ fn not_portmoot() -> Failure {
         .hint("check the URL (--url) and the versions (portmoot --version)")
 }
 
-fn path(segments: &[&str], query: &[(&str, &str)]) -> String {
-    let mut path = BASE.to_owned();
-    for segment in segments {
-        path.push('/');
-        encode(&mut path, segment);
-    }
-    for (at, (name, value)) in query.iter().enumerate() {
-        path.push(if at == 0 { '?' } else { '&' });
-        encode(&mut path, name);
-        path.push('=');
-        encode(&mut path, value);
-    }
-    path
-}
+/// All but the unreserved characters (RFC 3986 section 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Percent-encodes all bytes but the unreserved ones (RFC 3986 section 2.3).
-fn encode(out: &mut String, text: &str) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
+fn path(segments: &[&str], query: &[(&str, &str)]) -> String {
+    let encode = |text| utf8_percent_encode(text, RESERVED);
+    let segments: String = segments.iter().map(|segment| format!("/{}", encode(segment))).collect();
+    let query: Vec<String> =
+        query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("{BASE}{segments}{mark}{}", query.join("&"))
 }
 
 #[cfg(test)]

@@ -3,11 +3,17 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpStream;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+/// Buffer size of a pipe to a gateway, bytes.
+pub(crate) const PIPE_BYTES: usize = 64 * 1024;
+
+/// The service of one MCP client on a pipe, until the client closes it.
+pub(crate) type Serving = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
 
 /// A connection to a gateway that speaks HTTP/1.1.
 pub(crate) type GatewayConnection = Box<dyn Duplex>;
@@ -22,15 +28,22 @@ pub(crate) trait Endpoint: Send + Sync {
     /// Opens a new connection.
     fn connect(&self) -> Pin<Box<dyn Future<Output = Result<GatewayConnection, Failure>> + Send + '_>>;
 
+    /// Serves an MCP client in a topic on a pipe, one message a line.
+    fn serve(&self, topic: &str, pipe: DuplexStream) -> Serving;
+
     /// Value of the `Host` header.
-    fn authority(&self) -> &str;
+    fn authority(&self) -> &str {
+        "localhost"
+    }
 
     /// Bearer token, if any.
-    fn token(&self) -> Option<&str>;
+    fn token(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A gateway at an http URL.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Remote {
     authority: String,
     host: String,
@@ -79,6 +92,12 @@ impl Endpoint for Remote {
         })
     }
 
+    fn serve(&self, topic: &str, pipe: DuplexStream) -> Serving {
+        let (remote, topic) = (self.clone(), topic.to_owned());
+        let (input, output) = tokio::io::split(pipe);
+        Box::pin(async move { remote.relay(&topic, input, output).await })
+    }
+
     fn authority(&self) -> &str {
         &self.authority
     }
@@ -86,6 +105,11 @@ impl Endpoint for Remote {
     fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
+}
+
+/// The pipe to an MCP client broke.
+pub(crate) fn broken_pipe(error: std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, "pipe", format!("the connection to the client broke: {error}"))
 }
 
 #[cfg(test)]

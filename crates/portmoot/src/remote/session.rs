@@ -1,67 +1,48 @@
-//! MCP client session of revision 2025-11-25 over Streamable HTTP: one request at a time, answers to server requests.
+//! MCP client session of revision 2025-11-25 on a pipe to a gateway: one request at a time, answers to server requests.
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
-use hyper::{Method, Response, StatusCode};
 use model::RefusalCode;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
+use tokio::task::JoinHandle;
 use wire::rpc::{self, Message, Shape};
-use wire::sse::Decoder;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::remote::endpoint::Endpoint;
-use crate::remote::http;
+use crate::remote::endpoint::{Endpoint, PIPE_BYTES};
+use crate::responder::TerminalResponder;
 
 const REVISION: &str = "2025-11-25";
-const EVENT_BYTES_MAX: usize = 64 << 20;
-const METHOD_NOT_FOUND: i64 = -32601;
-
-/// Answers requests of the server and receives its notifications.
-pub(crate) trait Responder {
-    /// Answers a request of the server: a result, or code and message of an error.
-    fn answer(&mut self, request: &ServerRequest) -> Result<Value, (i64, String)>;
-    /// Receives a notification.
-    fn notice(&mut self, method: &str, params: &Value);
-}
-
-/// A request of the server to this client.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ServerRequest {
-    pub(crate) method: String,
-    /// JSON text as the server wrote it: members keep their order.
-    pub(crate) params: String,
-}
 
 /// An open session. [`ClientSession::close`] ends it; the gateway ends a dropped session when it is idle.
 pub(crate) struct ClientSession<'a> {
-    endpoint: &'a dyn Endpoint,
-    path: String,
-    id: Option<String>,
+    pipe: BufReader<DuplexStream>,
+    /// What serves the other end of the pipe.
+    serving: JoinHandle<Result<(), Failure>>,
+    responder: TerminalResponder<'a>,
     last_request: u64,
 }
 
 impl<'a> ClientSession<'a> {
-    /// Opens a session in a topic, with these client capabilities.
+    /// Opens a session in a topic. `responder` answers requests of the server and receives its notifications.
     ///
     /// # Errors
     /// When the gateway cannot be reached or refuses.
     pub(crate) async fn open(
-        endpoint: &'a dyn Endpoint,
+        endpoint: &dyn Endpoint,
         topic: &str,
-        capabilities: &Value,
-        responder: &mut dyn Responder,
+        responder: TerminalResponder<'a>,
     ) -> Result<ClientSession<'a>, Failure> {
-        let path = if topic == "main" { "/mcp".to_owned() } else { format!("/mcp/{topic}") };
-        let mut session = ClientSession { endpoint, path, id: None, last_request: 0 };
         let params = json!({
             "protocolVersion": REVISION,
-            "capabilities": capabilities,
+            "capabilities": responder.capabilities(),
             "clientInfo": { "name": "portmoot-cli", "version": env!("CARGO_PKG_VERSION") },
         });
-        session.request("initialize", &params.to_string(), responder).await?;
-        session.post(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()).await?;
+        let (near, far) = tokio::io::duplex(PIPE_BYTES);
+        let serving = tokio::spawn(endpoint.serve(topic, far));
+        let mut session = ClientSession { pipe: BufReader::new(near), serving, responder, last_request: 0 };
+        session.request("initialize", &params.to_string()).await?;
+        session.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await?;
         Ok(session)
     }
 
@@ -69,132 +50,76 @@ impl<'a> ClientSession<'a> {
     ///
     /// # Errors
     /// When the server or the gateway refuses the request, or the connection breaks.
-    pub(crate) async fn request(
-        &mut self,
-        method: &str,
-        params: &str,
-        responder: &mut dyn Responder,
-    ) -> Result<String, Failure> {
+    pub(crate) async fn request(&mut self, method: &str, params: &str) -> Result<String, Failure> {
         self.last_request += 1;
         let id = self.last_request;
         let frame = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
-        let response = self.post(frame).await?;
-        if let Some(session) = response.headers().get("mcp-session-id").and_then(|value| value.to_str().ok())
-        {
-            self.id = Some(session.to_owned());
+        self.send(frame.as_bytes()).await?;
+        loop {
+            let mut line = Vec::new();
+            if self.pipe.read_until(b'\n', &mut line).await.unwrap_or_default() == 0 {
+                return Err(self.ended().await);
+            }
+            let Ok(message) = Message::read(Bytes::from(line)) else { return Err(no_answer()) };
+            if let Some(result) = self.take(&message, id).await? {
+                return Ok(result);
+            }
         }
-        let kind =
-            response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
-        if kind.starts_with("text/event-stream") {
-            return self.read_stream(response, id, responder).await;
-        }
-        let (_, body) = http::read(response).await?;
-        self.take(&body, id, responder).await?.ok_or_else(no_answer)
     }
 
     /// Ends the session.
     pub(crate) async fn close(self) {
-        let Some(id) = &self.id else { return };
-        let headers = [("mcp-session-id", id.as_str()), ("mcp-protocol-version", REVISION)];
-        // Without this request the session ends later, when it is idle.
-        let _ = http::send(self.endpoint, Method::DELETE, &self.path, &headers, Bytes::new()).await;
-    }
-    async fn post(&self, frame: impl Into<Bytes>) -> Result<Response<Incoming>, Failure> {
-        let mut headers = vec![
-            ("content-type", "application/json"),
-            ("accept", "application/json, text/event-stream"),
-            ("mcp-protocol-version", REVISION),
-        ];
-        if let Some(id) = &self.id {
-            headers.push(("mcp-session-id", id));
+        drop(self.pipe);
+        if !self.serving.is_finished() {
+            // Without the end of this task the session ends later, when it is idle.
+            let _ = self.serving.await;
         }
-        let response = http::send(self.endpoint, Method::POST, &self.path, &headers, frame.into()).await?;
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        let (status, body) = http::read(response).await?;
-        Err(refused(status, body))
     }
 
-    async fn read_stream(
-        &self,
-        response: Response<Incoming>,
-        id: u64,
-        responder: &mut dyn Responder,
-    ) -> Result<String, Failure> {
-        let mut body = response.into_body();
-        let mut decoder = Decoder::new(EVENT_BYTES_MAX);
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| http::broken(&error))?;
-            decoder.push(frame.data_ref().map(AsRef::as_ref).unwrap_or_default());
-            while let Some(event) = decoder.next_event() {
-                let event = event.map_err(|error| http::broken(&error))?;
-                if event.data.is_empty() {
-                    continue;
-                }
-                if let Some(result) = self.take(&event.data, id, responder).await? {
-                    return Ok(result);
-                }
-            }
+    async fn send(&mut self, frame: &[u8]) -> Result<(), Failure> {
+        match self.pipe.write_all(&[frame, b"\n"].concat()).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.ended().await),
         }
-        Err(no_answer())
+    }
+
+    /// Why the other end has closed the pipe.
+    async fn ended(&mut self) -> Failure {
+        match (&mut self.serving).await {
+            Ok(Err(failure)) => failure,
+            Ok(Ok(())) | Err(_) => no_answer(),
+        }
     }
 
     /// Processes one message; returns the result if it answers request `wanted`.
-    async fn take(
-        &self,
-        message: &[u8],
-        wanted: u64,
-        responder: &mut dyn Responder,
-    ) -> Result<Option<String>, Failure> {
-        let message = Message::read(Bytes::copy_from_slice(message)).map_err(|error| http::broken(&error))?;
+    async fn take(&mut self, message: &Message, wanted: u64) -> Result<Option<String>, Failure> {
         let params = message.params().map_or("{}".into(), String::from_utf8_lossy);
+        let is_own = message.id().is_none_or(|id| id.as_number() == Some(wanted));
         match (message.shape(), message.id()) {
-            (Shape::Result, id) => {
-                let own = id.is_some_and(|id| id.as_number() == Some(wanted));
-                return Ok(message
-                    .result()
-                    .filter(|_| own)
-                    .map(|raw| String::from_utf8_lossy(raw).into_owned()));
+            (Shape::Result, _) if is_own => {
+                return Ok(message.result().map(|raw| String::from_utf8_lossy(raw).into_owned()));
             }
-            (Shape::Error, id) if id.is_none_or(|id| id.as_number() == Some(wanted)) => {
-                return Err(rpc_failure(&message));
-            }
-            (Shape::Error, _) => {}
+            (Shape::Error, _) if is_own => return Err(rpc_failure(message)),
+            (Shape::Result | Shape::Error, _) => {}
             (Shape::Notification | Shape::Request, None) => {
-                let params = serde_json::from_str(&params).unwrap_or_default();
-                responder.notice(message.method(), &params);
+                self.responder.notice(message.method(), &serde_json::from_str(&params).unwrap_or_default());
             }
             (Shape::Notification | Shape::Request, Some(id)) => {
-                let request =
-                    ServerRequest { method: message.method().to_owned(), params: params.into_owned() };
-                let answer = match tokio::task::block_in_place(|| responder.answer(&request)) {
+                let responder = &mut self.responder;
+                let answer = tokio::task::block_in_place(|| responder.answer(message.method(), &params));
+                let answer = match answer {
                     Ok(result) => rpc::result(id, result.to_string().as_bytes()),
                     Err((code, why)) => rpc::error(Some(id), code, &why, None),
                 };
-                self.post(answer).await?;
+                self.send(&answer).await?;
             }
         }
         Ok(None)
     }
 }
 
-/// The error for a request whose capability this client did not declare.
-pub(crate) fn unsupported(method: &str) -> (i64, String) {
-    (METHOD_NOT_FOUND, format!("this client does not support {method}"))
-}
-
 fn no_answer() -> Failure {
     Failure::new(Exit::Failed, "gateway_broken", "the gateway closed the stream without an answer")
-}
-
-fn refused(status: StatusCode, body: Bytes) -> Failure {
-    match Message::read(body.clone()) {
-        Ok(message) if message.error().is_some() && status != StatusCode::UNAUTHORIZED => {
-            rpc_failure(&message)
-        }
-        Ok(_) | Err(_) => http::failure(status, &body),
-    }
 }
 
 /// Maps a JSON-RPC error to a failure. Refusals of the gateway have their stable code in `data`.
@@ -209,9 +134,13 @@ fn rpc_failure(message: &Message) -> Failure {
     let message = stripped.unwrap_or(&error.message).to_owned();
     let failure = match known {
         Some(code) => Failure::from(model::Refusal::new(code, message)),
-        None => Failure::new(Exit::Failed, &format!("rpc{}", error.code), message),
+        None => {
+            let code = text("code").map_or_else(|| format!("rpc{}", error.code), str::to_owned);
+            Failure::new(Exit::Failed, &code, message)
+        }
     };
     match hint {
+        _ if failure.exit == Exit::Unauthenticated => failure.needs_token(),
         Some(hint) => failure.hint(hint),
         None => failure,
     }

@@ -5,8 +5,8 @@ use crate::terminal::ScriptedTerminal;
 
 fn respond(method: &str, params: Value, answers: &[&'static str]) -> (Result<Value, (i64, String)>, String) {
     let mut script = ScriptedTerminal::new(true, answers);
-    let request = ServerRequest { method: method.into(), params: params.to_string() };
-    let answer = TerminalResponder::new(&mut script, Output::new(false, true, true)).answer(&request);
+    let mut responder = TerminalResponder::new(&mut script, Output::new(false, true, true));
+    let answer = responder.answer(method, &params.to_string());
     (answer, script.shown)
 }
 
@@ -52,10 +52,8 @@ fn requests_are_declined_without_a_terminal() {
     let mut script = ScriptedTerminal::default();
     let mut responder = TerminalResponder::new(&mut script, Output::new(false, true, true));
     assert_eq!(responder.capabilities(), json!({ "elicitation": { "form": {}, "url": {} } }));
-    let request = ServerRequest { method: "elicitation/create".into(), params: form().to_string() };
-    assert_eq!(responder.answer(&request), Ok(action("decline")));
-    let request = ServerRequest { method: "sampling/createMessage".into(), params: "{}".into() };
-    assert_eq!(responder.answer(&request).unwrap_err().0, REJECTED);
+    assert_eq!(responder.answer("elicitation/create", &form().to_string()), Ok(action("decline")));
+    assert_eq!(responder.answer("sampling/createMessage", "{}").unwrap_err().0, REJECTED);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! A gateway from its start to its end: journal, identities, doors, reload.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,29 +13,14 @@ use client::Guard;
 use doors::Doors;
 use gateway::audit::Recorder;
 use gateway::{Registry, Start};
-use model::{Refusal, TopicName};
+use model::{RefusalCode, TopicName};
 use platform::{random, unix_ms};
-use store::{Journal, JournalWriter, State, StoreError};
+use store::{Journal, JournalWriter, State};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Why a gateway does not start.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum StartError {
-    /// The data directory.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Listening this widely is refused.
-    #[error("{0}")]
-    Refused(Refusal),
-    /// The gateway cannot listen on the address.
-    #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        error: io::Error,
-    },
-}
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::remote::broken_pipe;
 
 /// A running gateway.
 pub(crate) struct Gateway {
@@ -51,7 +35,7 @@ impl Gateway {
     ///
     /// # Errors
     /// When the data directory cannot be used.
-    pub(crate) fn start(config: Config, exe: Option<PathBuf>) -> Result<Self, StartError> {
+    pub(crate) fn start(config: Config, exe: Option<PathBuf>) -> Result<Self, Failure> {
         let mut journal = config.data_dir.as_deref().map(Journal::open).transpose()?;
         let sealer = match journal.as_mut() {
             Some(journal) => access::sealer(journal, &random(), unix_ms())?,
@@ -81,11 +65,14 @@ impl Gateway {
     ///
     /// # Errors
     /// When listening there is refused or impossible.
-    pub(crate) async fn listen(&self) -> Result<SocketAddr, StartError> {
+    pub(crate) async fn listen(&self) -> Result<SocketAddr, Failure> {
         let address = self.registry.config().listen;
-        auth::check_listen_address(address, self.access.requires_token()).map_err(StartError::Refused)?;
-        let failed = |error| StartError::Listen { address, error };
-        let bound = self.doors.listen(address).map_err(failed)?;
+        auth::check_listen_address(address, self.access.requires_token())
+            .map_err(|refusal| Failure { exit: Exit::Refused, ..Failure::from(refusal) })?;
+        let bound = self.doors.listen(address).map_err(|error| {
+            Failure::new(Exit::Failed, "cannot_listen", format!("cannot listen on {address}: {error}"))
+                .hint("another program may be using the port; choose one with --listen 127.0.0.1:PORT")
+        })?;
         self.access.announce(&bound.to_string())?;
         Ok(bound)
     }
@@ -104,13 +91,16 @@ impl Gateway {
         topic: &str,
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
-    ) -> io::Result<()> {
-        let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("there is no topic `{topic}`"));
+    ) -> Result<(), Failure> {
+        let unknown = || {
+            let code = RefusalCode::UnknownTarget.as_str();
+            Failure::new(Exit::NotFound, code, format!("there is no topic `{topic}`"))
+        };
         let name = TopicName::new(topic).map_err(|_| unknown())?;
         let dispatch = self.registry.topic(&name).ok_or_else(unknown)?;
         // The process that starts the gateway on a pipe is its user.
         let user = self.registry.pipe_user();
-        self.doors.stdio(&dispatch, &user, input, output).await
+        self.doors.stdio(&dispatch, &user, input, output).await.map_err(broken_pipe)
     }
 
     /// Waits until the first start of every server has ended, but no longer than `bound`.
@@ -128,6 +118,7 @@ impl Gateway {
     pub(crate) fn reload(&self, config: Config) {
         let new = config.clone();
         self.access.with_identities(&config, |identities| self.registry.reload(new, identities));
+        self.registry.refresh(None);
     }
 
     /// Whether callers need a token.

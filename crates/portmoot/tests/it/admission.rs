@@ -58,7 +58,7 @@ fn requests_without_a_token_are_rate_limited() {
     let last = &asked[7]["error"];
     assert!(last["message"].as_str().is_some_and(|why| why.contains("too many requests")), "{asked:?}");
     // Other participants are not affected.
-    let boss = Client::open(&gateway, Some(&token("boss")), "/mcp", json!({}));
+    let boss = Client::of(&gateway, &token("boss"));
     assert!((0..8).all(|_| boss.ask("tools/list", json!({}))["result"].is_object()));
 }
 
@@ -67,7 +67,7 @@ fn a_call_ended_by_a_revocation_is_recorded_as_refused() {
     let (home, config) = people(&[("ann", &["mcp/request:tools/call:tools_*"])]);
     let config = config + &fixture("tools", &[]);
     let gateway = Gateway::start(&home, &config);
-    let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
+    let ann = Client::of(&gateway, &token("ann"));
     let open = ann.begin_call("tools_hang", json!({}));
     let (audit_log, kind) = (AuditLog(&home), "mcp/request:tools/call:tools_hang");
     let admitted = audit_log.has("ann", kind, "admitted", "");

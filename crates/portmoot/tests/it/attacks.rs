@@ -15,8 +15,8 @@
 //! | a flood | `attacks::a_flood_is_refused_and_does_not_affect_other_participants` |
 //! | fragments | `frames::fragments_are_joined_to_one_message`, `frames::protocol_violations_close_the_connection_with_their_code` |
 //! | garbage | `frames::sixteen_malformed_messages_in_a_row_close_the_connection` |
-//! | a receiver that never reads | `frames::a_participant_that_never_reads_is_disconnected_without_delaying_others` |
-//! | 10,000 joins and leaves | `frames::ten_thousand_joins_and_leaves_leave_no_state` |
+//! | a receiver that never reads | `frames::load::a_participant_that_never_reads_is_disconnected_without_delaying_others` |
+//! | 10,000 joins and leaves | `frames::load::ten_thousand_joins_and_leaves_leave_no_state` |
 //! | approving one's own proposal | `proposals::own_proposals_cannot_be_approved` |
 //! | approving after the arguments, or the tool, have changed | `proposals::approvals_need_the_shown_digest`, `workflows::a_changed_tool_does_not_run_for_a_fulfilment_either` |
 //! | replaying an approval | `proposals::a_request_that_names_the_proposal_approves_it_once` |

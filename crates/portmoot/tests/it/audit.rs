@@ -12,6 +12,7 @@ use store::audit::{AuditLog, Entry, Policy, Verdict};
 use crate::home::Home;
 use crate::http::{Connection, TIMEOUT};
 use crate::support::{Client, Gateway, fixture, until};
+use crate::ws::{config_of, home_of, token};
 
 /// A home whose data directory has a log of three entries, and the path of the log file.
 fn home() -> (Home, std::path::PathBuf) {
@@ -94,31 +95,22 @@ fn changed_entries_are_found() {
     home.run(&["audit", "verify", "--data-dir", "elsewhere"]).expect(5);
 }
 
-/// The participants; each has the token `token-of-NAME-in-the-log`.
+/// The participants.
 const PEOPLE: [(&str, &[&str]); 3] = [
     ("boss", &["mcp/*", "chat", "portmoot/tokens", "portmoot/grants"]),
     ("scout", &["mcp/proposal:tools/call", "mcp/response:*", "chat"]),
     ("mallory", &["mcp/response:*", "chat"]),
 ];
 
-fn token(name: &str) -> String {
-    format!("token-of-{name}-in-the-log")
-}
-
 fn audited() -> Home {
-    PEOPLE.iter().fold(Home::new(), |home, (name, _)| home.env(&format!("TOKEN_{name}"), &token(name)))
+    home_of(&PEOPLE)
 }
 
 fn start(home: &Home, audit: &str) -> Gateway {
-    let mut config = format!("[server]\ndata_dir = {:?}\n[audit]\n{audit}\n", home.path().join("data"));
-    for (name, capabilities) in PEOPLE {
-        config += &format!(
-            "[participants.{name}]\ntoken_env = \"TOKEN_{name}\"\ncapabilities = {capabilities:?}\n"
-        );
-        config += "topics = [\"main\", \"short\"]\n";
-    }
-    config += "[topics.main]\n[topics.short]\nproposal_ttl = \"200ms\"\n";
-    Gateway::start(home, &(config + &fixture("files", &[])))
+    let topics = "topics = [\"main\", \"short\"]\ncapabilities =";
+    let config = config_of(home, &PEOPLE).replace("capabilities =", topics);
+    let more = "[topics.main]\n[topics.short]\nproposal_ttl = \"200ms\"\n";
+    Gateway::start(home, &format!("{config}[audit]\n{audit}\n{more}{}", fixture("files", &[])))
 }
 
 fn client(gateway: &Gateway, name: &str, path: &str) -> Client {

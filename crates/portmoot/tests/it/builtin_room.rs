@@ -22,7 +22,7 @@ fn stage(more: &str) -> (Home, Gateway) {
 }
 
 fn client(gateway: &Gateway, who: &str) -> Client {
-    Client::open(gateway, Some(&token(who)), "/mcp", json!({}))
+    Client::of(gateway, &token(who))
 }
 
 /// The texts of a page of messages, and the page.

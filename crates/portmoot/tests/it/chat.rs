@@ -4,10 +4,11 @@ use client::participant::Event;
 
 use crate::home::{Home, Ran};
 use crate::http::TIMEOUT;
-use crate::participants::{config, echo, enter, home, join, read, receive, spec, token, tools};
+use crate::participants::{config, echo, enter, home, join, read, receive, spec, tools};
 use crate::program::Program;
 use crate::pty::run_with_stdout_at_terminal;
 use crate::support::Gateway;
+use crate::ws::token;
 
 /// Starts `portmoot chat` as this participant and waits for its first line.
 fn person(home: &Home, gateway: &Gateway, name: &str) -> Program {

@@ -92,15 +92,15 @@ fn a_tool_is_called_and_questions_are_declined_without_a_terminal() {
     assert_eq!(ran.stdout, "done\n");
     assert!(ran.stderr.contains("declined"), "{}", ran.stderr);
     let requests: Vec<Seen> = seen.try_iter().collect();
-    let lines: Vec<&str> = requests.iter().map(|seen| seen.line.split(' ').next().unwrap()).collect();
-    assert!(lines.starts_with(&["POST", "POST", "POST", "POST"]), "{lines:?}");
-    assert!(
-        requests[2].body.contains(r#""arguments":{"path":"/tmp","n":12345678901234567890}"#),
-        "{}",
-        requests[2].body
-    );
-    assert!(requests[2].headers.contains("mcp-session-id: s1"));
-    let answer: Value = serde_json::from_str(&requests[3].body).unwrap();
+    let sent =
+        |part: &str| requests.iter().find(|seen| seen.line.starts_with("POST") && seen.body.contains(part));
+    sent("\"initialize\"").unwrap();
+    let initialized = sent("notifications/initialized").unwrap();
+    assert!(initialized.headers.contains("mcp-session-id: s1"), "{initialized:?}");
+    let call = sent("tools/call").unwrap();
+    assert!(call.body.contains(r#""arguments":{"path":"/tmp","n":12345678901234567890}"#), "{call:?}");
+    assert!(call.headers.contains("mcp-session-id: s1"), "{call:?}");
+    let answer: Value = serde_json::from_str(&sent("\"action\"").unwrap().body).unwrap();
     assert_eq!((answer["id"].as_str(), answer["result"]["action"].as_str()), (Some("q"), Some("decline")));
     let json = home.run(&["tools", "call", "x", "--json", "--url", &url]).expect(0).stdout;
     assert!(json.contains(r#""n":12345678901234567890"#), "{json}");
@@ -109,6 +109,15 @@ fn a_tool_is_called_and_questions_are_declined_without_a_terminal() {
 #[test]
 fn failing_and_unknown_tools_have_exit_codes() {
     let home = Home::new();
+    let ran = home.run(&["tools", "call", "x", "--url", "http://127.0.0.1:1"]).expect(1);
+    assert!(ran.stderr.contains("cannot connect to a gateway at 127.0.0.1:1"), "{}", ran.stderr);
+    let (url, _seen) = gateway(|_| (401, JSON, String::new()));
+    let ran = home.run(&["tools", "call", "x", "--url", &url]).expect(4);
+    assert!(ran.stderr.contains("hint: pass a token with --token TOKEN or PORTMOOT_TOKEN"), "{}", ran.stderr);
+    let (url, _seen) = gateway(|_| (500, JSON, String::new()));
+    let ran = home.run(&["tools", "call", "x", "--url", &url]).expect(1);
+    assert!(ran.stderr.contains("[gateway_broken]"), "{}", ran.stderr);
+    home.run(&["tools", "call", "demo_echo", "--topic", "nope"]).expect(5);
     let failing = |seen: &Seen| match seen.body.contains("tools/call") {
         true => (
             200,

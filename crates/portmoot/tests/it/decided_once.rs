@@ -30,7 +30,7 @@ fn fill(reviewed: &mut Reviewed) {
     reviewed.reload();
     until("all are withdrawn", || {
         let pending = reviewed.api("boss", "GET", "", &json!(null)).json();
-        pending["proposals"].as_array().unwrap().is_empty().then_some(())
+        pending["proposals"].as_array().unwrap_or_else(|| panic!("{pending}")).is_empty().then_some(())
     });
 }
 

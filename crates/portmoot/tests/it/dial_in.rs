@@ -1,6 +1,7 @@
 //! Dial-in servers: a participant with `serves = true` connects over a WebSocket, and MCP clients of its topic use its tools.
 
 mod proposed;
+mod worker;
 
 use client::participant::{Mode, Tools};
 use client::{Participant, ParticipantSpec};
@@ -10,6 +11,7 @@ use crate::home::Home;
 use crate::http::Events;
 use crate::support::{Client, Gateway, modern, until};
 use crate::ws::{Socket, people, token};
+use worker::{Worker, text_result};
 
 const ALL: &[(&str, &[&str])] = &[
     ("worker", &["mcp/response:*", "mcp/request:notifications/*", "chat"]),
@@ -39,7 +41,7 @@ fn start(own: &str, more: &str) -> Started {
 
 impl Started {
     fn client(&self, name: &str) -> Client {
-        Client::open(&self.gateway, Some(&token(name)), "/mcp", json!({}))
+        Client::of(&self.gateway, &token(name))
     }
 
     /// The state of the worker as a server, from the API.
@@ -71,83 +73,6 @@ impl Started {
 
 fn schema(name: &str) -> Value {
     json!({ "name": name, "description": "Does it", "inputSchema": { "type": "object" } })
-}
-
-/// A dial-in server whose every envelope the test sends.
-struct Worker(Socket);
-
-impl Worker {
-    /// Joins; requests to it stay unanswered.
-    fn enter(setup: &Started) -> Worker {
-        Worker(Socket::enter(&setup.gateway, "worker", "?mode=directed&echo=false"))
-    }
-
-    /// Joins and serves these tools.
-    fn serving(setup: &Started, tools: &[&str]) -> Worker {
-        let mut worker = Worker::enter(setup);
-        worker.greet(&tools.iter().map(|name| schema(name)).collect::<Vec<_>>());
-        setup.wait_for("ready");
-        setup.wait_listed(tools);
-        worker
-    }
-
-    fn greet(&mut self, tools: &[Value]) {
-        let asked = self.asked("initialize");
-        assert_eq!((&asked["from"], &asked["to"]), (&json!("portmoot"), &json!(["worker"])), "{asked}");
-        let info = json!({ "name": "raw", "version": "1" });
-        let able = json!({ "tools": { "listChanged": true } });
-        self.answer(
-            &asked,
-            json!({ "protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": info }),
-        );
-        let notice = self.0.receive_message();
-        assert_eq!(notice["kind"], "mcp/request:notifications/initialized", "{notice}");
-        self.list(tools);
-    }
-
-    fn list(&mut self, tools: &[Value]) {
-        let asked = self.asked("tools/list");
-        self.answer(&asked, json!({ "tools": tools }));
-    }
-
-    /// The next request, which has this method.
-    #[track_caller]
-    fn asked(&mut self, method: &str) -> Value {
-        let received = self.0.receive_message();
-        assert_eq!(received["payload"]["method"], method, "{received}");
-        received
-    }
-
-    /// The next request; other envelopes are skipped.
-    #[track_caller]
-    fn next_request(&mut self) -> Value {
-        loop {
-            let received = self.0.receive_message();
-            if received["kind"].as_str().unwrap().starts_with("mcp/request") {
-                return received;
-            }
-        }
-    }
-
-    fn send(&mut self, asked: &Value, kind: &str, payload: &Value) {
-        let about = json!({ "correlation_id": asked["id"] });
-        let id = format!("{kind} {}", asked["id"]);
-        self.0.send(kind, &id, &[asked["from"].as_str().unwrap()], about, payload);
-    }
-
-    fn answer(&mut self, asked: &Value, result: Value) {
-        let kind = asked["kind"].as_str().unwrap().replace("mcp/request", "mcp/response");
-        let payload = json!({ "jsonrpc": "2.0", "id": asked["payload"]["id"], "result": result });
-        self.send(asked, &kind, &payload);
-    }
-
-    fn answer_text(&mut self, asked: &Value, text: &str) {
-        self.answer(asked, text_result(text));
-    }
-}
-
-fn text_result(text: &str) -> Value {
-    json!({ "content": [{ "type": "text", "text": text }] })
 }
 
 /// Begins a call whose answer arrives later.
@@ -283,6 +208,28 @@ fn a_call_to_a_disconnected_server_is_refused_with_the_reason() {
     let asked = worker.asked("tools/call");
     worker.answer_text(&asked, "back");
     assert_eq!(*text(&call.next()), "back");
+}
+
+#[test]
+fn a_removed_topic_closes_its_servers_with_a_reason() {
+    let (home, config) = setup("", "[server.limits]\naway = \"10m\"\n");
+    let gateway = Gateway::start(&home, &(config.clone() + "[topics.side]\naccess = \"public\"\n"));
+    let setup = Started { gateway, home };
+    let mut worker = Worker(Socket::open(&setup.gateway, "worker", "?topic=side&mode=directed&echo=false"));
+    worker.0.receive_until(|received| received["kind"] == "system/welcome");
+    worker.greet(&[schema("one")]);
+    setup.wait_for("ready");
+    let ann = Client::open(&setup.gateway, Some(&token("ann")), "/mcp/side", json!({}));
+    until("its tool is listed", || (ann.names("tools") == ["worker_one"]).then_some(()));
+    let call = begin(&ann, "worker_one", json!({}));
+    worker.asked("tools/call");
+
+    setup.home.write("portmoot.toml", &config);
+    setup.gateway.signal("HUP");
+    let why = error(&call);
+    assert_eq!(why["data"]["code"], "upstream_down", "{why}");
+    assert_eq!(worker.0.closed(), 4002);
+    assert_eq!(setup.state()["topic"], "main", "the topic's server is gone: {}", setup.state());
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn a_connected_participant_is_notified_of_grants_and_revocations() {
     let answer = agent.receive("mcp/response");
     assert_eq!(answer["correlation_id"], "r2", "{answer}");
     // Revoking ends open calls, over MCP too.
-    let client = Client::open(&gateway, Some(AGENT), "/mcp", json!({}));
+    let client = Client::of(&gateway, AGENT);
     let open = client.begin_call("a_hang", json!({}));
     let calls = || (gateway.get("/api/v1/servers/a", Some(ADMIN)).status, ());
     until("the call is open", || {

@@ -63,7 +63,7 @@ fn both_ways(way: &str) -> [Value; 2] {
     let home = setup();
     let gateway = Gateway::start(&home, &config(&home));
     // A reviewer is connected.
-    let _boss = Client::open(&gateway, Some(BOSS), "/mcp", json!({}));
+    let _boss = Client::of(&gateway, BOSS);
     let approved = {
         let client = client(&gateway, way, "do it");
         let proposal = gateway.pending(&home, BOSS);
@@ -149,7 +149,7 @@ fn closing_a_modern_stream_withdraws_the_proposal() {
 fn decisions_count_once_and_are_bound_to_the_digest() {
     let home = setup();
     let gateway = Gateway::start(&home, &config(&home));
-    let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
+    let scout = Client::of(&gateway, SCOUT);
     let call = || {
         let notice = scout.call("a_echo", json!({ "text": "as proposed\u{202e}" }));
         assert_eq!(notice["isError"], true, "{notice}");
@@ -203,7 +203,7 @@ fn a_pending_proposal_outlives_a_restart_and_runs_once() {
     let gateway = Gateway::start(&home, &config);
     assert_eq!(id_of(&gateway.pending(&home, BOSS)), id);
     proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 0);
-    let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
+    let scout = Client::of(&gateway, SCOUT);
     let waited = scout.call("wait_for_proposal", json!({ "id": id }));
     assert_eq!(waited["content"][0]["text"], "after the restart");
 }
@@ -213,12 +213,12 @@ fn a_changed_tool_description_invalidates_an_approval() {
     let home = setup();
     let server = ListedServer::new(&home, "b", &[("act", "described as one"), ("change", "")]);
     let gateway = Gateway::start(&home, &(config(&home) + &server.table()));
-    let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
+    let scout = Client::of(&gateway, SCOUT);
     until("its tool", || scout.names("tools").contains(&"b_act".to_owned()).then_some(()));
     scout.call("b_act", json!({}));
     let id = id_of(&gateway.pending(&home, BOSS));
     server.list(&[("act", "described as two"), ("change", "")]);
-    let boss = Client::open(&gateway, Some(BOSS), "/mcp", json!({}));
+    let boss = Client::of(&gateway, BOSS);
     boss.call("b_change", json!({}));
     until("conflict", || {
         let list = boss.ask("tools/list", json!({}));

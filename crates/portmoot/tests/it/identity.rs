@@ -50,10 +50,10 @@ fn like(reply: &Reply, word: &str) -> (u16, String) {
 fn refused_targets_are_unlisted_and_look_unknown() {
     let home = setup();
     let gateway = Gateway::start(&home, &(fixture("a", &[]) + ADMIN_TABLE + &scout(&NARROW)));
-    let admin = Client::open(&gateway, Some(ADMIN), "/mcp", json!({}));
+    let admin = Client::of(&gateway, ADMIN);
     assert!(admin.names("tools").len() > 20);
     assert_eq!(admin.names("prompts").len(), 5);
-    let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
+    let scout = Client::of(&gateway, SCOUT);
     assert_eq!(scout.names("tools"), ["a_touch_watched_resource", "a_echo", "a_slow"]);
     assert_eq!(scout.names("prompts"), ["a_test_simple_prompt"]);
     assert_eq!(scout.names("resources"), ["test://static-text", "test://watched-resource"]);
@@ -108,7 +108,7 @@ fn a_capability_can_be_narrowed_to_an_addressee() {
     let participant = "[participants.scout]\ntoken_file = \"scout.token\"\n\
         capabilities = [{ kind = \"mcp/request:tools/call:*_echo\", to = [\"b\"] }]\n";
     let gateway = Gateway::start(&home, &(fixture("a", &[]) + &fixture("b", &[]) + participant));
-    let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
+    let scout = Client::of(&gateway, SCOUT);
     assert_eq!(scout.names("tools"), ["b_echo"]);
     assert_eq!(scout.call("b_echo", json!({ "text": "hi" }))["content"][0]["text"], "hi");
     let refused = scout.ask("tools/call", json!({ "name": "a_echo", "arguments": {} }));
@@ -148,7 +148,7 @@ fn a_token_can_be_configured_by_its_hash() {
     let table =
         format!("[participants.admin]\ntoken_sha256 = \"{hash}\"\ncapabilities = [\"mcp/request:*\"]\n");
     let gateway = Gateway::start(&home, &(fixture("a", &[]) + &table));
-    assert!(Client::open(&gateway, Some(ADMIN), "/mcp", json!({})).names("tools").len() > 10);
+    assert!(Client::of(&gateway, ADMIN).names("tools").len() > 10);
     assert_eq!(gateway.get("/api/v1/tools", Some(SCOUT)).status, 401);
 }
 
@@ -167,7 +167,7 @@ fn resources_of_other_participants_look_unknown() {
     let home = setup();
     let other = "[participants.other]\ntoken_env = \"OTHER_TOKEN\"\ncapabilities = [\"mcp/request:*\"]\n";
     let gateway = Gateway::start(&home, &(fixture("a", &[]) + ADMIN_TABLE + other));
-    let admin = Client::open(&gateway, Some(ADMIN), "/mcp", json!({}));
+    let admin = Client::of(&gateway, ADMIN);
     let thief = Client::resume(&gateway, Some(OTHER), "/mcp", &admin.session);
     let absent = Client::resume(&gateway, Some(OTHER), "/mcp", "no-such-session");
     let [stolen, unknown] =
@@ -179,7 +179,7 @@ fn resources_of_other_participants_look_unknown() {
     // An event id of another participant's stream.
     let call = admin.begin_call("a_test_tool_with_progress", json!({}));
     call.next();
-    let own = Client::open(&gateway, Some(OTHER), "/mcp", json!({}));
+    let own = Client::of(&gateway, OTHER);
     let resume = |id: &str| {
         let headers = [
             ("accept", "text/event-stream"),
@@ -198,7 +198,7 @@ fn rate_limited_requests_are_refused_with_a_retry_delay() {
     let home = setup();
     let config = fixture("a", &[]) + &scout(&NARROW) + "rate = { limit = \"60/min\", burst = 3 }\n";
     let gateway = Gateway::start(&home, &config);
-    let scout = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
+    let scout = Client::of(&gateway, SCOUT);
     let call = || scout.ask("tools/call", json!({ "name": "a_echo", "arguments": { "text": "x" } }));
     let refused =
         until("the bucket is empty", || Some(call()).filter(|answer| answer.get("error").is_some()));
@@ -213,7 +213,7 @@ fn rate_limited_requests_are_refused_with_a_retry_delay() {
 /// stream. `end` must end them all, and the server must receive the cancellations.
 #[track_caller]
 fn all_ends(gateway: &Gateway, token: &str, admin: &Client, end: impl FnOnce()) {
-    let client = Client::open(gateway, Some(token), "/mcp", json!({}));
+    let client = Client::of(gateway, token);
     client.names("tools");
     let cancelled = admin.record("a")["cancelled"].as_u64().unwrap();
     let free = client.listen();
@@ -245,7 +245,7 @@ fn revoking_a_token_ends_what_is_open() {
     let home = setup();
     let gateway =
         Gateway::start(&home, &(data_dir(&home) + &fixture("a", &["--era", "legacy"]) + ADMIN_TABLE));
-    let admin = Client::open(&gateway, Some(ADMIN), "/mcp", json!({}));
+    let admin = Client::of(&gateway, ADMIN);
     let cli = |args: &[&str]| {
         let url = gateway.url();
         home.run(&[args, &["--url", &url, "--token", ADMIN]].concat())
@@ -260,7 +260,7 @@ fn revoking_a_token_ends_what_is_open() {
     let url = gateway.url();
     home.run(&["token", "ls", "--url", &url, "--token", &token]).expect(3);
 
-    let earlier = Client::open(&gateway, Some(&token), "/mcp", json!({}));
+    let earlier = Client::of(&gateway, &token);
     all_ends(&gateway, &token, &admin, || drop(cli(&["token", "revoke", "guest"]).expect(0)));
     assert_eq!(earlier.status("tools/list", json!({})), 401);
     cli(&["token", "revoke", "guest"]).expect(5);
@@ -269,7 +269,7 @@ fn revoking_a_token_ends_what_is_open() {
     let renewed = issue();
     let again = Client::resume(&gateway, Some(&renewed), "/mcp", &earlier.session);
     assert_eq!(again.status("tools/list", json!({})), 404);
-    assert!(Client::open(&gateway, Some(&renewed), "/mcp", json!({})).names("tools").len() > 10);
+    assert!(Client::of(&gateway, &renewed).names("tools").len() > 10);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_token_issued_offline_is_valid_after_the_next_start() {
     let token = home.run(&new).expect(0).stdout.trim().to_owned();
     let gateway = Gateway::start(&home, &config);
     assert_eq!(gateway.get("/api/v1/tools", None).status, 401, "loopback needs a token now");
-    assert_eq!(Client::open(&gateway, Some(&token), "/mcp", json!({})).names("tools"), ["a_echo"]);
+    assert_eq!(Client::of(&gateway, &token).names("tools"), ["a_echo"]);
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn an_expired_token_ends_what_is_open() {
     let home = setup();
     let gateway =
         Gateway::start(&home, &(data_dir(&home) + &fixture("a", &["--era", "legacy"]) + ADMIN_TABLE));
-    let admin = Client::open(&gateway, Some(ADMIN), "/mcp", json!({}));
+    let admin = Client::of(&gateway, ADMIN);
     admin.names("tools");
     let url = gateway.url();
     let new = [
@@ -324,7 +324,7 @@ fn removing_a_participant_from_the_configuration_ends_its_sessions() {
     let config = fixture("a", &["--era", "legacy"]) + ADMIN_TABLE;
     let wide = config.clone() + &scout(&["mcp/request:*"]);
     let gateway = Gateway::start(&home, &wide);
-    let admin = Client::open(&gateway, Some(ADMIN), "/mcp", json!({}));
+    let admin = Client::of(&gateway, ADMIN);
     all_ends(&gateway, SCOUT, &admin, || {
         home.write("portmoot.toml", &config);
         gateway.signal("HUP");
@@ -337,8 +337,8 @@ fn reduced_capabilities_take_effect_at_once() {
     let home = setup();
     let config = fixture("a", &["--era", "legacy"]) + ADMIN_TABLE;
     let gateway = Gateway::start(&home, &(config.clone() + &scout(&NARROW)));
-    let admin = Client::open(&gateway, Some(ADMIN), "/mcp", json!({}));
-    let scout_client = Client::open(&gateway, Some(SCOUT), "/mcp", json!({}));
+    let admin = Client::of(&gateway, ADMIN);
+    let scout_client = Client::of(&gateway, SCOUT);
     assert_eq!(scout_client.names("tools").len(), 3);
     let free = scout_client.listen();
     for uri in ["test://static-text", "test://watched-resource"] {

@@ -86,7 +86,7 @@ fn a_capability_for_one_server_reaches_no_other() {
     clerk.send(ECHO, "5", &["tools"], json!({}), &call("x"));
     assert_eq!(clerk.receive_message()["correlation_id"], "5");
     // The same over MCP, where a target without a grant is unknown.
-    let client = Client::open(&gateway, Some(&token("clerk")), "/mcp", json!({}));
+    let client = Client::of(&gateway, &token("clerk"));
     let refused = client.ask("tools/call", json!({ "name": "more_echo", "arguments": { "text": "x" } }));
     assert!(refused["error"].is_object(), "{refused}");
     boss.call("count", &["more"], "record", json!({}));

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::peer::{Peer, answer, small, tool};
 use crate::socket::{Gateway, LEGACY, Piped, Session, call, fixture_server, initialize, until};
+use crate::support::children;
 
 fn limited(limits: &str) -> Gateway {
     Gateway::serve(&format!("[server.limits]\n{limits}\n{}", fixture_server("fixture", "", &[])))
@@ -181,19 +182,9 @@ fn idle_sessions_end() {
     let session = gateway.session_as(&[], LEGACY, "{\"sampling\":{}}");
     works(&session);
     // Its own server process ends with it; the id stays valid.
-    let before = children(gateway.pid());
-    until("its server has gone", || children(gateway.pid()) < before);
+    let before = children(gateway.pid(), "").len();
+    until("its server has gone", || children(gateway.pid(), "").len() < before);
     works(&session);
-}
-
-/// The number of running child processes.
-fn children(pid: u32) -> usize {
-    let parent = |entry: std::fs::DirEntry| {
-        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        // After the name in parentheses: the state, then the parent.
-        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()
-    };
-    std::fs::read_dir("/proc").unwrap().flatten().filter_map(parent).filter(|other| *other == pid).count()
 }
 
 /// 10,000 idle sessions: memory is bounded, and a new one is accepted.

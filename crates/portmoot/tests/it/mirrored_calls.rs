@@ -63,7 +63,7 @@ fn echo(text: &str) -> Value {
 #[test]
 fn kinds_mirrors_calls_without_arguments_and_results() {
     let (_home, gateway) = stage("kinds");
-    let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
+    let ann = Client::of(&gateway, &token("ann"));
     let mut watch = Socket::enter(&gateway, "watch", "");
     let mut side = Socket::enter(&gateway, "side", "?mode=directed&echo=false");
     for is_modern in [false, true] {
@@ -111,7 +111,7 @@ fn kinds_mirrors_calls_without_arguments_and_results() {
 #[test]
 fn calls_answered_or_refused_by_the_gateway_are_not_mirrored() {
     let (_home, gateway) = stage("full");
-    let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
+    let ann = Client::of(&gateway, &token("ann"));
     let mut watch = Socket::enter(&gateway, "watch", "");
     let mut side = Socket::enter(&gateway, "side", "");
     for is_modern in [false, true] {
@@ -133,7 +133,7 @@ fn calls_answered_or_refused_by_the_gateway_are_not_mirrored() {
 #[test]
 fn full_mirrors_calls_with_arguments_and_results() {
     let (_home, gateway) = stage("full");
-    let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
+    let ann = Client::of(&gateway, &token("ann"));
     let mut watch = Socket::enter(&gateway, "watch", "");
     for is_modern in [false, true] {
         let answer = ask(&gateway, is_modern, &ann, "tools/call", echo(DOUBLED));
@@ -155,7 +155,7 @@ fn full_mirrors_calls_with_arguments_and_results() {
 #[test]
 fn none_mirrors_no_calls() {
     let (_home, gateway) = stage("none");
-    let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
+    let ann = Client::of(&gateway, &token("ann"));
     let mut watch = Socket::enter(&gateway, "watch", "");
     let mut side = Socket::enter(&gateway, "side", "");
     for is_modern in [false, true] {
@@ -207,7 +207,7 @@ fn questions_to_users_are_not_mirrored() {
 #[test]
 fn the_gateway_announces_the_end_of_unanswered_calls() {
     let (_home, gateway) = stage("kinds");
-    let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({}));
+    let ann = Client::of(&gateway, &token("ann"));
     let mut watch = Socket::enter(&gateway, "watch", "");
     // Cancelled by its client.
     let request = ann.request("tools/call", json!({ "name": "tools_hang", "arguments": {} }));
@@ -246,7 +246,7 @@ fn mcp_clients_join_and_leave_the_room() {
             "{received}"
         );
     };
-    let [one, two] = [(); 2].map(|()| Client::open(&gateway, Some(&token("ann")), "/mcp", json!({})));
+    let [one, two] = [(); 2].map(|()| Client::of(&gateway, &token("ann")));
     here("join", "ann", &watch.receive());
     let (_late, welcome) = Socket::welcomed(&gateway, "side", "");
     let others = welcome["payload"]["participants"].as_array().unwrap();

@@ -138,7 +138,7 @@ fn calls_that_are_refused_after_admission_leave_nothing_open() {
     let limits = "[server.limits]\nupstream_calls_max = 1\nparticipant_calls_max = 3\n";
     let gateway = Gateway::start(&home, &(config + limits + &peer.child("peer", "peer")));
     gateway.ready("peer");
-    let [ann, ben] = ["ann", "ben"].map(|who| Client::open(&gateway, Some(&token(who)), "/mcp", json!({})));
+    let [ann, ben] = ["ann", "ben"].map(|who| Client::of(&gateway, &token(who)));
     let fine = || ben.ask("tools/call", json!({ "name": "peer_fine", "arguments": {} }));
     let _open = ann.begin_call("peer_hang", json!({}));
     until("it is open", || (peer.calls("hang") == 1).then_some(()));

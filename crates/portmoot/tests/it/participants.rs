@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use crate::home::Home;
 use crate::http::TIMEOUT;
 use crate::support::Gateway;
+use crate::ws::{config_of, home_of, token};
 
-/// The participants; each has the token `token-of-NAME-in-the-room`.
+/// The participants.
 const PEOPLE: &[(&str, &[&str])] = &[
     ("boss", &["mcp/*", "chat", "game/*"]),
     ("worker", &["mcp/response:*", "chat"]),
@@ -18,22 +19,12 @@ const PEOPLE: &[(&str, &[&str])] = &[
     ("mute", &["mcp/response:*"]),
 ];
 
-pub(crate) fn token(name: &str) -> String {
-    format!("token-of-{name}-in-the-room")
-}
-
 pub(crate) fn home() -> Home {
-    PEOPLE.iter().fold(Home::new(), |home, (name, _)| home.env(&format!("TOKEN_{name}"), &token(name)))
+    home_of(PEOPLE)
 }
 
 pub(crate) fn config(home: &Home) -> String {
-    let mut config = format!("[server]\ndata_dir = \"{}\"\n", home.path().join("data").display());
-    for (name, capabilities) in PEOPLE {
-        config += &format!(
-            "[participants.{name}]\ntoken_env = \"TOKEN_{name}\"\ncapabilities = {capabilities:?}\n"
-        );
-    }
-    config
+    config_of(home, PEOPLE)
 }
 
 pub(crate) fn spec(gateway: &Gateway, name: &str) -> ParticipantSpec {

@@ -19,7 +19,7 @@ const TWICE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"
 #[test]
 fn a_held_call_whose_arguments_are_ambiguous_is_refused() {
     let reviewed = Reviewed::new(&[("scout", &["mcp/proposal:*"])]);
-    let scout = Client::open(&reviewed.gateway, Some(&token("scout")), "/mcp", json!({}));
+    let scout = Client::of(&reviewed.gateway, &token("scout"));
     let bearer = format!("Bearer {}", token("scout"));
     let headers = [
         ("accept", "application/json, text/event-stream"),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::home::Home;
 use crate::http::Events;
-use crate::support::{Client, Gateway, fixture, is_alive, modern, until};
+use crate::support::{Client, Gateway, children, fixture, is_alive, modern, until};
 
 fn sampling() -> Value {
     json!({ "sampling": {} })
@@ -55,20 +55,7 @@ fn ten_thousand_calls_of_twenty_clients_share_one_server_process() {
     // A legacy server has one process; one of both eras has one per era in use.
     assert_eq!(gateway.server("old")["sessions"], 1);
     assert_eq!(gateway.server("old")["pid"], client.record("old")["pid"]);
-    assert_eq!(children(&gateway).len(), 3, "old, both in two eras");
-}
-
-/// The running fixture processes of this gateway.
-fn children(gateway: &Gateway) -> Vec<u64> {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
-    let of = |pid: &u64| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
-        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        parent == Some(gateway.pid()) && command.contains("--stdio")
-    };
-    pids.filter(of).collect()
+    assert_eq!(children(gateway.pid(), "--stdio").len(), 3, "old, both in two eras");
 }
 
 #[test]

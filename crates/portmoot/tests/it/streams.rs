@@ -40,6 +40,32 @@ fn batches_belong_to_one_revision() {
     }
 }
 
+/// Streams that one session may have open (`STREAMS_MAX`).
+const STREAMS_MAX: u64 = 1024;
+
+#[test]
+fn a_request_without_room_for_its_stream_is_refused() {
+    let limits = "[server.limits]\nparticipant_calls_max = 3000\nupstream_calls_max = 3000\n";
+    let gateway = Gateway::serve(&format!("{}{limits}", over_stdio("", &[])));
+    let session = gateway.session_as(&[], "2025-03-26", "{}");
+    for id in 0..STREAMS_MAX {
+        // A client that leaves keeps its stream: it may come back for the answer.
+        assert_eq!(session.begin(format!("[{}]", slow(id, 60_000, &json!({})))).status, 200, "{id}");
+    }
+    let refused = |body: &str| {
+        let reply = session.post(body);
+        assert!(reply.text().contains("too many requests are open in this session"), "{reply:?}");
+        (reply.status, reply.json()["id"].as_u64())
+    };
+    let notified = slow(9001, 2_000, &json!({ "progressToken": 1 }));
+    assert_eq!(refused(&notified), (200, Some(9001)), "progress comes before the answer");
+    assert_eq!(refused(&format!("[{notified}]")), (503, None));
+    let silent = "[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}]";
+    assert_eq!(session.post(silent).status, 202, "nothing is to be answered");
+    let answered = request(9002, "tools/call", &json!({ "name": "echo", "arguments": { "text": "a" } }));
+    assert_eq!(session.post(answered).json()["result"]["content"][0]["text"], "a", "it needs no stream");
+}
+
 #[test]
 fn a_lost_answer_is_resumed() {
     let fixture = Running::fixture(&[]);

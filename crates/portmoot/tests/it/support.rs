@@ -166,6 +166,20 @@ pub(crate) fn is_alive(pid: u64) -> bool {
     stat.is_ok_and(|stat| !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
 }
 
+/// The child processes of a process whose command lines have this word.
+pub(crate) fn children(parent: u32, word: &str) -> Vec<u64> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
+    let is_child = |pid: &u64| {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        // After the name in parentheses: the state, then the parent.
+        let stat = read("stat");
+        let of = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
+        of == Some(parent) && read("cmdline").contains(word)
+    };
+    pids.filter(is_child).collect()
+}
+
 /// Polls until `ask` returns a value.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
@@ -203,6 +217,12 @@ impl Client {
     #[track_caller]
     pub(crate) fn plain(gateway: &Gateway) -> Client {
         Client::open(gateway, None, "/mcp", json!({}))
+    }
+
+    /// A client with this token and no capabilities.
+    #[track_caller]
+    pub(crate) fn of(gateway: &Gateway, token: &str) -> Client {
+        Client::open(gateway, Some(token), "/mcp", json!({}))
     }
 
     /// Opens a session.

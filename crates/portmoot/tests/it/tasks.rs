@@ -59,5 +59,5 @@ fn is_unknown(answer: &Value, client: &Client) {
 
 #[track_caller]
 fn client(gateway: &Gateway, token: &str) -> Client {
-    Client::open(gateway, Some(token), "/mcp", json!({}))
+    Client::of(gateway, token)
 }

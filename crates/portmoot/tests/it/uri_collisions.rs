@@ -53,7 +53,10 @@ fn script(name: &'static str) -> impl Fn(&Value) -> Vec<Vec<u8>> + Send + Sync {
             }
             (Some("resources/subscribe"), _) => "{}".to_owned(),
             _ => {
-                let tools = ["give", "touch", "ask"].map(tool).join(",");
+                let shown = format!(
+                    r#"{{"name":"show","inputSchema":{{"type":"object"}},"_meta":{{"ui":{{"resourceUri":"{OWN}"}},"ui/resourceUri":"{OWN}"}}}}"#
+                );
+                let tools = ["give", "touch", "ask"].map(tool).join(",") + "," + &shown;
                 return small(message, &format!("[{tools}]")).into_iter().map(String::into_bytes).collect();
             }
         };
@@ -128,6 +131,16 @@ fn a_rewritten_uri_is_rewritten_in_results() {
         assert_eq!(modern.json().pointer("/result/content/0/uri"), Some(&uri), "{}", modern.text());
     }
     heard_its_own(&pair.peers[1]);
+}
+
+#[test]
+fn a_rewritten_uri_is_rewritten_in_listed_tools() {
+    let pair = Pair::start();
+    let tools = listed(&pair.gateway.session(), "tools/list", "tools");
+    for (prefix, uri) in ["a", "b"].iter().zip(&pair.uris) {
+        let tool = tools.iter().find(|tool| tool["name"] == format!("{prefix}_show")).unwrap();
+        assert_eq!(tool["_meta"], json!({ "ui": { "resourceUri": uri }, "ui/resourceUri": uri }), "{tool}");
+    }
 }
 
 #[test]

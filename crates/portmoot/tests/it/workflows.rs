@@ -268,7 +268,7 @@ fn prompts_and_resources_are_held_for_approval_too() {
     let (home, config) = people(&[("scout", &["mcp/proposal:*"]), ("boss", &["mcp/*"])]);
     let gateway = Gateway::start(&home, &(fixture("a", &[]) + &config));
     gateway.ready("a");
-    let scout = Client::open(&gateway, Some(&token("scout")), "/mcp", json!({}));
+    let scout = Client::of(&gateway, &token("scout"));
     let prompt = "a_test_prompt_with_arguments";
     assert!(scout.names("prompts").contains(&prompt.to_owned()));
     assert!(scout.names("resources").contains(&"test://static-text".to_owned()));

@@ -20,15 +20,28 @@ const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
 /// Participants of a test, each with these capabilities and its own token.
 pub(crate) fn people(all: &[(&str, &[&str])]) -> (Home, String) {
-    let (mut home, mut config) = (Home::new(), String::new());
-    for (name, capabilities) in all {
-        let variable = format!("TOKEN_{}", name.to_uppercase().replace('-', "_"));
-        home = home.env(&variable, &token(name));
-        config +=
-            &format!("[participants.{name}]\ntoken_env = {variable:?}\ncapabilities = {capabilities:?}\n");
-    }
-    config += &format!("[server]\ndata_dir = {:?}\n", home.path().join("data"));
+    let home = home_of(all);
+    let config = config_of(&home, all);
     (home, config)
+}
+
+fn variable(name: &str) -> String {
+    format!("TOKEN_{}", name.to_uppercase().replace('-', "_"))
+}
+
+/// A home with the tokens of these participants in its environment.
+pub(crate) fn home_of(all: &[(&str, &[&str])]) -> Home {
+    all.iter().fold(Home::new(), |home, (name, _)| home.env(&variable(name), &token(name)))
+}
+
+/// The tables of these participants, and a data directory in the home.
+pub(crate) fn config_of(home: &Home, all: &[(&str, &[&str])]) -> String {
+    let table = |(name, capabilities): &(&str, &[&str])| {
+        let variable = variable(name);
+        format!("[participants.{name}]\ntoken_env = {variable:?}\ncapabilities = {capabilities:?}\n")
+    };
+    let tables: String = all.iter().map(table).collect();
+    format!("{tables}[server]\ndata_dir = {:?}\n", home.path().join("data"))
 }
 
 /// The token of one of them.

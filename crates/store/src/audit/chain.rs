@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use data_encoding::HEXLOWER;
 use hmac::{Hmac, Mac as _};
 use json::Object;
 use sha2::Sha256;
@@ -77,7 +78,9 @@ impl Chain {
         out.extend_from_slice(body);
         let last = self.next_mac(&before.last, out.get(start..).unwrap_or_default());
         out.extend_from_slice(MAC_PREFIX);
-        push_hex(out, &last);
+        let digits = out.len();
+        out.resize(digits + MAC_DIGITS, 0);
+        HEXLOWER.encode_mut(&last, out.get_mut(digits..).unwrap_or_default());
         out.extend_from_slice(MAC_SUFFIX);
         out.push(b'\n');
         ChainHead { seq, last }
@@ -167,47 +170,17 @@ fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
 
 /// Bytes as lower-case hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut out = Vec::with_capacity(2 * bytes.len());
-    push_hex(&mut out, bytes);
-    String::from_utf8(out).unwrap_or_default()
+    HEXLOWER.encode(bytes)
 }
 
 /// Bytes as a JSON string of lower-case hexadecimal digits. `N` is twice their number plus two.
 pub(super) fn quoted_hex<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut out = [b'"'; N];
-    let inside = out.get_mut(1..N - 1).unwrap_or_default();
-    write_hex(inside, bytes);
+    HEXLOWER.encode_mut(bytes, out.get_mut(1..N - 1).unwrap_or_default());
     out
-}
-
-fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
-    let start = out.len();
-    out.resize(start + 2 * bytes.len(), 0);
-    write_hex(out.get_mut(start..).unwrap_or_default(), bytes);
-}
-
-fn write_hex(out: &mut [u8], bytes: &[u8]) {
-    let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' + half - 10 };
-    let (pairs, _) = out.as_chunks_mut::<2>();
-    for (pair, byte) in pairs.iter_mut().zip(bytes) {
-        *pair = [digit(byte >> 4), digit(byte & 15)];
-    }
 }
 
 /// Parses exactly 32 bytes of lower-case hexadecimal digits.
 pub(super) fn parse_hex(digits: &[u8]) -> Option<[u8; 32]> {
-    let value = |digit: u8| match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    };
-    let mut bytes = [0; 32];
-    let (pairs, rest) = digits.as_chunks::<2>();
-    if pairs.len() != bytes.len() || !rest.is_empty() {
-        return None;
-    }
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = value(*high)? << 4 | value(*low)?;
-    }
-    Some(bytes)
+    HEXLOWER.decode(digits).ok()?.try_into().ok()
 }

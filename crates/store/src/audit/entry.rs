@@ -172,24 +172,16 @@ impl Entry<'_> {
     pub(super) fn write_members(&self, out: &mut Vec<u8>, payload: &LoggedPayload<'_>) {
         Object::write_members(out, |entry| {
             entry.number("at_ms", self.at_ms);
-            if let Some(topic) = self.topic {
-                entry.text("topic", &cut(topic));
-            }
+            entry.optional_text("topic", self.topic.map(cut).as_deref());
             entry.text("from", &cut(self.from));
             write_kind(entry, self.kind);
-            if let Some(own) = self.own {
-                entry.text("own", &cut(own));
-            }
+            entry.optional_text("own", self.own.map(cut).as_deref());
             if !self.to.is_empty() {
                 entry.texts("to", self.to.iter().map(|name| cut(name)));
             }
             entry.text("verdict", self.verdict.as_str());
-            if let Some(why) = self.why {
-                entry.text("why", &cut(why));
-            }
-            if let Some(digest) = self.digest {
-                entry.text("digest", &cut(digest));
-            }
+            entry.optional_text("why", self.why.map(cut).as_deref());
+            entry.optional_text("digest", self.digest.map(cut).as_deref());
             if let Some(operation) = self.operation {
                 entry.raw("operation", &quoted_hex::<34>(&operation.0.to_be_bytes()));
             }
@@ -214,7 +206,6 @@ pub struct RecordedEntry<'a> {
     /// Time in Unix milliseconds.
     pub at_ms: u64,
     /// Topic.
-    #[serde(borrow, default)]
     pub topic: Option<Cow<'a, str>>,
     /// Participant that acted.
     #[serde(borrow)]
@@ -223,28 +214,23 @@ pub struct RecordedEntry<'a> {
     #[serde(borrow)]
     pub kind: Cow<'a, str>,
     /// Name of the target at its server, if the request used another name.
-    #[serde(borrow, default)]
     pub own: Option<Cow<'a, str>>,
     /// Recipients.
-    #[serde(borrow, default)]
+    #[serde(default)]
     pub to: Vec<Cow<'a, str>>,
     /// Outcome, as [`Verdict::as_str`].
     #[serde(borrow)]
     pub verdict: Cow<'a, str>,
     /// Reason.
-    #[serde(borrow, default)]
     pub why: Option<Cow<'a, str>>,
     /// Digest to which a decision is bound.
-    #[serde(borrow, default)]
     pub digest: Option<Cow<'a, str>>,
     /// Operation, 32 hexadecimal digits.
-    #[serde(borrow, default)]
     pub operation: Option<Cow<'a, str>>,
     /// Payload after redaction.
     #[serde(borrow, default)]
     pub payload: Option<&'a RawValue>,
     /// SHA-256 of the payload after redaction, if the log does not hold the payload.
-    #[serde(borrow, default)]
     pub payload_sha256: Option<Cow<'a, str>>,
 }
 

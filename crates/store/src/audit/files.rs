@@ -1,10 +1,8 @@
 //! Files of the audit log: a folder of segments, and the file of the head outside it.
 
 use super::chain::{Chain, ChainHead, SLOT_BYTES};
-use crate::directory::io as failed;
-use crate::disk::Disk;
+use crate::disk::{Disk, on};
 use crate::error::StoreError;
-use std::io;
 use std::sync::Arc;
 
 /// The folder of segments in a data directory.
@@ -68,15 +66,6 @@ pub(super) struct StoredHead {
 /// File name of the segment that begins with this entry.
 pub(super) fn name(first: u64) -> String {
     format!("{first:020}.jsonl")
-}
-
-/// Returns a function that makes the error of a failed action on a file of this disk.
-pub(super) fn on<'a>(
-    disk: &'a dyn Disk,
-    action: &'static str,
-    name: &'a str,
-) -> impl Fn(io::Error) -> StoreError + 'a {
-    move |cause| failed(action, &disk.path().join(name), cause)
 }
 
 fn first(name: &str) -> Option<u64> {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::files::{HEAD_FILE, name};
 use super::*;
-use crate::disk::sim::SimDisk;
+use crate::tests::sim::SimDisk;
 
 const KEY: [u8; 32] = [7; 32];
 

@@ -5,20 +5,21 @@ use super::entry::{RecordedEntry, Verdict};
 use super::files::{Files, SegmentPart, name, segment_parts};
 use super::writer::follows;
 use crate::error::StoreError;
-use std::fmt;
 
 /// Findings that a report lists; it counts all others.
 pub const FINDINGS_MAX: usize = 100;
 
 /// One defect of the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Finding {
     /// The MAC of an entry is wrong: the entry or the one before it was changed.
+    #[error("entry {seq}, or the entry before it, was changed")]
     Changed {
         /// Number of the entry.
         seq: u64,
     },
     /// Entries are missing from their position.
+    #[error("{}", are_missing(from, to))]
     Missing {
         /// The first missing entry.
         from: u64,
@@ -26,6 +27,7 @@ pub enum Finding {
         to: u64,
     },
     /// An entry is at the position of another one.
+    #[error("entry {seq} is at the position of entry {expected}")]
     Moved {
         /// Number of the entry.
         seq: u64,
@@ -33,6 +35,7 @@ pub enum Finding {
         expected: u64,
     },
     /// A line is not an entry.
+    #[error("line {line} of `{segment}` is not an entry")]
     Unreadable {
         /// File of the segment.
         segment: String,
@@ -40,6 +43,7 @@ pub enum Finding {
         line: u64,
     },
     /// The log ends before entries that the head counts.
+    #[error("the end was cut off: {}", are_missing(from, to))]
     CutOff {
         /// The first missing entry.
         from: u64,
@@ -47,10 +51,13 @@ pub enum Finding {
         to: u64,
     },
     /// The head outside the log is missing, or its MAC is wrong.
+    #[error("the head that is stored outside the log is missing or has a wrong MAC")]
     HeadMissing,
     /// One of the two slots of the head was changed, and not by a crash: the entries that it counted are missing.
+    #[error("one of the two slots of the head was changed")]
     HeadChanged,
     /// The gateway found a defect at a start and recorded it in the log.
+    #[error("entry {seq} records that the log was damaged: {why}")]
     Broken {
         /// Number of the entry that records it.
         seq: u64,
@@ -193,27 +200,10 @@ fn broken_reason(line: &[u8]) -> Option<String> {
     (entry.verdict == Verdict::Broken.as_str()).then(|| entry.why.unwrap_or_default().into_owned())
 }
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Finding::Changed { seq } => write!(f, "entry {seq}, or the entry before it, was changed"),
-            Finding::Missing { from, to } if from == to => write!(f, "entry {from} is missing"),
-            Finding::Missing { from, to } => write!(f, "entries {from} to {to} are missing"),
-            Finding::Moved { seq, expected } => {
-                write!(f, "entry {seq} is at the position of entry {expected}")
-            }
-            Finding::Unreadable { segment, line } => write!(f, "line {line} of `{segment}` is not an entry"),
-            Finding::CutOff { from, to } if from == to => {
-                write!(f, "the end was cut off: entry {from} is missing")
-            }
-            Finding::CutOff { from, to } => {
-                write!(f, "the end was cut off: entries {from} to {to} are missing")
-            }
-            Finding::HeadMissing => {
-                f.write_str("the head that is stored outside the log is missing or has a wrong MAC")
-            }
-            Finding::HeadChanged => f.write_str("one of the two slots of the head was changed"),
-            Finding::Broken { seq, why } => write!(f, "entry {seq} records that the log was damaged: {why}"),
-        }
+fn are_missing(from: &u64, to: &u64) -> String {
+    if from == to {
+        format!("entry {from} is missing")
+    } else {
+        format!("entries {from} to {to} are missing")
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::chain::{Chain, ChainHead, ChainLine};
 use super::entry::{Entry, LoggedPayload, Verdict};
-use super::files::{Files, HEAD_FILE, SLOTS, SegmentPart, StoredHead, name, on, segment_parts};
-use crate::disk::DiskFile;
+use super::files::{Files, HEAD_FILE, SLOTS, SegmentPart, StoredHead, name, segment_parts};
+use crate::disk::{DiskFile, on};
 use crate::error::StoreError;
 use crate::group::{Items, Sink};
 use platform::Mutex;
@@ -121,8 +121,7 @@ impl LogWriter {
                 none.insert(Segment { name, file, bytes: 0 })
             }
         };
-        let written = segment.file.append(&self.text).and_then(|()| segment.file.sync());
-        written.map_err(on(segments, "write", &segment.name))?;
+        segment.file.append(&self.text).map_err(on(segments, "write", &segment.name))?;
         segment.bytes += self.text.len() as u64;
         self.text.clear();
         Ok(())
@@ -132,8 +131,7 @@ impl LogWriter {
         let turn = self.turn + 1;
         let slot = self.chain.slot(&self.head, turn);
         let at = turn % SLOTS * slot.len() as u64;
-        let written = self.head_file.write_at(at, &slot).and_then(|()| self.head_file.sync());
-        written.map_err(on(&*self.files.heads, "write", HEAD_FILE))?;
+        self.head_file.write_at(at, &slot).map_err(on(&*self.files.heads, "write", HEAD_FILE))?;
         self.turn = turn;
         *self.durable_head.lock() = self.head;
         Ok(())
@@ -143,8 +141,7 @@ impl LogWriter {
     fn continue_segment(&mut self, first: u64, whole: u64) -> Result<(), StoreError> {
         let (name, segments) = (name(first), &*self.files.segments);
         let mut file = segments.open(&name).map_err(on(segments, "open", &name))?;
-        let repaired = file.cut(whole).and_then(|()| file.sync());
-        repaired.map_err(on(segments, "repair", &name))?;
+        file.cut(whole).map_err(on(segments, "repair", &name))?;
         self.segment = Some(Segment { name, file, bytes: whole });
         Ok(())
     }

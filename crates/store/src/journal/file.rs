@@ -1,10 +1,10 @@
 //! Journal file: replay, synced appends, compaction.
 
 use std::io;
+use std::ops::DerefMut;
 use std::sync::Arc;
 
-use crate::directory::io as failed;
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, on};
 use crate::error::StoreError;
 use crate::record::Record;
 use crate::state::State;
@@ -26,16 +26,16 @@ pub(crate) struct JournalFile {
 impl JournalFile {
     /// Replays the file and removes a torn last line.
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<(JournalFile, State), StoreError> {
-        let mut file = disk.open(JOURNAL_FILE).map_err(error(&*disk, "open"))?;
-        let text = disk.read(JOURNAL_FILE).map_err(error(&*disk, "read"))?.unwrap_or_default();
+        let mut file = disk.open(JOURNAL_FILE).map_err(on(&*disk, "open", JOURNAL_FILE))?;
+        let text = disk.read(JOURNAL_FILE).map_err(on(&*disk, "read", JOURNAL_FILE))?.unwrap_or_default();
         let mut replay = replay(&*disk, &text)?;
         if replay.whole_bytes < text.len() {
-            file.cut(replay.whole_bytes as u64).map_err(error(&*disk, "repair"))?;
-            file.sync().map_err(error(&*disk, "sync"))?;
+            file.cut(replay.whole_bytes as u64).map_err(on(&*disk, "repair", JOURNAL_FILE))?;
         }
         let mut journal = JournalFile { disk, file, lines: replay.lines, stopped: false };
         if journal.is_compaction_due(&replay.state) {
-            let (text, lines) = compacted(&mut replay.state).map_err(error(&*journal.disk, "write"))?;
+            let (text, lines) =
+                compacted(&mut replay.state).map_err(on(&*journal.disk, "write", JOURNAL_FILE))?;
             journal.compact(&text, lines)?;
         }
         Ok((journal, replay.state))
@@ -43,25 +43,45 @@ impl JournalFile {
 
     /// Reads the state of a journal that another process may be writing. Repairs nothing.
     pub(crate) fn peek(disk: &dyn Disk) -> Result<State, StoreError> {
-        let text = disk.read(JOURNAL_FILE).map_err(error(disk, "read"))?.unwrap_or_default();
+        let text = disk.read(JOURNAL_FILE).map_err(on(disk, "read", JOURNAL_FILE))?.unwrap_or_default();
         Ok(replay(disk, &text)?.state)
     }
 
+    /// Writes the lines of these records, applies them to the state, and compacts the journal when that is due. The state is
+    /// locked only after the write, and not while the compacted journal is written.
+    pub(crate) fn commit<S: DerefMut<Target = State>>(
+        &mut self,
+        text: &[u8],
+        records: &[Record],
+        lock: impl FnOnce() -> S,
+    ) -> Result<(), StoreError> {
+        self.append(text, records.len())?;
+        let mut state = lock();
+        records.iter().for_each(|record| state.apply(record));
+        let compact = self.is_compaction_due(&state).then(|| compacted(&mut state).ok()).flatten();
+        drop(state);
+        if let Some((text, lines)) = compact {
+            // The records are durable even when compaction fails.
+            let _ = self.compact(&text, lines);
+        }
+        Ok(())
+    }
+
     /// Appends lines and syncs them. A failure stops the journal.
-    pub(crate) fn append(&mut self, text: &[u8], lines: usize) -> Result<(), StoreError> {
+    fn append(&mut self, text: &[u8], lines: usize) -> Result<(), StoreError> {
         if self.stopped {
             return Err(StoreError::Stopped);
         }
-        if let Err(cause) = self.file.append(text).and_then(|()| self.file.sync()) {
+        if let Err(cause) = self.file.append(text) {
             self.stopped = true;
-            return Err(error(&*self.disk, "write")(cause));
+            return Err(on(&*self.disk, "write", JOURNAL_FILE)(cause));
         }
         self.lines += lines;
         Ok(())
     }
 
     /// Whether most lines are obsolete.
-    pub(crate) fn is_compaction_due(&self, state: &State) -> bool {
+    fn is_compaction_due(&self, state: &State) -> bool {
         self.lines > 2 * state.len() + SLACK_LINES
     }
 
@@ -72,10 +92,10 @@ impl JournalFile {
         if self.stopped {
             return Err(StoreError::Stopped);
         }
-        self.disk.prepare(JOURNAL_FILE, text).map_err(error(&*self.disk, "compact"))?;
+        self.disk.prepare(JOURNAL_FILE, text).map_err(on(&*self.disk, "compact", JOURNAL_FILE))?;
         self.stopped = true;
-        self.disk.replace(JOURNAL_FILE).map_err(error(&*self.disk, "replace"))?;
-        self.file = self.disk.open(JOURNAL_FILE).map_err(error(&*self.disk, "open"))?;
+        self.disk.replace(JOURNAL_FILE).map_err(on(&*self.disk, "replace", JOURNAL_FILE))?;
+        self.file = self.disk.open(JOURNAL_FILE).map_err(on(&*self.disk, "open", JOURNAL_FILE))?;
         (self.lines, self.stopped) = (lines, false);
         Ok(())
     }
@@ -96,12 +116,6 @@ pub(crate) fn lines(records: &[Record]) -> io::Result<Vec<u8>> {
         text.push(b'\n');
     }
     Ok(text)
-}
-
-/// Returns a function that makes the error of a failed action on the journal file.
-pub(crate) fn error(disk: &dyn Disk, what: &'static str) -> impl Fn(io::Error) -> StoreError {
-    let path = disk.path().join(JOURNAL_FILE);
-    move |cause| failed(what, &path, cause)
 }
 
 struct Replay {

@@ -21,6 +21,14 @@ fn token(name: &str) -> Record {
     })
 }
 
+impl Journal {
+    /// Compacts the journal before that is due.
+    fn compact(&mut self) -> Result<(), StoreError> {
+        let (text, lines) = file::compacted(&mut self.state).unwrap();
+        self.file.compact(&text, lines)
+    }
+}
+
 fn names(journal: &Journal) -> Vec<String> {
     journal.state().tokens().iter().map(|token| token.name.clone()).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::closed::{CLOSED_PROPOSALS_KEPT_MS, ClosedSet, closed_digest};
-use crate::record::{ClosedProposals, DecidedProposal, Decision, EndedProposal, OpenedProposal, Record};
+use crate::record::{DecidedProposal, Decision, EndedProposal, OpenedProposal, Record};
 
 /// Ended proposals that the state keeps in full at most.
 pub const ENDED_KEPT: usize = 256;
@@ -66,7 +66,8 @@ pub(super) struct Proposals {
     ended_bytes: usize,
     ended_records: usize,
     open_records: usize,
-    closed: ClosedSet,
+    /// Digests of those that are no longer kept in full.
+    pub(super) closed: ClosedSet,
 }
 
 impl Proposals {
@@ -80,22 +81,6 @@ impl Proposals {
 
     pub(super) fn get(&self, id: &str) -> Option<&Proposal> {
         self.open.get(id).or_else(|| self.ended.iter().rev().find(|known| known.opened.id == id))
-    }
-
-    pub(super) fn closed(&self, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
-        self.closed.unexpired(now_ms)
-    }
-
-    pub(super) fn closed_in(&self, topic: &str, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
-        self.closed.unexpired_in(topic, now_ms)
-    }
-
-    pub(super) fn add_closed(&mut self, closed: &ClosedProposals) {
-        self.closed.add_all(closed);
-    }
-
-    pub(super) fn drop_expired(&mut self, now_ms: u64) {
-        self.closed.drop_expired(now_ms);
     }
 
     pub(super) fn opened(&mut self, opened: &OpenedProposal) {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proptest::prelude::*;
 
 use super::*;
-use crate::disk::sim::SimDisk;
 use crate::record::{EndedProposal, IssuedToken};
+use crate::tests::sim::SimDisk;
 
 fn token(name: String) -> Record {
     Record::TokenIssued(IssuedToken {

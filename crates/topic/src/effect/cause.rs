@@ -2,7 +2,8 @@
 
 /// The cause of a refusal or an end, for records and for wires that name it. On MCP wires the refusals of [`Cause::Unknown`] and
 /// [`Cause::NotAdmitted`] are equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Cause {
     /// No target has this name.
     Unknown,
@@ -30,10 +31,6 @@ pub enum Cause {
     Replaced,
     /// A kind that only the gateway itself may use.
     Reserved,
-    /// The proposal behind it was rejected.
-    Rejected,
-    /// The proposal behind it was withdrawn.
-    TakenBack,
     /// A participant tried to decide about a proposal of its own.
     Own,
     /// The proposal is already decided, or its decision is being written.
@@ -41,10 +38,13 @@ pub enum Cause {
     /// The reviewer saw another request than the proposed one.
     Differs,
     /// The request is not the proposed one.
+    #[strum(serialize = "conflict: this is not what was proposed")]
     Mismatch,
     /// The server has changed its description of the tool.
+    #[strum(serialize = "conflict: the server describes the tool otherwise now")]
     Redefined,
     /// An envelope of this id has already proposed a request.
+    #[strum(serialize = "malformed: this cannot be proposed: an envelope of this id has proposed already")]
     Repeated,
     /// The journal or the audit log cannot write the record that must be on disk first.
     LogUnavailable,
@@ -54,32 +54,7 @@ impl Cause {
     /// The name of the cause in records.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Cause::Unknown => "unknown",
-            Cause::NotAdmitted => "not_admitted",
-            Cause::Withdrawn => "withdrawn",
-            Cause::Malformed => "malformed",
-            Cause::RateLimited => "rate_limited",
-            Cause::Limit => "limit",
-            Cause::UpstreamDown => "upstream_down",
-            Cause::Failed => "failed",
-            Cause::Expired => "expired",
-            Cause::Moot => "moot",
-            Cause::Taken => "taken",
-            Cause::Replaced => "replaced",
-            Cause::Reserved => "reserved",
-            Cause::Rejected => "rejected",
-            Cause::TakenBack => "taken_back",
-            Cause::Own => "own",
-            Cause::Decided => "decided",
-            Cause::Differs => "differs",
-            Cause::Mismatch => "conflict: this is not what was proposed",
-            Cause::Redefined => "conflict: the server describes the tool otherwise now",
-            Cause::Repeated => {
-                "malformed: this cannot be proposed: an envelope of this id has proposed already"
-            }
-            Cause::LogUnavailable => "log_unavailable",
-        }
+        self.into()
     }
 }
 

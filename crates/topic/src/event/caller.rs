@@ -2,14 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, Method, OperationId, ParticipantId, RateLimit};
+use model::{Capabilities, LinkId, ListenFilter, Method, OperationId, ParticipantId, RateLimit};
 
-use crate::{
-    audience::Listener,
-    handles::Handles,
-    interests::{Filter, LogLevel},
-    replay::Cursor,
-};
+use crate::{audience::Listener, handles::Handles, interests::LogLevel, replay::Cursor};
 
 /// The target of a request, under its public spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,7 +87,7 @@ pub enum Interest {
     /// The link gets log messages from this level on.
     Level(LogLevel),
     /// The request listens for as long as it is open.
-    Listen(Filter),
+    Listen(ListenFilter),
 }
 
 /// A caller that comes back for an operation that was answered for now.

@@ -1,6 +1,10 @@
-//! Terms of proposals, and decisions about them.
+//! Terms of proposals, decisions about them, and proposals of before a restart.
 
-use model::{Digest, ParticipantId};
+use std::sync::Arc;
+
+use model::{Digest, OperationId, ParticipantId, ProposalState};
+
+use crate::handles::Handles;
 
 /// The terms of a proposal: proposer, request, addressees, expiry.
 #[derive(Debug, Clone, Copy)]
@@ -41,4 +45,34 @@ pub enum Decision<'a> {
         /// Why, for the record.
         reason: Option<&'a str>,
     },
+}
+
+/// A proposal of before a restart.
+#[derive(Debug, Clone)]
+pub struct Restore<'a, H: Handles> {
+    /// Its id.
+    pub proposal: OperationId,
+    /// The proposed request.
+    pub terms: Terms<'a>,
+    /// The same in full.
+    pub content: H::Content,
+    /// Whether it was a held call.
+    pub held: bool,
+    /// The public name or URI under which the call was held.
+    pub public: Option<&'a str>,
+    /// Its end: it is kept for queries. Without an end it is pending.
+    pub end: Option<EndedProposal<H>>,
+}
+
+/// The end of a proposal from before a restart.
+#[derive(Debug, Clone)]
+pub struct EndedProposal<H: Handles> {
+    /// One of the states that are over.
+    pub state: ProposalState,
+    /// The reason, in words for the proposer.
+    pub reason: Option<Arc<str>>,
+    /// The participant that decided, with the shell's part of its decision.
+    pub decided: Option<(ParticipantId, H::Ruling)>,
+    /// The answer of the server or participant that carried it out.
+    pub answer: Option<H::Answer>,
 }

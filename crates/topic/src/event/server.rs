@@ -1,6 +1,8 @@
 //! Servers' side of events: manifests, questions, notifications, and ends of requests.
 
-use model::{LinkId, OperationId, Outcome, ParticipantId, Refusal};
+use model::{LinkId, Method, OperationId, Outcome, ParticipantId, Refusal};
+
+use crate::handles::Handles;
 
 /// The callers for which a manifest counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,6 +20,23 @@ pub enum About {
     Call(OperationId),
     /// The session that this link has of its own at the asking server (see [`Event::Attach`](crate::Event::Attach)).
     Session(LinkId),
+}
+
+/// A server's question.
+#[derive(Debug, Clone)]
+pub struct Ask<'a, H: Handles> {
+    /// The asking server.
+    pub server: &'a ParticipantId,
+    /// A new id for the question's life.
+    pub operation: OperationId,
+    /// The name that the server gave the question.
+    pub tag: Option<H::Tag>,
+    /// The call or session that the question belongs to.
+    pub about: About,
+    /// The method.
+    pub method: Method,
+    /// The question itself.
+    pub question: H::Question,
 }
 
 /// The subject of a server's notification.

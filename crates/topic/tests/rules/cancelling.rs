@@ -1,7 +1,7 @@
 //! Cancelling: by id or by name, and only by the link that opened the operation.
 
 use model::LinkId;
-use topic::{About, Event, ListScope, OperationRef};
+use topic::{About, Ask, Event, ListScope, OperationRef};
 
 use crate::{
     envelope::Envelope,
@@ -62,7 +62,7 @@ fn a_server_withdraws_its_questions_by_name() {
         let (server, tag, about) = (&id(server), Some(7), About::Call(op(about)));
         let (method, question) = (model::Method::Known("roots/list"), operation);
         let operation = op(operation);
-        stage.step(Event::Ask { server, operation, tag, about, method, question })
+        stage.step(Event::Ask(Ask { server, operation, tag, about, method, question }))
     };
     ask("one", 11, 1);
     ask("one", 12, 1);

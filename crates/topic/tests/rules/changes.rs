@@ -1,7 +1,7 @@
 //! Changed lists: the callers that are notified, on links or on listen requests.
 
-use model::{LinkId, ListKind};
-use topic::{Event, Filter, Interest, ListScope, Manifest};
+use model::{LinkId, ListKind, ListenFilter};
+use topic::{Event, Interest, ListScope, Manifest};
 
 use crate::{
     shown::{notified, shown},
@@ -20,7 +20,7 @@ fn quiet() -> Stage {
 }
 
 fn listen(stage: &mut Stage, link: LinkId, operation: u128, lists: &[ListKind]) {
-    let filter = Filter { lists: lists.to_vec(), ..Filter::default() };
+    let filter = ListenFilter { lists: lists.to_vec(), ..ListenFilter::default() };
     stage.request_with(link, operation, LISTEN, None, |request| request.interest = Interest::Listen(filter));
 }
 

@@ -1,6 +1,6 @@
 //! Closed proposals: the topic keeps only digests of their envelopes, and runs none of them again.
 
-use topic::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, EndedProposal, Event};
+use topic::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, EndedProposal, Event, Restore};
 
 use crate::{
     envelope::{Envelope, digest},
@@ -54,9 +54,16 @@ fn proposals_that_ended_before_a_restart_are_known_or_closed() {
     for number in 1..=ENDED_PROPOSALS_MAX as u128 + 1 {
         let envelope = format!("p{number}");
         let (state, decided) = (model::ProposalState::Completed, Some((id("ann"), 3)));
-        let end = EndedProposal { state, reason: None, decided, answer: Some(5) };
+        let end = Some(EndedProposal { state, reason: None, decided, answer: Some(5) });
         let (proposal, terms) = (op(number), terms(&by, &to, &envelope));
-        stage.step(Event::RestoreEnded { proposal, terms, content: number, held: false, end });
+        stage.step(Event::Restore(Restore {
+            proposal,
+            terms,
+            content: number,
+            held: false,
+            public: None,
+            end,
+        }));
     }
     assert!(stage.topic.proposal(op(1)).is_none(), "the oldest is not kept");
     let view = stage.topic.proposal(op(2)).unwrap();

@@ -172,7 +172,7 @@ fn only_a_participant_that_was_asked_answers_for_a_proposal() {
     stage.send(Envelope::request(ANN, "f1", &["dan"], &[11]).about("p1"));
     stage.stored(1);
     let answer = |link, id| Envelope::answer(link, id, &["ann", "bob"], "f1");
-    let expected = ["publish a1", "ignore a1 of eve on 5 by portmoot: not asked"];
+    let expected = ["publish a1", "ignore a1 of eve by portmoot: not asked"];
     assert_eq!(shown(&stage.send(answer(LinkId(5), "a1"))), expected);
     let mut wrong = answer(LinkId(4), "a2");
     wrong.kind = "mcp/response:tools/call:b";

@@ -1,7 +1,7 @@
 //! Listen requests: judged filters, and the end of the last one.
 
-use model::{LinkId, ListKind};
-use topic::{Event, Filter, Interest, LISTENS_MAX, ListScope, Manifest, Subject, TaskRef};
+use model::{LinkId, ListKind, ListenFilter};
+use topic::{Event, Interest, LISTENS_MAX, ListScope, Manifest, Subject, TaskRef};
 
 use crate::{
     shown::{delivered, refused, shown},
@@ -23,7 +23,7 @@ fn stage() -> Stage {
 }
 
 fn listen(stage: &mut Stage, link: LinkId, operation: u128, resources: &[&str], tasks: &[&str]) {
-    let filter = Filter {
+    let filter = ListenFilter {
         lists: vec![ListKind::Tools],
         resources: resources.iter().map(|uri| (*uri).into()).collect(),
         tasks: tasks.iter().map(|task| (*task).into()).collect(),
@@ -116,7 +116,7 @@ fn listen_requests_are_limited() {
         listen(&mut stage, ANN, number, &[], &[]);
     }
     let effects = stage.request_with(ANN, 999, "subscriptions/listen", None, |request| {
-        request.interest = Interest::Listen(Filter::default());
+        request.interest = Interest::Listen(ListenFilter::default());
     });
     assert_eq!(refused(&effects), topic::Cause::Limit);
     stage.cancel(ANN, 0);

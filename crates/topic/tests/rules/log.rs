@@ -24,11 +24,11 @@ fn a_request_that_comes_again_is_not_acted_on_twice() {
     let mut stage = stage();
     let request = |link, id, operation| Envelope::request(link, id, &["one", "ann"], &[operation, 99]);
     assert_eq!(shown(&stage.send(request(DAN, "r", 1))), ["publish r", "deliver 1 to one"]);
-    let expected = ["publish r", "ignore r of dan on 4 by one: repeat"];
+    let expected = ["publish r", "ignore r of dan by one: repeat"];
     assert_eq!(shown(&stage.send(request(DAN, "r", 2))), expected);
     stage.leave(DAN);
     stage.listener(LinkId(5), "dan", &["mcp/*"], DeliveryMode::All);
-    let expected = ["publish r", "ignore r of dan on 5 by one: repeat"];
+    let expected = ["publish r", "ignore r of dan by one: repeat"];
     assert_eq!(shown(&stage.send(request(LinkId(5), "r", 2))), expected, "on whatever link");
     assert_eq!(
         shown(&stage.send(request(ANN, "r", 3))),
@@ -60,13 +60,13 @@ fn an_envelope_whose_kind_and_payload_differ_is_not_acted_on() {
     let mut stage = stage();
     let mismatch = |id, kind, to| Envelope { intent: Intent::Mismatch, ..Envelope::new(DAN, id, kind, to) };
     let request = mismatch("r", "mcp/request:tools/call:a", &["ann", "one", "two"]);
-    assert_eq!(shown(&stage.send(request)), ["publish r", "ignore r of dan on 4 by one,two: mismatch"]);
+    assert_eq!(shown(&stage.send(request)), ["publish r", "ignore r of dan by one,two: mismatch"]);
     let again = mismatch("r", "mcp/request:tools/call:a", &["one"]);
     assert_eq!(shown(&stage.send(again)), ["publish r"], "once");
     let unnamed = mismatch("s", "mcp/request:tools/call:a", &["ann"]);
     assert_eq!(shown(&stage.send(unnamed)), ["publish s"]);
     let proposal = mismatch("p", "mcp/proposal:tools/call:a", &[]);
-    assert_eq!(shown(&stage.send(proposal)), ["publish p", "ignore p of dan on 4 by portmoot: mismatch"]);
+    assert_eq!(shown(&stage.send(proposal)), ["publish p", "ignore p of dan by portmoot: mismatch"]);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn an_answer_of_a_participant_that_was_not_asked_is_noticed() {
     stage.send(Envelope::request(ANN, "r1", &["dan"], &[1]));
     let answer = |link, id, to| Envelope::answer(link, id, to, "r1");
     assert_eq!(shown(&stage.send(answer(DAN, "a1", &["ann"]))), ["publish a1"]);
-    let expected = ["publish a2", "ignore a2 of bob on 2 by portmoot: not asked"];
+    let expected = ["publish a2", "ignore a2 of bob by portmoot: not asked"];
     assert_eq!(shown(&stage.send(answer(BOB, "a2", &["ann"]))), expected);
     assert_eq!(shown(&stage.send(answer(BOB, "a3", &["dan"]))), ["publish a3"], "it is none to ann");
     stage.send(Envelope::request(ANN, "r2", &[], &[]));

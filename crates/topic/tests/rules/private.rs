@@ -59,5 +59,5 @@ fn a_private_answer_is_admitted_like_any_envelope() {
     stage.regrant("worker", &["chat"]);
     let about = direct(5);
     let effects = stage.send(Envelope::answer(WORKER, "a1", &[], &about));
-    assert_eq!(shown(&effects), ["withhold from 7: not_admitted"]);
+    assert_eq!(shown(&effects), ["withhold from 7: capability_violation"]);
 }

@@ -1,7 +1,7 @@
 //! Proposals from before a restart.
 
 use model::ProposalState;
-use topic::{DeliveryMode, ENDED_PROPOSALS_MAX, EndedProposal, Event, Terms};
+use topic::{DeliveryMode, ENDED_PROPOSALS_MAX, EndedProposal, Event, Restore, Terms};
 
 use crate::{
     envelope::Envelope,
@@ -50,7 +50,7 @@ fn a_held_call_of_a_participant_that_serves_is_executed_at_its_server_side() {
         stage.server(model::LinkId(8), "worker");
         let (by, to) = (id("bob"), [id("worker")]);
         let (proposal, terms) = (op(1), crate::stage::terms(&by, &to, "p1"));
-        stage.step(Event::Restore { proposal, terms, content: 1, held, public: None });
+        stage.step(Event::Restore(Restore { proposal, terms, content: 1, held, public: None, end: None }));
         let servers = if held { "worker" } else { "" };
         assert_eq!(shown(&stage.approved(1))[0], format!("approved p1 at {servers}"));
         assert_eq!(stage.topic.next_deadline_ms().is_some(), !held, "the room is awaited");
@@ -64,7 +64,14 @@ fn an_ended_proposal_that_is_forgotten_hides_no_other_of_its_envelope() {
     let ended = |stage: &mut Stage, number: u128, envelope: &str| {
         let end = EndedProposal { state: ProposalState::Rejected, reason: None, decided: None, answer: None };
         let (proposal, terms) = (op(number), crate::stage::terms(&by, &to, envelope));
-        stage.step(Event::RestoreEnded { proposal, terms, content: number, held: false, end });
+        stage.step(Event::Restore(Restore {
+            proposal,
+            terms,
+            content: number,
+            held: false,
+            public: None,
+            end: Some(end),
+        }));
     };
     ended(&mut stage, 100, "p1");
     stage.restore(1, false);
@@ -98,7 +105,14 @@ fn a_held_call_is_judged_under_its_public_name_as_before() {
         let (by, to) = (id("bob"), [id("one")]);
         let terms = crate::stage::terms(&by, &to, "p1");
         let terms = Terms { method: "resources/read", context: Some("file:///a"), ..terms };
-        stage.step(Event::Restore { proposal: op(1), terms, content: 1, held: true, public });
+        stage.step(Event::Restore(Restore {
+            proposal: op(1),
+            terms,
+            content: 1,
+            held: true,
+            public,
+            end: None,
+        }));
         shown(&stage.regrant("bob", &["mcp/proposal:resources/read:portmoot:*"]))
     };
     let store = |line: &String| line.starts_with("store p1");
@@ -116,7 +130,14 @@ fn a_participant_that_serves_is_not_asked_again_for_a_held_call_that_is_over() {
         let terms = crate::stage::terms(&by, &to, "p1");
         let (state, answer) = (ProposalState::Completed, Some(5));
         let end = EndedProposal { state, reason: None, decided: None, answer };
-        stage.step(Event::RestoreEnded { proposal: op(1), terms, content: 1, held, end });
+        stage.step(Event::Restore(Restore {
+            proposal: op(1),
+            terms,
+            content: 1,
+            held,
+            public: None,
+            end: Some(end),
+        }));
         assert_eq!(stage.topic.proposal(op(1)).map(|view| view.held), Some(held));
         let late = Envelope::request(ANN, "f1", &["worker"], &[11]).about("p1");
         let expected = if held { "publish f1 except for worker" } else { "publish f1" };

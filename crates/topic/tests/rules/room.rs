@@ -1,13 +1,13 @@
 //! Envelopes in the room: admission and rate limits.
 
-use model::{Capabilities, Capability, LinkId, RateLimit, RefusalCode};
-use topic::{Audience, Cause, DeliveryMode, Ended, Event, Reach, RoomEffect, Verdict};
+use model::{Capabilities, Capability, KindRef, LinkId, Method, RateLimit, RefusalCode};
+use topic::{Audience, Cause, DeliveryMode, Ended, Event, Reach, Requested, RoomEffect, Target, Verdict};
 
 use crate::{
     envelope::Envelope,
-    numbers::Effect,
+    numbers::{Effect, Intent},
     shown::{delivered, refused, shown},
-    stage::{ANN, BOB, CID, ONE, Stage, id},
+    stage::{ANN, BOB, CID, ONE, Stage, id, op},
 };
 
 #[test]
@@ -51,12 +51,33 @@ fn an_envelope_is_judged_by_kind_and_addressees() {
 }
 
 #[test]
+fn a_request_in_the_room_is_judged_by_its_kind_alone() {
+    let mut stage = Stage::new();
+    stage.caller(BOB, "bob", &["mcp/request:tools/list", "mcp/request:completion/complete"]);
+    let asks = |stage: &mut Stage, method, context, operation: u128| {
+        let (calls, method) = (vec![(op(operation), operation)], Method::Known(method));
+        let kind = KindRef::request(method.as_str(), context).unwrap().to_string();
+        let intent = Intent::Request(Requested { method, context, tag: None, calls, ruling: None });
+        let id = operation.to_string();
+        shown(&stage.send(Envelope { intent, ..Envelope::new(BOB, &id, &kind, &["one"]) }))
+    };
+    assert_eq!(asks(&mut stage, "tools/list", None, 1), ["publish 1", "deliver 1 to one"]);
+    // Over MCP, a completion needs the right to use the prompt as well, and a list needs none.
+    assert_eq!(asks(&mut stage, "completion/complete", Some("plan"), 2), ["publish 2", "deliver 2 to one"]);
+    stage.request(BOB, 3, "tools/list", Some(Target::Upstream("one")));
+    let effects = stage.regrant("bob", &["chat", "mcp/request:completion/complete"]);
+    assert_eq!(shown(&effects), ["cancel 1", "refuse 1: withdrawn"]);
+    assert_eq!(shown(&stage.regrant("bob", &["chat"])), ["cancel 2", "refuse 2: withdrawn"]);
+    assert_eq!(shown(&stage.answer(ONE, 3, 5)), ["settle 3 with 5"]);
+}
+
+#[test]
 fn a_flood_is_withheld_with_a_time() {
     let mut stage = Stage::new();
     stage.limited(BOB, "bob", &["chat"], Some(RateLimit { burst: 1, per_minute: 60 }));
     assert_eq!(shown(&stage.say(BOB, "chat", &[])), ["publish m"]);
     match stage.say(BOB, "chat", &[]).all.as_slice() {
-        [Effect::Withhold { handle: 2, message: _, refusal, cause: Cause::RateLimited }] => {
+        [Effect::Withhold { handle: 2, message: _, refusal }] => {
             assert_eq!((refusal.code, refusal.retry_after_ms), (RefusalCode::RateLimited, Some(1_000)));
         }
         other => panic!("{other:?}"),
@@ -139,7 +160,7 @@ fn a_listener_that_is_revoked_or_replaced_gets_the_reason() {
     let effects = stage.revoke("bob");
     let (room, closed) = (&effects.room[0], &effects.all[0]);
     assert!(matches!(room, RoomEffect::Exit { link: BOB, why: Some(Ended::Revoked) }), "{room:?}");
-    assert!(matches!(closed, Effect::Closed { handle: 2, why: Some(Ended::Revoked), .. }), "{closed:?}");
+    assert!(matches!(closed, Effect::Closed { handle: 2, why: Some(Ended::Revoked) }), "{closed:?}");
     stage.listener(CID, "bob", &["mcp/*"], DeliveryMode::All);
     assert_eq!(delivered(&stage.call(CID, 1, "x")).0, "bare");
     assert_eq!(stage.links("ann"), [ANN]);

@@ -2,8 +2,11 @@
 
 use std::fmt::Display;
 
-use model::ListKind;
-use topic::{Audience, Cause, Ended, Ignored, Mirrored, Person, Reach, Receiver, Record, RoomEffect};
+use model::{ListKind, Refusal, RefusalCode};
+use topic::{
+    Audience, Cause, Ended, Ignored, Mirrored, Person, Reach, Receiver, Record, RefusedDecision, RoomEffect,
+    Verdict,
+};
 
 use crate::numbers::{Effect, Effects, Numbers};
 
@@ -18,13 +21,31 @@ pub(crate) fn refused(effects: &Effects) -> Cause {
     match effects.all.as_slice() {
         [
             Effect::Refuse { cause, .. }
-            | Effect::RefuseAsk { cause, .. }
-            | Effect::Withhold { cause, .. }
             | Effect::NotProposed { cause, .. }
-            | Effect::RefuseDecision { cause, .. }
-            | Effect::NotJoined { cause, .. },
+            | Effect::RefuseDecision(RefusedDecision { cause, .. }),
         ] => *cause,
+        [Effect::RefuseAsk { refusal, .. } | Effect::NotJoined { refusal, .. }] => cause_of(refusal),
+        [Effect::Withhold { .. }] => match effects.verdict {
+            Some(Verdict::Refused(cause)) => cause,
+            _ => panic!("withheld without a verdict: {effects:?}"),
+        },
         other => panic!("not one refusal: {other:?}"),
+    }
+}
+
+/// The cause of the refusal of a question or of a link, which has no record.
+fn cause_of(refusal: &Refusal) -> Cause {
+    match (refusal.code, refusal.message.as_ref()) {
+        (RefusalCode::Forbidden, "this name is taken") => Cause::Taken,
+        (RefusalCode::Forbidden, _) => Cause::Withdrawn,
+        (RefusalCode::Overloaded, _) => Cause::Limit,
+        (RefusalCode::Conflict, _) => Cause::Replaced,
+        (RefusalCode::Cancelled, _) => Cause::Moot,
+        (RefusalCode::CapabilityViolation, _) => Cause::NotAdmitted,
+        (RefusalCode::UpstreamFailed, _) => Cause::Failed,
+        (RefusalCode::Malformed, _) => Cause::Malformed,
+        (RefusalCode::RateLimited, _) => Cause::RateLimited,
+        other => panic!("no question or link is refused with {other:?}"),
     }
 }
 
@@ -76,45 +97,39 @@ fn room(effect: &RoomEffect<Numbers>) -> String {
 
 fn effect(effect: &Effect) -> String {
     match effect {
-        Effect::NotJoined { handle, cause, .. } => format!("not joined {handle}: {}", cause.as_str()),
-        Effect::Closed { link, handle, why } => {
-            assert_eq!(link.0, *handle);
-            format!("closed {handle}{}", some(": ", why.map(ended)))
+        Effect::NotJoined { handle, refusal } => {
+            format!("not joined {handle}: {}", cause_of(refusal).as_str())
         }
-        Effect::Withhold { handle, cause, .. } => format!("withhold from {handle}: {}", cause.as_str()),
+        Effect::Closed { handle, why } => format!("closed {handle}{}", some(": ", why.map(ended))),
+        Effect::Withhold { handle, refusal, .. } => format!("withhold from {handle}: {}", refusal.code),
         Effect::Receive { link, server, message } => {
             format!("receive {message} from {}{}", link.0, some(" for ", server.as_deref()))
         }
-        Effect::Ignore { link, from, message, by, why } => {
+        Effect::Ignore { from, message, by, why } => {
             let why = match why {
                 Ignored::Repeat => "repeat",
                 Ignored::Mismatch => "mismatch",
                 Ignored::NotAsked => "not asked",
             };
-            format!("ignore {message} of {from}{} by {}: {why}", some(" on ", *link), names(by))
+            format!("ignore {message} of {from} by {}: {why}", names(by))
         }
-        Effect::Deliver { operation, call, server, own, proposal, .. } => {
-            assert_eq!(operation.0, *call);
+        Effect::Deliver { call, server, own, proposal, .. } => {
             let proposal = proposal.as_ref().map(|proposal| proposal.id.0);
             format!("deliver {call} to {server}{}{}", some(" as ", own.as_deref()), some(" for p", proposal))
         }
-        Effect::Hold { operation, call, to, server, own } => {
-            assert_eq!((operation.0, to.as_str()), (*call, &**server));
+        Effect::Hold { call, to, server, own } => {
+            assert_eq!(to.as_str(), &**server);
             format!("hold {call} for {server}{}", some(" as ", own.as_deref()))
         }
         Effect::Park { call, proposal } => format!("park {call} for p{}", proposal.id.0),
         Effect::Report { call, proposal } => {
             format!("report to {call}: p{} {}", proposal.id.0, proposal.state)
         }
-        Effect::Settle { operation, call, answer, proposal } => {
-            assert_eq!(operation.0, *call);
+        Effect::Settle { call, answer, proposal } => {
             let proposal = proposal.as_ref().map(|proposal| proposal.id.0);
             format!("settle {call} with {answer}{}", some(" for p", proposal))
         }
-        Effect::Refuse { operation, call, cause, .. } => {
-            assert_eq!(operation.0, *call);
-            format!("refuse {call}: {}", cause.as_str())
-        }
+        Effect::Refuse { call, cause, .. } => format!("refuse {call}: {}", cause.as_str()),
         Effect::Drop { call } => format!("drop {call}"),
         Effect::Cancel { call } => format!("cancel {call}"),
         Effect::Ask { operation, question, link, to } => {
@@ -122,7 +137,9 @@ fn effect(effect: &Effect) -> String {
             format!("ask {question} of {} at {}", link.0, receiver(to))
         }
         Effect::SettleAsk { question, answer } => format!("settle ask {question} with {answer}"),
-        Effect::RefuseAsk { question, cause, .. } => format!("refuse ask {question}: {}", cause.as_str()),
+        Effect::RefuseAsk { question, refusal } => {
+            format!("refuse ask {question}: {}", cause_of(refusal).as_str())
+        }
         Effect::CancelAsk { operation, to } => format!("cancel ask {} at {}", operation.0, receiver(to)),
         Effect::Notify { to, notice, public, about } => {
             let (public, about) = (some(" as ", public.as_deref()), some(" about ", about.as_deref()));
@@ -152,7 +169,7 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::Relay { message, to } => format!("relay {message} to {to}"),
         Effect::Ruled { ruling } => format!("ruled {ruling}"),
-        Effect::RefuseDecision { proposal, by, ruling, answered, cause, .. } => {
+        Effect::RefuseDecision(RefusedDecision { proposal, by, ruling, answered, cause, .. }) => {
             let answered = if *answered { " and its calls" } else { "" };
             let why = cause.as_str();
             format!("refuse decision {ruling} of {by} on p{}{answered}: {why}", proposal.0)

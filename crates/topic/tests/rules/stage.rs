@@ -7,8 +7,8 @@ use model::{
     RefusalCode, TopicName,
 };
 use topic::{
-    About, Decision, DeliveryMode, End, Interest, Item, Join, Limits, ListScope, Listener, Manifest,
-    OperationRef, Request, Resume, Target, Terms, TopicConfig, UpstreamNames,
+    About, Ask, Decision, DeliveryMode, End, Interest, Item, Join, Limits, ListScope, Listener, Manifest,
+    OperationRef, Request, Restore, Resume, Target, Terms, TopicConfig, UpstreamNames,
 };
 
 use crate::numbers::{Effects, Event, Numbers, Topic};
@@ -190,7 +190,14 @@ impl Stage {
     pub(crate) fn restore(&mut self, proposal: u128, held: bool) -> Effects {
         let (by, to, envelope) = (&id("bob"), &[id("one")], format!("p{proposal}"));
         let (content, terms) = (proposal, terms(by, to, &envelope));
-        self.step(Event::Restore { proposal: op(proposal), terms, content, held, public: None })
+        self.step(Event::Restore(Restore {
+            proposal: op(proposal),
+            terms,
+            content,
+            held,
+            public: None,
+            end: None,
+        }))
     }
 
     pub(crate) fn stored(&mut self, proposal: u128) -> Effects {
@@ -296,7 +303,7 @@ impl Stage {
     ) -> Effects {
         let (question, method) = (operation, Method::Known(method));
         let (server, operation, tag) = (&id(server), op(operation), None);
-        self.step(Event::Ask { server, operation, tag, about, method, question })
+        self.step(Event::Ask(Ask { server, operation, tag, about, method, question }))
     }
 
     pub(crate) fn sees(&self, link: LinkId, list: ListKind) -> Vec<String> {

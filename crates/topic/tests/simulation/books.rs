@@ -24,7 +24,7 @@ use topic::UpstreamNames;
 
 use crate::{
     numbers::{Effect, Effects},
-    seen::{Tally, name, room_name},
+    seen::{Tally, cause_of_ask, name, room_name},
     turn::Turn,
     variants,
 };
@@ -107,29 +107,31 @@ impl Books {
     fn enter_one(&mut self, effect: &Effect, turn: &Turn) {
         match effect {
             Effect::NotJoined { handle, .. } => assert_eq!(Some(*handle), turn.refused),
-            Effect::Closed { link, handle, why } => self.closed(*link, *handle, *why, turn),
+            Effect::Closed { handle, why } => self.closed(*handle, *why, turn),
             Effect::Withhold { .. } | Effect::Receive { .. } | Effect::Ignore { .. } => {}
-            Effect::Deliver { operation, call, link, server, own, proposal } => {
+            Effect::Deliver { call, link, server, own, proposal } => {
                 let proposal = proposal.as_ref().map(|view| view.id);
-                self.delivered(*operation, *call, (*link, *server), own.as_deref(), proposal, turn);
+                self.delivered(*call, (*link, *server), own.as_deref(), proposal, turn);
             }
-            Effect::Hold { operation, call, to, server, own } => {
+            Effect::Hold { call, to, server, own } => {
                 assert_eq!(self.servers[to].handle, *server);
-                self.held(*operation, *call, own.as_deref(), turn);
+                self.held(*call, own.as_deref(), turn);
             }
             Effect::Park { call, proposal } => self.parked(*call, proposal.id, turn),
             Effect::Report { call, proposal } => self.reported(*call, proposal),
-            Effect::Settle { operation, call, answer, proposal } => {
-                self.settled(*operation, *call, *answer, proposal.as_deref(), turn);
+            Effect::Settle { call, answer, proposal } => {
+                self.settled(*call, *answer, proposal.as_deref(), turn);
             }
-            Effect::Refuse { operation, call, cause, .. } => self.refused(*operation, *call, *cause, turn),
+            Effect::Refuse { call, cause, .. } => self.refused(*call, *cause, turn),
             Effect::Drop { call } => self.dropped(*call, turn),
             Effect::Cancel { call } => self.cancelled(*call),
             Effect::Ask { operation, question, link, to } => {
                 self.asked(*operation, *question, *link, to, turn);
             }
             Effect::SettleAsk { question, answer } => self.settled_ask(*question, *answer, turn),
-            Effect::RefuseAsk { question, cause, .. } => self.refused_ask(*question, *cause, turn),
+            Effect::RefuseAsk { question, refusal } => {
+                self.refused_ask(*question, cause_of_ask(refusal), turn)
+            }
             Effect::CancelAsk { operation, to } => self.cancelled_ask(*operation, to),
             Effect::Notify { to, .. } => self.knows(to),
             Effect::ListChanged { list, to } => self.list_changed(*list, to),
@@ -144,9 +146,7 @@ impl Books {
             Effect::Concluded { proposal } => self.concluded(proposal, turn),
             Effect::Relay { message, to } => self.relayed(*message, to),
             Effect::Ruled { ruling } => self.ruled(*ruling, turn),
-            Effect::RefuseDecision { proposal, by, ruling, answered, cause, .. } => {
-                self.refused_decision(*proposal, by, (*ruling, *answered), *cause, turn);
-            }
+            Effect::RefuseDecision(refused) => self.refused_decision(refused, turn),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::ProposalState;
+use model::{ProposalState, Refusal, RefusalCode};
 use topic::{Cause, Ended, Ignored};
 
 use crate::numbers::{Effect, Receiver, Record, RoomEffect};
@@ -162,16 +162,18 @@ pub(crate) fn room_name(effect: &RoomEffect) -> &'static str {
 
 pub(crate) fn name(effect: &Effect) -> &'static str {
     match effect {
-        Effect::NotJoined { cause: Cause::Taken, .. } => "not joined: taken",
-        Effect::NotJoined { cause: Cause::Limit, .. } => "not joined: limit",
-        Effect::NotJoined { .. } => "not joined: replaced",
+        Effect::NotJoined { refusal, .. } => match refusal.code {
+            RefusalCode::Forbidden => "not joined: taken",
+            RefusalCode::Overloaded => "not joined: limit",
+            _ => "not joined: replaced",
+        },
         Effect::Closed { why: None, .. } => "closed",
         Effect::Closed { why: Some(Ended::Revoked), .. } => "closed: revoked",
         Effect::Closed { why: Some(Ended::Replaced), .. } => "closed: replaced",
-        Effect::Withhold { cause, .. } => match cause {
-            Cause::NotAdmitted => "withheld: not admitted",
-            Cause::RateLimited => "withheld: rate",
-            Cause::Reserved => "withheld: reserved",
+        Effect::Withhold { refusal, .. } => match (refusal.code, refusal.message.starts_with("You lack")) {
+            (RefusalCode::CapabilityViolation, true) => "withheld: not admitted",
+            (RefusalCode::CapabilityViolation, false) => "withheld: reserved",
+            (RefusalCode::RateLimited, _) => "withheld: rate",
             _ => "withheld: malformed",
         },
         Effect::Receive { .. } => "passed on",
@@ -190,7 +192,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
         Effect::Ask { .. } => "asked",
         Effect::SettleAsk { .. } => "ask settled",
         Effect::CancelAsk { .. } => "ask cancelled",
-        Effect::RefuseAsk { cause, .. } => match cause {
+        Effect::RefuseAsk { refusal, .. } => match cause_of_ask(refusal) {
             Cause::Moot => "ask refused: moot",
             Cause::NotAdmitted => "ask refused: not admitted",
             Cause::Withdrawn => "ask refused: withdrawn",
@@ -226,7 +228,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             ProposalState::Pending | ProposalState::Running => "not over",
         },
         Effect::Ruled { .. } => "ruled",
-        Effect::RefuseDecision { cause, .. } => match cause {
+        Effect::RefuseDecision(refused) => match refused.cause {
             Cause::Own => "decision refused: own",
             Cause::Differs => "decision refused: differs",
             Cause::Redefined => "decision refused: redefined",
@@ -238,6 +240,19 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             Cause::Mismatch => "decision refused: mismatch",
             _ => "decision refused: unknown",
         },
+    }
+}
+
+/// The cause of the refusal of a question, which has no record.
+pub(crate) fn cause_of_ask(refusal: &Refusal) -> Cause {
+    match refusal.code {
+        RefusalCode::Cancelled => Cause::Moot,
+        RefusalCode::CapabilityViolation => Cause::NotAdmitted,
+        RefusalCode::Forbidden => Cause::Withdrawn,
+        RefusalCode::Overloaded => Cause::Limit,
+        RefusalCode::UpstreamFailed => Cause::Failed,
+        RefusalCode::Malformed => Cause::Malformed,
+        other => panic!("no question is refused with {other}"),
     }
 }
 

@@ -242,10 +242,10 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Join(_) | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
         Event::Configure { .. } | Event::Serve { .. } | Event::Attach { .. } | Event::Detach { .. } => true,
         Event::Listed { .. } => true,
-        Event::Request(_) | Event::Resume(_) | Event::Wait { .. } | Event::Ask { .. } => false,
+        Event::Request(_) | Event::Resume(_) | Event::Wait { .. } | Event::Ask(_) => false,
         Event::Answer { .. } | Event::Cancel { .. } | Event::Say(_) | Event::Announce { .. } => false,
         Event::Execute { .. } | Event::Propose { .. } | Event::Unproposable { .. } => false,
-        Event::Restore { .. } | Event::RestoreEnded { .. } | Event::Closed { .. } => false,
+        Event::Restore(_) | Event::Closed { .. } => false,
         Event::Decide { .. } | Event::Stored { .. } | Event::NotStored { .. } => false,
         Event::Tick | Event::Stop | Event::Notice { .. } | Event::Keep { .. } => false,
     }

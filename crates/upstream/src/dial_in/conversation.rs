@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use client::{CloseTimeouts, Closing, Inbox, LinkError, LinkTransport, SendError, SendMeta};
+use client::{Closing, Inbox, LinkError, LinkTransport, SendError, SendMeta};
 use model::{KindRef, LinkId, ParticipantId};
 use platform::Mutex;
 use wire::mcp::Params;
@@ -51,39 +51,18 @@ struct Request {
     kind: String,
 }
 
-#[derive(Default)]
-struct Table {
-    /// Pending requests by envelope id.
-    requests: HashMap<Arc<str>, Request>,
-    /// Envelope ids of the pending requests by number.
-    envelopes: HashMap<u64, Arc<str>>,
-    closed: bool,
-}
-
-impl Table {
-    fn remove(&mut self, envelope: &str) -> Option<Request> {
-        let request = self.requests.remove(envelope)?;
-        self.envelopes.remove(&request.number);
-        Some(request)
-    }
-
-    /// Closes the table; false if it was closed already.
-    fn close(&mut self) -> bool {
-        let open = !std::mem::replace(&mut self.closed, true);
-        self.requests.clear();
-        self.envelopes.clear();
-        open
-    }
-}
+/// Pending requests by envelope id.
+type Requests = HashMap<Arc<str>, Request>;
 
 /// The conversation of one session with a participant, over one of its links.
 pub(super) struct Conversation {
     id: ParticipantId,
-    link: LinkId,
+    pub(super) link: LinkId,
     envelope_bytes_max: usize,
     outbox: Arc<dyn Outbox>,
     inbox: Arc<dyn Inbox>,
-    table: Mutex<Table>,
+    /// `None` after the conversation has ended.
+    requests: Mutex<Option<Requests>>,
 }
 
 impl Conversation {
@@ -94,23 +73,19 @@ impl Conversation {
         outbox: Arc<dyn Outbox>,
         inbox: Arc<dyn Inbox>,
     ) -> Self {
-        Self { id, link, envelope_bytes_max, outbox, inbox, table: Mutex::default() }
+        Self { id, link, envelope_bytes_max, outbox, inbox, requests: Mutex::new(Some(Requests::new())) }
     }
 
     /// Ends the conversation because the participant has disconnected: pending requests get no answer.
     pub(super) fn hang_up(&self) {
-        let open = self.table.lock().close();
-        if open {
+        let open = self.requests.lock().take();
+        if open.is_some() {
             self.inbox.closed(LinkError::Disconnected);
         }
     }
 
-    pub(super) fn link(&self) -> LinkId {
-        self.link
-    }
-
     pub(super) fn is_pending(&self, envelope: &str) -> bool {
-        self.table.lock().requests.contains_key(envelope)
+        self.requests.lock().as_ref().is_some_and(|requests| requests.contains_key(envelope))
     }
 
     /// Takes an envelope of the participant.
@@ -128,12 +103,13 @@ impl Conversation {
     fn answered(&self, envelope: &Envelope) -> Receipt {
         let Some(about) = envelope.correlation_id() else { return Receipt::Unrelated };
         let request = {
-            let mut table = self.table.lock();
-            let Some(request) = table.requests.get(about) else { return Receipt::Unrelated };
+            let mut requests = self.requests.lock();
+            let Some(requests) = requests.as_mut() else { return Receipt::Unrelated };
+            let Some(request) = requests.get(about) else { return Receipt::Unrelated };
             if !envelope.to().any(|to| *to == *request.from) {
                 return Receipt::Rejected("`to` does not name the sender of the request".to_owned());
             }
-            table.remove(about)
+            requests.remove(about)
         };
         let Some(request) = request else { return Receipt::Unrelated };
         match answer_frame(envelope, &request) {
@@ -152,8 +128,8 @@ impl Conversation {
     fn notified(&self, envelope: &Envelope) -> Receipt {
         let about = envelope.correlation_id();
         let number = about.and_then(|about| {
-            let table = self.table.lock();
-            let request = table.requests.get(about);
+            let requests = self.requests.lock();
+            let request = requests.as_ref()?.get(about);
             request
                 .filter(|request| envelope.to().any(|to| *to == *request.from))
                 .map(|request| request.number)
@@ -178,11 +154,11 @@ impl Conversation {
     /// The sender of a message to the participant, and the envelope that it refers to. A cancellation has the sender of the
     /// request that it cancels.
     fn sender(&self, params: &Params<'_>, from: Option<Arc<str>>) -> (Arc<str>, Option<Arc<str>>) {
-        let table = self.table.lock();
+        let requests = self.requests.lock();
         let cancels = params.message().method() == "notifications/cancelled";
         let number = params.request_id().filter(|_| cancels).and_then(|id| id.as_number());
-        let cancelled = number.and_then(|number| table.envelopes.get(&number));
-        match cancelled.and_then(|about| Some((about, table.requests.get(about)?))) {
+        let cancelled = |request: &Request| number == Some(request.number);
+        match requests.iter().flatten().find(|(_, request)| cancelled(request)) {
             Some((about, request)) => (Arc::clone(&request.from), Some(Arc::clone(about))),
             None => (from.unwrap_or_else(|| Arc::from(model::GATEWAY)), None),
         }
@@ -207,12 +183,6 @@ fn answer_frame(envelope: &Envelope, request: &Request) -> Result<Bytes, String>
     Ok(message.frame().clone())
 }
 
-impl Drop for Conversation {
-    fn drop(&mut self) {
-        let _ = self.table.lock().close();
-    }
-}
-
 impl LinkTransport for Conversation {
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
         let Ok(message) = Message::read(frame) else { return Err(SendError::Closed) };
@@ -223,7 +193,7 @@ impl LinkTransport for Conversation {
         let Ok(params) = Params::read(&message) else { return Err(SendError::Closed) };
         let (from, about) = self.sender(&params, meta.from);
         let method = message.method();
-        let target = params.target().map(wire::mcp::Target::text);
+        let target = params.target();
         // The kind is short when the target has characters that a kind cannot contain.
         let kind = kind_of(Head::Request, method, target).unwrap_or_else(|_| format!("mcp/request:{method}"));
         let (id, ts) = self.outbox.stamp();
@@ -242,14 +212,10 @@ impl LinkTransport for Conversation {
             return Err(SendError::TooLarge);
         }
         {
-            let mut table = self.table.lock();
-            if table.closed {
-                return Err(SendError::Closed);
-            }
+            let mut requests = self.requests.lock();
+            let Some(requests) = requests.as_mut() else { return Err(SendError::Closed) };
             if let Some(number) = meta.request {
-                let id: Arc<str> = id.into();
-                table.envelopes.insert(number, Arc::clone(&id));
-                table.requests.insert(id, Request { number, from, kind });
+                requests.insert(id.into(), Request { number, from, kind });
             }
         }
         self.outbox.send(self.link, &envelope);
@@ -257,9 +223,8 @@ impl LinkTransport for Conversation {
     }
 
     fn cancel(&self, request: u64) {
-        let mut table = self.table.lock();
-        if let Some(envelope) = table.envelopes.get(&request).cloned() {
-            table.remove(&envelope);
+        if let Some(requests) = self.requests.lock().as_mut() {
+            requests.retain(|_, pending| pending.number != request);
         }
     }
 
@@ -267,9 +232,8 @@ impl LinkTransport for Conversation {
         true
     }
 
-    fn close(&self, _: CloseTimeouts) -> Closing<'_> {
-        // Whether it was open before makes no difference here.
-        let _was_open = self.table.lock().close();
+    fn close(&self) -> Closing<'_> {
+        *self.requests.lock() = None;
         Box::pin(async {})
     }
 }

@@ -192,26 +192,25 @@ fn notifications_belong_to_a_pending_request_or_go_to_the_gateway() {
     assert!(matches!(wrong, Receipt::Rejected(_)), "{wrong:?}");
 }
 
-#[test]
-fn a_disconnect_ends_pending_requests_and_a_new_link_starts_over() {
+#[tokio::test]
+async fn a_disconnect_ends_pending_requests_and_a_new_link_starts_over() {
+    const GRACE: Duration = Duration::from_millis(1);
     let (ends, dial_in, link) = connected();
     request(&link, 1, "{}").unwrap();
-    assert_eq!(dial_in.disconnected(LinkId(8)), None, "another link makes no difference");
-    let departure = dial_in.disconnected(LINK).unwrap();
+    assert!(dial_in.disconnected(LinkId(8)).is_none(), "another link makes no difference");
+    let first = dial_in.disconnected(LINK).unwrap();
     assert_eq!(ends.take_received(), ["closed: the participant disconnected"]);
     assert_eq!(request(&link, 2, "{}"), Err(SendError::Closed));
     assert!(dial_in.is_listed());
     dial_in.connected(LINK);
-    assert_eq!(dial_in.disconnected(LINK), None, "a task waits for the grace period already");
-    let Absence::Renewed(second) = dial_in.grace_period_over(departure) else {
-        panic!("the second disconnect starts a new grace period")
-    };
+    let second = dial_in.disconnected(LINK).unwrap();
+    assert!(!dial_in.unlist_after(first, GRACE).await, "the second disconnect starts a new grace period");
     assert!(dial_in.is_listed());
-    assert_eq!((dial_in.grace_period_over(second), dial_in.is_listed()), (Absence::Expired, false));
+    assert_eq!((dial_in.unlist_after(second, GRACE).await, dial_in.is_listed()), (true, false));
     dial_in.connected(LINK);
     let third = dial_in.disconnected(LINK).unwrap();
     dial_in.connected(LINK);
-    assert_eq!((dial_in.grace_period_over(third), dial_in.is_listed()), (Absence::Ended, true));
+    assert_eq!((dial_in.unlist_after(third, GRACE).await, dial_in.is_listed()), (false, true));
     dial_in.disconnected(LINK).unwrap();
     dial_in.connected(LINK);
     dial_in.connected(LinkId(6));
@@ -235,7 +234,7 @@ fn a_disconnect_during_connect_existing_is_not_lost() {
         first.then_some(LINK)
     });
     assert_eq!((left, dial_in.link()), (Some(LINK), Some(LINK)));
-    assert_eq!((dial_in.disconnected(LINK), dial_in.link()), (Some(1), None));
+    assert_eq!((dial_in.disconnected(LINK).is_some(), dial_in.link()), (true, None));
     assert_eq!(
         (dial_in.connect_existing(|| Some(LINK)), dial_in.link()),
         (None, Some(LINK)),

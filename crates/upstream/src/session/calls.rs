@@ -51,7 +51,7 @@ impl Session {
         if let Some(fault) = &pending.ended {
             return Err(self.refusal(fault));
         }
-        if pending.len() >= self.setup.spec.bounds.calls_max {
+        if pending.len() >= self.setup.spec.limits.calls_max {
             return Err(self.refusal(&Fault::Unsent(client::SendError::Busy)));
         }
         let first = pending.len() == 0;

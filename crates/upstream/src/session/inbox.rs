@@ -12,8 +12,8 @@ use wire::mcp::Era;
 use wire::mcp::{ListKind, Params, code, meta, relay};
 use wire::rpc::{Id, Message, Shape, read_batch};
 
-use super::Session;
 use super::pending::Waiter;
+use super::{Session, SessionEvent};
 use crate::fault::Fault;
 use crate::lists;
 use crate::session_api::{CallEvents, SessionKey};
@@ -75,7 +75,9 @@ fn answer_number(head: &[u8]) -> Option<u64> {
 impl Session {
     /// Handles one frame. `stream_of` is the request on whose response stream it came.
     fn frame(self: &Arc<Self>, frame: Bytes, stream_of: Option<u64>) -> Flow {
-        self.health.record_activity();
+        if self.health.silent.load(Ordering::Relaxed) {
+            self.health.silent.store(false, Ordering::Relaxed);
+        }
         if frame.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             match read_batch(&frame, BATCH_LEN_MAX) {
                 Ok(batch) => {
@@ -83,10 +85,7 @@ impl Session {
                         let _ = self.dispatch(message, stream_of);
                     }
                 }
-                Err(error) => {
-                    self.unreadable(&frame, &error.message);
-                    return Flow::Noise;
-                }
+                Err(error) => return self.unreadable(&frame, &error.message),
             }
         } else {
             match Message::read(frame.clone()) {
@@ -95,10 +94,7 @@ impl Session {
                         return Flow::Noise;
                     }
                 }
-                Err(error) => {
-                    self.unreadable(&frame, &error.message);
-                    return Flow::Noise;
-                }
+                Err(error) => return self.unreadable(&frame, &error.message),
             }
         }
         match stream_of {
@@ -129,7 +125,7 @@ impl Session {
                 if self.over_http()
                     && message.error_object().is_some_and(|error| error.code == code::HEADER_MISMATCH)
                 {
-                    self.mark_stale(&[ListKind::Tools]);
+                    self.mark_stale(lists::bit(ListKind::Tools));
                 }
                 self.deliver(request, Ok(message));
             }
@@ -205,7 +201,7 @@ impl Session {
     /// Passes on a notification that belongs to no call.
     fn notify_gateway(self: &Arc<Self>, message: &Message) {
         if let Ok(params) = Params::read(message) {
-            self.setup.events.notice(self, relay::decode_notice(&params, self.era().form()));
+            self.emit(SessionEvent::Notice(relay::decode_notice(&params, self.era().form())));
         }
     }
 
@@ -254,17 +250,19 @@ impl Session {
 
     /// Records that the server announced changes of these lists.
     fn lists_changed(&self, lists: &[ListKind]) {
-        self.announced.fetch_or(bits(lists), Ordering::SeqCst);
+        let lists = lists.iter().fold(0, |bits, kind| bits | lists::bit(*kind));
+        self.announced.fetch_or(lists, Ordering::SeqCst);
         self.mark_stale(lists);
     }
 
-    fn mark_stale(&self, lists: &[ListKind]) {
-        self.stale.fetch_or(bits(lists), Ordering::SeqCst);
+    /// Has these lists fetched again, and with all of them all subscriptions made again (legacy). `lists` is a set of bits.
+    pub(crate) fn mark_stale(&self, lists: u64) {
+        self.stale.fetch_or(lists, Ordering::SeqCst);
         self.upkeep.notify_one();
     }
 
     /// Logs and counts a message that cannot be parsed.
-    fn unreadable(&self, line: &Bytes, why: &str) {
+    fn unreadable(&self, line: &Bytes, why: &str) -> Flow {
         let count = self.unreadable.fetch_add(1, Ordering::Relaxed);
         if count < UNREADABLE_LOGGED || (count + 1).is_power_of_two() {
             let head = String::from_utf8_lossy(line.get(..UNREADABLE_BYTES).unwrap_or(line));
@@ -276,11 +274,8 @@ impl Session {
                 head.escape_debug()
             );
         }
+        Flow::Noise
     }
-}
-
-fn bits(kinds: &[ListKind]) -> u64 {
-    kinds.iter().fold(0, |bits, kind| bits | lists::bit(*kind))
 }
 
 /// The listen request that a modern notification belongs to.

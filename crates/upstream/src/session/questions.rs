@@ -12,9 +12,9 @@ use wire::mcp::{Params, relay, task};
 use wire::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 use wire::rpc::{Message, error, result};
 
-use super::Session;
 use super::pending::Waiter;
 use super::requests::member;
+use super::{Session, SessionEvent};
 use crate::fault::Fault;
 use crate::question::{Asking, Question};
 use crate::session_api::{CallEvents, SessionKey};
@@ -79,14 +79,14 @@ impl Session {
         let question = |call| Question::new(asking, self.instance(), id, request, call);
         match addressee {
             Addressee::Call(number, events) => events.question(question(Some(number))),
-            Addressee::Owner => self.setup.events.question(self, question(None)),
+            Addressee::Owner => self.emit(SessionEvent::Question(question(None))),
         }
     }
 
     /// Handles the server's cancellation of a question.
     pub(super) fn question_cancelled(self: &Arc<Self>, message: &Message) {
         if let Some(id) = Params::read(message).ok().and_then(|params| params.request_id()) {
-            self.setup.events.withdrawn(self, id);
+            self.emit(SessionEvent::Withdrawn(id));
         }
     }
 

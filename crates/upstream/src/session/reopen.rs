@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::Session;
-use crate::handshake;
+use crate::{handshake, lists};
 
 impl Session {
     /// Keeps a request until the session is open again; false when it was sent twice already or cannot be sent again.
@@ -43,13 +43,8 @@ impl Session {
         for (number, request) in again {
             self.send_kept(number, request);
         }
-        self.refresh_all();
-    }
-
-    /// Fetches all lists and makes all subscriptions again: both belonged to the forgotten session.
-    fn refresh_all(&self) {
-        self.stale.fetch_or(crate::lists::ALL, std::sync::atomic::Ordering::SeqCst);
+        // Lists and subscriptions belonged to the forgotten session.
         self.setup.interest.renew();
-        self.upkeep.notify_one();
+        self.mark_stale(lists::ALL);
     }
 }

@@ -50,13 +50,24 @@ impl Session {
         params: &[(&str, &[u8])],
         patience: Option<Duration>,
     ) -> Result<PendingAnswer, Fault> {
+        self.request_about(era, (method, None), params, patience)
+    }
+
+    /// The same with the target that the params name.
+    pub(super) fn request_about(
+        &self,
+        era: Era,
+        (method, target): (&str, Option<&str>),
+        params: &[(&str, &[u8])],
+        patience: Option<Duration>,
+    ) -> Result<PendingAnswer, Fault> {
         let mut pending = self.pending();
         if let Some(fault) = &pending.ended {
             return Err(fault.clone());
         }
-        let number = self.next_number();
+        let number = self.setup.environment.numbers.next();
         let frame = request(&Id::number(number), method, Some(&self.params(era, params)));
-        let headers = self.headers_of(era, &frame, (method, None), Version::NEWEST);
+        let headers = self.headers_of(era, &frame, (method, target), Version::NEWEST);
         let (waiter, answer) = oneshot::channel();
         let now = Instant::now();
         let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
@@ -73,6 +84,17 @@ impl Session {
         Ok(PendingAnswer { number, answer, received: None })
     }
 
+    /// Sends a request and waits for its answer, which may be an error.
+    pub(crate) async fn ask(
+        &self,
+        era: Era,
+        method: &str,
+        params: &[(&str, &[u8])],
+        patience: Duration,
+    ) -> Result<Message, Fault> {
+        self.request(era, method, params, Some(patience))?.answer().await
+    }
+
     /// Sends a request and waits for its result; an error answer is a fault.
     pub(crate) async fn request_result(
         &self,
@@ -81,15 +103,9 @@ impl Session {
         params: &[(&str, &[u8])],
     ) -> Result<Message, Fault> {
         let patience = self.setup.spec.timeout(None);
-        let answer = self.request(era, method, params, Some(patience))?.answer().await?;
-        match answer.shape() {
-            Shape::Result => Ok(answer),
-            Shape::Error | Shape::Request | Shape::Notification => {
-                let what =
-                    answer.error_object().map(|error| format!("error {}: {}", error.code, error.message));
-                Err(Fault::Answer(what.unwrap_or_else(|| "an error".to_owned())))
-            }
-        }
+        let answer = self.ask(era, method, params, patience).await?;
+        result(&answer)?;
+        Ok(answer)
     }
 
     /// Cancels a request of the session itself.
@@ -115,7 +131,7 @@ impl Session {
         }
         if era == Era::Modern {
             let version = Version::NEWEST.as_str();
-            let identity = String::from_utf8_lossy(&self.setup.identity);
+            let identity = String::from_utf8_lossy(&self.setup.environment.identity);
             let meta = format!(
                 "{{\"{}\":\"{version}\",\"{}\":{{\"extensions\":{}}},\"{}\":{identity}}}",
                 meta::PROTOCOL_VERSION,
@@ -140,6 +156,17 @@ impl Session {
     ) -> Option<Box<HeaderMap>> {
         let is_mirrored = era.is_stateless() && self.over_http();
         is_mirrored.then(|| Box::new(self.manifest().mirror_headers(frame, method, target, version)))
+    }
+}
+
+/// The raw result of an answer; an error answer is a fault.
+pub(crate) fn result(answer: &Message) -> Result<Bytes, Fault> {
+    match (answer.shape(), answer.body_span()) {
+        (Shape::Result, Some(span)) => Ok(answer.frame().slice(span.start..span.end)),
+        (_, _) => {
+            let what = answer.error_object().map(|error| format!("error {}: {}", error.code, error.message));
+            Err(Fault::Answer(what.unwrap_or_else(|| "no result".to_owned())))
+        }
     }
 }
 

@@ -12,13 +12,14 @@ use tokio::time::timeout;
 use wire::mcp::{Era, relay};
 
 use super::Session;
+use crate::interest::Subscription;
 
 /// Longest wait until the listen stream covers a new subscription.
 const COVERED: Duration = Duration::from_secs(5);
 
 impl Session {
-    /// Subscribes a link to updates of a resource; the server gets one request per URI. [`super::SessionEvents::notice`]
-    /// receives the updates. Returns the server's own answer (a result or an error), or an empty result where the server
+    /// Subscribes a link to updates of a resource; the server gets one request per URI. [`super::SessionEvent::Notice`]
+    /// reports the updates. Returns the server's own answer (a result or an error), or an empty result where the server
     /// has the subscription already.
     ///
     /// # Errors
@@ -26,59 +27,43 @@ impl Session {
     pub async fn subscribe(&self, link: LinkId, uri: &str) -> Result<Answer, Refusal> {
         let interest = &self.setup.interest;
         let _turn = interest.turn.lock().await;
-        if !interest.is_new(uri) {
-            interest.add_uri(link, uri);
+        let subscription = Subscription::Resource(uri.to_owned());
+        if !interest.is_new(&subscription) {
+            interest.add(link, subscription);
             return Ok(empty_result());
         }
-        if interest.len() >= self.setup.spec.bounds.subscriptions_max {
+        if interest.len() >= self.setup.spec.limits.subscriptions_max {
             return Err(Refusal::new(RefusalCode::Overloaded, "too many resource subscriptions"));
         }
         if self.era() == Era::Modern {
-            interest.add_uri(link, uri);
+            interest.add(link, subscription);
             // A subscribed client misses no update from here on.
             let _ = self.renew_listen_stream().await;
             return Ok(empty_result());
         }
         let answer = self.set_at_server("resources/subscribe", "uri", uri).await?;
         if answer.outcome == Outcome::Ok {
-            interest.add_uri(link, uri);
+            interest.add(link, subscription);
         }
         Ok(answer)
     }
 
-    /// Ends a link's subscription to a resource.
-    pub fn unsubscribe(&self, link: LinkId, uri: &str) {
-        if self.setup.interest.remove_uri(link, uri) {
-            self.unsubscribe_at_server(uri);
+    /// Ends a link's subscription.
+    pub fn unsubscribe(&self, link: LinkId, subscription: &Subscription) {
+        if self.setup.interest.remove(link, subscription) {
+            self.unsubscribe_at_server(subscription);
         }
     }
 
-    /// Subscribes a link to the states of a task (modern servers); [`super::SessionEvents::notice`] receives them. True when
+    /// Subscribes a link to the states of a task (modern servers); [`super::SessionEvent::Notice`] reports them. True when
     /// the listen stream covers the task.
     pub async fn watch_task(&self, link: LinkId, task: &str) -> bool {
         let interest = &self.setup.interest;
-        if self.era() == Era::Legacy || interest.len() >= self.setup.spec.bounds.subscriptions_max {
+        if self.era() == Era::Legacy || interest.len() >= self.setup.spec.limits.subscriptions_max {
             return false;
         }
-        interest.add_task(link, task);
+        interest.add(link, Subscription::Task(task.to_owned()));
         self.renew_listen_stream().await
-    }
-
-    /// Ends a link's subscription to a task.
-    pub fn unwatch_task(&self, link: LinkId, task: &str) {
-        if self.setup.interest.remove_task(link, task) {
-            self.listening.notify_one();
-        }
-    }
-
-    /// Ends all subscriptions of a link.
-    pub fn forget(&self, link: LinkId) {
-        for uri in self.setup.interest.forget_uris(link) {
-            self.unsubscribe_at_server(&uri);
-        }
-        if self.setup.interest.forget_tasks(link) {
-            self.listening.notify_one();
-        }
     }
 
     /// Sets the log level of a legacy session (`logging/setLevel`); it survives restarts. Returns the server's own answer, or
@@ -104,8 +89,10 @@ impl Session {
         {
             tracing::warn!(server = self.upstream(), %refusal, "could not restore the log level");
         }
-        for uri in self.setup.interest.uris() {
-            if let Err(refusal) = self.set_at_server("resources/subscribe", "uri", &uri).await {
+        for subscription in self.setup.interest.all() {
+            if let Subscription::Resource(uri) = subscription
+                && let Err(refusal) = self.set_at_server("resources/subscribe", "uri", &uri).await
+            {
                 tracing::warn!(server = self.upstream(), %refusal, "could not restore a subscription");
             }
         }
@@ -121,29 +108,23 @@ impl Session {
     async fn set_at_server(&self, method: &str, key: &str, value: &str) -> Result<Answer, Refusal> {
         let raw = quote(value);
         let patience = self.setup.spec.timeout(None);
-        let asked = self.request(Era::Legacy, method, &[(key, raw.as_bytes())], Some(patience));
-        let outcome = match asked {
-            Ok(mut pending) => pending.answer().await,
-            Err(fault) => Err(fault),
-        };
-        let answer = outcome.map_err(|fault| self.refusal(&fault))?;
+        let asked = self.ask(Era::Legacy, method, &[(key, raw.as_bytes())], patience).await;
+        let answer = asked.map_err(|fault| self.refusal(&fault))?;
         Ok(relay::decode_answer(&answer, Form::Legacy))
     }
 
-    fn unsubscribe_at_server(&self, uri: &str) {
-        match self.era() {
-            Era::Modern => self.listening.notify_one(),
-            Era::Legacy => {
+    /// Tells the server that no link has this subscription any more.
+    pub(crate) fn unsubscribe_at_server(&self, subscription: &Subscription) {
+        match (self.era(), subscription) {
+            (Era::Modern, _) => self.listening.notify_one(),
+            (Era::Legacy, Subscription::Resource(uri)) => {
                 let raw = quote(uri);
                 let patience = self.setup.spec.timeout(None);
                 // The answer makes no difference.
-                let _ = self.request(
-                    Era::Legacy,
-                    "resources/unsubscribe",
-                    &[("uri", raw.as_bytes())],
-                    Some(patience),
-                );
+                let params: [(&str, &[u8]); 1] = [("uri", raw.as_bytes())];
+                let _ = self.request(Era::Legacy, "resources/unsubscribe", &params, Some(patience));
             }
+            (Era::Legacy, Subscription::Task(_)) => {}
         }
     }
 }

@@ -11,8 +11,8 @@ use wire::rpc::Message;
 
 use super::Session;
 
-/// Longest wait for one `tasks/get` while a client waits for its list of tasks.
-const GET_TASK: Duration = Duration::from_secs(5);
+/// Longest wait for the answer to a request of the gateway's own about one task. A client may wait for its list of tasks.
+const ASK_TASK: Duration = Duration::from_secs(5);
 
 /// Keeps the session of a task open: an idle session is not closed while a hold exists.
 #[derive(Debug)]
@@ -66,7 +66,19 @@ impl Session {
     /// Asks a legacy server for the state of a task (`tasks/get`); `None` when it does not answer in time.
     pub async fn get_task(&self, task: &str) -> Option<Message> {
         let raw = quote(task);
-        let asked = self.request(Era::Legacy, "tasks/get", &[("taskId", raw.as_bytes())], Some(GET_TASK));
-        asked.ok()?.answer().await.ok()
+        self.ask(Era::Legacy, "tasks/get", &[("taskId", raw.as_bytes())], ASK_TASK).await.ok()
+    }
+
+    /// Asks the server to cancel a task (`tasks/cancel`), and waits a bounded time for its answer.
+    pub async fn cancel_task(&self, task: &str) {
+        let (raw, what) = (quote(task), ("tasks/cancel", Some(task)));
+        let asked = self.request_about(self.era(), what, &[("taskId", raw.as_bytes())], Some(ASK_TASK));
+        let done = match asked {
+            Ok(mut asked) => asked.answer().await.map(drop),
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = done {
+            tracing::debug!(server = self.upstream(), %fault, "the server did not cancel a task");
+        }
     }
 }

@@ -1,29 +1,33 @@
 //! Upkeep of an open session: failures for the status, liveness check of a child, era check of a modern server.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use client::LinkError;
 use wire::mcp::Era;
 
-use super::Session;
+use super::{Session, SessionEvent};
 use crate::fault::Fault;
 
 impl Session {
     /// Why the open session counts as degraded, in words for callers.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.health.failure()
+        self.health.failure.lock().clone()
     }
 
     /// Records a failed request: others may fail like it.
     pub(super) fn record_failure(&self, fault: &Fault) {
-        self.health.record_failure(self.refusal(fault).message.into_owned());
-        self.setup.events.state();
+        *self.health.failure.lock() = Some(self.refusal(fault).message.into_owned());
+        self.health.failing.store(true, Ordering::Relaxed);
+        self.emit(SessionEvent::State);
     }
 
     /// Records an answer: it clears the failure.
     pub(super) fn record_answer(&self) {
-        if self.health.clear_failure() {
-            self.setup.events.state();
+        let failing = &self.health.failing;
+        if failing.load(Ordering::Relaxed) && failing.swap(false, Ordering::Relaxed) {
+            *self.health.failure.lock() = None;
+            self.emit(SessionEvent::State);
         }
     }
 
@@ -31,7 +35,7 @@ impl Session {
     /// as long as a start may take. The supervisor then opens a new session.
     pub(super) fn check_liveness(self: &Arc<Self>) {
         self.record_failure(&Fault::Timeout);
-        if self.over_http() || !self.health.begin_liveness_check() {
+        if self.over_http() || self.health.silent.swap(true, Ordering::SeqCst) {
             return;
         }
         let me = Arc::clone(self);
@@ -41,11 +45,8 @@ impl Session {
                 Era::Modern => "server/discover",
             };
             let patience = me.setup.spec.config.timeouts.start;
-            let answer = match me.request(me.era(), method, &[], Some(patience)) {
-                Ok(mut pending) => pending.answer().await,
-                Err(fault) => Err(fault),
-            };
-            let silent = me.health.end_liveness_check();
+            let answer = me.ask(me.era(), method, &[], patience).await;
+            let silent = me.health.silent.swap(false, Ordering::SeqCst);
             if silent && matches!(answer, Err(Fault::Timeout | Fault::Unsent(_))) && me.is_open() {
                 tracing::error!(server = me.upstream(), "the server hangs; restarting it");
                 me.end(Fault::Link(LinkError::Timeout));
@@ -57,7 +58,7 @@ impl Session {
     /// Checks whether a server that answered like no modern server still is one. If not, the session closes, and the next one
     /// detects the era again.
     pub(super) fn check_era(self: &Arc<Self>) {
-        if !self.health.begin_era_check() {
+        if self.health.checking_era.swap(true, Ordering::SeqCst) {
             return;
         }
         let me = Arc::clone(self);
@@ -66,7 +67,7 @@ impl Session {
                 tracing::warn!(server = me.upstream(), %fault, "the server is no longer modern; closing the session");
                 me.close().await;
             }
-            me.health.end_era_check();
+            me.health.checking_era.store(false, Ordering::SeqCst);
         });
     }
 }

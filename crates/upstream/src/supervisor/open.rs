@@ -9,14 +9,13 @@ use platform::millis;
 use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
 
-use super::session_events::SupervisedEvents;
-use super::slot::Slot;
-use super::{Inner, Upstream, close_all};
+use super::book::{Book, Place};
+use super::{Upstream, close_all};
 use crate::config::{EraChoice, Sessions, Transport};
 use crate::fault::Fault;
 use crate::interest::Interest;
-use crate::session::{Session, SessionSetup};
-use crate::session_api::{ClientProfile, SessionKey};
+use crate::session::{Session, SessionEvent, SessionSetup};
+use crate::session_api::{Caller, SessionKey};
 use crate::{handshake, listen_stream, lists};
 
 /// Longest back-off that a call waits for; with a longer one it is refused.
@@ -25,120 +24,107 @@ const WAIT: Duration = Duration::from_secs(2);
 const RETRIED: &str = "the gateway retries by itself";
 
 impl Upstream {
-    /// The open session of a slot, or a new one.
+    /// The open session of a caller, or without one the shared session; a new one where none is open.
     pub(super) async fn obtain(
         &self,
         era: Option<Era>,
-        key: &SessionKey,
-        client: Option<&ClientProfile>,
+        owner: Option<&Caller<'_>>,
     ) -> Result<Arc<Session>, Refusal> {
         if self.is_away() {
             return Err(self.away_refusal());
         }
-        if self.spec.config.sessions == Sessions::Call && *key != SessionKey::Shared {
-            return self.open(era, key, client, Arc::default()).await;
+        if self.spec.config.sessions == Sessions::Call && owner.is_some() {
+            return self.open(era, owner, Arc::default()).await;
         }
         // Before detection there is one slot, so that only one process is probed.
-        let place = (era.unwrap_or(Era::Modern), key.clone());
-        let slot = self.slot(place.clone())?;
-        if let Some(session) = slot.session.lock().clone().filter(|session| session.is_open()) {
-            return Ok(session);
-        }
-        let failures = slot.backoff.lock().total();
-        let _turn = slot.turn.lock().await;
-        if let Some(session) = slot.session.lock().clone().filter(|session| session.is_open()) {
-            return Ok(session);
-        }
-        // A task that waited for a failed attempt shares its outcome.
-        let (failed, reason) = {
-            let backoff = slot.backoff.lock();
-            (backoff.total() > failures, backoff.reason())
-        };
-        if let (true, Some(reason)) = (failed, reason) {
-            return Err(Refusal::new(RefusalCode::UpstreamDown, reason).hint(RETRIED));
-        }
-        self.await_backoff(&slot).await?;
-        let opened = self.open(era, key, client, Arc::clone(&slot.interest)).await;
-        let session = match opened {
-            Ok(session) => {
-                slot.backoff.lock().started();
-                session
+        let place = (era.unwrap_or(Era::Modern), SessionKey::of(owner));
+        let user = owner.map(|owner| owner.link);
+        let (turn, failures) = {
+            let mut book = self.book();
+            if book.closed {
+                return Err(self.down("was stopped"));
             }
+            if let Some(session) = book.open(&place, user) {
+                return Ok(session);
+            }
+            if owner.is_some() && !book.slots.get(&place).is_some_and(|slot| slot.is_taken()) {
+                self.make_room(&mut book)?;
+            }
+            let slot = book.slots.entry(place.clone()).or_default();
+            slot.used_by(user);
+            (Arc::clone(&slot.turn), slot.backoff.total())
+        };
+        let _turn = turn.lock().await;
+        let interest = {
+            let mut book = self.book();
+            // A task that waited for another attempt shares its outcome, in whichever era it succeeded.
+            let mut eras =
+                [Era::Modern, Era::Legacy].into_iter().filter(|other| era.unwrap_or(*other) == *other);
+            if let Some(session) = eras.find_map(|era| book.open(&(era, place.1.clone()), user)) {
+                return Ok(session);
+            }
+            let slot = book.slots.entry(place.clone()).or_default();
+            if let Some(reason) = slot.backoff.reason().filter(|_| slot.backoff.total() > failures) {
+                return Err(Refusal::new(RefusalCode::UpstreamDown, reason).hint(RETRIED));
+            }
+            Arc::clone(&slot.interest)
+        };
+        self.await_backoff(&place).await?;
+        let opened = self.open(era, owner, interest).await;
+        let mut book = self.book();
+        let session = match opened {
+            Ok(session) => session,
             Err(refusal) => {
-                slot.backoff.lock().failed(Instant::now(), refusal.message.clone().into_owned());
+                if let Some(slot) = book.slots.get_mut(&place) {
+                    slot.backoff.failed(Instant::now(), refusal.message.clone().into_owned());
+                }
                 return Err(refusal);
             }
         };
-        let mut inner = self.inner();
-        if inner.closed {
+        if book.closed {
             close_all(vec![session]);
             return Err(self.down("was stopped"));
         }
-        let found = (session.era(), key.clone());
-        if found != place {
-            inner.slots.remove(&place);
-        }
-        let home = Arc::clone(inner.slots.entry(found).or_insert_with(|| Arc::clone(&slot)));
-        // Tasks that wait at the first slot find the session there, too.
-        *slot.session.lock() = Some(Arc::clone(&session));
-        *home.session.lock() = Some(Arc::clone(&session));
-        if *key == SessionKey::Shared {
-            inner.keep_manifest(&session);
-        }
-        drop(inner);
-        self.environment.events.changed(&session, &[]);
+        let mut slot = book.slots.remove(&place).unwrap_or_default();
+        slot.backoff.started();
+        slot.session = Some(Arc::clone(&session));
+        slot.interest = Arc::clone(&session.setup.interest);
+        let replaced = book.slots.insert((session.era(), place.1), slot);
+        close_all(replaced.and_then(|slot| slot.session).into_iter().collect());
+        drop(book);
+        session.emit(SessionEvent::Changed(&[]));
         // Tasks that wait for the first start find the lists complete.
         self.log_status();
         self.settled.send_replace(true);
-        self.wake.notify_one();
         Ok(session)
-    }
-
-    fn slot(&self, place: (Era, SessionKey)) -> Result<Arc<Slot>, Refusal> {
-        let mut inner = self.inner();
-        if inner.closed {
-            drop(inner);
-            return Err(self.down("was stopped"));
-        }
-        if let Some(slot) = inner.slots.get(&place).filter(|slot| slot.is_taken()) {
-            return Ok(Arc::clone(slot));
-        }
-        if place.1 != SessionKey::Shared {
-            self.make_room(&mut inner)?;
-        }
-        Ok(Arc::clone(inner.slots.entry(place).or_default()))
     }
 
     /// Makes room for one more session of a caller: closes the session that was idle longest, or, if none is idle, one that
     /// only tasks keep open.
-    fn make_room(&self, inner: &mut Inner) -> Result<(), Refusal> {
-        let own = || inner.slots.iter().filter(|((_, key), _)| *key != SessionKey::Shared);
+    fn make_room(&self, book: &mut Book) -> Result<(), Refusal> {
+        let own = || book.slots.iter().filter(|((_, key), _)| key.is_own());
         let taken = own().filter(|(_, slot)| slot.is_taken()).count();
-        if taken + inner.single_call.len() < self.spec.bounds.caller_sessions_max {
+        if taken + book.single_call.len() < self.spec.limits.caller_sessions_max {
             return Ok(());
         }
-        let longest = own()
-            .filter_map(|(place, slot)| {
-                let (quiet, session) = (slot.quiet()?, slot.session.lock().clone()?);
-                Some((slot.idle().is_some(), quiet, place.clone(), session))
-            })
-            .max_by_key(|(idle, quiet, ..)| (*idle, *quiet));
-        let Some((_, _, place, session)) = longest else {
+        let quiet =
+            own().filter_map(|(place, slot)| Some(((slot.idle().is_some(), slot.quiet()?), place.clone())));
+        let Some((_, place)) = quiet.max_by_key(|(rank, _)| *rank) else {
             let what = format!("the server `{}` has too many sessions", self.spec.name());
             return Err(Refusal::new(RefusalCode::UpstreamBusy, what).hint("try again later"));
         };
-        inner.slots.remove(&place);
-        close_all(vec![session]);
+        close_all(book.slots.remove(&place).and_then(|slot| slot.session).into_iter().collect());
         Ok(())
     }
 
     /// Waits for the end of a short back-off; refuses during a long one.
-    async fn await_backoff(&self, slot: &Slot) -> Result<(), Refusal> {
+    async fn await_backoff(&self, place: &Place) -> Result<(), Refusal> {
         let now = Instant::now();
         let (remaining, reason) = {
-            let (inner, slot) = (self.inner(), slot.backoff.lock());
-            let later =
-                if slot.remaining(now) > inner.backoff.remaining(now) { &*slot } else { &inner.backoff };
+            let book = self.book();
+            let own = book.slots.get(place).map(|slot| &slot.backoff);
+            let own = own.filter(|own| own.remaining(now) > book.backoff.remaining(now));
+            let later = own.unwrap_or(&book.backoff);
             (later.remaining(now), later.reason())
         };
         match remaining {
@@ -164,24 +150,23 @@ impl Upstream {
     async fn open(
         &self,
         era: Option<Era>,
-        key: &SessionKey,
-        client: Option<&ClientProfile>,
+        owner: Option<&Caller<'_>>,
         interest: Arc<Interest>,
     ) -> Result<Arc<Session>, Refusal> {
-        self.inner().starting += 1;
-        let mut outcome = self.attempt(era, key, client, &interest).await;
+        self.book().starting += 1;
+        let mut outcome = self.attempt(era, owner, &interest).await;
         if let Err(Fault::Link(LinkError::Http { status: 400 | 404 | 405, .. })) = &outcome
             && matches!(self.spec.config.transport, Transport::Http(_))
             && era != Some(Era::Modern)
-            && !self.inner().http_sse
+            && !self.book().http_sse
         {
             // Servers of 2024-11-05 answer a POST like this; any other server fails again.
-            self.inner().http_sse = true;
-            let second = self.attempt(Some(Era::Legacy), key, client, &interest).await;
-            self.inner().http_sse = second.is_ok();
+            self.book().http_sse = true;
+            let second = self.attempt(Some(Era::Legacy), owner, &interest).await;
+            self.book().http_sse = second.is_ok();
             outcome = if second.is_ok() { second } else { outcome };
         }
-        self.record(&outcome, key);
+        self.record(&outcome, owner.is_some());
         self.log_status();
         if outcome.is_err() {
             self.settled.send_replace(true);
@@ -189,38 +174,38 @@ impl Upstream {
         outcome.map_err(|fault| fault.refusal(self.spec.name()))
     }
 
-    /// Records the outcome of an attempt: eras, back-off, cause.
-    fn record(&self, outcome: &Result<Arc<Session>, Fault>, key: &SessionKey) {
-        let mut inner = self.inner();
-        inner.starting = inner.starting.saturating_sub(1);
+    /// Records the outcome of an attempt: eras, back-off, cause. `own` is a session of one caller.
+    fn record(&self, outcome: &Result<Arc<Session>, Fault>, own: bool) {
+        let mut book = self.book();
+        book.starting = book.starting.saturating_sub(1);
         match outcome {
             Ok(session) => {
-                if *key == SessionKey::Shared {
-                    inner.backoff.started();
+                if !own {
+                    book.backoff.started();
                 }
                 if let Some(handshake) = session.handshake()
-                    && (inner.eras.is_empty() || (handshake.both && inner.eras.len() == 1))
+                    && (book.eras.is_empty() || (handshake.both && book.eras.len() == 1))
                     && self.spec.config.era == EraChoice::Auto
                 {
-                    inner.eras =
+                    book.eras =
                         if handshake.both { vec![Era::Modern, Era::Legacy] } else { vec![handshake.era] };
                 }
                 if session.setup.single_call {
-                    inner.single_call.push(Arc::clone(session));
+                    book.single_call.push(Arc::clone(session));
                 }
             }
             Err(fault) => {
-                if *key != SessionKey::Shared {
+                if own {
                     tracing::warn!(server = self.spec.name(), %fault, "could not open a caller's session");
                     return;
                 }
                 tracing::debug!(server = self.spec.name(), %fault, "could not start the server");
-                inner.cause = fault.to_string();
+                book.cause = fault.to_string();
                 let reason = fault.refusal(self.spec.name()).message.into_owned();
-                inner.backoff.failed(Instant::now(), reason);
+                book.backoff.failed(Instant::now(), reason);
                 // The detected era may be wrong, or the operator has replaced the server.
                 if self.spec.config.era == EraChoice::Auto {
-                    inner.eras.clear();
+                    book.eras.clear();
                 }
             }
         }
@@ -230,25 +215,17 @@ impl Upstream {
     async fn attempt(
         &self,
         era: Option<Era>,
-        key: &SessionKey,
-        client: Option<&ClientProfile>,
+        owner: Option<&Caller<'_>>,
         interest: &Arc<Interest>,
     ) -> Result<Arc<Session>, Fault> {
         let session = Session::new(SessionSetup {
             spec: Arc::clone(&self.spec),
-            key: key.clone(),
-            client: client.cloned(),
-            identity: self.environment.identity.clone(),
-            events: Arc::new(SupervisedEvents {
-                upstream: self.me.clone(),
-                events: Arc::clone(&self.environment.events),
-            }),
-            guard: self.environment.guard.clone(),
+            key: SessionKey::of(owner),
+            client: owner.map(|owner| owner.client.clone()),
+            environment: self.environment.clone(),
             interest: Arc::clone(interest),
-            single_call: self.spec.config.sessions == Sessions::Call && *key != SessionKey::Shared,
-            http_sse: self.inner().http_sse,
-            dial_in: self.environment.dial_in.clone(),
-            numbers: Arc::clone(&self.environment.numbers),
+            single_call: self.spec.config.sessions == Sessions::Call && owner.is_some(),
+            http_sse: self.book().http_sse,
         });
         let opened = timeout(self.spec.config.timeouts.start, handshake::open(&session, era)).await;
         if let Err(fault) = opened.unwrap_or(Err(Fault::Timeout)) {
@@ -258,16 +235,17 @@ impl Upstream {
         let Some(handshake) = session.handshake() else {
             return Err(Fault::Answer("no handshake".to_owned()));
         };
+        self.book().pass_on(&session, era.is_none() && !handshake.both);
         let listed =
             timeout(self.spec.config.timeouts.start, lists::refresh(&session, &handshake, lists::ALL)).await;
-        let complete = matches!(listed, Ok(Ok(_)));
+        let complete = matches!(listed, Ok(Ok(())));
         if !session.is_open() {
             return Err(Fault::Link(LinkError::Broken(
                 "the server ended while its lists were fetched".to_owned(),
             )));
         }
-        if *key == SessionKey::Shared {
-            self.inner().incomplete =
+        if owner.is_none() {
+            self.book().incomplete =
                 (!complete).then(|| "its lists are incomplete: some could not be fetched".to_owned());
         }
         if handshake.era == Era::Legacy {

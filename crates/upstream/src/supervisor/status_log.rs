@@ -7,8 +7,6 @@ use std::time::Instant;
 use platform::millis;
 
 use super::Upstream;
-use crate::session::Session;
-use crate::session_api::SessionKey;
 use crate::status::{State, Status};
 
 /// The log target of status lines, so that a filter can select them alone.
@@ -18,35 +16,29 @@ impl Upstream {
     /// The status now, for `servers ls` and `/readyz`.
     #[must_use]
     pub fn status(&self) -> Status {
-        let inner = self.inner();
-        let sessions: Vec<Arc<Session>> = inner
-            .slots
-            .values()
-            .filter_map(|slot| slot.session.lock().clone())
-            .chain(inner.single_call.iter().cloned())
-            .filter(|session| session.is_open())
-            .collect();
+        let book = self.book();
+        let sessions: Vec<_> = book.sessions().filter(|session| session.is_open()).collect();
         // Of two shared sessions the one in the first era counts: the supervisor keeps it open.
         let shared = sessions
             .iter()
-            .filter(|session| *session.key() == SessionKey::Shared)
-            .max_by_key(|session| inner.eras.first() == Some(&session.era()));
-        let failure = shared.and_then(|session| session.failure()).or_else(|| inner.incomplete.clone());
+            .filter(|session| !session.key().is_own())
+            .max_by_key(|session| book.eras.first() == Some(&session.era()));
+        let failure = shared.and_then(|session| session.failure()).or_else(|| book.incomplete.clone());
         let (state, reason) = match (shared, failure) {
             (Some(_), Some(failure)) => (State::Degraded, Some(failure)),
             (Some(_), None) => (State::Ready, None),
             (None, _) if self.is_away() => (State::Down, Some(self.away_refusal().message.into_owned())),
-            (None, _) if inner.starting > 0 => (State::Starting, inner.backoff.reason()),
-            (None, _) if inner.closed => (State::Down, Some("stopped".to_owned())),
-            (None, _) if inner.backoff.reason().is_some() => (State::Down, inner.backoff.reason()),
+            (None, _) if book.starting > 0 => (State::Starting, book.backoff.reason()),
+            (None, _) if book.closed => (State::Down, Some("stopped".to_owned())),
+            (None, _) if book.backoff.reason().is_some() => (State::Down, book.backoff.reason()),
             (None, _) => (State::Starting, None),
         };
-        let manifest = inner.manifest();
+        let manifest = book.manifest();
         Status {
             name: Arc::from(self.spec.name()),
             state,
             reason,
-            eras: inner.eras.clone(),
+            eras: book.eras.clone(),
             version: shared.map(|session| session.version().as_str().to_owned()),
             pid: shared.and_then(|session| session.link()?.pid()),
             sessions: sessions.len(),
@@ -55,7 +47,7 @@ impl Upstream {
                 .map(|list| list.items.len()),
             quarantined: manifest.quarantined.clone(),
             restarts: self.restarts.load(Ordering::Relaxed),
-            retry_after_ms: inner.backoff.remaining(Instant::now()).map(millis),
+            retry_after_ms: book.backoff.remaining(Instant::now()).map(millis),
         }
     }
 
@@ -83,7 +75,7 @@ impl Upstream {
             State::Degraded => tracing::warn!(target: TARGET, server, reason, "degraded"),
             State::Down if self.is_away() => tracing::info!(target: TARGET, server, "not connected"),
             State::Down => {
-                let cause = self.inner().cause.clone();
+                let cause = self.book().cause.clone();
                 tracing::warn!(target: TARGET, server, reason, cause, "down");
             }
         }

@@ -1,6 +1,6 @@
 """A small MCP server for the tests of server supervision: newline-delimited JSON on stdin and stdout.
 
-Usage: echo.py legacy|modern|both [silent-probe] [slow-start SECONDS] [hang] [flood]
+Usage: echo.py legacy|modern|both [silent-probe] [slow-start SECONDS] [hang] [flood] [fail-once FILE]
 """
 import json
 import os
@@ -147,6 +147,9 @@ def flood():
             sys.stdout.write("garbage\n" * 50)
 
 
+if "fail-once" in FLAGS and os.path.exists(FLAGS[FLAGS.index("fail-once") + 1]):
+    os.remove(FLAGS[FLAGS.index("fail-once") + 1])
+    sys.exit(4)
 if "flood" in FLAGS:
     threading.Thread(target=flood, daemon=True).start()
 print("echo server starts", file=sys.stderr)

@@ -37,7 +37,7 @@ async fn a_crash_costs_only_the_open_calls() {
 
 #[tokio::test]
 async fn garbage_and_overlong_lines_cost_no_other_call() {
-    let fixture = start_with(config(&["legacy"]), |spec| spec.bounds.stdio.line_bytes_max = 100_000);
+    let fixture = start_with(config(&["legacy"]), |spec| spec.limits.line_bytes_max = 100_000);
     let session = shared(&fixture, Era::Legacy).await;
     assert!(done(&mut call(&session, "garbage", &json!({"lines": 5000}))).await.is_ok());
     let refusal = done(&mut call(&session, "huge", &json!({"bytes": 200_000}))).await.unwrap_err();
@@ -50,7 +50,7 @@ async fn garbage_and_overlong_lines_cost_no_other_call() {
 async fn a_server_that_never_answers_is_down_with_a_reason() {
     let mut config = config(&["legacy", "hang"]);
     config.timeouts.start = Duration::from_millis(400);
-    let fixture = start_with(config, |spec| spec.bounds.probe = Duration::from_millis(100));
+    let fixture = start_with(config, |spec| spec.limits.probe = Duration::from_millis(100));
     let refusal = session(&fixture, 1, &client("{}"), Era::Legacy).await.unwrap_err();
     assert!(matches!(refusal.code, RefusalCode::UpstreamTimeout | RefusalCode::UpstreamDown), "{refusal:?}");
     fixture.upstream.settled().await;

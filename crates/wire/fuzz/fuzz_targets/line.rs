@@ -8,7 +8,7 @@ fn read(chunks: &[&[u8]]) -> Vec<Line> {
     let mut lines = Lines::new(32);
     let mut out = Vec::new();
     for chunk in chunks {
-        lines.push(chunk);
+        lines.buffer().extend_from_slice(chunk);
         out.extend(std::iter::from_fn(|| lines.next_line()));
     }
     out.extend(lines.finish());

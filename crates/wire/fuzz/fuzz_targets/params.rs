@@ -1,33 +1,42 @@
-//! Any bytes as a request with params; edits must leave a message that can be read. Results and URIs too.
+//! Any bytes as a request with params, or as an answer; edits and conversions must leave a message that can be read.
 #![no_main]
 
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
 use json::Splice;
-use wire::mcp::{Era, Params, ResultView, translate, uris};
-use wire::rpc::Message;
+use libfuzzer_sys::fuzz_target;
+use wire::mcp::relay::{self, Outgoing};
+use wire::mcp::{Era, Params};
+use wire::rpc::{Id, Message};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(message) = Message::read(Bytes::copy_from_slice(bytes)) else { return };
     if let Ok(params) = Params::read(&message) {
         let mut splice = Splice::new();
         let mut edit = params.edit();
-        edit.set_target("a\"b").set_cursor("c").set_meta("k", b"1").remove_meta(&["progressToken"]);
+        edit.set_target("a\"b").set("cursor", b"\"c\"").set_meta("k", b"1").remove_meta(&["progressToken"]);
         edit.finish(&mut splice);
-        let message = Message::read(message.edited(&splice)).expect("edited params stay params");
-        let params = Params::read(&message).expect("edited params can be read");
-        assert!(params.members().is_none() || params.meta_raw("k") == Some(b"1"));
-    }
-    if ResultView::read(&message).is_ok() {
-        for to in [Era::Legacy, Era::Modern] {
-            let mut splice = Splice::new();
-            translate::result(&message, "tools/list", to, &mut splice);
-            Message::read(message.edited(&splice)).expect("a translated result stays a message");
+        let edited = Message::read(message.edited(&splice)).expect("edited params stay params");
+        let edited = Params::read(&edited).expect("edited params can be read");
+        assert!(edited.get("_meta").is_none() || edited.meta_raw("k") == Some(b"1"));
+        for from in [Era::Legacy, Era::Modern] {
+            let request = relay::decode_request(&params, from.form());
+            for to in [Era::Legacy, Era::Modern] {
+                let (form, number, own) = (to.form(), 7, Some("own"));
+                let out = Outgoing { form, number, own, client_info: None, related_task: None };
+                if let Ok(frame) = relay::encode_request(&request, &out) {
+                    Message::read(frame).expect("a request for a server stays a message");
+                }
+            }
         }
     }
-    for method in ["tools/call", "prompts/get", "resources/read", "sampling/createMessage"] {
-        if let Ok(frame) = uris::rewrite(&message, method, &|uri| Some(format!("x:{uri}"))) {
-            Message::read(frame).expect("rewritten URIs leave a message");
+    if message.result().is_some() {
+        let (id, public) = (Id::number(7), |uri: &str| Some(format!("x:{uri}")));
+        for method in ["tools/list", "tools/call", "prompts/get", "resources/read"] {
+            for (from, to) in [(Era::Legacy, Era::Modern), (Era::Modern, Era::Legacy)] {
+                let answer = relay::decode_answer(&message, from.form());
+                let encoded = relay::encode_answer(&answer, method, to.form(), &id, &public);
+                Message::read(encoded.frame).expect("a converted result stays a message");
+            }
         }
     }
 });

@@ -1,11 +1,22 @@
-//! Edits of a body and its `_meta`: params and results alike.
+//! Edits of a body and its `_meta`, as splices over the frame: params and results alike.
 
-use json::{MemberChange, Members, Span, Splice, edit_object, leaves_nothing, object_of};
+use json::{MemberChange, Members, Object, Span, Splice, edit_object, leaves_nothing, object_of, quote};
 use smallvec::SmallVec;
 
-/// Changes to the members of a body and to those of its `_meta`. Later changes of a key win.
-#[derive(Debug, Clone, Default)]
-pub(super) struct BodyEdit {
+use super::meta;
+use super::params::Params;
+use crate::rpc::Id;
+
+/// Changes to the params or the result of one message, collected and then written into a [`Splice`] at once. Later changes of a
+/// key win.
+#[derive(Debug, Clone)]
+pub struct BodyEdit<'b, 'm> {
+    body: Option<&'b Members<'m>>,
+    meta: Option<&'b Members<'m>>,
+    /// The params, if the body is not a result.
+    params: Option<&'b Params<'m>>,
+    /// As JSON text, with quotes.
+    target: Option<String>,
     // Most edits are a few short changes: these need no allocation of their own.
     changes: SmallVec<[Kept; 2]>,
     /// The text of all keys and values, concatenated.
@@ -20,39 +31,68 @@ struct Kept {
     raw: Option<Span>,
 }
 
-impl BodyEdit {
-    pub(super) fn set(&mut self, key: &str, raw: &[u8]) {
-        self.keep(false, key, Some(raw));
+impl<'m> Params<'m> {
+    /// Edits of these params; none yet.
+    #[must_use]
+    pub fn edit(&self) -> BodyEdit<'_, 'm> {
+        BodyEdit { params: Some(self), ..BodyEdit::of(self.members(), self.meta()) }
+    }
+}
+
+impl<'b, 'm> BodyEdit<'b, 'm> {
+    /// Edits of a body with these members; none yet.
+    pub(super) fn of(body: Option<&'b Members<'m>>, meta: Option<&'b Members<'m>>) -> Self {
+        let (changes, text) = (SmallVec::new(), SmallVec::new());
+        Self { body, meta, params: None, target: None, changes, text }
     }
 
-    pub(super) fn remove(&mut self, key: &str) {
-        self.keep(false, key, None);
+    /// Gives the target (name, uri, task id, or what `ref` names) another text. Without a target it has no effect.
+    pub fn set_target(&mut self, text: &str) -> &mut Self {
+        self.target = Some(quote(text));
+        self
     }
 
-    pub(super) fn set_meta(&mut self, key: &str, raw: &[u8]) {
-        self.keep(true, key, Some(raw));
+    /// Sets the progress token, where this kind of message has it.
+    pub fn set_progress_token(&mut self, token: &Id) -> &mut Self {
+        let method = self.params.map_or("", Params::method);
+        self.keep(method != "notifications/progress", meta::PROGRESS_TOKEN, Some(token.raw()))
     }
 
-    pub(super) fn remove_meta(&mut self, keys: &[&str]) {
+    /// Sets a key of `_meta` to valid JSON; makes `_meta` and params if there are none.
+    pub fn set_meta(&mut self, key: &str, raw: &[u8]) -> &mut Self {
+        self.keep(true, key, Some(raw))
+    }
+
+    /// Removes keys from `_meta`, and with the last of them `_meta` itself.
+    pub fn remove_meta(&mut self, keys: &[&str]) -> &mut Self {
         for key in keys {
             self.keep(true, key, None);
         }
+        self
     }
 
-    /// Writes the changes into `splice`. Without a body, returns the one to add, if any.
-    pub(super) fn finish(
-        &self,
-        body: Option<&Members<'_>>,
-        meta: Option<&Members<'_>>,
-        splice: &mut Splice,
-    ) -> Option<Vec<u8>> {
+    /// Sets any member to valid JSON. Not for `_meta` and not for the target.
+    pub fn set(&mut self, key: &str, raw: &[u8]) -> &mut Self {
+        self.keep(false, key, Some(raw))
+    }
+
+    /// Removes any member.
+    pub fn remove(&mut self, key: &str) -> &mut Self {
+        self.keep(false, key, None)
+    }
+
+    /// Writes the changes into `splice`, in places of the message's frame.
+    pub fn finish(&self, splice: &mut Splice) {
+        if let (Some(text), Some(span)) = (&self.target, self.params.and_then(Params::target_span)) {
+            splice.replace(span, text.as_bytes());
+        }
         let of_meta = self.changes_of(true);
-        let made = if meta.is_none() { object_of(&of_meta) } else { None };
+        let made = if self.meta.is_none() { object_of(&of_meta) } else { None };
         let mut changes = self.changes_of(false);
         if let Some(made) = &made {
             changes.push(("_meta", Some(made)));
         }
-        if let Some(meta) = meta {
+        if let Some(meta) = self.meta {
             let touched = of_meta.iter().any(|(key, raw)| raw.is_some() || meta.get(key).is_some());
             if touched && leaves_nothing(meta, &of_meta) {
                 changes.push(("_meta", None));
@@ -60,14 +100,21 @@ impl BodyEdit {
                 edit_object(meta, &of_meta, splice);
             }
         }
-        let Some(body) = body else {
-            return object_of(&changes);
-        };
-        edit_object(body, &changes, splice);
-        None
+        if let Some(body) = self.body {
+            return edit_object(body, &changes, splice);
+        }
+        let method = self.params.and_then(|params| params.message().method_span());
+        if let (Some(object), Some(method)) = (object_of(&changes), method) {
+            let mut added = b",".to_vec();
+            Object::write_members(&mut added, |message| {
+                message.raw("params", &object);
+            });
+            // One past the closing quote of the method.
+            splice.insert(method.end + 1, &added);
+        }
     }
 
-    fn keep(&mut self, in_meta: bool, key: &str, raw: Option<&[u8]>) {
+    fn keep(&mut self, in_meta: bool, key: &str, raw: Option<&[u8]>) -> &mut Self {
         let mut keep = |part: &[u8]| {
             let start = self.text.len();
             self.text.extend_from_slice(part);
@@ -75,6 +122,7 @@ impl BodyEdit {
         };
         let (key, raw) = (keep(key.as_bytes()), raw.map(keep));
         self.changes.push(Kept { in_meta, key, raw });
+        self
     }
 
     fn changes_of(&self, in_meta: bool) -> SmallVec<[MemberChange<'_>; 4]> {

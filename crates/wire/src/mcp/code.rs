@@ -1,7 +1,7 @@
 //! Error codes that MCP adds to those of JSON-RPC.
 
 /// Legacy: no such resource. Must not be sent to modern peers.
-pub const RESOURCE_NOT_FOUND: i64 = -32002;
+pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
 /// Modern: a header is missing, unreadable, or differs from the body.
 pub const HEADER_MISMATCH: i64 = -32020;
 /// Modern: the request needs a client capability that it did not declare.
@@ -9,4 +9,4 @@ pub const MISSING_CAPABILITY: i64 = -32021;
 /// Modern: the receiver does not support the revision.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 /// 2025-11-25: a URL must be opened first. Must not be sent to modern peers.
-pub const URL_ELICITATION_REQUIRED: i64 = -32042;
+pub(crate) const URL_ELICITATION_REQUIRED: i64 = -32042;

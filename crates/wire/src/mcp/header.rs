@@ -4,14 +4,12 @@
 //! **That function must give all values of a repeated header joined with `, `**, else one of them could go unseen.
 
 mod check;
-mod error;
 mod names;
 mod schema;
 mod value;
 
 pub use check::{Opening, check, check_params, classify};
-pub use error::HeaderError;
-pub use names::{METHOD, NAME, PARAM_PREFIX, PROTOCOL_VERSION, SESSION_ID};
+pub use names::PROTOCOL_VERSION;
 pub use schema::{HeaderParam, HeaderType, annotations};
 pub use value::{compute, decode, encode, standard};
 

@@ -4,14 +4,17 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use json::{Members, Span};
-use model::{Form, ListKind, Method, Notice, Payload, Request};
+use model::{Form, ListKind, ListenFilter, Method, Notice, Payload, Request};
+
+use super::meta;
+use crate::rpc::Id;
 
 /// Resources that one listen request may name, repeated ones included.
-pub const LISTEN_URIS_MAX: usize = 256;
+pub(crate) const LISTEN_URIS_MAX: usize = 256;
 /// Tasks that one listen request may name, repeated ones included.
-pub const LISTEN_TASKS_MAX: usize = 256;
+pub(crate) const LISTEN_TASKS_MAX: usize = 256;
 /// The method of the acknowledgement.
-pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+pub(crate) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// The lists that a filter may name, by its members.
 const LISTS: [(&str, ListKind); 3] = [
@@ -22,22 +25,11 @@ const LISTS: [(&str, ListKind); 3] = [
 const RESOURCES: &str = "resourceSubscriptions";
 const TASKS: &str = "taskIds";
 
-/// The notifications that a listen request subscribes to. Each name occurs once, in the order of the request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ListenFilter {
-    /// Changes of these lists.
-    pub lists: Vec<ListKind>,
-    /// Updates of these resources, by URI.
-    pub resources: Vec<String>,
-    /// States of these tasks, by id (tasks extension).
-    pub tasks: Vec<String>,
-}
-
-/// Reads the filter of a listen request.
+/// Reads the filter of a listen request. Each name occurs once, in the order of the request.
 ///
 /// # Errors
 /// The fault of the params, in words for the caller: no filter, members of another type, more names than
-/// [`LISTEN_URIS_MAX`] or [`LISTEN_TASKS_MAX`].
+/// `LISTEN_URIS_MAX` or `LISTEN_TASKS_MAX`.
 pub fn filter(request: &Request) -> Result<ListenFilter, String> {
     let params = request.payload.body_bytes();
     let missing = || "`params.notifications` is missing".to_owned();
@@ -53,7 +45,11 @@ pub fn filter(request: &Request) -> Result<ListenFilter, String> {
 }
 
 /// Reads an array of strings; absent, it is empty.
-fn names(members: &Members<'_>, key: &str, (max, what): (usize, &str)) -> Result<Vec<String>, String> {
+fn names<S: From<String>>(
+    members: &Members<'_>,
+    key: &str,
+    (max, what): (usize, &str),
+) -> Result<Vec<S>, String> {
     let Some(member) = members.get(key) else { return Ok(Vec::new()) };
     let wrong = || format!("`{key}` must be an array of strings");
     let spans = json::elements(member.raw, Span::all(member.raw)).map_err(|_| wrong())?;
@@ -65,7 +61,7 @@ fn names(members: &Members<'_>, key: &str, (max, what): (usize, &str)) -> Result
     for span in spans {
         let name = json::text(span.of(member.raw)).map(Cow::into_owned).ok_or_else(wrong)?;
         if seen.insert(name.clone()) {
-            names.push(name);
+            names.push(name.into());
         }
     }
     Ok(names)
@@ -90,6 +86,16 @@ pub fn acknowledgement<S: AsRef<str>>(lists: &[ListKind], resources: &[S], tasks
     Notice { method: Method::Known(ACKNOWLEDGED), latest: None, payload }
 }
 
+/// The result that ends a listen request.
+#[must_use]
+pub fn ended(request: &Id) -> Vec<u8> {
+    json::object(|result| {
+        result.text("resultType", "complete").object("_meta", |keys| {
+            keys.raw(meta::SUBSCRIPTION_ID, request.raw());
+        });
+    })
+}
+
 /// The tasks that an acknowledgement agrees to; `None` if the notification is no acknowledgement.
 #[must_use]
 pub fn agreed_tasks(notice: &Notice) -> Option<Vec<String>> {
@@ -97,8 +103,7 @@ pub fn agreed_tasks(notice: &Notice) -> Option<Vec<String>> {
         return None;
     }
     let agreed = || {
-        let params = notice.payload.body_bytes();
-        let filter = json::members(params, Span::all(params)).ok()?.get("notifications")?.raw;
+        let filter = json::at(notice.payload.body_bytes(), &["notifications"])?;
         names(&json::members(filter, Span::all(filter)).ok()?, TASKS, (usize::MAX, "tasks")).ok()
     };
     Some(agreed().unwrap_or_default())
@@ -130,7 +135,7 @@ mod tests {
         for (key, max) in [(RESOURCES, LISTEN_URIS_MAX), (TASKS, LISTEN_TASKS_MAX)] {
             let names = |many: usize| (0..many).map(|number| number.to_string()).collect::<Vec<_>>();
             let ListenFilter { resources, tasks, .. } = of(&json!({ (key): names(max) })).unwrap();
-            assert_eq!([resources, tasks].concat(), names(max));
+            assert!(resources.into_iter().chain(tasks).eq(names(max).into_iter().map(Into::into)));
             let refused = of(&json!({ (key): names(max + 1) })).unwrap_err();
             assert!(refused.starts_with(&format!("at most {max} ")), "{refused}");
             assert!(of(&json!({ (key): vec!["again"; max + 1] })).is_err());
@@ -138,10 +143,7 @@ mod tests {
             assert_eq!(of(&json!({ (key): "a" })), Err(format!("`{key}` must be an array of strings")));
         }
         let twice = of(&json!({ "taskIds": ["t", "u", "t"], "resourceSubscriptions": ["a", "a"] })).unwrap();
-        assert_eq!(
-            (twice.tasks, twice.resources),
-            (vec!["t".to_owned(), "u".to_owned()], vec!["a".to_owned()])
-        );
+        assert_eq!((twice.tasks, twice.resources), (vec!["t".into(), "u".into()], vec!["a".into()]));
     }
 
     #[test]

@@ -7,16 +7,16 @@ pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilitie
 /// Name and version of a modern client.
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// The lowest level of the log messages that a modern request wants.
-pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// Name and version of a modern server; on results.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The listen stream that a modern notification belongs to: the id of its request.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// The task of revision 2025-11-25 that a message belongs to.
-pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The token of progress notifications; in both eras.
-pub const PROGRESS_TOKEN: &str = "progressToken";
+pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
 /// The keys of modern requests that legacy ones do not have.
-pub const REQUEST_KEYS: [&str; 4] = [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL];
+pub(crate) const REQUEST_KEYS: [&str; 4] = [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL];
 /// The keys of modern results and notifications that legacy ones do not have.
-pub const ANSWER_KEYS: [&str; 2] = [SERVER_INFO, SUBSCRIPTION_ID];
+pub(crate) const ANSWER_KEYS: [&str; 2] = [SERVER_INFO, SUBSCRIPTION_ID];

@@ -1,21 +1,10 @@
-//! Method table of MCP's revisions: senders, eras and targets.
+//! Method table of MCP's revisions: eras and targets.
 //!
 //! A method outside the table is unknown to the gateway, yet the gateway may relay it.
 
 use model::{Form, ListKind};
 
 use super::version::Era;
-
-/// The sender of a method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// The client only.
-    Client,
-    /// The server only.
-    Server,
-    /// Either side.
-    Both,
-}
 
 /// The member of params that names the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +19,18 @@ pub enum TargetKind {
     Ref,
     /// `taskId`: a task.
     Task,
+}
+
+impl TargetKind {
+    /// The member of params that is the target itself.
+    pub(crate) fn key(self) -> Option<&'static str> {
+        match self {
+            Self::Name => Some("name"),
+            Self::Uri => Some("uri"),
+            Self::Task => Some("taskId"),
+            Self::Ref | Self::None => None,
+        }
+    }
 }
 
 /// Names of the parts of a list in MCP.
@@ -89,8 +90,6 @@ impl ListFields for ListKind {
 pub struct MethodRow {
     /// Its name.
     pub name: &'static str,
-    /// Its sender.
-    pub origin: Origin,
     /// Whether revisions up to 2025-11-25 have it as a message.
     pub legacy: bool,
     /// Whether 2026-07-28 (or an extension of it) has it as a message.
@@ -101,8 +100,6 @@ pub struct MethodRow {
     pub list: Option<ListKind>,
     /// Whether modern results of it carry `ttlMs` and `cacheScope` (2026-07-28, caching).
     pub cached: bool,
-    /// Whether it may be answered with `input_required` (2026-07-28, multi round-trip requests).
-    pub asks: bool,
 }
 
 impl MethodRow {
@@ -128,71 +125,62 @@ pub fn lookup(name: &str) -> Option<&'static MethodRow> {
     TABLE.iter().find(|method| method.name == name)
 }
 
-const fn row(name: &'static str, origin: Origin, eras: &str) -> MethodRow {
+const fn row(name: &'static str, eras: &str) -> MethodRow {
     let (legacy, modern) = match eras.as_bytes() {
         b"both" => (true, true),
         b"legacy" => (true, false),
         _ => (false, true),
     };
-    MethodRow {
-        name,
-        origin,
-        legacy,
-        modern,
-        target: TargetKind::None,
-        list: None,
-        cached: false,
-        asks: false,
-    }
+    MethodRow { name, legacy, modern, target: TargetKind::None, list: None, cached: false }
 }
 
 const fn aimed(name: &'static str, eras: &str, target: TargetKind) -> MethodRow {
-    MethodRow { target, ..row(name, Origin::Client, eras) }
+    MethodRow { target, ..row(name, eras) }
 }
 
 const fn listing(name: &'static str, list: ListKind) -> MethodRow {
-    MethodRow { list: Some(list), cached: true, ..row(name, Origin::Client, "both") }
+    MethodRow { list: Some(list), cached: true, ..row(name, "both") }
 }
 
 /// Ordered by how often clients use a method.
 static TABLE: [MethodRow; 39] = [
-    MethodRow { asks: true, ..aimed("tools/call", "both", TargetKind::Name) },
+    aimed("tools/call", "both", TargetKind::Name),
     listing("tools/list", ListKind::Tools),
-    MethodRow { asks: true, cached: true, ..aimed("resources/read", "both", TargetKind::Uri) },
-    MethodRow { asks: true, ..aimed("prompts/get", "both", TargetKind::Name) },
-    row("notifications/progress", Origin::Both, "both"),
-    row("notifications/message", Origin::Server, "both"),
-    row("initialize", Origin::Client, "legacy"),
-    row("notifications/initialized", Origin::Client, "legacy"),
-    row("ping", Origin::Both, "legacy"),
-    MethodRow { cached: true, ..row("server/discover", Origin::Client, "modern") },
-    row("subscriptions/listen", Origin::Client, "modern"),
-    row("notifications/subscriptions/acknowledged", Origin::Server, "modern"),
+    MethodRow { cached: true, ..aimed("resources/read", "both", TargetKind::Uri) },
+    aimed("prompts/get", "both", TargetKind::Name),
+    row("notifications/progress", "both"),
+    row("notifications/message", "both"),
+    row("initialize", "legacy"),
+    row("notifications/initialized", "legacy"),
+    row("ping", "legacy"),
+    MethodRow { cached: true, ..row("server/discover", "modern") },
+    row("subscriptions/listen", "modern"),
+    row("notifications/subscriptions/acknowledged", "modern"),
     listing("prompts/list", ListKind::Prompts),
     listing("resources/list", ListKind::Resources),
     listing("resources/templates/list", ListKind::Templates),
     aimed("resources/subscribe", "legacy", TargetKind::Uri),
     aimed("resources/unsubscribe", "legacy", TargetKind::Uri),
     aimed("completion/complete", "both", TargetKind::Ref),
-    row("logging/setLevel", Origin::Client, "legacy"),
-    row("sampling/createMessage", Origin::Server, "legacy"),
-    row("elicitation/create", Origin::Server, "legacy"),
-    row("roots/list", Origin::Server, "legacy"),
-    row("notifications/cancelled", Origin::Both, "both"),
-    row("notifications/tools/list_changed", Origin::Server, "both"),
-    row("notifications/prompts/list_changed", Origin::Server, "both"),
-    row("notifications/resources/list_changed", Origin::Server, "both"),
-    MethodRow { origin: Origin::Server, ..aimed("notifications/resources/updated", "both", TargetKind::Uri) },
-    row("notifications/roots/list_changed", Origin::Client, "legacy"),
-    row("notifications/elicitation/complete", Origin::Server, "legacy"),
-    MethodRow { origin: Origin::Both, ..aimed("tasks/get", "both", TargetKind::Task) },
-    MethodRow { origin: Origin::Both, ..aimed("tasks/result", "legacy", TargetKind::Task) },
-    row("tasks/list", Origin::Both, "legacy"),
-    MethodRow { origin: Origin::Both, ..aimed("tasks/cancel", "both", TargetKind::Task) },
+    row("logging/setLevel", "legacy"),
+    row("sampling/createMessage", "legacy"),
+    row("elicitation/create", "legacy"),
+    row("roots/list", "legacy"),
+    row("notifications/cancelled", "both"),
+    row("notifications/tools/list_changed", "both"),
+    row("notifications/prompts/list_changed", "both"),
+    row("notifications/resources/list_changed", "both"),
+    aimed("notifications/resources/updated", "both", TargetKind::Uri),
+    row("notifications/roots/list_changed", "legacy"),
+    row("notifications/elicitation/complete", "legacy"),
+    aimed("tasks/get", "both", TargetKind::Task),
+    aimed("tasks/result", "legacy", TargetKind::Task),
+    row("tasks/list", "legacy"),
+    aimed("tasks/cancel", "both", TargetKind::Task),
     aimed("tasks/update", "modern", TargetKind::Task),
-    row("notifications/tasks/status", Origin::Both, "legacy"),
-    row("notifications/tasks", Origin::Server, "modern"),
-    MethodRow { cached: true, ..row("skills/list", Origin::Client, "modern") },
+    row("notifications/tasks/status", "legacy"),
+    row("notifications/tasks", "modern"),
+    MethodRow { cached: true, ..row("skills/list", "modern") },
     MethodRow { cached: true, ..aimed("skills/get", "modern", TargetKind::Uri) },
     aimed("resources/directory/read", "modern", TargetKind::Uri),
 ];

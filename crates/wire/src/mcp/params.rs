@@ -1,12 +1,10 @@
-//! Params of a request or notification: the members that route it, read in place, and their edits.
+//! Params of a request or notification: the members that route it, read in place.
 //!
 //! All other members stay as they were written.
 
-mod edit;
 mod read;
 
-pub use edit::ParamsEdit;
-pub use read::{Params, Target};
+pub use read::Params;
 
 #[cfg(test)]
 mod tests;

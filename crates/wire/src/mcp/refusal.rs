@@ -1,115 +1,56 @@
 //! Refusals in MCP: JSON-RPC code, message, data and HTTP status for each era, in one table.
 
-use bytes::Bytes;
 use model::{Refusal, RefusalCode};
 
 use super::code::RESOURCE_NOT_FOUND;
 use super::method::{TargetKind, lookup};
+use super::rejection::Rejection;
 use super::version::Era;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
-use crate::rpc::{self, Id};
-
-/// Portmoot's codes: outside -32768..-32000, which JSON-RPC and MCP reserve.
-pub mod own {
-    /// `capability_violation`.
-    pub const CAPABILITY_VIOLATION: i64 = -31001;
-    /// `rate_limited`.
-    pub const RATE_LIMITED: i64 = -31002;
-    /// `upstream_busy`.
-    pub const UPSTREAM_BUSY: i64 = -31003;
-    /// `upstream_down`.
-    pub const UPSTREAM_DOWN: i64 = -31004;
-    /// `upstream_timeout`.
-    pub const UPSTREAM_TIMEOUT: i64 = -31005;
-    /// `upstream_failed`.
-    pub const UPSTREAM_FAILED: i64 = -31006;
-    /// `too_large`.
-    pub const TOO_LARGE: i64 = -31007;
-    /// `unauthenticated`.
-    pub const UNAUTHENTICATED: i64 = -31008;
-    /// `forbidden`.
-    pub const FORBIDDEN: i64 = -31009;
-    /// `unknown_session`.
-    pub const UNKNOWN_SESSION: i64 = -31010;
-    /// `cancelled`.
-    pub const CANCELLED: i64 = -31011;
-    /// `overloaded`.
-    pub const OVERLOADED: i64 = -31012;
-    /// `auth_violation`.
-    pub const AUTH_VIOLATION: i64 = -31013;
-    /// `unsupported_protocol`.
-    pub const UNSUPPORTED_PROTOCOL: i64 = -31014;
-    /// `log_unavailable`.
-    pub const LOG_UNAVAILABLE: i64 = -31015;
-    /// `outcome_unknown`.
-    pub const OUTCOME_UNKNOWN: i64 = -31016;
-    /// `conflict`.
-    pub const CONFLICT: i64 = -31017;
-}
-
-/// A refusal in MCP's form.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EncodedRefusal {
-    /// The HTTP status, for an answer that has not begun.
-    pub status: u16,
-    /// The JSON-RPC code.
-    pub code: i64,
-    /// The cause and what to do next.
-    pub message: String,
-    /// `data`, valid JSON: `code` (the stable one), `hint`, `retryAfterMs`, and `uri` for resources.
-    pub data: Option<String>,
-}
-
-impl EncodedRefusal {
-    /// The JSON-RPC error that answers the request of this id.
-    #[must_use]
-    pub fn answer(&self, id: Option<&Id>) -> Bytes {
-        rpc::error(id, self.code, &self.message, self.data.as_deref().map(str::as_bytes))
-    }
-}
 
 /// Encodes the refusal of a request of `method` with this target.
 ///
 /// For legacy callers the status of a refused request is 200: a 404 would mean that their session has ended.
 #[must_use]
-pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -> EncodedRefusal {
+pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -> Rejection {
     let known = lookup(method);
     let aims_at_uri = known.is_some_and(|method| method.target == TargetKind::Uri);
+    // Portmoot's own codes, from -31001, lie outside -32768..-32000, which JSON-RPC and MCP reserve.
     let (code, legacy, modern) = match refusal.code {
         RefusalCode::UnknownTarget if known.is_none() => (METHOD_NOT_FOUND, 200, 404),
         RefusalCode::UnknownTarget => match era {
             Era::Legacy if aims_at_uri => (RESOURCE_NOT_FOUND, 200, 200),
             Era::Legacy | Era::Modern => (INVALID_PARAMS, 200, 200),
         },
-        RefusalCode::CapabilityViolation => (own::CAPABILITY_VIOLATION, 200, 200),
-        RefusalCode::RateLimited => (own::RATE_LIMITED, 200, 200),
-        RefusalCode::UpstreamBusy => (own::UPSTREAM_BUSY, 200, 200),
-        RefusalCode::UpstreamDown => (own::UPSTREAM_DOWN, 200, 200),
-        RefusalCode::UpstreamTimeout => (own::UPSTREAM_TIMEOUT, 200, 200),
-        RefusalCode::UpstreamFailed => (own::UPSTREAM_FAILED, 200, 200),
+        RefusalCode::CapabilityViolation => (-31001, 200, 200),
+        RefusalCode::RateLimited => (-31002, 200, 200),
+        RefusalCode::UpstreamBusy => (-31003, 200, 200),
+        RefusalCode::UpstreamDown => (-31004, 200, 200),
+        RefusalCode::UpstreamTimeout => (-31005, 200, 200),
+        RefusalCode::UpstreamFailed => (-31006, 200, 200),
         // If the method is known, only the params can be wrong.
         RefusalCode::Malformed if known.is_some() => (INVALID_PARAMS, 200, 400),
         RefusalCode::Malformed => (INVALID_REQUEST, 400, 400),
-        RefusalCode::TooLarge => (own::TOO_LARGE, 413, 413),
+        RefusalCode::TooLarge => (-31007, 413, 413),
         RefusalCode::Unsupported => (METHOD_NOT_FOUND, 200, 404),
-        RefusalCode::Unauthenticated => (own::UNAUTHENTICATED, 401, 401),
-        RefusalCode::Forbidden => (own::FORBIDDEN, 403, 403),
-        RefusalCode::UnknownSession => (own::UNKNOWN_SESSION, 404, 400),
-        RefusalCode::Cancelled => (own::CANCELLED, 200, 200),
-        RefusalCode::Overloaded => (own::OVERLOADED, 503, 503),
+        RefusalCode::Unauthenticated => (-31008, 401, 401),
+        RefusalCode::Forbidden => (-31009, 403, 403),
+        RefusalCode::UnknownSession => (-31010, 404, 400),
+        RefusalCode::Cancelled => (-31011, 200, 200),
+        RefusalCode::Overloaded => (-31012, 503, 503),
         RefusalCode::Internal => (INTERNAL_ERROR, 200, 200),
-        RefusalCode::AuthViolation => (own::AUTH_VIOLATION, 403, 403),
-        RefusalCode::UnsupportedProtocol => (own::UNSUPPORTED_PROTOCOL, 400, 400),
-        RefusalCode::LogUnavailable => (own::LOG_UNAVAILABLE, 503, 503),
-        RefusalCode::OutcomeUnknown => (own::OUTCOME_UNKNOWN, 200, 200),
-        RefusalCode::Conflict => (own::CONFLICT, 200, 200),
+        RefusalCode::AuthViolation => (-31013, 403, 403),
+        RefusalCode::UnsupportedProtocol => (-31014, 400, 400),
+        RefusalCode::LogUnavailable => (-31015, 503, 503),
+        RefusalCode::OutcomeUnknown => (-31016, 200, 200),
+        RefusalCode::Conflict => (-31017, 200, 200),
     };
     let status = match era {
         Era::Legacy => legacy,
         Era::Modern => modern,
     };
     let uri = target.filter(|_| aims_at_uri && refusal.code == RefusalCode::UnknownTarget);
-    EncodedRefusal { status, code, message: refusal.to_string(), data: Some(data(refusal, uri)) }
+    Rejection { status, code, message: refusal.to_string(), data: Some(data(refusal, uri)) }
 }
 
 /// The HTTP status of a JSON-RPC error that a door returns before it accepts a request.
@@ -123,8 +64,9 @@ pub fn status(code: i64, era: Era) -> u16 {
     }
 }
 
-fn data(refusal: &Refusal, uri: Option<&str>) -> String {
-    json::object_string(|data| {
+/// `data` of the error: the stable code, the hint, the wait, and the URI of a resource.
+fn data(refusal: &Refusal, uri: Option<&str>) -> Vec<u8> {
+    json::object(|data| {
         data.text("code", refusal.code.as_str()).optional_text("hint", refusal.hint.as_deref());
         if let Some(wait) = refusal.retry_after_ms {
             data.number("retryAfterMs", wait);
@@ -138,10 +80,11 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+    use crate::rpc::Id;
 
     fn encoded(code: RefusalCode, era: Era, method: &str, target: &str) -> (u16, i64, String) {
         let encoded = encode(&Refusal::new(code, "m"), era, method, Some(target));
-        (encoded.status, encoded.code, encoded.data.unwrap())
+        (encoded.status, encoded.code, String::from_utf8(encoded.data.unwrap()).unwrap())
     }
 
     #[test]

@@ -16,9 +16,10 @@ use crate::rpc::Message;
 
 pub use answer::{Encoded, decode_answer, encode_answer};
 pub use notice::{decode_notice, encode_notice, log_level, updated_uri, with_progress_token};
+pub(crate) use request::whole;
 pub use request::{
     Outgoing, decode_request, encode_question, encode_request, legacy_params, method, param_text,
-    set_arguments, whole, with_arguments,
+    set_arguments, with_arguments,
 };
 
 /// A payload whose bytes were edited, with its marks.

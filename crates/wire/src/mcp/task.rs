@@ -6,13 +6,13 @@ mod relay;
 mod view;
 mod write;
 
-pub use read::{TaskParams, declares, declares_legacy, is_offered, task_params, watched};
+pub use read::{TaskParams, declares, is_offered, task_params};
 pub use relay::{
     Named, Taker, TaskReport, Wish, fit, made, plain, related_in, related_to, renamed, report, serves_calls,
-    supported_by, without_task,
+    supported_by,
 };
 pub use view::{Standing, Status, Task, has_list, has_result};
-pub use write::{acknowledged, cancelled, changed, created, get, legacy_list, notice, offer, related};
+pub use write::{acknowledged, cancelled, created, get, notice, offer, related};
 
 /// The extension's id (SEP-2663).
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";

@@ -20,7 +20,7 @@ const DEEPEST: usize = 4;
 ///
 /// # Errors
 /// [`JsonError`] when an object on the way has a member twice.
-pub fn map_uris(
+pub(super) fn map_uris(
     message: &Message,
     method: &str,
     map: &dyn Fn(&str) -> Option<String>,
@@ -45,20 +45,14 @@ pub fn map_uris(
     }
 }
 
-/// An item of a list with the URIs in its `_meta` mapped. The caller maps the item's own key.
-///
-/// # Errors
-/// As [`map_uris`].
-pub fn rewrite_item(
-    kind: ListKind,
-    raw: &Bytes,
-    map: &dyn Fn(&str) -> Option<String>,
-) -> Result<Bytes, JsonError> {
+/// An item of a list with the URIs in its `_meta` mapped; `None` if it stays as it is. The caller maps the item's own key.
+#[must_use]
+pub fn rewrite_item(kind: ListKind, raw: &Bytes, map: &dyn Fn(&str) -> Option<String>) -> Option<Bytes> {
+    (kind == ListKind::Tools && may_hold_uris(raw)).then_some(())?;
     let mut splice = Splice::new();
-    if kind == ListKind::Tools && may_hold_uris(raw) {
-        Walk { frame: raw, map, splice: &mut splice }.meta(Span::all(raw))?;
-    }
-    Ok(splice.apply(raw))
+    // A URI that an object names twice cannot be mapped.
+    Walk { frame: raw, map, splice: &mut splice }.meta(Span::all(raw)).ok()?;
+    (!splice.is_empty()).then(|| splice.apply(raw))
 }
 
 /// Whether the text contains the end of `uri` or `resourceUri`, or an escape that could hide one.

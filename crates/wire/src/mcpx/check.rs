@@ -136,11 +136,8 @@ pub fn strict(kind: &str, payload: Bytes) -> Result<Act, Mismatch> {
 /// response has none (Decision 002: both forms are valid). Give the request's extended kind if its target is known.
 #[must_use]
 pub fn answers(response: KindRef<'_>, request: KindRef<'_>) -> bool {
-    (Head::of(response), Head::of(request)) == (Some(Head::Response), Some(Head::Request))
-        && response.method() == request.method()
-        && (response.context().is_none()
-            || request.context().is_none()
-            || response.context() == request.context())
+    let method = request.method().filter(|_| Head::of(request) == Some(Head::Request));
+    method.is_some_and(|method| response.answers(method, request.context()))
 }
 
 fn request(kind: KindRef<'_>, payload: Bytes) -> Result<Call, Mismatch> {
@@ -195,7 +192,7 @@ fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
     if let Some(members) = params.members() {
         refuse_doubles(members, &["name", "uri", "ref", "taskId", "arguments", "_meta"])?;
     }
-    let target = params.target().map(|target| target.text().to_owned());
+    let target = params.target().map(str::to_owned);
     match (kind.context(), target) {
         (Some(expected), Some(found)) if expected != found => {
             Err(Mismatch::Context { expected: expected.to_owned(), found })

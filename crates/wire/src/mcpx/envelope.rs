@@ -9,14 +9,14 @@ use json::{JsonError, Span, StringSpan};
 use model::{PARTICIPANT_BYTES_MAX, Refusal, RefusalCode};
 use smallvec::SmallVec;
 
-use super::{PROTOCOL, refusal};
+use super::PROTOCOL;
 
 /// The longest `id` or `correlation_id`, in bytes.
-pub const ID_BYTES_MAX: usize = 256;
+pub(crate) const ID_BYTES_MAX: usize = 256;
 /// The longest `kind`, in bytes.
 pub const KIND_BYTES_MAX: usize = 4096;
 /// The most addressees of one envelope.
-pub const TO_MAX: usize = 64;
+pub(crate) const TO_MAX: usize = 64;
 
 /// An envelope: the frame as it came, and the places of its members. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -37,39 +37,12 @@ struct Places {
     payload: Span,
 }
 
-/// The fault of an envelope, as `system/error` names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BreachCode {
-    /// No JSON object; a member that is missing, of the wrong type, too long or there twice; or a `correlation_id` that is
-    /// forbidden or missing.
-    Malformed,
-    /// Another protocol, or another version of this one (section 6.1: versions must be equal).
-    UnsupportedProtocol,
-}
-
-impl BreachCode {
-    /// The code as receivers see it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        refusal::code(self.refusal())
-    }
-
-    /// The code as a refusal's.
-    #[must_use]
-    pub fn refusal(self) -> RefusalCode {
-        match self {
-            Self::Malformed => RefusalCode::Malformed,
-            Self::UnsupportedProtocol => RefusalCode::UnsupportedProtocol,
-        }
-    }
-}
-
 /// Why bytes are no envelope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Breach {
-    /// The code.
-    pub code: BreachCode,
+    /// The code: malformed, or an unsupported protocol (section 6.1: versions must be equal).
+    pub code: RefusalCode,
     /// What is wrong; the sender may read it.
     pub message: String,
     /// The envelope's id, if there is one to refer to.
@@ -80,7 +53,7 @@ impl Breach {
     /// The breach as a refusal, for the audit log.
     #[must_use]
     pub fn refusal(&self) -> Refusal {
-        Refusal::new(self.code.refusal(), self.message.clone())
+        Refusal::new(self.code, self.message.clone())
     }
 }
 
@@ -111,7 +84,7 @@ impl Envelope {
         &self.frame
     }
 
-    /// The message's id: 1 to [`ID_BYTES_MAX`] bytes.
+    /// The message's id: 1 to `ID_BYTES_MAX` bytes.
     #[must_use]
     pub fn id(&self) -> &str {
         self.at.id.text(&self.frame)
@@ -129,7 +102,7 @@ impl Envelope {
         self.at.from.text(&self.frame)
     }
 
-    /// The addressees, at most [`TO_MAX`]; none means the whole topic.
+    /// The addressees, at most `TO_MAX`; none means the whole topic.
     pub fn to(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
         self.at.to.iter().map(|spot| spot.text(&self.frame))
     }
@@ -182,13 +155,13 @@ fn places(frame: &[u8], tolerant: bool) -> Result<Places, Breach> {
 }
 
 fn breach(error: &JsonError, id: Option<String>) -> Breach {
-    Breach { code: BreachCode::Malformed, message: error.to_string(), id }
+    Breach { code: RefusalCode::Malformed, message: error.to_string(), id }
 }
 
-type Why = (BreachCode, String);
+type Why = (RefusalCode, String);
 
 fn malformed(message: impl Into<String>) -> Why {
-    (BreachCode::Malformed, message.into())
+    (RefusalCode::Malformed, message.into())
 }
 
 /// The members that the protocol defines.
@@ -245,7 +218,7 @@ impl<'a> Parts<'a> {
         match protocol.text(self.frame) {
             PROTOCOL => Ok(()),
             _ => Err((
-                BreachCode::UnsupportedProtocol,
+                RefusalCode::UnsupportedProtocol,
                 format!("this gateway speaks \"{PROTOCOL}\" and no other"),
             )),
         }

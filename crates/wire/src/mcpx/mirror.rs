@@ -7,7 +7,7 @@ use crate::mcp::method::{TargetKind, lookup};
 use crate::rpc::{self, Id};
 
 /// The key of `_meta` with the verdict on a call whose payload is not shown.
-pub const VERDICT: &str = "portmoot/verdict";
+pub(crate) const VERDICT: &str = "portmoot/verdict";
 /// The error code in place of one that is not shown (JSON-RPC: reserved for servers).
 const NOT_SHOWN: i64 = -32000;
 /// The text in place of a required one that is not shown.
@@ -45,16 +45,14 @@ pub fn response(is_result: bool, verdict: &str) -> Bytes {
 /// Adds the member of the params that names the target of this method.
 fn write_target(params: &mut Object<'_>, method: &str, target: &str) {
     let Some(method) = lookup(method) else { return };
-    match method.target {
-        TargetKind::Name => params.text("name", target),
-        TargetKind::Uri => params.text("uri", target),
+    if let Some(key) = method.target.key() {
+        params.text(key, target);
+    } else if method.target == TargetKind::Ref {
         // The kind does not tell prompts from templates either.
-        TargetKind::Ref => params.object("ref", |place| {
+        params.object("ref", |place| {
             place.text("type", "ref/prompt").text("name", target);
-        }),
-        TargetKind::Task => params.text("taskId", target),
-        TargetKind::None => return,
-    };
+        });
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Payloads of MCPx envelopes: JSON-RPC in the legacy form.
 
 use bytes::Bytes;
-use json::{Member, ObjectEdit, Span, Splice};
+use json::Span;
 use model::{Answer, Form, Notice, Refusal, Request};
 
-use crate::mcp::result::{ResultType, ResultView};
 use crate::mcp::{Era, refusal, relay};
 use crate::rpc::{self, Id, Message};
 
@@ -67,14 +66,7 @@ pub fn read_answer(payload: Bytes) -> Option<Answer> {
 #[must_use]
 pub fn mirrored_request(request: &Request, own: Option<&str>) -> Option<Bytes> {
     let params = relay::legacy_params(request, own)?;
-    let raw = params.as_bytes();
-    let members = json::members(raw, Span::all(raw)).ok()?;
-    let (mut splice, mut edit) = (Splice::new(), ObjectEdit::new(&members));
-    for key in USER_ANSWERS {
-        edit.remove(key);
-    }
-    edit.finish(&mut splice);
-    let params = splice.apply_within(raw, Span::all(raw));
+    let params = json::edited(params.as_bytes(), &USER_ANSWERS.map(|key| (key, None))).ok()?;
     Some(self::request(request.method.as_str(), Some(&params)))
 }
 
@@ -87,14 +79,13 @@ pub fn asks_for_input(answer: &Answer, method: &str) -> bool {
         Form::Modern => {}
     }
     let Ok(message) = Message::read(answer.payload.bytes.clone()) else { return false };
-    let Ok(view) = ResultView::read(&message) else { return false };
-    let asks = |requests: Member<'_>| {
-        let empty = json::members(message.frame(), requests.span).is_ok_and(|all| all.is_empty());
-        requests.raw != b"null" && !empty
+    let Some(result) = message.result() else { return false };
+    let text = |key: &str| json::at(result, &[key]).and_then(json::text);
+    let asks = |requests: &[u8]| {
+        let empty = json::members(requests, Span::all(requests)).is_ok_and(|all| all.is_empty());
+        requests != b"null" && !empty
     };
-    let waits = || {
-        let status = view.get("status").and_then(|status| json::text(status.raw));
-        method.starts_with("tasks/") && status.as_deref() == Some(INPUT_REQUIRED)
-    };
-    view.result_type() == ResultType::InputRequired || view.get("inputRequests").is_some_and(asks) || waits()
+    text("resultType").as_deref() == Some(INPUT_REQUIRED)
+        || json::at(result, &["inputRequests"]).is_some_and(asks)
+        || method.starts_with("tasks/") && text("status").as_deref() == Some(INPUT_REQUIRED)
 }

@@ -4,7 +4,7 @@ use model::RefusalCode;
 
 /// The code as receivers see it. A refusal that the protocol does not define keeps Portmoot's code.
 #[must_use]
-pub fn code(code: RefusalCode) -> &'static str {
+pub(crate) fn code(code: RefusalCode) -> &'static str {
     match code {
         RefusalCode::Malformed => "malformed_envelope",
         RefusalCode::TooLarge => "message_too_large",

@@ -1,7 +1,7 @@
 //! System messages of MCPx: welcome, presence, error (MCPx v0.1, 3.4 and 3.5), written and read.
 
 use bytes::Bytes;
-use json::{Buffer, JsonError, Object};
+use json::{JsonError, Object};
 use model::{Capabilities, Capability, Refusal, SYSTEM};
 use serde::Deserialize;
 
@@ -10,11 +10,11 @@ use super::write::{Draft, envelope};
 use super::{Breach, Envelope};
 
 /// The kind of a welcome (3.5.1).
-pub const WELCOME: &str = "system/welcome";
+pub(crate) const WELCOME: &str = "system/welcome";
 /// The kind of a join or leave (3.4).
-pub const PRESENCE: &str = "system/presence";
+pub(crate) const PRESENCE: &str = "system/presence";
 /// The kind of a refusal (3.5.2).
-pub const ERROR: &str = "system/error";
+pub(crate) const ERROR: &str = "system/error";
 
 /// Id and time of an envelope that the gateway sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub fn error(stamp: Stamp<'_>, to: &str, notice: &ErrorDraft<'_>) -> Bytes {
 #[must_use]
 pub fn breach(stamp: Stamp<'_>, to: &str, breach: &Breach) -> Bytes {
     let notice = ErrorDraft {
-        error: breach.code.as_str(),
+        error: refusal::code(breach.code),
         message: &breach.message,
         correlation_id: breach.id.as_deref(),
         ..ErrorDraft::default()
@@ -167,21 +167,16 @@ fn say(stamp: Stamp<'_>, to: &[&str], kind: &str, correlation_id: Option<&str>, 
     envelope(&Draft { id, ts, from: SYSTEM, to, kind, correlation_id, payload })
 }
 
-/// Writes a participant as a welcome or presence names it: an object with `id` and `capabilities`, and with `narrowed`
-/// if some of them are limited to certain addressees.
-#[must_use]
-pub fn person(who: Person<'_>) -> String {
-    json::object_string(|object| write_person(object, who))
-}
-
-fn write_person<B: Buffer>(object: &mut Object<'_, B>, who: Person<'_>) {
+/// Writes a participant as a welcome or presence names it: `id` and `capabilities`, and `narrowed` if some of them are limited to
+/// certain addressees.
+pub(super) fn write_person(object: &mut Object<'_>, who: Person<'_>) {
     object.text("id", who.id);
     write_capabilities(object, "capabilities", who.capabilities);
 }
 
 /// Adds capabilities as texts, and under `narrowed` the addressees of those that are limited to some: the protocol itself has
 /// only texts.
-fn write_capabilities<B: Buffer>(object: &mut Object<'_, B>, key: &str, all: &Capabilities) {
+fn write_capabilities(object: &mut Object<'_>, key: &str, all: &Capabilities) {
     object.texts(key, all.iter().map(Capability::as_str));
     let is_free = |kind: &str| all.iter().any(|one| one.addressees().is_none() && one.as_str() == kind);
     let narrowed = all.iter().filter_map(|one| Some((one.as_str(), one.addressees()?)));
@@ -270,11 +265,11 @@ pub struct SystemError {
 /// A message of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum System {
-    /// [`WELCOME`]
+    /// `WELCOME`
     Welcome(Welcome),
-    /// [`PRESENCE`]
+    /// `PRESENCE`
     Presence(PresenceChange),
-    /// [`ERROR`]
+    /// `system/error`.
     Error(SystemError),
     /// A kind below `system/` that this version does not know; to be ignored.
     Other,

@@ -7,6 +7,7 @@ mod properties;
 use bytes::Bytes;
 use model::{Capabilities, Refusal, RefusalCode};
 
+use super::envelope::{ID_BYTES_MAX, TO_MAX};
 use super::system::{Person, Stamp};
 use super::*;
 
@@ -77,12 +78,12 @@ fn malformed_envelopes_are_refused_with_a_reason() {
         let breach = read(&with(&[change])).unwrap_err();
         assert_eq!(
             (breach.code, breach.message.as_str(), breach.id.as_deref()),
-            (BreachCode::Malformed, message, id),
+            (RefusalCode::Malformed, message, id),
             "{change:?}"
         );
     }
     for bad in ["", "x", "[]", "null", "{", "{}x", "\u{0}", r#"{"a":1,}"#] {
-        assert_eq!(read(bad).unwrap_err().code, BreachCode::Malformed, "{bad:?}");
+        assert_eq!(read(bad).unwrap_err().code, RefusalCode::Malformed, "{bad:?}");
         assert_eq!(read(bad).unwrap_err().id, None, "{bad:?}");
     }
     assert_eq!(Envelope::read(Bytes::from_static(b"{\"id\":\"\xff\"}")).unwrap_err().id, None);
@@ -93,7 +94,7 @@ fn another_protocol_is_refused_before_any_other_fault() {
     for other in ["mcp-x/v0", "meup/v0.2", "mew/v0.4", "mcpx/v0.10", "MCPX/v0.1", ""] {
         let text = with(&[("protocol", &format!("\"{other}\"")), ("payload", "-")]);
         let breach = read(&text).unwrap_err();
-        assert_eq!(breach.code, BreachCode::UnsupportedProtocol, "{other}");
+        assert_eq!(breach.code, RefusalCode::UnsupportedProtocol, "{other}");
         assert_eq!(breach.id.as_deref(), Some("e1"));
         assert!(breach.message.contains(PROTOCOL));
     }

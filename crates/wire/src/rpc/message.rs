@@ -51,19 +51,19 @@ pub struct Malformed {
 impl Malformed {
     /// JSON, but not a message: -32600.
     #[must_use]
-    pub fn request(message: impl Into<String>, id: Option<Id>) -> Self {
+    pub(crate) fn request(message: impl Into<String>, id: Option<Id>) -> Self {
         Self { code: code::INVALID_REQUEST, message: message.into(), id }
     }
 
     /// A message whose params are wrong: -32602.
     #[must_use]
-    pub fn params(message: impl Into<String>, id: Option<Id>) -> Self {
+    pub(crate) fn params(message: impl Into<String>, id: Option<Id>) -> Self {
         Self { code: code::INVALID_PARAMS, message: message.into(), id }
     }
 
     /// Bytes that the JSON reader rejects: -32700 for bad syntax, else -32600.
     #[must_use]
-    pub fn json(error: &JsonError, id: Option<Id>) -> Self {
+    pub(crate) fn json(error: &JsonError, id: Option<Id>) -> Self {
         let code = match error {
             JsonError::Syntax(_) => code::PARSE_ERROR,
             JsonError::NotAnObject | JsonError::NotAnArray | JsonError::Duplicate(_) => code::INVALID_REQUEST,
@@ -154,7 +154,7 @@ impl Message {
 
     /// The place of the id.
     #[must_use]
-    pub fn id_span(&self) -> Option<Span> {
+    pub(crate) fn id_span(&self) -> Option<Span> {
         self.id_span
     }
 
@@ -166,7 +166,7 @@ impl Message {
 
     /// The place of the method, without quotes (as it was spelled).
     #[must_use]
-    pub fn method_span(&self) -> Option<Span> {
+    pub(crate) fn method_span(&self) -> Option<Span> {
         self.method.as_ref().map(StringSpan::span)
     }
 

@@ -28,31 +28,28 @@ pub(super) struct Candidates {
 /// Candidates shared with the thread that reads the terminal.
 pub(super) type SharedCandidates = Arc<Mutex<Candidates>>;
 
-/// Sets the participants and open proposals. Names with hidden characters are left out.
-pub(super) fn set_participants(
-    names: &SharedCandidates,
-    participants: impl Iterator<Item = String>,
-    proposals: impl Iterator<Item = String>,
-) {
-    let mut known = names.lock();
-    known.participants = participants.filter(|name| is_plain(name)).collect();
-    known.proposals = proposals.collect();
-    let Candidates { participants, tools, .. } = &mut *known;
-    tools.retain(|owner, _| participants.contains(owner));
-}
-
-/// Sets the tools of a participant.
-pub(super) fn set_tools(names: &SharedCandidates, owner: &str, tools: impl Iterator<Item = String>) {
-    let mut known = names.lock();
-    let tools = tools.filter(|name| is_plain(name)).take(TOOLS_MAX).collect();
-    known.tools.insert(owner.to_owned(), tools);
-}
-
 fn is_plain(name: &str) -> bool {
     !name.chars().any(|c| visible::is_hidden(c) || c.is_whitespace())
 }
 
 impl Candidates {
+    /// Sets the participants and open proposals. Names with hidden characters are left out.
+    pub(super) fn set_participants(
+        &mut self,
+        participants: impl Iterator<Item = String>,
+        proposals: impl Iterator<Item = String>,
+    ) {
+        self.participants = participants.filter(|name| is_plain(name)).collect();
+        self.proposals = proposals.collect();
+        self.tools.retain(|owner, _| self.participants.contains(owner));
+    }
+
+    /// Sets the tools of a participant.
+    pub(super) fn set_tools(&mut self, owner: &str, tools: impl Iterator<Item = String>) {
+        let tools = tools.filter(|name| is_plain(name)).take(TOOLS_MAX).collect();
+        self.tools.insert(owner.to_owned(), tools);
+    }
+
     /// Completes the last word: its start in the line, and the candidates.
     fn complete(&self, line: &str) -> (usize, Vec<String>) {
         let start = line.rfind(' ').map_or(0, |at| at + 1);
@@ -100,9 +97,9 @@ mod tests {
     fn the_last_word_is_completed() {
         let names = SharedCandidates::default();
         let texts = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>().into_iter();
-        set_participants(&names, texts(&["worker", "boss", "e\u{202e}vil", "a b"]), texts(&["1", "12"]));
-        set_tools(&names, "worker", texts(&["echo", "add", "e\nvil"]));
-        set_tools(&names, "boss", texts(&[]));
+        names.lock().set_participants(texts(&["worker", "boss", "e\u{202e}vil", "a b"]), texts(&["1", "12"]));
+        names.lock().set_tools("worker", texts(&["echo", "add", "e\nvil"]));
+        names.lock().set_tools("boss", texts(&[]));
         for (line, start, expect) in [
             ("/p", 0, &["/proposals"][..]),
             ("hello", 0, &[]),
@@ -119,7 +116,7 @@ mod tests {
             let found = names.lock().complete(line);
             assert_eq!(found, (start, texts(expect).map(|one| one + " ").collect()), "{line}");
         }
-        set_participants(&names, texts(&["boss"]), texts(&[]));
+        names.lock().set_participants(texts(&["boss"]), texts(&[]));
         assert_eq!(names.lock().complete("/call worker ").1, Vec::<String>::new());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use client::participant::{Event, IncomingProposal};
 
-use super::complete::{SharedCandidates, set_participants};
+use super::complete::SharedCandidates;
 
 /// Most proposals kept; the oldest are dropped first.
 const OPEN_PROPOSALS_MAX: usize = 256;
@@ -28,7 +28,8 @@ impl OpenProposals {
 
     /// Updates the completion candidates with the participants and open proposals.
     pub(super) fn set_participants(&self, participants: impl Iterator<Item = String>) {
-        set_participants(&self.names, participants, self.open.iter().map(|(number, _)| number.to_string()));
+        let proposals = self.open.iter().map(|(number, _)| number.to_string());
+        self.names.lock().set_participants(participants, proposals);
     }
 
     /// Processes an event: a proposal is open until a request fulfils it or the gateway reports that it is closed.

@@ -3,9 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use json::visible;
+use json::{Token, Tokens, visible};
 
 /// The answer to `GET proposals`.
 #[derive(Deserialize)]
@@ -37,24 +35,15 @@ pub(super) struct ProposalDetails {
 }
 
 impl ProposalList {
-    pub(super) fn read(answer: &str) -> Result<Self, Failure> {
-        serde_json::from_str(answer).map_err(|_| not_portmoot())
-    }
-
-    pub(super) fn rows(&self) -> Vec<Vec<String>> {
-        let row = |one: &ProposalDetails| {
-            let [id, state, by, expires] = [&one.id, &one.state, &one.by, &one.expires].map(String::clone);
-            vec![id, state, by, one.act(), one.to.join(", "), expires]
-        };
-        self.proposals.iter().map(row).collect()
+    pub(super) fn rows(self) -> impl Iterator<Item = Vec<String>> {
+        self.proposals.into_iter().map(|one| {
+            let (act, to) = (one.act(), one.to.join(", "));
+            vec![one.id, one.state, one.by, act, to, one.expires]
+        })
     }
 }
 
 impl ProposalDetails {
-    pub(super) fn read(answer: &str) -> Result<Self, Failure> {
-        serde_json::from_str(answer).map_err(|_| not_portmoot())
-    }
-
     fn act(&self) -> String {
         match &self.context {
             Some(context) => format!("{}:{context}", self.method),
@@ -115,50 +104,24 @@ impl ProposalDetails {
     }
 }
 
-fn not_portmoot() -> Failure {
-    let message = "the answer is not from a Portmoot gateway, or its version differs from this program's";
-    Failure::new(Exit::Failed, "gateway_foreign", message)
-        .hint("check the URL (--url) and the versions (portmoot --version)")
-}
-
 /// Pretty-prints JSON: every token keeps its spelling, hidden characters are made visible.
 pub(super) fn pretty_json(json: &str) -> String {
-    let (mut out, mut depth, mut text, mut escaped) = (String::from("  "), 1_usize, false, false);
-    let mut rest = json.chars().peekable();
-    while let Some(c) = rest.next() {
-        if text {
-            out.push(c);
-            text = escaped || c != '"';
-            escaped = c == '\\' && !escaped;
-            continue;
+    let (mut out, mut depth, mut opened) = (String::from("  "), 1_usize, false);
+    let mut tokens = Tokens::new(json.as_bytes());
+    while let Some(token) = tokens.next() {
+        let closes = matches!(token, Token::Close(_));
+        depth = depth.saturating_sub(usize::from(closes));
+        // `{}` and `[]` stay on one line.
+        if opened != closes {
+            begin_line(&mut out, depth);
         }
-        match c {
-            c if c.is_ascii_whitespace() => {}
-            '"' => {
-                text = true;
-                out.push(c);
-            }
-            '{' | '[' => {
-                out.push(c);
-                while rest.next_if(char::is_ascii_whitespace).is_some() {}
-                if let Some(close) = rest.next_if(|c| *c == '}' || *c == ']') {
-                    out.push(close);
-                } else {
-                    depth += 1;
-                    begin_line(&mut out, depth);
-                }
-            }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                begin_line(&mut out, depth);
-                out.push(c);
-            }
-            ',' => {
-                out.push(c);
-                begin_line(&mut out, depth);
-            }
-            ':' => out += ": ",
-            c => out.push(c),
+        out += json.get(tokens.span().start..tokens.span().end).unwrap_or_default();
+        opened = matches!(token, Token::Open(_));
+        match token {
+            Token::Open(_) => depth += 1,
+            Token::Comma => begin_line(&mut out, depth),
+            Token::Colon => out.push(' '),
+            Token::Close(_) | Token::Text(_) | Token::Plain(_) => {}
         }
     }
     visible::lines(&out)

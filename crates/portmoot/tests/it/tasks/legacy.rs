@@ -266,6 +266,27 @@ fn revoking_a_tool_hides_its_tasks() {
 }
 
 #[test]
+fn tasks_of_a_revoked_participant_are_cancelled_at_their_servers() {
+    let (home, one) = (setup(), server());
+    let start = people(&home) + &one.child("a", "a");
+    let gateway = Gateway::start(&home, &start);
+    let (ada, bob) = (client(&gateway, ADA), client(&gateway, BOB));
+    let (hers, done, his) = (begin(&ada, "a_job"), begin(&ada, "a_job"), begin(&bob, "a_job"));
+    finish(&bob, "a", "task-2");
+    until("the gateway knows", || {
+        (about(&ada, "tasks/get", &done)["result"]["status"] == "completed").then_some(())
+    });
+    assert_eq!(about(&ada, "tasks/get", &hers)["result"]["status"], "working");
+
+    let without_ada = start.replace("[participants.ada]", "[participants.eve]");
+    home.write("portmoot.toml", &without_ada);
+    gateway.signal("HUP");
+    until("her task is cancelled", || (!heard_of(&one, "tasks/cancel").is_empty()).then_some(()));
+    assert_eq!(about(&bob, "tasks/get", &his)["result"]["status"], "working");
+    assert_eq!(heard_of(&one, "tasks/cancel"), ["task-1"]);
+}
+
+#[test]
 fn open_calls_that_may_become_tasks_count_against_the_task_limit() {
     let (home, one) = (setup(), server());
     let config = people(&home) + &one.child("a", "a") + &fixture("m", &["--era", "modern"]);

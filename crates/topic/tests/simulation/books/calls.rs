@@ -53,9 +53,12 @@ pub(crate) struct Waiting {
 }
 
 impl Books {
+    fn open_by_handle(&self, call: u64) -> Option<OperationId> {
+        self.calls.iter().find(|(_, open)| open.call == call).map(|(operation, _)| *operation)
+    }
+
     fn by_handle(&self, call: u64) -> OperationId {
-        let found = self.calls.iter().find(|(_, open)| open.call == call);
-        found.map(|(operation, _)| *operation).expect("the call is open")
+        self.open_by_handle(call).expect("the call is open")
     }
 
     fn give_back(&mut self, call: u64) {
@@ -63,14 +66,12 @@ impl Books {
     }
 
     /// Takes a call that the event hands in, or one that waited with a proposal.
-    fn handed_in(&mut self, operation: OperationId, call: u64, turn: &Turn) -> (Call, Option<Waiting>) {
-        if let Some((id, fresh)) = turn.calls.get(&call) {
-            assert_eq!(*id, operation);
-            return (fresh.clone(), None);
+    fn handed_in(&mut self, call: u64, turn: &Turn) -> (OperationId, Call, Option<Waiting>) {
+        if let Some((operation, fresh)) = turn.calls.get(&call) {
+            return (*operation, fresh.clone(), None);
         }
         let waited = self.waiting.remove(&call).expect("the call was handed in");
-        assert_eq!(waited.operation, operation);
-        (waited.call.clone(), Some(waited))
+        (waited.operation, waited.call.clone(), Some(waited))
     }
 
     pub(crate) fn opens(&mut self, operation: OperationId, call: Call) {
@@ -81,7 +82,6 @@ impl Books {
 
     pub(crate) fn delivered(
         &mut self,
-        operation: OperationId,
         call: u64,
         (link, server): (LinkId, u64),
         own: Option<&str>,
@@ -90,17 +90,17 @@ impl Books {
     ) {
         let server = self.server_of(server);
         assert_eq!(self.servers[&server].link, link);
-        let known = self.calls.get(&operation).cloned();
-        let open = if let Some(open) = known {
+        let (operation, open) = if let Some(operation) = self.open_by_handle(call) {
+            let open = self.calls[&operation].clone();
             // It was held, and its approval is on disk in this very step.
-            assert_eq!((open.call, &open.server, open.proposal), (call, &server, proposal));
+            assert_eq!((&open.server, open.proposal), (&server, proposal));
             assert!(matches!(open.place, Place::Held | Place::Parked), "{operation} was not held");
             assert_eq!(turn.journal, proposal.map(|proposal| (proposal, true)));
             self.calls.get_mut(&operation).unwrap().place = Place::AtServer;
             self.count(if open.answered { "parked and let go" } else { "let go" });
-            open
+            (operation, open)
         } else {
-            let (open, waited) = self.handed_in(operation, call, turn);
+            let (operation, open, waited) = self.handed_in(call, turn);
             assert_eq!(open.server, server);
             if let Some(Waiting { proposal: named, own: by_proposer, .. }) = waited {
                 assert_eq!(turn.journal.map(|(id, _)| id), Some(named));
@@ -110,7 +110,7 @@ impl Books {
                 }
             }
             self.opens(operation, Call { proposal, ..open.clone() });
-            open
+            (operation, open)
         };
         if let Some(proposal) = proposal {
             self.runs(proposal, operation, &server, &open);
@@ -120,8 +120,8 @@ impl Books {
         self.check_mirror(operation, proposal);
     }
 
-    pub(crate) fn held(&mut self, operation: OperationId, call: u64, own: Option<&str>, turn: &Turn) {
-        let (open, waited) = self.handed_in(operation, call, turn);
+    pub(crate) fn held(&mut self, call: u64, own: Option<&str>, turn: &Turn) {
+        let (operation, open, waited) = self.handed_in(call, turn);
         assert!(waited.is_none() && self.links[&open.link].promotes);
         assert_eq!(own.or(open.public.as_deref()), open.own.as_deref());
         self.opens(operation, Call { place: Place::Held, ..open });
@@ -152,18 +152,11 @@ impl Books {
         self.close(operation, Outcome::Ok);
     }
 
-    pub(crate) fn settled(
-        &mut self,
-        operation: OperationId,
-        call: u64,
-        answer: u64,
-        view: Option<&ProposalView>,
-        turn: &Turn,
-    ) {
+    pub(crate) fn settled(&mut self, call: u64, answer: u64, view: Option<&ProposalView>, turn: &Turn) {
         let answering = turn.answering.expect("only an answer settles");
+        let operation = self.by_handle(call);
         assert_eq!((answering.operation, answering.answer), (operation, Some(answer)));
         let open = &self.calls[&operation];
-        assert_eq!(open.call, call);
         let carried_out = open.proposal.filter(|_| open.place == Place::AtServer);
         let running = carried_out.filter(|id| self.deals[id].over.is_none());
         assert_eq!(view.map(|view| view.id), running);
@@ -179,19 +172,17 @@ impl Books {
         self.close(operation, answering.outcome);
     }
 
-    pub(crate) fn refused(&mut self, operation: OperationId, call: u64, cause: Cause, turn: &Turn) {
-        if let Some(open) = self.calls.get(&operation).filter(|open| open.call == call) {
+    pub(crate) fn refused(&mut self, call: u64, cause: Cause, turn: &Turn) {
+        if let Some(operation) = self.open_by_handle(call) {
+            let open = &self.calls[&operation];
             let failed = turn.answering.is_some_and(|one| one.operation == operation && one.answer.is_none());
             assert_eq!(failed, cause == Cause::Failed && turn.answering.is_some());
             assert!(cause != Cause::UpstreamDown || turn.dismissed.contains(&open.server));
             assert!(cause != Cause::Withdrawn || turn.regrants.as_ref() == Some(&open.by));
             return self.close(operation, Outcome::Refused);
         }
-        if let Some((id, _)) = turn.calls.get(&call) {
-            assert_eq!(*id, operation);
-        } else {
+        if !turn.calls.contains_key(&call) {
             let waited = self.waiting.remove(&call).expect("a call that is refused was handed in");
-            assert_eq!(waited.operation, operation);
             assert_eq!(turn.journal.map(|(id, _)| id), Some(waited.proposal));
             // Its proposal fails unless another call carries it out, whatever a participant answered before.
             let deal = self.deals.get_mut(&waited.proposal).unwrap();

@@ -7,6 +7,7 @@ use super::{
     Books,
     deals::{Deal, Written},
 };
+use crate::numbers::RefusedDecision;
 use crate::turn::{Decided, Turn};
 
 impl Books {
@@ -57,15 +58,10 @@ impl Books {
         assert_eq!(*own, Some(ruling));
     }
 
-    pub(crate) fn refused_decision(
-        &mut self,
-        id: OperationId,
-        by: &ParticipantId,
-        (ruling, answered): (u64, bool),
-        cause: Cause,
-        turn: &Turn,
-    ) {
-        assert_eq!(self.rulings.remove(&ruling), Some(id), "a decision is refused once");
+    pub(crate) fn refused_decision(&mut self, refused: &RefusedDecision, turn: &Turn) {
+        let RefusedDecision { proposal: id, by, ruling, answered, cause, .. } = refused;
+        let (id, cause) = (*id, *cause);
+        assert_eq!(self.rulings.remove(ruling), Some(id), "a decision is refused once");
         let decided = self.decision(id, turn);
         let calls = turn.calls.keys().any(|call| self.returned.contains(call));
         assert!(!answered || calls || turn.journal.is_some(), "no call was refused with it");

@@ -1,11 +1,12 @@
 //! Questions of servers.
 
 use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
-use topic::{About, Cause};
+use topic::{About, Ask, Cause};
 
 use crate::{
     books::{Books, calls::Place, limits::LIMITS, questions::Question},
     numbers::{Effect, Event},
+    seen::cause_of_ask,
     turn::Turn,
     world::World,
 };
@@ -89,12 +90,13 @@ impl World {
         let fresh =
             Question { question, link, server: server_id, about: of_call, method, tag, order, cancelled };
         let turn = Turn { question: Some((operation, fresh)), ..Turn::default() };
-        let event = Event::Ask { server, operation, tag, about, method: Method::Known(method), question };
+        let event =
+            Event::Ask(Ask { server, operation, tag, about, method: Method::Known(method), question });
         let effects = self.live(event, turn);
         match (effects.all.as_slice(), must) {
             ([], _) => assert!(ignored),
             ([Effect::Ask { link: asked, .. }], Ok(link)) => assert_eq!(*asked, link),
-            ([Effect::RefuseAsk { cause, .. }], Err(must)) => assert_eq!(*cause, must),
+            ([Effect::RefuseAsk { refusal, .. }], Err(must)) => assert_eq!(cause_of_ask(refusal), must),
             other => panic!("{other:?}"),
         }
     }

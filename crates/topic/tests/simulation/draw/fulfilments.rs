@@ -195,8 +195,7 @@ impl World {
     ) {
         let ignored = effects.all.iter().any(|effect| matches!(effect, Effect::Ignore { .. }));
         assert_eq!(ignored, plan == Plan::Repeat, "{plan:?}");
-        let refused_decision =
-            effects.all.iter().any(|effect| matches!(effect, Effect::RefuseDecision { .. }));
+        let refused_decision = effects.all.iter().any(|effect| matches!(effect, Effect::RefuseDecision(_)));
         let waits_with = match plan {
             Plan::Own(id) => Some(id),
             Plan::Decision(id) if !refused_decision => Some(id),

@@ -117,7 +117,7 @@ impl World {
             self.live(Event::Decide { proposal, by: &by, outside, decision, fulfilment, ruling }, turn);
         match effects.all.as_slice() {
             [] => self.queues(proposal, decided),
-            [Effect::Store { .. } | Effect::RefuseDecision { .. }] => {}
+            [Effect::Store { .. } | Effect::RefuseDecision(_)] => {}
             other => panic!("a decision counts, waits or is refused: {other:?}"),
         }
     }

@@ -1,9 +1,7 @@
 //! Callers' requests: admitted, held or refused, exactly as the books expect.
 
-use model::{GATEWAY, KindRef, LinkId, ListKind, Method, OperationId, ParticipantId};
-use topic::{
-    BuiltinTool, Cause, Filter, Interest, LogLevel, Request, Target, UpstreamNames, Verdict, public_name,
-};
+use model::{GATEWAY, KindRef, LinkId, ListKind, ListenFilter, Method, OperationId, ParticipantId};
+use topic::{BuiltinTool, Cause, Interest, LogLevel, Request, Target, UpstreamNames, Verdict, public_name};
 
 use crate::{
     books::{
@@ -84,14 +82,15 @@ impl Books {
     pub(crate) fn check_admitted(&self) {
         for (operation, open) in self.calls.iter().filter(|(_, open)| open.place != Place::Parked) {
             let (context, at) = (open.public.as_deref(), open.server.as_str());
-            // A built-in tool that is named in the room is admitted like any request there.
-            let kind = KindRef::request(open.method, open.own.as_deref());
+            // A request in the room is judged by its kind alone.
             let by_envelope = || {
-                open.in_room
-                    && kind
-                        .is_ok_and(|kind| self.granted(&open.by).is_some_and(|own| own.admits(kind, &[at])))
+                let kind = KindRef::request(open.method, open.own.as_deref());
+                kind.is_ok_and(|kind| self.granted(&open.by).is_some_and(|own| own.admits(kind, &[at])))
             };
-            let admitted = || self.admits(&open.by, open.method, context, at) || by_envelope();
+            let admitted = || match open.in_room {
+                true => by_envelope(),
+                false => self.admits(&open.by, open.method, context, at),
+            };
             let fine = match open.place {
                 Place::AtServer => open.proposal.is_some() || admitted(),
                 Place::Held => admitted() || self.proposes(&open.by, open.method, context, at),
@@ -120,11 +119,11 @@ impl World {
         format!("{head}{uri}")
     }
 
-    fn draw_filter(&mut self) -> Filter {
+    fn draw_filter(&mut self) -> ListenFilter {
         let lists = ListKind::ALL.into_iter().filter(|_| self.prng.one_in(2)).collect();
         let resources = (0..self.prng.below(3)).map(|_| self.draw_uri().into()).collect();
         let tasks = (0..self.prng.below(3)).map(|_| self.prng.any(&["t1", "t2"]).into()).collect();
-        Filter { lists, resources, tasks }
+        ListenFilter { lists, resources, tasks }
     }
 
     fn draw_request(&mut self, link: LinkId) -> Drawn {

@@ -1,7 +1,7 @@
 //! Crashes, restarts from the journal alone, and the end of a run.
 
 use model::{LinkId, OperationId, ProposalState};
-use topic::{EndedProposal, Kept};
+use topic::{EndedProposal, Kept, Restore};
 
 use crate::{
     books::{
@@ -97,18 +97,12 @@ impl World {
             let (proposal, content, terms) = (*proposal, deal.content, terms(deal));
             let known = deal.over.is_none() || last.contains(&proposal);
             self.books.deals.get_mut(&proposal).unwrap().gone = !known;
-            match deal.over {
-                None => {
-                    let (held, public) = (deal.held, deal.public.as_deref());
-                    self.live(Event::Restore { proposal, terms, content, held, public }, Turn::default());
-                    self.books.count("pending again");
-                }
-                Some(state) if known => {
-                    let (held, end) = (deal.held, ended(deal, state));
-                    self.live(Event::RestoreEnded { proposal, terms, content, held, end }, Turn::default());
-                    self.books.count("ended again");
-                }
-                Some(_) => {}
+            if known {
+                let (held, public) = (deal.held, deal.public.as_deref());
+                let end = deal.over.map(|state| ended(deal, state));
+                self.books.count(if end.is_some() { "ended again" } else { "pending again" });
+                let restore = Restore { proposal, terms, content, held, public, end };
+                self.live(Event::Restore(restore), Turn::default());
             }
         }
         let until_ms = self.now_ms + 1_000_000_000;

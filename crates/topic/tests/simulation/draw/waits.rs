@@ -10,6 +10,7 @@ use crate::{
     },
     draw::requests::blank,
     numbers::{Effect, Event},
+    seen::cause_of_ask,
     turn::Turn,
     world::World,
 };
@@ -146,5 +147,9 @@ impl World {
 
 /// Whether an effect ends a question about a call that is over.
 fn ends_question(effect: &Effect) -> bool {
-    matches!(effect, Effect::CancelAsk { .. } | Effect::RefuseAsk { cause: Cause::Moot, .. })
+    match effect {
+        Effect::CancelAsk { .. } => true,
+        Effect::RefuseAsk { refusal, .. } => cause_of_ask(refusal) == Cause::Moot,
+        _ => false,
+    }
 }

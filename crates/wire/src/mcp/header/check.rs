@@ -1,11 +1,11 @@
 //! Header check: detection of the era, and rejection of a request whose headers and body disagree.
 
-use super::error::HeaderError;
 use super::names::{METHOD, NAME, PARAM_PREFIX, PROTOCOL_VERSION};
 use super::schema::{HeaderParam, HeaderType};
 use super::value::{argument, decode, has_name, whole};
 use crate::mcp::meta;
-use crate::mcp::params::{Params, Target};
+use crate::mcp::params::Params;
+use crate::mcp::rejection::Rejection;
 use crate::mcp::version::{Era, Version};
 use crate::rpc::{Malformed, Shape, code};
 
@@ -38,37 +38,37 @@ pub fn classify<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) 
 /// Of a notification only the headers that it has are checked; the revision defines none from clients over HTTP.
 ///
 /// # Errors
-/// [`HeaderError`] in this order: versions missing in the header or unequal (-32020), `_meta` without a version
+/// [`Rejection`] in this order: versions missing in the header or unequal (-32020), `_meta` without a version
 /// (-32602), an unsupported version (-32022), method or name missing or unequal (-32020), no client capabilities
 /// (-32602), a method that only legacy revisions have (404, -32601).
-pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> Result<Version, HeaderError> {
+pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> Result<Version, Rejection> {
     let message = params.message();
     let request = message.shape() == Shape::Request;
     let version = check_version(get(PROTOCOL_VERSION).map(trim), params, request)?;
     let method = params.method();
     match get(METHOD).map(trim) {
         Some(value) if value == method => {}
-        Some(_) => return Err(HeaderError::mismatch("the Mcp-Method header differs from the body's method")),
-        None if request => return Err(HeaderError::mismatch("the Mcp-Method header is missing")),
+        Some(_) => return Err(Rejection::mismatch("the Mcp-Method header differs from the body's method")),
+        None if request => return Err(Rejection::mismatch("the Mcp-Method header is missing")),
         None => {}
     }
     if !request {
         return Ok(version);
     }
     if has_name(method) {
-        let value = get(NAME).ok_or_else(|| HeaderError::mismatch("the Mcp-Name header is missing"))?;
+        let value = get(NAME).ok_or_else(|| Rejection::mismatch("the Mcp-Name header is missing"))?;
         let value =
-            decode(value).ok_or_else(|| HeaderError::mismatch("the Mcp-Name header cannot be decoded"))?;
-        if params.target().map(Target::text) != Some(&*value) {
-            return Err(HeaderError::mismatch("the Mcp-Name header differs from the body's target"));
+            decode(value).ok_or_else(|| Rejection::mismatch("the Mcp-Name header cannot be decoded"))?;
+        if params.target() != Some(&*value) {
+            return Err(Rejection::mismatch("the Mcp-Name header differs from the body's target"));
         }
     }
     if !params.meta_raw(meta::CLIENT_CAPABILITIES).is_some_and(json::is_object) {
         let key = meta::CLIENT_CAPABILITIES;
-        return Err(HeaderError::params(format!("`_meta[\"{key}\"]` must be an object")));
+        return Err(Rejection::params(format!("`_meta[\"{key}\"]` must be an object")));
     }
     if params.known().is_some_and(|known| !known.is_in(Era::Modern)) {
-        return Err(HeaderError {
+        return Err(Rejection {
             status: 404,
             code: code::METHOD_NOT_FOUND,
             message: format!("the method is not part of revision {version}"),
@@ -81,19 +81,19 @@ pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> 
 /// Checks the `Mcp-Param-*` headers of a call against its arguments, by the annotations of the tool that it names.
 ///
 /// # Errors
-/// [`HeaderError`]: -32020 for a header that is missing, unreadable, unequal, or there although its argument is absent
+/// [`Rejection`]: -32020 for a header that is missing, unreadable, unequal, or there although its argument is absent
 /// or null; -32600 when an object on the way to an argument has a member twice.
 pub fn check_params<'h>(
     get: impl Fn(&str) -> Option<&'h str>,
     params: &Params<'_>,
     annotations: &[HeaderParam],
-) -> Result<(), HeaderError> {
+) -> Result<(), Rejection> {
     for param in annotations {
         let value = get(&format!("{PARAM_PREFIX}{}", param.name.to_ascii_lowercase()));
         let expect = argument(params, &param.path)
             .map_err(|error| Malformed::json(&error, params.message().id().cloned()))?;
         let wrong =
-            |what: &str| Err(HeaderError::mismatch(format!("the Mcp-Param-{} header {what}", param.name)));
+            |what: &str| Err(Rejection::mismatch(format!("the Mcp-Param-{} header {what}", param.name)));
         match (value.map(decode), expect) {
             (None, None) => {}
             (None, Some(_)) => return wrong("is missing"),
@@ -111,15 +111,15 @@ fn agree(value: &str, expect: &str, param: &HeaderParam) -> bool {
         || (param.kind == HeaderType::Integer && whole(value).is_some() && whole(value) == whole(expect))
 }
 
-fn check_version(header: Option<&str>, params: &Params<'_>, request: bool) -> Result<Version, HeaderError> {
+fn check_version(header: Option<&str>, params: &Params<'_>, request: bool) -> Result<Version, Rejection> {
     let raw = params.meta_raw(meta::PROTOCOL_VERSION);
     let body = params.meta_text(meta::PROTOCOL_VERSION);
     let version = match (header, raw, body) {
         (None, Some(_), _) => {
-            return Err(HeaderError::mismatch("the MCP-Protocol-Version header is missing"));
+            return Err(Rejection::mismatch("the MCP-Protocol-Version header is missing"));
         }
         (Some(header), Some(_), Some(body)) if header != body => {
-            return Err(HeaderError::mismatch(
+            return Err(Rejection::mismatch(
                 "the MCP-Protocol-Version header differs from the body's version",
             ));
         }
@@ -127,13 +127,13 @@ fn check_version(header: Option<&str>, params: &Params<'_>, request: bool) -> Re
         (Some(header), None, _) if !request => header.to_owned(),
         (_, _, None) => {
             let key = meta::PROTOCOL_VERSION;
-            return Err(HeaderError::params(format!("`_meta[\"{key}\"]` must be a string")));
+            return Err(Rejection::params(format!("`_meta[\"{key}\"]` must be a string")));
         }
-        (_, None, Some(_)) => return Err(HeaderError::params("`_meta` is missing")),
+        (_, None, Some(_)) => return Err(Rejection::params("`_meta` is missing")),
     };
     Version::parse(&version)
         .filter(|version| version.era().is_stateless())
-        .ok_or_else(|| HeaderError::unsupported_version(&version))
+        .ok_or_else(|| Rejection::unsupported_version(&version))
 }
 
 fn trim(value: &str) -> &str {

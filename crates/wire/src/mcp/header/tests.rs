@@ -1,8 +1,11 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::names::{METHOD, NAME};
+use super::value::decode;
 use super::*;
 use crate::mcp::params::Params;
+use crate::mcp::rejection::Rejection;
 use crate::mcp::version::Version;
 use crate::rpc::{Id, Message};
 
@@ -32,7 +35,7 @@ fn the_era_is_detected() {
         (&[], "tools/list", GOOD, Opening::Modern),
         (&[], "initialize", GOOD, Opening::Modern),
         (&[], "initialize", "", Opening::LegacyInitialize),
-        (&[(PROTOCOL_VERSION, "2025-11-25"), (SESSION_ID, "s")], "tools/list", "", Opening::Legacy),
+        (&[(PROTOCOL_VERSION, "2025-11-25"), ("mcp-session-id", "s")], "tools/list", "", Opening::Legacy),
         (&[(PROTOCOL_VERSION, "nonsense")], "tools/list", "", Opening::Legacy),
         (&[], "tools/list", "", Opening::Legacy),
     ] {
@@ -85,13 +88,13 @@ fn headers_and_body_must_agree() {
 fn answers_carry_id_and_data() {
     let id = Id::string("q");
     assert_eq!(
-        &HeaderError::unsupported_version("2030-01-01").answer(Some(&id))[..],
+        &Rejection::unsupported_version("2030-01-01").answer(Some(&id))[..],
         br#"{"jsonrpc":"2.0","id":"q","error":{"code":-32022,"message":"this protocol version is not supported","data":{"supported":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],"requested":"2030-01-01"}}}"#
     );
-    let missing = HeaderError::missing_capability(r#"{"sampling":{}}"#);
+    let missing = Rejection::missing_capability(r#"{"sampling":{}}"#);
     assert_eq!(
         (missing.status, missing.data.as_deref()),
-        (400, Some(r#"{"requiredCapabilities":{"sampling":{}}}"#))
+        (400, Some(&br#"{"requiredCapabilities":{"sampling":{}}}"#[..]))
     );
 }
 

@@ -1,7 +1,7 @@
 //! Item of a list: its bytes, and its key among them.
 
 use bytes::Bytes;
-use json::{Span, Splice, quote};
+use json::{Span, quote};
 use model::ListKind;
 
 use crate::mcp::method::ListFields;
@@ -24,14 +24,6 @@ impl Item {
     /// What is wrong with the item.
     pub fn read(kind: ListKind, raw: Bytes) -> Result<Self, String> {
         read_item(kind, raw).map_err(|(_, why)| why)
-    }
-
-    /// The item under another key; all other bytes stay.
-    #[must_use]
-    pub fn renamed(&self, key: &str) -> Bytes {
-        let mut splice = Splice::new();
-        splice.replace(self.key_span, quote(key).as_bytes());
-        splice.apply(&self.raw)
     }
 
     /// Appends the item under another key to `out`; all other bytes stay.

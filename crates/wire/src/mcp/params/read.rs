@@ -2,32 +2,11 @@
 
 use std::borrow::Cow;
 
-use json::{Member, Members, Span};
+use json::{JsonError, Member, Members, Span};
 
 use crate::mcp::meta;
 use crate::mcp::method::{MethodRow, TargetKind, lookup};
 use crate::rpc::{Id, Malformed, Message};
-
-/// The target of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target<'p> {
-    /// A tool or prompt.
-    Name(&'p str),
-    /// A resource, or for completion a resource template.
-    Uri(&'p str),
-    /// A task.
-    Task(&'p str),
-}
-
-impl<'p> Target<'p> {
-    /// The text alone.
-    #[must_use]
-    pub fn text(self) -> &'p str {
-        match self {
-            Self::Name(text) | Self::Uri(text) | Self::Task(text) => text,
-        }
-    }
-}
 
 /// A string among the params, with its place in the frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +18,7 @@ struct Field<'m> {
 
 /// The params of one message.
 ///
-/// The reader rejects duplicates in `params`, in `_meta` and in `ref`, after unescaping (design, "Bytes survive").
+/// The reader rejects duplicates in `params`, in `_meta` and in `ref`, after unescaping (RFC 8259, section 4).
 #[derive(Debug, Clone)]
 pub struct Params<'m> {
     message: &'m Message,
@@ -63,16 +42,10 @@ impl<'m> Params<'m> {
         let known = lookup(method);
         let mut params = Self { message, method, known, members: None, meta: None, target: None };
         if let Some(span) = message.params().and(message.body_span()) {
-            let members = message.params_members(span).map_err(|error| match error {
-                json::JsonError::NotAnObject => Malformed::params("`params` must be an object", id()),
-                other => Malformed::json(&other, id()),
-            })?;
+            let members = message.params_members(span).map_err(|error| no_object("params", &error, id()))?;
             if let Some(member) = members.get("_meta").filter(|member| member.raw != b"null") {
-                let meta = message.meta_members(member.span).map_err(|error| match error {
-                    json::JsonError::NotAnObject => Malformed::params("`_meta` must be an object", id()),
-                    other => Malformed::json(&other, id()),
-                })?;
-                params.meta = Some(meta);
+                let meta = message.meta_members(member.span);
+                params.meta = Some(meta.map_err(|error| no_object("_meta", &error, id()))?);
             }
             params.members = Some(members);
         }
@@ -105,14 +78,13 @@ impl<'m> Params<'m> {
 
     /// The target of the request, by its method's rule; `None` for methods without a target.
     #[must_use]
-    pub fn target(&self) -> Option<Target<'_>> {
-        let field = self.target.as_ref()?;
-        match field.kind {
-            TargetKind::Name => Some(Target::Name(&field.text)),
-            TargetKind::Uri => Some(Target::Uri(&field.text)),
-            TargetKind::Task => Some(Target::Task(&field.text)),
-            TargetKind::None | TargetKind::Ref => None,
-        }
+    pub fn target(&self) -> Option<&str> {
+        self.target.as_ref().map(|field| &*field.text)
+    }
+
+    /// The kind of the target: never `Ref`, but what the `ref` names.
+    pub(crate) fn target_kind(&self) -> TargetKind {
+        self.target.as_ref().map_or(TargetKind::None, |field| field.kind)
     }
 
     /// Any member of params, raw.
@@ -123,32 +95,20 @@ impl<'m> Params<'m> {
 
     /// A member of params that is a string.
     #[must_use]
-    pub fn text(&self, key: &str) -> Option<Cow<'m, str>> {
+    pub(crate) fn text(&self, key: &str) -> Option<Cow<'m, str>> {
         self.get(key)?.text()
     }
 
     /// The members of params, if there are params.
     #[must_use]
-    pub fn members(&self) -> Option<&Members<'m>> {
+    pub(crate) fn members(&self) -> Option<&Members<'m>> {
         self.members.as_ref()
     }
 
     /// The members of `_meta`, if there is one.
     #[must_use]
-    pub fn meta(&self) -> Option<&Members<'m>> {
+    pub(crate) fn meta(&self) -> Option<&Members<'m>> {
         self.meta.as_ref()
-    }
-
-    /// `params.cursor`. An empty string is a cursor.
-    #[must_use]
-    pub fn cursor(&self) -> Option<Cow<'m, str>> {
-        self.text("cursor")
-    }
-
-    /// `params.level` of `logging/setLevel`.
-    #[must_use]
-    pub fn level(&self) -> Option<Cow<'m, str>> {
-        self.text("level")
     }
 
     /// `params.requestId` of `notifications/cancelled`.
@@ -184,12 +144,6 @@ impl<'m> Params<'m> {
         self.initial("clientInfo", meta::CLIENT_INFO)
     }
 
-    /// The lowest level of the log messages that this modern request wants.
-    #[must_use]
-    pub fn log_level(&self) -> Option<Cow<'m, str>> {
-        self.meta_text(meta::LOG_LEVEL)
-    }
-
     /// Whether the request has a key of the modern era.
     #[must_use]
     pub fn is_modern(&self) -> bool {
@@ -210,7 +164,7 @@ impl<'m> Params<'m> {
 
     /// A value of `_meta` that is a string.
     #[must_use]
-    pub fn meta_text(&self, key: &str) -> Option<Cow<'m, str>> {
+    pub(crate) fn meta_text(&self, key: &str) -> Option<Cow<'m, str>> {
         self.meta.as_ref()?.get(key)?.text()
     }
 
@@ -239,12 +193,10 @@ impl<'m> Params<'m> {
     }
 
     fn find_target(&self, kind: TargetKind) -> Result<Option<Field<'m>>, Malformed> {
-        let key = match kind {
-            TargetKind::None => return Ok(None),
-            TargetKind::Name => "name",
-            TargetKind::Uri => "uri",
-            TargetKind::Task => "taskId",
-            TargetKind::Ref => return self.find_ref().map(Some),
+        let key = match (kind, kind.key()) {
+            (TargetKind::Ref, _) => return self.find_ref().map(Some),
+            (_, Some(key)) => key,
+            (_, None) => return Ok(None),
         };
         let wrong =
             || Malformed::params(format!("`params.{key}` must be a string"), self.message.id().cloned());
@@ -256,10 +208,8 @@ impl<'m> Params<'m> {
     fn find_ref(&self) -> Result<Field<'m>, Malformed> {
         let wrong = |why: &str| Malformed::params(why, self.message.id().cloned());
         let reference = self.get("ref").ok_or_else(|| wrong("`params.ref` is missing"))?;
-        let members = json::members(self.message.frame(), reference.span).map_err(|error| match error {
-            json::JsonError::NotAnObject => wrong("`params.ref` must be an object"),
-            other => Malformed::json(&other, self.message.id().cloned()),
-        })?;
+        let members = json::members(self.message.frame(), reference.span)
+            .map_err(|error| no_object("params.ref", &error, self.message.id().cloned()))?;
         let kind = members.get("type").and_then(|kind| kind.text());
         let (kind, key) = match kind.as_deref() {
             Some("ref/prompt") => (TargetKind::Name, "name"),
@@ -269,5 +219,13 @@ impl<'m> Params<'m> {
         let field = members.get(key).and_then(|member| Some((member.text()?, member.span)));
         let (text, span) = field.ok_or_else(|| wrong("`params.ref` must name a prompt or a resource"))?;
         Ok(Field { kind, text, span })
+    }
+}
+
+/// The fault of a member that must be an object.
+fn no_object(what: &str, error: &JsonError, id: Option<Id>) -> Malformed {
+    match error {
+        JsonError::NotAnObject => Malformed::params(format!("`{what}` must be an object"), id),
+        other => Malformed::json(other, id),
     }
 }

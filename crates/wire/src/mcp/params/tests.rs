@@ -4,6 +4,7 @@ use json::strategies::{object_of, value};
 use proptest::prelude::*;
 
 use super::*;
+use crate::mcp::{BodyEdit, TargetKind, meta};
 use crate::rpc::{Id, Message};
 
 fn message(text: &str) -> Message {
@@ -14,7 +15,7 @@ fn call(method: &str, params: &str) -> Message {
     message(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#))
 }
 
-fn edited(message: &Message, change: impl FnOnce(&mut ParamsEdit<'_, '_>)) -> String {
+fn edited(message: &Message, change: impl FnOnce(&mut BodyEdit<'_, '_>)) -> String {
     let params = Params::read(message).unwrap();
     let mut edit = params.edit();
     change(&mut edit);
@@ -28,15 +29,21 @@ fn edited(message: &Message, change: impl FnOnce(&mut ParamsEdit<'_, '_>)) -> St
 #[test]
 fn targets() {
     for (method, params, expect) in [
-        ("tools/call", r#"{"name":"a\u0062"}"#, Some(Target::Name("ab"))),
-        ("resources/read", r#"{"uri":"file:///x"}"#, Some(Target::Uri("file:///x"))),
-        ("tasks/get", r#"{"taskId":"t"}"#, Some(Target::Task("t"))),
-        ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"p"}}"#, Some(Target::Name("p"))),
-        ("completion/complete", r#"{"ref":{"uri":"u{x}","type":"ref/resource"}}"#, Some(Target::Uri("u{x}"))),
+        ("tools/call", r#"{"name":"a\u0062"}"#, Some((TargetKind::Name, "ab"))),
+        ("resources/read", r#"{"uri":"file:///x"}"#, Some((TargetKind::Uri, "file:///x"))),
+        ("tasks/get", r#"{"taskId":"t"}"#, Some((TargetKind::Task, "t"))),
+        ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"p"}}"#, Some((TargetKind::Name, "p"))),
+        (
+            "completion/complete",
+            r#"{"ref":{"uri":"u{x}","type":"ref/resource"}}"#,
+            Some((TargetKind::Uri, "u{x}")),
+        ),
         ("tools/list", r#"{"name":"a"}"#, None),
         ("vendor/method", r#"{"name":5}"#, None),
     ] {
-        assert_eq!(Params::read(&call(method, params)).unwrap().target(), expect, "{method} {params}");
+        let call = call(method, params);
+        let read = Params::read(&call).unwrap();
+        assert_eq!(read.target().map(|text| (read.target_kind(), text)), expect, "{method} {params}");
     }
 }
 
@@ -71,7 +78,7 @@ fn the_modern_keys() {
     assert_eq!(params.protocol_version().unwrap(), "2026-07-28");
     assert_eq!(params.client_capabilities().unwrap(), br#"{"x":1}"#);
     assert_eq!(params.client_info(), None);
-    assert_eq!(params.log_level().unwrap(), "info");
+    assert_eq!(params.meta_text(meta::LOG_LEVEL).unwrap(), "info");
     assert_eq!(params.progress_token(), Some(Id::number(7)));
     assert_eq!(params.request_state().unwrap(), b"\"s\"");
 }

@@ -98,9 +98,7 @@ fn with_id(message: &Message, id: &Id, mut splice: Splice) -> Bytes {
     if message.id_span().is_some() {
         message.set_id(&mut splice, id);
     } else if let Ok(members) = json::members(message.frame(), Span::all(message.frame())) {
-        let mut edit = json::ObjectEdit::new(&members);
-        edit.set("id", id.raw());
-        edit.finish(&mut splice);
+        json::edit_object(&members, &[("id", Some(id.raw()))], &mut splice);
     }
     message.edited(&splice)
 }

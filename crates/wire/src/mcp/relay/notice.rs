@@ -54,9 +54,7 @@ pub fn log_level(notice: &Notice) -> Option<String> {
     if notice.method.as_str() != "notifications/message" {
         return None;
     }
-    let body = notice.payload.body_bytes();
-    let members = json::members(body, json::Span::all(body)).ok()?;
-    members.get("level")?.text().map(std::borrow::Cow::into_owned)
+    json::at(notice.payload.body_bytes(), &["level"]).and_then(json::text).map(std::borrow::Cow::into_owned)
 }
 
 /// The resource of an update notification, by the server's own URI.
@@ -67,5 +65,5 @@ pub fn updated_uri(notice: &Notice) -> Option<String> {
     }
     let message = Message::read(notice.payload.bytes.clone()).ok()?;
     let params = Params::read(&message).ok()?;
-    params.target().map(|target| target.text().to_owned())
+    params.target().map(str::to_owned)
 }

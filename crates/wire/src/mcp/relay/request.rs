@@ -6,7 +6,7 @@ use model::{Form, Marks, Method, Payload, Request, Target};
 
 use super::{range, span};
 use crate::mcp::method::TargetKind;
-use crate::mcp::params::{self, Params};
+use crate::mcp::params::Params;
 use crate::mcp::version::Era;
 use crate::mcp::{meta, translate, uris};
 use crate::rpc::{self, Id, Malformed, Message};
@@ -50,23 +50,21 @@ fn target(params: &Params<'_>) -> Option<Target> {
         let shared = same.map(|inner| frame.slice(inner.start..inner.end));
         shared.and_then(|bytes| bytestring::ByteString::try_from(bytes).ok()).unwrap_or_else(|| text.into())
     };
-    let kind = params.known().map_or(TargetKind::None, |known| known.target);
-    let prompts = params.method().starts_with("prompts/");
-    Some(match (kind, params.target()?) {
-        (_, params::Target::Uri(uri)) => Target::Uri(text(uri)),
-        (_, params::Target::Task(id)) => Target::Task(text(id)),
-        (TargetKind::Ref, params::Target::Name(name)) => Target::Prompt(text(name)),
-        (_, params::Target::Name(name)) if prompts => Target::Prompt(text(name)),
-        (_, params::Target::Name(name)) => Target::Tool(text(name)),
+    let is_ref = params.known().is_some_and(|known| known.target == TargetKind::Ref);
+    let is_prompt = is_ref || params.method().starts_with("prompts/");
+    let target = text(params.target()?);
+    Some(match params.target_kind() {
+        TargetKind::Uri => Target::Uri(target),
+        TargetKind::Task => Target::Task(target),
+        TargetKind::Name | TargetKind::Ref | TargetKind::None if is_prompt => Target::Prompt(target),
+        TargetKind::Name | TargetKind::Ref | TargetKind::None => Target::Tool(target),
     })
 }
 
 /// A member of a request's params that is a string, such as the cursor of a list.
 #[must_use]
 pub fn param_text(request: &Request, key: &str) -> Option<String> {
-    let params = request.payload.body_bytes();
-    let members = json::members(params, Span::all(params)).ok()?;
-    members.get(key)?.text().map(std::borrow::Cow::into_owned)
+    json::at(request.payload.body_bytes(), &[key]).and_then(json::text).map(std::borrow::Cow::into_owned)
 }
 
 /// The changes that a session makes to a request that it sends.
@@ -165,29 +163,20 @@ pub fn encode_question(
 /// A call with the arguments of a reviewer's edited params, which have the legacy form.
 #[must_use]
 pub fn with_arguments(request: &Request, edited: &str) -> Option<Request> {
-    let edited = edited.as_bytes();
-    let arguments = json::members(edited, Span::all(edited)).ok()?.get("arguments")?.raw;
+    let arguments = json::at(edited.as_bytes(), &["arguments"])?;
     let body = match request.payload.body_bytes() {
         b"" => b"{}",
         body => body,
     };
-    let body = set_member(body, "arguments", arguments)?;
+    let body = json::edited(body, &[("arguments", Some(arguments))]).ok()?;
     Some(Request { payload: Payload::body(request.payload.form, body), ..request.clone() })
 }
 
 /// Legacy params with other arguments.
 #[must_use]
 pub fn set_arguments(params: &str, arguments: &str) -> Option<String> {
-    let edited = set_member(params.as_bytes(), "arguments", arguments.as_bytes())?;
+    let edited = json::edited(params.as_bytes(), &[("arguments", Some(arguments.as_bytes()))]).ok()?;
     String::from_utf8(edited).ok()
-}
-
-fn set_member(object: &[u8], key: &str, raw: &[u8]) -> Option<Vec<u8>> {
-    let members = json::members(object, Span::all(object)).ok()?;
-    let (mut splice, mut edit) = (Splice::new(), json::ObjectEdit::new(&members));
-    edit.set(key, raw);
-    edit.finish(&mut splice);
-    Some(splice.apply_within(object, Span::all(object)))
 }
 
 /// The params of a request in the legacy form under the server's own name, as MCPx envelopes and reviewers see them.
@@ -211,7 +200,7 @@ fn body_text(payload: &Payload) -> Option<String> {
 
 /// A request as a whole message, under its caller's id or a placeholder.
 #[must_use]
-pub fn whole(request: &Request) -> Bytes {
+pub(crate) fn whole(request: &Request) -> Bytes {
     if !request.payload.marks.id.is_empty() {
         return request.payload.bytes.clone();
     }

@@ -46,32 +46,7 @@ pub fn declares(client_capabilities: &[u8]) -> bool {
     within(client_capabilities, &["extensions", EXTENSION])
 }
 
-/// Whether capabilities of 2025-11-25 (raw, of a client or of a server) have `tasks`.
-#[must_use]
-pub fn declares_legacy(capabilities: &[u8]) -> bool {
-    within(capabilities, &["tasks"])
-}
-
-/// The tasks whose states a listen request (`subscriptions/listen`) subscribes to: `taskIds` of its filter.
-///
-/// # Errors
-/// [`Malformed`] (-32602) when they are not an array of strings.
-pub fn watched(params: &Params<'_>) -> Result<Vec<String>, Malformed> {
-    let frame = params.message().frame();
-    let wrong = || Malformed::params("`taskIds` must be an array of strings", params.message().id().cloned());
-    let Some(filter) = params.get("notifications") else { return Ok(Vec::new()) };
-    let Ok(filter) = json::members(frame, filter.span) else { return Ok(Vec::new()) };
-    let Some(ids) = filter.get("taskIds") else { return Ok(Vec::new()) };
-    let ids = json::elements(frame, ids.span).map_err(|_| wrong())?;
-    let text = |id: Span| json::text(id.of(frame)).map(std::borrow::Cow::into_owned).ok_or_else(wrong);
-    ids.into_iter().map(text).collect()
-}
-
 /// Whether an object lies at the end of this path.
 pub(super) fn within(object: &[u8], path: &[&str]) -> bool {
-    let Ok(members) = json::members(object, Span::all(object)) else { return false };
-    match path {
-        [] => true,
-        [key, rest @ ..] => members.get(key).is_some_and(|member| within(member.raw, rest)),
-    }
+    json::at(object, path).is_some_and(|end| json::members(end, Span::all(end)).is_ok())
 }

@@ -2,8 +2,7 @@
 
 use std::sync::LazyLock;
 
-use bytes::Bytes;
-use json::{Members, ObjectEdit, Span, Splice, quote};
+use json::{Members, Span, Splice, quote};
 use memchr::memmem::Finder;
 use model::{Answer, Form, Payload, Refusal, RefusalCode, Request};
 
@@ -109,18 +108,14 @@ fn may_be_related(raw: &[u8]) -> bool {
 pub fn renamed(task: &[u8], id: &str) -> Option<Vec<u8>> {
     let mut splice = Splice::new();
     named(&json::members(task, Span::all(task)).ok()?)?.replace(id, &mut splice);
-    Some(splice.apply_within(task, Span::all(task)))
+    Some(splice.apply_to(task))
 }
 
 /// Whether a tool of a list declares that its calls may become tasks (2025-11-25, "Tool-Level Negotiation").
 #[must_use]
 pub fn supported_by(tool: &[u8]) -> bool {
-    let support = || {
-        let execution = json::members(tool, Span::all(tool)).ok()?.get("execution")?.span;
-        let support = json::members(tool, execution).ok()?.get("taskSupport").map(|support| support.raw)?;
-        json::text(support).map(|support| support == "optional" || support == "required")
-    };
-    support().unwrap_or(false)
+    let support = json::at(tool, &["execution", "taskSupport"]).and_then(json::text);
+    matches!(support.as_deref(), Some("optional" | "required"))
 }
 
 /// Whether a server of 2025-11-25 with these capabilities (raw) accepts `task` in calls of tools.
@@ -192,7 +187,7 @@ pub fn fit(
 
 /// A request without `task` in its params; `None` if it has none.
 #[must_use]
-pub fn without_task(request: &Request) -> Option<Request> {
+pub(crate) fn without_task(request: &Request) -> Option<Request> {
     let message = Message::read(relay::whole(request)).ok()?;
     let params = Params::read(&message).ok()?;
     params.get("task")?;
@@ -207,11 +202,8 @@ fn without_extension(request: &Request) -> Option<Request> {
     let params = Params::read(&message).ok()?;
     let raw = params.client_capabilities()?;
     super::declares(raw).then_some(())?;
-    let members = json::members(raw, Span::all(raw)).ok()?;
-    let extensions = json::members(raw, members.get("extensions")?.span).ok()?;
-    let mut splice = Splice::new();
-    ObjectEdit::new(&extensions).remove(EXTENSION).finish(&mut splice);
-    let fewer = splice.apply(&Bytes::copy_from_slice(raw));
+    let extensions = json::edited(json::at(raw, &["extensions"])?, &[(EXTENSION, None)]).ok()?;
+    let fewer = json::edited(raw, &[("extensions", Some(&extensions))]).ok()?;
     let mut splice = Splice::new();
     params.edit().set_meta(meta::CLIENT_CAPABILITIES, &fewer).finish(&mut splice);
     Some(edited(request, &message, &splice))
@@ -253,6 +245,8 @@ fn named(members: &Members<'_>) -> Option<Named> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     fn message(text: &str) -> Message {

@@ -66,24 +66,14 @@ fn a_task_is_written_in_either_form() {
         let task = Task { standing, ttl_ms: None, ..TASK };
         let old = format!(r#"{{"taskId":"0f","status":"{legacy}",{TIMES},"ttl":null}}"#);
         assert_eq!(text(get(&task, Form::Legacy)), old);
-        assert_eq!(text(changed(&task, Form::Legacy)), old);
+        assert_eq!(text(write::changed(&task, Form::Legacy)), old);
         assert_eq!(text(cancelled(&task, Form::Legacy)), old);
         let (status, more) = modern.split_once('|').unwrap();
         let new = format!(r#""taskId":"0f","status":"{status}",{TIMES},"ttlMs":null{more}}}"#);
         assert_eq!(text(get(&task, Form::Modern)), format!(r#"{{"resultType":"complete",{new}"#));
-        assert_eq!(text(changed(&task, Form::Modern)), format!("{{{new}"));
+        assert_eq!(text(write::changed(&task, Form::Modern)), format!("{{{new}"));
         assert_eq!(task.status(Form::Modern).is_over(), !matches!(status, "working" | "input_required"));
     }
-}
-
-#[test]
-fn lists_have_their_cursor() {
-    let one = text(get(&TASK, Form::Legacy));
-    assert_eq!(text(legacy_list([], None)), r#"{"tasks":[]}"#);
-    assert_eq!(
-        text(legacy_list([TASK, TASK], Some("n"))),
-        format!(r#"{{"tasks":[{one},{one}],"nextCursor":"n"}}"#)
-    );
 }
 
 #[test]
@@ -148,19 +138,6 @@ fn callers_ask_for_tasks() {
 }
 
 #[test]
-fn callers_name_the_tasks_to_watch() {
-    for (params, expect) in [
-        ("{}", Ok(vec![])),
-        (r#"{"notifications":{}}"#, Ok(vec![])),
-        (r#"{"notifications":{"taskIds":["a","\u0062"]}}"#, Ok(vec!["a".to_owned(), "b".to_owned()])),
-        (r#"{"notifications":{"taskIds":"a"}}"#, Err("`taskIds` must be an array of strings".to_owned())),
-        (r#"{"notifications":{"taskIds":[1]}}"#, Err("`taskIds` must be an array of strings".to_owned())),
-    ] {
-        assert_eq!(with(params, watched), expect, "{params}");
-    }
-}
-
-#[test]
 fn declarations_are_recognised() {
     let ours = format!(r#"{{"extensions":{ABILITIES}}}"#);
     let old = format!(r#"{{"tasks":{LEGACY_ABILITIES}}}"#);
@@ -174,7 +151,7 @@ fn declarations_are_recognised() {
         ("null", false, false),
         ("", false, false),
     ] {
-        let found = (declares(capabilities.as_bytes()), declares_legacy(capabilities.as_bytes()));
+        let found = (declares(capabilities.as_bytes()), read::within(capabilities.as_bytes(), &["tasks"]));
         assert_eq!(found, (modern, legacy), "{capabilities}");
     }
     let all = ["{\"resultType\":\"complete\"}", LEGACY_ABILITIES, ABILITIES];

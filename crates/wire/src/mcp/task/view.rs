@@ -1,6 +1,5 @@
 //! Tasks as their callers see them, in either revision.
 
-use json::Span;
 use model::Form;
 
 /// The standing of an operation. The raw parts are valid JSON objects.
@@ -37,7 +36,7 @@ pub enum Status {
 impl Status {
     /// The state of this name; `None` for names that the protocol does not define.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         text.parse().ok()
     }
 
@@ -111,6 +110,5 @@ impl Task<'_> {
 }
 
 fn is_error(result: &[u8]) -> bool {
-    json::members(result, Span::all(result))
-        .is_ok_and(|members| members.get("isError").is_some_and(|member| member.raw == b"true"))
+    json::at(result, &["isError"]) == Some(b"true")
 }

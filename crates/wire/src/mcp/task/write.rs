@@ -1,6 +1,6 @@
 //! Writer of tasks, in the form of either era.
 
-use json::{JsonError, Object, ObjectEdit, Span, Splice};
+use json::{JsonError, Object, Span};
 use model::{Form, Method, Notice, Payload};
 
 use super::view::{Standing, Task};
@@ -47,7 +47,7 @@ pub fn get(task: &Task<'_>, form: Form) -> Vec<u8> {
 
 /// The params of `notifications/tasks/status` (2025-11-25) or `notifications/tasks` (extension).
 #[must_use]
-pub fn changed(task: &Task<'_>, form: Form) -> Vec<u8> {
+pub(crate) fn changed(task: &Task<'_>, form: Form) -> Vec<u8> {
     match Era::of(form) {
         Era::Legacy => legacy(task),
         Era::Modern => json::object(|params| write_with_outcome(params, task)),
@@ -80,19 +80,6 @@ pub fn acknowledged() -> Vec<u8> {
     br#"{"resultType":"complete"}"#.to_vec()
 }
 
-/// The result of `tasks/list` (2025-11-25 only).
-#[must_use]
-pub fn legacy_list<'t>(tasks: impl IntoIterator<Item = Task<'t>>, next_cursor: Option<&str>) -> Vec<u8> {
-    json::object(|result| {
-        result.array("tasks", |array| {
-            for task in tasks {
-                array.object(|object| write_task(object, &task, Era::Legacy));
-            }
-        });
-        result.optional_text("nextCursor", next_cursor);
-    })
-}
-
 /// The result of `tasks/result`, or the params of any message that belongs to a task (2025-11-25): `body` with the task's
 /// id in its `_meta`. All other members stay as they were.
 ///
@@ -116,20 +103,13 @@ pub fn offer(tool: &[u8]) -> Result<Vec<u8>, JsonError> {
 /// Sets one member of the object under `outer`, and adds that object if it is missing.
 fn set_within(body: &[u8], outer: &str, key: &str, raw: &[u8]) -> Result<Vec<u8>, JsonError> {
     let members = json::members(body, Span::all(body))?;
-    let mut splice = Splice::new();
-    match members.get(outer).filter(|there| there.raw != b"null") {
-        Some(there) => {
-            let inner = json::members(body, there.span)?;
-            ObjectEdit::new(&inner).set(key, raw).finish(&mut splice);
-        }
-        None => {
-            let made = json::object(|inner| {
-                inner.raw(key, raw);
-            });
-            ObjectEdit::new(&members).set(outer, &made).finish(&mut splice);
-        }
-    }
-    Ok(splice.apply_within(body, Span::all(body)))
+    let inner = match members.get(outer).filter(|there| there.raw != b"null") {
+        Some(there) => json::edited(there.raw, &[(key, Some(raw))])?,
+        None => json::object(|inner| {
+            inner.raw(key, raw);
+        }),
+    };
+    json::edited(body, &[(outer, Some(&inner))])
 }
 
 fn legacy(task: &Task<'_>) -> Vec<u8> {

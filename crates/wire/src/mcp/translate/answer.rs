@@ -1,29 +1,42 @@
-//! Translation of a server's results, errors and notifications, as edits of their frames.
+//! Translation of a server's results and errors, as edits of their frames.
 
 use json::Splice;
 
+use crate::mcp::body::BodyEdit;
 use crate::mcp::code::{
     HEADER_MISMATCH, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED,
 };
 use crate::mcp::meta;
 use crate::mcp::method::lookup;
-use crate::mcp::params::Params;
-use crate::mcp::result::ResultView;
 use crate::mcp::version::Era;
 use crate::rpc::Message;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 
 /// A result of `method` in the other era, `to`. To modern: adds the members that a complete result needs. To legacy: removes
 /// the members that only modern results have. All other members stay; a result that is no object stays as it is.
-pub fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) {
-    let Ok(view) = ResultView::read(message) else {
-        return;
-    };
-    let mut edit = view.edit();
+pub(crate) fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) {
+    let (frame, Some(span)) = (message.frame(), message.result().and(message.body_span())) else { return };
+    let Ok(members) = json::members(frame, span) else { return };
+    let meta = members.get("_meta").filter(|meta| meta.raw != b"null");
+    let Ok(meta) = meta.map(|meta| json::members(frame, meta.span)).transpose() else { return };
+    let mut edit = BodyEdit::of(Some(&members), meta.as_ref());
     match to {
-        Era::Modern => edit.complete(lookup(method)),
-        Era::Legacy => edit.plain(),
-    };
+        Era::Modern => {
+            let cached = lookup(method).is_some_and(|method| method.cached);
+            for (key, raw, is_due) in [
+                ("resultType", "\"complete\"", true),
+                ("ttlMs", "0", cached),
+                ("cacheScope", "\"private\"", cached),
+            ] {
+                if is_due && members.get(key).is_none() {
+                    edit.set(key, raw.as_bytes());
+                }
+            }
+        }
+        Era::Legacy => {
+            edit.remove("resultType").remove("ttlMs").remove("cacheScope").remove_meta(&meta::ANSWER_KEYS);
+        }
+    }
     edit.finish(splice);
 }
 
@@ -31,7 +44,7 @@ pub fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) {
 ///
 /// Only the code may change: -32002 and -32602 with `data.uri` are "no such resource" in the one and the other era; the
 /// codes that an era must not see (-32042 in the modern one, -32020 to -32022 in the legacy one) become -32603.
-pub fn error(message: &Message, method: &str, to: Era, splice: &mut Splice) {
+pub(crate) fn error(message: &Message, method: &str, to: Era, splice: &mut Splice) {
     let Some(object) = message.error_object() else {
         return;
     };
@@ -47,22 +60,6 @@ pub fn error(message: &Message, method: &str, to: Era, splice: &mut Splice) {
     splice.replace(object.code_span, code.to_string().as_bytes());
 }
 
-/// A notification from a server in the other era, `to`. To legacy, the subscription's id is removed; to modern, it is
-/// set if the notification is sent on a listen stream (`subscription`: the raw id of that request).
-pub fn notification(message: &Message, to: Era, subscription: Option<&[u8]>, splice: &mut Splice) {
-    let Ok(params) = Params::read(message) else {
-        return;
-    };
-    let mut edit = params.edit();
-    match (to, subscription) {
-        (Era::Legacy, _) => edit.remove_meta(&meta::ANSWER_KEYS),
-        (Era::Modern, Some(id)) => edit.set_meta(meta::SUBSCRIPTION_ID, id),
-        (Era::Modern, None) => return,
-    };
-    edit.finish(splice);
-}
-
 fn names_a_uri(data: Option<&[u8]>) -> bool {
-    let data = data.unwrap_or_default();
-    json::members(data, json::Span::all(data)).is_ok_and(|members| members.get("uri").is_some())
+    data.and_then(|data| json::at(data, &["uri"])).is_some()
 }

@@ -11,7 +11,7 @@ use crate::rpc::Message;
 /// A legacy request as a modern one: `_meta` gets the version, the client's capabilities and its name.
 /// `None` if its params cannot be read.
 #[must_use]
-pub fn request_to_modern(
+pub(crate) fn request_to_modern(
     message: &Message,
     client_info: Option<&[u8]>,
     capabilities: &[u8],
@@ -31,7 +31,7 @@ pub fn request_to_modern(
 /// A modern request as a legacy one: the protocol's own keys leave `_meta`; the progress token and all others stay.
 /// `None` if its params cannot be read.
 #[must_use]
-pub fn request_to_legacy(message: &Message) -> Option<Bytes> {
+pub(crate) fn request_to_legacy(message: &Message) -> Option<Bytes> {
     let params = Params::read(message).ok()?;
     let mut splice = Splice::new();
     params.edit().remove_meta(&meta::REQUEST_KEYS).finish(&mut splice);

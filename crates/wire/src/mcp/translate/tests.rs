@@ -4,7 +4,7 @@ use json::strategies::{object_of, value};
 use proptest::prelude::*;
 
 use super::*;
-use crate::mcp::version::{Era, Version};
+use crate::mcp::version::Era;
 use crate::rpc::Message;
 
 fn message(text: &str) -> Message {
@@ -103,43 +103,6 @@ fn errors() {
     assert!(code("tools/call", Era::Legacy, gone).starts_with(r#"{"code":-32602,"#));
 }
 
-#[test]
-fn notifications() {
-    let plain = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-    let run = |frame: &str, to, id: Option<&[u8]>| {
-        let frame = message(frame);
-        let mut splice = Splice::new();
-        notification(&frame, to, id, &mut splice);
-        text(&frame.edited(&splice))
-    };
-    let tagged = run(plain, Era::Modern, Some(b"\"7\""));
-    assert_eq!(
-        tagged,
-        r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"7"}}}"#
-    );
-    assert!(!run(&tagged, Era::Legacy, None).contains("subscriptionId"));
-    assert_eq!(run(plain, Era::Modern, None), plain);
-}
-
-#[test]
-fn descriptions_go_both_ways() {
-    let legacy = r#"{"protocolVersion":"2025-11-25","capabilities":{"x":1e400},"serverInfo":{"name":"s","v":-0.0},"instructions":"i","extra":null,"_meta":{"k":1}}"#;
-    let description = ServerDescription::read(legacy.as_bytes()).unwrap();
-    let modern = String::from_utf8(discover(&description, &[Version::V2026_07_28])).unwrap();
-    assert_eq!(
-        modern,
-        r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"x":1e400},"instructions":"i","ttlMs":0,"cacheScope":"private","extra":null,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","v":-0.0},"k":1}}"#
-    );
-    let back = ServerDescription::read(modern.as_bytes()).unwrap();
-    assert_eq!(String::from_utf8(initialize(&back, Version::V2025_11_25, "n")).unwrap(), legacy);
-    let unnamed = ServerDescription::read(b"{}").unwrap();
-    assert_eq!(
-        initialize(&unnamed, Version::V2025_06_18, "n"),
-        br#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"n","version":"0"}}"#
-    );
-    assert!(ServerDescription::read(b"[]").is_err());
-}
-
 proptest! {
     #[test]
     fn requests_survive_there_and_back(x in value(), meta in object_of(value())) {
@@ -166,7 +129,6 @@ proptest! {
 
     #[test]
     fn never_panics(near in "[\\[\\]{}\":,_meta]{0,40}") {
-        let _ = ServerDescription::read(near.as_bytes());
         if let Ok(frame) = Message::read(Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{near}}}"#))) {
             for to in [Era::Legacy, Era::Modern] {
                 result(&frame, "tools/list", to, &mut Splice::new());

@@ -173,7 +173,9 @@ fn addressees_of_a_capability_are_written_and_read() {
             narrowed("mcp/request:tools/list", &["search"]),
         ])
         .collect();
-    let written = super::super::system::person(Person { id: "a", capabilities: &held });
+    let who = Person { id: "a", capabilities: &held };
+    let written = json::object(|object| super::super::system::write_person(object, who));
+    let written = String::from_utf8(written).unwrap();
     let kinds = r#"["chat","mcp/request:tools/list","mcp/request:tools/call:se*","mcp/request:tools/list"]"#;
     let reach = r#"[{"kind":"mcp/request:tools/call:se*","to":["search","w*"]}]"#;
     assert_eq!(written, format!(r#"{{"id":"a","capabilities":{kinds},"narrowed":{reach}}}"#));

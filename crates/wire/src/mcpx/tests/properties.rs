@@ -4,7 +4,8 @@ use bytes::Bytes;
 use json::quote;
 use proptest::prelude::*;
 
-use crate::mcpx::{Draft, Envelope, ID_BYTES_MAX, KIND_BYTES_MAX, envelope};
+use crate::mcpx::envelope::ID_BYTES_MAX;
+use crate::mcpx::{Draft, Envelope, KIND_BYTES_MAX, envelope};
 
 /// Any text of 1 to `max` letters, quotes, backslashes and controls among them.
 fn text(max: usize) -> impl Strategy<Value = String> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use platform::Mutex;
 
-use super::{Disk, DiskFile, prepared};
+use crate::disk::{Disk, DiskFile, prepared};
 
 /// The disk; clones share one disk.
 #[derive(Debug, Clone, Default)]
@@ -134,8 +134,13 @@ struct SimFile {
 }
 
 impl SimFile {
+    /// Changes the content, then syncs it: two changes, between which the disk can fail.
     fn change(&mut self, change: impl FnOnce(&mut Content)) -> io::Result<()> {
-        self.disk.change(|files| change(files.by_name.get_mut(&self.name).unwrap()))
+        self.disk.change(|files| change(files.by_name.get_mut(&self.name).unwrap()))?;
+        self.disk.change(|files| {
+            let content = files.by_name.get_mut(&self.name).unwrap();
+            content.synced.clone_from(&content.current);
+        })
     }
 }
 
@@ -155,9 +160,5 @@ impl DiskFile for SimFile {
 
     fn cut(&mut self, bytes: u64) -> io::Result<()> {
         self.change(|content| content.current.truncate(bytes as usize))
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.change(|content| content.synced.clone_from(&content.current))
     }
 }

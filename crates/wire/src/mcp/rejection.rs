@@ -1,4 +1,4 @@
-//! Header errors of modern HTTP requests, and their JSON-RPC answers.
+//! Rejections of requests: a JSON-RPC error with its HTTP status.
 
 use bytes::Bytes;
 
@@ -6,30 +6,30 @@ use crate::mcp::code;
 use crate::mcp::version::Version;
 use crate::rpc::{self, Id, Malformed};
 
-/// Why a door refuses a modern HTTP request because of its headers.
+/// The JSON-RPC error that answers a request which is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct HeaderError {
-    /// The HTTP status: 400, or 404 for a method that the revision does not have.
+pub struct Rejection {
+    /// The HTTP status, for an answer that has not begun.
     pub status: u16,
     /// The JSON-RPC code.
     pub code: i64,
-    /// What is wrong and what to do; clients may read it.
+    /// The cause and what to do next; clients may read it.
     pub message: String,
     /// `data` of the error, valid JSON.
-    pub data: Option<String>,
+    pub data: Option<Vec<u8>>,
 }
 
-impl HeaderError {
+impl Rejection {
     /// The JSON-RPC error that answers the request of this id.
     #[must_use]
     pub fn answer(&self, id: Option<&Id>) -> Bytes {
-        rpc::error(id, self.code, &self.message, self.data.as_deref().map(str::as_bytes))
+        rpc::error(id, self.code, &self.message, self.data.as_deref())
     }
 
     /// Header and body disagree, or a header is missing: -32020.
     #[must_use]
-    pub fn mismatch(message: impl Into<String>) -> Self {
+    pub(crate) fn mismatch(message: impl Into<String>) -> Self {
         Self { status: 400, code: code::HEADER_MISMATCH, message: message.into(), data: None }
     }
 
@@ -40,8 +40,8 @@ impl HeaderError {
             status: 400,
             code: code::MISSING_CAPABILITY,
             message: "this request needs a client capability that it did not declare".to_owned(),
-            data: Some(json::object_string(|data| {
-                data.raw("requiredCapabilities", required);
+            data: Some(json::object(|data| {
+                data.raw("requiredCapabilities", required.as_bytes());
             })),
         }
     }
@@ -53,7 +53,7 @@ impl HeaderError {
             status: 400,
             code: code::UNSUPPORTED_VERSION,
             message: "this protocol version is not supported".to_owned(),
-            data: Some(json::object_string(|data| {
+            data: Some(json::object(|data| {
                 data.texts("supported", Version::ALL.iter().rev().map(|version| version.as_str()));
                 data.text("requested", requested);
             })),
@@ -62,12 +62,12 @@ impl HeaderError {
 
     /// The body lacks a member that every modern request has: -32602.
     #[must_use]
-    pub fn params(message: impl Into<String>) -> Self {
+    pub(crate) fn params(message: impl Into<String>) -> Self {
         Self { status: 400, code: rpc::code::INVALID_PARAMS, message: message.into(), data: None }
     }
 }
 
-impl From<Malformed> for HeaderError {
+impl From<Malformed> for Rejection {
     fn from(malformed: Malformed) -> Self {
         Self { status: 400, code: malformed.code, message: malformed.message, data: None }
     }

@@ -6,9 +6,9 @@ use std::path::Path;
 use access::config::Config;
 use upstream::config::Origin;
 
-use super::node::{Layer, Node};
-use super::reader::{Problems, Table};
-use super::{participants, profiles, servers, settings, toml_file, topics};
+use crate::config::node::{Layer, Node};
+use crate::config::reader::{Problems, Table};
+use crate::config::{participants, profiles, servers, settings, toml_file, topics};
 
 /// Read only to reject them.
 const NOT_KEYS: [&str; 2] = ["participants.NAME.token", "server.limits"];
@@ -29,7 +29,6 @@ fn known() -> BTreeSet<String> {
     let problems = Problems::default();
     let root = Table::root(&tree, &problems);
     settings::read(&root);
-    settings::audit(&root);
     let found = servers::read(&root, &env);
     let profiles = profiles::read(&root);
     participants::read(&root, &env, &profiles);
@@ -59,7 +58,7 @@ fn documented() -> BTreeMap<String, String> {
 /// Checks a sample. A server and a participant cannot share a name, and participants join `main`.
 fn checked(toml: &str) -> Config {
     let toml = toml.replace("[participants.NAME]", "[topics.main]\n[participants.WHO]");
-    super::check::check(&tree(&toml), &env).unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))
+    crate::config::check::check(&tree(&toml), &env).unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Relay for `portmoot stdio --url`: stdin and stdout of a client to the HTTP endpoint of a running gateway.
+//! Relay for clients on a pipe (`portmoot stdio --url`, `portmoot tools call`) to the HTTP endpoint of a running gateway.
 //!
 //! Messages pass unchanged, ids included.
 
@@ -7,24 +7,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{CloseTimeouts, Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta};
+use client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use platform::{Mutex, MutexGuard};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 use wire::line::{Line, Lines};
 use wire::mcp::header::{self, HeaderParam};
-use wire::mcp::{ListKind, Params, Version, list, result};
+use wire::mcp::{ListKind, Params, Version, list, listen};
 use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::remote::Endpoint;
+use crate::remote::endpoint::{Endpoint, Remote, broken_pipe};
 
+/// Longest message of the gateway, bytes.
+const FRAME_BYTES_MAX: usize = 64 << 20;
 /// Longest line from the client, bytes.
 const LINE_BYTES_MAX: usize = 16 << 20;
-/// How long the relay waits for answers after the client has closed stdin.
+/// How long the relay waits for answers after the client has closed its side.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Messages queued for the client.
 const QUEUE_LEN_MAX: usize = 4096;
@@ -46,7 +47,7 @@ struct RelayState {
     mirrored: HashMap<String, Vec<HeaderParam>>,
 }
 
-/// The client's side: writes messages of the gateway to stdout.
+/// The client's side: writes messages of the gateway to output.
 struct ClientSide {
     out: mpsc::Sender<Bytes>,
     state: Mutex<RelayState>,
@@ -120,8 +121,12 @@ impl Inbox for ClientSide {
         {
             return self.send(rpc::error(Some(&open.id), error.code, &error.message, error.data));
         }
+        let data: &[u8] = match failure {
+            LinkError::Unauthorized => br#"{"code":"unauthenticated"}"#,
+            _ => br#"{"code":"gateway_broken"}"#,
+        };
         let why = format!("the gateway did not answer: {failure}");
-        self.send(rpc::error(Some(&open.id), code::INTERNAL_ERROR, &why, None));
+        self.send(rpc::error(Some(&open.id), code::INTERNAL_ERROR, &why, Some(data)));
     }
 
     fn closed(&self, why: LinkError) {
@@ -129,38 +134,37 @@ impl Inbox for ClientSide {
     }
 }
 
-/// Relays between stdin and stdout of one client and a running gateway, until the client closes stdin.
-///
-/// # Errors
-/// When the gateway cannot be reached.
-pub(crate) async fn stdio_relay(
-    endpoint: Box<dyn Endpoint>,
-    topic: &str,
-    _output: Output,
-) -> Result<Exit, Failure> {
-    // Fails at once, not with the first request, if the gateway cannot be reached.
-    drop(endpoint.connect().await?);
-    let (out, lines) = mpsc::channel(QUEUE_LEN_MAX);
-    let writer = tokio::spawn(write(lines));
-    let client = Arc::new(ClientSide { out, state: Mutex::default(), settled: Notify::new() });
-    let inbox: Arc<dyn Inbox> = Arc::<ClientSide>::clone(&client);
-    let url = format!("http://{}/mcp/{topic}", endpoint.authority());
-    let unreachable = |why: String| Failure::new(Exit::Failed, "gateway_unreachable", why);
-    let spec = HttpSpec {
-        name: "portmoot".into(),
-        url,
-        headers: authorization(endpoint.token()),
-        limits: HttpLimits::default(),
-    };
-    let link = Link::http(&spec, inbox).map_err(|error| unreachable(error.to_string()))?;
-    let read = read(&link, &client).await;
-    link.close(CloseTimeouts::default()).await;
-    drop((link, client));
-    let written = writer.await;
-    read.and(written.unwrap_or(Ok(()))).map_err(|error| {
-        Failure::new(Exit::Failed, "pipe", format!("the connection to the client broke: {error}"))
-    })?;
-    Ok(Exit::Ok)
+impl Remote {
+    /// Relays between one MCP client on a pipe and this gateway, until the client closes its side.
+    ///
+    /// # Errors
+    /// When the gateway cannot be reached, or the pipe breaks.
+    pub(crate) async fn relay(
+        &self,
+        topic: &str,
+        input: impl AsyncRead + Unpin,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<(), Failure> {
+        // Fails at once, not with the first request, if the gateway cannot be reached.
+        drop(self.connect().await?);
+        let (out, lines) = mpsc::channel(QUEUE_LEN_MAX);
+        let writer = tokio::spawn(write(lines, output));
+        let client = Arc::new(ClientSide { out, state: Mutex::default(), settled: Notify::new() });
+        let inbox: Arc<dyn Inbox> = Arc::<ClientSide>::clone(&client);
+        let spec = HttpSpec {
+            name: "portmoot".into(),
+            url: format!("http://{}/mcp/{topic}", self.authority()),
+            headers: authorization(self.token()),
+            limits: HttpLimits { frame_bytes_max: FRAME_BYTES_MAX, ..HttpLimits::default() },
+        };
+        let link = Link::http(&spec, inbox)
+            .map_err(|error| Failure::new(Exit::Failed, "gateway_unreachable", error.to_string()))?;
+        let read = read(input, &link, &client).await;
+        link.close().await;
+        drop((link, client));
+        let written = writer.await;
+        read.and(written.unwrap_or(Ok(()))).map_err(broken_pipe)
+    }
 }
 
 fn authorization(token: Option<&str>) -> HeaderMap {
@@ -168,21 +172,24 @@ fn authorization(token: Option<&str>) -> HeaderMap {
     value.map(|value| (http::header::AUTHORIZATION, value)).into_iter().collect()
 }
 
-async fn write(mut lines: mpsc::Receiver<Bytes>) -> std::io::Result<()> {
-    let mut stdout = tokio::io::stdout();
+async fn write(mut lines: mpsc::Receiver<Bytes>, mut output: impl AsyncWrite + Unpin) -> std::io::Result<()> {
     while let Some(line) = lines.recv().await {
-        stdout.write_all(&line).await?;
-        stdout.write_all(b"\n").await?;
+        output.write_all(&line).await?;
+        output.write_all(b"\n").await?;
         if lines.is_empty() {
-            stdout.flush().await?;
+            output.flush().await?;
         }
     }
     Ok(())
 }
 
-async fn read(link: &Link, client: &Arc<ClientSide>) -> std::io::Result<()> {
-    let (mut stdin, mut lines, mut number) = (tokio::io::stdin(), Lines::new(LINE_BYTES_MAX), 0);
-    while stdin.read_buf(lines.buffer()).await? > 0 {
+async fn read(
+    mut input: impl AsyncRead + Unpin,
+    link: &Link,
+    client: &Arc<ClientSide>,
+) -> std::io::Result<()> {
+    let (mut lines, mut number) = (Lines::new(LINE_BYTES_MAX), 0);
+    while input.read_buf(lines.buffer()).await? > 0 {
         while let Some(line) = lines.next_line() {
             number += 1;
             take(link, client, line, number);
@@ -231,13 +238,13 @@ fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
 fn cancel(link: &Link, client: &Arc<ClientSide>, number: u64) {
     link.cancel(number);
     let Some(open) = client.settle(number).filter(|open| open.method == LISTEN) else { return };
-    client.send(rpc::result(&open.id, &result::listened(&open.id)));
+    client.send(rpc::result(&open.id, &listen::ended(&open.id)));
 }
 
 /// The headers that mirror the body of a modern request.
 fn headers(client: &ClientSide, message: &Message) -> Option<Box<HeaderMap>> {
     let params = Params::read(message).ok().filter(Params::is_modern)?;
-    let target = params.target().map(wire::mcp::Target::text);
+    let target = params.target();
     let mirrored = target.and_then(|name| client.state().mirrored.get(name).cloned()).unwrap_or_default();
     let version =
         params.protocol_version().and_then(|version| Version::parse(&version)).unwrap_or(Version::NEWEST);

@@ -1,0 +1,73 @@
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use auth::Sealer;
+use model::Form;
+use store::Journal;
+use topic::Ended;
+
+use super::*;
+use crate::audit::Recorder;
+use crate::link::{Link, Outlet, plain_client};
+use crate::membership::Joining;
+use crate::registry::Start;
+use access::config::{Access, Config, McpCalls, TopicConfig};
+
+/// The outlet of a client whose end is another change of tokens.
+struct Chain(Arc<AccessJournal>, Sender<()>);
+
+impl Outlet for Chain {
+    fn close(&self, _: Option<Ended>) {
+        let (journal, changed) = (Arc::clone(&self.0), self.1.clone());
+        std::thread::spawn(move || {
+            journal.change(|_| Ok(())).unwrap();
+            changed.send(()).unwrap();
+        });
+        // As a slow effect of the change.
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_follows_from_a_change_delays_no_other_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JournalWriter::start(Journal::open(dir.path()).unwrap()).unwrap();
+    let topic = TopicConfig {
+        name: TopicName::new("main").unwrap(),
+        access: Access::Public,
+        anonymous: None,
+        anonymous_rate: access::GUEST_RATE,
+        history: 0,
+        servers: Vec::new(),
+        mcp_calls: McpCalls::None,
+        builtin: Vec::new(),
+        list_wait: Duration::ZERO,
+        proposal_ttl: Duration::from_secs(600),
+    };
+    let access = Arc::new(AccessJournal::new(Some(journal.clone()), true));
+    let config = Config { topics: vec![topic], ..Config::default() };
+    let registry = Registry::start(Start {
+        identities: access.identities(&config),
+        config,
+        grants: access.grants(),
+        sealer: Sealer::new(&[7; 32], None),
+        guard: None,
+        journal: Some(journal),
+        audit: Recorder::default(),
+    });
+    let admin = Admin::new(Arc::clone(&access), Arc::clone(&registry));
+    let boss = ParticipantId::new("boss").unwrap();
+    let request = TokenRequest { name: "scout".to_owned(), ..TokenRequest::default() };
+    let (token, _) = admin.issue_token(&boss, request).unwrap();
+    let (dispatch, scout) = registry.member(Some(&token), "main").unwrap();
+    let (changed, changes) = channel();
+    let outlet = Box::new(Chain(access, changed));
+    let link = Link::new(registry.context().link(), scout, Form::Legacy, plain_client(), outlet);
+    registry.join(&dispatch, &link, Joining::default()).unwrap();
+    admin.revoke_tokens(&boss, "scout").unwrap();
+    assert!(
+        changes.try_recv().is_ok(),
+        "the other change is made while the first one's effects are carried out"
+    );
+    assert!(registry.member(Some(&token), "main").is_err());
+}

@@ -1,0 +1,3 @@
+//! Test support: the simulated disk.
+
+pub(crate) mod sim;

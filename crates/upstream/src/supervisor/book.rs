@@ -1,0 +1,155 @@
+//! Book of a server: its eras, its sessions by slot, its last manifests, its back-off.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Form, LinkId};
+use wire::mcp::Era;
+
+use crate::backoff::Backoff;
+use crate::interest::Interest;
+use crate::manifest::Manifest;
+use crate::session::Session;
+use crate::session_api::SessionKey;
+
+/// The place of one session and its successors.
+pub(super) type Place = (Era, SessionKey);
+
+/// State of the server and its sessions.
+#[derive(Default)]
+pub(super) struct Book {
+    /// The eras that it speaks; empty before detection.
+    pub(super) eras: Vec<Era>,
+    pub(super) slots: HashMap<Place, Slot>,
+    /// Sessions that end with their call.
+    pub(super) single_call: Vec<Arc<Session>>,
+    /// The last manifest in each era, in the order of the first fetch.
+    pub(super) manifests: Vec<(Era, Arc<Manifest>)>,
+    pub(super) backoff: Backoff,
+    /// Attempts that are running.
+    pub(super) starting: usize,
+    /// Why the lists are incomplete, in words for callers.
+    pub(super) incomplete: Option<String>,
+    /// Why the last start failed, for the log only.
+    pub(super) cause: String,
+    /// Whether the server only speaks HTTP+SSE (2024-11-05).
+    pub(super) http_sse: bool,
+    pub(super) closed: bool,
+}
+
+impl Book {
+    pub(super) fn manifest(&self) -> Arc<Manifest> {
+        self.manifests.first().map(|(_, manifest)| Arc::clone(manifest)).unwrap_or_default()
+    }
+
+    /// Keeps the manifest of a shared session, and drops manifests of eras that the server no longer speaks.
+    pub(super) fn keep_manifest(&mut self, session: &Session) {
+        let (era, manifest) = (session.era(), session.manifest());
+        match self.manifests.iter_mut().find(|(other, _)| *other == era) {
+            Some((_, place)) => *place = manifest,
+            None => self.manifests.push((era, manifest)),
+        }
+        self.manifests.retain(|(other, _)| *other == era || self.eras.contains(other));
+    }
+
+    /// The era of the server's sessions for a caller of this form, if it is known.
+    pub(super) fn spoken(&self, form: Form) -> Option<Era> {
+        let era = Era::of(form);
+        if self.eras.contains(&era) { Some(era) } else { self.eras.first().copied() }
+    }
+
+    /// The open session at a place. `user` is the link that is going to use it.
+    pub(super) fn open(&mut self, place: &Place, user: Option<LinkId>) -> Option<Arc<Session>> {
+        let slot = self.slots.get_mut(place)?;
+        let session = slot.open().map(Arc::clone)?;
+        slot.used_by(user);
+        Some(session)
+    }
+
+    /// Passes the interest of sessions that failed to a new session, if they will have no other successor: detection may find
+    /// another era, and `only` says that the server speaks no other than the new session's.
+    pub(super) fn pass_on(&self, session: &Session, only: bool) {
+        let failed = self.slots.iter().filter(|((era, key), slot)| {
+            key == session.key() && slot.open().is_none() && (*era == session.era() || only)
+        });
+        let interests = failed.map(|(_, slot)| &slot.interest);
+        interests
+            .filter(|one| !Arc::ptr_eq(one, &session.setup.interest))
+            .for_each(|one| session.setup.interest.absorb(one));
+    }
+
+    /// All sessions, also one that has ended just now.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = &Arc<Session>> {
+        self.slots.values().filter_map(|slot| slot.session.as_ref()).chain(&self.single_call)
+    }
+
+    /// Removes callers' sessions that have been idle for as long as `idle`, and slots without one.
+    pub(super) fn take_idle(&mut self, idle: Duration) -> Vec<Arc<Session>> {
+        let gone = self.slots.extract_if(|(_, key), slot| {
+            key.is_own() && (slot.is_blank() || slot.idle().is_some_and(|quiet| quiet >= idle))
+        });
+        gone.filter_map(|(_, slot)| slot.session).collect()
+    }
+}
+
+/// The place of one session; a successor takes the same slot.
+#[derive(Default)]
+pub(super) struct Slot {
+    pub(super) session: Option<Arc<Session>>,
+    /// Held while a session is opened.
+    pub(super) turn: Arc<tokio::sync::Mutex<()>>,
+    pub(super) interest: Arc<Interest>,
+    /// The back-off of a caller's own session; the shared session has the server's.
+    pub(super) backoff: Backoff,
+    /// Links that used a caller's session and are still there.
+    users: Vec<LinkId>,
+}
+
+impl Slot {
+    /// Its session, if that is open.
+    pub(super) fn open(&self) -> Option<&Arc<Session>> {
+        self.session.as_ref().filter(|session| session.is_open())
+    }
+
+    /// Notes a link that uses its sessions.
+    pub(super) fn used_by(&mut self, user: Option<LinkId>) {
+        if let Some(user) = user.filter(|user| !self.users.contains(user)) {
+            self.users.push(user);
+        }
+    }
+
+    /// Removes a link that has left; true when it was the last one that used the sessions.
+    pub(super) fn left_by(&mut self, link: LinkId) -> bool {
+        let before = self.users.len();
+        self.users.retain(|user| *user != link);
+        self.users.is_empty() && before > 0
+    }
+
+    /// Whether it has a session or one is being opened: a task that opens one shares its turn.
+    pub(super) fn is_taken(&self) -> bool {
+        Arc::strong_count(&self.turn) > 1 || self.session.is_some()
+    }
+
+    /// Whether its session has tasks.
+    pub(super) fn has_tasks(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.tasks() > 0)
+    }
+
+    /// How long its session has been idle. `None` while it is being opened, has a call, a subscription or a task.
+    pub(super) fn idle(&self) -> Option<Duration> {
+        self.quiet().filter(|_| !self.has_tasks())
+    }
+
+    /// The same, whether or not it has tasks.
+    pub(super) fn quiet(&self) -> Option<Duration> {
+        let session = self.session.as_ref()?;
+        let used = Arc::strong_count(&self.turn) > 1 || session.calls() > 0 || self.interest.len() > 0;
+        (!used).then(|| session.since_last_call())
+    }
+
+    /// Whether it can be removed without loss: it has neither a session nor subscriptions for the next one.
+    fn is_blank(&self) -> bool {
+        !self.is_taken() && self.interest.len() == 0
+    }
+}
