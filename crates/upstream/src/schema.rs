@@ -1,5 +1,6 @@
 //! Check of a tool's input schema: dialect, syntax, limits. References to other documents are never fetched.
 
+use json::{Splice, Token, Tokens};
 use jsonschema::meta;
 use serde_json::Value;
 
@@ -39,35 +40,18 @@ pub(crate) fn check(raw: &[u8]) -> Result<(), String> {
 
 /// Replaces numbers beyond the range of `f64` (`1e400`): they are valid JSON, but the parser rejects them.
 fn bounded(raw: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some(byte) = rest.first() {
-        let inside = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
-        let length = match byte {
-            b'"' => string_len(rest),
-            b'-' | b'0'..=b'9' => rest.iter().take_while(|byte| inside(byte)).count(),
-            _ => 1,
-        };
-        let (token, after) = rest.split_at(length.clamp(1, rest.len()));
-        let number = std::str::from_utf8(token).ok().filter(|_| *byte != b'"');
-        match number.and_then(|text| text.parse::<f64>().ok()) {
-            Some(number) if number.is_infinite() => out.extend_from_slice(b"1e308"),
-            Some(_) | None => out.extend_from_slice(token),
+    let mut splice = Splice::new();
+    let mut tokens = Tokens::new(raw);
+    while let Some(token) = tokens.next() {
+        if let Token::Plain(text) = token
+            && std::str::from_utf8(text).is_ok_and(|text| text.parse().is_ok_and(f64::is_infinite))
+            // `inf` is no JSON.
+            && json::check(text).is_ok()
+        {
+            splice.replace(tokens.span(), b"1e308");
         }
-        rest = after;
     }
-    out
-}
-
-/// Length in bytes of the string at the start of the text, quotes included.
-fn string_len(text: &[u8]) -> usize {
-    let mut escaped = false;
-    let end = text.iter().skip(1).position(|byte| {
-        let ends = !escaped && *byte == b'"';
-        escaped = !escaped && *byte == b'\\';
-        ends
-    });
-    end.map_or(text.len(), |end| end + 2)
+    splice.apply_to(raw)
 }
 
 fn known_dialect(dialect: &str) -> bool {
@@ -102,6 +86,8 @@ mod tests {
             ("null", Some("not an object")),
             (r#"{"type":"string"}"#, Some("type")),
             (r#"{}"#, Some("type")),
+            (r#"{"type":"object","x":-inf}"#, Some("parsed")),
+            (r#"{"type":"object","x":+1e400}"#, Some("parsed")),
             (r#"{"type":"object","properties":{"a":{"type":"strin"}}}"#, Some("not valid at `/properties/a")),
             (r#"{"type":"object","required":"a"}"#, Some("not valid at `/required")),
             (r#"{"$schema":"http://nowhere.test/","type":"object"}"#, Some("dialect")),

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use client::{Closing, Inbox, LinkError, LinkTransport, SendError, SendMeta};
-use model::{KindRef, LinkId, ParticipantId};
+use model::{LinkId, ParticipantId};
 use platform::Mutex;
 use wire::mcp::Params;
-use wire::mcpx::check::{Act, answers, strict};
+use wire::mcpx::check::{Act, answer_to, strict};
 use wire::mcpx::{self, Draft, Envelope, Head, kind_of};
 use wire::rpc::{Message, Shape};
 
@@ -167,16 +167,7 @@ impl Conversation {
 
 /// The JSON-RPC answer in an envelope, if it answers the request.
 fn answer_frame(envelope: &Envelope, request: &Request) -> Result<Bytes, String> {
-    let response = KindRef::parse(envelope.kind()).map_err(|why| why.to_string())?;
-    let requested = KindRef::parse(&request.kind).map_err(|why| why.to_string())?;
-    if !answers(response, requested) {
-        return Err(format!("`{}` does not answer `{}`", envelope.kind(), request.kind));
-    }
-    let Act::Answer(message) =
-        strict(envelope.kind(), envelope.payload_bytes()).map_err(|why| why.to_string())?
-    else {
-        return Err("its payload is not an answer".to_owned());
-    };
+    let message = answer_to(&request.kind, envelope).map_err(|why| why.to_string())?;
     if message.id().and_then(|id| id.as_number()) != Some(request.number) {
         return Err("its `id` is not the request's".to_owned());
     }

@@ -136,9 +136,10 @@ impl Session {
     pub(super) fn send_cancellation(&self, number: u64, reason: &str) {
         let Some(link) = self.link.get() else { return };
         if !(self.era() == Era::Modern && self.over_http()) {
-            let reason = json::quote(reason);
-            let params = format!("{{\"requestId\":{number},\"reason\":{reason}}}");
-            let frame = notification("notifications/cancelled", Some(params.as_bytes()));
+            let params = json::object(|params| {
+                params.number("requestId", number).text("reason", reason);
+            });
+            let frame = notification("notifications/cancelled", Some(&params));
             let _ = link.send(frame, SendMeta::default());
         }
         link.cancel(number);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use client::SendMeta;
 use http::HeaderMap;
-use json::{Span, members, quote};
+use json::{Span, members};
 use tokio::sync::oneshot;
 use wire::mcp::Era;
 use wire::mcp::{Version, meta, task};
@@ -117,33 +117,21 @@ impl Session {
 
     /// The params of a request; a modern request carries version, capabilities and identity in `_meta`.
     fn params(&self, era: Era, params: &[(&str, &[u8])]) -> Vec<u8> {
-        let mut out = vec![b'{'];
-        let mut add = |key: &str, raw: &[u8]| {
-            if out.len() > 1 {
-                out.push(b',');
+        json::object(|object| {
+            for (key, raw) in params {
+                object.raw(key, raw);
             }
-            out.extend_from_slice(quote(key).as_bytes());
-            out.push(b':');
-            out.extend_from_slice(raw);
-        };
-        for (key, raw) in params {
-            add(key, raw);
-        }
-        if era == Era::Modern {
-            let version = Version::NEWEST.as_str();
-            let identity = String::from_utf8_lossy(&self.setup.environment.identity);
-            let meta = format!(
-                "{{\"{}\":\"{version}\",\"{}\":{{\"extensions\":{}}},\"{}\":{identity}}}",
-                meta::PROTOCOL_VERSION,
-                meta::CLIENT_CAPABILITIES,
-                // A server sends task notifications only to clients that declare the extension.
-                task::ABILITIES,
-                meta::CLIENT_INFO
-            );
-            add("_meta", meta.as_bytes());
-        }
-        out.push(b'}');
-        out
+            if era == Era::Modern {
+                object.object("_meta", |meta| {
+                    meta.text(meta::PROTOCOL_VERSION, Version::NEWEST.as_str());
+                    // A server sends task notifications only to clients that declare the extension.
+                    meta.object(meta::CLIENT_CAPABILITIES, |able| {
+                        able.raw("extensions", task::ABILITIES.as_bytes());
+                    });
+                    meta.raw(meta::CLIENT_INFO, &self.setup.environment.identity);
+                });
+            }
+        })
     }
 
     /// The headers that mirror a modern request over Streamable HTTP; `None` elsewhere.
