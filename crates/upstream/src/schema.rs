@@ -1,7 +1,7 @@
 //! Check of a tool's input schema: dialect, syntax, limits. References to other documents are never fetched.
 
 use json::{Splice, Token, Tokens};
-use jsonschema::meta;
+use jsonschema::{Draft, meta};
 use serde_json::Value;
 
 /// Longest accepted schema, in bytes.
@@ -25,7 +25,10 @@ pub(crate) fn check(raw: &[u8]) -> Result<(), String> {
     }
     let known = match members.get("$schema") {
         None => true,
-        Some(Value::String(dialect)) => known_dialect(dialect),
+        Some(Value::String(dialect)) => matches!(
+            Draft::from_schema_uri(dialect),
+            Draft::Draft4 | Draft::Draft6 | Draft::Draft7 | Draft::Draft201909 | Draft::Draft202012
+        ),
         Some(_) => false,
     };
     if !known {
@@ -54,18 +57,6 @@ fn bounded(raw: &[u8]) -> Vec<u8> {
     splice.apply_to(raw)
 }
 
-fn known_dialect(dialect: &str) -> bool {
-    let name = dialect.trim_end_matches('#').trim_start_matches("https://").trim_start_matches("http://");
-    matches!(
-        name,
-        "json-schema.org/draft/2020-12/schema"
-            | "json-schema.org/draft/2019-09/schema"
-            | "json-schema.org/draft-07/schema"
-            | "json-schema.org/draft-06/schema"
-            | "json-schema.org/draft-04/schema"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::check;
@@ -80,6 +71,11 @@ mod tests {
             (
                 r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"a":true}}"#,
                 None,
+            ),
+            (r#"{"$schema":"https://json-schema.org/schema","type":"object","required":["a"]}"#, None),
+            (
+                r#"{"$schema":"https://json-schema.org/schema","type":"object","required":"a"}"#,
+                Some("not valid"),
             ),
             (r#"{"type":"object","properties":{"a":{"$ref":"https://nowhere.test/x"}}}"#, None),
             ("[]", Some("not an object")),

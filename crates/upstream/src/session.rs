@@ -77,7 +77,6 @@ pub struct Environment {
 /// The server's declarations in the handshake.
 #[derive(Debug, Clone)]
 pub(crate) struct Handshake {
-    pub(crate) era: Era,
     pub(crate) version: Version,
     /// The result of `initialize` or `server/discover`.
     pub(crate) result: Bytes,
@@ -120,7 +119,6 @@ pub struct Session {
     pub(crate) setup: SessionSetup,
     link: OnceLock<Link>,
     handshake: Mutex<Option<Handshake>>,
-    era: OnceLock<Era>,
     version: OnceLock<Version>,
     pub(crate) manifest: Mutex<Arc<Manifest>>,
     pending: Mutex<PendingTable>,
@@ -164,7 +162,6 @@ impl Session {
             setup,
             link: OnceLock::new(),
             handshake: Mutex::default(),
-            era: OnceLock::new(),
             version: OnceLock::new(),
             manifest: Mutex::default(),
             pending: Mutex::default(),
@@ -209,7 +206,7 @@ impl Session {
     /// The era of every message on the session.
     #[must_use]
     pub fn era(&self) -> Era {
-        self.era.get().copied().unwrap_or(Era::Legacy)
+        self.version().era()
     }
 
     /// The form of every payload on the session.
@@ -285,7 +282,6 @@ impl Session {
     }
 
     pub(crate) fn set_handshake(&self, handshake: Handshake) {
-        let _ = self.era.set(handshake.era);
         let _ = self.version.set(handshake.version);
         *self.handshake.lock() = Some(handshake);
     }

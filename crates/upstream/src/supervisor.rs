@@ -189,13 +189,6 @@ impl Upstream {
         drop(guard);
         self.log_status();
     }
-
-    /// Handles a new manifest of a session.
-    fn manifest_changed(&self, session: &Arc<Session>) {
-        if !session.key().is_own() {
-            self.book().keep_manifest(session);
-        }
-    }
 }
 
 /// Receives the events of all sessions of a server first, then the gateway does.
@@ -208,10 +201,13 @@ impl SessionEvents for SupervisedEvents {
     fn event(&self, session: &Arc<Session>, event: SessionEvent<'_>) {
         if let Some(upstream) = self.upstream.upgrade() {
             match &event {
-                SessionEvent::Changed(_) => upstream.manifest_changed(session),
+                SessionEvent::Changed(_) if !session.key().is_own() => upstream.book().keep_manifest(session),
                 SessionEvent::Ended => upstream.session_ended(session),
                 SessionEvent::State => upstream.log_status(),
-                SessionEvent::Notice(_) | SessionEvent::Question(_) | SessionEvent::Withdrawn(_) => {}
+                SessionEvent::Changed(_)
+                | SessionEvent::Notice(_)
+                | SessionEvent::Question(_)
+                | SessionEvent::Withdrawn(_) => {}
             }
         }
         self.gateway.event(session, event);

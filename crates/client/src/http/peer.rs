@@ -148,8 +148,8 @@ impl Peer {
         }
     }
 
-    /// Opens what should be an event stream, after `last_event_id` if one is given.
-    pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Result<HttpReply, LinkError> {
+    /// Opens an event stream, after `last_event_id` if one is given. A reply that is none is [`LinkError::Malformed`].
+    pub(crate) async fn open_stream(&self, last_event_id: Option<&str>) -> Result<HttpReply, LinkError> {
         let mut request = self.request(Method::GET, Bytes::new());
         let headers = request.headers_mut();
         headers.remove(CONTENT_TYPE);
@@ -158,7 +158,8 @@ impl Peer {
             headers.insert(LAST_EVENT_ID, id);
         }
         let reply = timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkError::Timeout)?;
-        self.success(reply?).await
+        let reply = self.success(reply?).await?;
+        if reply.is_stream() { Ok(reply) } else { Err(LinkError::Malformed("no event stream".to_owned())) }
     }
 
     /// Ends the session.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::GATEWAY;
 use platform::Mutex;
@@ -36,8 +35,6 @@ struct Handle {
     /// The events since the connect, for the first subscriber.
     first_events: Mutex<Option<Events>>,
     stop: watch::Sender<bool>,
-    request_timeout: Duration,
-    proposal_timeout: Duration,
 }
 
 impl Drop for Handle {
@@ -65,14 +62,12 @@ impl Participant {
     /// [`ConnectError`] when this first attempt fails.
     pub async fn connect(spec: ParticipantSpec) -> Result<Self, ConnectError> {
         let socket = dial(&spec).await?;
-        let shared = Shared::new(&spec);
+        let connect_timeout = spec.connect_timeout;
+        let shared = Shared::new(spec);
         let first_events = Mutex::new(Some(shared.subscribe()));
         let (stop, stopped) = watch::channel(false);
-        let (request_timeout, proposal_timeout) = (spec.request_timeout, spec.proposal_timeout);
-        let connect_timeout = spec.connect_timeout;
-        tokio::spawn(run(Arc::clone(&shared), spec, socket, stopped));
-        let inner = Handle { shared, first_events, stop, request_timeout, proposal_timeout };
-        let participant = Self(Arc::new(inner));
+        tokio::spawn(run(Arc::clone(&shared), socket, stopped));
+        let participant = Self(Arc::new(Handle { shared, first_events, stop }));
         match timeout(connect_timeout, participant.connected()).await {
             Ok(Ok(())) => Ok(participant),
             Ok(Err(why)) => Err(why),
@@ -243,7 +238,7 @@ impl Participant {
         match self.call_mode(to, method, &params)? {
             Some(CallMode::Request) => self.send_request(&[to], method, params.as_deref(), None).await,
             Some(CallMode::Propose) => {
-                self.propose(&[to], method, &params)?.outcome(self.0.proposal_timeout).await
+                self.propose(&[to], method, &params)?.outcome(self.0.shared.spec.proposal_timeout).await
             }
             None => Err(CallError::NotAllowed { kind: format!("mcp/request:{method}") }),
         }
@@ -303,7 +298,7 @@ impl Participant {
         shared.protocol().pending.add_request(&id, request)?;
         let pending = Pending { id, shared: Arc::clone(shared) };
         shared.send(Some(pending.id.clone()), &kind, to, correlation_id, call.message().frame())?;
-        match timeout(self.0.request_timeout, receiver).await {
+        match timeout(shared.spec.request_timeout, receiver).await {
             Ok(Ok(outcome)) => result(&outcome?),
             Ok(Err(_)) => Err(CallError::Lost),
             Err(_) => Err(CallError::Timeout),

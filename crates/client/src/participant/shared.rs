@@ -16,7 +16,7 @@ use wire::time::rfc3339;
 use super::error::{CallError, ConnectError, RpcError};
 use super::event::Event;
 use super::protocol::{Job, Protocol, Reaction, ReplyTo, payload};
-use super::serve::{CALLS_MAX, Serve, ServeResult};
+use super::serve::{CALLS_MAX, ServeResult};
 use super::spec::{Mode, ParticipantSpec};
 use super::subscribers::{Events, Subscribers};
 
@@ -43,7 +43,7 @@ pub(super) struct Shared {
     /// The queue of the open connection.
     outgoing: Mutex<Option<mpsc::Sender<Bytes>>>,
     pub(super) state: watch::Sender<ConnectionState>,
-    serve: Arc<dyn Serve>,
+    pub(super) spec: ParticipantSpec,
     permits: Arc<Semaphore>,
     /// The prefix of all envelope ids.
     id_prefix: String,
@@ -51,13 +51,13 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(spec: &ParticipantSpec) -> Arc<Self> {
+    pub(super) fn new(spec: ParticipantSpec) -> Arc<Self> {
         Arc::new(Self {
             protocol: Mutex::new(Protocol::new(spec.mode != Mode::All)),
             subscribers: Mutex::default(),
             outgoing: Mutex::default(),
             state: watch::Sender::new(ConnectionState::Connecting),
-            serve: Arc::clone(&spec.serve),
+            spec,
             permits: Arc::new(Semaphore::new(CALLS_MAX)),
             id_prefix: format!("{:016x}{:016x}", random_u64(), random_u64()),
             next_id: AtomicU64::new(1),
@@ -130,7 +130,7 @@ impl Shared {
         };
         let shared = Arc::clone(self);
         tokio::spawn(async move {
-            let serve = Arc::clone(&shared.serve);
+            let serve = Arc::clone(&shared.spec.serve);
             // A task of its own, so that a panic fails only this request.
             let result = tokio::spawn(async move { serve.answer(request).await }).await;
             let result = result.unwrap_or_else(|_| Err(RpcError::new(INTERNAL, "the tool failed")));

@@ -13,7 +13,6 @@ use wire::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 use wire::rpc::{Message, error, result};
 
 use super::pending::Waiter;
-use super::requests::member;
 use super::{Session, SessionEvent};
 use crate::fault::Fault;
 use crate::question::{Asking, Question};
@@ -124,12 +123,8 @@ impl Session {
             "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => "tasks",
             _ => return false,
         };
-        self.setup.key != SessionKey::Shared
-            && self
-                .setup
-                .client
-                .as_ref()
-                .is_some_and(|client| member(&client.capabilities, capability).is_some())
+        let client = self.setup.client.as_ref().filter(|_| self.setup.key != SessionKey::Shared);
+        client.is_some_and(|client| json::at(&client.capabilities, &[capability]).is_some())
     }
 
     fn reply(&self, frame: Bytes) {

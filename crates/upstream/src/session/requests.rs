@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use client::SendMeta;
 use http::HeaderMap;
-use json::{Span, members};
 use tokio::sync::oneshot;
 use wire::mcp::Era;
 use wire::mcp::{Version, meta, task};
@@ -156,11 +155,4 @@ pub(crate) fn result(answer: &Message) -> Result<Bytes, Fault> {
             Err(Fault::Answer(what.unwrap_or_else(|| "no result".to_owned())))
         }
     }
-}
-
-/// A raw member of a raw object.
-pub(crate) fn member(object: &Bytes, key: &str) -> Option<Bytes> {
-    let members = members(object, Span::all(object)).ok()?;
-    let span = members.get(key)?.span;
-    Some(object.slice(span.start..span.end))
 }

@@ -188,7 +188,7 @@ impl Upstream {
                     && self.spec.config.era == EraChoice::Auto
                 {
                     book.eras =
-                        if handshake.both { vec![Era::Modern, Era::Legacy] } else { vec![handshake.era] };
+                        if handshake.both { vec![Era::Modern, Era::Legacy] } else { vec![session.era()] };
                 }
                 if session.setup.single_call {
                     book.single_call.push(Arc::clone(session));
@@ -248,11 +248,11 @@ impl Upstream {
             self.book().incomplete =
                 (!complete).then(|| "its lists are incomplete: some could not be fetched".to_owned());
         }
-        if handshake.era == Era::Legacy {
+        if session.era() == Era::Legacy {
             session.restore_interest().await;
         }
         tokio::spawn(lists::keep(Arc::downgrade(&session), Arc::clone(&session.upkeep)));
-        if handshake.era == Era::Modern {
+        if session.era() == Era::Modern {
             tokio::spawn(listen_stream::keep(Arc::downgrade(&session), Arc::clone(&session.listening)));
         }
         Ok(session)
