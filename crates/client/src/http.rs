@@ -59,7 +59,7 @@ impl LinkTransport for HttpLink {
         let Some(number) = meta.request.filter(|_| self.request_streams) else {
             return exchange::note(state, frame, meta);
         };
-        let mut requests = state.requests();
+        let mut requests = state.requests.lock();
         // Checked again under the lock, so that a link that ends stops each request that it has accepted.
         if state.is_closed() {
             return Err(SendError::Closed);
@@ -73,7 +73,7 @@ impl LinkTransport for HttpLink {
         Ok(())
     }
     fn cancel(&self, request: u64) {
-        self.state.requests().abort(request);
+        self.state.requests.lock().abort(request);
     }
     fn set_version(&self, version: &str) {
         self.state.peer.set_version(version);

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use client::{Guard, Link, SendMeta};
 use model::{Form, Notice, Refusal};
-use platform::{Mutex, MutexGuard};
+use platform::Mutex;
 use tokio::sync::{Notify, watch};
 use wire::mcp::Era;
 use wire::mcp::{ListKind, Version};
@@ -242,7 +242,7 @@ impl Session {
     /// Open calls of callers.
     #[must_use]
     pub fn calls(&self) -> usize {
-        self.pending().calls()
+        self.pending.lock().calls()
     }
 
     /// Closes the link in order and ends the session.
@@ -295,10 +295,6 @@ impl Session {
         self.link.get().is_some_and(|link| link.has_request_streams())
     }
 
-    fn pending(&self) -> MutexGuard<'_, PendingTable> {
-        self.pending.lock()
-    }
-
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), client::SendError> {
         self.link.get().ok_or(client::SendError::Closed)?.send(frame, meta)
     }
@@ -306,7 +302,7 @@ impl Session {
     /// Ends the session once: every open call gets the fault, and the gateway learns the end.
     fn end(&self, fault: Fault) {
         let open = {
-            let mut pending = self.pending();
+            let mut pending = self.pending.lock();
             if pending.ended.is_some() {
                 return;
             }

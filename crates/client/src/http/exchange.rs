@@ -25,7 +25,7 @@ pub(super) async fn run(link: Arc<LinkState>, mut request: OutgoingRequest) {
     loop {
         let number = request.number;
         let outcome = answer(&link, request).await;
-        let next = link.requests().close(number);
+        let next = link.requests.lock().close(number);
         if let Err(error) = outcome {
             link.inbox.failed(number, error);
         }

@@ -92,19 +92,19 @@ impl Participant {
     /// Its id and capabilities, by the latest welcome.
     #[must_use]
     pub fn you(&self) -> ParticipantInfo {
-        self.0.shared.protocol().roster.you().cloned().unwrap_or_default()
+        self.0.shared.protocol.lock().roster.you().cloned().unwrap_or_default()
     }
 
     /// The other participants of the topic, by id.
     #[must_use]
     pub fn others(&self) -> Vec<ParticipantInfo> {
-        self.0.shared.protocol().roster.others().cloned().collect()
+        self.0.shared.protocol.lock().roster.others().cloned().collect()
     }
 
     /// The number of protocol violations of each participant.
     #[must_use]
     pub fn violations(&self) -> BTreeMap<String, u64> {
-        self.0.shared.protocol().violations.all()
+        self.0.shared.protocol.lock().violations.all()
     }
 
     /// Subscribes to events. The first subscription begins with the first welcome, a later one with the next event.
@@ -193,7 +193,7 @@ impl Participant {
             }
         });
         let id = shared.envelope_id();
-        let updates = shared.protocol().pending.add_proposal(&id, owned(to), request_kind)?;
+        let updates = shared.protocol.lock().pending.add_proposal(&id, owned(to), request_kind)?;
         // From here on, dropping it removes it from the pending ones.
         let pending = Pending { id: id.clone(), shared: Arc::clone(shared) };
         let proposal = Proposal { pending, updates, ended: None };
@@ -214,7 +214,7 @@ impl Participant {
         let params = raw(params)?;
         let shared = &self.0.shared;
         let (call, _) = shared.call(method, params.as_deref())?;
-        let protocol = shared.protocol();
+        let protocol = shared.protocol.lock();
         for (head, mode) in [(Head::Request, CallMode::Request), (Head::Proposal, CallMode::Propose)] {
             if protocol.roster.allows(&kind(&call, head)?, &[to]) {
                 return Ok(Some(mode));
@@ -295,7 +295,7 @@ impl Participant {
         let (outcome, receiver) = oneshot::channel();
         let id = shared.envelope_id();
         let request = PendingRequest { to: owned(to), kind: kind.clone(), rpc_id, outcome };
-        shared.protocol().pending.add_request(&id, request)?;
+        shared.protocol.lock().pending.add_request(&id, request)?;
         let pending = Pending { id, shared: Arc::clone(shared) };
         shared.send(Some(pending.id.clone()), &kind, to, correlation_id, call.message().frame())?;
         match timeout(shared.spec.request_timeout, receiver).await {

@@ -47,7 +47,7 @@ impl Session {
         })?;
         let headers = self.headers_of(self.era(), &frame, (request.method.as_str(), target), self.version());
 
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         if let Some(fault) = &pending.ended {
             return Err(self.refusal(fault));
         }
@@ -69,7 +69,7 @@ impl Session {
             drop(pending);
             let from = self.link.get().is_some_and(|link| link.names_senders()).then(|| call.from.into());
             if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from }) {
-                self.pending().settle(number);
+                self.pending.lock().settle(number);
                 return Err(self.refusal(&Fault::Unsent(unsent)));
             }
         }
@@ -102,7 +102,7 @@ impl Session {
 
     /// Removes a request from the table and sends the call that was deferred behind it.
     pub(super) fn settle(&self, number: u64) -> Option<PendingRequest> {
-        let (settled, next) = self.pending().settle(number);
+        let (settled, next) = self.pending.lock().settle(number);
         if let Some((number, request)) = next {
             self.send_kept(number, request);
         }

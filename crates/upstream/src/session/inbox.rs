@@ -98,7 +98,7 @@ impl Session {
             }
         }
         match stream_of {
-            Some(number) if self.pending().get(number).is_none() => Flow::Settled,
+            Some(number) if self.pending.lock().get(number).is_none() => Flow::Settled,
             Some(_) | None => Flow::Open,
         }
     }
@@ -207,7 +207,7 @@ impl Session {
 
     /// The call of a message that names none: by its stream, or with `or_only` the only pending call.
     fn call_of(&self, stream_of: Option<u64>, or_only: bool) -> Option<Arc<dyn CallEvents>> {
-        let pending = self.pending();
+        let pending = self.pending.lock();
         let number = match stream_of {
             Some(number) => number,
             None if or_only => pending.only_call()?,
@@ -223,7 +223,7 @@ impl Session {
         let Ok(params) = Params::read(message) else { return };
         let Some(number) = params.progress_token().and_then(|token| token.as_number()) else { return };
         let (known, found) = {
-            let mut pending = self.pending();
+            let mut pending = self.pending.lock();
             match pending.extend(number, Instant::now()).map(|request| &request.waiter) {
                 Some(Waiter::Call { events, progress: Some(token) }) => {
                     (true, Some((Arc::clone(events), token.clone())))

@@ -33,13 +33,13 @@ impl Asking for Session {
 
     fn send_answer(&self, call: Option<u64>, frame: Bytes) -> Result<(), Refusal> {
         if let Some(call) = call {
-            self.pending().extend(call, Instant::now());
+            self.pending.lock().extend(call, Instant::now());
         }
         self.send(frame, SendMeta::default()).map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
     }
 
     fn count_question(&self, call: Option<u64>, begins: bool) {
-        self.pending().count_question(call, begins);
+        self.pending.lock().count_question(call, begins);
     }
 }
 
@@ -96,7 +96,7 @@ impl Session {
         if owned && self.tasks() > 0 && task::related_in(message).is_some() {
             return Some(Addressee::Owner);
         }
-        let pending = self.pending();
+        let pending = self.pending.lock();
         let number = match (stream_of, &self.setup.key) {
             (Some(number), _) => Some(number),
             (None, SessionKey::Shared) => return None,

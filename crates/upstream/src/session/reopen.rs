@@ -10,7 +10,7 @@ use crate::{handshake, lists};
 impl Session {
     /// Keeps a request until the session is open again; false when it was sent twice already or cannot be sent again.
     pub(super) fn await_reopen(self: &Arc<Self>, number: u64) -> bool {
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         if pending.get(number).is_none_or(|request| request.sent.is_none()) || pending.ended.is_some() {
             return false;
         }
@@ -35,7 +35,7 @@ impl Session {
             return;
         }
         let again = {
-            let mut pending = self.pending();
+            let mut pending = self.pending.lock();
             let requests = pending.awaiting_reopen.take().unwrap_or_default();
             let again = requests.into_iter().filter_map(|number| Some((number, pending.take_sent(number)?)));
             again.collect::<Vec<_>>()

@@ -60,7 +60,7 @@ impl Session {
         params: &[(&str, &[u8])],
         patience: Option<Duration>,
     ) -> Result<PendingAnswer, Fault> {
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         if let Some(fault) = &pending.ended {
             return Err(fault.clone());
         }

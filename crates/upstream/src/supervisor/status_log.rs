@@ -16,7 +16,7 @@ impl Upstream {
     /// The status now, for `servers ls` and `/readyz`.
     #[must_use]
     pub fn status(&self) -> Status {
-        let book = self.book();
+        let book = self.book.lock();
         let sessions: Vec<_> = book.sessions().filter(|session| session.is_open()).collect();
         // Of two shared sessions the one in the first era counts: the supervisor keeps it open.
         let shared = sessions
@@ -75,7 +75,7 @@ impl Upstream {
             State::Degraded => tracing::warn!(target: TARGET, server, reason, "degraded"),
             State::Down if self.is_away() => tracing::info!(target: TARGET, server, "not connected"),
             State::Down => {
-                let cause = self.book().cause.clone();
+                let cause = self.book.lock().cause.clone();
                 tracing::warn!(target: TARGET, server, reason, cause, "down");
             }
         }
