@@ -177,12 +177,13 @@ impl std::fmt::Debug for Permit {
 pub fn verify(dir: &Path, expected: Option<ChainHead>) -> Result<Option<Report>, StoreError> {
     let files = at(dir);
     let state = Journal::peek(dir)?;
-    match state.audit_key() {
-        Some(key) => verify::verify(&files, &Chain::new(&parse(dir, key)?), true, expected).map(Some),
-        None if files.firsts()?.is_empty() => Ok(None),
+    let key = match state.audit_key() {
+        Some(key) => parse(dir, key)?,
+        None if files.firsts()?.is_empty() => return Ok(None),
         // The key is lost: no segment can be verified.
-        None => verify::verify(&files, &Chain::new(&[0; 32]), true, expected).map(Some),
-    }
+        None => [0; 32],
+    };
+    verify::verify(&files, &Chain::new(&key), true, expected).map(Some)
 }
 
 /// Calls `each` with every entry that matches the filter and with its line, oldest first, until it returns `Break`. Skips

@@ -37,7 +37,8 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             dial_in.dial(inbox())?
         }
     };
-    session.set_link(link);
+    // A second link is dropped, which closes it.
+    let _ = session.link.set(link);
     match era {
         Some(Era::Modern) => {
             let answer = session.request_result(Era::Modern, "server/discover", &[]).await?;

@@ -117,7 +117,7 @@ struct Health {
 pub struct Session {
     me: Weak<Session>,
     pub(crate) setup: SessionSetup,
-    link: OnceLock<Link>,
+    pub(crate) link: OnceLock<Link>,
     handshake: Mutex<Option<Handshake>>,
     version: OnceLock<Version>,
     pub(crate) manifest: Mutex<Arc<Manifest>>,
@@ -136,7 +136,8 @@ pub struct Session {
     pub(crate) acknowledged: watch::Sender<u64>,
     /// The revision of the interest that the listen stream covers.
     pub(crate) covered: watch::Sender<u64>,
-    ended: watch::Sender<bool>,
+    /// Whether the session has ended.
+    pub(crate) ended: watch::Sender<bool>,
     health: Health,
     /// Messages that could not be parsed.
     unreadable: AtomicU64,
@@ -253,11 +254,6 @@ impl Session {
         self.end(Fault::Link(client::LinkError::Closed));
     }
 
-    /// Becomes true, or is closed, when the session has ended.
-    pub(crate) fn watch_end(&self) -> watch::Receiver<bool> {
-        self.ended.subscribe()
-    }
-
     /// The time since the session was opened.
     pub(crate) fn age(&self) -> Duration {
         self.opened_at.elapsed()
@@ -270,11 +266,6 @@ impl Session {
 
     pub(crate) fn link(&self) -> Option<&Link> {
         self.link.get()
-    }
-
-    pub(crate) fn set_link(&self, link: Link) {
-        // A second link is dropped, which closes it.
-        let _ = self.link.set(link);
     }
 
     pub(crate) fn handshake(&self) -> Option<Handshake> {

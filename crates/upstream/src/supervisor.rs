@@ -249,7 +249,7 @@ async fn keep(upstream: Weak<Upstream>) {
         drop(strong);
         match opened {
             Ok(session) => {
-                let mut end = session.watch_end();
+                let mut end = session.ended.subscribe();
                 // The wait holds no session: an upstream without users ends its sessions.
                 drop(session);
                 let _ = end.wait_for(|ended| *ended).await;

@@ -92,19 +92,19 @@ impl Participant {
     /// Its id and capabilities, by the latest welcome.
     #[must_use]
     pub fn you(&self) -> ParticipantInfo {
-        self.0.shared.protocol.lock().roster.you().cloned().unwrap_or_default()
+        self.0.shared.protocol.lock().roster.you.clone().unwrap_or_default()
     }
 
     /// The other participants of the topic, by id.
     #[must_use]
     pub fn others(&self) -> Vec<ParticipantInfo> {
-        self.0.shared.protocol.lock().roster.others().cloned().collect()
+        self.0.shared.protocol.lock().roster.others.values().cloned().collect()
     }
 
     /// The number of protocol violations of each participant.
     #[must_use]
     pub fn violations(&self) -> BTreeMap<String, u64> {
-        self.0.shared.protocol.lock().violations.all()
+        self.0.shared.protocol.lock().violations.0.clone()
     }
 
     /// Subscribes to events. The first subscription begins with the first welcome, a later one with the next event.

@@ -44,7 +44,7 @@ pub enum Receipt {
 }
 
 /// One pending request.
-struct Request {
+pub(super) struct Request {
     number: u64,
     /// The participant that sent it.
     from: Arc<str>,
@@ -56,26 +56,16 @@ type Requests = HashMap<Arc<str>, Request>;
 
 /// The conversation of one session with a participant, over one of its links.
 pub(super) struct Conversation {
-    id: ParticipantId,
+    pub(super) id: ParticipantId,
     pub(super) link: LinkId,
-    envelope_bytes_max: usize,
-    outbox: Arc<dyn Outbox>,
-    inbox: Arc<dyn Inbox>,
+    pub(super) envelope_bytes_max: usize,
+    pub(super) outbox: Arc<dyn Outbox>,
+    pub(super) inbox: Arc<dyn Inbox>,
     /// `None` after the conversation has ended.
-    requests: Mutex<Option<Requests>>,
+    pub(super) requests: Mutex<Option<Requests>>,
 }
 
 impl Conversation {
-    pub(super) fn new(
-        id: ParticipantId,
-        link: LinkId,
-        envelope_bytes_max: usize,
-        outbox: Arc<dyn Outbox>,
-        inbox: Arc<dyn Inbox>,
-    ) -> Self {
-        Self { id, link, envelope_bytes_max, outbox, inbox, requests: Mutex::new(Some(Requests::new())) }
-    }
-
     /// Ends the conversation because the participant has disconnected: pending requests get no answer.
     pub(super) fn hang_up(&self) {
         let open = self.requests.lock().take();

@@ -51,20 +51,21 @@ impl Session {
         if let Some(fault) = &pending.ended {
             return Err(self.refusal(fault));
         }
-        if pending.len() >= self.setup.spec.limits.calls_max {
+        if pending.requests.len() >= self.setup.spec.limits.calls_max {
             return Err(self.refusal(&Fault::Unsent(client::SendError::Busy)));
         }
-        let first = pending.len() == 0;
+        let first = pending.requests.len() == 0;
         let defer = self.is_serial() && pending.calls() > 0;
         let kept = self.may_resend().then(|| (frame.clone(), headers.clone()));
         let deadlines = Deadlines::new(now, patience, longest);
         let waiter = Waiter::Call { events, progress: request.progress.clone() };
         pending
+            .requests
             .insert(number, PendingRequest { waiter, deadlines: Some(deadlines), sent: kept, questions: 0 });
         if let Some(requests) = &mut pending.awaiting_reopen {
             requests.push(number);
         } else if defer {
-            pending.defer(number, (frame, headers));
+            pending.deferred.push_back((number, (frame, headers)));
         } else {
             drop(pending);
             let from = self.link.get().is_some_and(|link| link.names_senders()).then(|| call.from.into());

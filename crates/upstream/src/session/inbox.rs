@@ -98,7 +98,7 @@ impl Session {
             }
         }
         match stream_of {
-            Some(number) if self.pending.lock().get(number).is_none() => Flow::Settled,
+            Some(number) if self.pending.lock().requests.get(&number).is_none() => Flow::Settled,
             Some(_) | None => Flow::Open,
         }
     }
@@ -213,7 +213,7 @@ impl Session {
             None if or_only => pending.only_call()?,
             None => return None,
         };
-        match &pending.get(number)?.waiter {
+        match &pending.requests.get(&number)?.waiter {
             Waiter::Call { events, .. } => Some(Arc::clone(events)),
             Waiter::Own(_) => None,
         }

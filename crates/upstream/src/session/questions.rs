@@ -102,7 +102,7 @@ impl Session {
             (None, SessionKey::Shared) => return None,
             (None, SessionKey::Legacy(_) | SessionKey::Principal { .. }) => pending.only_call(),
         };
-        let request = number.and_then(|number| pending.get(number));
+        let request = number.and_then(|number| pending.requests.get(&number));
         match request.map(|request| (&request.waiter, number)) {
             Some((Waiter::Call { events, .. }, Some(number))) => {
                 Some(Addressee::Call(number, Arc::clone(events)))

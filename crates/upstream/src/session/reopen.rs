@@ -11,7 +11,9 @@ impl Session {
     /// Keeps a request until the session is open again; false when it was sent twice already or cannot be sent again.
     pub(super) fn await_reopen(self: &Arc<Self>, number: u64) -> bool {
         let mut pending = self.pending.lock();
-        if pending.get(number).is_none_or(|request| request.sent.is_none()) || pending.ended.is_some() {
+        if pending.requests.get(&number).is_none_or(|request| request.sent.is_none())
+            || pending.ended.is_some()
+        {
             return false;
         }
         if let Some(requests) = &mut pending.awaiting_reopen {

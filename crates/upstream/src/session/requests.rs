@@ -70,7 +70,7 @@ impl Session {
         let (waiter, answer) = oneshot::channel();
         let now = Instant::now();
         let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
-        pending.insert(
+        pending.requests.insert(
             number,
             PendingRequest { waiter: Waiter::Own(waiter), deadlines, sent: None, questions: 0 },
         );

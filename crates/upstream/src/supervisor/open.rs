@@ -52,7 +52,7 @@ impl Upstream {
             }
             let slot = book.slots.entry(place.clone()).or_default();
             slot.used_by(user);
-            (Arc::clone(&slot.turn), slot.backoff.total())
+            (Arc::clone(&slot.turn), slot.backoff.total)
         };
         let _turn = turn.lock().await;
         let interest = {
@@ -64,7 +64,7 @@ impl Upstream {
                 return Ok(session);
             }
             let slot = book.slots.entry(place.clone()).or_default();
-            if let Some(reason) = slot.backoff.reason().filter(|_| slot.backoff.total() > failures) {
+            if let Some(reason) = slot.backoff.reason.clone().filter(|_| slot.backoff.total > failures) {
                 return Err(Refusal::new(RefusalCode::UpstreamDown, reason).hint(RETRIED));
             }
             Arc::clone(&slot.interest)
@@ -125,7 +125,7 @@ impl Upstream {
             let own = book.slots.get(place).map(|slot| &slot.backoff);
             let own = own.filter(|own| own.remaining(now) > book.backoff.remaining(now));
             let later = own.unwrap_or(&book.backoff);
-            (later.remaining(now), later.reason())
+            (later.remaining(now), later.reason.clone())
         };
         match remaining {
             None => Ok(()),

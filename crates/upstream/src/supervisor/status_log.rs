@@ -28,9 +28,9 @@ impl Upstream {
             (Some(_), Some(failure)) => (State::Degraded, Some(failure)),
             (Some(_), None) => (State::Ready, None),
             (None, _) if self.is_away() => (State::Down, Some(self.away_refusal().message.into_owned())),
-            (None, _) if book.starting > 0 => (State::Starting, book.backoff.reason()),
+            (None, _) if book.starting > 0 => (State::Starting, book.backoff.reason.clone()),
             (None, _) if book.closed => (State::Down, Some("stopped".to_owned())),
-            (None, _) if book.backoff.reason().is_some() => (State::Down, book.backoff.reason()),
+            (None, _) if book.backoff.reason.is_some() => (State::Down, book.backoff.reason.clone()),
             (None, _) => (State::Starting, None),
         };
         let manifest = book.manifest();
