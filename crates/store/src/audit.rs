@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use crate::disk::{Disk, Folder, on};
+use crate::disk::{Disk, Folder};
 use crate::error::StoreError;
 use crate::group::{GroupCommit, OnDurable, QueueLimits, QueuePermit};
 use crate::journal::Journal;
@@ -91,7 +91,7 @@ impl AuditLog {
     }
 
     fn on(log: LogWriter, policy: Policy) -> std::io::Result<AuditLog> {
-        let head = log.durable_head();
+        let head = Arc::clone(&log.durable_head);
         let limits = QueueLimits {
             permits_max: AUDIT_PERMITS_MAX,
             bytes_max: AUDIT_BYTES_MAX,
@@ -217,9 +217,7 @@ fn at(dir: &Path) -> Files {
 }
 
 fn parse(dir: &Path, key: &SealingKey) -> Result<[u8; 32], StoreError> {
-    let no_key = || {
-        on(&Folder::new(dir.to_owned()), "use the audit key in", "")(std::io::ErrorKind::InvalidData.into())
-    };
+    let no_key = || StoreError::io("use the audit key in", dir, std::io::ErrorKind::InvalidData.into());
     parse_hex(key.key.as_bytes()).ok_or_else(no_key)
 }
 

@@ -142,17 +142,9 @@ impl<I> GroupCommit<I> {
 
     /// The error that stopped the writing; `None` while the queue works.
     pub(crate) fn failure(&self) -> Option<String> {
-        match self.shared.stopped.load(Ordering::Acquire) {
-            true => Some(
-                self.shared
-                    .queue
-                    .lock()
-                    .failure
-                    .clone()
-                    .unwrap_or_else(|| "the writing thread has ended".into()),
-            ),
-            false => None,
-        }
+        let stopped = self.shared.stopped.load(Ordering::Acquire);
+        let why = || self.shared.queue.lock().failure.clone();
+        stopped.then(|| why().unwrap_or_else(|| "the writing thread has ended".into()))
     }
 }
 

@@ -49,12 +49,12 @@ impl State {
 
     /// Proposals without a decision, and approved ones without an outcome; by id.
     pub fn open_proposals(&self) -> impl Iterator<Item = &Proposal> {
-        self.proposals.open()
+        self.proposals.open.values()
     }
 
     /// The last ended proposals, at most [`ENDED_KEPT`], in the order of their ends.
     pub fn ended_proposals(&self) -> impl Iterator<Item = &Proposal> {
-        self.proposals.ended()
+        self.proposals.ended.iter()
     }
 
     /// The open or ended proposal with this id.
@@ -126,9 +126,9 @@ impl State {
         self.keys.len()
             + usize::from(self.audit_key.is_some())
             + self.tokens.len()
-            + self.grants.len()
+            + self.grants.count
             + self.proposals.len()
-            + self.sessions.len()
+            + self.sessions.ended.len()
     }
 
     /// Whether the state has no record.

@@ -61,7 +61,7 @@ pub(super) struct Grants {
     /// By participant, topic (`None` first) and capability.
     changes: BTreeMap<(String, Option<String>, String), Changes>,
     /// Number of grants, cached because the journal needs it at each append.
-    count: usize,
+    pub(super) count: usize,
 }
 
 impl Grants {
@@ -114,9 +114,5 @@ impl Grants {
         let mut all: Vec<&Grant> = self.all().collect();
         all.sort_by_key(|grant| (grant.expires_ms.is_some(), grant.at_ms));
         all.into_iter().map(Grant::record)
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.count
     }
 }

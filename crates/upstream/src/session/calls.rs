@@ -54,7 +54,7 @@ impl Session {
         if pending.requests.len() >= self.setup.spec.limits.calls_max {
             return Err(self.refusal(&Fault::Unsent(client::SendError::Busy)));
         }
-        let first = pending.requests.len() == 0;
+        let first = pending.requests.is_empty();
         let defer = self.is_serial() && pending.calls() > 0;
         let kept = self.may_resend().then(|| (frame.clone(), headers.clone()));
         let deadlines = Deadlines::new(now, patience, longest);

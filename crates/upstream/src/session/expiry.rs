@@ -44,6 +44,6 @@ impl Session {
                 self.deliver(request, Err(Fault::Timeout));
             }
         }
-        self.is_open() && self.pending.lock().requests.len() == 0
+        self.is_open() && self.pending.lock().requests.is_empty()
     }
 }

@@ -98,7 +98,7 @@ impl Session {
             }
         }
         match stream_of {
-            Some(number) if self.pending.lock().requests.get(&number).is_none() => Flow::Settled,
+            Some(number) if !self.pending.lock().requests.contains_key(&number) => Flow::Settled,
             Some(_) | None => Flow::Open,
         }
     }
