@@ -17,6 +17,7 @@ use crate::fault::Fault;
 use crate::session::inbox::SessionInbox;
 use crate::session::requests::{PendingAnswer, result};
 use crate::session::{Handshake, Session};
+use crate::session_api::QUESTIONS;
 
 /// Dials the server and completes the handshake in `era`; with `None` it detects the era first.
 pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
@@ -91,7 +92,7 @@ async fn probe_http(session: &Arc<Session>) -> Result<(), Fault> {
             Some(handshake) => session.set_handshake(handshake),
             None => {
                 // A legacy server may have opened a session for the probe.
-                if let Some(link) = session.link() {
+                if let Some(link) = session.link.get() {
                     link.forget_session();
                 }
                 initialize(session, None).await?;
@@ -198,7 +199,7 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     };
     let capabilities = self::capabilities(&raw);
     session.set_handshake(Handshake { version, capabilities, both: false, result: raw });
-    if let Some(link) = session.link() {
+    if let Some(link) = session.link.get() {
         link.set_version(version.as_str());
         link.send(notification("notifications/initialized", None), SendMeta::default())?;
         link.listen();
@@ -209,13 +210,8 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
 /// The caller's capabilities without the requests that the server may send to no caller: it learns only what it may use. Each
 /// request that it then sends is judged by itself.
 fn permitted(capabilities: &Bytes, server: &Capabilities) -> Bytes {
-    let requests = [
-        ("sampling", "sampling/createMessage"),
-        ("elicitation", "elicitation/create"),
-        ("roots", "roots/list"),
-    ];
     let may_send = |method| KindRef::request(method, None).is_ok_and(|kind| server.admits_somewhere(kind));
-    let gone = requests.into_iter().filter(|(_, method)| !may_send(method)).map(|(key, _)| (key, None));
+    let gone = QUESTIONS.into_iter().filter(|(_, method)| !may_send(method)).map(|(key, _)| (key, None));
     let permitted = json::edited(capabilities, &gone.collect::<Vec<_>>());
     permitted.map_or(Bytes::from_static(b"{}"), Bytes::from)
 }

@@ -102,8 +102,7 @@ async fn fetch(session: &Session, kind: ListKind) -> Result<List, Fault> {
 fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: List) {
     if kind != ListKind::Tools {
         list.items.retain(|item| !item.key.contains(char::is_control));
-    }
-    if kind == ListKind::Tools {
+    } else {
         manifest.quarantined.clear();
         manifest.annotations.clear();
         let mut verdicts = HashMap::new();

@@ -264,10 +264,6 @@ impl Session {
         self.age().saturating_sub(Duration::from_millis(self.last_call_ms.load(Ordering::Relaxed)))
     }
 
-    pub(crate) fn link(&self) -> Option<&Link> {
-        self.link.get()
-    }
-
     pub(crate) fn handshake(&self) -> Option<Handshake> {
         self.handshake.lock().clone()
     }

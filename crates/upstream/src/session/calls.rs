@@ -7,6 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use client::SendMeta;
 use model::{Refusal, RefusalCode, Target};
+use platform::millis;
 use wire::mcp::{Era, relay};
 use wire::rpc::{Message, notification};
 
@@ -30,8 +31,7 @@ impl Session {
             return Ok(());
         }
         let now = Instant::now();
-        let age = now.saturating_duration_since(self.opened_at).as_millis();
-        self.last_call_ms.store(u64::try_from(age).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.last_call_ms.store(millis(now.saturating_duration_since(self.opened_at)), Ordering::Relaxed);
         let target = own.or_else(|| request.target.as_ref().map(Target::as_str));
         let tool = target.filter(|_| request.method.as_str() == "tools/call");
         let longest = self.setup.spec.config.timeouts.max;
@@ -112,10 +112,15 @@ impl Session {
 
     /// Sends a request whose frame was kept: deferred, or to be sent again.
     pub(super) fn send_kept(&self, number: u64, (frame, headers): SentRequest) {
-        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None })
-            && let Some(request) = self.settle(number)
-        {
-            self.deliver(request, Err(Fault::Unsent(unsent)));
+        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None }) {
+            self.finish(number, Err(Fault::Unsent(unsent)));
+        }
+    }
+
+    /// Ends a request, if it is still pending, with its answer or the fault that replaces one.
+    pub(super) fn finish(&self, number: u64, end: Result<Message, Fault>) {
+        if let Some(request) = self.settle(number) {
+            self.deliver(request, end);
         }
     }
 

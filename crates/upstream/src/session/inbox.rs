@@ -57,9 +57,8 @@ impl Inbox for SessionInbox {
     fn skipped(&self, head: &[u8]) {
         if let Some(session) = self.0.upgrade()
             && let Some(number) = answer_number(head)
-            && let Some(request) = session.settle(number)
         {
-            session.deliver(request, Err(Fault::Link(LinkError::TooLarge)));
+            session.finish(number, Err(Fault::Link(LinkError::TooLarge)));
         }
     }
 }
@@ -145,10 +144,7 @@ impl Session {
             && let Ok(message) = Message::read(body.clone())
             && message.shape() == Shape::Error
         {
-            if let Some(request) = self.settle(number) {
-                self.deliver(request, Ok(message));
-            }
-            return;
+            return self.finish(number, Ok(message));
         }
         if self.handshake().is_some() {
             tracing::warn!(server = self.upstream(), %failure, "a request failed");
@@ -158,9 +154,7 @@ impl Session {
         }
         let fault = Fault::Link(failure);
         self.record_failure(&fault);
-        if let Some(request) = self.settle(number) {
-            self.deliver(request, Err(fault));
-        }
+        self.finish(number, Err(fault));
     }
 
     fn notified(self: &Arc<Self>, message: &Message, stream_of: Option<u64>) -> Flow {

@@ -16,7 +16,7 @@ use super::pending::Waiter;
 use super::{Session, SessionEvent};
 use crate::fault::Fault;
 use crate::question::{Asking, Question};
-use crate::session_api::{CallEvents, SessionKey};
+use crate::session_api::{CallEvents, ClientProfile, QUESTIONS, SessionKey};
 
 /// The receiver of a question.
 enum Addressee {
@@ -116,15 +116,13 @@ impl Session {
     /// decision.
     fn may_ask(&self, method: &str) -> bool {
         let capability = match method {
-            "sampling/createMessage" => "sampling",
-            "elicitation/create" => "elicitation",
-            "roots/list" => "roots",
             // Tasks that a client runs for the server (2025-11-25).
-            "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => "tasks",
-            _ => return false,
+            "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => Some("tasks"),
+            _ => QUESTIONS.iter().find(|(_, asked)| *asked == method).map(|(name, _)| *name),
         };
         let client = self.setup.client.as_ref().filter(|_| self.setup.key != SessionKey::Shared);
-        client.is_some_and(|client| json::at(&client.capabilities, &[capability]).is_some())
+        let able = |(client, name): (&ClientProfile, _)| json::at(&client.capabilities, &[name]).is_some();
+        client.zip(capability).is_some_and(able)
     }
 
     fn reply(&self, frame: Bytes) {

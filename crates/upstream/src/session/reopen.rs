@@ -28,7 +28,7 @@ impl Session {
 
     async fn reopen(self: Arc<Self>) {
         tracing::info!(server = self.upstream(), "the server forgot the session; opening a new one");
-        if let Some(link) = self.link() {
+        if let Some(link) = self.link.get() {
             link.forget_session();
         }
         if let Err(fault) = handshake::initialize(&self, None).await {

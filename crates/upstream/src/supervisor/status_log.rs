@@ -40,7 +40,7 @@ impl Upstream {
             reason,
             eras: book.eras.clone(),
             version: shared.map(|session| session.version().as_str().to_owned()),
-            pid: shared.and_then(|session| session.link()?.pid()),
+            pid: shared.and_then(|session| session.link.get()?.pid()),
             sessions: sessions.len(),
             calls: sessions.iter().map(|session| session.calls()).sum(),
             listed: [&manifest.tools, &manifest.resources, &manifest.templates, &manifest.prompts]
