@@ -6,6 +6,7 @@ use bytes::Bytes;
 use json::{JsonError, Members, Span};
 use model::{KindError, KindRef};
 
+use super::envelope::Envelope;
 use super::kind::{Head, kind_of};
 use crate::mcp::Params;
 use crate::rpc::{self, Id, Malformed, Message, Shape};
@@ -138,6 +139,23 @@ pub fn strict(kind: &str, payload: Bytes) -> Result<Act, Mismatch> {
 pub fn answers(response: KindRef<'_>, request: KindRef<'_>) -> bool {
     let method = request.method().filter(|_| Head::of(request) == Some(Head::Request));
     method.is_some_and(|method| response.answers(method, request.context()))
+}
+
+/// The answer in an envelope to a request of this kind.
+///
+/// # Errors
+/// Why the envelope does not answer it.
+pub fn answer_to(request: &str, envelope: &Envelope) -> Result<Message, Mismatch> {
+    let kind = envelope.kind();
+    if !answers(KindRef::parse(kind)?, KindRef::parse(request)?) {
+        return Err(Mismatch::Payload(format!("its kind `{kind}` does not answer `{request}`")));
+    }
+    match strict(kind, envelope.payload_bytes())? {
+        Act::Answer(message) => Ok(message),
+        Act::Request(_) | Act::Proposal(_) | Act::Other => {
+            Err(Mismatch::Payload("its payload is not an answer".to_owned()))
+        }
+    }
 }
 
 fn request(kind: KindRef<'_>, payload: Bytes) -> Result<Call, Mismatch> {
