@@ -24,8 +24,10 @@ const RECORD_MARKS_MAX: usize = 1024;
 
 /// The links of all MCP clients.
 pub(crate) struct ClientLinks {
-    registry: Arc<Registry>,
-    sessions: Sessions,
+    /// What is in force.
+    pub(crate) registry: Arc<Registry>,
+    /// The sessions over HTTP.
+    pub(crate) sessions: Sessions,
     modern: ModernLinks,
     /// A link was revoked: its session's end goes to the journal at once.
     revoked: Arc<Notify>,
@@ -42,16 +44,6 @@ impl ClientLinks {
         let links = Arc::new(Self { registry, sessions, modern, revoked });
         tokio::spawn(sweep(Arc::downgrade(&links), Arc::clone(&links.revoked)));
         links
-    }
-
-    /// What is in force.
-    pub(crate) fn registry(&self) -> &Arc<Registry> {
-        &self.registry
-    }
-
-    /// The sessions over HTTP.
-    pub(crate) fn sessions(&self) -> &Sessions {
-        &self.sessions
     }
 
     /// Milliseconds on the gateway's clock.

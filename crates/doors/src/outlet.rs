@@ -8,7 +8,7 @@ use gateway::{Bounds, Dispatch, Link, Outlet, Passed, Questioned, Undelivered, n
 use model::{Form, ListKind, OperationId};
 use tokio::sync::Notify;
 use topic::Ended;
-use wire::mcp::{ListFields, relay};
+use wire::mcp::{ListNames, relay};
 use wire::rpc;
 
 use crate::liveness::Liveness;
@@ -20,7 +20,8 @@ pub(crate) struct Home {
     pub(crate) liveness: Liveness,
     /// The stream for messages that belong to no request. Over HTTP it is made when it is first needed.
     stream: OnceLock<Arc<Stream>>,
-    bounds: Arc<Bounds>,
+    /// The bounds of its streams.
+    pub(crate) bounds: Arc<Bounds>,
     /// Notified when the topic revokes the link.
     revoked: Arc<Notify>,
 }
@@ -34,14 +35,9 @@ impl Home {
 
     /// A link whose client reads everything on one stream (pipes, the 2024-11-05 pair).
     pub(crate) fn on(stream: &Arc<Stream>, now_ms: u64, revoked: &Arc<Notify>) -> Arc<Self> {
-        let (bounds, stream) = (Arc::clone(stream.bounds()), OnceLock::from(Arc::clone(stream)));
+        let (bounds, stream) = (Arc::clone(&stream.bounds), OnceLock::from(Arc::clone(stream)));
         let (liveness, revoked) = (Liveness::new(now_ms), Arc::clone(revoked));
         Arc::new(Self { liveness, stream, bounds, revoked })
-    }
-
-    /// The bounds of its streams.
-    pub(crate) fn bounds(&self) -> &Arc<Bounds> {
-        &self.bounds
     }
 
     /// The stream for messages that belong to no request. It has ended if the link has.
@@ -121,7 +117,7 @@ impl Outlet for LegacyOutlet {
     }
 
     fn list_changed(&self, list: ListKind) {
-        let method = list.notified().changed();
+        let method = ListNames::of(list.notified()).changed;
         let key = Bytes::from_static(method.as_bytes());
         log_overrun(self.0.stream().send_latest(key, rpc::notification(method, None)));
     }

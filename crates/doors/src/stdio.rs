@@ -37,12 +37,12 @@ pub(crate) async fn serve(
     mut input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
-    let out = Stream::new(0, Lifetime::Reader, 0, &links.registry().bounds());
+    let out = Stream::new(0, Lifetime::Reader, 0, &links.registry.bounds());
     let Some(reader) = out.read(None) else { return Ok(()) };
     let mut writer = tokio::spawn(write(reader, output));
     let (legacy, modern) = (None, None);
     let mut client = Client { links, dispatch, participant, out: Arc::clone(&out), legacy, modern };
-    let mut lines = Lines::new(links.registry().limits().line_bytes_max);
+    let mut lines = Lines::new(links.registry.limits().line_bytes_max);
     let mut written = None;
     let ended = loop {
         let read = tokio::select! {
@@ -116,7 +116,7 @@ struct Client<'c> {
 impl Client<'_> {
     async fn take(&mut self, line: Line) {
         let Line::Whole(line) = line else {
-            let bytes_max = self.links.registry().limits().line_bytes_max;
+            let bytes_max = self.links.registry.limits().line_bytes_max;
             let why = format!("the line is longer than {bytes_max} bytes");
             return self.out.answer(rpc::error(None, code::INVALID_REQUEST, &why, None));
         };
@@ -133,7 +133,7 @@ impl Client<'_> {
 
     /// On a pipe the answers of a batch may come one by one: JSON-RPC leaves that to the server.
     fn batch(&self, link: &Arc<Link>, line: &Bytes) {
-        match rpc::read_batch(line, self.links.registry().limits().batch_len_max) {
+        match rpc::read_batch(line, self.links.registry.limits().batch_len_max) {
             Ok(messages) => {
                 for message in messages {
                     match message {

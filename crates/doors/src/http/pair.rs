@@ -88,7 +88,7 @@ fn open(
     pairs: &Arc<Pairs>,
     request: &Request<Incoming>,
 ) -> Answered<Response<Body>> {
-    let registry = links.registry();
+    let registry = &links.registry;
     let entered = registry.member(bearer(request.headers()), "main");
     let (dispatch, participant) = entered.map_err(|refusal| Box::new(refused(&refusal)))?;
     let id = URL_SAFE_NO_PAD.encode(random::<24>());
@@ -125,7 +125,7 @@ async fn message(
 ) -> Answered<Response<Body>> {
     let (parts, body) = request.into_parts();
     let head = Head::read(&parts.headers);
-    let registry = links.registry();
+    let registry = &links.registry;
     let participant = registry.asker(head.bearer(), "for an open event stream");
     let participant = participant.map_err(|refusal| Box::new(refused(&refusal)))?;
     let query = parts.uri.query().unwrap_or_default();

@@ -112,8 +112,8 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
             return response::plain(StatusCode::BAD_REQUEST, &format!("{}\n", wrong.body_text()));
         }
     };
-    let registry = connection.links().registry();
-    let entered = registry.visitor(bearer(request.headers()), &wanted.topic, None, connection.guests());
+    let registry = &connection.links.registry;
+    let entered = registry.visitor(bearer(request.headers()), &wanted.topic, None, &connection.guests);
     let (dispatch, participant) = match entered {
         Ok(entered) => entered,
         Err(refusal) => return refused(&refusal),
@@ -185,7 +185,7 @@ async fn begin(upgrade: OnUpgrade, accepted: Accepted) {
 fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
     let Accepted { connection, dispatch, participant, link, joining } = accepted;
     forget_waker(&stream);
-    let registry = connection.links().registry();
+    let registry = &connection.links.registry;
     let socket = Socket::new(stream, registry.context().now_ms());
     // What it requests of servers it requests as a legacy client without capabilities.
     let outlet = Box::new(RoomOutlet(Arc::clone(&socket)));
@@ -266,7 +266,7 @@ impl Listening {
                         self.socket.end(Bytes::new());
                         return Departure::Lost;
                     }
-                    self.socket.record_activity(self.connection.links().now_ms());
+                    self.socket.record_activity(self.connection.links.now_ms());
                 }
                 Received::Text(text) => {
                     self.take(text);
@@ -278,7 +278,7 @@ impl Listening {
                     self.dispatch.tell_error(&self.link, "malformed_envelope", why);
                 }
                 Received::TooLong => {
-                    let bytes_max = self.connection.links().registry().limits().envelope_bytes_max;
+                    let bytes_max = self.connection.links.registry.limits().envelope_bytes_max;
                     let why = format!("a message has at most {bytes_max} bytes");
                     self.dispatch.tell_error(&self.link, "message_too_large", &why);
                     return self.cut(Close::TooBig);
