@@ -232,7 +232,7 @@ fn of_members(members: &Members<'_>, task: Span) -> Option<TaskReport> {
     Some(TaskReport {
         named: named(members)?,
         task,
-        status: text("status").and_then(|status| Status::parse(&status)),
+        status: text("status").and_then(|status| status.parse().ok()),
         created_ms: text("createdAt").and_then(|at| read_rfc3339(&at)),
         ttl_ms: ttl.and_then(|ttl| json::integer(ttl.raw)).and_then(|ms| u64::try_from(ms).ok()),
     })
