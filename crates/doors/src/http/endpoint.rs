@@ -56,11 +56,7 @@ pub(crate) async fn serve(
 
 /// A refusal before any message was read.
 pub(crate) fn refused(refusal: &Refusal) -> Response<Body> {
-    let mut response = *rejected(&refusal::encode(refusal, Era::Modern, "", None), None);
-    if response.status() == StatusCode::UNAUTHORIZED {
-        response.headers_mut().insert(http::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    response
+    response::with_challenge(*rejected(&refusal::encode(refusal, Era::Modern, "", None), None))
 }
 
 /// One HTTP request of a participant that may enter the topic.
