@@ -85,7 +85,7 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
     match params.method() {
         "tools/call" if params.get("task").is_some() => {
             wish = Wish::Asks;
-            if task::task_params(params).is_ok() {
+            if task::check_params(params).is_ok() {
                 parks = Parks::Task;
             }
         }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, sleep};
 use wire::line::{Line, Lines};
 use wire::mcp::{Era, Params, refusal};
-use wire::rpc::{self, Id, Malformed, Message, Shape, code};
+use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::links::{self, ClientLinks};
 use crate::listening::ListenReply;
@@ -149,11 +149,14 @@ impl Client<'_> {
     async fn message(&mut self, message: Message) {
         let params = match Params::read(&message) {
             Ok(params) => params,
-            Err(malformed) => return self.malformed(&message, &malformed),
+            Err(malformed) if message.shape() == Shape::Request => {
+                return self.out.answer(malformed.answer());
+            }
+            Err(_) => return,
         };
         let is_request = message.shape() == Shape::Request;
         if is_request && params.is_modern() {
-            return self.modern(&params, &message).await;
+            return self.modern(&params).await;
         }
         if let Some(link) = self.modern.as_ref().filter(|_| !is_request) {
             modern::take(self.dispatch, link, &params);
@@ -177,15 +180,10 @@ impl Client<'_> {
         }
     }
 
-    fn malformed(&self, message: &Message, malformed: &Malformed) {
-        if message.shape() == Shape::Request {
-            self.out.answer(malformed.answer());
-        }
-    }
-
-    async fn modern(&mut self, params: &Params<'_>, message: &Message) {
+    async fn modern(&mut self, params: &Params<'_>) {
+        let id = params.message().id();
         if let Err(error) = modern::check(params) {
-            return self.out.answer(error.answer(message.id()));
+            return self.out.answer(error.answer(id));
         }
         let link = match &self.modern {
             Some(link) => Arc::clone(link),
@@ -195,14 +193,14 @@ impl Client<'_> {
                     Ok(link) => Arc::clone(self.modern.insert(link)),
                     Err(refusal) => {
                         let refused = refusal::encode(&refusal, Era::Modern, "", None);
-                        return self.out.answer(refused.answer(message.id()));
+                        return self.out.answer(refused.answer(id));
                     }
                 }
             }
         };
         let incoming = match modern::request(params) {
             Ok(incoming) => incoming,
-            Err(answer) => return self.out.answer(answer.answer(message.id())),
+            Err(answer) => return self.out.answer(answer.answer(id)),
         };
         self.dispatch.wait_for_target(&link, &incoming.request).await;
         // On a pipe a request is cancelled by its name, not by closing a stream.

@@ -169,7 +169,7 @@ pub fn fit(
         (Era::Legacy, _, Wish::Asks) if !offered => Ok(without_task(request)),
         (Era::Legacy, _, Wish::Asks) => {
             let message = Message::read(relay::whole(request));
-            let checked = message.and_then(|message| read::task_params(&Params::read(&message)?));
+            let checked = message.and_then(|message| read::check_params(&Params::read(&message)?));
             checked.map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;
             if to.is_stateless() || !taker.takes_task {
                 let what =
