@@ -41,12 +41,6 @@ pub(crate) fn read_again(bytes: Bytes, form: Form) -> Payload {
     }
 }
 
-/// The length of a payload in bytes, for limits on queued bytes.
-#[must_use]
-pub fn len(payload: &Payload) -> usize {
-    payload.bytes.len()
-}
-
 fn range(span: Option<Span>) -> Range {
     span.and_then(|span| Range::new(span.start, span.end)).unwrap_or_default()
 }
