@@ -3,6 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
+use auth::Participant;
 use bytes::Bytes;
 use gateway::{Bounds, Dispatch, Link, Outlet, Passed, Questioned, Undelivered, number_of};
 use model::{Form, ListKind, OperationId};
@@ -67,6 +68,14 @@ impl Home {
             self.revoked.notify_one();
         }
     }
+}
+
+/// A participant that may enter a topic.
+pub(crate) struct Visitor {
+    /// The topic.
+    pub(crate) dispatch: Arc<Dispatch>,
+    /// The participant.
+    pub(crate) participant: Arc<Participant>,
 }
 
 /// A link over HTTP that has joined.

@@ -15,6 +15,7 @@ use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::links::{self, ClientLinks};
 use crate::listening::ListenReply;
+use crate::outlet::Visitor;
 use crate::reply::SinkReply;
 use crate::stream::{Lifetime, Reader, Stream};
 use crate::{legacy, modern};
@@ -41,7 +42,8 @@ pub(crate) async fn serve(
     let Some(reader) = out.read(None) else { return Ok(()) };
     let mut writer = tokio::spawn(write(reader, output));
     let (legacy, modern) = (None, None);
-    let mut client = Client { links, dispatch, participant, out: Arc::clone(&out), legacy, modern };
+    let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
+    let mut client = Client { links, visitor, out: Arc::clone(&out), legacy, modern };
     let mut lines = Lines::new(links.registry.limits().line_bytes_max);
     let mut written = None;
     let ended = loop {
@@ -106,8 +108,7 @@ fn append_line(waiting: &mut Vec<u8>, frame: &Bytes) {
 
 struct Client<'c> {
     links: &'c ClientLinks,
-    dispatch: &'c Arc<Dispatch>,
-    participant: &'c Arc<Participant>,
+    visitor: Visitor,
     out: Arc<Stream>,
     legacy: Option<Arc<Link>>,
     modern: Option<Arc<Link>>,
@@ -137,7 +138,7 @@ impl Client<'_> {
             Ok(messages) => {
                 for message in messages {
                     match message {
-                        Ok(message) => legacy::receive(self.dispatch, link, &message, &self.out),
+                        Ok(message) => legacy::receive(&self.visitor.dispatch, link, &message, &self.out),
                         Err(malformed) => self.out.answer(malformed.answer()),
                     }
                 }
@@ -159,10 +160,10 @@ impl Client<'_> {
             return self.modern(&params).await;
         }
         if let Some(link) = self.modern.as_ref().filter(|_| !is_request) {
-            modern::take(self.dispatch, link, &params);
+            modern::take(&self.visitor.dispatch, link, &params);
         }
         match (&self.legacy, message.id()) {
-            (Some(link), _) => legacy::receive_params(self.dispatch, link, &params, &self.out),
+            (Some(link), _) => legacy::receive_params(&self.visitor.dispatch, link, &params, &self.out),
             (None, Some(id)) if is_request => self.begin(id, &message).await,
             // A client waits for no answer to the rest.
             (None, _) => {}
@@ -173,10 +174,9 @@ impl Client<'_> {
     async fn begin(&mut self, id: &Id, message: &Message) {
         let otherwise = "initialize first, or send the 2026-07-28 `_meta` with each request";
         let Some(client) = legacy::first(message, &self.out, otherwise) else { return };
-        let (links, dispatch, participant) = (self.links, self.dispatch, self.participant);
-        self.legacy = legacy::join(links, dispatch, participant, client, (Some(id), &self.out)).await;
+        self.legacy = legacy::join(self.links, &self.visitor, client, (id, &self.out)).await;
         if let Some(link) = &self.legacy {
-            self.out.answer(legacy::welcome(dispatch, link, id));
+            self.out.answer(legacy::welcome(&self.visitor.dispatch, link, id));
         }
     }
 
@@ -189,7 +189,7 @@ impl Client<'_> {
             Some(link) => Arc::clone(link),
             None => {
                 let client = links::modern_client();
-                match self.links.join_on(&self.out, self.dispatch, self.participant, client) {
+                match self.links.join_on(&self.out, &self.visitor, client) {
                     Ok(link) => Arc::clone(self.modern.insert(link)),
                     Err(refusal) => {
                         let refused = refusal::encode(&refusal, Era::Modern, "", None);
@@ -202,18 +202,18 @@ impl Client<'_> {
             Ok(incoming) => incoming,
             Err(answer) => return self.out.answer(answer.answer(id)),
         };
-        self.dispatch.wait_for_target(&link, &incoming.request).await;
+        self.visitor.dispatch.wait_for_target(&link, &incoming.request).await;
         // On a pipe a request is cancelled by its name, not by closing a stream.
         let out = Arc::clone(&self.out);
         match params.method() {
-            modern::LISTEN => self.dispatch.request(&link, incoming, Arc::new(ListenReply::new(out))),
-            _ => self.dispatch.request(&link, incoming, Arc::new(SinkReply(out))),
+            modern::LISTEN => self.visitor.dispatch.request(&link, incoming, Arc::new(ListenReply::new(out))),
+            _ => self.visitor.dispatch.request(&link, incoming, Arc::new(SinkReply(out))),
         };
     }
 
     /// The client has closed its side: its open requests are still answered, within a bound.
     async fn drain(&self) {
-        let is_busy = |link: &Arc<Link>| self.dispatch.with(|topic| topic.is_busy(link.id));
+        let is_busy = |link: &Arc<Link>| self.visitor.dispatch.with(|topic| topic.is_busy(link.id));
         let open = || [&self.legacy, &self.modern].into_iter().flatten().any(is_busy);
         let deadline = Instant::now() + DRAIN;
         while open() && !self.out.has_ended() && Instant::now() < deadline {

@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use access::Guests;
 use access::config::Config;
-use auth::Participant;
-use gateway::Dispatch;
 use model::Refusal;
 use platform::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -18,7 +16,7 @@ use super::handover::Handover;
 use super::head::Head;
 use super::timer::Deadline;
 use crate::links::ClientLinks;
-use crate::outlet::Joined;
+use crate::outlet::{Joined, Visitor};
 use crate::sessions::Session;
 use crate::slot::{First, Slot};
 
@@ -52,10 +50,8 @@ pub(crate) struct Visit {
     bearer: Option<Box<str>>,
     topic: Box<str>,
     session_id: Option<Box<str>>,
-    /// The topic.
-    pub(crate) dispatch: Arc<Dispatch>,
-    /// The participant.
-    pub(crate) participant: Arc<Participant>,
+    /// Both.
+    pub(crate) visitor: Visitor,
     /// The session of this id.
     session: OnceLock<Arc<Session>>,
     modern: OnceLock<Arc<Joined>>,
@@ -117,8 +113,7 @@ impl Connection {
             bearer: bearer.map(Box::from),
             topic: topic.into(),
             session_id: session_id.map(Box::from),
-            dispatch,
-            participant,
+            visitor: Visitor { dispatch, participant },
             session: OnceLock::new(),
             modern: OnceLock::new(),
         });
@@ -141,7 +136,7 @@ impl Connection {
             }
             self.forget();
         }
-        let found = self.links.find_session(&visit.dispatch, &visit.participant, id)?;
+        let found = self.links.find_session(&visit.visitor, id)?;
         // One that has ended stays in a visit that is forgotten.
         visit.session.get_or_init(|| Arc::clone(&found));
         Some(found)
@@ -158,7 +153,7 @@ impl Connection {
             }
             self.forget();
         }
-        let link = self.links.modern(&visit.dispatch, &visit.participant)?;
+        let link = self.links.modern(&visit.visitor)?;
         visit.modern.get_or_init(|| Arc::clone(&link));
         Ok(link)
     }

@@ -162,12 +162,12 @@ impl Exchange<'_> {
         let Some(id) = message.id() else { return Ok(response::empty(StatusCode::ACCEPTED)) };
         let client =
             legacy::initialize(message).map_err(|body| Box::new(response::json(StatusCode::OK, body)))?;
-        let (dispatch, version) = (&self.visit.dispatch, client.version);
+        let (visitor, version) = (&self.visit.visitor, client.version);
         // What is listed by then is no change for this client.
-        dispatch.wait_for_servers().await;
-        let session_id = self.connection.links.open_session(dispatch, &self.visit.participant, client);
+        visitor.dispatch.wait_for_servers().await;
+        let session_id = self.connection.links.open_session(visitor, client);
         let session_id = session_id.map_err(|refusal| Box::new(refused(&refusal)))?;
-        let result = handshake::initialize(dispatch, version);
+        let result = handshake::initialize(&visitor.dispatch, version);
         let mut response = response::json(StatusCode::OK, rpc::result(id, &result));
         if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(session_id)) {
             response.headers_mut().insert(SESSION_ID.clone(), value);
