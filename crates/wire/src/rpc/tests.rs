@@ -146,9 +146,8 @@ fn check_notes(text: &str) -> Result<(), TestCaseError> {
         let owned = |(key, member): (&str, Member<'_>)| {
             (key.to_owned(), member.text().map(Cow::into_owned), member.span, member.whole)
         };
-        members.map(|members| {
-            (members.object(), members.len(), members.iter().map(owned).collect::<Vec<_>>())
-        })
+        members
+            .map(|members| (members.object(), members.len(), members.iter().map(owned).collect::<Vec<_>>()))
     };
     let at = message.body_span().unwrap();
     let anew = members(message.frame(), at);
