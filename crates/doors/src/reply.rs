@@ -40,7 +40,7 @@ impl Sink for Arc<Stream> {
     }
 
     fn bounds(&self) -> &Bounds {
-        Stream::bounds(self)
+        &self.bounds
     }
 }
 

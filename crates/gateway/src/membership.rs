@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use model::{Capabilities, LinkId, ParticipantId, RateLimit, Refusal, Request};
+use model::{Capabilities, LinkId, ParticipantId, Refusal, Request};
 use topic::{Cursor, Ended, Join, Kept, ListScope, Listener, UpstreamNames};
 use upstream::config::ServerConfig;
 use upstream::dial_in::DialIn;
@@ -43,9 +43,8 @@ impl Dispatch {
         joining: Joining,
     ) -> Result<(), Refusal> {
         let Joining { listener, since, promotes, notified } = joining;
-        let rate = link.participant.rate;
         let (participant, capabilities) = (&link.participant.id, Arc::clone(capabilities));
-        let rate = rate.map(|rate| RateLimit { per_minute: rate.per_minute, burst: rate.burst });
+        let rate = link.participant.rate;
         let handle = Arc::clone(link);
         let join = Join {
             link: link.id,

@@ -81,6 +81,11 @@ impl Payload {
         Self { form, bytes, marks: Marks { body, ..Marks::default() } }
     }
 
+    /// Whether the bytes are a whole message, not a body alone.
+    pub fn is_message(&self) -> bool {
+        self.marks.body.positions().len() < self.bytes.len()
+    }
+
     /// The body: params, result or error. Empty if there is none.
     pub fn body_bytes(&self) -> &[u8] {
         self.bytes.get(self.marks.body.positions()).unwrap_or_default()

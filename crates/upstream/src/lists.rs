@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use wire::mcp::Era;
 use wire::mcp::header::annotations;
 use wire::mcp::list::{Item, split};
-use wire::mcp::{ListFields, ListKind};
+use wire::mcp::{ListKind, ListNames};
 
 use crate::fault::Fault;
 use crate::manifest::{List, Manifest};
@@ -48,7 +48,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
         match fetch(session, kind).await {
             Ok(list) => add(session, &mut manifest, kind, list),
             Err(fault) => {
-                tracing::warn!(server = session.upstream(), method = kind.method(), %fault, "a list could not be fetched");
+                tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, %fault, "a list could not be fetched");
                 // Many servers declare resources and do not implement templates.
                 if kind != ListKind::Templates {
                     outcome = Err(fault);
@@ -65,13 +65,15 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
 /// Fetches all pages of one list.
 async fn fetch(session: &Session, kind: ListKind) -> Result<List, Fault> {
     let limits = session.setup.spec.limits;
-    let warn = |what: &str| tracing::warn!(server = session.upstream(), method = kind.method(), "{what}");
+    let warn = |what: &str| {
+        tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, "{what}")
+    };
     let mut list = List { public: true, ..List::default() };
     let mut cursor: Option<String> = None;
     for number in 0..limits.pages_max {
         let raw = cursor.as_deref().map(quote);
         let params: Vec<(&str, &[u8])> = raw.iter().map(|raw| ("cursor", raw.as_bytes())).collect();
-        let message = session.request_result(session.era(), kind.method(), &params).await?;
+        let message = session.request_result(session.era(), ListNames::of(kind).method, &params).await?;
         let page = split(kind, &message).map_err(|error| Fault::Answer(error.to_string()))?;
         for bad in &page.bad {
             warn(&format!("left out an invalid item: number {}, {}", bad.at, bad.why));

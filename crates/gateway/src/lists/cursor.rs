@@ -2,7 +2,7 @@
 
 use auth::Sealer;
 use model::{ListKind, ParticipantId};
-use wire::mcp::ListFields;
+use wire::mcp::ListNames;
 
 use crate::sealed::Purpose;
 
@@ -18,7 +18,7 @@ pub(super) fn seal(
     now_ms: u64,
     start: usize,
 ) -> String {
-    CURSOR.seal(sealer, who, now_ms, &format!("{}:{start}", list.method()))
+    CURSOR.seal(sealer, who, now_ms, &format!("{}:{start}", ListNames::of(list).method))
 }
 
 /// Where the page of a cursor begins; `None` if the cursor is another participant's, another list's, or too old.
@@ -31,7 +31,7 @@ pub(super) fn open(
 ) -> Option<usize> {
     let state = CURSOR.open(sealer, who, now_ms, cursor)?;
     let (method, start) = state.rsplit_once(':')?;
-    if method == list.method() { start.parse().ok() } else { None }
+    if method == ListNames::of(list).method { start.parse().ok() } else { None }
 }
 
 #[cfg(test)]

@@ -207,7 +207,7 @@ fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
         return Err(Mismatch::Method { expected: expected.to_owned(), found: message.method().to_owned() });
     }
     let params = Params::read(&message)?;
-    if let Some(members) = params.members() {
+    if let Some(members) = &params.members {
         refuse_doubles(members, &["name", "uri", "ref", "taskId", "arguments", "_meta"])?;
     }
     let target = params.target().map(str::to_owned);
