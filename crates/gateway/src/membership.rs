@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use model::{Capabilities, LinkId, ParticipantId, RateLimit, Refusal, Request};
-use topic::{Cursor, Ended, Join, Kept, ListScope, Listener, UpstreamNames};
+use model::{Capabilities, LinkId, ParticipantId, Refusal, Request};
+use topic::{Ended, Join, Joining, Kept, ListScope, UpstreamNames};
 use upstream::config::ServerConfig;
 use upstream::dial_in::DialIn;
 use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
@@ -18,19 +18,6 @@ use crate::tasks::relay as tasks;
 use crate::{builtin, dial_in, handshake, listen};
 use access::config::{BuiltIn, Limits};
 
-/// How a link joins.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Joining {
-    /// How it listens to the room; `None` on MCP wires.
-    pub listener: Option<Listener>,
-    /// From where on a listener wants what it missed.
-    pub since: Option<Cursor>,
-    /// Whether the link's wire cannot say a proposal, so that calls which may only be proposed are held.
-    pub promotes: bool,
-    /// Whether the link takes notifications that belong to no request.
-    pub notified: bool,
-}
-
 impl Dispatch {
     /// Lets a link join with these capabilities.
     ///
@@ -42,27 +29,20 @@ impl Dispatch {
         capabilities: &Arc<Capabilities>,
         joining: Joining,
     ) -> Result<(), Refusal> {
-        let Joining { listener, since, promotes, notified } = joining;
-        let rate = link.participant.rate;
-        let (participant, capabilities) = (&link.participant.id, Arc::clone(capabilities));
-        let rate = rate.map(|rate| RateLimit { per_minute: rate.per_minute, burst: rate.burst });
-        let handle = Arc::clone(link);
-        let join = Join {
+        let auth::Participant { id: participant, rate, .. } = &*link.participant;
+        let (handle, capabilities) = (Arc::clone(link), Arc::clone(capabilities));
+        self.take(Event::Join(Join {
             link: link.id,
             handle,
             participant,
             capabilities,
-            rate,
-            listener,
-            since,
-            promotes,
-            notified,
-        };
-        self.take(Event::Join(join));
+            rate: *rate,
+            joining,
+        }));
         if let Some(refusal) = link.rejected() {
             return Err(refusal.clone());
         }
-        if listener.is_some() {
+        if joining.listener.is_some() {
             dial_in::connected(self, participant);
         }
         Ok(())

@@ -9,9 +9,9 @@ use topic::Ended;
 use super::*;
 use crate::audit::Recorder;
 use crate::link::{Link, Outlet, plain_client};
-use crate::membership::Joining;
 use crate::registry::Start;
 use access::config::{Access, Config, McpCalls, TopicConfig};
+use topic::Joining;
 
 /// The outlet of a client whose end is another change of tokens.
 struct Chain(Arc<AccessJournal>, Sender<()>);

@@ -12,8 +12,8 @@ use crate::context::Context;
 use crate::dispatch::{Run, Settings, Shared};
 use crate::link::{NoOutlet, plain_client};
 use crate::live::Effect;
-use crate::membership::Joining;
 use access::config::{Access, Limits, McpCalls, TopicConfig};
+use topic::Joining;
 
 pub(crate) struct Stage {
     pub(crate) dispatch: Arc<Dispatch>,

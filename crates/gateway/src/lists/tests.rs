@@ -5,7 +5,7 @@ use std::sync::Arc;
 use auth::{Participant, Sealer};
 use model::{Capabilities, Form, LinkId, ListKind, ParticipantId, Refusal, RefusalCode};
 use serde_json::Value;
-use topic::{Join, ListScope, TopicConfig, UpstreamNames};
+use topic::{Join, Joining, ListScope, TopicConfig, UpstreamNames};
 use upstream::Manifest;
 use wire::mcp::list::{Hints, Item, render};
 
@@ -64,9 +64,8 @@ impl Stage {
             rate: None,
         };
         let handle = Link::new(link, Arc::new(member), Form::Legacy, plain_client(), Box::new(NoOutlet));
-        let (rate, listener, since, promotes, notified) = (None, None, None, true, false);
-        let join =
-            Join { link, handle, participant, capabilities, rate, listener, since, promotes, notified };
+        let joining = Joining { promotes: true, ..Joining::default() };
+        let join = Join { link, handle, participant, capabilities, rate: None, joining };
         self.step(Event::Join(join));
     }
 
