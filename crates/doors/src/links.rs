@@ -34,7 +34,7 @@ pub(crate) struct ClientLinks {
 impl ClientLinks {
     /// No links. Must be called inside a runtime.
     pub(crate) fn start(registry: Arc<Registry>) -> Arc<Self> {
-        let ended: Vec<Mark> = registry.journal().map_or_else(Vec::new, |journal| {
+        let ended: Vec<Mark> = registry.journal.as_ref().map_or_else(Vec::new, |journal| {
             journal.state(|state| state.ended_sessions(unix_ms()).map(Mark::of).collect())
         });
         let (sessions, modern, revoked) =
@@ -56,7 +56,7 @@ impl ClientLinks {
 
     /// Milliseconds on the gateway's clock.
     pub(crate) fn now_ms(&self) -> u64 {
-        self.registry.context().now_ms()
+        self.registry.context.now_ms()
     }
 
     /// A link whose client reads everything on one stream (pipes, the 2024-11-05 pair). Its door lets it leave.
@@ -106,7 +106,7 @@ impl ClientLinks {
         participant: &Arc<Participant>,
         client: ClientProfile,
     ) -> Result<String, Refusal> {
-        let sealer = self.registry.context().sealer();
+        let sealer = &self.registry.context.sealer;
         let id = seal_id(sealer, participant.id.as_str(), dispatch.name(), &client);
         self.begin_session(&id, dispatch, participant, client)?;
         Ok(id)
@@ -126,7 +126,7 @@ impl ClientLinks {
         if self.sessions.was_closed(id) {
             return None;
         }
-        let sealer = self.registry.context().sealer();
+        let sealer = &self.registry.context.sealer;
         let client = open_id(sealer, participant.id.as_str(), dispatch.name(), id)?;
         self.begin_session(id, dispatch, participant, client).ok()
     }
@@ -188,7 +188,7 @@ impl ClientLinks {
             Form::Legacy => (Box::new(LegacyOutlet(home)), true),
             Form::Modern => (Box::new(ModernOutlet(home)), false),
         };
-        let link = Link::new(self.registry.context().link(), Arc::clone(participant), form, client, outlet);
+        let link = Link::new(self.registry.context.link(), Arc::clone(participant), form, client, outlet);
         let joining = Joining { listener: None, since: None, promotes: true, notified };
         self.registry.join(dispatch, &link, joining)?;
         Ok(link)
@@ -206,7 +206,7 @@ impl ClientLinks {
     /// Writes down which sessions have ended for good since the last time. The receiver learns when that is durable.
     fn write_ended(&self) -> oneshot::Receiver<()> {
         let (done, wait) = oneshot::channel();
-        let Some(journal) = self.registry.journal() else { return wait };
+        let Some(journal) = &self.registry.journal else { return wait };
         // Without room now they are written the next time.
         let Ok(place) = journal.reserve() else { return wait };
         let marks = self.sessions.take_unwritten();

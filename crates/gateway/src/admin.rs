@@ -58,7 +58,7 @@ impl Admin {
     ) -> Result<(String, IssuedToken), Refusal> {
         let name = request.name.clone();
         self.recorded((TOKENS, &name, None), by, "issued", None, || {
-            if !self.journal.requires_token() {
+            if !self.journal.requires_token {
                 return Err(Refusal::new(RefusalCode::Forbidden, "this gateway was started without tokens")
                     .hint(
                         "stop it, issue the token, and start it again: from then on every caller needs one",
@@ -138,7 +138,7 @@ impl Admin {
         changed: Option<&ParticipantId>,
         make: impl FnOnce() -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let permit = self.registry.audit().reserve()?;
+        let permit = self.registry.audit.reserve()?;
         let end = make().inspect(|_| self.registry.refresh(changed));
         permit.write_change((kind, name, topic.map(TopicName::as_str)), by.as_str(), change, &end);
         end

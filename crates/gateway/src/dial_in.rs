@@ -88,7 +88,7 @@ pub(crate) fn connected_to(dispatch: &Arc<Dispatch>, server: &ConfiguredServer, 
 
 /// Notes that a link has ended: if its participant served on it, its open calls end now, and its tools stay listed for a while.
 pub(crate) fn disconnected(dispatch: &Arc<Dispatch>, participant: &ParticipantId, link: LinkId) {
-    let Some(dialed) = dialed_in(dispatch, participant) else { return };
+    let Some(dialed) = dispatch.server(participant).and_then(|server| server.dial_in.clone()) else { return };
     let Some(departure) = dialed.disconnected(link) else { return };
     let (dispatch, away, id) = (dispatch.weak(), dispatch.settings.limits.away, participant.clone());
     tokio::spawn(async move {
@@ -101,8 +101,4 @@ pub(crate) fn disconnected(dispatch: &Arc<Dispatch>, participant: &ParticipantId
             dispatch.list_shared(&server, &[]);
         }
     });
-}
-
-fn dialed_in(dispatch: &Dispatch, participant: &ParticipantId) -> Option<Arc<DialIn>> {
-    dispatch.server(participant)?.dial_in.clone()
 }

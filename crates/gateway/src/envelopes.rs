@@ -165,7 +165,7 @@ impl Dispatch {
 
     /// Sends a WebSocket frame to one link alone.
     pub fn whisper_frame(&self, link: LinkId, frame: Bytes) {
-        self.room().push([RoomEvent::Direct { link, frame }]);
+        self.room.push([RoomEvent::Direct { link, frame }]);
     }
 
     /// Answers bytes that are no envelope (MCPx v0.1, section 3.5.2).

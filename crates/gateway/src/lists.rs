@@ -63,7 +63,7 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
         offers_tasks: list == ListKind::Tools && task::is_offered(call.client().version),
         cursor: relay::param_text(&call.request, "cursor"),
     };
-    asked.page(dispatch.context.sealer(), &dispatch.pages, snapshot, manifests)
+    asked.page(&dispatch.context.sealer, &dispatch.pages, snapshot, manifests)
 }
 
 /// The arguments that a modern call of a tool mirrors in HTTP headers, by the tool's schema (2026-07-28, "x-mcp-header"). `tool`

@@ -39,7 +39,7 @@ impl Dispatch {
             rate: *rate,
             joining,
         }));
-        if let Some(refusal) = link.rejected() {
+        if let Some(refusal) = link.rejected.get() {
             return Err(refusal.clone());
         }
         if joining.listener.is_some() {
@@ -90,27 +90,27 @@ impl Dispatch {
         let old = self.seats();
         self.announcements.hold();
         let mut names = vec![UpstreamNames::gateway()];
-        let mut all: Vec<(Arc<ConfiguredServer>, Arc<Capabilities>)> = Vec::new();
+        let mut all = Vec::new();
         for upstream in servers {
             let config = &upstream.spec().config;
             let (id, upstream) = (config.name.clone(), Arc::clone(upstream));
             names.push(UpstreamNames::new(id.clone(), &*config.prefix));
-            let capabilities = Arc::clone(&config.capabilities);
-            all.push((Arc::new(ConfiguredServer { id, upstream, dial_in: None }), capabilities));
+            all.push(Arc::new(ConfiguredServer { id, upstream, dial_in: None }));
         }
         for server in serving {
             names.push(UpstreamNames::serving(server.name.clone(), &*server.prefix));
-            all.push((self.serving(server, limits, &old), Arc::clone(&server.capabilities)));
+            all.push(self.serving(server, limits, &old));
         }
         self.take(Event::Configure { upstreams: &names });
         let own = ParticipantId::gateway();
         let (link, handle, capabilities) = (self.own.id, Server::Gateway, Arc::new(Capabilities::gateway()));
         self.take(Event::Serve { link, server: &own, handle, capabilities });
-        for (server, capabilities) in &all {
+        for server in &all {
             let kept =
                 old.iter().find(|(known, _)| known.id == server.id && known.serves() == server.serves());
             let link = kept.map_or_else(|| self.context.link(), |(_, link)| *link);
-            let (handle, capabilities) = (Server::Upstream(Arc::clone(server)), Arc::clone(capabilities));
+            let capabilities = Arc::clone(&server.upstream.spec().config.capabilities);
+            let handle = Server::Upstream(Arc::clone(server));
             self.take(Event::Serve { link, server: &server.id, handle, capabilities });
         }
         self.list_servers();
@@ -160,7 +160,7 @@ impl Dispatch {
             identity: handshake::identity(),
             events: Arc::new(Topics(Box::new(move || topic.upgrade().into_iter().collect()))),
             dial_in: Some(Arc::clone(&dialed)),
-            numbers: Arc::clone(self.context.numbers()),
+            numbers: Arc::clone(&self.context.numbers),
         };
         let upstream = Upstream::start(spec, environment);
         Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed) })
@@ -168,18 +168,14 @@ impl Dispatch {
 
     /// Closes the server side of participants that serve no more, or otherwise; and asks those that are connected already what
     /// they list.
-    fn meet(
-        self: &Arc<Self>,
-        all: &[(Arc<ConfiguredServer>, Arc<Capabilities>)],
-        old: &[(Arc<ConfiguredServer>, LinkId)],
-    ) {
+    fn meet(self: &Arc<Self>, all: &[Arc<ConfiguredServer>], old: &[(Arc<ConfiguredServer>, LinkId)]) {
         for (gone, _) in old.iter().filter(|(server, _)| server.serves()) {
-            if !all.iter().any(|(server, _)| Arc::ptr_eq(&server.upstream, &gone.upstream)) {
+            if !all.iter().any(|server| Arc::ptr_eq(&server.upstream, &gone.upstream)) {
                 let upstream = Arc::clone(&gone.upstream);
                 tokio::spawn(async move { upstream.close().await });
             }
         }
-        for (server, _) in all {
+        for server in all {
             let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else {
                 continue;
             };
@@ -233,7 +229,7 @@ impl ConfiguredServer {
 
 /// Takes the end of a link: its streams end, and so do its sessions and subscriptions at servers.
 pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) {
-    link.outlet().close(why);
+    link.outlet.close(why);
     dial_in::disconnected(dispatch, &link.participant.id, link.id);
     listen::release_link(dispatch, link.id);
 }

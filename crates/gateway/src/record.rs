@@ -20,14 +20,6 @@ const MALFORMED: &str = "portmoot/malformed";
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'d>(&'d Dispatch);
 
-/// What happened to a proposal.
-struct Happened<'h> {
-    by: &'h str,
-    verdict: Word,
-    why: Option<&'h str>,
-    payload: Option<&'h [u8]>,
-}
-
 impl<'d> Record<'d> {
     pub(crate) fn of(dispatch: &'d Dispatch) -> Self {
         Self(dispatch)
@@ -130,16 +122,16 @@ impl<'d> Record<'d> {
         let Some(permit) = proposal.content.opening_permit() else { return };
         let (opened, why) = (&proposal.content.opened, call.map(|call| format!("for the call {call}")));
         let payload = opened.params.as_deref().map(str::as_bytes);
-        let happened = Happened { by: &opened.by, verdict: Word::Held, why: why.as_deref(), payload };
-        self.proposal(permit, proposal.id, opened, &happened);
+        let entry = self.entry(&opened.by, PROPOSAL, Word::Held);
+        self.proposal(permit, proposal.id, opened, Entry { why: why.as_deref(), payload, ..entry });
     }
 
     /// A proposal was not taken.
     pub(crate) fn not_proposed(self, id: OperationId, content: &Proposed, cause: Cause) {
         let Some(permit) = content.opening_permit() else { return };
         let why = Some(cause.as_str());
-        let happened = Happened { by: &content.opened.by, verdict: Word::Refused, why, payload: None };
-        self.proposal(permit, id, &content.opened, &happened);
+        let entry = self.entry(&content.opened.by, PROPOSAL, Word::Refused);
+        self.proposal(permit, id, &content.opened, Entry { why, ..entry });
     }
 
     /// A proposal was approved.
@@ -154,8 +146,8 @@ impl<'d> Record<'d> {
         };
         let by = proposal.decided_by.as_ref().map_or("", ParticipantId::as_str);
         let payload = params.map(str::as_bytes);
-        let happened = Happened { by, verdict: Word::Approved, why: Some(&why), payload };
-        self.proposal(permit, proposal.id, opened, &happened);
+        let entry = self.entry(by, PROPOSAL, Word::Approved);
+        self.proposal(permit, proposal.id, opened, Entry { why: Some(&why), payload, ..entry });
     }
 
     /// A proposal is over.
@@ -172,13 +164,9 @@ impl<'d> Record<'d> {
         let permit = ruling.and_then(|ruling| ruling.permit()).or_else(|| proposal.content.ending_permit());
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
         let by = proposal.decided_by.as_ref().filter(|_| decided).unwrap_or(&proposal.by);
-        let happened = Happened {
-            by: by.as_str(),
-            verdict,
-            why: proposal.reason.as_deref(),
-            payload: answer.filter(|_| !decided),
-        };
-        self.proposal(permit, proposal.id, &proposal.content.opened, &happened);
+        let (why, payload) = (proposal.reason.as_deref(), answer.filter(|_| !decided));
+        let entry = self.entry(by.as_str(), PROPOSAL, verdict);
+        self.proposal(permit, proposal.id, &proposal.content.opened, Entry { why, payload, ..entry });
     }
 
     /// A decision that does not count.
@@ -191,28 +179,19 @@ impl<'d> Record<'d> {
         permit: Option<Permit>,
     ) {
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
-        let happened = Happened { by: by.as_str(), verdict: Word::Refused, why: Some(why), payload: None };
+        let entry = Entry { why: Some(why), ..self.entry(by.as_str(), PROPOSAL, Word::Refused) };
         match content {
-            Some(content) => self.proposal(permit, id, &content.opened, &happened),
-            None => {
-                let entry = self.entry(by.as_str(), PROPOSAL, Word::Refused);
-                self.write(permit, &Entry { why: Some(why), operation: Some(id), ..entry });
-            }
+            Some(content) => self.proposal(permit, id, &content.opened, entry),
+            None => self.write(permit, &Entry { operation: Some(id), ..entry }),
         }
     }
 
-    fn proposal(self, permit: Permit, id: OperationId, opened: &OpenedProposal, happened: &Happened<'_>) {
-        let Happened { by, verdict, why, payload } = *happened;
+    /// Writes what happened to a proposal.
+    fn proposal(self, permit: Permit, id: OperationId, opened: &OpenedProposal, entry: Entry<'_>) {
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
-        let entry = Entry {
-            to: &to,
-            why,
-            operation: Some(id),
-            digest: Some(&opened.digest),
-            payload,
-            ..self.entry(by, what(PROPOSAL, &opened.method, opened.context.as_deref()), verdict)
-        };
-        self.write(permit, &entry);
+        let kind = what(PROPOSAL, &opened.method, opened.context.as_deref());
+        let (operation, digest) = (Some(id), Some(opened.digest.as_str()));
+        self.write(permit, &Entry { to: &to, kind, operation, digest, ..entry });
     }
 
     /// A request that cannot be proposed.

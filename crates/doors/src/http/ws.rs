@@ -122,7 +122,7 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
         Ok(accept) => accept,
         Err(refused) => return *refused,
     };
-    let (link, joining) = (registry.context().link(), wanted.joining());
+    let (link, joining) = (registry.context.link(), wanted.joining());
     let upgrade = hyper::upgrade::on(&mut request);
     connection.forget();
     tokio::spawn(begin(upgrade, Accepted { connection, dispatch, participant, link, joining }));
@@ -186,7 +186,7 @@ fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
     let Accepted { connection, dispatch, participant, link, joining } = accepted;
     forget_waker(&stream);
     let registry = connection.links().registry();
-    let socket = Socket::new(stream, registry.context().now_ms());
+    let socket = Socket::new(stream, registry.context.now_ms());
     // What it requests of servers it requests as a legacy client without capabilities.
     let outlet = Box::new(RoomOutlet(Arc::clone(&socket)));
     let link = Link::new(link, participant, Form::ENVELOPE, plain_client(), outlet);
@@ -295,8 +295,8 @@ impl Listening {
                 sent = 0;
                 tokio::task::yield_now().await;
             }
-            if self.dispatch.room().is_full() {
-                Box::pin(self.dispatch.room().wait_for_space()).await;
+            if self.dispatch.room.is_full() {
+                Box::pin(self.dispatch.room.wait_for_space()).await;
             }
         }
     }

@@ -9,7 +9,7 @@ use wire::mcp::{Params, relay};
 use wire::mcpx::check::{self, strict};
 use wire::mcpx::{Envelope, Head, kind_of, payload};
 
-use crate::call::{Incoming, Names};
+use crate::call::{Call, Incoming, Names};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{Live, Server};
@@ -43,7 +43,7 @@ pub(super) fn read(
 fn answer(dispatch: &Dispatch, envelope: &Envelope) -> Intent<Live> {
     // The session of a participant that serves reads an answer to the gateway by itself.
     let about = envelope.correlation_id().and_then(|about| about.parse::<OperationId>().ok());
-    if about.is_some_and(|about| about.0 >> 64 == u128::from(dispatch.context.direct())) {
+    if about.is_some_and(|about| about.0 >> 64 == u128::from(dispatch.context.direct)) {
         return Intent::None;
     }
     payload::read_answer(envelope.payload_bytes())
@@ -95,14 +95,15 @@ fn request(
     let call_to = |to: &&str| {
         // The topic drops the call of an addressee that has no valid id.
         let server = ParticipantId::new(to).unwrap_or_else(|_| ParticipantId::gateway());
-        let mut reply = RoomReply::to_envelope(dispatch, &server, &link.participant.id, &kind, envelope.id());
+        let sender = vec![link.participant.id.to_string()];
+        let mut reply = RoomReply::new(dispatch, &server, sender, kind.clone(), envelope.id());
         if *to == GATEWAY && request.method.as_str() == "tools/call" {
             // The built-in tools show what other participants may not see.
-            reply.only_to(link.id);
+            reply.alone = Some(link.id);
         }
         let incoming = Incoming { wish, ..Incoming::plain(request.clone(), tag.clone()) };
-        let made = dispatch.new_call(link, incoming, Names::Own, Arc::new(reply));
-        (made.id, made)
+        let operation = dispatch.context.operation();
+        (operation, Call::new(operation, link, incoming, Names::Own, Arc::new(reply)))
     };
     let calls = to.iter().map(call_to).collect();
     let context = call.target().map(Into::into);

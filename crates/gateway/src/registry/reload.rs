@@ -12,7 +12,7 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use crate::bounds::Bounds;
-use crate::dispatch::{Dispatch, Settings, Shared};
+use crate::dispatch::{Dispatch, Settings};
 use crate::proposals::journal;
 use crate::servers::Topics;
 use crate::{handshake, run};
@@ -77,7 +77,7 @@ impl Registry {
                 identity: handshake::identity(),
                 events: Arc::clone(&events),
                 dial_in: None,
-                numbers: Arc::clone(self.context.numbers()),
+                numbers: Arc::clone(&self.context.numbers),
             };
             let spec = UpstreamSpec { config: server.clone(), limits: config.limits.servers() };
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
@@ -124,13 +124,9 @@ impl Registry {
     fn open_topic(&self, topic: &TopicConfig, limits: &Limits) -> Arc<Dispatch> {
         let settings = Settings { topic: topic.clone(), limits: *limits };
         let (registry, name) = (self.me.clone(), topic.name.clone());
-        let shared = Shared {
-            context: Arc::clone(&self.context),
-            audit: self.audit.clone(),
-            journal: self.journal.clone(),
-            standing: Box::new(move |id| registry.upgrade()?.standing(id, &name)),
-        };
-        Dispatch::new(settings, shared, run::run)
+        let standing = Box::new(move |id: &_| registry.upgrade()?.standing(id, &name));
+        let (context, audit, journal) = (Arc::clone(&self.context), self.audit.clone(), self.journal.clone());
+        Dispatch::new(settings, context, audit, journal, standing, run::run)
     }
 
     fn configure_topic(&self, config: &Config, topic: &TopicConfig, dispatch: &Arc<Dispatch>) {

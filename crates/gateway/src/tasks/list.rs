@@ -35,7 +35,7 @@ type Place = (u64, String);
 /// # Errors
 /// A refusal (-32602) of a cursor that the gateway did not make.
 pub(crate) async fn page(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Vec<u8>, Refusal> {
-    let (sealer, who) = (dispatch.context.sealer(), &call.link.participant.id);
+    let (sealer, who) = (&dispatch.context.sealer, &call.link.participant.id);
     let after = match wire::mcp::relay::param_text(&call.request, "cursor") {
         Some(cursor) => Some(open(sealer, who, &cursor).ok_or_else(sealed::bad_cursor)?),
         None => None,

@@ -32,7 +32,7 @@ pub(crate) fn unknown() -> Refusal {
 /// The task of a server that a caller knows under this id.
 pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Option<Arc<Task>> {
     let holder = &link.participant.id;
-    let state = TaskId::open(dispatch.context.sealer(), holder, unix_ms(), public)?;
+    let state = TaskId::open(&dispatch.context.sealer, holder, unix_ms(), public)?;
     let id = TaskId::read(&state).filter(|id| id.topic == dispatch.name().as_str())?;
     // Tasks of the other form are not converted: for this caller they do not exist.
     (id.form == link.form).then_some(())?;
@@ -111,7 +111,7 @@ pub(crate) fn rename_answer(
     call: &Call,
     answer: Answer,
 ) -> Result<Answer, Refusal> {
-    let Some(session) = call.session() else { return Ok(answer) };
+    let Some(session) = call.session.get() else { return Ok(answer) };
     let mut answer = answer;
     if let Some(about) = call.task.about() {
         // The right to have it may have been withdrawn while the answer was on its way.
@@ -165,7 +165,7 @@ fn create(
         tool,
         own,
     };
-    let public = id.seal(dispatch.context.sealer(), holder, now_ms);
+    let public = id.seal(&dispatch.context.sealer, holder, now_ms);
     let origin = Origin {
         call: Some((session.instance(), call_number(call.id))),
         progress: call.request.progress.clone(),
