@@ -8,12 +8,12 @@ use std::sync::Arc;
 use auth::Participant;
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{random, unix_ms};
-use store::{IssuedToken, JournalWriter, Record};
+use store::{JournalWriter, Record};
 
 use crate::audit::{GRANTS, TOKENS};
 use crate::registry::Registry;
 use access::grants::{GrantRequest, Grants};
-use access::tokens::{self, TokenRequest};
+use access::tokens::{self, Token, TokenRequest, TokenWithSecret};
 use access::{AccessJournal, not_written};
 
 /// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and in force in every topic when
@@ -43,19 +43,15 @@ impl Admin {
     }
 
     /// The issued tokens, without their secrets.
-    pub fn issued_tokens(&self) -> Vec<IssuedToken> {
-        self.journal.issued_tokens()
+    pub fn issued_tokens(&self) -> Vec<Token> {
+        self.journal.issued_tokens().iter().map(Token::of).collect()
     }
 
     /// Issues a token. Returns it, for the only time.
     ///
     /// # Errors
     /// As [`tokens::issue`]; if the gateway was started without tokens or without a journal; if the audit log takes no entry.
-    pub fn issue_token(
-        &self,
-        by: &ParticipantId,
-        request: TokenRequest,
-    ) -> Result<(String, IssuedToken), Refusal> {
+    pub fn issue_token(&self, by: &ParticipantId, request: TokenRequest) -> Result<TokenWithSecret, Refusal> {
         let name = request.name.clone();
         self.recorded((TOKENS, &name, None), by, "issued", None, || {
             if !self.journal.requires_token {

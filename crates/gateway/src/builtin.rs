@@ -49,7 +49,7 @@ fn serve_client(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         "logging/setLevel" => spawn(dispatch, call, pass_level),
         "subscriptions/listen" => listen::serve(dispatch, call),
         "tools/call" => tools::call(dispatch, call),
-        "tasks/list" => spawn(dispatch, call, list_tasks),
+        "tasks/list" => spawn(dispatch, call, task_list::page),
         "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => held_tasks::serve(dispatch, call),
         _ => delivery::fail(dispatch, call, unknown_method(name)),
     }
@@ -85,10 +85,6 @@ pub(crate) fn for_server(server: &str, manifest: &Manifest, name: &str) -> Resul
 async fn discover(dispatch: Arc<Dispatch>, _: Arc<Call>) -> Result<Vec<u8>, Refusal> {
     dispatch.wait_for_servers().await;
     Ok(handshake::discover(&dispatch))
-}
-
-async fn list_tasks(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
-    task_list::page(&dispatch, &call).await
 }
 
 /// Passes the caller's log level on to the sessions that it uses. The topic has noted the level, and no server can make this

@@ -5,7 +5,6 @@
 
 mod announcements;
 mod cache;
-mod cursor;
 mod manifests;
 mod merged;
 mod page;
@@ -28,10 +27,9 @@ use crate::link::Link;
 pub(crate) use announcements::{Announcement, Announcements};
 pub(crate) use cache::PageCache;
 pub use cache::{LIST_BYTES_MAX, LISTS_MAX};
-pub use cursor::CURSOR_MS;
 use merged::Manifests;
 use page::Asked;
-pub use page::PAGE_ITEMS_MAX;
+pub use page::{CURSOR_MS, PAGE_ITEMS_MAX};
 
 /// Answers a list request with one page. If servers are starting, or sessions of the caller's own must be opened to know what they
 /// list, the page is rendered after a bounded wait.

@@ -1,6 +1,6 @@
 //! Records: verdicts of the topic as entries of the audit log.
 
-use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Refusal, Request, Target};
+use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Request, Target};
 use store::OpenedProposal;
 use store::audit::{Entry, EntryKind, Verdict as Word};
 use topic::{Cause, Verdict};
@@ -209,22 +209,9 @@ impl<'d> Record<'d> {
 }
 
 impl Dispatch {
-    /// Records that a listener's connection was opened.
-    pub fn record_opened(&self, link: &Link) {
-        self.record_connection(link, Word::Admitted, "opened");
-    }
-
-    /// Records that the topic rejected a listener.
-    pub fn record_rejected(&self, link: &Link, refusal: &Refusal) {
-        self.record_connection(link, Word::Refused, refusal.code.as_str());
-    }
-
-    /// Records that a listener's connection has ended: in order, or because of what the client sent.
-    pub fn record_closed(&self, link: &Link, in_order: bool, why: &str) {
-        self.record_connection(link, if in_order { Word::Completed } else { Word::Refused }, why);
-    }
-
-    fn record_connection(&self, link: &Link, verdict: Word, why: &str) {
+    /// Records that a listener's connection was opened (admitted), that the topic rejected it (refused), or that it has ended: in
+    /// order (completed), or because of what the client sent (refused).
+    pub fn record_connection(&self, link: &Link, verdict: Word, why: &str) {
         let (topic, participant) = (Some(self.name().as_str()), link.participant.id.as_str());
         self.audit.write_connection(topic, participant, verdict, why);
     }

@@ -22,6 +22,7 @@ use hyper_util::rt::TokioIo;
 use model::{Form, LinkId, Refusal, RefusalCode};
 use room::{Close, Socket};
 use serde::Deserialize;
+use store::audit::Verdict;
 use tokio::net::TcpStream;
 use topic::{Cursor, DeliveryMode, Listener};
 use tungstenite::handshake::derive_accept_key;
@@ -191,14 +192,14 @@ fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
     let outlet = Box::new(RoomOutlet(Arc::clone(&socket)));
     let link = Link::new(link, participant, Form::ENVELOPE, plain_client(), outlet);
     if let Err(refusal) = registry.join(&dispatch, &link, joining) {
-        dispatch.record_rejected(&link, &refusal);
+        dispatch.record_connection(&link, Verdict::Refused, refusal.code.as_str());
         // A newer connection of the same participant may have been faster.
         let replaced = refusal.code == RefusalCode::Conflict;
         socket.close(if replaced { Close::Replaced } else { Close::Rejected });
         tokio::spawn(async move { socket.linger().await });
         return;
     }
-    dispatch.record_opened(&link);
+    dispatch.record_connection(&link, Verdict::Admitted, "opened");
     // A client that comes while the gateway stops is closed like those that were there.
     if connection.is_stopping() {
         dispatch.cut(link.id, Close::GoingAway);
@@ -243,18 +244,18 @@ impl Listening {
 
     /// Records how it ended.
     fn record(&self, departure: Departure) {
-        let (in_order, why) = match (self.socket.close_reason(), departure) {
+        let (verdict, why) = match (self.socket.close_reason(), departure) {
             (Some(close), _) | (None, Departure::Cut(close)) => {
                 let why = format!("closed {}: {}", close.code(), close.reason());
-                (close.is_blameless(), Cow::Owned(why))
+                (if close.is_blameless() { Verdict::Completed } else { Verdict::Refused }, Cow::Owned(why))
             }
-            (None, Departure::Left) => (true, Cow::Borrowed("left")),
-            (None, Departure::Lost) => (true, Cow::Borrowed("lost")),
+            (None, Departure::Left) => (Verdict::Completed, Cow::Borrowed("left")),
+            (None, Departure::Lost) => (Verdict::Completed, Cow::Borrowed("lost")),
             (None, Departure::Broke(code)) => {
-                (false, Cow::Owned(format!("closed {code}: the protocol was broken")))
+                (Verdict::Refused, Cow::Owned(format!("closed {code}: the protocol was broken")))
             }
         };
-        self.dispatch.record_closed(&self.link, in_order, &why);
+        self.dispatch.record_connection(&self.link, verdict, &why);
     }
 
     async fn read(&mut self) -> Departure {

@@ -58,7 +58,7 @@ async fn what_follows_from_a_change_delays_no_other_change() {
     let admin = Admin::new(Arc::clone(&access), Arc::clone(&registry));
     let boss = ParticipantId::new("boss").unwrap();
     let request = TokenRequest { name: "scout".to_owned(), ..TokenRequest::default() };
-    let (token, _) = admin.issue_token(&boss, request).unwrap();
+    let token = admin.issue_token(&boss, request).unwrap().token;
     let (dispatch, scout) = registry.member(Some(&token), "main").unwrap();
     let (changed, changes) = channel();
     let outlet = Box::new(Chain(access, changed));

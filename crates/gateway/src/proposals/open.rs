@@ -36,7 +36,7 @@ impl Opening {
         let by = ParticipantId::new(&opened.by).ok()?;
         let to = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
         let terms = terms_of(opened, by, to, opened.digest.parse().ok()?, expires_ms);
-        let content = Proposed::restored(opened.clone(), ending);
+        let content = Proposed::new(opened.clone(), None, [None, ending]);
         Some(Self { id: opened.id.parse().ok()?, content, terms })
     }
 }
@@ -137,7 +137,7 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
     let digest = digest(&to, method, params.as_deref(), tool.as_deref());
     let digest = digest
         .map_err(|why| Refusal::new(RefusalCode::Malformed, format!("this cannot be proposed: {why}")))?;
-    let permits = [dispatch.audit.reserve()?, dispatch.audit.reserve()?];
+    let permits = [Some(dispatch.audit.reserve()?), Some(dispatch.audit.reserve()?)];
     let (id, at_ms, ttl_ms) =
         (Dispatch::secret_id(), unix_ms(), millis(dispatch.settings.topic.proposal_ttl));
     let opened = OpenedProposal {
