@@ -87,7 +87,7 @@ impl Recorder {
                 tracing::error!(%error, failure, count, "{what}");
             }
         });
-        permit.ok().map(Permit::of)
+        permit.ok().map(|permit| Permit(Some(permit)))
     }
 
     /// Writes an entry about an act that costs its sender little: of a flood only the first entries are written, then a count.

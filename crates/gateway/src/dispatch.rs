@@ -52,7 +52,6 @@ pub(crate) type Run = fn(&Arc<Dispatch>, Effect);
 
 /// One running topic.
 pub struct Dispatch {
-    me: Weak<Self>,
     /// Clock, ids and seal.
     pub context: Arc<Context>,
     pub(crate) settings: Settings,
@@ -114,8 +113,7 @@ impl Dispatch {
         let own = own_link(&context, &settings.topic.name);
         let timer = Arc::<Notify>::default();
         let (reports, reported) = unbounded_channel();
-        let dispatch = Arc::new_cyclic(|me| Self {
-            me: me.clone(),
+        let dispatch = Arc::new(Self {
             context,
             settings,
             audit,
@@ -214,11 +212,6 @@ impl Dispatch {
     /// Looks at the topic.
     pub fn with<T>(&self, look: impl FnOnce(&Topic) -> T) -> T {
         look(&self.topic.lock())
-    }
-
-    /// This topic, to be kept by something that it owns.
-    pub(crate) fn weak(&self) -> Weak<Self> {
-        self.me.clone()
     }
 
     /// Its name.

@@ -9,6 +9,7 @@ use upstream::config::ServerConfig;
 use upstream::dial_in::DialIn;
 use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
 
+use crate::dial_in::RoomOutbox;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
@@ -141,7 +142,7 @@ impl Dispatch {
 
     /// The server side of a participant that serves; the one that is there already if nothing about it has changed.
     fn serving(
-        &self,
+        self: &Arc<Self>,
         server: &ServerConfig,
         limits: &Limits,
         old: &[(Arc<ConfiguredServer>, LinkId)],
@@ -153,8 +154,9 @@ impl Dispatch {
             return Arc::clone(known);
         }
         let id = server.name.clone();
-        let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, dial_in::outbox(self)));
-        let topic = self.weak();
+        let outbox = Arc::new(RoomOutbox(Arc::downgrade(self)));
+        let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, outbox));
+        let topic = Arc::downgrade(self);
         let environment = Environment {
             guard: None,
             identity: handshake::identity(),
@@ -285,7 +287,7 @@ mod tests {
         let (one, other) = (demo("one").await, demo("other").await);
         dispatch.configure(&[Arc::clone(&one)], &[], &Limits::default(), &[]);
         let (id, seen) = (dispatch.context.link(), Arc::default());
-        let watcher = Watcher(dispatch.weak(), id, Arc::clone(&seen));
+        let watcher = Watcher(Arc::downgrade(dispatch), id, Arc::clone(&seen));
         let link =
             Link::new(id, Arc::clone(&ann.participant), Form::Legacy, plain_client(), Box::new(watcher));
         let joining = Joining { notified: true, ..Joining::default() };

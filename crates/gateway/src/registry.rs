@@ -4,8 +4,8 @@ mod reload;
 mod visitors;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 
 use auth::{Identities, Sealer};
 use client::Guard;
@@ -47,7 +47,6 @@ pub struct Start {
 
 /// Everything that is in force in a gateway.
 pub struct Registry {
-    me: Weak<Self>,
     /// Clock, ids and seal.
     pub context: Arc<Context>,
     guard: Option<Guard>,
@@ -81,8 +80,7 @@ impl Registry {
         let Start { config, identities, grants, sealer, guard, journal, audit } = start;
         let held = Held::new(config.limits.held_bytes_max);
         let bounds = RwLock::new(Bounds::new(&config.limits, Arc::clone(&held)));
-        let registry = Arc::new_cyclic(|me| Self {
-            me: me.clone(),
+        let registry = Arc::new(Self {
             context: Arc::new(Context::new(sealer)),
             guard,
             journal,

@@ -148,8 +148,8 @@ pub(crate) struct AtServer {
 }
 
 impl AtServer {
-    pub(crate) fn new(dispatch: &Dispatch, call: &Arc<Call>) -> Arc<Self> {
-        Arc::new(Self { dispatch: dispatch.weak(), call: Arc::clone(call) })
+    pub(crate) fn new(dispatch: &Arc<Dispatch>, call: &Arc<Call>) -> Arc<Self> {
+        Arc::new(Self { dispatch: Arc::downgrade(dispatch), call: Arc::clone(call) })
     }
 
     /// The topic, and where it has delivered the call.

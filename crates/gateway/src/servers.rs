@@ -160,7 +160,7 @@ impl Dispatch {
             None if session.key().is_own() => {}
             None => self.list_shared(&server, announced),
         }
-        let (dispatch, session) = (self.weak(), Arc::clone(session));
+        let (dispatch, session) = (Arc::downgrade(self), Arc::clone(session));
         tokio::spawn(async move {
             if let Some(dispatch) = dispatch.upgrade() {
                 dispatch.pass_level(&session).await;

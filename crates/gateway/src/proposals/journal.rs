@@ -5,7 +5,8 @@ use std::sync::Arc;
 use model::{Answer, OperationId, ParticipantId, ProposalState};
 use platform::unix_ms;
 use store::{
-    CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, OpenedProposal, closed_digest,
+    CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, JournalWriter, OpenedProposal,
+    closed_digest,
 };
 use topic::{Record, Restore};
 use wire::mcpx::payload;
@@ -31,6 +32,11 @@ pub(crate) fn store(
     let report = move |durable| _ = reports.send(Report { proposal, durable });
     let Some(journal) = &dispatch.journal else { return report(true) };
     let record = record_of(proposal, &content.opened, &change, unix_ms());
+    submit(journal, record, report);
+}
+
+/// Writes a record, then says whether it is durable.
+fn submit(journal: &JournalWriter, record: store::Record, report: impl FnOnce(bool) + Send + 'static) {
     journal.submit(vec![record], move |result| {
         if let Err(error) = &result {
             tracing::error!(%error, "the journal cannot be written");
@@ -166,11 +172,7 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Pr
         record::Record::of(dispatch).concluded(&view, None);
     }
     if let Some(journal) = &dispatch.journal {
-        journal.submit(vec![store::Record::ProposalEnded(ended)], |result| {
-            if let Err(error) = result {
-                tracing::error!(%error, "the journal cannot be written");
-            }
-        });
+        submit(journal, store::Record::ProposalEnded(ended), |_| {});
     }
 }
 

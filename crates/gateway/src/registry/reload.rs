@@ -25,7 +25,7 @@ const EXPIRY_MAX: Duration = Duration::from_secs(5);
 impl Registry {
     /// Takes over a new configuration: servers that did not change keep running. Participants that may not enter a topic any more
     /// leave it with the [`Registry::refresh`] that must follow.
-    pub fn reload(&self, config: Config, identities: Identities) {
+    pub fn reload(self: &Arc<Self>, config: Config, identities: Identities) {
         *self.identities.write() = Arc::new(identities);
         self.apply(config);
     }
@@ -57,12 +57,12 @@ impl Registry {
     }
 
     /// Refreshes every participant whenever a token or grant expires.
-    pub(super) fn watch_expiries(&self) {
-        tokio::spawn(expiries(self.me.clone(), Arc::clone(&self.renewed)));
+    pub(super) fn watch_expiries(self: &Arc<Self>) {
+        tokio::spawn(expiries(Arc::downgrade(self), Arc::clone(&self.renewed)));
     }
 
-    pub(super) fn apply(&self, config: Config) {
-        let me = self.me.clone();
+    pub(super) fn apply(self: &Arc<Self>, config: Config) {
+        let me = Arc::downgrade(self);
         let topics = Topics(Box::new(move || me.upgrade().map_or_else(Vec::new, |me| me.topics())));
         let events: Arc<dyn SessionEvents> = Arc::new(topics);
         let mut old = std::mem::take(&mut *self.upstreams.write());
@@ -92,7 +92,7 @@ impl Registry {
         self.moved();
     }
 
-    fn open_topics(&self) {
+    fn open_topics(self: &Arc<Self>) {
         let config = self.config();
         let gone: Vec<Arc<Dispatch>> = {
             let is_gone = |name: &TopicName| !config.topics.iter().any(|topic| topic.name == *name);
@@ -121,9 +121,9 @@ impl Registry {
         }
     }
 
-    fn open_topic(&self, topic: &TopicConfig, limits: &Limits) -> Arc<Dispatch> {
+    fn open_topic(self: &Arc<Self>, topic: &TopicConfig, limits: &Limits) -> Arc<Dispatch> {
         let settings = Settings { topic: topic.clone(), limits: *limits };
-        let (registry, name) = (self.me.clone(), topic.name.clone());
+        let (registry, name) = (Arc::downgrade(self), topic.name.clone());
         let standing = Box::new(move |id: &_| registry.upgrade()?.standing(id, &name));
         let (context, audit, journal) = (Arc::clone(&self.context), self.audit.clone(), self.journal.clone());
         Dispatch::new(settings, context, audit, journal, standing, run::run)

@@ -65,11 +65,11 @@ pub(crate) fn may_keep(dispatch: &Dispatch, task: &Task) -> bool {
     dispatch.with(|topic| topic.may_call(holder, server, tool, *held))
 }
 
-fn enter(dispatch: &Dispatch, task: &Arc<Task>, place: Option<TaskPlace>) {
+fn enter(dispatch: &Arc<Dispatch>, task: &Arc<Task>, place: Option<TaskPlace>) {
     if !dispatch.tasks.enter(task, place) {
         return;
     }
-    let dispatch = dispatch.weak();
+    let dispatch = Arc::downgrade(dispatch);
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(SWEEP).await;
@@ -219,7 +219,7 @@ pub(crate) fn lose(dispatch: &Arc<Dispatch>, session: &Session) {
 /// Cancels the tasks of a participant at their servers, and forgets them: it may not ask for them any more.
 pub(crate) fn cancel_all(dispatch: &Arc<Dispatch>, holder: &ParticipantId) {
     for task in dispatch.tasks.of(holder) {
-        let dispatch = dispatch.weak();
+        let dispatch = Arc::downgrade(dispatch);
         tokio::spawn(async move {
             if let Some(session) = task.last_session().filter(|_| !task.is_over()) {
                 session.cancel_task(&task.origin.own).await;
