@@ -35,7 +35,7 @@ pub(crate) struct ClientLinks {
 impl ClientLinks {
     /// No links. Must be called inside a runtime.
     pub(crate) fn start(registry: Arc<Registry>) -> Arc<Self> {
-        let ended: Vec<Mark> = registry.journal().map_or_else(Vec::new, |journal| {
+        let ended: Vec<Mark> = registry.journal.as_ref().map_or_else(Vec::new, |journal| {
             journal.state(|state| state.ended_sessions(unix_ms()).map(Mark::of).collect())
         });
         let (sessions, modern, revoked) =
@@ -47,7 +47,7 @@ impl ClientLinks {
 
     /// Milliseconds on the gateway's clock.
     pub(crate) fn now_ms(&self) -> u64 {
-        self.registry.context().now_ms()
+        self.registry.context.now_ms()
     }
 
     /// A link whose client reads everything on one stream (pipes, the 2024-11-05 pair). Its door lets it leave.
@@ -87,7 +87,7 @@ impl ClientLinks {
     /// # Errors
     /// Why there is none.
     pub(crate) fn open_session(&self, visitor: &Visitor, client: ClientProfile) -> Result<String, Refusal> {
-        let sealer = self.registry.context().sealer();
+        let sealer = &self.registry.context.sealer;
         let id = seal_id(sealer, visitor.participant.id.as_str(), visitor.dispatch.name(), &client);
         self.begin_session(&id, visitor, client)?;
         Ok(id)
@@ -102,7 +102,7 @@ impl ClientLinks {
         if self.sessions.was_closed(id) {
             return None;
         }
-        let sealer = self.registry.context().sealer();
+        let sealer = &self.registry.context.sealer;
         let client = open_id(sealer, visitor.participant.id.as_str(), visitor.dispatch.name(), id)?;
         self.begin_session(id, visitor, client).ok()
     }
@@ -153,7 +153,7 @@ impl ClientLinks {
             Form::Modern => (Box::new(ModernOutlet(home)), false),
         };
         let link =
-            Link::new(self.registry.context().link(), Arc::clone(&visitor.participant), form, client, outlet);
+            Link::new(self.registry.context.link(), Arc::clone(&visitor.participant), form, client, outlet);
         let joining = Joining { listener: None, since: None, promotes: true, notified };
         self.registry.join(&visitor.dispatch, &link, joining)?;
         Ok(link)
@@ -171,7 +171,7 @@ impl ClientLinks {
     /// Writes down which sessions have ended for good since the last time. The receiver learns when that is durable.
     fn write_ended(&self) -> oneshot::Receiver<()> {
         let (done, wait) = oneshot::channel();
-        let Some(journal) = self.registry.journal() else { return wait };
+        let Some(journal) = &self.registry.journal else { return wait };
         // Without room now they are written the next time.
         let Ok(place) = journal.reserve() else { return wait };
         let marks = self.sessions.take_unwritten();

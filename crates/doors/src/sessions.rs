@@ -138,7 +138,7 @@ impl Sessions {
     fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
         let mut table = self.lock();
         let changed = change(&mut table);
-        self.registry.http_sessions().store(table.by_key.len(), Ordering::Relaxed);
+        self.registry.http_sessions.store(table.by_key.len(), Ordering::Relaxed);
         changed
     }
 

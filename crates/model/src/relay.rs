@@ -7,7 +7,10 @@ use bytes::Bytes;
 use bytestring::ByteString;
 
 /// The form in which the bytes of a [`Payload`] are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray, strum::IntoStaticStr, strum::EnumString,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Form {
     /// JSON of MCP's legacy era, revisions 2024-11-05 to 2025-11-25. MCPx envelopes carry this form too.
     Legacy,

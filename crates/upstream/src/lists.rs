@@ -40,7 +40,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
             continue;
         }
         // A method begins with the capability of the servers that have it.
-        let capability = kind.method().split('/').next().unwrap_or_default();
+        let capability = ListNames::of(kind).method.split('/').next().unwrap_or_default();
         if json::at(&handshake.capabilities, &[capability]).is_none() {
             manifest.set(kind, List::default());
             continue;

@@ -141,7 +141,7 @@ async fn message(
             "the body must be application/json\n",
         )));
     }
-    let body = read_body(registry.limits().body_bytes_max, registry.held(), body).await?;
+    let body = read_body(registry.limits().body_bytes_max, &registry.held, body).await?;
     let message = Message::read(body);
     let message = message.map_err(|bad| Box::new(response::json(StatusCode::BAD_REQUEST, bad.answer())))?;
     match pair.link.get() {

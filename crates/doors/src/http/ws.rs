@@ -22,6 +22,7 @@ use hyper_util::rt::TokioIo;
 use model::{Form, LinkId, Refusal, RefusalCode};
 use room::{Close, Socket};
 use serde::Deserialize;
+use store::audit::Verdict;
 use tokio::net::TcpStream;
 use topic::{Cursor, DeliveryMode, Listener};
 use tungstenite::handshake::derive_accept_key;
@@ -122,7 +123,7 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
         Ok(accept) => accept,
         Err(refused) => return *refused,
     };
-    let (link, joining) = (registry.context().link(), wanted.joining());
+    let (link, joining) = (registry.context.link(), wanted.joining());
     let upgrade = hyper::upgrade::on(&mut request);
     connection.forget();
     tokio::spawn(begin(upgrade, Accepted { connection, dispatch, participant, link, joining }));
@@ -181,19 +182,19 @@ fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
     let Accepted { connection, dispatch, participant, link, joining } = accepted;
     forget_waker(&stream);
     let registry = &connection.links.registry;
-    let socket = Socket::new(stream, registry.context().now_ms());
+    let socket = Socket::new(stream, registry.context.now_ms());
     // What it requests of servers it requests as a legacy client without capabilities.
     let outlet = Box::new(RoomOutlet(Arc::clone(&socket)));
     let link = Link::new(link, participant, Form::ENVELOPE, plain_client(), outlet);
     if let Err(refusal) = registry.join(&dispatch, &link, joining) {
-        dispatch.record_rejected(&link, &refusal);
+        dispatch.record_connection(&link, Verdict::Refused, refusal.code.as_str());
         // A newer connection of the same participant may have been faster.
         let replaced = refusal.code == RefusalCode::Conflict;
         socket.close(if replaced { Close::Replaced } else { Close::Rejected });
         tokio::spawn(async move { socket.linger().await });
         return;
     }
-    dispatch.record_opened(&link);
+    dispatch.record_connection(&link, Verdict::Admitted, "opened");
     // A client that comes while the gateway stops is closed like those that were there.
     if connection.is_stopping() {
         dispatch.cut(link.id, Close::GoingAway);
@@ -238,18 +239,18 @@ impl Listening {
 
     /// Records how it ended.
     fn record(&self, departure: Departure) {
-        let (in_order, why) = match (self.socket.close_reason(), departure) {
+        let (verdict, why) = match (self.socket.close_reason(), departure) {
             (Some(close), _) | (None, Departure::Cut(close)) => {
                 let why = format!("closed {}: {}", close.code(), close.reason());
-                (close.is_blameless(), Cow::Owned(why))
+                (if close.is_blameless() { Verdict::Completed } else { Verdict::Refused }, Cow::Owned(why))
             }
-            (None, Departure::Left) => (true, Cow::Borrowed("left")),
-            (None, Departure::Lost) => (true, Cow::Borrowed("lost")),
+            (None, Departure::Left) => (Verdict::Completed, Cow::Borrowed("left")),
+            (None, Departure::Lost) => (Verdict::Completed, Cow::Borrowed("lost")),
             (None, Departure::Broke(code)) => {
-                (false, Cow::Owned(format!("closed {code}: the protocol was broken")))
+                (Verdict::Refused, Cow::Owned(format!("closed {code}: the protocol was broken")))
             }
         };
-        self.dispatch.record_closed(&self.link, in_order, &why);
+        self.dispatch.record_connection(&self.link, verdict, &why);
     }
 
     async fn read(&mut self) -> Departure {
@@ -290,8 +291,8 @@ impl Listening {
                 sent = 0;
                 tokio::task::yield_now().await;
             }
-            if self.dispatch.room().is_full() {
-                Box::pin(self.dispatch.room().wait_for_space()).await;
+            if self.dispatch.room.is_full() {
+                Box::pin(self.dispatch.room.wait_for_space()).await;
             }
         }
     }

@@ -30,7 +30,7 @@ impl Fixture {
     }
 
     fn len(&self) -> usize {
-        self.links.registry.http_sessions().load(Ordering::Relaxed)
+        self.links.registry.http_sessions.load(Ordering::Relaxed)
     }
 
     fn links_len(&self) -> usize {
