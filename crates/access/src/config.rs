@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::{Credential, Participant, Rate};
-use model::{Capabilities, ParticipantId, TopicName};
+use auth::{Credential, Participant};
+use model::{Capabilities, ParticipantId, RateLimit, TopicName};
 use store::audit::Payloads;
 use upstream::config::{EraChoice, Origin, ServerConfig, ServerLimits, Sessions, Timeouts, Transport};
 
@@ -99,7 +99,7 @@ pub struct TopicConfig {
     /// The capabilities of guests, which have no token; `None` admits no guests.
     pub anonymous: Option<Arc<Capabilities>>,
     /// The rate limit of one guest.
-    pub anonymous_rate: Rate,
+    pub anonymous_rate: RateLimit,
     /// Envelopes kept for late joiners; 0 is none.
     pub history: usize,
     /// The servers that take part, `*` already resolved, in the order of the configuration.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use auth::{LOCAL_USER, Participant, Rate};
-use model::{GATEWAY, ParticipantId, TopicName};
+use auth::{LOCAL_USER, Participant};
+use model::{GATEWAY, ParticipantId, RateLimit, TopicName};
 use platform::Mutex;
 
 /// Prefix of guests' names. No configured participant has such a name.
@@ -11,7 +11,7 @@ pub const ANONYMOUS_PREFIX: &str = "anonymous-";
 /// Guests in one topic at once.
 pub const TOPIC_GUESTS_MAX: usize = 1_000;
 /// Rate limit of one guest, unless the topic sets another.
-pub const GUEST_RATE: Rate = Rate { per_minute: 600, burst: 100 };
+pub const GUEST_RATE: RateLimit = RateLimit { per_minute: 600, burst: 100 };
 
 /// Whether this is the name of a guest.
 #[must_use]

@@ -14,19 +14,14 @@ pub struct AccessJournal {
     journal: Option<JournalWriter>,
     /// Locked during a change, which first reads the state and then writes.
     changes: Mutex<()>,
-    /// A gateway that requires a token goes on requiring one until it stops.
-    requires_token: bool,
+    /// Whether callers need a token. A gateway that requires one goes on requiring one until it stops.
+    pub requires_token: bool,
 }
 
 impl AccessJournal {
     /// Access over this journal, if the gateway keeps one. `requires_token` is whether callers need a token from the start.
     pub fn new(journal: Option<JournalWriter>, requires_token: bool) -> Self {
         Self { journal, changes: Mutex::new(()), requires_token }
-    }
-
-    /// Whether callers need a token.
-    pub fn requires_token(&self) -> bool {
-        self.requires_token
     }
 
     /// Writes the address on which the gateway listens into the data directory, where commands look for it.

@@ -4,7 +4,9 @@
 
 use auth::{TokenHash, encode_token};
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode};
+use serde::{Deserialize, Serialize};
 use store::{IssuedToken, JournalWriter, Record, State};
+use utoipa::ToSchema;
 
 use crate::config::Config;
 use crate::guests::is_gateways_name;
@@ -12,16 +14,57 @@ use crate::identities::configured;
 use crate::journal::not_written;
 
 /// A request for a token.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewToken)]
 pub struct TokenRequest {
     /// The participant as which its bearer connects.
     pub name: String,
-    /// The participant's capabilities; `None` takes the configured ones, or those of a new participant.
+    /// The participant's capabilities; absent takes the configured ones, or those of a new participant.
     pub capabilities: Option<Vec<String>>,
-    /// The participant's topics; `None` takes the configured ones, or `main`.
+    /// The participant's topics; absent takes the configured ones, or `main`.
     pub topics: Option<Vec<String>>,
-    /// How long the token is valid, in milliseconds; `None` is until it is revoked.
+    /// How long the token is valid, in milliseconds; absent is until it is revoked.
     pub lifetime_ms: Option<u64>,
+}
+
+/// An issued token.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Token {
+    /// The participant as which its bearer connects.
+    pub name: String,
+    /// Capabilities that it was issued with, if any.
+    pub capabilities: Option<Vec<String>>,
+    /// Topics that it was issued with, if any.
+    pub topics: Option<Vec<String>>,
+    /// When it was issued, in Unix milliseconds.
+    pub created_ms: u64,
+    /// When it expires, in Unix milliseconds.
+    pub expires_ms: Option<u64>,
+}
+
+impl Token {
+    /// An issued token as operators see it: without its hash.
+    #[must_use]
+    pub fn of(token: &IssuedToken) -> Self {
+        Self {
+            name: token.name.clone(),
+            capabilities: token.capabilities.clone(),
+            topics: token.topics.clone(),
+            created_ms: token.created_ms,
+            expires_ms: token.expires_ms,
+        }
+    }
+}
+
+/// A new token with its secret, which no later request returns.
+#[derive(Serialize, ToSchema)]
+pub struct TokenWithSecret {
+    /// The token without its secret.
+    #[serde(flatten)]
+    pub shown: Token,
+    /// The secret: what the bearer sends.
+    pub token: String,
 }
 
 /// Issues a token, and returns it once it is on disk. Only its hash is kept. Two calls about one name must not run at once.
@@ -35,7 +78,7 @@ pub fn issue(
     request: TokenRequest,
     random: &[u8; 32],
     now_ms: u64,
-) -> Result<(String, IssuedToken), Refusal> {
+) -> Result<TokenWithSecret, Refusal> {
     journal.state(|state| check(state, config, &request))?;
     let token = encode_token(random);
     let issued = IssuedToken {
@@ -47,7 +90,7 @@ pub fn issue(
         expires_ms: request.lifetime_ms.map(|lifetime| now_ms.saturating_add(lifetime)),
     };
     journal.append(&[Record::TokenIssued(issued.clone())]).map_err(|error| not_written(&error))?;
-    Ok((token, issued))
+    Ok(TokenWithSecret { shown: Token::of(&issued), token })
 }
 
 /// Revokes every issued token of a participant.

@@ -32,7 +32,7 @@ pub(crate) async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Ready>) 
         ServerNotReady { name, state, reason: status.reason }
     });
     let servers: Vec<ServerNotReady> = servers.collect();
-    let audit = (!api.registry.audit().is_available()).then(|| "unavailable".to_owned());
+    let audit = (!api.registry.audit.is_available()).then(|| "unavailable".to_owned());
     let ready = !starting && audit.is_none();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(Ready { ready, servers, audit }))

@@ -53,13 +53,13 @@ fn process(metrics: &mut Metrics, registry: &Registry) {
         gauge.set(value);
         metrics.register(name, help, gauge);
     };
-    let seconds = i64::try_from(registry.context().now_ms() / 1000).unwrap_or(i64::MAX);
-    let sessions = registry.http_sessions().load(Ordering::Relaxed);
+    let seconds = i64::try_from(registry.context.now_ms() / 1000).unwrap_or(i64::MAX);
+    let sessions = registry.http_sessions.load(Ordering::Relaxed);
     let held = "Bytes that wait for readers or are kept for them, and bodies while they are read";
     gauge("uptime_seconds", "Seconds since the gateway started", seconds);
     gauge("sessions", "Legacy sessions open over HTTP", number(sessions));
-    gauge("held_bytes", held, number(registry.held().bytes()));
-    let (audit, journal) = (registry.audit().is_available(), registry.keeps_journal());
+    gauge("held_bytes", held, number(registry.held.bytes()));
+    let (audit, journal) = (registry.audit.is_available(), registry.keeps_journal());
     gauge("audit_available", "0 while acts that must be recorded are refused", i64::from(audit));
     gauge("journal_available", "0 if the journal cannot be written", i64::from(journal));
 }
@@ -117,7 +117,7 @@ fn topics(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
 }
 
 fn audit(metrics: &mut Metrics, registry: &Registry) {
-    let Some(load) = registry.audit().load() else { return };
+    let Some(load) = registry.audit.load() else { return };
     let waiting = Gauge::<i64>::default();
     let [refused, lost] = [load.refused, load.lost].map(|count| {
         let counter = Counter::<u64>::default();

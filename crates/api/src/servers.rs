@@ -5,10 +5,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use model::{Refusal, RefusalCode};
 use serde::Serialize;
-use upstream::config::Transport;
-use upstream::{Quarantined, Upstream};
+use upstream::Upstream;
 use utoipa::ToSchema;
-use wire::mcp::Era;
 
 use crate::error::{ApiResult, Problem};
 use crate::state::{Api, Caller};
@@ -116,37 +114,19 @@ pub(crate) struct QuarantinedTool {
     pub reason: String,
 }
 
-impl From<&Quarantined> for QuarantinedTool {
-    fn from(tool: &Quarantined) -> Self {
-        Self { name: tool.name.clone(), reason: tool.reason.clone() }
-    }
-}
-
 impl Server {
     /// A server as the API shows it.
     pub(crate) fn of(upstream: &Upstream, topic: Option<&str>) -> Self {
         let (status, config) = (upstream.status(), &upstream.spec().config);
-        let eras: Vec<&str> = status
-            .eras
-            .iter()
-            .map(|era| match era {
-                Era::Legacy => "legacy",
-                Era::Modern => "modern",
-            })
-            .collect();
-        let transport = match config.transport {
-            Transport::Stdio(_) => "stdio",
-            Transport::Http(_) => "http",
-            Transport::Sse(_) => "sse",
-            Transport::Demo => "demo",
-            Transport::Participant => "participant",
-        };
+        let eras: Vec<&str> = status.eras.iter().map(Into::into).collect();
+        let quarantined = status.quarantined.into_iter();
+        let quarantined = quarantined.map(|tool| QuarantinedTool { name: tool.name, reason: tool.reason });
         let [tools, resources, templates, prompts] = status.listed;
         Self {
             name: status.name.to_string(),
             topic: topic.map(str::to_owned),
             state: status.state.as_str().into(),
-            transport: transport.into(),
+            transport: <&str>::from(&config.transport).to_owned(),
             era: (!eras.is_empty()).then(|| eras.join("+")),
             version: status.version,
             reason: status.reason,
@@ -159,7 +139,7 @@ impl Server {
             calls: status.calls,
             restarts: status.restarts,
             pid: status.pid,
-            quarantined: status.quarantined.iter().map(QuarantinedTool::from).collect(),
+            quarantined: quarantined.collect(),
         }
     }
 }

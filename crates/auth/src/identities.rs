@@ -33,6 +33,12 @@ struct Entry {
     participant: Arc<Participant>,
 }
 
+impl Entry {
+    fn is_valid(&self, now_ms: u64) -> bool {
+        self.credential.expires_ms.is_none_or(|end| now_ms < end)
+    }
+}
+
 impl Identities {
     /// Identities without tokens: every client is this local user (on loopback only, see [`crate::check_listen_address`]).
     #[must_use]
@@ -58,20 +64,21 @@ impl Identities {
     /// The participant with this id at `now_ms` (Unix milliseconds); `None` when it is unknown or none of its tokens is valid.
     #[must_use]
     pub fn participant(&self, id: &ParticipantId, now_ms: u64) -> Option<Arc<Participant>> {
-        let valid = |entry: &&Entry| entry.credential.expires_ms.is_none_or(|end| now_ms < end);
-        let known = self.by_prefix.values().flatten().filter(valid).map(|entry| &entry.participant);
-        known.chain(&self.local).find(|participant| participant.id == *id).cloned()
+        self.valid(now_ms).find(|participant| participant.id == *id).cloned()
     }
 
     /// All participants with a token that is valid at `now_ms` (Unix milliseconds), or the local user; by name, each once.
     #[must_use]
     pub fn participants(&self, now_ms: u64) -> Vec<Arc<Participant>> {
-        let valid = |entry: &&Entry| entry.credential.expires_ms.is_none_or(|end| now_ms < end);
-        let known = self.by_prefix.values().flatten().filter(valid).map(|entry| &entry.participant);
-        let mut all: Vec<_> = known.chain(&self.local).cloned().collect();
+        let mut all: Vec<_> = self.valid(now_ms).cloned().collect();
         all.sort_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
         all.dedup_by(|one, other| one.id == other.id);
         all
+    }
+
+    fn valid(&self, now_ms: u64) -> impl Iterator<Item = &Arc<Participant>> {
+        let known = self.by_prefix.values().flatten().filter(move |entry| entry.is_valid(now_ms));
+        known.map(|entry| &entry.participant).chain(&self.local)
     }
 
     /// Time of the next expiry of a token after `now_ms`, both in Unix milliseconds; `None` when no token expires.
@@ -102,7 +109,7 @@ impl Identities {
         let hash = TokenHash::of(bearer);
         let candidates = self.by_prefix.get(&hash.prefix()).map(Vec::as_slice).unwrap_or_default();
         let entry = candidates.iter().find(|entry| entry.credential.hash == hash);
-        let valid = entry.filter(|entry| entry.credential.expires_ms.is_none_or(|end| now_ms < end));
+        let valid = entry.filter(|entry| entry.is_valid(now_ms));
         valid.map(|entry| Arc::clone(&entry.participant)).ok_or_else(|| {
             let refusal = Refusal::new(RefusalCode::Unauthenticated, "this token is not valid");
             refusal.hint("it may have expired or been revoked: ask the operator for a new one")

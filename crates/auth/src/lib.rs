@@ -10,6 +10,6 @@ mod token;
 
 pub use identities::{Credential, Identities, LOCAL_USER};
 pub use listen::check_listen_address;
-pub use participant::{Participant, Rate};
+pub use participant::Participant;
 pub use seal::{SealError, SealKey, Sealer};
 pub use token::{TOKEN_PREFIX, TokenHash, TokenHashError, encode_token};

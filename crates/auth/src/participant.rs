@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, ParticipantId, TopicName};
+use model::{Capabilities, ParticipantId, RateLimit, TopicName};
 
 /// An authenticated participant with its rights. All of its links share it.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,16 +14,7 @@ pub struct Participant {
     /// Topics that it may enter. The first one is its default.
     pub topics: Vec<TopicName>,
     /// Message rate of all its links together; `None` is no limit.
-    pub rate: Option<Rate>,
-}
-
-/// A message rate: a token bucket that holds `burst` and refills with `per_minute`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
-    /// Sustained messages per minute.
-    pub per_minute: u32,
-    /// Messages at once.
-    pub burst: u32,
+    pub rate: Option<RateLimit>,
 }
 
 impl Participant {

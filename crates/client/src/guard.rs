@@ -54,18 +54,12 @@ impl Guard {
 
     /// Adds a process group.
     pub fn watch(&self, pgid: u32) {
-        let Ok(pgid) = i32::try_from(pgid) else { return };
-        let mut state = self.state.lock();
-        state.groups.insert(pgid);
-        state.notify('+', pgid);
+        self.state.lock().change(&format!("+{pgid}"));
     }
 
     /// Removes a process group that has ended.
     pub fn release(&self, pgid: u32) {
-        let Ok(pgid) = i32::try_from(pgid) else { return };
-        let mut state = self.state.lock();
-        state.groups.remove(&pgid);
-        state.notify('-', pgid);
+        self.state.lock().change(&format!("-{pgid}"));
     }
 
     /// Process id of the guard, while it runs.
@@ -89,15 +83,17 @@ impl GuardState {
         self.pipe = Some(File::from(stdin.into_owned_fd()?));
         self.pid = child.id();
         for pgid in self.groups.clone() {
-            self.notify('+', pgid);
+            self.change(&format!("+{pgid}"));
         }
         Ok(child)
     }
 
-    /// A failed write means that the guard has ended. Its successor gets all groups when it starts.
-    fn notify(&mut self, sign: char, pgid: i32) {
+    /// Applies a line here and in the guard. A failed write means that the guard has ended. Its successor gets all groups when
+    /// it starts.
+    fn change(&mut self, line: &str) {
+        apply(&mut self.groups, line);
         if let Some(pipe) = &mut self.pipe
-            && pipe.write_all(format!("{sign}{pgid}\n").as_bytes()).is_err()
+            && pipe.write_all(format!("{line}\n").as_bytes()).is_err()
         {
             self.pipe = None;
         }

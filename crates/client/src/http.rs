@@ -49,16 +49,18 @@ impl HttpLink {
 
 impl LinkTransport for HttpLink {
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
-        let state = &self.state;
+        let (state, limits) = (&self.state, &self.state.peer.limits);
+        if state.is_closed() {
+            return Err(SendError::Closed);
+        }
+        if frame.len() > limits.frame_bytes_max {
+            return Err(SendError::TooLarge);
+        }
         let Some(number) = meta.request.filter(|_| self.request_streams) else {
             return exchange::note(state, frame, meta);
         };
-        let limits = &state.peer.limits;
-        if frame.len() > limits.frame_bytes_max {
-            return Err(if state.is_closed() { SendError::Closed } else { SendError::TooLarge });
-        }
-        let mut requests = state.requests();
-        // Checked under the lock, so that a link that ends stops each request that it has accepted.
+        let mut requests = state.requests.lock();
+        // Checked again under the lock, so that a link that ends stops each request that it has accepted.
         if state.is_closed() {
             return Err(SendError::Closed);
         }
@@ -71,7 +73,7 @@ impl LinkTransport for HttpLink {
         Ok(())
     }
     fn cancel(&self, request: u64) {
-        self.state.requests().abort(request);
+        self.state.requests.lock().abort(request);
     }
     fn set_version(&self, version: &str) {
         self.state.peer.set_version(version);

@@ -86,7 +86,7 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Serves `listener` until `stop` is true, then lets open requests finish for a bounded time.
 pub(crate) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>, mut stop: watch::Receiver<bool>) {
     // More connections wait in the kernel's queue.
-    let connections_max = endpoints.links.registry().limits().connections_max.min(Semaphore::MAX_PERMITS);
+    let connections_max = endpoints.links.registry.limits().connections_max.min(Semaphore::MAX_PERMITS);
     let permits = Arc::new(Semaphore::new(connections_max));
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
@@ -126,9 +126,9 @@ pub(crate) async fn connection(
     mut stop: watch::Receiver<bool>,
     permit: Option<OwnedSemaphorePermit>,
 ) {
-    let header_bytes_max = endpoints.links.registry().limits().header_bytes_max;
+    let header_bytes_max = endpoints.links.registry.limits().header_bytes_max;
     let kept = Connection::new(&endpoints.links, permit, stop.clone());
-    let handover = Arc::clone(kept.handover());
+    let handover = Arc::clone(&kept.handover);
     let socket = Watched::new(socket, Arc::clone(&handover));
     let of_requests = Arc::clone(&kept);
     let service = service_fn(move |request| {
@@ -136,7 +136,7 @@ pub(crate) async fn connection(
         async move { Ok::<_, Infallible>(route(&endpoints, connection, request).await) }
     });
     let head_due = Arc::<Deadline>::default();
-    let (mut head_alarm, mut quiet_alarm) = (Alarm::new(&head_due), Alarm::new(kept.quiet()));
+    let (mut head_alarm, mut quiet_alarm) = (Alarm::new(&head_due), Alarm::new(&kept.quiet));
     let mut connection = hyper::server::conn::http1::Builder::new()
         .timer(HeadTimer(head_due))
         .header_read_timeout(Duration::from_secs(HEADER_READ_SECS))

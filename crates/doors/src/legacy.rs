@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use auth::Participant;
 use bytes::Bytes;
 use gateway::{Dispatch, Incoming, Link, Parks, Tag, handshake, listen};
 use model::Form;
@@ -13,6 +12,7 @@ use wire::mcp::{Era, Params, Version, refusal, relay};
 use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::links::ClientLinks;
+use crate::outlet::Visitor;
 use crate::reply::SinkReply;
 use crate::stream::Stream;
 
@@ -52,14 +52,13 @@ pub(crate) fn first(message: &Message, out: &Stream, otherwise: &str) -> Option<
 /// Joins for that client. What is listed by then is no change for it. A topic that rejects it answers its request of this id.
 pub(crate) async fn join(
     links: &ClientLinks,
-    dispatch: &Arc<Dispatch>,
-    participant: &Arc<Participant>,
+    visitor: &Visitor,
     client: ClientProfile,
-    (id, out): (Option<&Id>, &Arc<Stream>),
+    (id, out): (&Id, &Arc<Stream>),
 ) -> Option<Arc<Link>> {
-    dispatch.wait_for_servers().await;
-    let joined = links.join_on(out, dispatch, participant, client);
-    joined.map_err(|why| out.answer(refusal::encode(&why, Era::Legacy, "", None).answer(id))).ok()
+    visitor.dispatch.wait_for_servers().await;
+    let joined = links.join_on(out, visitor, client);
+    joined.map_err(|why| out.answer(refusal::encode(&why, Era::Legacy, "", None).answer(Some(id)))).ok()
 }
 
 /// The result of `initialize` for a client that has joined.
@@ -85,7 +84,7 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
     match params.method() {
         "tools/call" if params.get("task").is_some() => {
             wish = Wish::Asks;
-            if task::task_params(params).is_ok() {
+            if task::check_params(params).is_ok() {
                 parks = Parks::Task;
             }
         }

@@ -3,8 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use auth::Participant;
-use gateway::{Dispatch, Joining, Link, Outlet, Registry};
+use gateway::{Joining, Link, Outlet, Registry};
 use model::{Form, Refusal, RefusalCode};
 use platform::unix_ms;
 use store::{EndedSessions, Record};
@@ -13,7 +12,7 @@ use upstream::ClientProfile;
 use wire::mcp::Version;
 
 use crate::modern_links::ModernLinks;
-use crate::outlet::{Home, Joined, LegacyOutlet, ModernOutlet};
+use crate::outlet::{Home, Joined, LegacyOutlet, ModernOutlet, Visitor};
 use crate::sessions::{Mark, Opened, SESSION_ID_SECS, Session, Sessions, open_id, seal_id};
 use crate::stream::Stream;
 
@@ -24,8 +23,10 @@ const RECORD_MARKS_MAX: usize = 1024;
 
 /// The links of all MCP clients.
 pub(crate) struct ClientLinks {
-    registry: Arc<Registry>,
-    sessions: Sessions,
+    /// What is in force.
+    pub(crate) registry: Arc<Registry>,
+    /// The sessions over HTTP.
+    pub(crate) sessions: Sessions,
     modern: ModernLinks,
     /// A link was revoked: its session's end goes to the journal at once.
     revoked: Arc<Notify>,
@@ -34,7 +35,7 @@ pub(crate) struct ClientLinks {
 impl ClientLinks {
     /// No links. Must be called inside a runtime.
     pub(crate) fn start(registry: Arc<Registry>) -> Arc<Self> {
-        let ended: Vec<Mark> = registry.journal().map_or_else(Vec::new, |journal| {
+        let ended: Vec<Mark> = registry.journal.as_ref().map_or_else(Vec::new, |journal| {
             journal.state(|state| state.ended_sessions(unix_ms()).map(Mark::of).collect())
         });
         let (sessions, modern, revoked) =
@@ -44,19 +45,9 @@ impl ClientLinks {
         links
     }
 
-    /// What is in force.
-    pub(crate) fn registry(&self) -> &Arc<Registry> {
-        &self.registry
-    }
-
-    /// The sessions over HTTP.
-    pub(crate) fn sessions(&self) -> &Sessions {
-        &self.sessions
-    }
-
     /// Milliseconds on the gateway's clock.
     pub(crate) fn now_ms(&self) -> u64 {
-        self.registry.context().now_ms()
+        self.registry.context.now_ms()
     }
 
     /// A link whose client reads everything on one stream (pipes, the 2024-11-05 pair). Its door lets it leave.
@@ -66,24 +57,19 @@ impl ClientLinks {
     pub(crate) fn join_on(
         &self,
         stream: &Arc<Stream>,
-        dispatch: &Arc<Dispatch>,
-        participant: &Arc<Participant>,
+        visitor: &Visitor,
         client: ClientProfile,
     ) -> Result<Arc<Link>, Refusal> {
-        self.join(&Home::on(stream, self.now_ms(), &self.revoked), dispatch, participant, client)
+        self.join(&Home::on(stream, self.now_ms(), &self.revoked), visitor, client)
     }
 
     /// The modern link of a participant over HTTP.
     ///
     /// # Errors
     /// Why the topic rejects it.
-    pub(crate) fn modern(
-        &self,
-        dispatch: &Arc<Dispatch>,
-        participant: &Arc<Participant>,
-    ) -> Result<Arc<Joined>, Refusal> {
+    pub(crate) fn modern(&self, visitor: &Visitor) -> Result<Arc<Joined>, Refusal> {
         let now_ms = self.now_ms();
-        let find = || self.modern.find(dispatch, &participant.id, now_ms);
+        let find = || self.modern.find(visitor, now_ms);
         if let Some(known) = find() {
             return Ok(known);
         }
@@ -91,7 +77,7 @@ impl ClientLinks {
         if let Some(known) = find() {
             return Ok(known);
         }
-        let link = Arc::new(self.join_http(dispatch, participant, modern_client())?);
+        let link = Arc::new(self.join_http(visitor, modern_client())?);
         self.modern.enter(&link);
         Ok(link)
     }
@@ -100,35 +86,25 @@ impl ClientLinks {
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) fn open_session(
-        &self,
-        dispatch: &Arc<Dispatch>,
-        participant: &Arc<Participant>,
-        client: ClientProfile,
-    ) -> Result<String, Refusal> {
-        let sealer = self.registry.context().sealer();
-        let id = seal_id(sealer, participant.id.as_str(), dispatch.name(), &client);
-        self.begin_session(&id, dispatch, participant, client)?;
+    pub(crate) fn open_session(&self, visitor: &Visitor, client: ClientProfile) -> Result<String, Refusal> {
+        let sealer = &self.registry.context.sealer;
+        let id = seal_id(sealer, visitor.participant.id.as_str(), visitor.dispatch.name(), &client);
+        self.begin_session(&id, visitor, client)?;
         Ok(id)
     }
 
     /// A participant's session by its id. A session that this process does not know is resumed if the gateway made its id
     /// (before a restart, or before the session was evicted).
-    pub(crate) fn find_session(
-        &self,
-        dispatch: &Arc<Dispatch>,
-        participant: &Arc<Participant>,
-        id: &str,
-    ) -> Option<Arc<Session>> {
-        if let Some(session) = self.sessions.find(id, &participant.id, self.now_ms()) {
-            return Arc::ptr_eq(&session.joined.dispatch, dispatch).then_some(session);
+    pub(crate) fn find_session(&self, visitor: &Visitor, id: &str) -> Option<Arc<Session>> {
+        if let Some(session) = self.sessions.find(id, &visitor.participant.id, self.now_ms()) {
+            return Arc::ptr_eq(&session.joined.dispatch, &visitor.dispatch).then_some(session);
         }
         if self.sessions.was_closed(id) {
             return None;
         }
-        let sealer = self.registry.context().sealer();
-        let client = open_id(sealer, participant.id.as_str(), dispatch.name(), id)?;
-        self.begin_session(id, dispatch, participant, client).ok()
+        let sealer = &self.registry.context.sealer;
+        let client = open_id(sealer, visitor.participant.id.as_str(), visitor.dispatch.name(), id)?;
+        self.begin_session(id, visitor, client).ok()
     }
 
     /// Ends a session because its client wants it.
@@ -147,16 +123,15 @@ impl ClientLinks {
     fn begin_session(
         &self,
         id: &str,
-        dispatch: &Arc<Dispatch>,
-        participant: &Arc<Participant>,
+        visitor: &Visitor,
         client: ClientProfile,
     ) -> Result<Arc<Session>, Refusal> {
-        let joined = self.join_http(dispatch, participant, client)?;
+        let joined = self.join_http(visitor, client)?;
         let link = Arc::clone(&joined.link);
         let Opened { session, evicted } = self.sessions.open(id, joined);
         evicted.iter().for_each(|session| end(session));
         if session.as_ref().is_none_or(|session| !Arc::ptr_eq(&session.joined.link, &link)) {
-            dispatch.leave(&link);
+            visitor.dispatch.leave(&link);
         }
         session.ok_or_else(|| {
             Refusal::new(RefusalCode::Overloaded, "too many sessions are open")
@@ -164,33 +139,23 @@ impl ClientLinks {
         })
     }
 
-    fn join_http(
-        &self,
-        dispatch: &Arc<Dispatch>,
-        participant: &Arc<Participant>,
-        client: ClientProfile,
-    ) -> Result<Joined, Refusal> {
+    fn join_http(&self, visitor: &Visitor, client: ClientProfile) -> Result<Joined, Refusal> {
         let home = Home::new(self.registry.bounds(), self.now_ms(), &self.revoked);
-        let link = self.join(&home, dispatch, participant, client)?;
-        Ok(Joined { dispatch: Arc::clone(dispatch), link, home })
+        let link = self.join(&home, visitor, client)?;
+        Ok(Joined { dispatch: Arc::clone(&visitor.dispatch), link, home })
     }
 
     /// Joins a link in the form of its client's revision.
-    fn join(
-        &self,
-        home: &Arc<Home>,
-        dispatch: &Arc<Dispatch>,
-        participant: &Arc<Participant>,
-        client: ClientProfile,
-    ) -> Result<Arc<Link>, Refusal> {
+    fn join(&self, home: &Arc<Home>, visitor: &Visitor, client: ClientProfile) -> Result<Arc<Link>, Refusal> {
         let (home, form) = (Arc::clone(home), client.version.era().form());
         let (outlet, notified): (Box<dyn Outlet>, bool) = match form {
             Form::Legacy => (Box::new(LegacyOutlet(home)), true),
             Form::Modern => (Box::new(ModernOutlet(home)), false),
         };
-        let link = Link::new(self.registry.context().link(), Arc::clone(participant), form, client, outlet);
+        let link =
+            Link::new(self.registry.context.link(), Arc::clone(&visitor.participant), form, client, outlet);
         let joining = Joining { listener: None, since: None, promotes: true, notified };
-        self.registry.join(dispatch, &link, joining)?;
+        self.registry.join(&visitor.dispatch, &link, joining)?;
         Ok(link)
     }
 
@@ -206,7 +171,7 @@ impl ClientLinks {
     /// Writes down which sessions have ended for good since the last time. The receiver learns when that is durable.
     fn write_ended(&self) -> oneshot::Receiver<()> {
         let (done, wait) = oneshot::channel();
-        let Some(journal) = self.registry.journal() else { return wait };
+        let Some(journal) = &self.registry.journal else { return wait };
         // Without room now they are written the next time.
         let Ok(place) = journal.reserve() else { return wait };
         let marks = self.sessions.take_unwritten();

@@ -5,7 +5,7 @@ use gateway::{Call, Passed, Questioned, Reply, Respell, Share, Undelivered};
 use json::Splice;
 use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
 use platform::Mutex;
-use wire::mcp::{ListFields, Params, listen, meta, relay};
+use wire::mcp::{ListNames, Params, listen, meta, relay};
 use wire::rpc::{self, Id, Message};
 
 use crate::reply::{self, Sink, delivered, id_of};
@@ -44,7 +44,8 @@ enum State {
 
 /// The reply of a listen request.
 pub(crate) struct ListenReply<S> {
-    sink: S,
+    /// Where its messages go.
+    pub(crate) sink: S,
     state: Mutex<State>,
 }
 
@@ -52,11 +53,6 @@ impl<S: Sink> ListenReply<S> {
     /// The reply of a listen request that is not acknowledged.
     pub(crate) fn new(sink: S) -> Self {
         Self { sink, state: Mutex::new(State::Early(Early::default())) }
-    }
-
-    /// Where its messages go.
-    pub(crate) fn sink(&self) -> &S {
-        &self.sink
     }
 
     /// Sends a notification, or keeps it until the acknowledgement.
@@ -156,7 +152,7 @@ impl<S: Sink> Reply for ListenReply<S> {
 
     fn list_changed(&self, call: &Call, list: ListKind) -> Result<(), Undelivered> {
         let (Some(id), list) = (id_of(call), list.notified()) else { return Ok(()) };
-        self.pass(About::List(list), tagged(&rpc::notification(list.changed(), Some(b"{}")), id))
+        self.pass(About::List(list), tagged(&rpc::notification(ListNames::of(list).changed, Some(b"{}")), id))
     }
 }
 

@@ -8,8 +8,7 @@ use model::{Form, Request};
 use topic::Interest;
 use upstream::ClientProfile;
 use wire::mcp::task::{self, Wish};
-use wire::mcp::{Era, Params, Rejection, Version, refusal, relay};
-use wire::rpc::code;
+use wire::mcp::{Era, Params, Rejection, Version, header, refusal, relay};
 
 /// Longest message, in bytes, of which a part is kept without a copy.
 const SHARED_BYTES_MAX: usize = 4096;
@@ -22,21 +21,7 @@ pub(crate) const LISTEN: &str = "subscriptions/listen";
 /// The error to answer with.
 pub(crate) fn check(params: &Params<'_>) -> Result<(), Rejection> {
     let asked = params.protocol_version().unwrap_or_default();
-    if Version::parse(&asked).is_none_or(|version| version.era() != Era::Modern) {
-        return Err(Rejection::unsupported_version(&asked));
-    }
-    let refused =
-        |code, message: &str| Rejection { status: 400, code, message: message.to_owned(), data: None };
-    if !params.client_capabilities().is_some_and(json::is_object) {
-        return Err(refused(
-            code::INVALID_PARAMS,
-            "`_meta` lacks io.modelcontextprotocol/clientCapabilities",
-        ));
-    }
-    match params.known() {
-        Some(known) if !known.is_in(Era::Modern) => Err(refused(code::METHOD_NOT_FOUND, "method not found")),
-        Some(_) | None => Ok(()),
-    }
+    header::check_body(params, header::supported(&asked)?)
 }
 
 /// Reads a request that was checked.

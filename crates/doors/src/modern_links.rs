@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway::Dispatch;
 use model::{ParticipantId, TopicName};
 use platform::{Mutex, MutexGuard};
 
-use crate::outlet::Joined;
+use crate::outlet::{Joined, Visitor};
 
 /// A link whose participant sends no requests ends after this time.
 const IDLE: Duration = Duration::from_secs(300);
@@ -22,14 +21,10 @@ pub(crate) struct ModernLinks {
 
 impl ModernLinks {
     /// The link of a participant. Notes the sign of life.
-    pub(crate) fn find(
-        &self,
-        dispatch: &Arc<Dispatch>,
-        participant: &ParticipantId,
-        now_ms: u64,
-    ) -> Option<Arc<Joined>> {
+    pub(crate) fn find(&self, visitor: &Visitor, now_ms: u64) -> Option<Arc<Joined>> {
+        let Visitor { dispatch, participant } = visitor;
         let links = self.table.lock();
-        let known = links.get(&(dispatch.name().clone(), participant.clone()))?;
+        let known = links.get(&(dispatch.name().clone(), participant.id.clone()))?;
         let is_usable = Arc::ptr_eq(&known.dispatch, dispatch) && known.home.liveness.touch(now_ms);
         is_usable.then(|| Arc::clone(known))
     }

@@ -3,12 +3,13 @@
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
+use auth::Participant;
 use bytes::Bytes;
 use gateway::{Bounds, Dispatch, Link, Outlet, Passed, Questioned, Undelivered, number_of};
 use model::{Form, ListKind, OperationId};
 use tokio::sync::Notify;
 use topic::Ended;
-use wire::mcp::{ListFields, relay};
+use wire::mcp::{ListNames, relay};
 use wire::rpc;
 
 use crate::liveness::Liveness;
@@ -20,7 +21,8 @@ pub(crate) struct Home {
     pub(crate) liveness: Liveness,
     /// The stream for messages that belong to no request. Over HTTP it is made when it is first needed.
     stream: OnceLock<Arc<Stream>>,
-    bounds: Arc<Bounds>,
+    /// The bounds of its streams.
+    pub(crate) bounds: Arc<Bounds>,
     /// Notified when the topic revokes the link.
     revoked: Arc<Notify>,
 }
@@ -34,14 +36,9 @@ impl Home {
 
     /// A link whose client reads everything on one stream (pipes, the 2024-11-05 pair).
     pub(crate) fn on(stream: &Arc<Stream>, now_ms: u64, revoked: &Arc<Notify>) -> Arc<Self> {
-        let (bounds, stream) = (Arc::clone(stream.bounds()), OnceLock::from(Arc::clone(stream)));
+        let (bounds, stream) = (Arc::clone(&stream.bounds), OnceLock::from(Arc::clone(stream)));
         let (liveness, revoked) = (Liveness::new(now_ms), Arc::clone(revoked));
         Arc::new(Self { liveness, stream, bounds, revoked })
-    }
-
-    /// The bounds of its streams.
-    pub(crate) fn bounds(&self) -> &Arc<Bounds> {
-        &self.bounds
     }
 
     /// The stream for messages that belong to no request. It has ended if the link has.
@@ -71,6 +68,14 @@ impl Home {
             self.revoked.notify_one();
         }
     }
+}
+
+/// A participant that may enter a topic.
+pub(crate) struct Visitor {
+    /// The topic.
+    pub(crate) dispatch: Arc<Dispatch>,
+    /// The participant.
+    pub(crate) participant: Arc<Participant>,
 }
 
 /// A link over HTTP that has joined.
@@ -121,7 +126,7 @@ impl Outlet for LegacyOutlet {
     }
 
     fn list_changed(&self, list: ListKind) {
-        let method = list.notified().changed();
+        let method = ListNames::of(list.notified()).changed;
         let key = Bytes::from_static(method.as_bytes());
         log_overrun(self.0.stream().send_latest(key, rpc::notification(method, None)));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Bounds, Call, Passed, Questioned, Reply, Respell, Tag, Undelivered, number_of};
+use gateway::{Bounds, Call, Passed, Questioned, Reply, Respell, Undelivered, number_of};
 use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
 use wire::mcp::{Era, refusal, relay};
 use wire::rpc::Id;
@@ -40,7 +40,7 @@ impl Sink for Arc<Stream> {
     }
 
     fn bounds(&self) -> &Bounds {
-        Stream::bounds(self)
+        &self.bounds
     }
 }
 
@@ -94,7 +94,7 @@ impl<S: Sink> Reply for SinkReply<S> {
 
 /// The id that the client gave its request. Every request that comes in by a door has one.
 pub(crate) fn id_of(call: &Call) -> Option<&Id> {
-    call.tag.as_ref().map(Tag::id)
+    call.tag.as_ref().map(|tag| &tag.id)
 }
 
 /// Encodes an answer for its caller.

@@ -138,7 +138,7 @@ impl Sessions {
     fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
         let mut table = self.lock();
         let changed = change(&mut table);
-        self.registry.http_sessions().store(table.by_key.len(), Ordering::Relaxed);
+        self.registry.http_sessions.store(table.by_key.len(), Ordering::Relaxed);
         changed
     }
 
@@ -166,18 +166,16 @@ impl Table {
             let session = known.filter(|_| !self.ended.has(mark));
             return Opened { session, evicted };
         }
-        while self.by_key.len() >= limits.sessions_max {
-            let Some(session) = self.evict(None, now_ms) else { return Opened { session: None, evicted } };
-            evicted.push(session);
-        }
-        while self
-            .participants
-            .get(participant)
-            .is_some_and(|own| own.count >= limits.participant_sessions_max)
-        {
-            let Some(session) = self.evict(Some(participant), now_ms) else {
-                return Opened { session: None, evicted };
+        loop {
+            let own = self.participants.get(participant).map_or(0, |own| own.count);
+            let of = if self.by_key.len() >= limits.sessions_max {
+                None
+            } else if own >= limits.participant_sessions_max {
+                Some(participant)
+            } else {
+                break;
             };
+            let Some(session) = self.evict(of, now_ms) else { return Opened { session: None, evicted } };
             evicted.push(session);
         }
         let own = self.participants.entry(participant.clone()).or_default();

@@ -159,7 +159,7 @@ impl Sink for Slot {
 
     fn bounds(&self) -> &Bounds {
         match &self.opener {
-            Opener::Session(session, _) => session.joined.home.bounds(),
+            Opener::Session(session, _) => &session.joined.home.bounds,
             Opener::Modern(bounds) => bounds,
         }
     }

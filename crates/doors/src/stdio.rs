@@ -11,10 +11,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, sleep};
 use wire::line::{Line, Lines};
 use wire::mcp::{Era, Params, refusal};
-use wire::rpc::{self, Id, Malformed, Message, Shape, code};
+use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::links::{self, ClientLinks};
 use crate::listening::ListenReply;
+use crate::outlet::Visitor;
 use crate::reply::SinkReply;
 use crate::stream::{Lifetime, Reader, Stream};
 use crate::{legacy, modern};
@@ -37,12 +38,13 @@ pub(crate) async fn serve(
     mut input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
-    let out = Stream::new(0, Lifetime::Reader, 0, &links.registry().bounds());
+    let out = Stream::new(0, Lifetime::Reader, 0, &links.registry.bounds());
     let Some(reader) = out.read(None) else { return Ok(()) };
     let mut writer = tokio::spawn(write(reader, output));
     let (legacy, modern) = (None, None);
-    let mut client = Client { links, dispatch, participant, out: Arc::clone(&out), legacy, modern };
-    let mut lines = Lines::new(links.registry().limits().line_bytes_max);
+    let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
+    let mut client = Client { links, visitor, out: Arc::clone(&out), legacy, modern };
+    let mut lines = Lines::new(links.registry.limits().line_bytes_max);
     let mut written = None;
     let ended = loop {
         let read = tokio::select! {
@@ -106,8 +108,7 @@ fn append_line(waiting: &mut Vec<u8>, frame: &Bytes) {
 
 struct Client<'c> {
     links: &'c ClientLinks,
-    dispatch: &'c Arc<Dispatch>,
-    participant: &'c Arc<Participant>,
+    visitor: Visitor,
     out: Arc<Stream>,
     legacy: Option<Arc<Link>>,
     modern: Option<Arc<Link>>,
@@ -116,7 +117,7 @@ struct Client<'c> {
 impl Client<'_> {
     async fn take(&mut self, line: Line) {
         let Line::Whole(line) = line else {
-            let bytes_max = self.links.registry().limits().line_bytes_max;
+            let bytes_max = self.links.registry.limits().line_bytes_max;
             let why = format!("the line is longer than {bytes_max} bytes");
             return self.out.answer(rpc::error(None, code::INVALID_REQUEST, &why, None));
         };
@@ -133,11 +134,11 @@ impl Client<'_> {
 
     /// On a pipe the answers of a batch may come one by one: JSON-RPC leaves that to the server.
     fn batch(&self, link: &Arc<Link>, line: &Bytes) {
-        match rpc::read_batch(line, self.links.registry().limits().batch_len_max) {
+        match rpc::read_batch(line, self.links.registry.limits().batch_len_max) {
             Ok(messages) => {
                 for message in messages {
                     match message {
-                        Ok(message) => legacy::receive(self.dispatch, link, &message, &self.out),
+                        Ok(message) => legacy::receive(&self.visitor.dispatch, link, &message, &self.out),
                         Err(malformed) => self.out.answer(malformed.answer()),
                     }
                 }
@@ -149,17 +150,20 @@ impl Client<'_> {
     async fn message(&mut self, message: Message) {
         let params = match Params::read(&message) {
             Ok(params) => params,
-            Err(malformed) => return self.malformed(&message, &malformed),
+            Err(malformed) if message.shape() == Shape::Request => {
+                return self.out.answer(malformed.answer());
+            }
+            Err(_) => return,
         };
         let is_request = message.shape() == Shape::Request;
         if is_request && params.is_modern() {
-            return self.modern(&params, &message).await;
+            return self.modern(&params).await;
         }
         if let Some(link) = self.modern.as_ref().filter(|_| !is_request) {
-            modern::take(self.dispatch, link, &params);
+            modern::take(&self.visitor.dispatch, link, &params);
         }
         match (&self.legacy, message.id()) {
-            (Some(link), _) => legacy::receive_params(self.dispatch, link, &params, &self.out),
+            (Some(link), _) => legacy::receive_params(&self.visitor.dispatch, link, &params, &self.out),
             (None, Some(id)) if is_request => self.begin(id, &message).await,
             // A client waits for no answer to the rest.
             (None, _) => {}
@@ -170,52 +174,46 @@ impl Client<'_> {
     async fn begin(&mut self, id: &Id, message: &Message) {
         let otherwise = "initialize first, or send the 2026-07-28 `_meta` with each request";
         let Some(client) = legacy::first(message, &self.out, otherwise) else { return };
-        let (links, dispatch, participant) = (self.links, self.dispatch, self.participant);
-        self.legacy = legacy::join(links, dispatch, participant, client, (Some(id), &self.out)).await;
+        self.legacy = legacy::join(self.links, &self.visitor, client, (id, &self.out)).await;
         if let Some(link) = &self.legacy {
-            self.out.answer(legacy::welcome(dispatch, link, id));
+            self.out.answer(legacy::welcome(&self.visitor.dispatch, link, id));
         }
     }
 
-    fn malformed(&self, message: &Message, malformed: &Malformed) {
-        if message.shape() == Shape::Request {
-            self.out.answer(malformed.answer());
-        }
-    }
-
-    async fn modern(&mut self, params: &Params<'_>, message: &Message) {
+    async fn modern(&mut self, params: &Params<'_>) {
+        let id = params.message().id();
         if let Err(error) = modern::check(params) {
-            return self.out.answer(error.answer(message.id()));
+            return self.out.answer(error.answer(id));
         }
         let link = match &self.modern {
             Some(link) => Arc::clone(link),
             None => {
                 let client = links::modern_client();
-                match self.links.join_on(&self.out, self.dispatch, self.participant, client) {
+                match self.links.join_on(&self.out, &self.visitor, client) {
                     Ok(link) => Arc::clone(self.modern.insert(link)),
                     Err(refusal) => {
                         let refused = refusal::encode(&refusal, Era::Modern, "", None);
-                        return self.out.answer(refused.answer(message.id()));
+                        return self.out.answer(refused.answer(id));
                     }
                 }
             }
         };
         let incoming = match modern::request(params) {
             Ok(incoming) => incoming,
-            Err(answer) => return self.out.answer(answer.answer(message.id())),
+            Err(answer) => return self.out.answer(answer.answer(id)),
         };
-        self.dispatch.wait_for_target(&link, &incoming.request).await;
+        self.visitor.dispatch.wait_for_target(&link, &incoming.request).await;
         // On a pipe a request is cancelled by its name, not by closing a stream.
         let out = Arc::clone(&self.out);
         match params.method() {
-            modern::LISTEN => self.dispatch.request(&link, incoming, Arc::new(ListenReply::new(out))),
-            _ => self.dispatch.request(&link, incoming, Arc::new(SinkReply(out))),
+            modern::LISTEN => self.visitor.dispatch.request(&link, incoming, Arc::new(ListenReply::new(out))),
+            _ => self.visitor.dispatch.request(&link, incoming, Arc::new(SinkReply(out))),
         };
     }
 
     /// The client has closed its side: its open requests are still answered, within a bound.
     async fn drain(&self) {
-        let is_busy = |link: &Arc<Link>| self.dispatch.with(|topic| topic.is_busy(link.id));
+        let is_busy = |link: &Arc<Link>| self.visitor.dispatch.with(|topic| topic.is_busy(link.id));
         let open = || [&self.legacy, &self.modern].into_iter().flatten().any(is_busy);
         let deadline = Instant::now() + DRAIN;
         while open() && !self.out.has_ended() && Instant::now() < deadline {

@@ -75,9 +75,11 @@ struct State {
 /// A bounded, ordered stream of JSON-RPC messages to one reader.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    id: u64,
+    /// Its number within its session; event ids begin with it.
+    pub(crate) id: u64,
     lifetime: Lifetime,
-    bounds: Arc<Bounds>,
+    /// Its bounds.
+    pub(crate) bounds: Arc<Bounds>,
     state: Mutex<State>,
 }
 
@@ -86,16 +88,6 @@ impl Stream {
     pub(crate) fn new(id: u64, lifetime: Lifetime, answers: u32, bounds: &Arc<Bounds>) -> Arc<Self> {
         let state = State { first: 1, unsent: 1, answers, ..State::default() };
         Arc::new(Self { id, lifetime, bounds: Arc::clone(bounds), state: Mutex::new(state) })
-    }
-
-    /// Its bounds.
-    pub(crate) fn bounds(&self) -> &Arc<Bounds> {
-        &self.bounds
-    }
-
-    /// Its number within its session; event ids begin with it.
-    pub(crate) fn id(&self) -> u64 {
-        self.id
     }
 
     /// Queues a notification or a question. `latest` is what makes an older message stale if the stream is full.
@@ -313,17 +305,13 @@ impl Drop for Stream {
 /// The present reader of a stream.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    stream: Arc<Stream>,
+    /// The stream.
+    pub(crate) stream: Arc<Stream>,
     generation: u64,
     next: u64,
 }
 
 impl Reader {
-    /// The stream.
-    pub(crate) fn stream(&self) -> &Arc<Stream> {
-        &self.stream
-    }
-
     /// The next message; `None` if the stream has ended or another reader has replaced this one.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamItem>> {
         let mut state = self.stream.lock();

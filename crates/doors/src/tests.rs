@@ -310,7 +310,7 @@ async fn both_eras_on_one_pipe() {
 }
 
 /// Revokes every token.
-fn revoke_all(registry: &Registry) {
+fn revoke_all(registry: &Arc<Registry>) {
     registry.set_identities(Identities::tokens([]));
     registry.refresh(None);
 }
@@ -319,12 +319,12 @@ fn revoke_all(registry: &Registry) {
 async fn a_participant_that_may_not_enter_any_more_when_its_request_is_complete_does_not_join() {
     let modern = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{{{META}}}}}"#);
     let modern_headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\n";
-    let remove_topic = |registry: &Registry| {
+    let remove_topic = |registry: &Arc<Registry>| {
         let mut config = config(Limits::default());
         config.topics.iter_mut().for_each(|topic| topic.name = TopicName::new("side").unwrap());
         registry.reload(config, Gateway::scout());
     };
-    let changes: [fn(&Registry); 2] = [revoke_all, remove_topic];
+    let changes: [fn(&Arc<Registry>); 2] = [revoke_all, remove_topic];
     let requests = [("", LEGACY), (modern_headers, &modern)];
     for (change, (headers, body)) in changes.into_iter().flat_map(|change| requests.map(|one| (change, one)))
     {

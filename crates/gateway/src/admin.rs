@@ -8,12 +8,12 @@ use std::sync::Arc;
 use auth::Participant;
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{random, unix_ms};
-use store::{IssuedToken, JournalWriter, Record};
+use store::{JournalWriter, Record};
 
 use crate::audit::{GRANTS, TOKENS};
 use crate::registry::Registry;
 use access::grants::{GrantRequest, Grants};
-use access::tokens::{self, TokenRequest};
+use access::tokens::{self, Token, TokenRequest, TokenWithSecret};
 use access::{AccessJournal, not_written};
 
 /// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and in force in every topic when
@@ -43,22 +43,18 @@ impl Admin {
     }
 
     /// The issued tokens, without their secrets.
-    pub fn issued_tokens(&self) -> Vec<IssuedToken> {
-        self.journal.issued_tokens()
+    pub fn issued_tokens(&self) -> Vec<Token> {
+        self.journal.issued_tokens().iter().map(Token::of).collect()
     }
 
     /// Issues a token. Returns it, for the only time.
     ///
     /// # Errors
     /// As [`tokens::issue`]; if the gateway was started without tokens or without a journal; if the audit log takes no entry.
-    pub fn issue_token(
-        &self,
-        by: &ParticipantId,
-        request: TokenRequest,
-    ) -> Result<(String, IssuedToken), Refusal> {
+    pub fn issue_token(&self, by: &ParticipantId, request: TokenRequest) -> Result<TokenWithSecret, Refusal> {
         let name = request.name.clone();
         self.recorded((TOKENS, &name, None), by, "issued", None, || {
-            if !self.journal.requires_token() {
+            if !self.journal.requires_token {
                 return Err(Refusal::new(RefusalCode::Forbidden, "this gateway was started without tokens")
                     .hint(
                         "stop it, issue the token, and start it again: from then on every caller needs one",
@@ -138,7 +134,7 @@ impl Admin {
         changed: Option<&ParticipantId>,
         make: impl FnOnce() -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let permit = self.registry.audit().reserve()?;
+        let permit = self.registry.audit.reserve()?;
         let end = make().inspect(|_| self.registry.refresh(changed));
         permit.write_change((kind, name, topic.map(TopicName::as_str)), by.as_str(), change, &end);
         end

@@ -67,31 +67,27 @@ impl Recorder {
     /// # Errors
     /// `log_unavailable` when there is no room or the log cannot be written: an act that must be recorded is refused then.
     pub fn reserve(&self) -> Result<Permit, Refusal> {
-        let Some(log) = &self.log else { return Ok(Permit::none()) };
-        let permit = log.reserve().map_err(|error| {
-            if let Some(count) = self.refused.one(unix_ms()) {
-                let failure = log.failure();
-                tracing::error!(%error, failure, count, "the audit log takes no entries: acts are refused");
-            }
+        let permit = self.try_reserve(&self.refused, "the audit log takes no entries: acts are refused");
+        permit.ok_or_else(|| {
             let why = "this must be recorded, and the audit log cannot be written";
             Refusal::new(RefusalCode::LogUnavailable, why).hint("the gateway's log says why")
-        })?;
-        Ok(Permit::of(permit))
+        })
     }
 
     /// Reserves room for one entry about an act that happens anyway. Without room the loss is counted and logged.
     pub(crate) fn reserve_or_count(&self) -> Permit {
-        let Some(log) = &self.log else { return Permit::none() };
-        log.reserve().map_or_else(
-            |error| {
-                if let Some(count) = self.lost.one(unix_ms()) {
-                    let failure = log.failure();
-                    tracing::error!(%error, failure, count, "entries of the audit log are lost");
-                }
-                Permit::none()
-            },
-            Permit::of,
-        )
+        self.try_reserve(&self.lost, "entries of the audit log are lost").unwrap_or_else(Permit::none)
+    }
+
+    fn try_reserve(&self, missed: &Missed, what: &str) -> Option<Permit> {
+        let Some(log) = &self.log else { return Some(Permit::none()) };
+        let permit = log.reserve().inspect_err(|error| {
+            if let Some(count) = missed.one(unix_ms()) {
+                let failure = log.failure();
+                tracing::error!(%error, failure, count, "{what}");
+            }
+        });
+        permit.ok().map(|permit| Permit(Some(permit)))
     }
 
     /// Writes an entry about an act that costs its sender little: of a flood only the first entries are written, then a count.

@@ -12,7 +12,8 @@ mod tools;
 
 use std::sync::Arc;
 
-use model::{ListKind, Refusal};
+use model::Refusal;
+use upstream::Manifest;
 use wire::mcp::list::{Hints, render};
 use wire::mcp::method;
 
@@ -48,7 +49,7 @@ fn serve_client(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         "logging/setLevel" => spawn(dispatch, call, pass_level),
         "subscriptions/listen" => listen::serve(dispatch, call),
         "tools/call" => tools::call(dispatch, call),
-        "tasks/list" => spawn(dispatch, call, list_tasks),
+        "tasks/list" => spawn(dispatch, call, task_list::page),
         "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => held_tasks::serve(dispatch, call),
         _ => delivery::fail(dispatch, call, unknown_method(name)),
     }
@@ -56,28 +57,34 @@ fn serve_client(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
 
 /// Serves a request that names the gateway's own participant in the room. Its tools are there whatever lists show.
 fn serve_room(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
-    let name = call.request.method.as_str();
-    let body = match (name, method::lookup(name).and_then(|known| known.list)) {
-        ("tools/call", _) if !tools::is_in_room(dispatch, call) => {
-            return delivery::fail(dispatch, call, tools::unknown());
-        }
-        ("tools/call", _) => return tools::call(dispatch, call),
-        ("initialize", _) => handshake::of_server(model::GATEWAY, b""),
-        ("ping", _) => b"{}".to_vec(),
-        (_, Some(ListKind::Tools)) => tools::list_in_room(dispatch, &call.link.participant.id),
-        (_, Some(list)) => render(list, [], None, &[], Hints::Legacy),
-        (_, None) => return delivery::fail(dispatch, call, not_in_room(name)),
+    let body = match call.request.method.as_str() {
+        "tools/call" if !tools::is_in_room(dispatch, call) => Err(tools::unknown()),
+        "tools/call" => return tools::call(dispatch, call),
+        "tools/list" => Ok(tools::list_in_room(dispatch, &call.link.participant.id)),
+        name => for_server(model::GATEWAY, &Manifest::default(), name),
     };
-    delivery::answer_body(dispatch, call, body);
+    delivery::finish(dispatch, call, body);
+}
+
+/// What the gateway answers in the room for a server: handshake, ping, lists.
+///
+/// # Errors
+/// The refusal of a method that rooms do not have.
+pub(crate) fn for_server(server: &str, manifest: &Manifest, name: &str) -> Result<Vec<u8>, Refusal> {
+    match (name, method::lookup(name).and_then(|known| known.list)) {
+        ("initialize", _) => Ok(handshake::of_server(server, &manifest.capabilities)),
+        ("ping", _) => Ok(b"{}".to_vec()),
+        (_, Some(list)) => {
+            let items = manifest.list(list).items.iter().map(|item| (item, None));
+            Ok(render(list, items, None, &[], Hints::Legacy))
+        }
+        (_, None) => Err(not_in_room(name)),
+    }
 }
 
 async fn discover(dispatch: Arc<Dispatch>, _: Arc<Call>) -> Result<Vec<u8>, Refusal> {
     dispatch.wait_for_servers().await;
     Ok(handshake::discover(&dispatch))
-}
-
-async fn list_tasks(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
-    task_list::page(&dispatch, &call).await
 }
 
 /// Passes the caller's log level on to the sessions that it uses. The topic has noted the level, and no server can make this
@@ -93,7 +100,7 @@ async fn pass_level(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>,
 }
 
 /// The refusal of a method that no server carries out for the room.
-pub(crate) fn not_in_room(method: &str) -> Refusal {
+fn not_in_room(method: &str) -> Refusal {
     let refusal = unknown_method(method);
     match method {
         "resources/subscribe" | "resources/unsubscribe" => refusal.hint(

@@ -133,7 +133,8 @@ pub struct Call {
     /// A built-in tool or task request that waits for a proposal in its own way.
     pub(crate) waits: OnceLock<Waits>,
     reply: Arc<dyn Reply>,
-    session: OnceLock<Arc<Session>>,
+    /// The session that it is sent to. A call is sent once.
+    pub(crate) session: OnceLock<Arc<Session>>,
     /// [`PARKED`] and [`OVER`].
     state: AtomicU8,
 }
@@ -144,9 +145,10 @@ const PARKED: u8 = 1;
 const OVER: u8 = 2;
 
 impl Call {
+    /// A call that is not in the topic yet.
     pub(crate) fn new(
         id: OperationId,
-        link: Arc<Link>,
+        link: &Arc<Link>,
         incoming: Incoming,
         names: Names,
         reply: Arc<dyn Reply>,
@@ -156,7 +158,7 @@ impl Call {
         let task = CallTask::default();
         Arc::new(Self {
             id,
-            link,
+            link: Arc::clone(link),
             request,
             tag,
             client,
@@ -192,16 +194,6 @@ impl Call {
     /// Whether its caller was answered for now.
     pub(crate) fn is_parked(&self) -> bool {
         self.state.load(Ordering::Acquire) & PARKED != 0
-    }
-
-    /// The session that has it.
-    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
-        self.session.get()
-    }
-
-    /// Notes the session that it is sent to. A call is sent once.
-    pub(crate) fn send_by(&self, session: &Arc<Session>) {
-        let _ = self.session.set(Arc::clone(session));
     }
 
     /// Whether it has ended.
@@ -279,7 +271,7 @@ mod tests {
         let (method, payload) = (Method::Known("tools/call"), Payload::body(form, "{}"));
         let request = Request { method, target: None, progress: None, payload };
         let (incoming, reply) = (Incoming::plain(request, None), Arc::<Ends>::clone(reply));
-        Call::new(OperationId(1), link, incoming, Names::Public, reply)
+        Call::new(OperationId(1), &link, incoming, Names::Public, reply)
     }
 
     #[test]

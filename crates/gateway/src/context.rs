@@ -13,13 +13,15 @@ use upstream::{CallNumber, Numbers};
 #[derive(Debug)]
 pub struct Context {
     began: Instant,
-    sealer: Sealer,
+    /// The seal of session ids, cursors and states.
+    pub sealer: Sealer,
     links: AtomicU64,
-    numbers: Arc<Numbers>,
+    /// The numbers of requests to servers, which operations share.
+    pub(crate) numbers: Arc<Numbers>,
     /// Upper half of every operation id, so that ids of two runs differ.
     run: u64,
     /// Upper half of the ids of envelopes that go to one participant alone.
-    direct: u64,
+    pub(crate) direct: u64,
 }
 
 impl Context {
@@ -28,11 +30,6 @@ impl Context {
         let (run, direct) = (u64::from_le_bytes(random()), u64::from_le_bytes(random()));
         let (links, numbers) = (AtomicU64::new(1), Arc::default());
         Self { began: Instant::now(), sealer, links, numbers, run, direct }
-    }
-
-    /// The seal of session ids, cursors and states.
-    pub fn sealer(&self) -> &Sealer {
-        &self.sealer
     }
 
     /// Milliseconds since the gateway started; never goes back.
@@ -58,16 +55,6 @@ impl Context {
     /// A new id for an envelope to one participant alone.
     pub(crate) fn direct_envelope(&self) -> OperationId {
         OperationId((u128::from(self.direct) << 64) | u128::from(self.numbers.next()))
-    }
-
-    /// The upper half of such ids.
-    pub(crate) fn direct(&self) -> u64 {
-        self.direct
-    }
-
-    /// The numbers of requests to servers, which operations share.
-    pub(crate) fn numbers(&self) -> &Arc<Numbers> {
-        &self.numbers
     }
 }
 

@@ -102,7 +102,7 @@ fn send(
         client_info: call.client().client_info.as_deref(),
         from: call.link.participant.id.as_str(),
     };
-    call.send_by(session);
+    let _ = call.session.set(Arc::clone(session));
     match session.call(outgoing, AtServer::new(dispatch, call)) {
         // It may have been cancelled before the session knew it.
         Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
@@ -184,19 +184,16 @@ fn end(dispatch: &Arc<Dispatch>, call: &Call, end: End<Answer>) {
 /// Gives the caller its answer: with the gateway's ids of tasks, and under public URIs.
 pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Call, answer: Answer) {
     match tasks::rename_answer(dispatch, call, answer) {
-        Ok(answer) => reply(dispatch, call, &answer),
+        Ok(answer) => {
+            call.end();
+            let server = call.delivered.get().map(|delivered| &delivered.server);
+            let server = server.filter(|_| call.names == crate::call::Names::Public);
+            let respell = |own: &str| dispatch.respelled(call.link.id, server?, own);
+            call.reply().settle(call, &answer, &respell);
+        }
         Err(refusal) => {
             call.end();
             call.reply().refuse(call, &refusal);
         }
     }
-}
-
-/// The same with an answer of the gateway's own.
-pub(crate) fn reply(dispatch: &Dispatch, call: &Call, answer: &Answer) {
-    call.end();
-    let server = call.delivered.get().map(|delivered| &delivered.server);
-    let server = server.filter(|_| call.names == crate::call::Names::Public);
-    let respell = |own: &str| dispatch.respelled(call.link.id, server?, own);
-    call.reply().settle(call, answer, &respell);
 }

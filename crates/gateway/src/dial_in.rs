@@ -16,8 +16,8 @@ use crate::record::Record;
 
 const RESPONSE: &str = "mcp/response:";
 
-/// Sends the requests of sessions to participants that serve.
-struct RoomOutbox(Weak<Dispatch>);
+/// Sends the requests of sessions to participants of a topic that serve.
+pub(crate) struct RoomOutbox(pub(crate) Weak<Dispatch>);
 
 impl Outbox for RoomOutbox {
     fn stamp(&self) -> (String, String) {
@@ -31,11 +31,6 @@ impl Outbox for RoomOutbox {
             dispatch.whisper(link, envelope);
         }
     }
-}
-
-/// The way of requests to the participants of a topic that serve.
-pub(crate) fn outbox(dispatch: &Dispatch) -> Arc<dyn Outbox> {
-    Arc::new(RoomOutbox(dispatch.weak()))
 }
 
 /// Takes an envelope that answers a request of a session, or notifies about it. `server` is the sender's own server side.
@@ -88,9 +83,9 @@ pub(crate) fn connected_to(dispatch: &Arc<Dispatch>, server: &ConfiguredServer, 
 
 /// Notes that a link has ended: if its participant served on it, its open calls end now, and its tools stay listed for a while.
 pub(crate) fn disconnected(dispatch: &Arc<Dispatch>, participant: &ParticipantId, link: LinkId) {
-    let Some(dialed) = dialed_in(dispatch, participant) else { return };
+    let Some(dialed) = dispatch.server(participant).and_then(|server| server.dial_in.clone()) else { return };
     let Some(departure) = dialed.disconnected(link) else { return };
-    let (dispatch, away, id) = (dispatch.weak(), dispatch.settings.limits.away, participant.clone());
+    let (dispatch, away, id) = (Arc::downgrade(dispatch), dispatch.settings.limits.away, participant.clone());
     tokio::spawn(async move {
         let unlisted = dialed.unlist_after(departure, away).await;
         let Some(dispatch) = dispatch.upgrade().filter(|_| unlisted) else { return };
@@ -101,8 +96,4 @@ pub(crate) fn disconnected(dispatch: &Arc<Dispatch>, participant: &ParticipantId
             dispatch.list_shared(&server, &[]);
         }
     });
-}
-
-fn dialed_in(dispatch: &Dispatch, participant: &ParticipantId) -> Option<Arc<DialIn>> {
-    dispatch.server(participant)?.dial_in.clone()
 }

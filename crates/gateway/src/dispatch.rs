@@ -50,25 +50,18 @@ pub(crate) struct Report {
 /// Carries out one effect.
 pub(crate) type Run = fn(&Arc<Dispatch>, Effect);
 
-/// What a topic shares with the whole gateway.
-pub(crate) struct Shared {
-    pub(crate) context: Arc<Context>,
+/// One running topic.
+pub struct Dispatch {
+    /// Clock, ids and seal.
+    pub context: Arc<Context>,
+    pub(crate) settings: Settings,
     pub(crate) audit: Recorder,
     /// Where proposals are written down, if anywhere.
     pub(crate) journal: Option<JournalWriter>,
     pub(crate) standing: StandingOf,
-}
-
-/// One running topic.
-pub struct Dispatch {
-    me: Weak<Self>,
-    pub(crate) context: Arc<Context>,
-    pub(crate) settings: Settings,
-    pub(crate) audit: Recorder,
-    pub(crate) journal: Option<JournalWriter>,
-    pub(crate) standing: StandingOf,
     topic: Mutex<Topic>,
-    room: Arc<Room>,
+    /// Its room.
+    pub room: Arc<Room>,
     /// The link of the gateway's own participant.
     pub(crate) own: Arc<Link>,
     /// What the gateway's own participant lists.
@@ -94,8 +87,14 @@ pub struct Dispatch {
 
 impl Dispatch {
     /// A topic without participants. Must be called inside a runtime.
-    pub(crate) fn new(settings: Settings, shared: Shared, run: Run) -> Arc<Self> {
-        let Shared { context, audit, journal, standing } = shared;
+    pub(crate) fn new(
+        settings: Settings,
+        context: Arc<Context>,
+        audit: Recorder,
+        journal: Option<JournalWriter>,
+        standing: StandingOf,
+        run: Run,
+    ) -> Arc<Self> {
         let limits = topic::Limits {
             participants_max: settings.limits.topic_participants_max,
             operations_per_link_max: settings.limits.participant_calls_max,
@@ -106,7 +105,7 @@ impl Dispatch {
             limits,
             mirrors: settings.topic.mcp_calls != McpCalls::None,
             epoch: u64::from_le_bytes(platform::random()) >> 12,
-            direct: context.direct(),
+            direct: context.direct,
             kept: Kept { history: settings.topic.history, readable: false },
             ..TopicConfig::new(settings.topic.name.clone(), Vec::new())
         };
@@ -114,8 +113,7 @@ impl Dispatch {
         let own = own_link(&context, &settings.topic.name);
         let timer = Arc::<Notify>::default();
         let (reports, reported) = unbounded_channel();
-        let dispatch = Arc::new_cyclic(|me| Self {
-            me: me.clone(),
+        let dispatch = Arc::new(Self {
             context,
             settings,
             audit,
@@ -196,7 +194,7 @@ impl Dispatch {
         tracing::trace!(target: PATH, room = <&str>::from(&effect));
         Some(match effect {
             RoomEffect::Enter { link, handle, person, listener, roster, replay } => {
-                let socket = Arc::clone(handle.outlet().socket()?);
+                let socket = Arc::clone(handle.outlet.socket()?);
                 RoomEvent::Enter(Box::new(Newcomer { link, person, listener, socket, roster, replay }))
             }
             RoomEffect::Renew { link, person, roster } => RoomEvent::Renew { link, person, roster },
@@ -216,24 +214,9 @@ impl Dispatch {
         look(&self.topic.lock())
     }
 
-    /// This topic, to be kept by something that it owns.
-    pub(crate) fn weak(&self) -> Weak<Self> {
-        self.me.clone()
-    }
-
     /// Its name.
     pub fn name(&self) -> &TopicName {
         &self.settings.topic.name
-    }
-
-    /// Its room.
-    pub fn room(&self) -> &Arc<Room> {
-        &self.room
-    }
-
-    /// Clock, ids and seal.
-    pub fn context(&self) -> &Arc<Context> {
-        &self.context
     }
 
     /// Counts a verdict about a request.

@@ -13,7 +13,7 @@ use json::quote;
 use model::{LinkId, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use room::{RoomEvent, text};
-use topic::{Audience, Effects, Ignored, Reach, Say, Verdict};
+use topic::{Audience, Effects, Ignored, Intent, Reach, Say, Verdict};
 use wire::mcpx::check::strict;
 use wire::mcpx::system::{self, ErrorDraft, Person, Stamp};
 use wire::mcpx::{self, Breach, Draft, Envelope, payload};
@@ -24,7 +24,6 @@ use crate::link::Link;
 use crate::live::{Event, Live};
 use crate::proposals::announce;
 use crate::record::Record;
-use ask::Ask;
 pub(crate) use hosted::answer_hosted;
 
 /// How the kinds of requests and of their answers begin.
@@ -35,7 +34,7 @@ impl Dispatch {
     /// Takes an envelope of a WebSocket: published to its audience, or answered with a `system/error`.
     pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
         match self.step_envelope(link, &envelope) {
-            Ok((effects, ask)) => self.finish_envelope(link, &envelope, effects, &ask),
+            Ok((effects, unproposable)) => self.finish_envelope(link, &envelope, effects, unproposable),
             Err(refusal) => self.tell_refused(link, &envelope, &refusal),
         }
     }
@@ -45,22 +44,22 @@ impl Dispatch {
     /// # Errors
     /// Why the envelope is not published.
     pub(crate) fn speak(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) -> Result<(), Box<Refusal>> {
-        let (mut effects, ask) = self.step_envelope(link, &envelope)?;
+        let (mut effects, unproposable) = self.step_envelope(link, &envelope)?;
         match effects.refusal.take() {
             Some(refusal) => Err(refusal),
             None => {
-                self.finish_envelope(link, &envelope, effects, &ask);
+                self.finish_envelope(link, &envelope, effects, unproposable);
                 Ok(())
             }
         }
     }
 
-    /// Steps the topic with an envelope, and records the verdict.
+    /// Steps the topic with an envelope, and records the verdict. Returns also why the proposal that it makes cannot be taken.
     fn step_envelope(
         self: &Arc<Self>,
         link: &Arc<Link>,
         envelope: &Envelope,
-    ) -> Result<(Effects<Live>, Ask), Box<Refusal>> {
+    ) -> Result<(Effects<Live>, Option<Refusal>), Box<Refusal>> {
         let permit = self.audit.reserve()?;
         let (id, from) = (&link.participant.id, link.participant.id.as_str());
         if envelope.from() != from {
@@ -73,24 +72,26 @@ impl Dispatch {
             return Err(Box::new(refusal));
         }
         let to = addressees(envelope);
-        let mut ask = match ask::read(self, link, envelope, &to) {
+        let (intent, unproposable) = match ask::read(self, link, envelope, &to) {
             Ok(ask) => ask,
             Err(refusal) => {
                 Record::of(self).envelope(permit, envelope, from, false, Some(refusal.code.as_str()));
                 return Err(Box::new(refusal));
             }
         };
-        let correlation_digest = ask.correlation_digest();
+        // Also of a proposal that the topic knows now: it may keep only the digest by the time of the step.
+        let digest = |about: &str| store::closed_digest(self.name().as_str(), about);
+        let requests = matches!(intent, Intent::Request(_));
         let effects = self.step(Event::Say(Say {
             link: link.id,
             id: envelope.id(),
             kind: envelope.kind(),
             to: &to,
             correlation: envelope.correlation_id(),
-            correlation_digest,
+            correlation_digest: envelope.correlation_id().filter(|_| requests).map(digest),
             message: envelope.frame().clone(),
             bytes: envelope.frame().len(),
-            intent: ask.intent(),
+            intent,
         }));
         let (admitted, why) = match &effects.verdict {
             Some(Verdict::Admitted { rule, .. }) => (true, rule.as_str()),
@@ -98,7 +99,7 @@ impl Dispatch {
             Some(Verdict::Refused(cause)) => (false, Some(cause.as_str())),
         };
         Record::of(self).envelope(permit, envelope, from, admitted, why);
-        Ok((effects, ask))
+        Ok((effects, unproposable))
     }
 
     fn finish_envelope(
@@ -106,11 +107,11 @@ impl Dispatch {
         link: &Link,
         envelope: &Envelope,
         effects: Effects<Live>,
-        ask: &Ask,
+        unproposable: Option<Refusal>,
     ) {
         let published = effects.refusal.is_none();
         self.run_all(effects.all);
-        if let Some(refusal) = ask.unproposable().filter(|_| published) {
+        if let Some(refusal) = unproposable.filter(|_| published) {
             announce::no_proposal(self, &link.participant.id, envelope.id(), &refusal.to_string());
         }
     }
@@ -164,7 +165,7 @@ impl Dispatch {
 
     /// Sends a WebSocket frame to one link alone.
     pub fn whisper_frame(&self, link: LinkId, frame: Bytes) {
-        self.room().push([RoomEvent::Direct { link, frame }]);
+        self.room.push([RoomEvent::Direct { link, frame }]);
     }
 
     /// Answers bytes that are no envelope (MCPx v0.1, section 3.5.2).

@@ -41,6 +41,6 @@ pub use context::{Context, number_of};
 pub use dispatch::{Dispatch, Settings};
 pub use link::{Link, Outlet, Passed, Questioned, Respell, RoomOutlet, Undelivered, plain_client};
 pub use live::{ConfiguredServer, ProposalView, Server, Topic};
-pub use membership::Joining;
 pub use registry::{Registry, Start, Visitor};
 pub use tag::Tag;
+pub use topic::Joining;

@@ -19,9 +19,10 @@ pub struct Link {
     pub form: Form,
     /// What its client declared in the handshake. A modern client declares it with each request.
     pub client: ClientProfile,
-    outlet: Box<dyn Outlet>,
-    /// Why the topic did not let it join.
-    rejected: OnceLock<Refusal>,
+    /// Its sending side.
+    pub outlet: Box<dyn Outlet>,
+    /// Why the topic did not let it join. A link joins once.
+    pub(crate) rejected: OnceLock<Refusal>,
 }
 
 /// The sending side of a link. Without methods of its own it sends nothing and asks its client nothing.
@@ -93,11 +94,6 @@ impl Link {
         Arc::new(Self { id, participant, form, client, outlet, rejected: OnceLock::new() })
     }
 
-    /// Its sending side.
-    pub fn outlet(&self) -> &dyn Outlet {
-        &*self.outlet
-    }
-
     /// This link as a server's session knows its callers. `client` is what the request declares, if it declares something.
     pub(crate) fn caller<'a>(&'a self, client: Option<&'a ClientProfile>) -> Caller<'a> {
         Caller {
@@ -106,15 +102,6 @@ impl Link {
             form: self.form,
             client: client.unwrap_or(&self.client),
         }
-    }
-
-    pub(crate) fn reject(&self, refusal: Refusal) {
-        // A link joins once.
-        let _ = self.rejected.set(refusal);
-    }
-
-    pub(crate) fn rejected(&self) -> Option<&Refusal> {
-        self.rejected.get()
     }
 }
 

@@ -157,7 +157,7 @@ pub(crate) fn unsubscribe(dispatch: &Dispatch, link: &Arc<Link>, server: &Server
 /// Ends a link's subscriptions to tasks at their servers, unless the link has listened to them again. `tasks` are ids at the
 /// gateway.
 pub(crate) fn unwatch(dispatch: &Dispatch, link: &Arc<Link>, tasks: &[Arc<str>]) {
-    let (sealer, holder) = (dispatch.context.sealer(), &link.participant.id);
+    let (sealer, holder) = (&dispatch.context.sealer, &link.participant.id);
     for public in tasks {
         // An id that has expired meanwhile still says where the subscription was made.
         let Some(state) = TaskId::open(sealer, holder, 0, public) else { continue };

@@ -5,7 +5,6 @@
 
 mod announcements;
 mod cache;
-mod cursor;
 mod manifests;
 mod merged;
 mod page;
@@ -28,10 +27,9 @@ use crate::link::Link;
 pub(crate) use announcements::{Announcement, Announcements};
 pub(crate) use cache::PageCache;
 pub use cache::{LIST_BYTES_MAX, LISTS_MAX};
-pub use cursor::CURSOR_MS;
 use merged::Manifests;
 use page::Asked;
-pub use page::PAGE_ITEMS_MAX;
+pub use page::{CURSOR_MS, PAGE_ITEMS_MAX};
 
 /// Answers a list request with one page. If servers are starting, or sessions of the caller's own must be opened to know what they
 /// list, the page is rendered after a bounded wait.
@@ -63,7 +61,7 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
         offers_tasks: list == ListKind::Tools && task::is_offered(call.client().version),
         cursor: relay::param_text(&call.request, "cursor"),
     };
-    asked.page(dispatch.context.sealer(), &dispatch.pages, snapshot, manifests)
+    asked.page(&dispatch.context.sealer, &dispatch.pages, snapshot, manifests)
 }
 
 /// The arguments that a modern call of a tool mirrors in HTTP headers, by the tool's schema (2026-07-28, "x-mcp-header"). `tool`

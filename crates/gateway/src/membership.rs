@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use model::{Capabilities, LinkId, ParticipantId, RateLimit, Refusal, Request};
-use topic::{Cursor, Ended, Join, Kept, ListScope, Listener, UpstreamNames};
+use model::{Capabilities, LinkId, ParticipantId, Refusal, Request};
+use topic::{Ended, Join, Joining, Kept, ListScope, UpstreamNames};
 use upstream::config::ServerConfig;
 use upstream::dial_in::DialIn;
 use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
 
+use crate::dial_in::RoomOutbox;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
@@ -17,19 +18,6 @@ use crate::servers::{Topics, listed};
 use crate::tasks::relay as tasks;
 use crate::{builtin, dial_in, handshake, listen};
 use access::config::{BuiltIn, Limits};
-
-/// How a link joins.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Joining {
-    /// How it listens to the room; `None` on MCP wires.
-    pub listener: Option<Listener>,
-    /// From where on a listener wants what it missed.
-    pub since: Option<Cursor>,
-    /// Whether the link's wire cannot say a proposal, so that calls which may only be proposed are held.
-    pub promotes: bool,
-    /// Whether the link takes notifications that belong to no request.
-    pub notified: bool,
-}
 
 impl Dispatch {
     /// Lets a link join with these capabilities.
@@ -42,27 +30,20 @@ impl Dispatch {
         capabilities: &Arc<Capabilities>,
         joining: Joining,
     ) -> Result<(), Refusal> {
-        let Joining { listener, since, promotes, notified } = joining;
-        let rate = link.participant.rate;
-        let (participant, capabilities) = (&link.participant.id, Arc::clone(capabilities));
-        let rate = rate.map(|rate| RateLimit { per_minute: rate.per_minute, burst: rate.burst });
-        let handle = Arc::clone(link);
-        let join = Join {
+        let auth::Participant { id: participant, rate, .. } = &*link.participant;
+        let (handle, capabilities) = (Arc::clone(link), Arc::clone(capabilities));
+        self.take(Event::Join(Join {
             link: link.id,
             handle,
             participant,
             capabilities,
-            rate,
-            listener,
-            since,
-            promotes,
-            notified,
-        };
-        self.take(Event::Join(join));
-        if let Some(refusal) = link.rejected() {
+            rate: *rate,
+            joining,
+        }));
+        if let Some(refusal) = link.rejected.get() {
             return Err(refusal.clone());
         }
-        if listener.is_some() {
+        if joining.listener.is_some() {
             dial_in::connected(self, participant);
         }
         Ok(())
@@ -110,27 +91,27 @@ impl Dispatch {
         let old = self.seats();
         self.announcements.hold();
         let mut names = vec![UpstreamNames::gateway()];
-        let mut all: Vec<(Arc<ConfiguredServer>, Arc<Capabilities>)> = Vec::new();
+        let mut all = Vec::new();
         for upstream in servers {
             let config = &upstream.spec().config;
             let (id, upstream) = (config.name.clone(), Arc::clone(upstream));
             names.push(UpstreamNames::new(id.clone(), &*config.prefix));
-            let capabilities = Arc::clone(&config.capabilities);
-            all.push((Arc::new(ConfiguredServer { id, upstream, dial_in: None }), capabilities));
+            all.push(Arc::new(ConfiguredServer { id, upstream, dial_in: None }));
         }
         for server in serving {
             names.push(UpstreamNames::serving(server.name.clone(), &*server.prefix));
-            all.push((self.serving(server, limits, &old), Arc::clone(&server.capabilities)));
+            all.push(self.serving(server, limits, &old));
         }
         self.take(Event::Configure { upstreams: &names });
         let own = ParticipantId::gateway();
         let (link, handle, capabilities) = (self.own.id, Server::Gateway, Arc::new(Capabilities::gateway()));
         self.take(Event::Serve { link, server: &own, handle, capabilities });
-        for (server, capabilities) in &all {
+        for server in &all {
             let kept =
                 old.iter().find(|(known, _)| known.id == server.id && known.serves() == server.serves());
             let link = kept.map_or_else(|| self.context.link(), |(_, link)| *link);
-            let (handle, capabilities) = (Server::Upstream(Arc::clone(server)), Arc::clone(capabilities));
+            let capabilities = Arc::clone(&server.upstream.spec().config.capabilities);
+            let handle = Server::Upstream(Arc::clone(server));
             self.take(Event::Serve { link, server: &server.id, handle, capabilities });
         }
         self.list_servers();
@@ -161,7 +142,7 @@ impl Dispatch {
 
     /// The server side of a participant that serves; the one that is there already if nothing about it has changed.
     fn serving(
-        &self,
+        self: &Arc<Self>,
         server: &ServerConfig,
         limits: &Limits,
         old: &[(Arc<ConfiguredServer>, LinkId)],
@@ -173,14 +154,15 @@ impl Dispatch {
             return Arc::clone(known);
         }
         let id = server.name.clone();
-        let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, dial_in::outbox(self)));
-        let topic = self.weak();
+        let outbox = Arc::new(RoomOutbox(Arc::downgrade(self)));
+        let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, outbox));
+        let topic = Arc::downgrade(self);
         let environment = Environment {
             guard: None,
             identity: handshake::identity(),
             events: Arc::new(Topics(Box::new(move || topic.upgrade().into_iter().collect()))),
             dial_in: Some(Arc::clone(&dialed)),
-            numbers: Arc::clone(self.context.numbers()),
+            numbers: Arc::clone(&self.context.numbers),
         };
         let upstream = Upstream::start(spec, environment);
         Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed) })
@@ -188,18 +170,14 @@ impl Dispatch {
 
     /// Closes the server side of participants that serve no more, or otherwise; and asks those that are connected already what
     /// they list.
-    fn meet(
-        self: &Arc<Self>,
-        all: &[(Arc<ConfiguredServer>, Arc<Capabilities>)],
-        old: &[(Arc<ConfiguredServer>, LinkId)],
-    ) {
+    fn meet(self: &Arc<Self>, all: &[Arc<ConfiguredServer>], old: &[(Arc<ConfiguredServer>, LinkId)]) {
         for (gone, _) in old.iter().filter(|(server, _)| server.serves()) {
-            if !all.iter().any(|(server, _)| Arc::ptr_eq(&server.upstream, &gone.upstream)) {
+            if !all.iter().any(|server| Arc::ptr_eq(&server.upstream, &gone.upstream)) {
                 let upstream = Arc::clone(&gone.upstream);
                 tokio::spawn(async move { upstream.close().await });
             }
         }
-        for (server, _) in all {
+        for server in all {
             let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else {
                 continue;
             };
@@ -253,7 +231,7 @@ impl ConfiguredServer {
 
 /// Takes the end of a link: its streams end, and so do its sessions and subscriptions at servers.
 pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) {
-    link.outlet().close(why);
+    link.outlet.close(why);
     dial_in::disconnected(dispatch, &link.participant.id, link.id);
     listen::release_link(dispatch, link.id);
 }
@@ -309,7 +287,7 @@ mod tests {
         let (one, other) = (demo("one").await, demo("other").await);
         dispatch.configure(&[Arc::clone(&one)], &[], &Limits::default(), &[]);
         let (id, seen) = (dispatch.context.link(), Arc::default());
-        let watcher = Watcher(dispatch.weak(), id, Arc::clone(&seen));
+        let watcher = Watcher(Arc::downgrade(dispatch), id, Arc::clone(&seen));
         let link =
             Link::new(id, Arc::clone(&ann.participant), Form::Legacy, plain_client(), Box::new(watcher));
         let joining = Joining { notified: true, ..Joining::default() };

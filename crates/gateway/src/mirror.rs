@@ -32,73 +32,49 @@ pub(crate) fn encoder(mirrored: Mirrored<Live>, shown: McpCalls, context: &Conte
 }
 
 fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) -> Option<Bytes> {
-    let request = &mirrored.call.request;
-    let target = request.target.as_ref().and_then(model::Target::context);
-    let call = MirroredCall {
-        id: mirrored.operation,
-        method: request.method.as_str(),
-        context: mirrored.own.as_deref().or(target),
-        ts: rfc3339(at_ms),
-    };
-    let Some((outcome, answer)) = &mirrored.end else {
-        let whole = full.then(|| payload::mirrored_request(request, mirrored.own.as_deref())).flatten();
-        let payload = whole.unwrap_or_else(|| mirror::request(call.method, call.context(), ADMITTED));
-        return call.envelope(Head::Request, mirrored.operation, [&mirrored.from, &mirrored.to], &payload);
-    };
-    let asks = answer.as_ref().is_some_and(|answer| payload::asks_for_input(answer, call.method));
-    let verdict = match outcome {
-        _ if asks => INPUT_REQUIRED,
-        Outcome::Ok => "ok",
-        Outcome::Error => "error",
-        Outcome::Refused => "refused",
-        Outcome::Cancelled => "cancelled",
-    };
-    let whole = answer.as_ref().filter(|_| full && !asks);
-    let payload = match whole {
-        Some(answer) => payload::answer(answer, call.method, None),
-        None => mirror::response(*outcome == Outcome::Ok, verdict),
-    };
-    // An end that is no answer of the server comes from the gateway.
+    let Mirrored { operation, from, to, call, own, end } = mirrored;
+    let (request, method, own) = (&call.request, call.request.method.as_str(), own.as_deref());
+    // The target under the server's own name, if a kind has room for it.
+    let context = own.or_else(|| request.target.as_ref().and_then(model::Target::context));
+    let head_len = Head::Response.as_str().len() + method.len() + 2;
+    let context = context.filter(|context| head_len + context.len() <= KIND_BYTES_MAX);
     let gateway = ParticipantId::gateway();
-    let from = match outcome {
-        Outcome::Ok | Outcome::Error => &mirrored.to,
-        Outcome::Refused | Outcome::Cancelled => &gateway,
+    let (head, id, [from, to], payload) = match end {
+        None => {
+            let whole = full.then(|| payload::mirrored_request(request, own)).flatten();
+            let payload = whole.unwrap_or_else(|| mirror::request(method, context, ADMITTED));
+            (Head::Request, *operation, [from, to], payload)
+        }
+        Some((outcome, answer)) => {
+            let asks = answer.as_ref().is_some_and(|answer| payload::asks_for_input(answer, method));
+            let verdict = match outcome {
+                _ if asks => INPUT_REQUIRED,
+                Outcome::Ok => "ok",
+                Outcome::Error => "error",
+                Outcome::Refused => "refused",
+                Outcome::Cancelled => "cancelled",
+            };
+            let payload = match answer.as_ref().filter(|_| full && !asks) {
+                Some(answer) => payload::answer(answer, method, None),
+                None => mirror::response(*outcome == Outcome::Ok, verdict),
+            };
+            // An end that is no answer of the server comes from the gateway.
+            let sender = match outcome {
+                Outcome::Ok | Outcome::Error => to,
+                Outcome::Refused | Outcome::Cancelled => &gateway,
+            };
+            (Head::Response, id, [sender, from], payload)
+        }
     };
-    call.envelope(Head::Response, id, [from, &mirrored.from], &payload)
-}
-
-struct MirroredCall<'a> {
-    id: OperationId,
-    method: &'a str,
-    /// The target under the server's own name.
-    context: Option<&'a str>,
-    ts: String,
-}
-
-impl MirroredCall<'_> {
-    fn envelope(
-        &self,
-        head: Head,
-        id: OperationId,
-        [from, to]: [&ParticipantId; 2],
-        payload: &[u8],
-    ) -> Option<Bytes> {
-        let kind = kind_of(head, self.method, self.context()).ok()?;
-        let (id, correlation) = (id.to_string(), self.id.to_string());
-        Some(mcpx::envelope(&Draft {
-            id: &id,
-            ts: Some(&self.ts),
-            from: from.as_str(),
-            to: &[to.as_str()],
-            kind: &kind,
-            correlation_id: (head == Head::Response).then_some(correlation.as_str()),
-            payload,
-        }))
-    }
-
-    /// The target, if a kind has room for it.
-    fn context(&self) -> Option<&str> {
-        let head = Head::Response.as_str().len() + self.method.len() + 2;
-        self.context.filter(|context| head + context.len() <= KIND_BYTES_MAX)
-    }
+    let kind = kind_of(head, method, context).ok()?;
+    let (id, correlation, ts) = (id.to_string(), operation.to_string(), rfc3339(at_ms));
+    Some(mcpx::envelope(&Draft {
+        id: &id,
+        ts: Some(&ts),
+        from: from.as_str(),
+        to: &[to.as_str()],
+        kind: &kind,
+        correlation_id: (head == Head::Response).then_some(correlation.as_str()),
+        payload: &payload,
+    }))
 }

@@ -28,7 +28,7 @@ pub(crate) fn ask(
     let question = Questioned { operation, request: renamed.as_ref().unwrap_or(request), respell: &respell };
     let sent = match to {
         Receiver::Call(call) => call.reply().ask(call, &question),
-        Receiver::Link(link) => link.outlet().ask(&question),
+        Receiver::Link(link) => link.outlet.ask(&question),
     };
     let Err(why) = sent else { return };
     let refusal = match why {

@@ -1,6 +1,6 @@
 //! Records: verdicts of the topic as entries of the audit log.
 
-use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Refusal, Request, Target};
+use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Request, Target};
 use store::OpenedProposal;
 use store::audit::{Entry, EntryKind, Verdict as Word};
 use topic::{Cause, Verdict};
@@ -19,14 +19,6 @@ const MALFORMED: &str = "portmoot/malformed";
 /// Writes entries about one topic.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'d>(&'d Dispatch);
-
-/// What happened to a proposal.
-struct Happened<'h> {
-    by: &'h str,
-    verdict: Word,
-    why: Option<&'h str>,
-    payload: Option<&'h [u8]>,
-}
 
 impl<'d> Record<'d> {
     pub(crate) fn of(dispatch: &'d Dispatch) -> Self {
@@ -130,16 +122,16 @@ impl<'d> Record<'d> {
         let Some(permit) = proposal.content.opening_permit() else { return };
         let (opened, why) = (&proposal.content.opened, call.map(|call| format!("for the call {call}")));
         let payload = opened.params.as_deref().map(str::as_bytes);
-        let happened = Happened { by: &opened.by, verdict: Word::Held, why: why.as_deref(), payload };
-        self.proposal(permit, proposal.id, opened, &happened);
+        let entry = self.entry(&opened.by, PROPOSAL, Word::Held);
+        self.proposal(permit, proposal.id, opened, Entry { why: why.as_deref(), payload, ..entry });
     }
 
     /// A proposal was not taken.
     pub(crate) fn not_proposed(self, id: OperationId, content: &Proposed, cause: Cause) {
         let Some(permit) = content.opening_permit() else { return };
         let why = Some(cause.as_str());
-        let happened = Happened { by: &content.opened.by, verdict: Word::Refused, why, payload: None };
-        self.proposal(permit, id, &content.opened, &happened);
+        let entry = self.entry(&content.opened.by, PROPOSAL, Word::Refused);
+        self.proposal(permit, id, &content.opened, Entry { why, ..entry });
     }
 
     /// A proposal was approved.
@@ -154,8 +146,8 @@ impl<'d> Record<'d> {
         };
         let by = proposal.decided_by.as_ref().map_or("", ParticipantId::as_str);
         let payload = params.map(str::as_bytes);
-        let happened = Happened { by, verdict: Word::Approved, why: Some(&why), payload };
-        self.proposal(permit, proposal.id, opened, &happened);
+        let entry = self.entry(by, PROPOSAL, Word::Approved);
+        self.proposal(permit, proposal.id, opened, Entry { why: Some(&why), payload, ..entry });
     }
 
     /// A proposal is over.
@@ -172,13 +164,9 @@ impl<'d> Record<'d> {
         let permit = ruling.and_then(|ruling| ruling.permit()).or_else(|| proposal.content.ending_permit());
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
         let by = proposal.decided_by.as_ref().filter(|_| decided).unwrap_or(&proposal.by);
-        let happened = Happened {
-            by: by.as_str(),
-            verdict,
-            why: proposal.reason.as_deref(),
-            payload: answer.filter(|_| !decided),
-        };
-        self.proposal(permit, proposal.id, &proposal.content.opened, &happened);
+        let (why, payload) = (proposal.reason.as_deref(), answer.filter(|_| !decided));
+        let entry = self.entry(by.as_str(), PROPOSAL, verdict);
+        self.proposal(permit, proposal.id, &proposal.content.opened, Entry { why, payload, ..entry });
     }
 
     /// A decision that does not count.
@@ -191,28 +179,19 @@ impl<'d> Record<'d> {
         permit: Option<Permit>,
     ) {
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
-        let happened = Happened { by: by.as_str(), verdict: Word::Refused, why: Some(why), payload: None };
+        let entry = Entry { why: Some(why), ..self.entry(by.as_str(), PROPOSAL, Word::Refused) };
         match content {
-            Some(content) => self.proposal(permit, id, &content.opened, &happened),
-            None => {
-                let entry = self.entry(by.as_str(), PROPOSAL, Word::Refused);
-                self.write(permit, &Entry { why: Some(why), operation: Some(id), ..entry });
-            }
+            Some(content) => self.proposal(permit, id, &content.opened, entry),
+            None => self.write(permit, &Entry { operation: Some(id), ..entry }),
         }
     }
 
-    fn proposal(self, permit: Permit, id: OperationId, opened: &OpenedProposal, happened: &Happened<'_>) {
-        let Happened { by, verdict, why, payload } = *happened;
+    /// Writes what happened to a proposal.
+    fn proposal(self, permit: Permit, id: OperationId, opened: &OpenedProposal, entry: Entry<'_>) {
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
-        let entry = Entry {
-            to: &to,
-            why,
-            operation: Some(id),
-            digest: Some(&opened.digest),
-            payload,
-            ..self.entry(by, what(PROPOSAL, &opened.method, opened.context.as_deref()), verdict)
-        };
-        self.write(permit, &entry);
+        let kind = what(PROPOSAL, &opened.method, opened.context.as_deref());
+        let (operation, digest) = (Some(id), Some(opened.digest.as_str()));
+        self.write(permit, &Entry { to: &to, kind, operation, digest, ..entry });
     }
 
     /// A request that cannot be proposed.
@@ -230,22 +209,9 @@ impl<'d> Record<'d> {
 }
 
 impl Dispatch {
-    /// Records that a listener's connection was opened.
-    pub fn record_opened(&self, link: &Link) {
-        self.record_connection(link, Word::Admitted, "opened");
-    }
-
-    /// Records that the topic rejected a listener.
-    pub fn record_rejected(&self, link: &Link, refusal: &Refusal) {
-        self.record_connection(link, Word::Refused, refusal.code.as_str());
-    }
-
-    /// Records that a listener's connection has ended: in order, or because of what the client sent.
-    pub fn record_closed(&self, link: &Link, in_order: bool, why: &str) {
-        self.record_connection(link, if in_order { Word::Completed } else { Word::Refused }, why);
-    }
-
-    fn record_connection(&self, link: &Link, verdict: Word, why: &str) {
+    /// Records that a listener's connection was opened (admitted), that the topic rejected it (refused), or that it has ended: in
+    /// order (completed), or because of what the client sent (refused).
+    pub fn record_connection(&self, link: &Link, verdict: Word, why: &str) {
         let (topic, participant) = (Some(self.name().as_str()), link.participant.id.as_str());
         self.audit.write_connection(topic, participant, verdict, why);
     }

@@ -4,8 +4,8 @@ mod reload;
 mod visitors;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 
 use auth::{Identities, Sealer};
 use client::Guard;
@@ -47,11 +47,13 @@ pub struct Start {
 
 /// Everything that is in force in a gateway.
 pub struct Registry {
-    me: Weak<Self>,
-    context: Arc<Context>,
+    /// Clock, ids and seal.
+    pub context: Arc<Context>,
     guard: Option<Guard>,
-    journal: Option<JournalWriter>,
-    audit: Recorder,
+    /// The journal, if the gateway keeps one.
+    pub journal: Option<JournalWriter>,
+    /// The audit log.
+    pub audit: Recorder,
     config: RwLock<Arc<Config>>,
     identities: RwLock<Arc<Identities>>,
     grants: RwLock<Arc<Grants>>,
@@ -63,9 +65,11 @@ pub struct Registry {
     serves_pipe: AtomicBool,
     topics: RwLock<HashMap<TopicName, Arc<Dispatch>>>,
     upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
-    held: Arc<Held>,
+    /// The account of bytes that wait.
+    pub held: Arc<Held>,
     bounds: RwLock<Arc<Bounds>>,
-    http_sessions: AtomicUsize,
+    /// How many legacy sessions are open over HTTP. The doors write it, for the metrics.
+    pub http_sessions: AtomicUsize,
     /// Identities or grants have changed, and with them the next expiry.
     renewed: Arc<Notify>,
 }
@@ -76,8 +80,7 @@ impl Registry {
         let Start { config, identities, grants, sealer, guard, journal, audit } = start;
         let held = Held::new(config.limits.held_bytes_max);
         let bounds = RwLock::new(Bounds::new(&config.limits, Arc::clone(&held)));
-        let registry = Arc::new_cyclic(|me| Self {
-            me: me.clone(),
+        let registry = Arc::new(Self {
             context: Arc::new(Context::new(sealer)),
             guard,
             journal,
@@ -116,34 +119,9 @@ impl Registry {
         Arc::clone(&self.bounds.read())
     }
 
-    /// The account of bytes that wait.
-    pub fn held(&self) -> &Arc<Held> {
-        &self.held
-    }
-
-    /// How many legacy sessions are open over HTTP. The doors write it, for the metrics.
-    pub fn http_sessions(&self) -> &AtomicUsize {
-        &self.http_sessions
-    }
-
-    /// The audit log.
-    pub fn audit(&self) -> &Recorder {
-        &self.audit
-    }
-
-    /// The journal, if the gateway keeps one.
-    pub fn journal(&self) -> Option<&JournalWriter> {
-        self.journal.as_ref()
-    }
-
     /// Whether the journal can be written; true without one, as nothing must be written then.
     pub fn keeps_journal(&self) -> bool {
         self.journal.as_ref().is_none_or(|journal| journal.failure().is_none())
-    }
-
-    /// Clock, ids and seal.
-    pub fn context(&self) -> &Arc<Context> {
-        &self.context
     }
 
     /// Moves with every change of tokens, grants and configuration, and with every expiry. A door may keep what it learnt about a

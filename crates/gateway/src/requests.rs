@@ -30,7 +30,7 @@ impl Dispatch {
         let mut incoming = incoming;
         let parked = incoming.state.take().and_then(|sealed| state::open(self, link, &sealed));
         let interest = std::mem::take(&mut incoming.interest);
-        let call = self.new_call(link, incoming, Names::Public, reply);
+        let call = Call::new(self.context.operation(), link, incoming, Names::Public, reply);
         let task = match &call.request.target {
             Some(Target::Task(id)) => tasks::relay::find(self, link, id),
             Some(Target::Tool(_) | Target::Prompt(_) | Target::Uri(_)) | None => None,
@@ -75,17 +75,6 @@ impl Dispatch {
         call
     }
 
-    /// A call that is not in the topic yet.
-    pub(crate) fn new_call(
-        self: &Arc<Self>,
-        link: &Arc<Link>,
-        incoming: Incoming,
-        names: Names,
-        reply: Arc<dyn Reply>,
-    ) -> Arc<Call> {
-        Call::new(self.context.operation(), Arc::clone(link), incoming, names, reply)
-    }
-
     /// When the caller of a call that is held from now on is answered for now.
     pub(crate) fn hold_until_ms(&self) -> u64 {
         self.context.now_ms().saturating_add(millis(self.settings.limits.hold))
@@ -114,7 +103,7 @@ impl Dispatch {
         for (list, to) in announcements {
             match to {
                 Receiver::Call(call) => self.end_overrun(&call, call.reply().list_changed(&call, list)),
-                Receiver::Link(link) => link.outlet().list_changed(list),
+                Receiver::Link(link) => link.outlet.list_changed(list),
             }
         }
     }
@@ -159,8 +148,8 @@ pub(crate) struct AtServer {
 }
 
 impl AtServer {
-    pub(crate) fn new(dispatch: &Dispatch, call: &Arc<Call>) -> Arc<Self> {
-        Arc::new(Self { dispatch: dispatch.weak(), call: Arc::clone(call) })
+    pub(crate) fn new(dispatch: &Arc<Dispatch>, call: &Arc<Call>) -> Arc<Self> {
+        Arc::new(Self { dispatch: Arc::downgrade(dispatch), call: Arc::clone(call) })
     }
 
     /// The topic, and where it has delivered the call.
@@ -172,7 +161,7 @@ impl AtServer {
 impl CallEvents for AtServer {
     fn notice(&self, notice: Notice) {
         let Some((dispatch, delivered)) = self.delivered() else { return };
-        let notice = match self.call.session() {
+        let notice = match self.call.session.get() {
             Some(session) => dispatch.tasks.rename_notice(session, notice),
             None => notice,
         };
@@ -181,7 +170,7 @@ impl CallEvents for AtServer {
 
     fn question(&self, question: Question) {
         let Some((dispatch, delivered)) = self.delivered() else { return };
-        let session = self.call.session().map(Arc::downgrade).unwrap_or_default();
+        let session = self.call.session.get().map(Arc::downgrade).unwrap_or_default();
         let asked = Asked { question, session, server: delivered.server.clone(), task: None };
         dispatch.ask(asked, About::Call(self.call.id));
     }

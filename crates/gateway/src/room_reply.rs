@@ -21,36 +21,20 @@ pub(crate) struct RoomReply {
     /// The envelope that is answered.
     correlation: String,
     /// The only link that gets the answer.
-    alone: Option<LinkId>,
+    pub(crate) alone: Option<LinkId>,
 }
 
 impl RoomReply {
-    /// The way back to the sender of an envelope. `kind` is the kind of the answer.
-    pub(crate) fn to_envelope(
-        dispatch: &Arc<Dispatch>,
-        server: &ParticipantId,
-        sender: &ParticipantId,
-        kind: &str,
-        envelope: &str,
-    ) -> Self {
-        Self::of_proposal(dispatch, server, vec![sender.to_string()], kind.to_owned(), envelope)
-    }
-
-    /// The way back of an approved proposal: to these participants, as the answer to the envelope that fulfils it.
-    pub(crate) fn of_proposal(
+    /// The way back to these participants, as the answer of this kind to an envelope.
+    pub(crate) fn new(
         dispatch: &Arc<Dispatch>,
         server: &ParticipantId,
         to: Vec<String>,
         kind: String,
-        fulfilment: &str,
+        envelope: &str,
     ) -> Self {
-        let (dispatch, correlation) = (Arc::downgrade(dispatch), fulfilment.to_owned());
+        let (dispatch, correlation) = (Arc::downgrade(dispatch), envelope.to_owned());
         Self { dispatch, from: server.clone(), to, kind, correlation, alone: None }
-    }
-
-    /// Restricts the answer to one link: no other participant gets it.
-    pub(crate) fn only_to(&mut self, link: LinkId) {
-        self.alone = Some(link);
     }
 
     fn send(&self, call: &Call, kind: &str, payload: &[u8]) {
@@ -71,12 +55,12 @@ impl RoomReply {
 
 impl Reply for RoomReply {
     fn settle(&self, call: &Call, answer: &Answer, _: &Respell<'_>) {
-        let id = call.tag.as_ref().map(crate::tag::Tag::id);
+        let id = call.tag.as_ref().map(|tag| &tag.id);
         self.send(call, &self.kind, &payload::answer(answer, call.request.method.as_str(), id));
     }
 
     fn refuse(&self, call: &Call, refusal: &Refusal) {
-        let id = call.tag.as_ref().map(crate::tag::Tag::id);
+        let id = call.tag.as_ref().map(|tag| &tag.id);
         self.send(call, &self.kind, &payload::refused(refusal, call.request.method.as_str(), id));
     }
 

@@ -14,7 +14,7 @@ use crate::{builtin, delivery, dial_in, envelopes, listen, membership, questions
 /// Carries out one effect.
 pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
     match effect {
-        Effect::NotJoined { handle, refusal } => handle.reject(*refusal),
+        Effect::NotJoined { handle, refusal } => _ = handle.rejected.set(*refusal),
         Effect::Closed { handle, why } => membership::closed(dispatch, &handle, why),
         Effect::Withhold { handle, message, refusal } => {
             envelopes::withhold(dispatch, &handle, &message, &refusal);
@@ -62,13 +62,13 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::RefuseAsk { question, refusal } => question.question.refuse(&refusal),
         Effect::CancelAsk { operation, to } => match to {
             Receiver::Call(call) => call.reply().withdraw_question(&call, operation),
-            Receiver::Link(link) => link.outlet().withdraw_question(operation),
+            Receiver::Link(link) => link.outlet.withdraw_question(operation),
         },
         Effect::Notify { to, notice, public, about } => {
             let passed = Passed { notice: &notice, public: public.as_deref(), about: about.as_deref() };
             match to {
                 Receiver::Call(call) => dispatch.end_overrun(&call, call.reply().notify(&call, &passed)),
-                Receiver::Link(link) => link.outlet().notify(&passed),
+                Receiver::Link(link) => link.outlet.notify(&passed),
             }
         }
         Effect::ListChanged { list, to } => {

@@ -72,29 +72,16 @@ impl Dispatch {
     /// Lists what a server has for callers without a session of their own. `announced` are the lists that the server itself
     /// called changed.
     pub(crate) fn list_shared(self: &Arc<Self>, server: &ConfiguredServer, announced: &[ListKind]) {
-        let effects = {
-            let _listing = self.listing.lock();
-            self.step(listed(&server.id, ListScope::Shared, &server.manifests(), announced))
-        };
-        self.run_all(effects.all);
+        self.list(|| Some(listed(&server.id, ListScope::Shared, &server.manifests(), announced)));
     }
 
-    /// Lists what a server has on the session that a link owns, unless the session has ended meanwhile.
-    fn list_own_session(
-        self: &Arc<Self>,
-        server: &ConfiguredServer,
-        owner: LinkId,
-        session: &Session,
-        announced: &[ListKind],
-    ) {
+    /// Lists what is read meanwhile: no other lists are.
+    fn list<'e>(self: &Arc<Self>, read: impl FnOnce() -> Option<Event<'e>>) {
         let effects = {
             let _listing = self.listing.lock();
-            if !session.is_open() {
-                return;
-            }
-            self.step(listed(&server.id, ListScope::Link(owner), &[session.manifest()], announced))
+            read().map(|event| self.step(event))
         };
-        self.run_all(effects.all);
+        self.run_all(effects.into_iter().flat_map(|effects| effects.all));
     }
 
     /// Takes an event of a session. A question goes to one topic only: [`Dispatch::session_question`].
@@ -165,11 +152,15 @@ impl Dispatch {
     fn session_changed(self: &Arc<Self>, session: &Arc<Session>, announced: &[ListKind]) {
         let Some(server) = self.server_of(session) else { return };
         match self.owner(session) {
-            Some(owner) => self.list_own_session(&server, owner, session, announced),
+            // Unless it has ended meanwhile.
+            Some(owner) => self.list(|| {
+                let open = session.is_open().then(|| session.manifest())?;
+                Some(listed(&server.id, ListScope::Link(owner), &[open], announced))
+            }),
             None if session.key().is_own() => {}
             None => self.list_shared(&server, announced),
         }
-        let (dispatch, session) = (self.weak(), Arc::clone(session));
+        let (dispatch, session) = (Arc::downgrade(self), Arc::clone(session));
         tokio::spawn(async move {
             if let Some(dispatch) = dispatch.upgrade() {
                 dispatch.pass_level(&session).await;

@@ -7,7 +7,8 @@ use wire::rpc::Id;
 pub struct Tag {
     /// The instance number of the server's session; 0 for a client.
     session: u64,
-    id: Id,
+    /// The name as its owner wrote it.
+    pub id: Id,
 }
 
 impl Tag {
@@ -19,10 +20,5 @@ impl Tag {
     /// The name of a server's question.
     pub(crate) fn of_server(session: u64, id: Id) -> Self {
         Self { session, id }
-    }
-
-    /// The name as its owner wrote it.
-    pub fn id(&self) -> &Id {
-        &self.id
     }
 }

@@ -33,53 +33,21 @@ pub fn first_duplicate<'k, K: Eq + Hash + ?Sized>(
 /// # Errors
 /// [`JsonError::Duplicate`] with the key; [`JsonError::Syntax`] if the value is not JSON.
 pub fn refuse_duplicates(raw: &[u8]) -> Result<(), JsonError> {
-    let mut walk = Walk { open: Vec::new(), at_key: false };
-    for token in Tokens::checked(raw)? {
+    // The keys of each object that is open; an array has none.
+    let mut open: Vec<HashSet<Cow<'_, str>>> = Vec::new();
+    let mut tokens = Tokens::checked(raw)?.peekable();
+    while let Some(token) = tokens.next() {
         match token {
-            Token::Open(b'{') => walk.enter(Some(HashSet::new())),
-            Token::Open(_) => walk.enter(None),
-            Token::Close(_) => walk.leave(),
-            Token::Comma => walk.next(),
-            Token::Text(raw) => walk.string(raw)?,
-            Token::Colon | Token::Plain(_) => {}
+            Token::Open(_) => open.push(HashSet::new()),
+            Token::Close(_) => drop(open.pop()),
+            Token::Text(raw) if tokens.peek() == Some(&Token::Colon) => {
+                let key = text(raw).ok_or_else(JsonError::half_a_pair)?;
+                if let Some(again) = open.last_mut().and_then(|keys| keys.replace(key)) {
+                    return Err(JsonError::Duplicate(again.into_owned()));
+                }
+            }
+            Token::Comma | Token::Text(_) | Token::Colon | Token::Plain(_) => {}
         }
     }
     Ok(())
-}
-
-struct Walk<'a> {
-    /// The keys seen in each object that is open; `None` for an array.
-    open: Vec<Option<HashSet<Cow<'a, str>>>>,
-    at_key: bool,
-}
-
-impl<'a> Walk<'a> {
-    fn enter(&mut self, keys: Option<HashSet<Cow<'a, str>>>) {
-        self.at_key = keys.is_some();
-        self.open.push(keys);
-    }
-
-    fn leave(&mut self) {
-        self.open.pop();
-        self.at_key = false;
-    }
-
-    fn next(&mut self) {
-        self.at_key = matches!(self.open.last(), Some(Some(_)));
-    }
-
-    fn string(&mut self, raw: &'a [u8]) -> Result<(), JsonError> {
-        if !std::mem::take(&mut self.at_key) {
-            return Ok(());
-        }
-        let key = text(raw).ok_or_else(JsonError::half_a_pair)?;
-        match self.open.last_mut() {
-            Some(Some(seen)) if seen.contains(&key) => Err(JsonError::Duplicate(key.into_owned())),
-            Some(Some(seen)) => {
-                seen.insert(key);
-                Ok(())
-            }
-            Some(None) | None => Ok(()),
-        }
-    }
 }

@@ -12,9 +12,12 @@ pub(crate) struct MemberSpan {
     key_end: u32,
     value: u32,
     end: u32,
-    depth: u8,
-    escaped: bool,
-    key_escaped: bool,
+    /// The number of objects around the member's own.
+    pub(crate) depth: u8,
+    /// Whether the value is a string with escapes in it.
+    pub(crate) escaped: bool,
+    /// Whether the key is.
+    pub(crate) key_escaped: bool,
 }
 
 impl MemberSpan {
@@ -26,12 +29,6 @@ impl MemberSpan {
         let short = |at: usize| at as u32;
         let (key, key_end) = (short(key.start), short(key.end));
         Self { key, key_end, value: short(value.start), end: short(value.end), depth, escaped, key_escaped }
-    }
-
-    /// The number of objects around the member's own.
-    #[inline]
-    pub(crate) fn depth(&self) -> u8 {
-        self.depth
     }
 
     /// The key as it was spelled, without its quotes.
@@ -53,10 +50,6 @@ impl MemberSpan {
             && self.depth == other.depth
             && self.key().of(frame) == other.key().of(frame)
     }
-    #[inline]
-    pub(crate) fn is_key_escaped(&self) -> bool {
-        self.key_escaped
-    }
 
     fn key_len(&self) -> u32 {
         self.key_end.wrapping_sub(self.key)
@@ -73,12 +66,6 @@ impl MemberSpan {
     pub(crate) fn whole(&self) -> Span {
         // One quote lies before the key.
         span(self.key.saturating_sub(1), self.end)
-    }
-
-    /// Whether the value is a string with escapes in it.
-    #[inline]
-    pub(crate) fn is_escaped(&self) -> bool {
-        self.escaped
     }
 }
 

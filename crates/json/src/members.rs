@@ -20,7 +20,8 @@ pub struct Member<'a> {
     pub span: Span,
     /// The place of key and value together in the frame.
     pub whole: Span,
-    escaped: bool,
+    /// Whether the value is a string with escapes in it.
+    pub(crate) escaped: bool,
 }
 
 impl<'a> Member<'a> {
@@ -38,12 +39,7 @@ impl<'a> Member<'a> {
     #[inline]
     pub(crate) fn at(place: &MemberSpan, frame: &'a [u8]) -> Self {
         let span = place.value();
-        Self { raw: span.of(frame), span, whole: place.whole(), escaped: place.is_escaped() }
-    }
-
-    /// Whether the value is a string with escapes in it.
-    pub(crate) fn is_escaped(&self) -> bool {
-        self.escaped
+        Self { raw: span.of(frame), span, whole: place.whole(), escaped: place.escaped }
     }
 }
 
@@ -70,9 +66,7 @@ impl<'a> Members<'a> {
     pub fn get(&self, key: &str) -> Option<Member<'a>> {
         let has_key = |(at, span): &(usize, &MemberSpan)| self.key(*at, span) == key.as_bytes();
         let span = match self.unescaped.is_empty() {
-            true => {
-                self.spans.iter().find(|span| span.depth() == self.depth && span.is_named(key, self.frame))
-            }
+            true => self.spans.iter().find(|span| span.depth == self.depth && span.is_named(key, self.frame)),
             false => self.all().find(has_key).map(|(_, span)| span),
         };
         span.map(|span| Member::at(span, self.frame))
@@ -112,7 +106,7 @@ impl<'a> Members<'a> {
             return Some(String::from_utf8_lossy(key).into_owned());
         }
         while let [span, later @ ..] = rest {
-            if span.depth() == self.depth && later.iter().any(|other| other.has_key_of(span, self.frame)) {
+            if span.depth == self.depth && later.iter().any(|other| other.has_key_of(span, self.frame)) {
                 return Some(String::from_utf8_lossy(span.key().of(self.frame)).into_owned());
             }
             rest = later;
@@ -129,7 +123,7 @@ impl<'a> Members<'a> {
     }
 
     fn all(&self) -> impl Iterator<Item = (usize, &MemberSpan)> + Clone {
-        self.spans.iter().enumerate().filter(|(_, span)| span.depth() == self.depth)
+        self.spans.iter().enumerate().filter(|(_, span)| span.depth == self.depth)
     }
 
     /// A key, unescaped.
@@ -165,7 +159,7 @@ pub fn at<'a>(object: &'a [u8], path: &[&str]) -> Option<&'a [u8]> {
 pub fn members_with_duplicates(frame: &[u8], within: Span) -> Result<Members<'_>, JsonError> {
     let mut spans = Vec::with_capacity(4);
     let object = object(frame, within, |span| spans.push(span))?;
-    let unescaped = match spans.iter().any(MemberSpan::is_key_escaped) {
+    let unescaped = match spans.iter().any(|span| span.key_escaped) {
         true => spans.iter().map(|span| unescaped_key(span, frame)).collect::<Result<_, _>>()?,
         false => Vec::new(),
     };
@@ -173,7 +167,7 @@ pub fn members_with_duplicates(frame: &[u8], within: Span) -> Result<Members<'_>
 }
 
 fn unescaped_key(span: &MemberSpan, frame: &[u8]) -> Result<Option<Box<str>>, JsonError> {
-    if !span.is_key_escaped() {
+    if !span.key_escaped {
         return Ok(None);
     }
     let quoted = Span { start: span.key().start - 1, end: span.key().end + 1 };

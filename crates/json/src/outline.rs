@@ -43,8 +43,8 @@ pub fn outline<'a>(
 ) -> Option<Outline> {
     let (mut spans, mut count, mut odd) = (SmallVec::new(), 0, false);
     scan::object(frame, Span::all(frame), path, |member| {
-        odd |= member.is_key_escaped();
-        if member.depth() == 0 {
+        odd |= member.key_escaped;
+        if member.depth == 0 {
             return give(member.key().of(frame), Member::at(&member, frame));
         }
         count += 1;

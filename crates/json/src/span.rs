@@ -17,13 +17,6 @@ impl Span {
         Self { start: 0, end: frame.len() }
     }
 
-    /// The empty place before byte `at`.
-    #[inline]
-    #[must_use]
-    pub(crate) fn before(at: usize) -> Self {
-        Self { start: at, end: at }
-    }
-
     /// The bytes at this place; empty if the place does not lie in `frame`.
     #[inline]
     #[must_use]

@@ -48,7 +48,7 @@ impl Splice {
 
     /// Inserts `what` before byte `at`.
     pub fn insert(&mut self, at: usize, what: &[u8]) {
-        self.replace(Span::before(at), what);
+        self.replace(Span { start: at, end: at }, what);
     }
 
     /// Removes the bytes at `span`.

@@ -25,7 +25,7 @@ impl StringSpan {
     #[inline]
     #[must_use]
     pub fn of(member: &Member<'_>) -> Option<Self> {
-        Self::found(member.raw, member.span, || member.is_escaped())
+        Self::found(member.raw, member.span, || member.escaped)
     }
 
     #[inline]

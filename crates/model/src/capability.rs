@@ -169,7 +169,7 @@ impl Capability {
     /// Whether this kind is admitted towards at least one addressee, whichever that is.
     pub(crate) fn admits_somewhere(&self, kind: KindRef<'_>) -> bool {
         !kind.is_reserved()
-            && self.covers_head(kind.head())
+            && self.admits_head(kind.head())
             && covers(self.method.as_ref(), kind.method())
             && covers(self.context.as_ref(), kind.context())
             && !self.is_misled(kind)
@@ -184,16 +184,10 @@ impl Capability {
         shape: &[Option<char>],
         addressees: &[&str],
     ) -> bool {
-        self.covers_head(head)
+        self.admits_head(head)
             && covers(self.method.as_ref(), Some(method))
             && self.context.as_ref().is_none_or(|context| context.overlaps(shape))
             && self.reaches(addressees)
-    }
-
-    /// Whether some act with this head is admitted towards some addressee: whether a participant could approve any proposal
-    /// at all.
-    pub fn admits_head(&self, head: &str) -> bool {
-        self.covers_head(head)
     }
 
     /// Whether this capability admits every act that `other` admits: a participant may not grant more than it has.
@@ -237,7 +231,9 @@ impl Capability {
         }
     }
 
-    fn covers_head(&self, head: &str) -> bool {
+    /// Whether some act with this head is admitted towards some addressee: whether a participant could approve any proposal
+    /// at all.
+    pub fn admits_head(&self, head: &str) -> bool {
         // Outside `mcp/` a head may hold colons; a wildcard does not cross them.
         self.head.matches(head) && !(self.head.is_partial() && head.contains(':'))
     }

@@ -7,7 +7,10 @@ use bytes::Bytes;
 use bytestring::ByteString;
 
 /// The form in which the bytes of a [`Payload`] are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray, strum::IntoStaticStr, strum::EnumString,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Form {
     /// JSON of MCP's legacy era, revisions 2024-11-05 to 2025-11-25. MCPx envelopes carry this form too.
     Legacy,
@@ -79,6 +82,11 @@ impl Payload {
         let bytes = bytes.into();
         let body = Range::new(0, bytes.len()).unwrap_or_default();
         Self { form, bytes, marks: Marks { body, ..Marks::default() } }
+    }
+
+    /// Whether the bytes are a whole message, not a body alone.
+    pub fn is_message(&self) -> bool {
+        self.marks.body.positions().len() < self.bytes.len()
     }
 
     /// The body: params, result or error. Empty if there is none.

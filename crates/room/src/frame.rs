@@ -32,43 +32,34 @@ pub enum Close {
 }
 
 impl Close {
-    /// The code on the wire.
-    pub fn code(self) -> u16 {
+    /// Its code on the wire, its reason in words, and whether it is no fault of the client.
+    fn row(self) -> (u16, &'static str, bool) {
         match self {
-            Self::GoingAway => 1001,
-            Self::Policy => 1008,
-            Self::TooBig => 1009,
-            Self::Internal => 1011,
-            Self::Replaced => 4001,
-            Self::Revoked => 4002,
-            Self::TooSlow => 4003,
-            Self::Idle => 4004,
-            Self::Rejected => 4005,
+            Self::GoingAway => (1001, "the gateway stops", true),
+            Self::Policy => (1008, "too many malformed messages", false),
+            Self::TooBig => (1009, "the message is too long", false),
+            Self::Internal => (1011, "the gateway failed", true),
+            Self::Replaced => (4001, "another connection of the same participant took over", true),
+            Self::Revoked => (4002, "access was withdrawn", false),
+            Self::TooSlow => (4003, "reading too slowly", false),
+            Self::Idle => (4004, "no frame arrived", false),
+            Self::Rejected => (4005, "the topic is full, or the name is a server's", false),
         }
     }
 
-    /// Whether the close is no fault of the client.
-    pub fn is_blameless(self) -> bool {
-        match self {
-            Self::GoingAway | Self::Internal | Self::Replaced => true,
-            Self::Policy | Self::TooBig | Self::Revoked | Self::TooSlow | Self::Idle => false,
-            Self::Rejected => false,
-        }
+    /// The code on the wire.
+    pub fn code(self) -> u16 {
+        self.row().0
     }
 
     /// The reason in words.
     pub fn reason(self) -> &'static str {
-        match self {
-            Self::GoingAway => "the gateway stops",
-            Self::Policy => "too many malformed messages",
-            Self::TooBig => "the message is too long",
-            Self::Internal => "the gateway failed",
-            Self::Replaced => "another connection of the same participant took over",
-            Self::Revoked => "access was withdrawn",
-            Self::TooSlow => "reading too slowly",
-            Self::Idle => "no frame arrived",
-            Self::Rejected => "the topic is full, or the name is a server's",
-        }
+        self.row().1
+    }
+
+    /// Whether the close is no fault of the client.
+    pub fn is_blameless(self) -> bool {
+        self.row().2
     }
 
     /// The close frame.

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use crate::disk::{Disk, Folder, on};
+use crate::disk::{Disk, Folder};
 use crate::error::StoreError;
 use crate::group::{GroupCommit, OnDurable, QueueLimits, QueuePermit};
 use crate::journal::Journal;
@@ -91,7 +91,7 @@ impl AuditLog {
     }
 
     fn on(log: LogWriter, policy: Policy) -> std::io::Result<AuditLog> {
-        let head = log.durable_head();
+        let head = Arc::clone(&log.durable_head);
         let limits = QueueLimits {
             permits_max: AUDIT_PERMITS_MAX,
             bytes_max: AUDIT_BYTES_MAX,
@@ -177,12 +177,13 @@ impl std::fmt::Debug for Permit {
 pub fn verify(dir: &Path, expected: Option<ChainHead>) -> Result<Option<Report>, StoreError> {
     let files = at(dir);
     let state = Journal::peek(dir)?;
-    match state.audit_key() {
-        Some(key) => verify::verify(&files, &Chain::new(&parse(dir, key)?), true, expected).map(Some),
-        None if files.firsts()?.is_empty() => Ok(None),
+    let key = match state.audit_key() {
+        Some(key) => parse(dir, key)?,
+        None if files.firsts()?.is_empty() => return Ok(None),
         // The key is lost: no segment can be verified.
-        None => verify::verify(&files, &Chain::new(&[0; 32]), true, expected).map(Some),
-    }
+        None => [0; 32],
+    };
+    verify::verify(&files, &Chain::new(&key), true, expected).map(Some)
 }
 
 /// Calls `each` with every entry that matches the filter and with its line, oldest first, until it returns `Break`. Skips
@@ -216,9 +217,7 @@ fn at(dir: &Path) -> Files {
 }
 
 fn parse(dir: &Path, key: &SealingKey) -> Result<[u8; 32], StoreError> {
-    let no_key = || {
-        on(&Folder::new(dir.to_owned()), "use the audit key in", "")(std::io::ErrorKind::InvalidData.into())
-    };
+    let no_key = || StoreError::io("use the audit key in", dir, std::io::ErrorKind::InvalidData.into());
     parse_hex(key.key.as_bytes()).ok_or_else(no_key)
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use platform::{Condvar, Mutex, MutexGuard};
+use platform::{Condvar, Mutex};
 
 use crate::error::StoreError;
 
@@ -142,12 +142,9 @@ impl<I> GroupCommit<I> {
 
     /// The error that stopped the writing; `None` while the queue works.
     pub(crate) fn failure(&self) -> Option<String> {
-        match self.shared.stopped.load(Ordering::Acquire) {
-            true => Some(
-                self.shared.lock().failure.clone().unwrap_or_else(|| "the writing thread has ended".into()),
-            ),
-            false => None,
-        }
+        let stopped = self.shared.stopped.load(Ordering::Acquire);
+        let why = || self.shared.queue.lock().failure.clone();
+        stopped.then(|| why().unwrap_or_else(|| "the writing thread has ended".into()))
     }
 }
 
@@ -156,7 +153,7 @@ impl<I: Items> QueuePermit<I> {
     pub(crate) fn fill(mut self, on_durable: Option<OnDurable>, put: impl FnOnce(&mut I)) {
         self.used = true;
         let (shared, waits) = (&*self.shared, on_durable.is_some());
-        let mut queue = shared.lock();
+        let mut queue = shared.queue.lock();
         if shared.stopped.load(Ordering::Acquire) {
             drop(queue);
             shared.release(1, 0);
@@ -191,7 +188,7 @@ impl<I> Drop for QueuePermit<I> {
 
 impl<I> Drop for GroupCommit<I> {
     fn drop(&mut self) {
-        self.shared.lock().closing = true;
+        self.shared.queue.lock().closing = true;
         self.shared.wake.notify_one();
         if let Some(thread) =
             self.thread.take().filter(|thread| thread.thread().id() != thread::current().id())
@@ -208,17 +205,13 @@ impl<I> Debug for GroupCommit<I> {
 }
 
 impl<I> Shared<I> {
-    fn lock(&self) -> MutexGuard<'_, Queue<I>> {
-        self.queue.lock()
-    }
-
     fn release(&self, permits: usize, bytes: usize) {
         self.permits.fetch_sub(permits, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn stop(&self, why: String) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         self.stopped.store(true, Ordering::Release);
         queue.failure.get_or_insert(why);
     }
@@ -232,7 +225,7 @@ impl<I: Items> Shared<I> {
 
     /// Swaps the next batch for an empty one. Returns false when the queue is closed and empty.
     fn next(&self, batch: &mut Batch<I>) -> bool {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         while queue.next.permits == 0 && !queue.closing {
             self.wake.wait(&mut queue);
         }
@@ -252,7 +245,7 @@ struct StopOnDrop<'a, I: Items>(&'a Shared<I>);
 impl<I: Items> Drop for StopOnDrop<'_, I> {
     fn drop(&mut self) {
         self.0.stop("the writing thread has ended".into());
-        let remaining = std::mem::take(&mut self.0.lock().next);
+        let remaining = std::mem::take(&mut self.0.queue.lock().next);
         drop(remaining);
     }
 }

@@ -17,9 +17,9 @@ pub(crate) use file::{JournalFile, lines};
 /// journal through a [`crate::JournalWriter`].
 #[derive(Debug)]
 pub struct Journal {
-    directory: Directory,
-    file: JournalFile,
-    state: State,
+    pub(crate) directory: Directory,
+    pub(crate) file: JournalFile,
+    pub(crate) state: State,
 }
 
 impl Journal {
@@ -63,10 +63,6 @@ impl Journal {
     pub fn append(&mut self, records: &[Record]) -> Result<(), StoreError> {
         let text = lines(records).map_err(|cause| StoreError::io("write", self.directory.path(), cause))?;
         self.file.commit(&text, records, || &mut self.state)
-    }
-
-    pub(crate) fn parts(self) -> (Directory, JournalFile, State) {
-        (self.directory, self.file, self.state)
     }
 }
 

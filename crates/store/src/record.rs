@@ -1,16 +1,12 @@
 //! Records of the journal: one JSON object per line.
 
 mod closed;
-mod grant;
 mod proposal;
-mod session;
 
 use serde::{Deserialize, Serialize};
 
 pub use closed::ClosedProposals;
-pub use grant::GrantChange;
 pub use proposal::{DecidedProposal, Decision, EndedProposal, OpenedProposal};
-pub use session::EndedSessions;
 
 /// A fact that the gateway needs after a restart. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,4 +82,42 @@ impl std::fmt::Debug for SealingKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SealingKey").field("created_ms", &self.created_ms).finish_non_exhaustive()
     }
+}
+
+/// A change of the capabilities of a participant, in addition to its configured ones.
+/// Source: MCPx v0.1 section 4.4, `POST /admin/participants/{id}/capabilities`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantChange {
+    /// The participant.
+    pub participant: String,
+    /// The topic; `None` is all topics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// Granted capabilities, as the operator wrote them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<String>,
+    /// Revoked capabilities, as the operator wrote them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+    /// The participant that changed them.
+    pub by: String,
+    /// Reason that this participant gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Time in Unix milliseconds.
+    pub at_ms: u64,
+    /// Time of expiry in Unix milliseconds, after which the change before applies again; `None` is never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_ms: Option<u64>,
+}
+
+/// Sessions that no client can resume, also after a restart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedSessions {
+    /// One unique text for each session id, in the format of the gateway.
+    pub marks: Vec<String>,
+    /// Time of the record in Unix milliseconds.
+    pub at_ms: u64,
+    /// Time at which the last of these ids expires, in Unix milliseconds.
+    pub until_ms: u64,
 }

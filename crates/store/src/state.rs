@@ -49,12 +49,12 @@ impl State {
 
     /// Proposals without a decision, and approved ones without an outcome; by id.
     pub fn open_proposals(&self) -> impl Iterator<Item = &Proposal> {
-        self.proposals.open()
+        self.proposals.open.values()
     }
 
     /// The last ended proposals, at most [`ENDED_KEPT`], in the order of their ends.
     pub fn ended_proposals(&self) -> impl Iterator<Item = &Proposal> {
-        self.proposals.ended()
+        self.proposals.ended.iter()
     }
 
     /// The open or ended proposal with this id.
@@ -63,15 +63,10 @@ impl State {
         self.proposals.get(id)
     }
 
-    /// Unexpired digests ([`closed_digest`]) of ended proposals that the journal no longer keeps in full, at most
-    /// [`CLOSED_PROPOSALS_MAX`]. Each has its expiry in Unix milliseconds, [`CLOSED_PROPOSALS_KEPT_MS`] after the end of the
-    /// proposal. The first to expire comes first.
-    pub fn closed_proposals(&self, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
-        self.proposals.closed.unexpired(now_ms)
-    }
-
-    /// Digests of closed proposals of one topic, selected from [`State::closed_proposals`] and in the same order. Rarely a
-    /// digest of another topic is among them; no envelope of this topic matches it.
+    /// Unexpired digests ([`closed_digest`]) of ended proposals of one topic that the journal no longer keeps in full. It keeps
+    /// at most [`CLOSED_PROPOSALS_MAX`]. Each has its expiry in Unix milliseconds, [`CLOSED_PROPOSALS_KEPT_MS`] after the end of
+    /// the proposal. The first to expire comes first. Rarely a digest of another topic is among them; no envelope of this topic
+    /// matches it.
     pub fn closed_proposals_in(&self, topic: &str, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
         self.proposals.closed.unexpired_in(topic, now_ms)
     }
@@ -79,18 +74,6 @@ impl State {
     /// All grants and revocations, expired ones included; by participant, topic and capability.
     pub fn grants(&self) -> impl Iterator<Item = &Grant> {
         self.grants.all()
-    }
-
-    /// Grants and revocations that apply to a participant in a topic at `now_ms`: at most one per capability for all topics
-    /// and one for this topic. Those for all topics come first; callers apply them to the configured capabilities in this
-    /// order.
-    pub fn grants_of<'a>(
-        &'a self,
-        participant: &str,
-        topic: &'a str,
-        now_ms: u64,
-    ) -> impl Iterator<Item = &'a Grant> {
-        self.grants.of(participant, topic, now_ms)
     }
 
     /// Marks ([`crate::EndedSessions::marks`]) of ended sessions whose ids have not expired, oldest first.
@@ -143,9 +126,9 @@ impl State {
         self.keys.len()
             + usize::from(self.audit_key.is_some())
             + self.tokens.len()
-            + self.grants.len()
+            + self.grants.count
             + self.proposals.len()
-            + self.sessions.len()
+            + self.sessions.ended.len()
     }
 
     /// Whether the state has no record.

@@ -63,7 +63,7 @@ impl JournalWriter {
     /// # Errors
     /// [`StoreError::Io`] when the operating system cannot start a thread.
     pub fn start(journal: Journal) -> Result<JournalWriter, StoreError> {
-        let (directory, file, state) = journal.parts();
+        let Journal { directory, file, state } = journal;
         let path = directory.path().to_owned();
         JournalWriter::new(Some(directory), file, state)
             .map_err(|cause| StoreError::io("start a thread for", &path, cause))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use model::{Capabilities, LinkId, ListKind, OperationId, ParticipantId, Refusal};
 
-pub use caller::{Interest, Join, OperationRef, Request, Resume, Target};
+pub use caller::{Interest, Join, Joining, OperationRef, Request, Resume, Target};
 pub use envelope::{Intent, Requested, Say};
 pub use proposal::{Decision, EndedProposal, Restore, Terms};
 pub use server::{About, Ask, End, ListScope, Subject, TaskRef};
@@ -128,7 +128,7 @@ pub enum Event<'a, H: Handles> {
         /// A new, unguessable id for the proposal's life.
         proposal: OperationId,
         /// The proposed request.
-        terms: Terms<'a>,
+        terms: Terms,
         /// The same in full.
         content: H::Content,
         /// The held call (see [`Effect::Hold`](crate::Effect::Hold)).

@@ -61,8 +61,8 @@ pub use effect::{
     Rule, Verdict,
 };
 pub use event::{
-    About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, ListScope, OperationRef,
-    Request, Requested, Restore, Resume, Say, Subject, Target, TaskRef, Terms,
+    About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope,
+    OperationRef, Request, Requested, Restore, Resume, Say, Subject, Target, TaskRef, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;

@@ -8,7 +8,7 @@ use crate::{
     Handles, Topic,
     admission::proposes,
     effect::{Cause, Effect, Ended, RoomEffect},
-    event::Join,
+    event::{Join, Joining},
     members::{Link, Member, Seat},
     operations::State,
     refusals,
@@ -17,8 +17,8 @@ use crate::{
 
 impl<H: Handles> Topic<H> {
     pub(crate) fn join(&mut self, join: Join<'_, H>) {
-        let Join { link, handle, participant, capabilities, rate, listener, since, promotes, notified } =
-            join;
+        let Join { link, handle, participant, capabilities, rate, joining } = join;
+        let Joining { listener, since, promotes, notified } = joining;
         if self.members.link(link).is_some() {
             return;
         }

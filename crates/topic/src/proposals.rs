@@ -145,16 +145,16 @@ pub(crate) struct Proposal<H: Handles> {
 
 impl<H: Handles> Proposal<H> {
     /// One that no participant has decided about.
-    pub(crate) fn new(terms: Terms<'_>, content: H::Content, phase: Phase<H>) -> Self {
+    pub(crate) fn new(terms: Terms, content: H::Content, phase: Phase<H>) -> Self {
         let Terms { by, method, context, to, envelope, digest, expires_ms } = terms;
         Self {
             order: 0,
-            by: by.clone(),
-            method: Method::Other(method.into()),
-            context: context.map(Into::into),
+            by,
+            method,
+            context,
             public: None,
-            to: to.into(),
-            envelope: Arc::from(envelope),
+            to,
+            envelope,
             digest,
             expires_ms,
             content,

@@ -18,7 +18,7 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn propose_held(
         &mut self,
         id: OperationId,
-        terms: Terms<'_>,
+        terms: Terms,
         content: H::Content,
         (held, park_ms): (OperationId, u64),
     ) {
@@ -26,7 +26,7 @@ impl<H: Handles> Topic<H> {
             return;
         }
         let waits = self.held_alone(held);
-        let own = waits.and_then(|open| self.members.of_link(open.link)).is_some_and(|by| by.id == *terms.by);
+        let own = waits.and_then(|open| self.members.of_link(open.link)).is_some_and(|by| by.id == terms.by);
         // The caller may have cancelled its call meanwhile.
         let may = if own { self.may_propose(&terms) } else { Err(Cause::Moot) };
         if let Err(cause) = may {
@@ -63,7 +63,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Opens a proposal that was published as an envelope.
-    pub(crate) fn propose_said(&mut self, id: OperationId, terms: Terms<'_>, content: H::Content) {
+    pub(crate) fn propose_said(&mut self, id: OperationId, terms: Terms, content: H::Content) {
         if self.proposals.known(id).is_some() {
             return;
         }
@@ -82,22 +82,22 @@ impl<H: Handles> Topic<H> {
     fn not_proposed(
         &mut self,
         proposal: OperationId,
-        by: &ParticipantId,
+        by: ParticipantId,
         content: H::Content,
         held: bool,
         cause: Cause,
     ) {
         let refusal = refusals::of_proposal(cause);
-        self.effects.push(Effect::NotProposed { proposal, by: by.clone(), content, held, refusal, cause });
+        self.effects.push(Effect::NotProposed { proposal, by, content, held, refusal, cause });
     }
 
     /// Whether the topic accepts one more proposal of this participant.
-    fn may_propose(&self, terms: &Terms<'_>) -> Result<(), Cause> {
+    fn may_propose(&self, terms: &Terms) -> Result<(), Cause> {
         let full = self.proposals.len() >= self.limits.proposals_max
-            || self.proposals.count(terms.by) >= self.limits.proposals_per_participant_max;
+            || self.proposals.count(&terms.by) >= self.limits.proposals_per_participant_max;
         if full {
             Err(Cause::Limit)
-        } else if self.proposals.of_envelope(terms.envelope).is_some() {
+        } else if self.proposals.of_envelope(&terms.envelope).is_some() {
             Err(Cause::Repeated)
         } else {
             Ok(())
@@ -146,7 +146,7 @@ impl<H: Handles> Topic<H> {
         }
         let Some(proposal) = self.proposals.remove(id) else { return };
         let Proposal { by, content, held, call, deferred, .. } = proposal;
-        self.not_proposed(id, &by, content, held, cause);
+        self.not_proposed(id, by, content, held, cause);
         for requests in deferred {
             self.run_deferred(requests);
         }

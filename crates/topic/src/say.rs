@@ -101,7 +101,7 @@ impl<H: Handles> Topic<H> {
         asked.map_or(Reach::Listeners, Reach::Except)
     }
 
-    fn act(&mut self, envelope: Said<'_, H>, intent: Intent<'_, H>) {
+    fn act(&mut self, envelope: Said<'_, H>, intent: Intent<H>) {
         match intent {
             Intent::None => {}
             Intent::Mismatch => self.mismatch(&envelope),
@@ -118,7 +118,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// A request that may fulfil a proposal, or that names servers which the gateway plays.
-    fn requested(&mut self, envelope: Said<'_, H>, requested: Requested<'_, H>) {
+    fn requested(&mut self, envelope: Said<'_, H>, requested: Requested<H>) {
         let named = envelope.say.correlation.and_then(|id| self.proposals.of_envelope(id));
         let closed = || envelope.say.correlation_digest.filter(|_| named.is_none());
         let is_closed = closed().is_some_and(|digest| self.proposals.closed.contains(self.now_ms, digest));
@@ -143,7 +143,7 @@ impl<H: Handles> Topic<H> {
         });
         let calls = calls.collect();
         let link = envelope.say.link;
-        let requests = RoomRequests { link, tag, method, context: context.map(Into::into), calls };
+        let requests = RoomRequests { link, tag, method, context, calls };
         match named {
             Some(id) if own => self.proposers_own(id, &envelope, requests),
             Some(id) => self.fulfils(id, envelope, requests, ruling),

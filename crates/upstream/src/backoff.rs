@@ -14,9 +14,11 @@ const MAX: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,
-    total: u64,
+    /// All failures so far; a waiting task compares it to see a new one.
+    pub(crate) total: u64,
     until: Option<Instant>,
-    reason: Option<String>,
+    /// Why the last attempt failed, in words for callers; `None` after a successful start.
+    pub(crate) reason: Option<String>,
 }
 
 impl Backoff {
@@ -38,11 +40,6 @@ impl Backoff {
         self.reason = None;
     }
 
-    /// All failures so far; a waiting task compares it to see a new one.
-    pub(crate) fn total(&self) -> u64 {
-        self.total
-    }
-
     /// Records that a session lasted: the next failure counts as the first.
     pub(crate) fn lasted(&mut self) {
         self.failures = 0;
@@ -51,11 +48,6 @@ impl Backoff {
     /// The rest of the wait.
     pub(crate) fn remaining(&self, now: Instant) -> Option<Duration> {
         self.until.map(|until| until.saturating_duration_since(now)).filter(|wait| !wait.is_zero())
-    }
-
-    /// Why the last attempt failed, in words for callers; `None` after a successful start.
-    pub(crate) fn reason(&self) -> Option<String> {
-        self.reason.clone()
     }
 }
 
@@ -82,6 +74,6 @@ mod tests {
         assert!(waits[1] >= BASE * 4 / 5 && waits[1] <= BASE * 6 / 5);
         assert!(waits[11] >= MAX * 4 / 5 && waits[11] <= MAX * 6 / 5);
         backoff.started();
-        assert!(backoff.remaining(now).is_none() && backoff.reason().is_none());
+        assert!(backoff.remaining(now).is_none() && backoff.reason.is_none());
     }
 }

@@ -35,7 +35,8 @@ pub struct ServerConfig {
 }
 
 /// The transport of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Transport {
     /// A child process; one JSON-RPC message per line.
     Stdio(StdioConfig),

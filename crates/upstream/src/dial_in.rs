@@ -5,6 +5,7 @@
 
 mod conversation;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,8 +125,14 @@ impl DialIn {
     /// [`LinkError::NotConnected`] when the participant is not connected.
     pub(crate) fn dial(&self, inbox: Arc<dyn Inbox>) -> Result<Link, LinkError> {
         let link = self.link().ok_or(LinkError::NotConnected)?;
-        let (id, outbox) = (self.id.clone(), Arc::clone(&self.outbox));
-        let conversation = Arc::new(Conversation::new(id, link, self.envelope_bytes_max, outbox, inbox));
+        let conversation = Arc::new(Conversation {
+            id: self.id.clone(),
+            link,
+            envelope_bytes_max: self.envelope_bytes_max,
+            outbox: Arc::clone(&self.outbox),
+            inbox,
+            requests: Mutex::new(Some(HashMap::new())),
+        });
         let older = self.conversation.lock().replace(Arc::clone(&conversation));
         if let Some(older) = older {
             older.hang_up();

@@ -15,8 +15,9 @@ use crate::config::Transport;
 use crate::demo::DemoLink;
 use crate::fault::Fault;
 use crate::session::inbox::SessionInbox;
-use crate::session::requests::{PendingAnswer, member, result};
+use crate::session::requests::{PendingAnswer, result};
 use crate::session::{Handshake, Session};
+use crate::session_api::QUESTIONS;
 
 /// Dials the server and completes the handshake in `era`; with `None` it detects the era first.
 pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
@@ -37,7 +38,8 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             dial_in.dial(inbox())?
         }
     };
-    session.set_link(link);
+    // A second link is dropped, which closes it.
+    let _ = session.link.set(link);
     match era {
         Some(Era::Modern) => {
             let answer = session.request_result(Era::Modern, "server/discover", &[]).await?;
@@ -90,7 +92,7 @@ async fn probe_http(session: &Arc<Session>) -> Result<(), Fault> {
             Some(handshake) => session.set_handshake(handshake),
             None => {
                 // A legacy server may have opened a session for the probe.
-                if let Some(link) = session.link() {
+                if let Some(link) = session.link.get() {
                     link.forget_session();
                 }
                 initialize(session, None).await?;
@@ -114,10 +116,7 @@ fn judge(answer: Result<Message, Fault>) -> Result<Option<Handshake>, Fault> {
 fn modern_error(message: &Message) -> Option<Handshake> {
     let error = message.error_object()?;
     let supported = match error.code {
-        code::UNSUPPORTED_VERSION => {
-            let data = Bytes::copy_from_slice(error.data?);
-            versions(&member(&data, "supported")?)
-        }
+        code::UNSUPPORTED_VERSION => versions(json::at(error.data?, &["supported"])?),
         code::HEADER_MISMATCH | code::MISSING_CAPABILITY => vec![Version::NEWEST],
         _ => return None,
     };
@@ -127,7 +126,7 @@ fn modern_error(message: &Message) -> Option<Handshake> {
 /// Reads the result of `server/discover`.
 fn discovered(message: &Message) -> Result<Handshake, Fault> {
     let raw = result(message)?;
-    let supported = member(&raw, "supportedVersions").map(|list| versions(&list)).unwrap_or_default();
+    let supported = json::at(&raw, &["supportedVersions"]).map(versions).unwrap_or_default();
     modern(&supported, raw).ok_or_else(|| Fault::Answer("no modern revision in common".to_owned()))
 }
 
@@ -135,15 +134,16 @@ fn discovered(message: &Message) -> Result<Handshake, Fault> {
 fn modern(supported: &[Version], result: Bytes) -> Option<Handshake> {
     let version = *supported.iter().filter(|version| version.era() == Era::Modern).max()?;
     let both = supported.iter().any(|version| version.era() == Era::Legacy);
-    Some(Handshake { era: Era::Modern, version, capabilities: capabilities(&result), both, result })
+    Some(Handshake { version, capabilities: capabilities(&result), both, result })
 }
 
 /// The capabilities in the result of a handshake.
 fn capabilities(result: &Bytes) -> Bytes {
-    member(result, "capabilities").unwrap_or_else(|| Bytes::from_static(b"{}"))
+    let capabilities = json::at(result, &["capabilities"]);
+    capabilities.map_or(Bytes::from_static(b"{}"), |raw| result.slice_ref(raw))
 }
 
-fn versions(list: &Bytes) -> Vec<Version> {
+fn versions(list: &[u8]) -> Vec<Version> {
     let spans = elements(list, Span::all(list)).unwrap_or_default();
     spans.iter().filter_map(|span| Version::parse(&text(span.of(list))?)).collect()
 }
@@ -192,14 +192,14 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
         }
     };
     let raw = result(&answer)?;
-    let chosen = member(&raw, "protocolVersion").and_then(|raw| text(&raw).map(|text| text.into_owned()));
+    let chosen = json::at(&raw, &["protocolVersion"]).and_then(text);
     let version = chosen.as_deref().and_then(Version::parse).filter(|version| version.era() == Era::Legacy);
     let Some(version) = version else {
         return Err(Fault::Answer("no legacy revision in common".to_owned()));
     };
     let capabilities = self::capabilities(&raw);
-    session.set_handshake(Handshake { era: Era::Legacy, version, capabilities, both: false, result: raw });
-    if let Some(link) = session.link() {
+    session.set_handshake(Handshake { version, capabilities, both: false, result: raw });
+    if let Some(link) = session.link.get() {
         link.set_version(version.as_str());
         link.send(notification("notifications/initialized", None), SendMeta::default())?;
         link.listen();
@@ -210,13 +210,8 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
 /// The caller's capabilities without the requests that the server may send to no caller: it learns only what it may use. Each
 /// request that it then sends is judged by itself.
 fn permitted(capabilities: &Bytes, server: &Capabilities) -> Bytes {
-    let requests = [
-        ("sampling", "sampling/createMessage"),
-        ("elicitation", "elicitation/create"),
-        ("roots", "roots/list"),
-    ];
     let may_send = |method| KindRef::request(method, None).is_ok_and(|kind| server.admits_somewhere(kind));
-    let gone = requests.into_iter().filter(|(_, method)| !may_send(method)).map(|(key, _)| (key, None));
+    let gone = QUESTIONS.into_iter().filter(|(_, method)| !may_send(method)).map(|(key, _)| (key, None));
     let permitted = json::edited(capabilities, &gone.collect::<Vec<_>>());
     permitted.map_or(Bytes::from_static(b"{}"), Bytes::from)
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::LinkId;
-use platform::{Mutex, MutexGuard};
+use platform::Mutex;
 
 /// Something at a server that links subscribe to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,28 +34,24 @@ struct Table {
 }
 
 impl Interest {
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock()
-    }
-
     /// True when no link has this subscription.
     pub(crate) fn is_new(&self, subscription: &Subscription) -> bool {
-        !self.table().links.contains_key(subscription)
+        !self.table.lock().links.contains_key(subscription)
     }
 
     /// Number of subscriptions; those of several links to the same thing count once.
     pub(crate) fn len(&self) -> usize {
-        self.table().links.len()
+        self.table.lock().links.len()
     }
 
     /// All subscriptions.
     pub(crate) fn all(&self) -> Vec<Subscription> {
-        self.table().links.keys().cloned().collect()
+        self.table.lock().links.keys().cloned().collect()
     }
 
     /// Adds a link's subscription.
     pub(crate) fn add(&self, link: LinkId, subscription: Subscription) {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let before = table.links.len();
         table.links.entry(subscription).or_default().insert(link);
         table.revision += u64::from(table.links.len() > before);
@@ -72,7 +68,7 @@ impl Interest {
     }
 
     fn remove_all(&self, link: LinkId, which: impl Fn(&Subscription) -> bool) -> Vec<Subscription> {
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let mut lost = Vec::new();
         table.links.retain(|one, links| {
             let last = which(one) && links.remove(&link) && links.is_empty();
@@ -85,8 +81,8 @@ impl Interest {
 
     /// Takes the interest of a session that has no successor of its own.
     pub(crate) fn absorb(&self, other: &Self) {
-        let other = std::mem::take(&mut *other.table());
-        let mut table = self.table();
+        let other = std::mem::take(&mut *other.table.lock());
+        let mut table = self.table.lock();
         for (subscription, links) in other.links {
             table.links.entry(subscription).or_default().extend(links);
         }
@@ -96,20 +92,20 @@ impl Interest {
 
     /// The log level that was set last.
     pub(crate) fn level(&self) -> Option<String> {
-        self.table().level.clone()
+        self.table.lock().level.clone()
     }
 
     pub(crate) fn set_level(&self, level: &str) {
-        self.table().level = Some(level.to_owned());
+        self.table.lock().level = Some(level.to_owned());
     }
 
     pub(crate) fn revision(&self) -> u64 {
-        self.table().revision
+        self.table.lock().revision
     }
 
     /// Starts a new revision: the listen stream is opened again.
     pub(crate) fn renew(&self) {
-        self.table().revision += 1;
+        self.table.lock().revision += 1;
     }
 }
 

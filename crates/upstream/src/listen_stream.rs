@@ -3,7 +3,6 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use json::quote;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
@@ -12,7 +11,7 @@ use wire::rpc::Shape;
 use crate::fault::Fault;
 use crate::interest::Subscription;
 use crate::lists;
-use crate::session::requests::{PendingAnswer, member};
+use crate::session::requests::PendingAnswer;
 use crate::session::{Handshake, Session};
 
 /// Longest wait for the acknowledgement of a new stream before the old one is closed.
@@ -81,8 +80,7 @@ async fn open(session: &Session) -> Option<PendingAnswer> {
     let interest = &session.setup.interest;
     let filter = filter(&session.handshake()?, &interest.all())?;
     let mut acknowledged = session.acknowledged.subscribe();
-    let asked =
-        session.request(Era::Modern, "subscriptions/listen", &[("notifications", filter.as_bytes())], None);
+    let asked = session.request(Era::Modern, "subscriptions/listen", &[("notifications", &filter)], None);
     let mut stream = match asked {
         Ok(stream) => stream,
         Err(Fault::Link(_) | Fault::Unsent(_) | Fault::Timeout | Fault::Answer(_)) => return None,
@@ -95,30 +93,31 @@ async fn open(session: &Session) -> Option<PendingAnswer> {
 }
 
 /// The filter of a listen request; `None` when it would be empty.
-fn filter(handshake: &Handshake, subscriptions: &[Subscription]) -> Option<String> {
-    let mut wanted = Vec::new();
-    for (capability, key) in [
-        ("tools", "toolsListChanged"),
-        ("prompts", "promptsListChanged"),
-        ("resources", "resourcesListChanged"),
-    ] {
-        let announces =
-            member(&handshake.capabilities, capability).and_then(|raw| member(&raw, "listChanged"));
-        if announces.as_deref() == Some(b"true") {
-            wanted.push(format!("\"{key}\":true"));
-        }
-    }
+fn filter(handshake: &Handshake, subscriptions: &[Subscription]) -> Option<Vec<u8>> {
     let (mut uris, mut tasks) = (Vec::new(), Vec::new());
     for subscription in subscriptions {
         match subscription {
-            Subscription::Resource(uri) => uris.push(quote(uri)),
-            Subscription::Task(id) => tasks.push(quote(id)),
+            Subscription::Resource(uri) => uris.push(uri),
+            Subscription::Task(id) => tasks.push(id),
         }
     }
-    for (key, texts) in [("resourceSubscriptions", uris), ("taskIds", tasks)] {
-        if !texts.is_empty() {
-            wanted.push(format!("\"{key}\":[{}]", texts.join(",")));
+    let mut is_empty = true;
+    let filter = json::object(|filter| {
+        for (capability, key) in [
+            ("tools", "toolsListChanged"),
+            ("prompts", "promptsListChanged"),
+            ("resources", "resourcesListChanged"),
+        ] {
+            if json::at(&handshake.capabilities, &[capability, "listChanged"]) == Some(b"true") {
+                filter.bool(key, true);
+            }
         }
-    }
-    (!wanted.is_empty()).then(|| format!("{{{}}}", wanted.join(",")))
+        for (key, texts) in [("resourceSubscriptions", uris), ("taskIds", tasks)] {
+            if !texts.is_empty() {
+                filter.texts(key, texts);
+            }
+        }
+        is_empty = filter.is_empty();
+    });
+    (!is_empty).then_some(filter)
 }

@@ -11,12 +11,11 @@ use tokio::sync::Notify;
 use wire::mcp::Era;
 use wire::mcp::header::annotations;
 use wire::mcp::list::{Item, split};
-use wire::mcp::{ListFields, ListKind};
+use wire::mcp::{ListKind, ListNames};
 
 use crate::fault::Fault;
 use crate::manifest::{List, Manifest};
 use crate::schema;
-use crate::session::requests::member;
 use crate::session::{Handshake, Session, SessionEvent};
 use crate::status::Quarantined;
 
@@ -30,14 +29,6 @@ pub(crate) fn bit(kind: ListKind) -> u64 {
     1 << kind as u64
 }
 
-fn capability(kind: ListKind) -> &'static str {
-    match kind {
-        ListKind::Tools => "tools",
-        ListKind::Resources | ListKind::Templates => "resources",
-        ListKind::Prompts => "prompts",
-    }
-}
-
 /// Fetches the lists of `stale` again. A list that cannot be fetched keeps its last state.
 pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64) -> Result<(), Fault> {
     let before = session.manifest();
@@ -48,14 +39,16 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
         if stale & bit(kind) == 0 {
             continue;
         }
-        if member(&handshake.capabilities, capability(kind)).is_none() {
+        // A method begins with the capability of the servers that have it.
+        let capability = ListNames::of(kind).method.split('/').next().unwrap_or_default();
+        if json::at(&handshake.capabilities, &[capability]).is_none() {
             manifest.set(kind, List::default());
             continue;
         }
-        match fetch(session, handshake.era, kind).await {
+        match fetch(session, kind).await {
             Ok(list) => add(session, &mut manifest, kind, list),
             Err(fault) => {
-                tracing::warn!(server = session.upstream(), method = kind.method(), %fault, "a list could not be fetched");
+                tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, %fault, "a list could not be fetched");
                 // Many servers declare resources and do not implement templates.
                 if kind != ListKind::Templates {
                     outcome = Err(fault);
@@ -70,15 +63,17 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
 }
 
 /// Fetches all pages of one list.
-async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Fault> {
+async fn fetch(session: &Session, kind: ListKind) -> Result<List, Fault> {
     let limits = session.setup.spec.limits;
-    let warn = |what: &str| tracing::warn!(server = session.upstream(), method = kind.method(), "{what}");
+    let warn = |what: &str| {
+        tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, "{what}")
+    };
     let mut list = List { public: true, ..List::default() };
     let mut cursor: Option<String> = None;
     for number in 0..limits.pages_max {
         let raw = cursor.as_deref().map(quote);
         let params: Vec<(&str, &[u8])> = raw.iter().map(|raw| ("cursor", raw.as_bytes())).collect();
-        let message = session.request_result(era, kind.method(), &params).await?;
+        let message = session.request_result(session.era(), ListNames::of(kind).method, &params).await?;
         let page = split(kind, &message).map_err(|error| Fault::Answer(error.to_string()))?;
         for bad in &page.bad {
             warn(&format!("left out an invalid item: number {}, {}", bad.at, bad.why));
@@ -109,8 +104,7 @@ async fn fetch(session: &Session, era: Era, kind: ListKind) -> Result<List, Faul
 fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: List) {
     if kind != ListKind::Tools {
         list.items.retain(|item| !item.key.contains(char::is_control));
-    }
-    if kind == ListKind::Tools {
+    } else {
         manifest.quarantined.clear();
         manifest.annotations.clear();
         let mut verdicts = HashMap::new();
@@ -158,7 +152,7 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>) {
         let Some(session) = session.upgrade().filter(|session| session.is_open()) else { return };
         let stale = session.stale.swap(0, Ordering::SeqCst);
         let Some(handshake) = session.handshake().filter(|_| stale != 0) else { continue };
-        if stale == ALL && handshake.era == Era::Legacy {
+        if stale == ALL && session.era() == Era::Legacy {
             session.restore_interest().await;
         }
         let announced = session.announced.swap(0, Ordering::SeqCst);

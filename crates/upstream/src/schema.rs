@@ -1,6 +1,7 @@
 //! Check of a tool's input schema: dialect, syntax, limits. References to other documents are never fetched.
 
-use jsonschema::meta;
+use json::{Splice, Token, Tokens};
+use jsonschema::{Draft, meta};
 use serde_json::Value;
 
 /// Longest accepted schema, in bytes.
@@ -24,7 +25,10 @@ pub(crate) fn check(raw: &[u8]) -> Result<(), String> {
     }
     let known = match members.get("$schema") {
         None => true,
-        Some(Value::String(dialect)) => known_dialect(dialect),
+        Some(Value::String(dialect)) => matches!(
+            Draft::from_schema_uri(dialect),
+            Draft::Draft4 | Draft::Draft6 | Draft::Draft7 | Draft::Draft201909 | Draft::Draft202012
+        ),
         Some(_) => false,
     };
     if !known {
@@ -39,47 +43,18 @@ pub(crate) fn check(raw: &[u8]) -> Result<(), String> {
 
 /// Replaces numbers beyond the range of `f64` (`1e400`): they are valid JSON, but the parser rejects them.
 fn bounded(raw: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some(byte) = rest.first() {
-        let inside = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');
-        let length = match byte {
-            b'"' => string_len(rest),
-            b'-' | b'0'..=b'9' => rest.iter().take_while(|byte| inside(byte)).count(),
-            _ => 1,
-        };
-        let (token, after) = rest.split_at(length.clamp(1, rest.len()));
-        let number = std::str::from_utf8(token).ok().filter(|_| *byte != b'"');
-        match number.and_then(|text| text.parse::<f64>().ok()) {
-            Some(number) if number.is_infinite() => out.extend_from_slice(b"1e308"),
-            Some(_) | None => out.extend_from_slice(token),
+    let mut splice = Splice::new();
+    let mut tokens = Tokens::new(raw);
+    while let Some(token) = tokens.next() {
+        if let Token::Plain(text) = token
+            && std::str::from_utf8(text).is_ok_and(|text| text.parse().is_ok_and(f64::is_infinite))
+            // `inf` is no JSON.
+            && json::check(text).is_ok()
+        {
+            splice.replace(tokens.span(), b"1e308");
         }
-        rest = after;
     }
-    out
-}
-
-/// Length in bytes of the string at the start of the text, quotes included.
-fn string_len(text: &[u8]) -> usize {
-    let mut escaped = false;
-    let end = text.iter().skip(1).position(|byte| {
-        let ends = !escaped && *byte == b'"';
-        escaped = !escaped && *byte == b'\\';
-        ends
-    });
-    end.map_or(text.len(), |end| end + 2)
-}
-
-fn known_dialect(dialect: &str) -> bool {
-    let name = dialect.trim_end_matches('#').trim_start_matches("https://").trim_start_matches("http://");
-    matches!(
-        name,
-        "json-schema.org/draft/2020-12/schema"
-            | "json-schema.org/draft/2019-09/schema"
-            | "json-schema.org/draft-07/schema"
-            | "json-schema.org/draft-06/schema"
-            | "json-schema.org/draft-04/schema"
-    )
+    splice.apply_to(raw)
 }
 
 #[cfg(test)]
@@ -97,11 +72,18 @@ mod tests {
                 r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"a":true}}"#,
                 None,
             ),
+            (r#"{"$schema":"https://json-schema.org/schema","type":"object","required":["a"]}"#, None),
+            (
+                r#"{"$schema":"https://json-schema.org/schema","type":"object","required":"a"}"#,
+                Some("not valid"),
+            ),
             (r#"{"type":"object","properties":{"a":{"$ref":"https://nowhere.test/x"}}}"#, None),
             ("[]", Some("not an object")),
             ("null", Some("not an object")),
             (r#"{"type":"string"}"#, Some("type")),
             (r#"{}"#, Some("type")),
+            (r#"{"type":"object","x":-inf}"#, Some("parsed")),
+            (r#"{"type":"object","x":+1e400}"#, Some("parsed")),
             (r#"{"type":"object","properties":{"a":{"type":"strin"}}}"#, Some("not valid at `/properties/a")),
             (r#"{"type":"object","required":"a"}"#, Some("not valid at `/required")),
             (r#"{"$schema":"http://nowhere.test/","type":"object"}"#, Some("dialect")),

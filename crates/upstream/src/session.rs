@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use client::{Guard, Link, SendMeta};
 use model::{Form, Notice, Refusal};
-use platform::{Mutex, MutexGuard};
+use platform::Mutex;
 use tokio::sync::{Notify, watch};
 use wire::mcp::Era;
 use wire::mcp::{ListKind, Version};
@@ -77,7 +77,6 @@ pub struct Environment {
 /// The server's declarations in the handshake.
 #[derive(Debug, Clone)]
 pub(crate) struct Handshake {
-    pub(crate) era: Era,
     pub(crate) version: Version,
     /// The result of `initialize` or `server/discover`.
     pub(crate) result: Bytes,
@@ -118,9 +117,8 @@ struct Health {
 pub struct Session {
     me: Weak<Session>,
     pub(crate) setup: SessionSetup,
-    link: OnceLock<Link>,
+    pub(crate) link: OnceLock<Link>,
     handshake: Mutex<Option<Handshake>>,
-    era: OnceLock<Era>,
     version: OnceLock<Version>,
     pub(crate) manifest: Mutex<Arc<Manifest>>,
     pending: Mutex<PendingTable>,
@@ -138,7 +136,8 @@ pub struct Session {
     pub(crate) acknowledged: watch::Sender<u64>,
     /// The revision of the interest that the listen stream covers.
     pub(crate) covered: watch::Sender<u64>,
-    ended: watch::Sender<bool>,
+    /// Whether the session has ended.
+    pub(crate) ended: watch::Sender<bool>,
     health: Health,
     /// Messages that could not be parsed.
     unreadable: AtomicU64,
@@ -164,7 +163,6 @@ impl Session {
             setup,
             link: OnceLock::new(),
             handshake: Mutex::default(),
-            era: OnceLock::new(),
             version: OnceLock::new(),
             manifest: Mutex::default(),
             pending: Mutex::default(),
@@ -209,7 +207,7 @@ impl Session {
     /// The era of every message on the session.
     #[must_use]
     pub fn era(&self) -> Era {
-        self.era.get().copied().unwrap_or(Era::Legacy)
+        self.version().era()
     }
 
     /// The form of every payload on the session.
@@ -245,7 +243,7 @@ impl Session {
     /// Open calls of callers.
     #[must_use]
     pub fn calls(&self) -> usize {
-        self.pending().calls()
+        self.pending.lock().calls()
     }
 
     /// Closes the link in order and ends the session.
@@ -254,11 +252,6 @@ impl Session {
             link.close().await;
         }
         self.end(Fault::Link(client::LinkError::Closed));
-    }
-
-    /// Becomes true, or is closed, when the session has ended.
-    pub(crate) fn watch_end(&self) -> watch::Receiver<bool> {
-        self.ended.subscribe()
     }
 
     /// The time since the session was opened.
@@ -271,21 +264,11 @@ impl Session {
         self.age().saturating_sub(Duration::from_millis(self.last_call_ms.load(Ordering::Relaxed)))
     }
 
-    pub(crate) fn link(&self) -> Option<&Link> {
-        self.link.get()
-    }
-
-    pub(crate) fn set_link(&self, link: Link) {
-        // A second link is dropped, which closes it.
-        let _ = self.link.set(link);
-    }
-
     pub(crate) fn handshake(&self) -> Option<Handshake> {
         self.handshake.lock().clone()
     }
 
     pub(crate) fn set_handshake(&self, handshake: Handshake) {
-        let _ = self.era.set(handshake.era);
         let _ = self.version.set(handshake.version);
         *self.handshake.lock() = Some(handshake);
     }
@@ -299,10 +282,6 @@ impl Session {
         self.link.get().is_some_and(|link| link.has_request_streams())
     }
 
-    fn pending(&self) -> MutexGuard<'_, PendingTable> {
-        self.pending.lock()
-    }
-
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), client::SendError> {
         self.link.get().ok_or(client::SendError::Closed)?.send(frame, meta)
     }
@@ -310,7 +289,7 @@ impl Session {
     /// Ends the session once: every open call gets the fault, and the gateway learns the end.
     fn end(&self, fault: Fault) {
         let open = {
-            let mut pending = self.pending();
+            let mut pending = self.pending.lock();
             if pending.ended.is_some() {
                 return;
             }

@@ -73,6 +73,10 @@ impl SessionKey {
     }
 }
 
+/// What a server may ask clients: the capability that a client declares for it, and the method.
+pub(crate) const QUESTIONS: [(&str, &str); 3] =
+    [("sampling", "sampling/createMessage"), ("elicitation", "elicitation/create"), ("roots", "roots/list")];
+
 /// The declarations of a client, as raw JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientProfile {
@@ -92,9 +96,7 @@ impl ClientProfile {
         if *self.capabilities == *b"{}" {
             return false;
         }
-        ["sampling", "elicitation", "roots"]
-            .iter()
-            .any(|name| json::at(&self.capabilities, &[name]).is_some())
+        QUESTIONS.iter().any(|(name, _)| json::at(&self.capabilities, &[name]).is_some())
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use client::LinkError;
 use model::{Form, LinkId, Refusal};
-use platform::{Mutex, MutexGuard};
+use platform::Mutex;
 use tokio::sync::watch;
 use tokio::time::sleep;
 use wire::mcp::Era;
@@ -92,13 +92,13 @@ impl Upstream {
     /// The last manifest, also while the server is down; empty before its first start.
     #[must_use]
     pub fn manifest(&self) -> Arc<Manifest> {
-        self.book().manifest()
+        self.book.lock().manifest()
     }
 
     /// The last manifest in this form; the one in the other form if the server was not listed in this one.
     #[must_use]
     pub fn manifest_in(&self, form: Form) -> Arc<Manifest> {
-        let book = self.book();
+        let book = self.book.lock();
         let found = book.manifests.iter().find(|(era, _)| era.form() == form);
         found.map_or_else(|| book.manifest(), |(_, manifest)| Arc::clone(manifest))
     }
@@ -106,7 +106,7 @@ impl Upstream {
     /// The last manifest in each era.
     #[must_use]
     pub fn manifests(&self) -> Vec<Arc<Manifest>> {
-        self.book().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
+        self.book.lock().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
     }
 
     /// The time under supervision.
@@ -129,7 +129,7 @@ impl Upstream {
     /// Closes every session and stops restarts.
     pub async fn close(&self) {
         let sessions: Vec<Arc<Session>> = {
-            let mut book = self.book();
+            let mut book = self.book.lock();
             book.closed = true;
             let all = book.sessions().cloned().collect();
             book.single_call.clear();
@@ -145,7 +145,7 @@ impl Upstream {
 
     /// Clears every back-off: a server that dials in has connected, and earlier failures do not count.
     pub fn reset_backoff(&self) {
-        let mut book = self.book();
+        let mut book = self.book.lock();
         book.backoff = Backoff::default();
         book.slots.values_mut().for_each(|slot| slot.backoff = Backoff::default());
     }
@@ -159,13 +159,9 @@ impl Upstream {
         Fault::Link(LinkError::NotConnected).refusal(self.spec.name())
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock()
-    }
-
     /// Handles the end of a session: the slot is empty, and the back-off begins.
     fn session_ended(&self, session: &Arc<Session>) {
-        let mut guard = self.book();
+        let mut guard = self.book.lock();
         let book = &mut *guard;
         book.single_call.retain(|other| !Arc::ptr_eq(other, session));
         let slot = book.slots.get_mut(&(session.era(), session.key().clone())).filter(|_| !book.closed);
@@ -189,13 +185,6 @@ impl Upstream {
         drop(guard);
         self.log_status();
     }
-
-    /// Handles a new manifest of a session.
-    fn manifest_changed(&self, session: &Arc<Session>) {
-        if !session.key().is_own() {
-            self.book().keep_manifest(session);
-        }
-    }
 }
 
 /// Receives the events of all sessions of a server first, then the gateway does.
@@ -208,10 +197,15 @@ impl SessionEvents for SupervisedEvents {
     fn event(&self, session: &Arc<Session>, event: SessionEvent<'_>) {
         if let Some(upstream) = self.upstream.upgrade() {
             match &event {
-                SessionEvent::Changed(_) => upstream.manifest_changed(session),
+                SessionEvent::Changed(_) if !session.key().is_own() => {
+                    upstream.book.lock().keep_manifest(session)
+                }
                 SessionEvent::Ended => upstream.session_ended(session),
                 SessionEvent::State => upstream.log_status(),
-                SessionEvent::Notice(_) | SessionEvent::Question(_) | SessionEvent::Withdrawn(_) => {}
+                SessionEvent::Changed(_)
+                | SessionEvent::Notice(_)
+                | SessionEvent::Question(_)
+                | SessionEvent::Withdrawn(_) => {}
             }
         }
         self.gateway.event(session, event);
@@ -229,7 +223,7 @@ async fn keep(upstream: Weak<Upstream>) {
     loop {
         let Some(strong) = upstream.upgrade() else { return };
         let (era, remaining) = {
-            let book = strong.book();
+            let book = strong.book.lock();
             if book.closed {
                 return;
             }
@@ -255,7 +249,7 @@ async fn keep(upstream: Weak<Upstream>) {
         drop(strong);
         match opened {
             Ok(session) => {
-                let mut end = session.watch_end();
+                let mut end = session.ended.subscribe();
                 // The wait holds no session: an upstream without users ends its sessions.
                 drop(session);
                 let _ = end.wait_for(|ended| *ended).await;
@@ -280,7 +274,7 @@ async fn tidy(upstream: Weak<Upstream>) {
         sleep(TIDY.min(idle.max(TIDY_MIN))).await;
         let Some(upstream) = upstream.upgrade() else { return };
         upstream.log_status();
-        let mut book = upstream.book();
+        let mut book = upstream.book.lock();
         if book.closed {
             return;
         }

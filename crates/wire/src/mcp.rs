@@ -16,7 +16,7 @@ mod translate;
 pub mod uris;
 pub mod version;
 pub use body::BodyEdit;
-pub use method::{ListFields, MethodRow, TargetKind};
+pub use method::{ListNames, MethodRow, TargetKind};
 pub use model::ListKind;
 pub use params::Params;
 pub use rejection::Rejection;

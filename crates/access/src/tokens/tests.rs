@@ -56,7 +56,8 @@ fn a_token_works_until_it_expires_or_is_revoked_and_survives_a_restart() {
     let journal = JournalWriter::open(dir.path()).unwrap();
     assert!(!journal.state(|state| identities(&config, state, false)).requires_token());
     let request = TokenRequest { lifetime_ms: Some(100), ..request("ci", Some(&["chat"])) };
-    let (token, issued) = issue(&journal, &config, request, &[1; 32], 1_000).unwrap();
+    let TokenWithSecret { token, shown: issued } =
+        issue(&journal, &config, request, &[1; 32], 1_000).unwrap();
     assert!(token.starts_with("pm_") && issued.expires_ms == Some(1_100));
     drop(journal);
     let journal = JournalWriter::open(dir.path()).unwrap();
@@ -75,8 +76,10 @@ fn configured_capabilities_win_and_new_participants_may_propose() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(vec![scout(&["mcp/*"])]);
     let journal = JournalWriter::open(dir.path()).unwrap();
-    let (first, _) = issue(&journal, &config, request("scout", None), &[1; 32], 1).unwrap();
-    let (second, _) = issue(&journal, &config, request("new", None), &[2; 32], 1).unwrap();
+    let TokenWithSecret { token: first, .. } =
+        issue(&journal, &config, request("scout", None), &[1; 32], 1).unwrap();
+    let TokenWithSecret { token: second, .. } =
+        issue(&journal, &config, request("new", None), &[2; 32], 1).unwrap();
     let known = journal.state(|state| identities(&config, state, false));
     assert_eq!(held(&known, &first, 1), Some(vec!["mcp/*".into()]));
     assert_eq!(held(&known, "pm_configured", 1), Some(vec!["mcp/*".into()]));
@@ -101,7 +104,7 @@ fn an_invalid_request_is_refused_and_writes_nothing() {
         (nowhere, RefusalCode::Malformed),
     ] {
         let found = issue(&journal, &config, request.clone(), &[9; 32], 1);
-        assert_eq!(found.map_err(|refusal| refusal.code), Err(code), "{request:?}");
+        assert_eq!(found.map(drop).map_err(|refusal| refusal.code), Err(code), "{request:?}");
     }
     assert_eq!(journal.state(|state| state.tokens().len()), 1);
 }

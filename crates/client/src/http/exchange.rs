@@ -25,7 +25,7 @@ pub(super) async fn run(link: Arc<LinkState>, mut request: OutgoingRequest) {
     loop {
         let number = request.number;
         let outcome = answer(&link, request).await;
-        let next = link.requests().close(number);
+        let next = link.requests.lock().close(number);
         if let Err(error) = outcome {
             link.inbox.failed(number, error);
         }
@@ -76,7 +76,7 @@ async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(
                 return Err(LinkError::Broken("the stream could not be resumed".to_owned()));
             }
             sleep(resume_point.wait()).await;
-            match resume(link, resume_point.last_id.as_deref()).await {
+            match link.peer.open_stream(resume_point.last_id.as_deref()).await {
                 Ok(reply) => break reply,
                 Err(LinkError::SessionGone) => {
                     return Err(LinkError::Broken("the session ended".to_owned()));
@@ -90,19 +90,8 @@ async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(
     }
 }
 
-async fn resume(link: &LinkState, last_id: Option<&str>) -> Result<HttpReply, LinkError> {
-    let reply = link.peer.get(last_id).await?;
-    if reply.is_stream() { Ok(reply) } else { Err(LinkError::Malformed("no event stream".to_owned())) }
-}
-
 /// Sends a notification or an answer. Servers reply with 202, 204, or 200 with or without a body.
 pub(crate) fn note(link: &Arc<LinkState>, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
-    if link.is_closed() {
-        return Err(SendError::Closed);
-    }
-    if frame.len() > link.peer.limits.frame_bytes_max {
-        return Err(SendError::TooLarge);
-    }
     if link.notes.fetch_add(1, Ordering::SeqCst) >= link.peer.limits.requests_max {
         link.notes.fetch_sub(1, Ordering::SeqCst);
         return Err(SendError::Busy);
@@ -137,8 +126,8 @@ pub(super) async fn listen(link: Arc<LinkState>) {
     let mut was_open = false;
     let mut misses = 0_u32;
     loop {
-        match link.peer.get(resume_point.last_id.as_deref()).await {
-            Ok(reply) if reply.is_stream() => {
+        match link.peer.open_stream(resume_point.last_id.as_deref()).await {
+            Ok(reply) => {
                 was_open = true;
                 misses = 0;
                 let max = link.peer.limits.frame_bytes_max;
@@ -153,13 +142,12 @@ pub(super) async fn listen(link: Arc<LinkState>) {
                 return;
             }
             // The stream is optional; a server without it answers 405, some 404 or 400.
-            Err(LinkError::SessionGone | LinkError::Unauthorized) => return,
+            Err(LinkError::SessionGone | LinkError::Unauthorized | LinkError::Malformed(_)) => return,
             Err(LinkError::Http { status, .. })
                 if !was_open || status == StatusCode::METHOD_NOT_ALLOWED.as_u16() =>
             {
                 return;
             }
-            Ok(_) => return,
             Err(error) => {
                 misses += 1;
                 tracing::debug!(server = &*link.peer.name, %error, "the event stream cannot be opened");

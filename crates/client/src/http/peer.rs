@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use platform::{Mutex, MutexGuard};
+use platform::Mutex;
 use tokio::time::timeout;
 
 use super::connect::Connector;
@@ -96,26 +96,22 @@ impl Peer {
         Ok(Self { name: Arc::clone(&spec.name), limits: spec.limits, url, client, next })
     }
 
-    fn next(&self) -> MutexGuard<'_, RequestTemplate> {
-        self.next.lock()
-    }
-
     /// Sets the version that later requests name.
     pub(crate) fn set_version(&self, version: &str) {
         if let Ok(version) = HeaderValue::from_str(version) {
-            self.next().headers.insert(VERSION, version);
+            self.next.lock().headers.insert(VERSION, version);
         }
     }
 
     /// Forgets session and version, as before the handshake.
     pub(crate) fn forget_session(&self) {
-        let mut next = self.next();
+        let mut next = self.next.lock();
         next.headers.remove(SESSION);
         next.headers.remove(VERSION);
     }
 
     pub(crate) fn has_session(&self) -> bool {
-        self.next().headers.contains_key(SESSION)
+        self.next.lock().headers.contains_key(SESSION)
     }
 
     /// Sends later requests to this reference, relative to the configured URL; false when it leads to another origin.
@@ -123,7 +119,7 @@ impl Peer {
         let endpoint = endpoint::join(&self.url, reference);
         let is_on_origin = endpoint.is_some();
         if let Some(endpoint) = endpoint {
-            self.next().uri = endpoint::request_uri(endpoint);
+            self.next.lock().uri = endpoint::request_uri(endpoint);
         }
         is_on_origin
     }
@@ -148,8 +144,8 @@ impl Peer {
         }
     }
 
-    /// Opens what should be an event stream, after `last_event_id` if one is given.
-    pub(crate) async fn get(&self, last_event_id: Option<&str>) -> Result<HttpReply, LinkError> {
+    /// Opens an event stream, after `last_event_id` if one is given. A reply that is none is [`LinkError::Malformed`].
+    pub(crate) async fn open_stream(&self, last_event_id: Option<&str>) -> Result<HttpReply, LinkError> {
         let mut request = self.request(Method::GET, Bytes::new());
         let headers = request.headers_mut();
         headers.remove(CONTENT_TYPE);
@@ -158,7 +154,8 @@ impl Peer {
             headers.insert(LAST_EVENT_ID, id);
         }
         let reply = timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkError::Timeout)?;
-        self.success(reply?).await
+        let reply = self.success(reply?).await?;
+        if reply.is_stream() { Ok(reply) } else { Err(LinkError::Malformed("no event stream".to_owned())) }
     }
 
     /// Ends the session.
@@ -171,7 +168,7 @@ impl Peer {
 
     /// A request with the headers of a POST.
     fn request(&self, method: Method, body: Bytes) -> Request<Full<Bytes>> {
-        let next = self.next();
+        let next = self.next.lock();
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = next.uri.clone();
@@ -187,7 +184,7 @@ impl Peer {
             && head.status.is_success()
             && let Some(session) = head.headers.get(SESSION)
         {
-            self.next().headers.entry(SESSION).or_insert_with(|| session.clone());
+            self.next.lock().headers.entry(SESSION).or_insert_with(|| session.clone());
         }
         Ok(HttpReply { body, status: head.status, headers: head.headers, in_session })
     }

@@ -14,10 +14,7 @@ use crate::transport::Inbox;
 /// Opens the stream, waits for the endpoint that it names, and reads on.
 pub(super) async fn open(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Arc<LinkState>, LinkError> {
     let peer = Peer::new(spec)?;
-    let reply = peer.get(None).await?;
-    if !reply.is_stream() {
-        return Err(LinkError::Malformed("no event stream".to_owned()));
-    }
+    let reply = peer.open_stream(None).await?;
     let mut events = Events::new(reply.body, peer.limits.frame_bytes_max);
     let endpoint = timeout(peer.limits.head, endpoint(&mut events));
     let endpoint = endpoint.await.map_err(|_| LinkError::Timeout)??;

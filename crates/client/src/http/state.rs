@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use platform::{Mutex, MutexGuard};
+use platform::Mutex;
 use tokio::task::AbortHandle;
 
 use super::peer::Peer;
@@ -19,7 +19,7 @@ pub(crate) struct LinkState {
     pub(super) notes: AtomicUsize,
     /// The task that reads the stream for messages that belong to no request.
     pub(crate) listener: Mutex<Option<AbortHandle>>,
-    requests: Mutex<Requests>,
+    pub(super) requests: Mutex<Requests>,
     closed: AtomicBool,
 }
 
@@ -35,10 +35,6 @@ impl LinkState {
         }
     }
 
-    pub(super) fn requests(&self) -> MutexGuard<'_, Requests> {
-        self.requests.lock()
-    }
-
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
@@ -48,7 +44,7 @@ impl LinkState {
         if self.closed.swap(true, Ordering::SeqCst) {
             return;
         }
-        self.requests().abort_all();
+        self.requests.lock().abort_all();
         if let Some(listener) = self.listener.lock().take() {
             listener.abort();
         }

@@ -15,7 +15,6 @@ use super::backoff::Backoff;
 use super::dial::{WebSocket, dial};
 use super::error::ConnectError;
 use super::shared::{ConnectionState, Shared, random_u64};
-use super::spec::ParticipantSpec;
 
 /// Envelopes that may wait to be written.
 pub const SEND_QUEUE_MAX: usize = 1024;
@@ -27,18 +26,13 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const REPLACED: u16 = 4001;
 
 /// Keeps the participant connected, first over this socket, until `stop` is set or an attempt fails for good.
-pub(super) async fn run(
-    shared: Arc<Shared>,
-    spec: ParticipantSpec,
-    first: WebSocket,
-    mut stop: watch::Receiver<bool>,
-) {
+pub(super) async fn run(shared: Arc<Shared>, first: WebSocket, mut stop: watch::Receiver<bool>) {
     let mut socket = Some(first);
     let mut backoff = Backoff::default();
     loop {
         let why = match socket.take() {
-            Some(socket) => connection(&shared, &spec, socket, stop.clone()).await,
-            None => match unless_stopped(&mut stop, dial(&spec)).await {
+            Some(socket) => connection(&shared, socket, stop.clone()).await,
+            None => match unless_stopped(&mut stop, dial(&shared.spec)).await {
                 Some(Ok(dialed)) => {
                     socket = Some(dialed);
                     continue;
@@ -75,12 +69,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn connection(
-    shared: &Arc<Shared>,
-    spec: &ParticipantSpec,
-    socket: WebSocket,
-    stop: watch::Receiver<bool>,
-) -> ConnectError {
+async fn connection(shared: &Arc<Shared>, socket: WebSocket, stop: watch::Receiver<bool>) -> ConnectError {
     let (sink, stream) = socket.split();
     let (outgoing, queue) = mpsc::channel(SEND_QUEUE_MAX);
     let (ping, pings) = mpsc::channel(1);
@@ -88,7 +77,7 @@ async fn connection(
     let welcome_is_late = async {
         let mut state = shared.state.subscribe();
         let connected = state.wait_for(|state| *state == ConnectionState::Connected);
-        if timeout(spec.connect_timeout, connected).await.is_ok() {
+        if timeout(shared.spec.connect_timeout, connected).await.is_ok() {
             std::future::pending::<()>().await;
         }
     };

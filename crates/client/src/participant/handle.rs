@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::GATEWAY;
 use platform::Mutex;
@@ -36,8 +35,6 @@ struct Handle {
     /// The events since the connect, for the first subscriber.
     first_events: Mutex<Option<Events>>,
     stop: watch::Sender<bool>,
-    request_timeout: Duration,
-    proposal_timeout: Duration,
 }
 
 impl Drop for Handle {
@@ -65,14 +62,12 @@ impl Participant {
     /// [`ConnectError`] when this first attempt fails.
     pub async fn connect(spec: ParticipantSpec) -> Result<Self, ConnectError> {
         let socket = dial(&spec).await?;
-        let shared = Shared::new(&spec);
+        let connect_timeout = spec.connect_timeout;
+        let shared = Shared::new(spec);
         let first_events = Mutex::new(Some(shared.subscribe()));
         let (stop, stopped) = watch::channel(false);
-        let (request_timeout, proposal_timeout) = (spec.request_timeout, spec.proposal_timeout);
-        let connect_timeout = spec.connect_timeout;
-        tokio::spawn(run(Arc::clone(&shared), spec, socket, stopped));
-        let inner = Handle { shared, first_events, stop, request_timeout, proposal_timeout };
-        let participant = Self(Arc::new(inner));
+        tokio::spawn(run(Arc::clone(&shared), socket, stopped));
+        let participant = Self(Arc::new(Handle { shared, first_events, stop }));
         match timeout(connect_timeout, participant.connected()).await {
             Ok(Ok(())) => Ok(participant),
             Ok(Err(why)) => Err(why),
@@ -97,19 +92,19 @@ impl Participant {
     /// Its id and capabilities, by the latest welcome.
     #[must_use]
     pub fn you(&self) -> ParticipantInfo {
-        self.0.shared.protocol().roster.you().cloned().unwrap_or_default()
+        self.0.shared.protocol.lock().roster.you.clone().unwrap_or_default()
     }
 
     /// The other participants of the topic, by id.
     #[must_use]
     pub fn others(&self) -> Vec<ParticipantInfo> {
-        self.0.shared.protocol().roster.others().cloned().collect()
+        self.0.shared.protocol.lock().roster.others.values().cloned().collect()
     }
 
     /// The number of protocol violations of each participant.
     #[must_use]
     pub fn violations(&self) -> BTreeMap<String, u64> {
-        self.0.shared.protocol().violations.all()
+        self.0.shared.protocol.lock().violations.0.clone()
     }
 
     /// Subscribes to events. The first subscription begins with the first welcome, a later one with the next event.
@@ -198,7 +193,7 @@ impl Participant {
             }
         });
         let id = shared.envelope_id();
-        let updates = shared.protocol().pending.add_proposal(&id, owned(to), request_kind)?;
+        let updates = shared.protocol.lock().pending.add_proposal(&id, owned(to), request_kind)?;
         // From here on, dropping it removes it from the pending ones.
         let pending = Pending { id: id.clone(), shared: Arc::clone(shared) };
         let proposal = Proposal { pending, updates, ended: None };
@@ -219,7 +214,7 @@ impl Participant {
         let params = raw(params)?;
         let shared = &self.0.shared;
         let (call, _) = shared.call(method, params.as_deref())?;
-        let protocol = shared.protocol();
+        let protocol = shared.protocol.lock();
         for (head, mode) in [(Head::Request, CallMode::Request), (Head::Proposal, CallMode::Propose)] {
             if protocol.roster.allows(&kind(&call, head)?, &[to]) {
                 return Ok(Some(mode));
@@ -243,7 +238,7 @@ impl Participant {
         match self.call_mode(to, method, &params)? {
             Some(CallMode::Request) => self.send_request(&[to], method, params.as_deref(), None).await,
             Some(CallMode::Propose) => {
-                self.propose(&[to], method, &params)?.outcome(self.0.proposal_timeout).await
+                self.propose(&[to], method, &params)?.outcome(self.0.shared.spec.proposal_timeout).await
             }
             None => Err(CallError::NotAllowed { kind: format!("mcp/request:{method}") }),
         }
@@ -300,10 +295,10 @@ impl Participant {
         let (outcome, receiver) = oneshot::channel();
         let id = shared.envelope_id();
         let request = PendingRequest { to: owned(to), kind: kind.clone(), rpc_id, outcome };
-        shared.protocol().pending.add_request(&id, request)?;
+        shared.protocol.lock().pending.add_request(&id, request)?;
         let pending = Pending { id, shared: Arc::clone(shared) };
         shared.send(Some(pending.id.clone()), &kind, to, correlation_id, call.message().frame())?;
-        match timeout(self.0.request_timeout, receiver).await {
+        match timeout(shared.spec.request_timeout, receiver).await {
             Ok(Ok(outcome)) => result(&outcome?),
             Ok(Err(_)) => Err(CallError::Lost),
             Err(_) => Err(CallError::Timeout),

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use model::{GATEWAY, KindRef, ProposalState};
 use tokio::sync::{mpsc, oneshot};
-use wire::mcpx::check::{Act, answers, strict};
+use wire::mcpx::check::{Act, answer_to, answers, strict};
 use wire::mcpx::system::SystemError;
 use wire::mcpx::{Envelope, Head};
 use wire::rpc::{Id, Message};
@@ -138,13 +138,8 @@ impl PendingCalls {
         }
     }
 
-    /// Whether this request names a pending proposal.
-    pub(super) fn names_proposal(&self, request: &Envelope) -> bool {
-        request.correlation_id().is_some_and(|id| self.proposals.contains_key(id))
-    }
-
     /// Adds a request that names a pending proposal to the proposal's fulfilments, if it is the proposed call and
-    /// addresses only proposed participants. `Err` when its kind and payload disagree.
+    /// addresses only proposed participants. `Err` when its kind and payload disagree. Does nothing with any other request.
     pub(super) fn add_fulfilment(&mut self, request: &Envelope) -> Result<(), String> {
         let proposal = request.correlation_id().and_then(|id| self.proposals.get_mut(id));
         let Some(proposal) = proposal else { return Ok(()) };
@@ -179,12 +174,12 @@ impl PendingCalls {
         if response.from() != GATEWAY && !may_answer.iter().any(|one| one == response.from()) {
             return Match::Violation("it answers a request to others".to_owned());
         }
-        match read_answer(response, &proposal.kind) {
+        match answer_to(&proposal.kind, response) {
             Ok(message) => {
                 let _ = proposal.updates.try_send(ProposalUpdate::Answer(Box::new(message)));
                 Match::Delivered
             }
-            Err(why) => Match::Violation(why),
+            Err(why) => Match::Violation(why.to_string()),
         }
     }
 
@@ -196,9 +191,9 @@ impl PendingCalls {
         if !response.is_broadcast() && !response.to().any(|to| to == me) {
             return Match::Violation("it answers a request but does not name the requester".to_owned());
         }
-        let message = match read_answer(response, &request.kind) {
+        let message = match answer_to(&request.kind, response) {
             Ok(message) => message,
-            Err(why) => return Match::Violation(why),
+            Err(why) => return Match::Violation(why.to_string()),
         };
         // An error may lack an id, when the request's could not be read.
         if message.id().is_some_and(|id| *id != request.rpc_id)
@@ -221,21 +216,5 @@ impl PendingCalls {
         });
         let (id, _) = fitting.next()?;
         fitting.next().is_none().then(|| id.clone())
-    }
-}
-
-/// The payload of a response, if it can answer a request of this kind.
-fn read_answer(response: &Envelope, kind: &str) -> Result<Message, String> {
-    let fits = match (KindRef::parse(response.kind()), KindRef::parse(kind)) {
-        (Ok(response), Ok(request)) => answers(response, request),
-        _ => false,
-    };
-    if !fits {
-        return Err(format!("its kind `{}` does not answer `{kind}`", response.kind()));
-    }
-    match strict(response.kind(), response.payload_bytes()) {
-        Ok(Act::Answer(message)) => Ok(message),
-        Ok(_) => Err("it is not a response".to_owned()),
-        Err(why) => Err(why.to_string()),
     }
 }

@@ -140,9 +140,7 @@ impl Protocol {
     /// A request is run only if it names this participant and its kind agrees with its payload.
     fn request(&mut self, envelope: Envelope) -> Vec<Reaction> {
         let mut reactions = Vec::new();
-        if self.pending.names_proposal(&envelope)
-            && let Err(why) = self.pending.add_fulfilment(&envelope)
-        {
+        if let Err(why) = self.pending.add_fulfilment(&envelope) {
             reactions = self.violation(&envelope, &why);
         }
         if !envelope.to().any(|to| self.roster.is_me(to)) {

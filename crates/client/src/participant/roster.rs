@@ -8,9 +8,11 @@ use wire::mcpx::system::{ParticipantInfo, PresenceChange, Welcome};
 /// The participants of the topic.
 #[derive(Debug, Default)]
 pub(super) struct Roster {
-    you: Option<ParticipantInfo>,
+    /// This participant; `None` before the first welcome.
+    pub(super) you: Option<ParticipantInfo>,
     allowed: Capabilities,
-    others: BTreeMap<String, ParticipantInfo>,
+    /// The other participants, by id.
+    pub(super) others: BTreeMap<String, ParticipantInfo>,
 }
 
 impl Roster {
@@ -34,11 +36,6 @@ impl Roster {
         }
     }
 
-    /// This participant; `None` before the first welcome.
-    pub(super) fn you(&self) -> Option<&ParticipantInfo> {
-        self.you.as_ref()
-    }
-
     /// The id of this participant; empty before the first welcome.
     pub(super) fn id(&self) -> &str {
         self.you.as_ref().map_or("", |you| &you.id)
@@ -47,11 +44,6 @@ impl Roster {
     /// Whether this is the id of this participant.
     pub(super) fn is_me(&self, id: &str) -> bool {
         self.you.as_ref().is_some_and(|you| you.id == id)
-    }
-
-    /// The other participants, by id.
-    pub(super) fn others(&self) -> impl Iterator<Item = &ParticipantInfo> {
-        self.others.values()
     }
 
     /// Whether the latest welcome allows this.
@@ -72,7 +64,7 @@ mod tests {
     #[test]
     fn welcomes_and_presence_change_the_roster() {
         let mut roster = Roster::default();
-        let names = |roster: &Roster| roster.others().map(|seen| seen.id.clone()).collect::<Vec<_>>();
+        let names = |roster: &Roster| roster.others.values().map(|seen| seen.id.clone()).collect::<Vec<_>>();
         assert!(!roster.is_me(""));
         let welcome = Welcome { you: seen("me", &["chat"]), participants: vec![seen("b", &[])] };
         roster.welcome(&welcome);

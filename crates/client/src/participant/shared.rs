@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use model::KindRef;
-use platform::{Mutex, MutexGuard, random, unix_ms};
+use platform::{Mutex, random, unix_ms};
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc, watch};
 use wire::mcpx::check::{Act, Call, strict};
@@ -16,7 +16,7 @@ use wire::time::rfc3339;
 use super::error::{CallError, ConnectError, RpcError};
 use super::event::Event;
 use super::protocol::{Job, Protocol, Reaction, ReplyTo, payload};
-use super::serve::{CALLS_MAX, Serve, ServeResult};
+use super::serve::{CALLS_MAX, ServeResult};
 use super::spec::{Mode, ParticipantSpec};
 use super::subscribers::{Events, Subscribers};
 
@@ -38,12 +38,12 @@ pub(super) enum ConnectionState {
 
 /// State that the handles and the tasks of one participant share.
 pub(super) struct Shared {
-    protocol: Mutex<Protocol>,
+    pub(super) protocol: Mutex<Protocol>,
     subscribers: Mutex<Subscribers>,
     /// The queue of the open connection.
     outgoing: Mutex<Option<mpsc::Sender<Bytes>>>,
     pub(super) state: watch::Sender<ConnectionState>,
-    serve: Arc<dyn Serve>,
+    pub(super) spec: ParticipantSpec,
     permits: Arc<Semaphore>,
     /// The prefix of all envelope ids.
     id_prefix: String,
@@ -51,50 +51,38 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(spec: &ParticipantSpec) -> Arc<Self> {
+    pub(super) fn new(spec: ParticipantSpec) -> Arc<Self> {
         Arc::new(Self {
             protocol: Mutex::new(Protocol::new(spec.mode != Mode::All)),
             subscribers: Mutex::default(),
             outgoing: Mutex::default(),
             state: watch::Sender::new(ConnectionState::Connecting),
-            serve: Arc::clone(&spec.serve),
+            spec,
             permits: Arc::new(Semaphore::new(CALLS_MAX)),
             id_prefix: format!("{:016x}{:016x}", random_u64(), random_u64()),
             next_id: AtomicU64::new(1),
         })
     }
 
-    pub(super) fn protocol(&self) -> MutexGuard<'_, Protocol> {
-        self.protocol.lock()
-    }
-
-    fn outgoing(&self) -> MutexGuard<'_, Option<mpsc::Sender<Bytes>>> {
-        self.outgoing.lock()
-    }
-
-    fn subscribers(&self) -> MutexGuard<'_, Subscribers> {
-        self.subscribers.lock()
-    }
-
     pub(super) fn subscribe(&self) -> Events {
-        self.subscribers().subscribe()
+        self.subscribers.lock().subscribe()
     }
 
     /// Sends envelopes to this queue from now on.
     pub(super) fn connected(&self, outgoing: mpsc::Sender<Bytes>) {
-        *self.outgoing() = Some(outgoing);
+        *self.outgoing.lock() = Some(outgoing);
     }
 
     /// Fails pending requests and reports that the connection is lost.
     pub(super) fn disconnected(&self, why: &ConnectError, is_final: bool) {
-        *self.outgoing() = None;
+        *self.outgoing.lock() = None;
         self.state.send_replace(if is_final {
             ConnectionState::Closed(why.clone())
         } else {
             ConnectionState::Connecting
         });
-        self.protocol().pending.fail_requests();
-        let mut subscribers = self.subscribers();
+        self.protocol.lock().pending.fail_requests();
+        let mut subscribers = self.subscribers.lock();
         subscribers.send(&Event::Disconnected { why: why.to_string(), is_final });
         if is_final {
             subscribers.end();
@@ -107,14 +95,14 @@ impl Shared {
             Ok(envelope) => envelope,
             Err(breach) => return tracing::warn!(%breach, "the gateway sent an invalid envelope"),
         };
-        let reactions = self.protocol().receive(envelope);
+        let reactions = self.protocol.lock().receive(envelope);
         for reaction in reactions {
             match reaction {
                 Reaction::Event(event) => {
                     if matches!(*event, Event::Welcomed { .. }) {
                         self.state.send_replace(ConnectionState::Connected);
                     }
-                    self.subscribers().send(&event);
+                    self.subscribers.lock().send(&event);
                 }
                 Reaction::Job(job) => self.run(*job),
                 Reaction::Refuse(reply_to, error) => self.answer_now(&reply_to, &Err(error)),
@@ -130,12 +118,12 @@ impl Shared {
         };
         let shared = Arc::clone(self);
         tokio::spawn(async move {
-            let serve = Arc::clone(&shared.serve);
+            let serve = Arc::clone(&shared.spec.serve);
             // A task of its own, so that a panic fails only this request.
             let result = tokio::spawn(async move { serve.answer(request).await }).await;
             let result = result.unwrap_or_else(|_| Err(RpcError::new(INTERNAL, "the tool failed")));
             drop(permit);
-            let Some(outgoing) = shared.outgoing().clone() else { return };
+            let Some(outgoing) = shared.outgoing.lock().clone() else { return };
             if let Ok((_, envelope)) = shared.response(&reply_to, &result) {
                 // Fails only when the connection is lost, and the request with it.
                 let _ = outgoing.send(envelope).await;
@@ -204,7 +192,7 @@ impl Shared {
             return Err(CallError::NotConnected);
         }
         let id = id.unwrap_or_else(|| self.envelope_id());
-        let from = self.protocol().roster.id().to_owned();
+        let from = self.protocol.lock().roster.id().to_owned();
         let ts = rfc3339(unix_ms());
         let draft = Draft { id: &id, ts: Some(&ts), from: &from, to, kind, correlation_id, payload };
         let envelope = envelope(&draft);
@@ -214,7 +202,7 @@ impl Shared {
     }
 
     fn enqueue(&self, envelope: Bytes) -> Result<(), CallError> {
-        let outgoing = self.outgoing();
+        let outgoing = self.outgoing.lock();
         let outgoing = outgoing.as_ref().ok_or(CallError::NotConnected)?;
         outgoing.try_send(envelope).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => CallError::Busy,
@@ -231,7 +219,7 @@ pub(super) struct Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.shared.protocol().pending.remove(&self.id);
+        self.shared.protocol.lock().pending.remove(&self.id);
     }
 }
 

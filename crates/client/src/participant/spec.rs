@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::ConnectError;
 use super::serve::Serve;
@@ -12,6 +13,8 @@ use super::tools::Tools;
 
 /// The longest message that is read, in bytes. A welcome may contain earlier envelopes.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
+/// The characters that are encoded in the query.
+const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
 /// The envelopes that a participant receives (MCPx v0.1, section 6.3). It always receives broadcasts and envelopes that
 /// name it.
@@ -121,7 +124,8 @@ impl ParticipantSpec {
         }
         let path = uri.path().trim_end_matches('/');
         let base = path.strip_suffix("/ws").or_else(|| path.strip_suffix("/mcp")).unwrap_or(path);
-        let (topic, mode, echo) = (encoded(&self.topic), self.mode.as_query(), self.echo);
+        let topic = utf8_percent_encode(&self.topic, QUERY);
+        let (mode, echo) = (self.mode.as_query(), self.echo);
         format!("{scheme}://{authority}{base}/ws?topic={topic}&mode={mode}&echo={echo}")
             .parse()
             .map_err(|_| wrong("it cannot be read"))
@@ -134,18 +138,6 @@ impl fmt::Debug for ParticipantSpec {
         let Self { url, topic, mode, echo, .. } = self;
         write!(out, "ParticipantSpec {{ url: {url:?}, topic: {topic:?}, mode: {mode:?}, echo: {echo}, .. }}")
     }
-}
-
-/// Percent-encodes everything but letters, digits and `-._`.
-fn encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

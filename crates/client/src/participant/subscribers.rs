@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-use platform::{Mutex, MutexGuard};
+use platform::Mutex;
 use tokio::sync::Notify;
 
 use super::event::Event;
@@ -28,12 +28,8 @@ struct EventQueue {
 }
 
 impl EventQueue {
-    fn buffer(&self) -> MutexGuard<'_, Buffer> {
-        self.buffer.lock()
-    }
-
     fn push(&self, event: Event) {
-        let mut buffer = self.buffer();
+        let mut buffer = self.buffer.lock();
         let bytes = event.bytes();
         buffer.bytes += bytes;
         buffer.events.push_back((bytes, event));
@@ -48,7 +44,7 @@ impl EventQueue {
     }
 
     fn end(&self) {
-        self.buffer().ended = true;
+        self.buffer.lock().ended = true;
         self.wake.notify_one();
     }
 }
@@ -62,7 +58,7 @@ impl Events {
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             {
-                let mut buffer = self.0.buffer();
+                let mut buffer = self.0.buffer.lock();
                 if buffer.dropped > 0 {
                     return Some(Event::Lagged(std::mem::take(&mut buffer.dropped)));
                 }
@@ -81,7 +77,7 @@ impl Events {
 
 impl std::fmt::Debug for Events {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "Events({} waiting)", self.0.buffer().events.len())
+        write!(out, "Events({} waiting)", self.0.buffer.lock().events.len())
     }
 }
 

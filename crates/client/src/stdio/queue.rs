@@ -3,7 +3,7 @@
 use std::io;
 
 use bytes::{Bytes, BytesMut};
-use platform::{Mutex, MutexGuard};
+use platform::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio::sync::Notify;
@@ -37,15 +37,11 @@ impl StdinQueue {
         Self { state: Mutex::default(), wake: Notify::new(), bytes_max, len_max }
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock()
-    }
-
     /// Adds one line. Raw line breaks, legal only between JSON tokens, become spaces, so that a frame cannot hide a
     /// second message.
     pub(super) fn push(&self, frame: Bytes) -> Result<(), SendError> {
         let line = one_line(frame);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closed {
             return Err(SendError::Closed);
         }
@@ -69,13 +65,13 @@ impl StdinQueue {
 
     /// Rejects further messages. Those that wait are still written, then stdin is closed.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
+        self.state.lock().closed = true;
         self.wake.notify_one();
     }
 
     /// Swaps the empty `spare` for the waiting lines: false when there are none, `None` when the queue is also closed.
     fn take(&self, spare: &mut BytesMut) -> Option<bool> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.writing = (0, 0);
         if state.lines.is_empty() {
             return if state.closed { None } else { Some(false) };

@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use access::Guests;
 use access::config::Config;
-use auth::Participant;
-use gateway::Dispatch;
 use model::Refusal;
 use platform::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -18,7 +16,7 @@ use super::handover::Handover;
 use super::head::Head;
 use super::timer::Deadline;
 use crate::links::ClientLinks;
-use crate::outlet::Joined;
+use crate::outlet::{Joined, Visitor};
 use crate::sessions::Session;
 use crate::slot::{First, Slot};
 
@@ -27,14 +25,17 @@ pub(crate) const QUIET_SECS: u64 = 15;
 
 /// One connection. A WebSocket or an event stream that the connection becomes keeps it.
 pub(crate) struct Connection {
-    links: Arc<ClientLinks>,
+    /// The links of MCP clients.
+    pub(crate) links: Arc<ClientLinks>,
     _permit: Option<OwnedSemaphorePermit>,
-    guests: Guests,
-    handover: Arc<Handover>,
+    /// The guests that this connection is.
+    pub(crate) guests: Guests,
+    /// Where an idle event stream leaves HTTP.
+    pub(crate) handover: Arc<Handover>,
     stop: watch::Receiver<bool>,
     known: Mutex<Option<Known>>,
     /// When the answer of the present request takes long. Requests follow each other, so one is enough.
-    quiet: Arc<Deadline>,
+    pub(crate) quiet: Arc<Deadline>,
 }
 
 /// What was learnt in an epoch of the registry.
@@ -49,8 +50,8 @@ pub(crate) struct Visit {
     bearer: Option<Box<str>>,
     topic: Box<str>,
     session_id: Option<Box<str>>,
-    dispatch: Arc<Dispatch>,
-    participant: Arc<Participant>,
+    /// Both.
+    pub(crate) visitor: Visitor,
     /// The session of this id.
     session: OnceLock<Arc<Session>>,
     modern: OnceLock<Arc<Joined>>,
@@ -74,34 +75,14 @@ impl Connection {
         })
     }
 
-    /// The links of MCP clients.
-    pub(crate) fn links(&self) -> &Arc<ClientLinks> {
-        &self.links
-    }
-
-    /// The guests that this connection is.
-    pub(crate) fn guests(&self) -> &Guests {
-        &self.guests
-    }
-
-    /// Where an idle event stream leaves HTTP.
-    pub(crate) fn handover(&self) -> &Arc<Handover> {
-        &self.handover
-    }
-
     /// Whether the gateway is about to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stop.borrow()
     }
 
-    /// When the answer of the present request takes long.
-    pub(crate) fn quiet(&self) -> &Arc<Deadline> {
-        &self.quiet
-    }
-
     /// The configuration in force, and the visit that the last request made, if this one makes the same.
     pub(crate) fn known(&self, head: &Head<'_>, topic: &str) -> (Arc<Config>, Option<Arc<Visit>>) {
-        let registry = self.links.registry();
+        let registry = &self.links.registry;
         let epoch = registry.epoch();
         let mut known = self.known.lock();
         match &*known {
@@ -122,18 +103,17 @@ impl Connection {
     /// # Errors
     /// The refusal to send.
     pub(crate) fn visit(&self, head: &Head<'_>, topic: &str) -> Result<Arc<Visit>, Refusal> {
-        let registry = self.links.registry();
+        let registry = &self.links.registry;
         let epoch = registry.epoch();
         let (bearer, session_id) = (head.bearer(), head.session_id());
         let of_session = session_id.filter(|_| bearer.is_none());
-        let guest = of_session.and_then(|id| self.links.sessions().guest(id));
+        let guest = of_session.and_then(|id| self.links.sessions.guest(id));
         let (dispatch, participant) = registry.visitor(bearer, topic, guest, &self.guests)?;
         let visit = Arc::new(Visit {
             bearer: bearer.map(Box::from),
             topic: topic.into(),
             session_id: session_id.map(Box::from),
-            dispatch,
-            participant,
+            visitor: Visitor { dispatch, participant },
             session: OnceLock::new(),
             modern: OnceLock::new(),
         });
@@ -156,7 +136,7 @@ impl Connection {
             }
             self.forget();
         }
-        let found = self.links.find_session(&visit.dispatch, &visit.participant, id)?;
+        let found = self.links.find_session(&visit.visitor, id)?;
         // One that has ended stays in a visit that is forgotten.
         visit.session.get_or_init(|| Arc::clone(&found));
         Some(found)
@@ -173,7 +153,7 @@ impl Connection {
             }
             self.forget();
         }
-        let link = self.links.modern(&visit.dispatch, &visit.participant)?;
+        let link = self.links.modern(&visit.visitor)?;
         visit.modern.get_or_init(|| Arc::clone(&link));
         Ok(link)
     }
@@ -224,16 +204,6 @@ impl Visit {
             (Some(_), None) | (None, Some(_)) => false,
         };
         same && *self.topic == *topic && self.session_id.as_deref() == head.session_id()
-    }
-
-    /// The topic.
-    pub(crate) fn dispatch(&self) -> &Arc<Dispatch> {
-        &self.dispatch
-    }
-
-    /// The participant.
-    pub(crate) fn participant(&self) -> &Arc<Participant> {
-        &self.participant
     }
 }
 

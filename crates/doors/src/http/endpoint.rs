@@ -43,7 +43,7 @@ pub(crate) async fn serve(
     (parts, head, body): (&Parts, &Head<'_>, Incoming),
 ) -> Response<Body> {
     // Before 1.1 there are no chunks: the end of the connection is the end of the body.
-    let handover = Some(connection.handover()).filter(|_| parts.version == http::Version::HTTP_11);
+    let handover = Some(&connection.handover).filter(|_| parts.version == http::Version::HTTP_11);
     let exchange = Exchange { connection, config, visit, head, headers: &parts.headers, handover };
     let answered = match parts.method {
         Method::POST => exchange.post(body).await,
@@ -56,11 +56,7 @@ pub(crate) async fn serve(
 
 /// A refusal before any message was read.
 pub(crate) fn refused(refusal: &Refusal) -> Response<Body> {
-    let mut response = *rejected(&refusal::encode(refusal, Era::Modern, "", None), None);
-    if response.status() == StatusCode::UNAUTHORIZED {
-        response.headers_mut().insert(http::header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    response
+    response::with_challenge(*rejected(&refusal::encode(refusal, Era::Modern, "", None), None))
 }
 
 /// One HTTP request of a participant that may enter the topic.
@@ -83,7 +79,7 @@ impl Exchange<'_> {
             let why = "Accept must list application/json and text/event-stream";
             return Err(error(StatusCode::NOT_ACCEPTABLE, code::INVALID_REQUEST, why));
         }
-        let held = self.connection.links().registry().held();
+        let held = &self.connection.links.registry.held;
         let body = read_body(self.config.limits.body_bytes_max, held, body).await?;
         if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             return self.batch(&body);
@@ -144,13 +140,13 @@ impl Exchange<'_> {
             header::check_params(|name| self.header(name), params, &mirrored)
                 .map_err(|error| rejected(&error, params.message().id()))?;
         }
-        let slot = Slot::new(Opener::Modern(Arc::clone(modern.home.bounds())));
+        let slot = Slot::new(Opener::Modern(Arc::clone(&modern.home.bounds)));
         let sending = Sending { ids: false, prime: false, era: Era::Modern };
         if params.method() == modern::LISTEN {
             let reply = Arc::new(ListenReply::new(slot));
             let call = dispatch.request(link, incoming, Arc::<ListenReply<Slot>>::clone(&reply));
             let call = Some((Arc::clone(dispatch), call));
-            return Ok(self.held(respond(self.connection, reply.sink(), call, sending).await));
+            return Ok(self.held(respond(self.connection, &reply.sink, call, sending).await));
         }
         let reply = Arc::new(SinkReply(slot));
         let call = dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
@@ -166,12 +162,12 @@ impl Exchange<'_> {
         let Some(id) = message.id() else { return Ok(response::empty(StatusCode::ACCEPTED)) };
         let client =
             legacy::initialize(message).map_err(|body| Box::new(response::json(StatusCode::OK, body)))?;
-        let (dispatch, version) = (self.visit.dispatch(), client.version);
+        let (visitor, version) = (&self.visit.visitor, client.version);
         // What is listed by then is no change for this client.
-        dispatch.wait_for_servers().await;
-        let session_id = self.connection.links().open_session(dispatch, self.visit.participant(), client);
+        visitor.dispatch.wait_for_servers().await;
+        let session_id = self.connection.links.open_session(visitor, client);
         let session_id = session_id.map_err(|refusal| Box::new(refused(&refusal)))?;
-        let result = handshake::initialize(dispatch, version);
+        let result = handshake::initialize(&visitor.dispatch, version);
         let mut response = response::json(StatusCode::OK, rpc::result(id, &result));
         if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(session_id)) {
             response.headers_mut().insert(SESSION_ID.clone(), value);
@@ -289,7 +285,7 @@ impl Exchange<'_> {
             return Ok(not_allowed("POST", &Method::DELETE));
         }
         let session = self.session()?;
-        self.connection.links().close_session(&session);
+        self.connection.links.close_session(&session);
         Ok(response::empty(StatusCode::NO_CONTENT))
     }
 }

@@ -26,7 +26,7 @@ impl Events {
     /// A stream of what `reader` reads.
     pub(crate) fn new(reader: Reader, ids: bool, on_leave: Option<OnLeave>) -> Self {
         // A comment on a silent stream, so that no proxy ends it.
-        let period = reader.stream().bounds().keep_alive;
+        let period = reader.stream.bounds.keep_alive;
         let mut keep_alive = interval_at(Instant::now() + period, period);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { reader, ready: Vec::new(), ids, keep_alive, on_leave, over: false }
@@ -38,7 +38,7 @@ impl Events {
     }
 
     fn encode(&self, item: &StreamItem) -> Bytes {
-        let id = self.ids.then(|| event_id(self.reader.stream().id(), item.number));
+        let id = self.ids.then(|| event_id(self.reader.stream.id, item.number));
         // On one line, for clients that read one.
         wire::sse::encode(id.as_deref(), &rpc::one_line(item.frame.clone()))
     }
@@ -78,7 +78,7 @@ impl Drop for Events {
     fn drop(&mut self) {
         if let Some(on_leave) = self.on_leave.take() {
             // An answer that the client did not read is an answer.
-            on_leave(self.over || self.reader.stream().has_ended());
+            on_leave(self.over || self.reader.stream.has_ended());
         }
     }
 }

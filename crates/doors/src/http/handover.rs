@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use platform::{Mutex, MutexGuard};
+use platform::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::events::Events;
@@ -24,24 +24,20 @@ const LOST_BYTES: usize = 256;
 #[derive(Default)]
 pub(crate) struct Handover {
     is_used: AtomicBool,
-    left: Mutex<Left>,
+    left: Mutex<Option<Left>>,
 }
 
-#[derive(Default)]
-enum Left {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// Events, and earlier bytes may still wait to be written.
-    Events(Box<Events>),
-    /// Events, and everything before them is written.
-    Written(Box<Events>),
+/// Events that a body has left.
+struct Left {
+    events: Box<Events>,
+    /// Whether everything before them is written.
+    written: bool,
 }
 
 impl Handover {
     /// Leaves events of which none is ready.
     pub(crate) fn leave(&self, events: Box<Events>) {
-        *self.left() = Left::Events(events);
+        *self.left.lock() = Some(Left { events, written: false });
         self.is_used.store(true, Ordering::Release);
     }
 
@@ -50,29 +46,16 @@ impl Handover {
         if !self.is_used.load(Ordering::Acquire) {
             return None;
         }
-        let mut left = self.left();
-        match std::mem::take(&mut *left) {
-            Left::Written(events) => Some(events),
-            other => {
-                *left = other;
-                None
-            }
-        }
+        let left = self.left.lock().take_if(|left| left.written)?;
+        Some(left.events)
     }
 
     fn written(&self) {
-        if !self.is_used.load(Ordering::Acquire) {
-            return;
+        if self.is_used.load(Ordering::Acquire)
+            && let Some(left) = &mut *self.left.lock()
+        {
+            left.written = true;
         }
-        let mut left = self.left();
-        *left = match std::mem::take(&mut *left) {
-            Left::Events(events) | Left::Written(events) => Left::Written(events),
-            Left::Nothing => Left::Nothing,
-        };
-    }
-
-    fn left(&self) -> MutexGuard<'_, Left> {
-        self.left.lock()
     }
 }
 

@@ -24,6 +24,7 @@ use super::request::{not_allowed, read_body};
 use super::response::{self, Answered};
 use crate::legacy;
 use crate::links::ClientLinks;
+use crate::outlet::Visitor;
 use crate::stream::{Lifetime, Stream};
 
 /// Sessions of this transport open at once.
@@ -88,7 +89,7 @@ fn open(
     pairs: &Arc<Pairs>,
     request: &Request<Incoming>,
 ) -> Answered<Response<Body>> {
-    let registry = links.registry();
+    let registry = &links.registry;
     let entered = registry.member(bearer(request.headers()), "main");
     let (dispatch, participant) = entered.map_err(|refusal| Box::new(refused(&refusal)))?;
     let id = URL_SAFE_NO_PAD.encode(random::<24>());
@@ -125,7 +126,7 @@ async fn message(
 ) -> Answered<Response<Body>> {
     let (parts, body) = request.into_parts();
     let head = Head::read(&parts.headers);
-    let registry = links.registry();
+    let registry = &links.registry;
     let participant = registry.asker(head.bearer(), "for an open event stream");
     let participant = participant.map_err(|refusal| Box::new(refused(&refusal)))?;
     let query = parts.uri.query().unwrap_or_default();
@@ -140,7 +141,7 @@ async fn message(
             "the body must be application/json\n",
         )));
     }
-    let body = read_body(registry.limits().body_bytes_max, registry.held(), body).await?;
+    let body = read_body(registry.limits().body_bytes_max, &registry.held, body).await?;
     let message = Message::read(body);
     let message = message.map_err(|bad| Box::new(response::json(StatusCode::BAD_REQUEST, bad.answer())))?;
     match pair.link.get() {
@@ -163,7 +164,8 @@ async fn begin(
         let why = "already initialized";
         return pair.out.answer(rpc::error(Some(id), code::INVALID_REQUEST, why, None));
     }
-    match legacy::join(links, &pair.dispatch, participant, client, (Some(id), &pair.out)).await {
+    let (dispatch, participant) = (Arc::clone(&pair.dispatch), Arc::clone(participant));
+    match legacy::join(links, &Visitor { dispatch, participant }, client, (id, &pair.out)).await {
         Some(link) => {
             pairs.enter(id_of_pair, pair, Arc::clone(&link));
             pair.out.answer(legacy::welcome(&pair.dispatch, &link, id));
@@ -196,7 +198,9 @@ mod tests {
             if has_ended {
                 pairs.end(id);
             }
-            let link = links.join_on(&pair.out, &pair.dispatch, &user, gateway::plain_client()).unwrap();
+            let (dispatch, participant) = (Arc::clone(&pair.dispatch), Arc::clone(&user));
+            let visitor = Visitor { dispatch, participant };
+            let link = links.join_on(&pair.out, &visitor, gateway::plain_client()).unwrap();
             pairs.enter(id, &pair, link);
             assert_eq!(links_len(), before + usize::from(!has_ended));
         }

@@ -41,7 +41,7 @@ pub(crate) async fn respond(
         First::Answer(frame, error) => response::json(status(error, sending.era), frame),
         First::Nothing => response::empty(StatusCode::ACCEPTED),
         First::Stream(reader) => {
-            let id = event_id(reader.stream().id(), 0);
+            let id = event_id(reader.stream.id, 0);
             let mut events = Events::new(reader, sending.ids, call.map(cancel_unanswered));
             if sending.prime {
                 events.open_with(wire::sse::encode(Some(&id), b""));

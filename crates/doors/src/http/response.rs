@@ -1,7 +1,7 @@
 //! HTTP responses, by their form.
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 
 use super::body::Body;
@@ -31,6 +31,14 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body>
 /// A sentence for a person.
 pub(crate) fn plain(status: StatusCode, text: &str) -> Response<Body> {
     response(status, Some(TEXT), Body::full(text.to_owned()))
+}
+
+/// A response that says how to authenticate, if it refuses a request because the client has not.
+pub(crate) fn with_challenge(mut response: Response<Body>) -> Response<Body> {
+    if response.status() == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
 }
 
 /// A status without a body.

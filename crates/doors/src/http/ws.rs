@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use gateway::{Dispatch, Joining, Link, RoomOutlet, plain_client};
 use http::header::{CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY};
-use http::header::{SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE};
+use http::header::{SEC_WEBSOCKET_VERSION, UPGRADE};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
@@ -22,6 +22,7 @@ use hyper_util::rt::TokioIo;
 use model::{Form, LinkId, Refusal, RefusalCode};
 use room::{Close, Socket};
 use serde::Deserialize;
+use store::audit::Verdict;
 use tokio::net::TcpStream;
 use topic::{Cursor, DeliveryMode, Listener};
 use tungstenite::handshake::derive_accept_key;
@@ -48,8 +49,8 @@ const MESSAGES_AT_ONCE: u32 = 64;
 struct Wanted {
     #[serde(default = "main_topic")]
     topic: String,
-    #[serde(default)]
-    mode: Mode,
+    #[serde(default = "every_message", deserialize_with = "Mode::deserialize")]
+    mode: DeliveryMode,
     /// Whether it gets its own messages.
     #[serde(default = "yes")]
     echo: bool,
@@ -58,9 +59,10 @@ struct Wanted {
     offset: Option<u64>,
 }
 
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
+/// The modes as the address names them.
+#[derive(Deserialize)]
+#[serde(remote = "DeliveryMode")]
 enum Mode {
-    #[default]
     #[serde(rename = "all")]
     All,
     #[serde(rename = "directed")]
@@ -74,19 +76,18 @@ fn main_topic() -> String {
     "main".to_owned()
 }
 
+fn every_message() -> DeliveryMode {
+    DeliveryMode::All
+}
+
 fn yes() -> bool {
     true
 }
 
 impl Wanted {
     fn joining(&self) -> Joining {
-        let mode = match self.mode {
-            Mode::All => DeliveryMode::All,
-            Mode::Directed => DeliveryMode::Directed,
-            Mode::DirectedAndProposals => DeliveryMode::DirectedAndProposals,
-        };
         let since = self.epoch.zip(self.offset).map(|(epoch, offset)| Cursor { epoch, offset });
-        let listener = Some(Listener { mode, echo: self.echo });
+        let listener = Some(Listener { mode: self.mode, echo: self.echo });
         Joining { listener, since, promotes: false, notified: false }
     }
 }
@@ -112,8 +113,8 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
             return response::plain(StatusCode::BAD_REQUEST, &format!("{}\n", wrong.body_text()));
         }
     };
-    let registry = connection.links().registry();
-    let entered = registry.visitor(bearer(request.headers()), &wanted.topic, None, connection.guests());
+    let registry = &connection.links.registry;
+    let entered = registry.visitor(bearer(request.headers()), &wanted.topic, None, &connection.guests);
     let (dispatch, participant) = match entered {
         Ok(entered) => entered,
         Err(refusal) => return refused(&refusal),
@@ -122,7 +123,7 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
         Ok(accept) => accept,
         Err(refused) => return *refused,
     };
-    let (link, joining) = (registry.context().link(), wanted.joining());
+    let (link, joining) = (registry.context.link(), wanted.joining());
     let upgrade = hyper::upgrade::on(&mut request);
     connection.forget();
     tokio::spawn(begin(upgrade, Accepted { connection, dispatch, participant, link, joining }));
@@ -137,11 +138,7 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
 fn refused(refusal: &Refusal) -> Response<Body> {
     let unauthenticated = refusal.code == RefusalCode::Unauthenticated;
     let status = if unauthenticated { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
-    let mut response = response::plain(status, &format!("{refusal}\n"));
-    if unauthenticated {
-        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    response
+    response::with_challenge(response::plain(status, &format!("{refusal}\n")))
 }
 
 /// The answer to the client's key (RFC 6455, section 4.2).
@@ -151,17 +148,16 @@ fn accept(headers: &HeaderMap) -> Answered<HeaderValue> {
         let mut texts = values.iter().filter_map(|value| value.to_str().ok());
         texts.any(|text| text.split(',').any(|part| part.trim().eq_ignore_ascii_case(token)))
     };
+    let required = |why: &str, name: HeaderName, value: &'static str| {
+        let mut response = response::plain(StatusCode::UPGRADE_REQUIRED, why);
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        Err(Box::new(response))
+    };
     if !has(CONNECTION, "upgrade") || !has(UPGRADE, "websocket") {
-        let mut response =
-            response::plain(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket; connect with one\n");
-        response.headers_mut().insert(UPGRADE, HeaderValue::from_static("websocket"));
-        return Err(Box::new(response));
+        return required("this is a WebSocket; connect with one\n", UPGRADE, "websocket");
     }
     if !has(SEC_WEBSOCKET_VERSION, "13") {
-        let mut response =
-            response::plain(StatusCode::UPGRADE_REQUIRED, "WebSocket version 13 is spoken here\n");
-        response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-        return Err(Box::new(response));
+        return required("WebSocket version 13 is spoken here\n", SEC_WEBSOCKET_VERSION, "13");
     }
     let key = headers.get(SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
     let wrong =
@@ -185,20 +181,20 @@ async fn begin(upgrade: OnUpgrade, accepted: Accepted) {
 fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
     let Accepted { connection, dispatch, participant, link, joining } = accepted;
     forget_waker(&stream);
-    let registry = connection.links().registry();
-    let socket = Socket::new(stream, registry.context().now_ms());
+    let registry = &connection.links.registry;
+    let socket = Socket::new(stream, registry.context.now_ms());
     // What it requests of servers it requests as a legacy client without capabilities.
     let outlet = Box::new(RoomOutlet(Arc::clone(&socket)));
     let link = Link::new(link, participant, Form::ENVELOPE, plain_client(), outlet);
     if let Err(refusal) = registry.join(&dispatch, &link, joining) {
-        dispatch.record_rejected(&link, &refusal);
+        dispatch.record_connection(&link, Verdict::Refused, refusal.code.as_str());
         // A newer connection of the same participant may have been faster.
         let replaced = refusal.code == RefusalCode::Conflict;
         socket.close(if replaced { Close::Replaced } else { Close::Rejected });
         tokio::spawn(async move { socket.linger().await });
         return;
     }
-    dispatch.record_opened(&link);
+    dispatch.record_connection(&link, Verdict::Admitted, "opened");
     // A client that comes while the gateway stops is closed like those that were there.
     if connection.is_stopping() {
         dispatch.cut(link.id, Close::GoingAway);
@@ -243,18 +239,18 @@ impl Listening {
 
     /// Records how it ended.
     fn record(&self, departure: Departure) {
-        let (in_order, why) = match (self.socket.close_reason(), departure) {
+        let (verdict, why) = match (self.socket.close_reason(), departure) {
             (Some(close), _) | (None, Departure::Cut(close)) => {
                 let why = format!("closed {}: {}", close.code(), close.reason());
-                (close.is_blameless(), Cow::Owned(why))
+                (if close.is_blameless() { Verdict::Completed } else { Verdict::Refused }, Cow::Owned(why))
             }
-            (None, Departure::Left) => (true, Cow::Borrowed("left")),
-            (None, Departure::Lost) => (true, Cow::Borrowed("lost")),
+            (None, Departure::Left) => (Verdict::Completed, Cow::Borrowed("left")),
+            (None, Departure::Lost) => (Verdict::Completed, Cow::Borrowed("lost")),
             (None, Departure::Broke(code)) => {
-                (false, Cow::Owned(format!("closed {code}: the protocol was broken")))
+                (Verdict::Refused, Cow::Owned(format!("closed {code}: the protocol was broken")))
             }
         };
-        self.dispatch.record_closed(&self.link, in_order, &why);
+        self.dispatch.record_connection(&self.link, verdict, &why);
     }
 
     async fn read(&mut self) -> Departure {
@@ -266,7 +262,7 @@ impl Listening {
                         self.socket.end(Bytes::new());
                         return Departure::Lost;
                     }
-                    self.socket.record_activity(self.connection.links().now_ms());
+                    self.socket.record_activity(self.connection.links.now_ms());
                 }
                 Received::Text(text) => {
                     self.take(text);
@@ -278,7 +274,7 @@ impl Listening {
                     self.dispatch.tell_error(&self.link, "malformed_envelope", why);
                 }
                 Received::TooLong => {
-                    let bytes_max = self.connection.links().registry().limits().envelope_bytes_max;
+                    let bytes_max = self.connection.links.registry.limits().envelope_bytes_max;
                     let why = format!("a message has at most {bytes_max} bytes");
                     self.dispatch.tell_error(&self.link, "message_too_large", &why);
                     return self.cut(Close::TooBig);
@@ -295,8 +291,8 @@ impl Listening {
                 sent = 0;
                 tokio::task::yield_now().await;
             }
-            if self.dispatch.room().is_full() {
-                Box::pin(self.dispatch.room().wait_for_space()).await;
+            if self.dispatch.room.is_full() {
+                Box::pin(self.dispatch.room.wait_for_space()).await;
             }
         }
     }

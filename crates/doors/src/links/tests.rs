@@ -10,32 +10,31 @@ use crate::fixture::{registry, user};
 
 struct Fixture {
     links: Arc<ClientLinks>,
-    dispatch: Arc<Dispatch>,
-    user: Arc<Participant>,
+    visitor: Visitor,
 }
 
 impl Fixture {
     fn new(limits: Limits) -> Self {
         let registry = registry(limits);
         let dispatch = registry.topic(&TopicName::new("main").unwrap()).unwrap();
-        let user = user(&registry);
-        Self { links: ClientLinks::start(registry), dispatch, user }
+        let visitor = Visitor { dispatch, participant: user(&registry) };
+        Self { links: ClientLinks::start(registry), visitor }
     }
 
     fn open(&self) -> String {
-        self.links.open_session(&self.dispatch, &self.user, gateway::plain_client()).unwrap()
+        self.links.open_session(&self.visitor, gateway::plain_client()).unwrap()
     }
 
     fn find(&self, id: &str) -> Option<Arc<Session>> {
-        self.links.find_session(&self.dispatch, &self.user, id)
+        self.links.find_session(&self.visitor, id)
     }
 
     fn len(&self) -> usize {
-        self.links.registry().http_sessions().load(Ordering::Relaxed)
+        self.links.registry.http_sessions.load(Ordering::Relaxed)
     }
 
     fn links_len(&self) -> usize {
-        self.dispatch.with(|topic| topic.links_len())
+        self.visitor.dispatch.with(|topic| topic.links_len())
     }
 }
 
@@ -75,7 +74,7 @@ async fn a_session_that_a_client_reads_is_not_evicted() {
     let fixture = Fixture::new(Limits { sessions_max: 1, ..Limits::default() });
     let session = fixture.find(&fixture.open()).unwrap();
     let reader = session.joined.home.stream().read(None).unwrap();
-    let refused = fixture.links.open_session(&fixture.dispatch, &fixture.user, gateway::plain_client());
+    let refused = fixture.links.open_session(&fixture.visitor, gateway::plain_client());
     assert_eq!(refused.unwrap_err().code, RefusalCode::Overloaded);
     drop(reader);
     fixture.open();
@@ -108,11 +107,11 @@ async fn an_idle_session_ends_and_is_resumed_by_its_id() {
 #[tokio::test]
 async fn requests_of_a_modern_participant_share_a_link_until_it_ends() {
     let fixture = Fixture::new(Limits::default());
-    let link = fixture.links.modern(&fixture.dispatch, &fixture.user).unwrap();
-    assert!(Arc::ptr_eq(&link, &fixture.links.modern(&fixture.dispatch, &fixture.user).unwrap()));
+    let link = fixture.links.modern(&fixture.visitor).unwrap();
+    assert!(Arc::ptr_eq(&link, &fixture.links.modern(&fixture.visitor).unwrap()));
     fixture.links.sweep();
-    assert!(Arc::ptr_eq(&link, &fixture.links.modern(&fixture.dispatch, &fixture.user).unwrap()));
+    assert!(Arc::ptr_eq(&link, &fixture.links.modern(&fixture.visitor).unwrap()));
     link.leave();
-    let other = fixture.links.modern(&fixture.dispatch, &fixture.user).unwrap();
+    let other = fixture.links.modern(&fixture.visitor).unwrap();
     assert!(!Arc::ptr_eq(&link, &other) && !other.home.liveness.has_ended());
 }

@@ -61,9 +61,9 @@ fn notifications_before_the_acknowledgement_are_in_the_account() {
     let len = frame("t-1").len();
     let (exact, out) = listening(len);
     exact.pass(task("t"), frame("t-1")).unwrap();
-    assert!(!out.stream().bounds().held.has_room(1));
+    assert!(!out.stream.bounds.held.has_room(1));
     drop(exact);
-    assert!(out.stream().bounds().held.has_room(len), "it goes with the request");
+    assert!(out.stream.bounds.held.has_room(len), "it goes with the request");
     let (short, mut out) = listening(len - 1);
     short.pass(task("t"), frame("t-1")).unwrap();
     assert_eq!(short.acknowledge(frame("acknowledged"), vec!["t".to_owned()]), None);

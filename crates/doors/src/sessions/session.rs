@@ -49,7 +49,7 @@ impl Session {
             return None;
         }
         streams.next += 1;
-        let stream = Stream::new(streams.next, Lifetime::Resumable, answers, self.joined.home.bounds());
+        let stream = Stream::new(streams.next, Lifetime::Resumable, answers, &self.joined.home.bounds);
         streams.live.push((Arc::clone(&stream), None));
         Some(stream)
     }
@@ -59,7 +59,7 @@ impl Session {
         if id == 0 {
             return Some(Arc::clone(self.joined.home.stream()));
         }
-        self.streams().live.iter().find(|(stream, _)| stream.id() == id).map(|(stream, _)| Arc::clone(stream))
+        self.streams().live.iter().find(|(stream, _)| stream.id == id).map(|(stream, _)| Arc::clone(stream))
     }
 
     /// Whether its client has no request open and reads no stream.

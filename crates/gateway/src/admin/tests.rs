@@ -9,9 +9,9 @@ use topic::Ended;
 use super::*;
 use crate::audit::Recorder;
 use crate::link::{Link, Outlet, plain_client};
-use crate::membership::Joining;
 use crate::registry::Start;
 use access::config::{Access, Config, McpCalls, TopicConfig};
+use topic::Joining;
 
 /// The outlet of a client whose end is another change of tokens.
 struct Chain(Arc<AccessJournal>, Sender<()>);
@@ -58,11 +58,11 @@ async fn what_follows_from_a_change_delays_no_other_change() {
     let admin = Admin::new(Arc::clone(&access), Arc::clone(&registry));
     let boss = ParticipantId::new("boss").unwrap();
     let request = TokenRequest { name: "scout".to_owned(), ..TokenRequest::default() };
-    let (token, _) = admin.issue_token(&boss, request).unwrap();
+    let token = admin.issue_token(&boss, request).unwrap().token;
     let (dispatch, scout) = registry.member(Some(&token), "main").unwrap();
     let (changed, changes) = channel();
     let outlet = Box::new(Chain(access, changed));
-    let link = Link::new(registry.context().link(), scout, Form::Legacy, plain_client(), outlet);
+    let link = Link::new(registry.context.link(), scout, Form::Legacy, plain_client(), outlet);
     registry.join(&dispatch, &link, Joining::default()).unwrap();
     admin.revoke_tokens(&boss, "scout").unwrap();
     assert!(

@@ -6,14 +6,9 @@ use store::audit::{Entry, EntryKind, Verdict};
 
 /// Room for one entry, free again when dropped. Without a log it holds nothing.
 #[derive(Debug)]
-pub struct Permit(Option<store::audit::Permit>);
+pub struct Permit(pub(super) Option<store::audit::Permit>);
 
 impl Permit {
-    /// Room in the log.
-    pub(super) fn of(permit: store::audit::Permit) -> Self {
-        Self(Some(permit))
-    }
-
     /// No room: an entry that is written here is lost.
     pub(crate) fn none() -> Self {
         Self(None)

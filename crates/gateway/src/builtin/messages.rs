@@ -89,7 +89,7 @@ pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent
     }
     // Arguments may contain line breaks, and some participants read line by line.
     let envelope = Envelope::read(one_line(frame)).map_err(|breach| breach.refusal())?;
-    dispatch.room().wait_for_space().await;
+    dispatch.room.wait_for_space().await;
     dispatch.speak(&call.link, envelope).map_err(|refusal| *refusal)?;
     let absent = dispatch.with(|topic| {
         let is_here = |name: &&String| ParticipantId::new(name).is_ok_and(|id| topic.has_participant(&id));
@@ -155,7 +155,7 @@ pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Mes
     let reader = Reader { me: me.as_str(), pattern: pattern.as_ref(), limit };
     let (mut stopping, mut gap) = (dispatch.stopping.subscribe(), false);
     loop {
-        let mut published = pin!(dispatch.room().published());
+        let mut published = pin!(dispatch.room.published());
         published.as_mut().enable();
         let since = dispatch.with(|topic| topic.kept().readable.then(|| topic.messages(me, from)));
         let since = since.ok_or_else(unreadable)?;
@@ -194,11 +194,11 @@ fn malformed(why: &str) -> Refusal {
 /// Seals a cursor for one participant in one topic, so that no participant reads further back than it could.
 fn seal(dispatch: &Dispatch, who: &ParticipantId, cursor: Cursor) -> String {
     let state = format!("{}:{cursor}", dispatch.name());
-    CURSOR.seal(dispatch.context().sealer(), who, unix_ms(), &state)
+    CURSOR.seal(&dispatch.context.sealer, who, unix_ms(), &state)
 }
 
 fn open(dispatch: &Dispatch, who: &ParticipantId, cursor: &str) -> Result<Cursor, Refusal> {
-    let state = CURSOR.open(dispatch.context().sealer(), who, unix_ms(), cursor);
+    let state = CURSOR.open(&dispatch.context.sealer, who, unix_ms(), cursor);
     let parts = state.as_deref().and_then(|text| text.rsplit_once(':'));
     let here = parts.filter(|(topic, _)| *topic == dispatch.name().as_str());
     here.and_then(|(_, cursor)| cursor.parse().ok()).ok_or_else(|| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Answer, Digest, Form, GATEWAY, KindRef, Method, OperationId, ParticipantId, Refusal};
+use model::{Form, GATEWAY, KindRef, Method, OperationId, ParticipantId, Refusal};
 use topic::{Intent, Requested};
 use wire::mcp::task::Wish;
 use wire::mcp::{Params, relay};
@@ -13,71 +13,12 @@ use crate::call::{Call, Incoming, Names};
 use crate::dispatch::Dispatch;
 use crate::link::Link;
 use crate::live::{Live, Server};
-use crate::proposals::content::Ruling;
 use crate::proposals::{decide, open};
 use crate::room_reply::RoomReply;
 use crate::tag::Tag;
 
-/// What an envelope asks for.
-pub(super) enum Ask {
-    /// Nothing that the gateway acts on.
-    Nothing,
-    /// Kind and payload differ.
-    Mismatch,
-    /// The cancellation of a request.
-    Cancel(Tag),
-    /// An answer to a request in the room.
-    Answer(Answer),
-    /// A proposal.
-    Propose(Box<open::Opening>),
-    /// A proposal that cannot be taken.
-    Unproposable(Refusal),
-    /// A request.
-    Request(Box<Wanted>),
-}
-
-/// A request in the room.
-pub(super) struct Wanted {
-    method: Method,
-    context: Option<String>,
-    tag: Option<Tag>,
-    calls: Vec<(OperationId, Arc<Call>)>,
-    ruling: Option<(Option<Digest>, Arc<Ruling>)>,
-    correlation_digest: Option<u128>,
-}
-
-impl Ask {
-    /// The same for the topic. Calls and ruling are taken out.
-    pub(super) fn intent(&mut self) -> Intent<'_, Live> {
-        match self {
-            Self::Nothing | Self::Unproposable(_) => Intent::None,
-            Self::Mismatch => Intent::Mismatch,
-            Self::Cancel(tag) => Intent::Cancel { tag: tag.clone() },
-            Self::Answer(answer) => Intent::Answer { outcome: answer.outcome, answer: answer.clone() },
-            Self::Propose(draft) => {
-                let (proposal, content) = (draft.id, Arc::clone(&draft.content));
-                Intent::Propose { proposal, terms: draft.terms(), content }
-            }
-            Self::Request(wanted) => Intent::Request(Requested {
-                method: wanted.method.clone(),
-                context: wanted.context.as_deref(),
-                tag: wanted.tag.take(),
-                calls: std::mem::take(&mut wanted.calls),
-                ruling: wanted.ruling.take(),
-            }),
-        }
-    }
-
-    /// The digest under which the envelope's correlation would be kept if it named a proposal that is over and forgotten.
-    pub(super) fn correlation_digest(&self) -> Option<u128> {
-        if let Self::Request(wanted) = self { wanted.correlation_digest } else { None }
-    }
-
-    /// Why a proposal cannot be taken.
-    pub(super) fn unproposable(&self) -> Option<&Refusal> {
-        if let Self::Unproposable(refusal) = self { Some(refusal) } else { None }
-    }
-}
+/// What an envelope asks for, and why the proposal that it makes cannot be taken, if it cannot.
+pub(super) type Ask = (Intent<Live>, Option<Refusal>);
 
 /// Reads what an envelope asks for. Payloads of envelopes that concern participants alone are not opened.
 ///
@@ -90,32 +31,35 @@ pub(super) fn read(
     to: &[&str],
 ) -> Result<Ask, Refusal> {
     // The topic refuses what is no kind.
-    let Ok(kind) = KindRef::parse(envelope.kind()) else { return Ok(Ask::Nothing) };
-    match Head::of(kind) {
-        None => Ok(Ask::Nothing),
-        Some(Head::Response) => Ok(answer(dispatch, envelope)),
-        Some(Head::Proposal) => Ok(proposal(dispatch, link, envelope)),
-        Some(Head::Request) => request(dispatch, link, envelope, kind, to),
-    }
+    let Ok(kind) = KindRef::parse(envelope.kind()) else { return Ok((Intent::None, None)) };
+    Ok(match Head::of(kind) {
+        None => (Intent::None, None),
+        Some(Head::Response) => (answer(dispatch, envelope), None),
+        Some(Head::Proposal) => proposal(dispatch, link, envelope),
+        Some(Head::Request) => (request(dispatch, link, envelope, kind, to)?, None),
+    })
 }
 
-fn answer(dispatch: &Dispatch, envelope: &Envelope) -> Ask {
+fn answer(dispatch: &Dispatch, envelope: &Envelope) -> Intent<Live> {
     // The session of a participant that serves reads an answer to the gateway by itself.
     let about = envelope.correlation_id().and_then(|about| about.parse::<OperationId>().ok());
-    if about.is_some_and(|about| about.0 >> 64 == u128::from(dispatch.context.direct())) {
-        return Ask::Nothing;
+    if about.is_some_and(|about| about.0 >> 64 == u128::from(dispatch.context.direct)) {
+        return Intent::None;
     }
-    payload::read_answer(envelope.payload_bytes()).map_or(Ask::Nothing, Ask::Answer)
+    payload::read_answer(envelope.payload_bytes())
+        .map_or(Intent::None, |answer| Intent::Answer { outcome: answer.outcome, answer })
 }
 
 fn proposal(dispatch: &Dispatch, link: &Link, envelope: &Envelope) -> Ask {
     match strict(envelope.kind(), envelope.payload_bytes()) {
         Ok(check::Act::Proposal(call)) => match open::of_envelope(dispatch, link, envelope, &call) {
-            Ok(draft) => Ask::Propose(Box::new(draft)),
-            Err(refusal) => Ask::Unproposable(refusal),
+            Ok(open::Opening { id: proposal, content, terms }) => {
+                (Intent::Propose { proposal, terms, content }, None)
+            }
+            Err(refusal) => (Intent::None, Some(refusal)),
         },
-        Ok(check::Act::Request(_) | check::Act::Answer(_) | check::Act::Other) => Ask::Nothing,
-        Err(_) => Ask::Mismatch,
+        Ok(check::Act::Request(_) | check::Act::Answer(_) | check::Act::Other) => (Intent::None, None),
+        Err(_) => (Intent::Mismatch, None),
     }
 }
 
@@ -125,21 +69,21 @@ fn request(
     envelope: &Envelope,
     kind: KindRef<'_>,
     to: &[&str],
-) -> Result<Ask, Refusal> {
+) -> Result<Intent<Live>, Refusal> {
     let (plays, fulfils) = concerns(dispatch, envelope.correlation_id(), to);
     if !plays && !fulfils {
         return Ok(noted(kind));
     }
-    let Ok(act) = strict(envelope.kind(), envelope.payload_bytes()) else { return Ok(Ask::Mismatch) };
-    let check::Act::Request(call) = act else { return Ok(Ask::Nothing) };
-    let Ok(params) = Params::read(call.message()) else { return Ok(Ask::Mismatch) };
+    let Ok(act) = strict(envelope.kind(), envelope.payload_bytes()) else { return Ok(Intent::Mismatch) };
+    let check::Act::Request(call) = act else { return Ok(Intent::None) };
+    let Ok(params) = Params::read(call.message()) else { return Ok(Intent::Mismatch) };
     if call.method() == "notifications/cancelled" {
-        let cancel = |id| Ask::Cancel(Tag::of_client(id));
-        return Ok(params.request_id().map_or(Ask::Nothing, cancel));
+        let cancel = |id| Intent::Cancel { tag: Tag::of_client(id) };
+        return Ok(params.request_id().map_or(Intent::None, cancel));
     }
     let ruling = decide::ruling_of(dispatch, link, envelope, &call)?;
     if call.is_notification() && ruling.is_none() {
-        return Ok(Ask::Nothing);
+        return Ok(Intent::None);
     }
     let request = relay::decode_request(&params, Form::ENVELOPE);
     let tag = call.message().id().cloned().map(Tag::of_client);
@@ -148,29 +92,22 @@ fn request(
     // An empty target has no place in a kind.
     let kind = call.kind(Head::Response).or_else(|_| kind_of(Head::Response, call.method(), None));
     let kind = kind.unwrap_or_default();
-    // Also of a proposal that the topic knows now: it may keep only the digest by the time of the step.
-    let digest = |about: &str| store::closed_digest(dispatch.name().as_str(), about);
     let call_to = |to: &&str| {
         // The topic drops the call of an addressee that has no valid id.
         let server = ParticipantId::new(to).unwrap_or_else(|_| ParticipantId::gateway());
-        let mut reply = RoomReply::to_envelope(dispatch, &server, &link.participant.id, &kind, envelope.id());
+        let sender = vec![link.participant.id.to_string()];
+        let mut reply = RoomReply::new(dispatch, &server, sender, kind.clone(), envelope.id());
         if *to == GATEWAY && request.method.as_str() == "tools/call" {
             // The built-in tools show what other participants may not see.
-            reply.only_to(link.id);
+            reply.alone = Some(link.id);
         }
         let incoming = Incoming { wish, ..Incoming::plain(request.clone(), tag.clone()) };
-        let made = dispatch.new_call(link, incoming, Names::Own, Arc::new(reply));
-        (made.id, made)
+        let operation = dispatch.context.operation();
+        (operation, Call::new(operation, link, incoming, Names::Own, Arc::new(reply)))
     };
     let calls = to.iter().map(call_to).collect();
-    Ok(Ask::Request(Box::new(Wanted {
-        method: request.method,
-        context: call.target().map(str::to_owned),
-        tag,
-        calls,
-        ruling,
-        correlation_digest: envelope.correlation_id().map(digest),
-    })))
+    let context = call.target().map(Into::into);
+    Ok(Intent::Request(Requested { method: request.method, context, tag, calls, ruling }))
 }
 
 /// Whether an envelope names a server that the gateway plays, and whether it names a proposal.
@@ -189,19 +126,13 @@ fn concerns(dispatch: &Dispatch, correlation: Option<&str>, to: &[&str]) -> (boo
 }
 
 /// A request between participants: the topic notes which of them may answer it.
-fn noted(kind: KindRef<'_>) -> Ask {
+fn noted(kind: KindRef<'_>) -> Intent<Live> {
     let method = kind.method().unwrap_or_default();
     if method.starts_with("notifications/") {
-        return Ask::Nothing;
+        return Intent::None;
     }
-    Ask::Request(Box::new(Wanted {
-        method: Method::Other(method.into()),
-        context: kind.context().map(str::to_owned),
-        tag: None,
-        calls: Vec::new(),
-        ruling: None,
-        correlation_digest: None,
-    }))
+    let (method, context) = (Method::Other(method.into()), kind.context().map(Into::into));
+    Intent::Request(Requested { method, context, tag: None, calls: Vec::new(), ruling: None })
 }
 
 #[cfg(test)]
@@ -209,11 +140,13 @@ mod tests {
     use super::*;
 
     fn check(kind: &str, expected: Option<(&str, Option<&str>)>) {
-        let mut ask = noted(KindRef::parse(kind).unwrap());
-        let found = match ask.intent() {
+        let found = match noted(KindRef::parse(kind).unwrap()) {
             Intent::Request(requested) => {
                 assert!(requested.calls.is_empty() && requested.ruling.is_none(), "{kind}");
-                Some((requested.method.as_str().to_owned(), requested.context.map(str::to_owned)))
+                Some((
+                    requested.method.as_str().to_owned(),
+                    requested.context.map(|context| context.to_string()),
+                ))
             }
             _ => None,
         };

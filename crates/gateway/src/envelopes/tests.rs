@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::audit::Recorder;
 use crate::context::Context;
-use crate::dispatch::{Run, Settings, Shared};
+use crate::dispatch::{Run, Settings};
 use crate::link::{NoOutlet, plain_client};
 use crate::live::Effect;
-use crate::membership::Joining;
 use access::config::{Access, Limits, McpCalls, TopicConfig};
+use topic::Joining;
 
 pub(crate) struct Stage {
     pub(crate) dispatch: Arc<Dispatch>,
@@ -45,13 +45,9 @@ impl Stage {
         let settings = Settings { topic, limits };
         let capabilities = Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap());
         let granted = Arc::clone(&capabilities);
-        let shared = Shared {
-            context: Arc::new(Context::new(Sealer::new(&[7; 32], None))),
-            audit: Recorder::default(),
-            journal: None,
-            standing: Box::new(move |_| Some(Arc::clone(&granted))),
-        };
-        let dispatch = Dispatch::new(settings, shared, run);
+        let context = Arc::new(Context::new(Sealer::new(&[7; 32], None)));
+        let standing = Box::new(move |_: &_| Some(Arc::clone(&granted)));
+        let dispatch = Dispatch::new(settings, context, Recorder::default(), None, standing, run);
         dispatch.configure(&[], &[], &Limits::default(), &[]);
         let start = dispatch.with(topic::Topic::next_message);
         let participant = Participant {

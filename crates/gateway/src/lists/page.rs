@@ -6,15 +6,18 @@ use auth::Sealer;
 use model::{Form, ListKind, ParticipantId, Refusal};
 use platform::unix_ms;
 use topic::ListSnapshot;
+use wire::mcp::ListNames;
 use wire::mcp::list::Hints;
 
 use super::cache::{LIST_BYTES_MAX, PageCache, Source};
-use super::cursor;
 use super::merged::{Manifests, Merged, Rendered};
-use crate::sealed;
+use crate::sealed::{self, Purpose};
 
 /// Items on one page of a merged list.
 pub const PAGE_ITEMS_MAX: usize = 1000;
+/// For how long a cursor is valid, in milliseconds: an hour.
+pub const CURSOR_MS: u64 = 3_600_000;
+const CURSOR: Purpose = Purpose { name: "cursor", valid_ms: CURSOR_MS };
 
 /// A request for a page.
 pub(super) struct Asked<'a> {
@@ -41,16 +44,11 @@ impl Asked<'_> {
         manifests: &Manifests,
     ) -> Result<Vec<u8>, Refusal> {
         let start = match &self.cursor {
-            Some(sealed) => {
-                let start = cursor::open(sealer, self.participant, self.list, unix_ms(), sealed);
-                start.ok_or_else(sealed::bad_cursor)?
-            }
+            Some(cursor) => self.start(sealer, unix_ms(), cursor).ok_or_else(sealed::bad_cursor)?,
             None => 0,
         };
         let end = start.saturating_add(PAGE_ITEMS_MAX);
-        let next = |len: usize| {
-            (len > end).then(|| cursor::seal(sealer, self.participant, self.list, unix_ms(), end))
-        };
+        let next = |len: usize| (len > end).then(|| self.cursor_at(sealer, unix_ms(), end));
         let source = Source::new(self.list, self.offers_tasks, snapshot, manifests);
         if let Some(rendered) = pages.get(&source) {
             return Ok(self.cut(&rendered, start, next(rendered.items.len())));
@@ -64,6 +62,18 @@ impl Asked<'_> {
         drop(merged);
         pages.keep(source, &rendered);
         Ok(self.cut(&rendered, start, next(rendered.items.len())))
+    }
+
+    /// The cursor of the page that begins at this item: sealed for the participant, and for the list.
+    pub(super) fn cursor_at(&self, sealer: &Sealer, now_ms: u64, start: usize) -> String {
+        CURSOR.seal(sealer, self.participant, now_ms, &format!("{}:{start}", ListNames::of(self.list).method))
+    }
+
+    /// Where the page of a cursor begins; `None` if the cursor is another participant's, another list's, or too old.
+    pub(super) fn start(&self, sealer: &Sealer, now_ms: u64, cursor: &str) -> Option<usize> {
+        let state = CURSOR.open(sealer, self.participant, now_ms, cursor)?;
+        let (method, start) = state.rsplit_once(':')?;
+        if method == ListNames::of(self.list).method { start.parse().ok() } else { None }
     }
 
     /// The page that begins at this item of a rendered list.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use auth::{Participant, Sealer};
 use model::{Capabilities, Form, LinkId, ListKind, ParticipantId, Refusal, RefusalCode};
 use serde_json::Value;
-use topic::{Join, ListScope, TopicConfig, UpstreamNames};
+use topic::{Join, Joining, ListScope, TopicConfig, UpstreamNames};
 use upstream::Manifest;
 use wire::mcp::list::{Hints, Item, render};
 
 use super::cache::{LIST_BYTES_MAX, LISTS_MAX, PageCache};
 use super::merged::Manifests;
-use super::page::{Asked, PAGE_ITEMS_MAX};
+use super::page::{Asked, CURSOR_MS, PAGE_ITEMS_MAX};
 use crate::link::{Link, NoOutlet, plain_client};
 use crate::live::{Event, Server, Topic};
 
@@ -64,9 +64,8 @@ impl Stage {
             rate: None,
         };
         let handle = Link::new(link, Arc::new(member), Form::Legacy, plain_client(), Box::new(NoOutlet));
-        let (rate, listener, since, promotes, notified) = (None, None, None, true, false);
-        let join =
-            Join { link, handle, participant, capabilities, rate, listener, since, promotes, notified };
+        let joining = Joining { promotes: true, ..Joining::default() };
+        let join = Join { link, handle, participant, capabilities, rate: None, joining };
         self.step(Event::Join(join));
     }
 
@@ -233,4 +232,28 @@ fn the_cache_is_bounded() {
         stage.page(ADA, None);
         assert_eq!(stage.pages.size().0, LISTS_MAX.min(at + 1));
     }
+}
+
+#[test]
+fn a_cursor_is_valid_for_its_participant_its_list_and_an_hour() {
+    let sealer = Sealer::new(&[7; 32], None);
+    let (ada, bob) = (id("ada"), id("bob"));
+    let asked = |participant, list| {
+        let (form, offers_tasks, cursor) = (Form::Legacy, false, None);
+        Asked { participant, list, form, offers_tasks, cursor }
+    };
+    let cursor = asked(&ada, ListKind::Tools).cursor_at(&sealer, 5, 1000);
+    let check = |who, list, now_ms, sealed: &str, expected| {
+        assert_eq!(asked(who, list).start(&sealer, now_ms, sealed), expected, "{who} {list:?} {now_ms}");
+    };
+    check(&ada, ListKind::Tools, 4 + CURSOR_MS, &cursor, Some(1000));
+    check(&ada, ListKind::Tools, 5 + CURSOR_MS, &cursor, None);
+    check(&bob, ListKind::Tools, 6, &cursor, None);
+    check(&ada, ListKind::Prompts, 6, &cursor, None);
+    check(&ada, ListKind::Tools, 6, "", None);
+    check(&ada, ListKind::Tools, 6, "nonsense", None);
+    // The form of the state stays, so that cursors survive an update of the program.
+    let known = sealer.seal("cursor", "ada", u64::MAX, [1; 24], b"resources/templates/list:17");
+    check(&ada, ListKind::Templates, 6, &known, Some(17));
+    check(&ada, ListKind::Resources, 6, &known, None);
 }

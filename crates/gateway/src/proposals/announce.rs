@@ -15,7 +15,7 @@ use wire::time::rfc3339;
 
 use super::content::Proposed;
 use super::journal;
-use crate::call::{Incoming, Names};
+use crate::call::{Call, Incoming, Names};
 use crate::dispatch::Dispatch;
 use crate::live::{Event, ProposalView};
 use crate::record::Record;
@@ -24,18 +24,6 @@ use access::config::McpCalls;
 
 /// The kind of the envelope that tells a proposer the state of its proposal.
 pub const PROPOSAL_STATE: &str = "portmoot/proposal";
-
-/// The state of a proposal, as its proposer gets it.
-struct StateNotice<'s> {
-    /// The id of the envelope that proposed.
-    envelope: &'s str,
-    /// The proposal's id, if there is a proposal.
-    id: Option<OperationId>,
-    state: ProposalState,
-    /// The participant that decided.
-    by: Option<&'s ParticipantId>,
-    reason: Option<&'s str>,
-}
 
 /// A message that is put into the room in a participant's name.
 struct Post<'p> {
@@ -81,8 +69,8 @@ pub(crate) fn not_proposed(
 
 /// Tells a participant that its envelope proposes nothing.
 pub(crate) fn no_proposal(dispatch: &Arc<Dispatch>, by: &ParticipantId, envelope: &str, why: &str) {
-    let (state, reason) = (ProposalState::Rejected, Some(why));
-    send_state(dispatch, by, &StateNotice { envelope, id: None, state, by: None, reason });
+    let payload = state_payload(envelope, None, ProposalState::Rejected, None, Some(why));
+    send_state(dispatch, by, envelope, &payload);
 }
 
 /// A proposal runs now: the proposer is notified, and these servers carry it out. An approval that did not come as an envelope is
@@ -121,14 +109,11 @@ fn execute(
     let wish = if params.get("task").is_some() { Wish::Asks } else { Wish::None };
     let kind = kind_of(Head::Response, &opened.method, opened.context.as_deref()).unwrap_or_default();
     let to = concerned(proposal).into_iter().map(str::to_owned).collect();
-    let reply = RoomReply::of_proposal(dispatch, server, to, kind, fulfilment);
-    let call = dispatch.new_call(
-        &dispatch.own,
-        Incoming { wish, ..Incoming::plain(request, None) },
-        Names::Own,
-        Arc::new(reply),
-    );
-    dispatch.take(Event::Execute { proposal: proposal.id, operation: call.id, server, call });
+    let reply = RoomReply::new(dispatch, server, to, kind, fulfilment);
+    let (operation, incoming) =
+        (dispatch.context.operation(), Incoming { wish, ..Incoming::plain(request, None) });
+    let call = Call::new(operation, &dispatch.own, incoming, Names::Own, Arc::new(reply));
+    dispatch.take(Event::Execute { proposal: proposal.id, operation, server, call });
 }
 
 /// Shows the room the answer to a held call that was carried out.
@@ -167,30 +152,32 @@ pub(crate) fn relay(dispatch: &Arc<Dispatch>, message: &Bytes, to: &ParticipantI
 
 /// Notifies the proposer of the state of its proposal.
 fn notify_proposer(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
-    let notice = StateNotice {
-        envelope: &proposal.envelope,
-        id: Some(proposal.id),
-        state: proposal.state,
-        by: proposal.decided_by.as_ref(),
-        reason: proposal.reason.as_deref(),
-    };
-    send_state(dispatch, &proposal.by, &notice);
+    let ProposalView { id, envelope, state, decided_by, reason, .. } = proposal;
+    let payload = state_payload(envelope, Some(*id), *state, decided_by.as_ref(), reason.as_deref());
+    send_state(dispatch, &proposal.by, envelope, &payload);
 }
 
-fn send_state(dispatch: &Arc<Dispatch>, proposer: &ParticipantId, notice: &StateNotice<'_>) {
-    let (gateway, payload) = (ParticipantId::gateway(), state_payload(notice));
-    let (to, correlation) = ([proposer.as_str()], Some(notice.envelope));
-    dispatch.announce(&gateway, &to, PROPOSAL_STATE, correlation, &payload, None);
+fn send_state(dispatch: &Arc<Dispatch>, proposer: &ParticipantId, envelope: &str, payload: &[u8]) {
+    let gateway = ParticipantId::gateway();
+    dispatch.announce(&gateway, &[proposer.as_str()], PROPOSAL_STATE, Some(envelope), payload, None);
 }
 
-fn state_payload(notice: &StateNotice<'_>) -> Vec<u8> {
-    let id = notice.id.map(|id| id.to_string());
-    let decider = notice.by.filter(|_| notice.state != ProposalState::Withdrawn);
+/// The state of a proposal, as its proposer gets it: the id of the envelope that proposed, the proposal's id if there is a
+/// proposal, the participant that decided.
+fn state_payload(
+    envelope: &str,
+    id: Option<OperationId>,
+    state: ProposalState,
+    by: Option<&ParticipantId>,
+    reason: Option<&str>,
+) -> Vec<u8> {
+    let id = id.map(|id| id.to_string());
+    let decider = by.filter(|_| state != ProposalState::Withdrawn);
     json::object(|payload| {
-        payload.text("proposal", notice.envelope).optional_text("operation", id.as_deref());
-        payload.text("state", notice.state.as_str());
+        payload.text("proposal", envelope).optional_text("operation", id.as_deref());
+        payload.text("state", state.as_str());
         payload.optional_text("by", decider.map(ParticipantId::as_str));
-        payload.optional_text("reason", notice.reason);
+        payload.optional_text("reason", reason);
     })
 }
 
@@ -231,10 +218,8 @@ mod tests {
     #[test]
     fn a_proposer_gets_the_state_in_full() {
         let boss = ParticipantId::new("boss").unwrap();
-        let notice = |state, id, by, reason| {
-            let notice = StateNotice { envelope: "p\"1", id, state, by, reason };
-            String::from_utf8(state_payload(&notice)).unwrap()
-        };
+        let notice =
+            |state, id, by, reason| String::from_utf8(state_payload("p\"1", id, state, by, reason)).unwrap();
         let (id, by) = (Some(OperationId(7)), Some(&boss));
         let operation = OperationId(7).to_string();
         assert_eq!(

@@ -25,21 +25,12 @@ pub struct Proposed {
 }
 
 impl Proposed {
-    /// A new proposal, with permits for the entries about its opening and its end.
+    /// A proposal, with permits for the entries about its opening and its end.
     pub(crate) fn new(
         opened: OpenedProposal,
         call: Option<OperationId>,
-        [opening, ending]: [Permit; 2],
+        permits: [Option<Permit>; 2],
     ) -> Arc<Self> {
-        Self::with(opened, call, [Some(opening), Some(ending)])
-    }
-
-    /// A proposal that the journal has, with a permit for the entry about its end.
-    pub(crate) fn restored(opened: OpenedProposal, ending: Option<Permit>) -> Arc<Self> {
-        Self::with(opened, None, [None, ending])
-    }
-
-    fn with(opened: OpenedProposal, call: Option<OperationId>, permits: [Option<Permit>; 2]) -> Arc<Self> {
         let [opening, ending] = permits.map(Mutex::new);
         Arc::new(Self { opened, call, opening, ending })
     }

@@ -71,14 +71,12 @@ impl Dispatch {
             self.refresh_proposer(&content.opened);
         }
         let permit = self.audit.reserve().inspect_err(not_decided)?;
-        let (fulfilment, current) = match choice {
-            Choice::Approve { .. } => {
-                (Some(self.context.operation().to_string()), current_digest(self, &content.opened))
-            }
-            Choice::Reject { .. } | Choice::Withdraw { .. } => (None, None),
-        };
+        let mut fulfilment = None;
         let decision = match &choice {
-            Choice::Approve { digest, .. } => Decision::Approve { shown: *digest, current },
+            Choice::Approve { digest, .. } => {
+                fulfilment = Some(self.context.operation().to_string());
+                Decision::Approve { shown: *digest, current: current_digest(self, &content.opened) }
+            }
             Choice::Reject { reason } => Decision::Reject { reason: reason.as_deref() },
             Choice::Withdraw { reason } => Decision::Withdraw { reason: reason.as_deref() },
         };

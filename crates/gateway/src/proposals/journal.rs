@@ -5,7 +5,8 @@ use std::sync::Arc;
 use model::{Answer, OperationId, ParticipantId, ProposalState};
 use platform::unix_ms;
 use store::{
-    CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, OpenedProposal, closed_digest,
+    CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, JournalWriter, OpenedProposal,
+    closed_digest,
 };
 use topic::{Record, Restore};
 use wire::mcpx::payload;
@@ -31,6 +32,11 @@ pub(crate) fn store(
     let report = move |durable| _ = reports.send(Report { proposal, durable });
     let Some(journal) = &dispatch.journal else { return report(true) };
     let record = record_of(proposal, &content.opened, &change, unix_ms());
+    submit(journal, record, report);
+}
+
+/// Writes a record, then says whether it is durable.
+fn submit(journal: &JournalWriter, record: store::Record, report: impl FnOnce(bool) + Send + 'static) {
     journal.submit(vec![record], move |result| {
         if let Err(error) = &result {
             tracing::error!(%error, "the journal cannot be written");
@@ -120,13 +126,13 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
             continue;
         };
         if !proposal.has_ended() && proposal.decided.is_some() {
-            lose_outcome(dispatch, &opening, proposal);
+            lose_outcome(dispatch, opening, proposal);
             continue;
         }
-        restore_one(dispatch, &opening, proposal);
         if is_pending {
-            proposers.push(opening.by);
+            proposers.push(opening.terms.by.clone());
         }
+        restore_one(dispatch, opening, proposal);
     }
     proposers.sort_unstable();
     proposers.dedup();
@@ -142,15 +148,16 @@ fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
     (!prefix.is_empty()).then(|| topic::public_name(prefix, own))
 }
 
-fn restore_one(dispatch: &Arc<Dispatch>, opening: &Opening, proposal: &store::Proposal) {
-    let (terms, content) = (opening.terms(), Arc::clone(&opening.content));
+fn restore_one(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Proposal) {
+    let Opening { id, content, terms } = opening;
     let (held, public) = (proposal.opened.held, public_name(dispatch, &proposal.opened));
-    let (proposal, public, end) = (opening.id, public.as_deref(), end_of(proposal));
+    let (proposal, public, end) = (id, public.as_deref(), end_of(proposal));
     dispatch.take(Event::Restore(Restore { proposal, terms, content, held, public, end }));
 }
 
 /// An approved proposal ran when the gateway stopped: it fails, and is not run again.
-fn lose_outcome(dispatch: &Arc<Dispatch>, opening: &Opening, proposal: &store::Proposal) {
+fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Proposal) {
+    let id = opening.id;
     let ended = EndedProposal {
         id: proposal.opened.id.clone(),
         state: ProposalState::Failed.as_str().to_owned(),
@@ -161,15 +168,11 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: &Opening, proposal: &store::P
     let lost = store::Proposal { ended: Some(ended.clone()), ..proposal.clone() };
     restore_one(dispatch, opening, &lost);
     close(dispatch, [&*proposal.opened.envelope]);
-    if let Some(view) = dispatch.with(|topic| topic.proposal(opening.id)) {
+    if let Some(view) = dispatch.with(|topic| topic.proposal(id)) {
         record::Record::of(dispatch).concluded(&view, None);
     }
     if let Some(journal) = &dispatch.journal {
-        journal.submit(vec![store::Record::ProposalEnded(ended)], |result| {
-            if let Err(error) = result {
-                tracing::error!(%error, "the journal cannot be written");
-            }
-        });
+        submit(journal, store::Record::ProposalEnded(ended), |_| {});
     }
 }
 
@@ -274,8 +277,8 @@ mod tests {
     #[test]
     fn names_of_the_journal_are_read_or_the_proposal_is_left_out() {
         let restored = Opening::restored(&opened(), None, 9).unwrap();
-        assert_eq!((restored.id, restored.by.as_str()), (OperationId(7), "ann"));
-        assert_eq!((restored.terms().envelope, restored.terms().expires_ms), ("p1", 9));
+        assert_eq!((restored.id, restored.terms.by.as_str()), (OperationId(7), "ann"));
+        assert_eq!((&*restored.terms.envelope, restored.terms.expires_ms), ("p1", 9));
         assert!(Opening::restored(&OpenedProposal { digest: "x".into(), ..opened() }, None, 9).is_none());
     }
 }

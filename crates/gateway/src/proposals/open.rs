@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Digest, Form, OperationId, ParticipantId, Refusal, RefusalCode, Request, Target};
+use model::{Digest, Form, Method, OperationId, ParticipantId, Refusal, RefusalCode, Request, Target};
 use platform::{millis, random, unix_ms};
 use store::OpenedProposal;
 use topic::Terms;
@@ -26,38 +26,31 @@ pub(crate) struct Opening {
     pub(crate) id: OperationId,
     /// The proposal in full.
     pub(crate) content: Arc<Proposed>,
-    pub(crate) by: ParticipantId,
-    to: Vec<ParticipantId>,
-    digest: Digest,
-    expires_ms: u64,
+    /// The proposal as the topic takes it.
+    pub(crate) terms: Terms,
 }
 
 impl Opening {
     /// A proposal that the journal has, with a permit for the entry about its end; `None` if its names cannot be read.
     pub(crate) fn restored(opened: &OpenedProposal, ending: Option<Permit>, expires_ms: u64) -> Option<Self> {
-        Some(Self {
-            id: opened.id.parse().ok()?,
-            by: ParticipantId::new(&opened.by).ok()?,
-            to: opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect(),
-            digest: opened.digest.parse().ok()?,
-            content: Proposed::restored(opened.clone(), ending),
-            expires_ms,
-        })
+        let by = ParticipantId::new(&opened.by).ok()?;
+        let to = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+        let terms = terms_of(opened, by, to, opened.digest.parse().ok()?, expires_ms);
+        let content = Proposed::new(opened.clone(), None, [None, ending]);
+        Some(Self { id: opened.id.parse().ok()?, content, terms })
     }
+}
 
-    /// The proposal as the topic takes it.
-    pub(crate) fn terms(&self) -> Terms<'_> {
-        let OpenedProposal { method, context, envelope, .. } = &self.content.opened;
-        Terms {
-            by: &self.by,
-            method,
-            context: context.as_deref(),
-            to: &self.to,
-            envelope,
-            digest: self.digest,
-            expires_ms: self.expires_ms,
-        }
-    }
+fn terms_of(
+    opened: &OpenedProposal,
+    by: ParticipantId,
+    to: Box<[ParticipantId]>,
+    digest: Digest,
+    expires_ms: u64,
+) -> Terms {
+    let method = Method::Other(opened.method.as_str().into());
+    let (context, envelope) = (opened.context.as_deref().map(Into::into), opened.envelope.as_str().into());
+    Terms { by, method, context, to, envelope, digest, expires_ms }
 }
 
 /// What a participant proposes.
@@ -99,14 +92,8 @@ pub(crate) fn held(
                 Parks::Task => dispatch.context.now_ms(),
                 Parks::Retry | Parks::Words => dispatch.hold_until_ms(),
             };
-            let (proposal, content) = (opening.id, Arc::clone(&opening.content));
-            dispatch.take(Event::Propose {
-                proposal,
-                terms: opening.terms(),
-                content,
-                held: call.id,
-                park_ms,
-            });
+            let Opening { id: proposal, content, terms } = opening;
+            dispatch.take(Event::Propose { proposal, terms, content, held: call.id, park_ms });
         }
         Err(refusal) => {
             dispatch.take(Event::Unproposable { held: call.id, refusal: Box::new(refusal) });
@@ -150,7 +137,7 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
     let digest = digest(&to, method, params.as_deref(), tool.as_deref());
     let digest = digest
         .map_err(|why| Refusal::new(RefusalCode::Malformed, format!("this cannot be proposed: {why}")))?;
-    let permits = [dispatch.audit.reserve()?, dispatch.audit.reserve()?];
+    let permits = [Some(dispatch.audit.reserve()?), Some(dispatch.audit.reserve()?)];
     let (id, at_ms, ttl_ms) =
         (Dispatch::secret_id(), unix_ms(), millis(dispatch.settings.topic.proposal_ttl));
     let opened = OpenedProposal {
@@ -171,8 +158,8 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
         expires_ms: at_ms.saturating_add(ttl_ms),
     };
     let expires_ms = dispatch.context.now_ms().saturating_add(ttl_ms);
-    let content = Proposed::new(opened, call, permits);
-    Ok(Opening { id, content, by: by.clone(), to, digest, expires_ms })
+    let terms = terms_of(&opened, by.clone(), to.into(), digest, expires_ms);
+    Ok(Opening { id, content: Proposed::new(opened, call, permits), terms })
 }
 
 fn digest(

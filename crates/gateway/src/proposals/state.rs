@@ -13,12 +13,12 @@ const HELD: Purpose = Purpose { name: "held", valid_ms: STATE_MS };
 
 /// The state of a parked call; only its participant can use it.
 pub(crate) fn seal(dispatch: &Dispatch, link: &Link, proposal: OperationId) -> String {
-    HELD.seal(dispatch.context.sealer(), &link.participant.id, unix_ms(), &proposal.to_string())
+    HELD.seal(&dispatch.context.sealer, &link.participant.id, unix_ms(), &proposal.to_string())
 }
 
 /// The proposal of a state that was sealed for this participant.
 pub(crate) fn open(dispatch: &Dispatch, link: &Link, state: &str) -> Option<OperationId> {
-    HELD.open(dispatch.context.sealer(), &link.participant.id, unix_ms(), state)?.parse().ok()
+    HELD.open(&dispatch.context.sealer, &link.participant.id, unix_ms(), state)?.parse().ok()
 }
 
 #[cfg(test)]

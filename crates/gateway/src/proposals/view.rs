@@ -3,7 +3,6 @@
 use json::Object;
 use model::{Answer, Form, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
-use store::OpenedProposal;
 use wire::mcp::relay;
 use wire::mcp::task::{Standing, Task};
 use wire::rpc::{Id, Message};
@@ -42,8 +41,10 @@ impl<'v> View<'v> {
         let converted =
             |answer: &Answer| relay::encode_answer(answer, method, form, &Id::number(1), &|_| None);
         let answer = proposal.answer.as_ref().and_then(|answer| Message::read(converted(answer).frame).ok());
-        let words = words(&Words(proposal).verdict(), true, Form::Legacy);
-        Self { id: proposal.id.to_string(), proposal, form, updated_ms, answer, words }
+        let id = proposal.id.to_string();
+        let mut view = Self { id, proposal, form, updated_ms, answer, words: Vec::new() };
+        view.words = words(&view.verdict(), true, Form::Legacy);
+        view
     }
 
     /// The proposal's id.
@@ -51,14 +52,53 @@ impl<'v> View<'v> {
         &self.id
     }
 
+    fn act(&self) -> String {
+        let opened = &self.proposal.content.opened;
+        let name = opened.context.as_deref().unwrap_or(&opened.method);
+        format!("`{name}` of {}", opened.to.join(", "))
+    }
+
     /// What the caller waits for, and what to do meanwhile.
     pub(crate) fn waiting(&self) -> String {
-        Words(self.proposal).waiting()
+        let deciders = match self.proposal.deciders.as_slice() {
+            [] => "no participant that could approve it is here now".to_owned(),
+            [one] => format!("{one} can approve it"),
+            some => {
+                let names: Vec<&str> = some.iter().map(ParticipantId::as_str).collect();
+                format!("any of {} can approve it", names.join(", "))
+            }
+        };
+        let (act, id) = (self.act(), self.proposal.id);
+        format!(
+            "Not done yet: the call of {act} needs approval and was proposed under the id {id}; {deciders}. Do not call it \
+             again: to go on waiting, call the tool `wait_for_proposal` with {{\"id\":\"{id}\"}}."
+        )
     }
 
     /// The state of the proposal, in words for its proposer.
     pub(crate) fn verdict(&self) -> String {
-        Words(self.proposal).verdict()
+        let act = self.act();
+        let decider = self.proposal.decided_by.as_ref().map_or("a reviewer", ParticipantId::as_str);
+        let why = self.proposal.reason.as_deref();
+        let because = why.map(|why| format!(", with the reason: {why}")).unwrap_or_default();
+        match self.proposal.state {
+            ProposalState::Pending => self.waiting(),
+            ProposalState::Running => format!("The call of {act} was approved by {decider} and runs now."),
+            ProposalState::Completed => format!("The call of {act} was approved by {decider} and is done."),
+            ProposalState::Failed => {
+                let why = why.unwrap_or("no answer");
+                format!("The call of {act} was approved by {decider} and failed: {why}.")
+            }
+            ProposalState::Rejected => format!(
+                "The call of {act} was rejected by {decider}{because}. It was not run; do not repeat it unchanged."
+            ),
+            ProposalState::Withdrawn => {
+                format!("The proposed call of {act} was withdrawn{because}. It was not run.")
+            }
+            ProposalState::Expired => format!(
+                "The call of {act} was not decided in time, so it was not run. Propose it again if it is still needed."
+            ),
+        }
     }
 
     /// The proposal as a task.
@@ -153,62 +193,6 @@ pub(crate) fn retry(state: &str) -> Vec<u8> {
     json::object(|result| {
         result.text("resultType", "input_required").text("requestState", state);
     })
-}
-
-/// Sentences about a proposal.
-struct Words<'v>(&'v ProposalView);
-
-impl Words<'_> {
-    fn opened(&self) -> &OpenedProposal {
-        &self.0.content.opened
-    }
-
-    fn act(&self) -> String {
-        let opened = self.opened();
-        let name = opened.context.as_deref().unwrap_or(&opened.method);
-        format!("`{name}` of {}", opened.to.join(", "))
-    }
-
-    fn waiting(&self) -> String {
-        let deciders = match self.0.deciders.as_slice() {
-            [] => "no participant that could approve it is here now".to_owned(),
-            [one] => format!("{one} can approve it"),
-            some => {
-                let names: Vec<&str> = some.iter().map(ParticipantId::as_str).collect();
-                format!("any of {} can approve it", names.join(", "))
-            }
-        };
-        let (act, id) = (self.act(), self.0.id);
-        format!(
-            "Not done yet: the call of {act} needs approval and was proposed under the id {id}; {deciders}. Do not call it \
-             again: to go on waiting, call the tool `wait_for_proposal` with {{\"id\":\"{id}\"}}."
-        )
-    }
-
-    fn verdict(&self) -> String {
-        let act = self.act();
-        let decider = self.0.decided_by.as_ref().map_or("a reviewer", ParticipantId::as_str);
-        let why = self.0.reason.as_deref();
-        let because = why.map(|why| format!(", with the reason: {why}")).unwrap_or_default();
-        match self.0.state {
-            ProposalState::Pending => self.waiting(),
-            ProposalState::Running => format!("The call of {act} was approved by {decider} and runs now."),
-            ProposalState::Completed => format!("The call of {act} was approved by {decider} and is done."),
-            ProposalState::Failed => {
-                let why = why.unwrap_or("no answer");
-                format!("The call of {act} was approved by {decider} and failed: {why}.")
-            }
-            ProposalState::Rejected => format!(
-                "The call of {act} was rejected by {decider}{because}. It was not run; do not repeat it unchanged."
-            ),
-            ProposalState::Withdrawn => {
-                format!("The proposed call of {act} was withdrawn{because}. It was not run.")
-            }
-            ProposalState::Expired => format!(
-                "The call of {act} was not decided in time, so it was not run. Propose it again if it is still needed."
-            ),
-        }
-    }
 }
 
 #[cfg(test)]

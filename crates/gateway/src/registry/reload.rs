@@ -12,7 +12,7 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use crate::bounds::Bounds;
-use crate::dispatch::{Dispatch, Settings, Shared};
+use crate::dispatch::{Dispatch, Settings};
 use crate::proposals::journal;
 use crate::servers::Topics;
 use crate::{handshake, run};
@@ -25,7 +25,7 @@ const EXPIRY_MAX: Duration = Duration::from_secs(5);
 impl Registry {
     /// Takes over a new configuration: servers that did not change keep running. Participants that may not enter a topic any more
     /// leave it with the [`Registry::refresh`] that must follow.
-    pub fn reload(&self, config: Config, identities: Identities) {
+    pub fn reload(self: &Arc<Self>, config: Config, identities: Identities) {
         *self.identities.write() = Arc::new(identities);
         self.apply(config);
     }
@@ -57,12 +57,12 @@ impl Registry {
     }
 
     /// Refreshes every participant whenever a token or grant expires.
-    pub(super) fn watch_expiries(&self) {
-        tokio::spawn(expiries(self.me.clone(), Arc::clone(&self.renewed)));
+    pub(super) fn watch_expiries(self: &Arc<Self>) {
+        tokio::spawn(expiries(Arc::downgrade(self), Arc::clone(&self.renewed)));
     }
 
-    pub(super) fn apply(&self, config: Config) {
-        let me = self.me.clone();
+    pub(super) fn apply(self: &Arc<Self>, config: Config) {
+        let me = Arc::downgrade(self);
         let topics = Topics(Box::new(move || me.upgrade().map_or_else(Vec::new, |me| me.topics())));
         let events: Arc<dyn SessionEvents> = Arc::new(topics);
         let mut old = std::mem::take(&mut *self.upstreams.write());
@@ -77,7 +77,7 @@ impl Registry {
                 identity: handshake::identity(),
                 events: Arc::clone(&events),
                 dial_in: None,
-                numbers: Arc::clone(self.context.numbers()),
+                numbers: Arc::clone(&self.context.numbers),
             };
             let spec = UpstreamSpec { config: server.clone(), limits: config.limits.servers() };
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
@@ -92,7 +92,7 @@ impl Registry {
         self.moved();
     }
 
-    fn open_topics(&self) {
+    fn open_topics(self: &Arc<Self>) {
         let config = self.config();
         let gone: Vec<Arc<Dispatch>> = {
             let is_gone = |name: &TopicName| !config.topics.iter().any(|topic| topic.name == *name);
@@ -121,16 +121,12 @@ impl Registry {
         }
     }
 
-    fn open_topic(&self, topic: &TopicConfig, limits: &Limits) -> Arc<Dispatch> {
+    fn open_topic(self: &Arc<Self>, topic: &TopicConfig, limits: &Limits) -> Arc<Dispatch> {
         let settings = Settings { topic: topic.clone(), limits: *limits };
-        let (registry, name) = (self.me.clone(), topic.name.clone());
-        let shared = Shared {
-            context: Arc::clone(&self.context),
-            audit: self.audit.clone(),
-            journal: self.journal.clone(),
-            standing: Box::new(move |id| registry.upgrade()?.standing(id, &name)),
-        };
-        Dispatch::new(settings, shared, run::run)
+        let (registry, name) = (Arc::downgrade(self), topic.name.clone());
+        let standing = Box::new(move |id: &_| registry.upgrade()?.standing(id, &name));
+        let (context, audit, journal) = (Arc::clone(&self.context), self.audit.clone(), self.journal.clone());
+        Dispatch::new(settings, context, audit, journal, standing, run::run)
     }
 
     fn configure_topic(&self, config: &Config, topic: &TopicConfig, dispatch: &Arc<Dispatch>) {

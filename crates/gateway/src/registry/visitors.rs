@@ -15,11 +15,11 @@ use super::Registry;
 use crate::audit::UNKNOWN_PARTICIPANT;
 use crate::dispatch::Dispatch;
 use crate::link::Link;
-use crate::membership::Joining;
 use access::config::{Access, Config, TopicConfig};
 use access::grants::Grants;
 use access::identities::local_user;
 use access::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, is_guest};
+use topic::Joining;
 
 /// A participant that comes to a topic, and the topic.
 pub type Visitor = (Arc<Dispatch>, Arc<Participant>);

@@ -33,10 +33,7 @@ pub(crate) struct TaskId<'i> {
 impl<'i> TaskId<'i> {
     /// The id, for this participant.
     pub(crate) fn seal(&self, sealer: &Sealer, who: &ParticipantId, now_ms: u64) -> String {
-        let form = match self.form {
-            Form::Legacy => "legacy",
-            Form::Modern => "modern",
-        };
+        let form = <&str>::from(self.form);
         let Self { topic, server, instance, tool, own, .. } = self;
         let held = if self.held { "held" } else { "plain" };
         // Either name may contain any character, so the length separates them.
@@ -58,11 +55,7 @@ impl<'i> TaskId<'i> {
         let (topic, server, instance, form) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let (held, tool_len, names) = (parts.next()?, parts.next()?, parts.next()?);
         let instance = u64::from_str_radix(instance, 16).ok()?;
-        let form = match form {
-            "legacy" => Form::Legacy,
-            "modern" => Form::Modern,
-            _ => return None,
-        };
+        let form = form.parse().ok()?;
         let held = match held {
             "held" => true,
             "plain" => false,

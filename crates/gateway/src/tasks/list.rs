@@ -34,13 +34,13 @@ type Place = (u64, String);
 ///
 /// # Errors
 /// A refusal (-32602) of a cursor that the gateway did not make.
-pub(crate) async fn page(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Vec<u8>, Refusal> {
-    let (sealer, who) = (dispatch.context.sealer(), &call.link.participant.id);
+pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
+    let (sealer, who) = (&dispatch.context.sealer, &call.link.participant.id);
     let after = match wire::mcp::relay::param_text(&call.request, "cursor") {
         Some(cursor) => Some(open(sealer, who, &cursor).ok_or_else(sealed::bad_cursor)?),
         None => None,
     };
-    let mut all = entries(dispatch, call);
+    let mut all = entries(&dispatch, &call);
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
     all.retain(|(place, _)| after.as_ref().is_none_or(|after| place > after));
     let more = all.len() > PAGE_TASKS_MAX;
@@ -53,7 +53,7 @@ pub(crate) async fn page(dispatch: &Arc<Dispatch>, call: &Call) -> Result<Vec<u8
             for (_, entry) in &all {
                 let task = match entry {
                     Entry::Proposal(proposal) => {
-                        Some(task::get(&View::new(dispatch, proposal, form).task(), form))
+                        Some(task::get(&View::new(&dispatch, proposal, form).task(), form))
                     }
                     Entry::Server(task) if task.is_lost() => {
                         Some(task.lost_view(|view| task::get(view, form)))

@@ -32,7 +32,7 @@ pub(crate) fn unknown() -> Refusal {
 /// The task of a server that a caller knows under this id.
 pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Option<Arc<Task>> {
     let holder = &link.participant.id;
-    let state = TaskId::open(dispatch.context.sealer(), holder, unix_ms(), public)?;
+    let state = TaskId::open(&dispatch.context.sealer, holder, unix_ms(), public)?;
     let id = TaskId::read(&state).filter(|id| id.topic == dispatch.name().as_str())?;
     // Tasks of the other form are not converted: for this caller they do not exist.
     (id.form == link.form).then_some(())?;
@@ -65,11 +65,11 @@ pub(crate) fn may_keep(dispatch: &Dispatch, task: &Task) -> bool {
     dispatch.with(|topic| topic.may_call(holder, server, tool, *held))
 }
 
-fn enter(dispatch: &Dispatch, task: &Arc<Task>, place: Option<TaskPlace>) {
+fn enter(dispatch: &Arc<Dispatch>, task: &Arc<Task>, place: Option<TaskPlace>) {
     if !dispatch.tasks.enter(task, place) {
         return;
     }
-    let dispatch = dispatch.weak();
+    let dispatch = Arc::downgrade(dispatch);
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(SWEEP).await;
@@ -111,7 +111,7 @@ pub(crate) fn rename_answer(
     call: &Call,
     answer: Answer,
 ) -> Result<Answer, Refusal> {
-    let Some(session) = call.session() else { return Ok(answer) };
+    let Some(session) = call.session.get() else { return Ok(answer) };
     let mut answer = answer;
     if let Some(about) = call.task.about() {
         // The right to have it may have been withdrawn while the answer was on its way.
@@ -165,7 +165,7 @@ fn create(
         tool,
         own,
     };
-    let public = id.seal(dispatch.context.sealer(), holder, now_ms);
+    let public = id.seal(&dispatch.context.sealer, holder, now_ms);
     let origin = Origin {
         call: Some((session.instance(), call_number(call.id))),
         progress: call.request.progress.clone(),
@@ -219,7 +219,7 @@ pub(crate) fn lose(dispatch: &Arc<Dispatch>, session: &Session) {
 /// Cancels the tasks of a participant at their servers, and forgets them: it may not ask for them any more.
 pub(crate) fn cancel_all(dispatch: &Arc<Dispatch>, holder: &ParticipantId) {
     for task in dispatch.tasks.of(holder) {
-        let dispatch = dispatch.weak();
+        let dispatch = Arc::downgrade(dispatch);
         tokio::spawn(async move {
             if let Some(session) = task.last_session().filter(|_| !task.is_over()) {
                 session.cancel_task(&task.origin.own).await;

@@ -160,18 +160,18 @@ impl Task {
             state.until_ms = self.origin.created_ms.saturating_add(ttl_ms.min(TASK_KEPT_MS_MAX));
         }
         // A cancelled task has no result that could be asked for.
-        let hold = (state.status == Status::Cancelled).then(|| state.hold.take()).flatten();
-        drop(state);
-        drop(hold);
+        if state.status == Status::Cancelled {
+            release(state);
+        }
     }
 
     /// Notes an answer that is relayed to its caller. Its session need not stay open after the result.
     pub(crate) fn relayed(&self, method: &str, outcome: Outcome) {
-        let mut state = self.state();
+        let state = self.state();
         let has_result = task::has_result(self.origin.form, method, outcome == Outcome::Ok, state.status);
-        let hold = has_result.then(|| state.hold.take()).flatten();
-        drop(state);
-        drop(hold);
+        if has_result {
+            release(state);
+        }
     }
 
     /// Ends it with its session. True if it was not over.
@@ -182,9 +182,7 @@ impl Task {
         if open {
             state.updated_ms = unix_ms();
         }
-        let hold = state.hold.take();
-        drop(state);
-        drop(hold);
+        release(state);
         open
     }
 
@@ -258,6 +256,13 @@ impl Task {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
+}
+
+/// Lets go of a task's session, which may end it: the task is not locked any more then.
+fn release(mut state: MutexGuard<'_, State>) {
+    let hold = state.hold.take();
+    drop(state);
+    drop(hold);
 }
 
 /// What a call has to do with tasks. Most calls have nothing.

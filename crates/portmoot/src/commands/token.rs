@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use access::config::Config;
-use access::tokens::{TokenRequest, issue, revoke};
+use access::tokens::{Token, TokenRequest, issue, revoke};
 use auth::LOCAL_USER;
 use gateway::audit::{Recorder, TOKENS};
 use platform::unix_ms;
-use serde_json::{Map, Value, json};
-use store::{IssuedToken, Journal, JournalWriter};
+use serde_json::{Value, json};
+use store::{Journal, JournalWriter};
 
 use crate::cli::{GatewayArgs, TokenCommand};
 use crate::commands::config::data_dir;
@@ -73,12 +73,7 @@ fn token_store(args: &GatewayArgs, output: Output) -> Result<TokenStore, Failure
 async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Failure> {
     match token_store {
         TokenStore::Gateway(remote) => {
-            let body = json!({
-                "name": request.name,
-                "capabilities": request.capabilities,
-                "topics": request.topics,
-                "lifetime_ms": request.lifetime_ms,
-            });
+            let body = json!(request);
             api::post(&remote, &["tokens"], &[], body.to_string()).await?.read()
         }
         TokenStore::Local { config, dir } => {
@@ -88,10 +83,7 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
             let (permit, name) = (audit.reserve()?, request.name.clone());
             let made = issue(&journal, &config, request, &random, unix_ms());
             permit.write_change((TOKENS, &name, None), LOCAL_USER, "issued", &made);
-            let (token, issued) = made?;
-            let mut answer = token_json(&issued);
-            answer.extend([("token".to_owned(), Value::from(token))]);
-            Ok(Value::Object(answer))
+            Ok(json!(made?))
         }
     }
 }
@@ -101,7 +93,7 @@ async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
         TokenStore::Gateway(remote) => api::get(&remote, &["tokens"], &[]).await?.read(),
         TokenStore::Local { dir, .. } => {
             let journal = Journal::open(&dir)?;
-            Ok(json!({ "tokens": journal.state().tokens().iter().map(token_json).collect::<Vec<_>>() }))
+            Ok(json!({ "tokens": journal.state().tokens().iter().map(Token::of).collect::<Vec<_>>() }))
         }
     }
 }
@@ -118,18 +110,6 @@ async fn revoke_tokens(token_store: TokenStore, name: &str) -> Result<(), Failur
             Ok(end?)
         }
     }
-}
-
-/// A token as the API shows it: everything but its hash.
-fn token_json(token: &IssuedToken) -> Map<String, Value> {
-    let members = [
-        ("name", json!(token.name)),
-        ("capabilities", json!(token.capabilities)),
-        ("topics", json!(token.topics)),
-        ("created_ms", json!(token.created_ms)),
-        ("expires_ms", json!(token.expires_ms)),
-    ];
-    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn row(token: &Value) -> Vec<String> {

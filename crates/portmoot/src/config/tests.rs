@@ -320,11 +320,11 @@ rate = "30/min"
     let [scout, new] = config.participants.as_slice() else { panic!("two") };
     assert_eq!(scout.credentials[0].hash, auth::TokenHash::of("hush-hush-hush-hush"));
     assert!(scout.capabilities_written && scout.participant.capabilities.iter().count() == 2);
-    assert_eq!(scout.participant.rate, Some(auth::Rate { per_minute: 120, burst: 9 }));
+    assert_eq!(scout.participant.rate, Some(model::RateLimit { per_minute: 120, burst: 9 }));
     assert!(!new.capabilities_written && new.credentials.is_empty());
     let held: Vec<_> = new.participant.capabilities.iter().map(|one| one.as_str()).collect();
     assert_eq!(held, ["mcp/proposal:*", "mcp/response:*", "chat"]);
-    assert_eq!(new.participant.rate, Some(auth::Rate { per_minute: 30, burst: 30 }));
+    assert_eq!(new.participant.rate, Some(model::RateLimit { per_minute: 30, burst: 30 }));
     assert_eq!(new.participant.topics[0].as_str(), "main");
 }
 

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::Rate;
-use model::{Capabilities, Capability, IdError, ParticipantId, TopicName};
+use model::{Capabilities, Capability, IdError, ParticipantId, RateLimit, TopicName};
 use upstream::config::Secret;
 
 use crate::config::expand::{ExpandError, expand};
@@ -75,7 +74,7 @@ pub(crate) fn capabilities(table: &Table<'_>) -> Option<Arc<Capabilities>> {
 }
 
 /// A rate: `"100/s"`, `"600/min"`, or `{ limit = "100/s", burst = 200 }`.
-pub(crate) fn rate(table: &Table<'_>, key: &'static str) -> Option<Rate> {
+pub(crate) fn rate(table: &Table<'_>, key: &'static str) -> Option<RateLimit> {
     let node = table.get(key)?;
     let (limit, burst) = match &node.value {
         Value::Text(limit) => (Some(limit.as_str()), None),
@@ -96,7 +95,7 @@ pub(crate) fn rate(table: &Table<'_>, key: &'static str) -> Option<Rate> {
     rate
 }
 
-fn parse_rate(limit: &str, burst: Option<u64>) -> Option<Rate> {
+fn parse_rate(limit: &str, burst: Option<u64>) -> Option<RateLimit> {
     let (number, unit) = limit.split_once('/')?;
     let number: u32 = number.trim().parse().ok().filter(|number| *number > 0)?;
     let per_minute = match unit.trim() {
@@ -105,7 +104,7 @@ fn parse_rate(limit: &str, burst: Option<u64>) -> Option<Rate> {
         _ => return None,
     };
     let burst = burst.map_or(Some(number), |burst| u32::try_from(burst).ok().filter(|burst| *burst > 0))?;
-    Some(Rate { per_minute, burst })
+    Some(RateLimit { per_minute, burst })
 }
 
 fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {

@@ -67,7 +67,7 @@ impl Gateway {
     /// When listening there is refused or impossible.
     pub(crate) async fn listen(&self) -> Result<SocketAddr, Failure> {
         let address = self.registry.config().listen;
-        auth::check_listen_address(address, self.access.requires_token())
+        auth::check_listen_address(address, self.access.requires_token)
             .map_err(|refusal| Failure { exit: Exit::Refused, ..Failure::from(refusal) })?;
         let bound = self.doors.listen(address).map_err(|error| {
             Failure::new(Exit::Failed, "cannot_listen", format!("cannot listen on {address}: {error}"))
@@ -123,7 +123,7 @@ impl Gateway {
 
     /// Whether callers need a token.
     pub(crate) fn requires_token(&self) -> bool {
-        self.access.requires_token()
+        self.access.requires_token
     }
 
     /// Stops listening, lets open requests finish for a bounded time, then ends sessions and servers.

@@ -21,8 +21,8 @@ const MAC_DIGITS: usize = 64;
 pub(super) const SLOT_BYTES: usize = 256;
 
 /// Head of the chain: the number and the MAC of the last entry. A file outside the log holds it, and it prints as `SEQ:HEX`
-/// so that operators can keep it outside the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// so that operators can keep it outside the machine. The default is the head of an empty log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChainHead {
     /// Number of the last entry; 0 when there is none.
     pub seq: u64,
@@ -131,11 +131,6 @@ impl<'a> ChainLine<'a> {
         let end = number.get(digits + 1..)?.starts_with(END);
         Some(ChainLine { seq, covered, mac, end })
     }
-}
-
-impl ChainHead {
-    /// The head of an empty log.
-    pub(super) const START: ChainHead = ChainHead { seq: 0, last: [0; 32] };
 }
 
 impl fmt::Display for ChainHead {

@@ -206,7 +206,7 @@ proptest! {
         let log = open(&disk, begun).unwrap();
         let found = report(&disk, true);
         prop_assert!(found.is_whole() && found.unfinished_bytes == 0, "{found:?}");
-        prop_assert_eq!(found.head, *log.durable_head().lock());
+        prop_assert_eq!(found.head, *log.durable_head.lock());
     }
 
     /// The chain protects acknowledged entries against truncation after a crash too.

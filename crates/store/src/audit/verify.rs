@@ -67,7 +67,7 @@ pub enum Finding {
 }
 
 /// Result of [`super::verify`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Number of entries in the log.
     pub entries: u64,
@@ -108,16 +108,9 @@ pub(super) fn verify(
     let known = files.head(chain, begun)?;
     let kept = known.map(|kept| kept.head);
     let firsts = files.firsts()?;
-    let report = Report {
-        entries: 0,
-        head: ChainHead::START,
-        unfinished_bytes: 0,
-        findings: Vec::new(),
-        findings_count: 0,
-    };
     let anchors = kept.into_iter().chain(expected).collect();
-    let kept = kept.unwrap_or(ChainHead::START);
-    let mut reading = Reading { chain, anchors, kept, ends_group: false, report };
+    let kept = kept.unwrap_or_default();
+    let mut reading = Reading { chain, anchors, kept, ends_group: false, report: Report::default() };
     if known.is_none() && (begun || !firsts.is_empty()) {
         reading.report.find(Finding::HeadMissing);
     }

@@ -23,7 +23,7 @@ pub(super) struct LogWriter {
     chain: Chain,
     head: ChainHead,
     /// The durable head, shared with readers.
-    durable_head: Arc<Mutex<ChainHead>>,
+    pub(super) durable_head: Arc<Mutex<ChainHead>>,
     head_file: Box<dyn DiskFile>,
     /// How many times the head has been written.
     turn: u64,
@@ -81,11 +81,6 @@ impl LogWriter {
             (None, _) => {}
         }
         Ok(log)
-    }
-
-    /// The durable head, shared with readers.
-    pub(super) fn durable_head(&self) -> Arc<Mutex<ChainHead>> {
-        Arc::clone(&self.durable_head)
     }
 
     /// Writes entries, syncs them, and then the head.
@@ -159,7 +154,7 @@ fn recover(
         let lost = begun || !firsts.is_empty();
         let broken =
             lost.then(|| "the head that is stored outside the log is missing or has a wrong MAC".to_owned());
-        return Ok(Recovered { head: beyond(files, ChainHead::START, &firsts)?, tail: None, broken });
+        return Ok(Recovered { head: beyond(files, ChainHead::default(), &firsts)?, tail: None, broken });
     };
     let mut end_of_chain = head;
     let mut anchored = head.seq == 0;

@@ -26,12 +26,12 @@ const ENVELOPE_BITS: u32 = 96;
 #[must_use]
 pub fn closed_digest(topic: &str, envelope: &str) -> u128 {
     let both = hash(&[DOMAIN, topic, envelope]) >> (u128::BITS - ENVELOPE_BITS);
-    u128::from(topic_tag(topic)) << ENVELOPE_BITS | both
+    topic_tag(topic) << ENVELOPE_BITS | both
 }
 
 /// The first 32 bits of every digest of a topic. Two topics can share a tag.
-fn topic_tag(topic: &str) -> u32 {
-    (hash(&[DOMAIN, topic]) >> ENVELOPE_BITS) as u32
+fn topic_tag(topic: &str) -> u128 {
+    hash(&[DOMAIN, topic]) >> ENVELOPE_BITS
 }
 
 /// First 128 bits of a SHA-256, big-endian. The length of each part is hashed before it, so that no two lists of parts give
@@ -44,11 +44,6 @@ fn hash(parts: &[&str]) -> u128 {
     }
     let bytes: [u8; 32] = hash.finalize().into();
     bytes.iter().take(16).fold(0, |digest, byte| digest << 8 | u128::from(*byte))
-}
-
-/// Whether a digest has the tag of this topic.
-fn is_of(tag: u32) -> impl Fn(u128) -> bool {
-    move |digest| digest >> ENVELOPE_BITS == u128::from(tag)
 }
 
 /// One digest. Bytes, because a `u128` would be aligned to 16.
@@ -76,18 +71,15 @@ impl ClosedSet {
         closed.digests.iter().for_each(|(until_ms, digest)| self.add(*until_ms, *digest));
     }
 
-    /// Unexpired digests, each once with its latest expiry, the first to expire first. A digest repeats when a participant
-    /// uses the id of an envelope for another proposal.
-    pub(super) fn unexpired(&self, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
-        self.select(now_ms, |_| true)
-    }
-
     /// The unexpired digests that have the tag of this topic.
     pub(super) fn unexpired_in(&self, topic: &str, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
-        self.select(now_ms, is_of(topic_tag(topic)))
+        let tag = topic_tag(topic);
+        self.unexpired(now_ms, move |digest| digest >> ENVELOPE_BITS == tag)
     }
 
-    fn select<F: Fn(u128) -> bool>(
+    /// The wanted digests that have not expired, each once with its latest expiry, the first to expire first. A digest repeats
+    /// when a participant uses the id of an envelope for another proposal.
+    pub(super) fn unexpired<F: Fn(u128) -> bool>(
         &self,
         now_ms: u64,
         wanted: F,

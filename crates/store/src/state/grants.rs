@@ -55,23 +55,21 @@ struct Changes {
     temporary: Option<Grant>,
 }
 
-/// Changes of one participant by topic (`None` first) and capability.
-type ByCapability = BTreeMap<(Option<String>, String), Changes>;
-
 /// All grants of the state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Grants {
-    by_participant: BTreeMap<String, ByCapability>,
+    /// By participant, topic (`None` first) and capability.
+    changes: BTreeMap<(String, Option<String>, String), Changes>,
     /// Number of grants, cached because the journal needs it at each append.
-    count: usize,
+    pub(super) count: usize,
 }
 
 impl Grants {
     /// Applies a change. A lasting one replaces all earlier ones of its capability, a temporary one only the temporary one.
     /// Drops temporary changes that have expired at the time of this one, so that they do not accumulate.
     pub(super) fn changed(&mut self, change: &GrantChange) {
-        let capabilities = self.by_participant.entry(change.participant.clone()).or_default();
-        for changes in capabilities.values_mut() {
+        let of_participant = self.changes.iter_mut().filter(|((of, ..), _)| *of == change.participant);
+        for (_, changes) in of_participant {
             changes.temporary = changes.temporary.take().filter(|grant| grant.applies(change.at_ms));
         }
         let granted = change.added.iter().map(|capability| (capability, true));
@@ -88,51 +86,27 @@ impl Grants {
                 at_ms: change.at_ms,
                 expires_ms: change.expires_ms,
             };
-            let changes = capabilities.entry((change.topic.clone(), capability.clone())).or_default();
+            let key = (change.participant.clone(), change.topic.clone(), capability.clone());
+            let changes = self.changes.entry(key).or_default();
             match grant.expires_ms {
                 None => *changes = Changes { lasting: Some(grant), temporary: None },
                 Some(_) => changes.temporary = Some(grant),
             }
         }
-        capabilities.retain(|_, changes| changes.lasting.is_some() || changes.temporary.is_some());
-        self.tidy(&change.participant);
+        self.retain(|_, _, changes| changes.lasting.is_some() || changes.temporary.is_some());
     }
 
     pub(super) fn cleared(&mut self, participant: &str, topic: Option<&str>) {
-        match (topic, self.by_participant.get_mut(participant)) {
-            (Some(topic), Some(capabilities)) => {
-                capabilities.retain(|(of, _), _| of.as_deref() != Some(topic))
-            }
-            (None, _) => drop(self.by_participant.remove(participant)),
-            (Some(_), None) => {}
-        }
-        self.tidy(participant);
+        self.retain(|of, within, _| of != participant || topic.is_some_and(|topic| within != Some(topic)));
     }
 
-    fn tidy(&mut self, participant: &str) {
-        if self.by_participant.get(participant).is_some_and(BTreeMap::is_empty) {
-            self.by_participant.remove(participant);
-        }
+    fn retain(&mut self, keep: impl Fn(&str, Option<&str>, &Changes) -> bool) {
+        self.changes.retain(|(of, topic, _), changes| keep(of, topic.as_deref(), changes));
         self.count = self.all().count();
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Grant> {
-        self.by_participant.values().flat_map(BTreeMap::values).flat_map(both)
-    }
-
-    pub(super) fn of<'a>(
-        &'a self,
-        participant: &str,
-        topic: &'a str,
-        now_ms: u64,
-    ) -> impl Iterator<Item = &'a Grant> {
-        let capabilities = self.by_participant.get(participant).into_iter().flatten();
-        capabilities.filter(move |((of, _), _)| of.as_deref().is_none_or(|of| of == topic)).filter_map(
-            move |(_, changes)| {
-                let temporary = changes.temporary.as_ref().filter(|grant| grant.applies(now_ms));
-                temporary.or(changes.lasting.as_ref())
-            },
-        )
+        self.changes.values().flat_map(|changes| changes.lasting.iter().chain(&changes.temporary))
     }
 
     pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
@@ -141,12 +115,4 @@ impl Grants {
         all.sort_by_key(|grant| (grant.expires_ms.is_some(), grant.at_ms));
         all.into_iter().map(Grant::record)
     }
-
-    pub(super) fn len(&self) -> usize {
-        self.count
-    }
-}
-
-fn both(changes: &Changes) -> impl Iterator<Item = &Grant> {
-    changes.lasting.iter().chain(&changes.temporary)
 }

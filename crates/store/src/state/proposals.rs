@@ -61,8 +61,10 @@ impl Proposal {
 /// All proposals of the state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Proposals {
-    open: BTreeMap<String, Proposal>,
-    ended: VecDeque<Proposal>,
+    /// Those without an end, by id.
+    pub(super) open: BTreeMap<String, Proposal>,
+    /// The last ended ones, in the order of their ends.
+    pub(super) ended: VecDeque<Proposal>,
     ended_bytes: usize,
     ended_records: usize,
     open_records: usize,
@@ -71,14 +73,6 @@ pub(super) struct Proposals {
 }
 
 impl Proposals {
-    pub(super) fn open(&self) -> impl Iterator<Item = &Proposal> {
-        self.open.values()
-    }
-
-    pub(super) fn ended(&self) -> impl Iterator<Item = &Proposal> {
-        self.ended.iter()
-    }
-
     pub(super) fn get(&self, id: &str) -> Option<&Proposal> {
         self.open.get(id).or_else(|| self.ended.iter().rev().find(|known| known.opened.id == id))
     }

@@ -10,7 +10,7 @@ pub const ENDED_SESSIONS_KEPT: usize = 65_536;
 /// All ended sessions of the state, oldest record first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Sessions {
-    ended: VecDeque<EndedSessions>,
+    pub(super) ended: VecDeque<EndedSessions>,
     count: usize,
 }
 
@@ -34,9 +34,5 @@ impl Sessions {
 
     pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
         self.ended.iter().cloned().map(Record::SessionsEnded)
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.ended.len()
     }
 }

@@ -9,6 +9,13 @@ use crate::record::{
     ClosedProposals, DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange, OpenedProposal,
 };
 
+impl State {
+    /// The unexpired digests of all topics.
+    pub(crate) fn closed_proposals(&self, now_ms: u64) -> impl Iterator<Item = (u64, u128)> {
+        self.proposals.closed.unexpired(now_ms, |_| true)
+    }
+}
+
 fn token(name: &str) -> Record {
     Record::TokenIssued(IssuedToken {
         name: name.into(),
@@ -177,14 +184,15 @@ fn ended_proposals_hold_no_more_text_than_the_limit() {
 fn the_earlier_change_applies_again_after_a_temporary_grant_expires() {
     let check = |records: &[Record], now_ms: u64, expected: &[(&str, bool)]| {
         let state = state(records);
-        let found = state.grants_of("scout", "main", now_ms);
-        let found: Vec<_> = found.map(|grant| (grant.capability.as_str(), grant.granted)).collect();
+        let applying = state.grants().filter(|grant| grant.applies(now_ms));
+        let here = applying.filter(|grant| grant.topic.as_deref().is_none_or(|topic| topic == "main"));
+        let found: Vec<_> = here.map(|grant| (grant.capability.as_str(), grant.granted)).collect();
         assert_eq!(found, expected, "{records:?} at {now_ms}");
     };
     let (taken, for_an_hour) =
         (granted(None, "chat", false, 1, None), granted(None, "chat", true, 2, Some(100)));
     check(std::slice::from_ref(&taken), 5, &[("chat", false)]);
-    check(&[taken.clone(), for_an_hour.clone()], 99, &[("chat", true)]);
+    check(&[taken.clone(), for_an_hour.clone()], 99, &[("chat", false), ("chat", true)]);
     check(&[taken.clone(), for_an_hour.clone()], 100, &[("chat", false)]);
     check(&[for_an_hour.clone(), taken.clone()], 5, &[("chat", false)]);
     check(&[for_an_hour.clone(), granted(None, "x", true, 200, None)], 0, &[("x", true)]);

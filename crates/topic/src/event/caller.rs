@@ -43,6 +43,13 @@ pub struct Join<'a, H: Handles> {
     pub capabilities: Arc<Capabilities>,
     /// The participant's rate limit; `None` is without limit. Replaces an older one.
     pub rate: Option<RateLimit>,
+    /// What its wire can do.
+    pub joining: Joining,
+}
+
+/// How a link joins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Joining {
     /// How the link listens to the room; `None` on MCP wires. Replaces the participant's older listening link, which ends
     /// first; of two the one with the greater number is newer, whichever joins first.
     pub listener: Option<Listener>,

@@ -1,5 +1,7 @@
 //! Envelopes that a participant sends to the room, with what each asks for.
 
+use std::sync::Arc;
+
 use model::{Digest, LinkId, Method, OperationId, Outcome};
 
 use super::proposal::Terms;
@@ -25,22 +27,22 @@ pub struct Say<'a, H: Handles> {
     /// The length of the bytes.
     pub bytes: usize,
     /// The receiver's task.
-    pub intent: Intent<'a, H>,
+    pub intent: Intent<H>,
 }
 
 /// The task that an envelope sets the gateway, or a server that the gateway plays.
 #[derive(Debug)]
-pub enum Intent<'a, H: Handles> {
+pub enum Intent<H: Handles> {
     /// None: the room gets the envelope, and the gateway takes no further step.
     None,
     /// `mcp/request`: servers that it names carry it out.
-    Request(Requested<'a, H>),
+    Request(Requested<H>),
     /// `mcp/proposal`: the sender proposes a request.
     Propose {
         /// A new, unguessable id for the proposal's life.
         proposal: OperationId,
         /// The proposed request. `by` is the sender.
-        terms: Terms<'a>,
+        terms: Terms,
         /// The same in full.
         content: H::Content,
     },
@@ -62,11 +64,11 @@ pub enum Intent<'a, H: Handles> {
 
 /// A request in the room.
 #[derive(Debug)]
-pub struct Requested<'a, H: Handles> {
+pub struct Requested<H: Handles> {
     /// The method.
     pub method: Method,
     /// The server's own name or URI, if the method has one.
-    pub context: Option<&'a str>,
+    pub context: Option<Arc<str>>,
     /// The name that the sender gave the request.
     pub tag: Option<H::Tag>,
     /// One call for each of [`Say::to`], with a new operation id, in that order.

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use model::{Digest, OperationId, ParticipantId, ProposalState};
+use model::{Digest, Method, OperationId, ParticipantId, ProposalState};
 
 use crate::handles::Handles;
 
 /// The terms of a proposal: proposer, request, addressees, expiry.
-#[derive(Debug, Clone, Copy)]
-pub struct Terms<'a> {
+#[derive(Debug, Clone)]
+pub struct Terms {
     /// The proposer.
-    pub by: &'a ParticipantId,
+    pub by: ParticipantId,
     /// The method of the proposed request.
-    pub method: &'a str,
+    pub method: Method,
     /// The server's own name or URI, if the method has one.
-    pub context: Option<&'a str>,
+    pub context: Option<Arc<str>>,
     /// The servers or participants that the proposal names. A proposal that names none is for any of them.
-    pub to: &'a [ParticipantId],
+    pub to: Box<[ParticipantId]>,
     /// The id of the envelope that proposes.
-    pub envelope: &'a str,
+    pub envelope: Arc<str>,
     /// The digest of the request as reviewers see it.
     pub digest: Digest,
     /// When the proposal expires.
@@ -53,7 +53,7 @@ pub struct Restore<'a, H: Handles> {
     /// Its id.
     pub proposal: OperationId,
     /// The proposed request.
-    pub terms: Terms<'a>,
+    pub terms: Terms,
     /// The same in full.
     pub content: H::Content,
     /// Whether it was a held call.

@@ -14,7 +14,7 @@ const LISTEN: &str = "subscriptions/listen";
 fn quiet() -> Stage {
     let mut stage = Stage::new();
     stage.leave(ANN);
-    stage.join(ANN, "ann", &["mcp/*"], |join| join.notified = false);
+    stage.join(ANN, "ann", &["mcp/*"], |join| join.joining.notified = false);
     stage.server(OWN, "portmoot");
     stage
 }

@@ -15,7 +15,7 @@ pub(crate) struct Envelope<'a> {
     pub(crate) kind: &'a str,
     pub(crate) to: &'a [&'a str],
     pub(crate) correlation: Option<&'a str>,
-    pub(crate) intent: Intent<'a>,
+    pub(crate) intent: Intent,
 }
 
 impl<'a> Envelope<'a> {
@@ -26,7 +26,7 @@ impl<'a> Envelope<'a> {
     /// A request of `a`, with these operations at its addressees.
     pub(crate) fn request(link: LinkId, id: &'a str, to: &'a [&'a str], operations: &[u128]) -> Self {
         let calls = operations.iter().map(|operation| (op(*operation), *operation)).collect();
-        let (method, context, tag) = (Method::Known("tools/call"), Some("a"), None);
+        let (method, context, tag) = (Method::Known("tools/call"), Some("a".into()), None);
         let ruling = Some((Some(SHOWN), RULING));
         let requested = Requested { method, context, tag, calls, ruling };
         Self { intent: Intent::Request(requested), ..Self::new(link, id, "mcp/request:tools/call:a", to) }

@@ -49,7 +49,7 @@ fn a_fulfilment_that_differs_from_the_proposal_is_refused() {
     check(fulfilment(&["one"]).redefined(), "conflict: the server describes the tool otherwise now");
     let mut other = fulfilment(&["one"]);
     if let Intent::Request(requested) = &mut other.intent {
-        requested.context = Some("b");
+        requested.context = Some("b".into());
     }
     check(other, mismatch);
     let mut bare = fulfilment(&["one"]);

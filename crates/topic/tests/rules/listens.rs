@@ -18,7 +18,7 @@ fn stage() -> Stage {
         ListScope::Shared,
         Manifest { resources: items(&[URI, "demo://b"]), ..Manifest::default() },
     );
-    stage.join(BOB, "bob", &["mcp/request:resources/*:demo://a"], |join| join.notified = false);
+    stage.join(BOB, "bob", &["mcp/request:resources/*:demo://a"], |join| join.joining.notified = false);
     stage
 }
 

@@ -10,7 +10,7 @@ use crate::{
 
 fn stage() -> Stage {
     let mut stage = Stage::new();
-    stage.join(BOB, "bob", &["mcp/*"], |join| join.notified = false);
+    stage.join(BOB, "bob", &["mcp/*"], |join| join.joining.notified = false);
     stage.call(ANN, 1, "x");
     stage
 }

@@ -28,4 +28,4 @@ pub(crate) type Topic = topic::Topic<Numbers>;
 pub(crate) type Event<'a> = topic::Event<'a, Numbers>;
 pub(crate) type Effect = topic::Effect<Numbers>;
 pub(crate) type Effects = topic::Effects<Numbers>;
-pub(crate) type Intent<'a> = topic::Intent<'a, Numbers>;
+pub(crate) type Intent = topic::Intent<Numbers>;

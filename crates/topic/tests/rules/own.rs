@@ -121,7 +121,7 @@ fn another_request_of_the_proposer_settles_nothing() {
     let mut stage = pending();
     let mut other = Envelope::request(BOB, "r1", &["one"], &[11]).about("p1");
     if let Intent::Request(requested) = &mut other.intent {
-        requested.context = Some("b");
+        requested.context = Some("b".into());
     }
     assert_eq!(shown(&stage.send(other)), ["publish r1", "deliver 11 to one"]);
     assert_eq!(stage.topic.proposals_len(), 1);

@@ -57,8 +57,8 @@ fn enter(
     since: Option<Cursor>,
 ) -> Option<(u64, bool, Vec<String>)> {
     let effects = stage.join(CID, "cid", &["chat"], |join| {
-        join.listener = Some(Listener { mode, echo });
-        join.since = since;
+        join.joining.listener = Some(Listener { mode, echo });
+        join.joining.since = since;
     });
     stage.leave(CID);
     replayed(&effects)

@@ -1,6 +1,6 @@
 //! Proposals from before a restart.
 
-use model::ProposalState;
+use model::{Method, ProposalState};
 use topic::{DeliveryMode, ENDED_PROPOSALS_MAX, EndedProposal, Event, Restore, Terms};
 
 use crate::{
@@ -104,7 +104,11 @@ fn a_held_call_is_judged_under_its_public_name_as_before() {
         let mut stage = stage();
         let (by, to) = (id("bob"), [id("one")]);
         let terms = crate::stage::terms(&by, &to, "p1");
-        let terms = Terms { method: "resources/read", context: Some("file:///a"), ..terms };
+        let terms = Terms {
+            method: Method::Other("resources/read".into()),
+            context: Some("file:///a".into()),
+            ..terms
+        };
         stage.step(Event::Restore(Restore {
             proposal: op(1),
             terms,

@@ -54,10 +54,16 @@ fn an_envelope_is_judged_by_kind_and_addressees() {
 fn a_request_in_the_room_is_judged_by_its_kind_alone() {
     let mut stage = Stage::new();
     stage.caller(BOB, "bob", &["mcp/request:tools/list", "mcp/request:completion/complete"]);
-    let asks = |stage: &mut Stage, method, context, operation: u128| {
+    let asks = |stage: &mut Stage, method, context: Option<&str>, operation: u128| {
         let (calls, method) = (vec![(op(operation), operation)], Method::Known(method));
         let kind = KindRef::request(method.as_str(), context).unwrap().to_string();
-        let intent = Intent::Request(Requested { method, context, tag: None, calls, ruling: None });
+        let intent = Intent::Request(Requested {
+            method,
+            context: context.map(Into::into),
+            tag: None,
+            calls,
+            ruling: None,
+        });
         let id = operation.to_string();
         shown(&stage.send(Envelope { intent, ..Envelope::new(BOB, &id, &kind, &["one"]) }))
     };

@@ -7,8 +7,8 @@ use model::{
     RefusalCode, TopicName,
 };
 use topic::{
-    About, Ask, Decision, DeliveryMode, End, Interest, Item, Join, Limits, ListScope, Listener, Manifest,
-    OperationRef, Request, Restore, Resume, Target, Terms, TopicConfig, UpstreamNames,
+    About, Ask, Decision, DeliveryMode, End, Interest, Item, Join, Joining, Limits, ListScope, Listener,
+    Manifest, OperationRef, Request, Restore, Resume, Target, Terms, TopicConfig, UpstreamNames,
 };
 
 use crate::numbers::{Effects, Event, Numbers, Topic};
@@ -65,9 +65,10 @@ pub(crate) fn refusal() -> Box<Refusal> {
 }
 
 /// The terms of bob's proposals: a call of `a` at `one`.
-pub(crate) fn terms<'a>(by: &'a ParticipantId, to: &'a [ParticipantId], envelope: &'a str) -> Terms<'a> {
-    let (method, context, digest, expires_ms) = ("tools/call", Some("a"), SHOWN, EXPIRES_MS);
-    Terms { by, method, context, to, envelope, digest, expires_ms }
+pub(crate) fn terms(by: &ParticipantId, to: &[ParticipantId], envelope: &str) -> Terms {
+    let (method, context) = (Method::Other("tools/call".into()), Some("a".into()));
+    let (by, to, envelope) = (by.clone(), to.into(), envelope.into());
+    Terms { by, method, context, to, envelope, digest: SHOWN, expires_ms: EXPIRES_MS }
 }
 
 pub(crate) struct Stage {
@@ -129,9 +130,8 @@ impl Stage {
         change: impl FnOnce(&mut Join<'_, Numbers>),
     ) -> Effects {
         let (participant, capabilities) = (&id(name), caps(grants));
-        let (handle, rate, listener, since, promotes, notified) = (link.0, None, None, None, false, true);
-        let mut join =
-            Join { link, handle, participant, capabilities, rate, listener, since, promotes, notified };
+        let joining = Joining { notified: true, ..Joining::default() };
+        let mut join = Join { link, handle: link.0, participant, capabilities, rate: None, joining };
         change(&mut join);
         self.step(Event::Join(join))
     }
@@ -158,12 +158,12 @@ impl Stage {
         grants: &[&str],
         mode: DeliveryMode,
     ) -> Effects {
-        self.join(link, name, grants, |join| join.listener = Some(Listener { mode, echo: false }))
+        self.join(link, name, grants, |join| join.joining.listener = Some(Listener { mode, echo: false }))
     }
 
     /// A link whose wire has no proposals.
     pub(crate) fn promoting(&mut self, link: LinkId, name: &str, grants: &[&str]) -> Effects {
-        self.join(link, name, grants, |join| join.promotes = true)
+        self.join(link, name, grants, |join| join.joining.promotes = true)
     }
 
     pub(crate) fn regrant(&mut self, name: &str, grants: &[&str]) -> Effects {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use client::{Closing, Inbox, LinkError, LinkTransport, SendError, SendMeta};
-use model::{KindRef, LinkId, ParticipantId};
+use model::{LinkId, ParticipantId};
 use platform::Mutex;
 use wire::mcp::Params;
-use wire::mcpx::check::{Act, answers, strict};
+use wire::mcpx::check::{Act, answer_to, strict};
 use wire::mcpx::{self, Draft, Envelope, Head, kind_of};
 use wire::rpc::{Message, Shape};
 
@@ -44,7 +44,7 @@ pub enum Receipt {
 }
 
 /// One pending request.
-struct Request {
+pub(super) struct Request {
     number: u64,
     /// The participant that sent it.
     from: Arc<str>,
@@ -56,26 +56,16 @@ type Requests = HashMap<Arc<str>, Request>;
 
 /// The conversation of one session with a participant, over one of its links.
 pub(super) struct Conversation {
-    id: ParticipantId,
+    pub(super) id: ParticipantId,
     pub(super) link: LinkId,
-    envelope_bytes_max: usize,
-    outbox: Arc<dyn Outbox>,
-    inbox: Arc<dyn Inbox>,
+    pub(super) envelope_bytes_max: usize,
+    pub(super) outbox: Arc<dyn Outbox>,
+    pub(super) inbox: Arc<dyn Inbox>,
     /// `None` after the conversation has ended.
-    requests: Mutex<Option<Requests>>,
+    pub(super) requests: Mutex<Option<Requests>>,
 }
 
 impl Conversation {
-    pub(super) fn new(
-        id: ParticipantId,
-        link: LinkId,
-        envelope_bytes_max: usize,
-        outbox: Arc<dyn Outbox>,
-        inbox: Arc<dyn Inbox>,
-    ) -> Self {
-        Self { id, link, envelope_bytes_max, outbox, inbox, requests: Mutex::new(Some(Requests::new())) }
-    }
-
     /// Ends the conversation because the participant has disconnected: pending requests get no answer.
     pub(super) fn hang_up(&self) {
         let open = self.requests.lock().take();
@@ -167,16 +157,7 @@ impl Conversation {
 
 /// The JSON-RPC answer in an envelope, if it answers the request.
 fn answer_frame(envelope: &Envelope, request: &Request) -> Result<Bytes, String> {
-    let response = KindRef::parse(envelope.kind()).map_err(|why| why.to_string())?;
-    let requested = KindRef::parse(&request.kind).map_err(|why| why.to_string())?;
-    if !answers(response, requested) {
-        return Err(format!("`{}` does not answer `{}`", envelope.kind(), request.kind));
-    }
-    let Act::Answer(message) =
-        strict(envelope.kind(), envelope.payload_bytes()).map_err(|why| why.to_string())?
-    else {
-        return Err("its payload is not an answer".to_owned());
-    };
+    let message = answer_to(&request.kind, envelope).map_err(|why| why.to_string())?;
     if message.id().and_then(|id| id.as_number()) != Some(request.number) {
         return Err("its `id` is not the request's".to_owned());
     }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use client::SendMeta;
 use model::{Refusal, RefusalCode, Target};
+use platform::millis;
 use wire::mcp::{Era, relay};
 use wire::rpc::{Message, notification};
 
@@ -30,8 +31,7 @@ impl Session {
             return Ok(());
         }
         let now = Instant::now();
-        let age = now.saturating_duration_since(self.opened_at).as_millis();
-        self.last_call_ms.store(u64::try_from(age).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.last_call_ms.store(millis(now.saturating_duration_since(self.opened_at)), Ordering::Relaxed);
         let target = own.or_else(|| request.target.as_ref().map(Target::as_str));
         let tool = target.filter(|_| request.method.as_str() == "tools/call");
         let longest = self.setup.spec.config.timeouts.max;
@@ -47,29 +47,30 @@ impl Session {
         })?;
         let headers = self.headers_of(self.era(), &frame, (request.method.as_str(), target), self.version());
 
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         if let Some(fault) = &pending.ended {
             return Err(self.refusal(fault));
         }
-        if pending.len() >= self.setup.spec.limits.calls_max {
+        if pending.requests.len() >= self.setup.spec.limits.calls_max {
             return Err(self.refusal(&Fault::Unsent(client::SendError::Busy)));
         }
-        let first = pending.len() == 0;
+        let first = pending.requests.is_empty();
         let defer = self.is_serial() && pending.calls() > 0;
         let kept = self.may_resend().then(|| (frame.clone(), headers.clone()));
         let deadlines = Deadlines::new(now, patience, longest);
         let waiter = Waiter::Call { events, progress: request.progress.clone() };
         pending
+            .requests
             .insert(number, PendingRequest { waiter, deadlines: Some(deadlines), sent: kept, questions: 0 });
         if let Some(requests) = &mut pending.awaiting_reopen {
             requests.push(number);
         } else if defer {
-            pending.defer(number, (frame, headers));
+            pending.deferred.push_back((number, (frame, headers)));
         } else {
             drop(pending);
             let from = self.link.get().is_some_and(|link| link.names_senders()).then(|| call.from.into());
             if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from }) {
-                self.pending().settle(number);
+                self.pending.lock().settle(number);
                 return Err(self.refusal(&Fault::Unsent(unsent)));
             }
         }
@@ -102,7 +103,7 @@ impl Session {
 
     /// Removes a request from the table and sends the call that was deferred behind it.
     pub(super) fn settle(&self, number: u64) -> Option<PendingRequest> {
-        let (settled, next) = self.pending().settle(number);
+        let (settled, next) = self.pending.lock().settle(number);
         if let Some((number, request)) = next {
             self.send_kept(number, request);
         }
@@ -111,10 +112,15 @@ impl Session {
 
     /// Sends a request whose frame was kept: deferred, or to be sent again.
     pub(super) fn send_kept(&self, number: u64, (frame, headers): SentRequest) {
-        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None })
-            && let Some(request) = self.settle(number)
-        {
-            self.deliver(request, Err(Fault::Unsent(unsent)));
+        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None }) {
+            self.finish(number, Err(Fault::Unsent(unsent)));
+        }
+    }
+
+    /// Ends a request, if it is still pending, with its answer or the fault that replaces one.
+    pub(super) fn finish(&self, number: u64, end: Result<Message, Fault>) {
+        if let Some(request) = self.settle(number) {
+            self.deliver(request, end);
         }
     }
 
@@ -136,9 +142,10 @@ impl Session {
     pub(super) fn send_cancellation(&self, number: u64, reason: &str) {
         let Some(link) = self.link.get() else { return };
         if !(self.era() == Era::Modern && self.over_http()) {
-            let reason = json::quote(reason);
-            let params = format!("{{\"requestId\":{number},\"reason\":{reason}}}");
-            let frame = notification("notifications/cancelled", Some(params.as_bytes()));
+            let params = json::object(|params| {
+                params.number("requestId", number).text("reason", reason);
+            });
+            let frame = notification("notifications/cancelled", Some(&params));
             let _ = link.send(frame, SendMeta::default());
         }
         link.cancel(number);

@@ -33,7 +33,7 @@ impl Session {
 
     /// Ends the expired requests; true when no request is pending any more.
     fn expire(self: &Arc<Self>) -> bool {
-        let expired = self.pending().expired(Instant::now());
+        let expired = self.pending.lock().expired(Instant::now());
         for number in expired {
             if let Some(request) = self.settle(number) {
                 tracing::warn!(server = self.upstream(), "a request timed out");
@@ -44,6 +44,6 @@ impl Session {
                 self.deliver(request, Err(Fault::Timeout));
             }
         }
-        self.is_open() && self.pending().len() == 0
+        self.is_open() && self.pending.lock().requests.is_empty()
     }
 }

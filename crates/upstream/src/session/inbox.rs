@@ -57,9 +57,8 @@ impl Inbox for SessionInbox {
     fn skipped(&self, head: &[u8]) {
         if let Some(session) = self.0.upgrade()
             && let Some(number) = answer_number(head)
-            && let Some(request) = session.settle(number)
         {
-            session.deliver(request, Err(Fault::Link(LinkError::TooLarge)));
+            session.finish(number, Err(Fault::Link(LinkError::TooLarge)));
         }
     }
 }
@@ -98,7 +97,7 @@ impl Session {
             }
         }
         match stream_of {
-            Some(number) if self.pending().get(number).is_none() => Flow::Settled,
+            Some(number) if !self.pending.lock().requests.contains_key(&number) => Flow::Settled,
             Some(_) | None => Flow::Open,
         }
     }
@@ -145,10 +144,7 @@ impl Session {
             && let Ok(message) = Message::read(body.clone())
             && message.shape() == Shape::Error
         {
-            if let Some(request) = self.settle(number) {
-                self.deliver(request, Ok(message));
-            }
-            return;
+            return self.finish(number, Ok(message));
         }
         if self.handshake().is_some() {
             tracing::warn!(server = self.upstream(), %failure, "a request failed");
@@ -158,9 +154,7 @@ impl Session {
         }
         let fault = Fault::Link(failure);
         self.record_failure(&fault);
-        if let Some(request) = self.settle(number) {
-            self.deliver(request, Err(fault));
-        }
+        self.finish(number, Err(fault));
     }
 
     fn notified(self: &Arc<Self>, message: &Message, stream_of: Option<u64>) -> Flow {
@@ -207,13 +201,13 @@ impl Session {
 
     /// The call of a message that names none: by its stream, or with `or_only` the only pending call.
     fn call_of(&self, stream_of: Option<u64>, or_only: bool) -> Option<Arc<dyn CallEvents>> {
-        let pending = self.pending();
+        let pending = self.pending.lock();
         let number = match stream_of {
             Some(number) => number,
             None if or_only => pending.only_call()?,
             None => return None,
         };
-        match &pending.get(number)?.waiter {
+        match &pending.requests.get(&number)?.waiter {
             Waiter::Call { events, .. } => Some(Arc::clone(events)),
             Waiter::Own(_) => None,
         }
@@ -223,7 +217,7 @@ impl Session {
         let Ok(params) = Params::read(message) else { return };
         let Some(number) = params.progress_token().and_then(|token| token.as_number()) else { return };
         let (known, found) = {
-            let mut pending = self.pending();
+            let mut pending = self.pending.lock();
             match pending.extend(number, Instant::now()).map(|request| &request.waiter) {
                 Some(Waiter::Call { events, progress: Some(token) }) => {
                     (true, Some((Arc::clone(events), token.clone())))

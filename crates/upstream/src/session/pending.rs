@@ -59,11 +59,11 @@ impl Deadlines {
 /// All pending requests of one session, by number.
 #[derive(Default)]
 pub(super) struct PendingTable {
-    requests: HashMap<u64, PendingRequest, RandomState>,
+    pub(super) requests: HashMap<u64, PendingRequest, RandomState>,
     /// Open questions of the server to the session's owner.
     owner_questions: u32,
     /// Calls that wait for the end of the call before them (serial sessions).
-    deferred: VecDeque<(u64, SentRequest)>,
+    pub(super) deferred: VecDeque<(u64, SentRequest)>,
     /// Requests that wait until the session is opened again on the same link; `None` while it is open.
     pub(super) awaiting_reopen: Option<Vec<u64>>,
     /// Why the session ended; it accepts no further request.
@@ -71,21 +71,9 @@ pub(super) struct PendingTable {
 }
 
 impl PendingTable {
-    pub(super) fn len(&self) -> usize {
-        self.requests.len()
-    }
-
     /// Pending calls of callers.
     pub(super) fn calls(&self) -> usize {
         self.requests.values().filter(|request| matches!(request.waiter, Waiter::Call { .. })).count()
-    }
-
-    pub(super) fn insert(&mut self, number: u64, request: PendingRequest) {
-        self.requests.insert(number, request);
-    }
-
-    pub(super) fn get(&self, number: u64) -> Option<&PendingRequest> {
-        self.requests.get(&number)
     }
 
     /// Removes a request. Returns also the deferred call to send next.
@@ -98,11 +86,6 @@ impl PendingTable {
         }
         let next = matches!(request.waiter, Waiter::Call { .. }).then(|| self.deferred.pop_front()).flatten();
         (Some(request), next)
-    }
-
-    /// Keeps a call until the call before it has ended.
-    pub(super) fn defer(&mut self, number: u64, request: SentRequest) {
-        self.deferred.push_back((number, request));
     }
 
     /// The number of the call that was sent and is pending, if there is exactly one.
@@ -187,7 +170,7 @@ mod tests {
         for of in [Some(asking), None] {
             let mut table = PendingTable::default();
             for number in [asking, silent] {
-                table.insert(number, own(Deadlines::new(start, patience, max)));
+                table.requests.insert(number, own(Deadlines::new(start, patience, max)));
             }
             assert!(table.expired(at(9)).is_empty());
             table.extend(silent, at(9));

@@ -13,11 +13,10 @@ use wire::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 use wire::rpc::{Message, error, result};
 
 use super::pending::Waiter;
-use super::requests::member;
 use super::{Session, SessionEvent};
 use crate::fault::Fault;
 use crate::question::{Asking, Question};
-use crate::session_api::{CallEvents, SessionKey};
+use crate::session_api::{CallEvents, ClientProfile, QUESTIONS, SessionKey};
 
 /// The receiver of a question.
 enum Addressee {
@@ -34,13 +33,13 @@ impl Asking for Session {
 
     fn send_answer(&self, call: Option<u64>, frame: Bytes) -> Result<(), Refusal> {
         if let Some(call) = call {
-            self.pending().extend(call, Instant::now());
+            self.pending.lock().extend(call, Instant::now());
         }
         self.send(frame, SendMeta::default()).map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
     }
 
     fn count_question(&self, call: Option<u64>, begins: bool) {
-        self.pending().count_question(call, begins);
+        self.pending.lock().count_question(call, begins);
     }
 }
 
@@ -97,13 +96,13 @@ impl Session {
         if owned && self.tasks() > 0 && task::related_in(message).is_some() {
             return Some(Addressee::Owner);
         }
-        let pending = self.pending();
+        let pending = self.pending.lock();
         let number = match (stream_of, &self.setup.key) {
             (Some(number), _) => Some(number),
             (None, SessionKey::Shared) => return None,
             (None, SessionKey::Legacy(_) | SessionKey::Principal { .. }) => pending.only_call(),
         };
-        let request = number.and_then(|number| pending.get(number));
+        let request = number.and_then(|number| pending.requests.get(&number));
         match request.map(|request| (&request.waiter, number)) {
             Some((Waiter::Call { events, .. }, Some(number))) => {
                 Some(Addressee::Call(number, Arc::clone(events)))
@@ -117,19 +116,13 @@ impl Session {
     /// decision.
     fn may_ask(&self, method: &str) -> bool {
         let capability = match method {
-            "sampling/createMessage" => "sampling",
-            "elicitation/create" => "elicitation",
-            "roots/list" => "roots",
             // Tasks that a client runs for the server (2025-11-25).
-            "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => "tasks",
-            _ => return false,
+            "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => Some("tasks"),
+            _ => QUESTIONS.iter().find(|(_, asked)| *asked == method).map(|(name, _)| *name),
         };
-        self.setup.key != SessionKey::Shared
-            && self
-                .setup
-                .client
-                .as_ref()
-                .is_some_and(|client| member(&client.capabilities, capability).is_some())
+        let client = self.setup.client.as_ref().filter(|_| self.setup.key != SessionKey::Shared);
+        let able = |(client, name): (&ClientProfile, _)| json::at(&client.capabilities, &[name]).is_some();
+        client.zip(capability).is_some_and(able)
     }
 
     fn reply(&self, frame: Bytes) {

@@ -10,8 +10,10 @@ use crate::{handshake, lists};
 impl Session {
     /// Keeps a request until the session is open again; false when it was sent twice already or cannot be sent again.
     pub(super) fn await_reopen(self: &Arc<Self>, number: u64) -> bool {
-        let mut pending = self.pending();
-        if pending.get(number).is_none_or(|request| request.sent.is_none()) || pending.ended.is_some() {
+        let mut pending = self.pending.lock();
+        if pending.requests.get(&number).is_none_or(|request| request.sent.is_none())
+            || pending.ended.is_some()
+        {
             return false;
         }
         if let Some(requests) = &mut pending.awaiting_reopen {
@@ -26,7 +28,7 @@ impl Session {
 
     async fn reopen(self: Arc<Self>) {
         tracing::info!(server = self.upstream(), "the server forgot the session; opening a new one");
-        if let Some(link) = self.link() {
+        if let Some(link) = self.link.get() {
             link.forget_session();
         }
         if let Err(fault) = handshake::initialize(&self, None).await {
@@ -35,7 +37,7 @@ impl Session {
             return;
         }
         let again = {
-            let mut pending = self.pending();
+            let mut pending = self.pending.lock();
             let requests = pending.awaiting_reopen.take().unwrap_or_default();
             let again = requests.into_iter().filter_map(|number| Some((number, pending.take_sent(number)?)));
             again.collect::<Vec<_>>()

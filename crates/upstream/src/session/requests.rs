@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use client::SendMeta;
 use http::HeaderMap;
-use json::{Span, members, quote};
 use tokio::sync::oneshot;
 use wire::mcp::Era;
 use wire::mcp::{Version, meta, task};
@@ -61,7 +60,7 @@ impl Session {
         params: &[(&str, &[u8])],
         patience: Option<Duration>,
     ) -> Result<PendingAnswer, Fault> {
-        let mut pending = self.pending();
+        let mut pending = self.pending.lock();
         if let Some(fault) = &pending.ended {
             return Err(fault.clone());
         }
@@ -71,7 +70,7 @@ impl Session {
         let (waiter, answer) = oneshot::channel();
         let now = Instant::now();
         let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
-        pending.insert(
+        pending.requests.insert(
             number,
             PendingRequest { waiter: Waiter::Own(waiter), deadlines, sent: None, questions: 0 },
         );
@@ -117,33 +116,21 @@ impl Session {
 
     /// The params of a request; a modern request carries version, capabilities and identity in `_meta`.
     fn params(&self, era: Era, params: &[(&str, &[u8])]) -> Vec<u8> {
-        let mut out = vec![b'{'];
-        let mut add = |key: &str, raw: &[u8]| {
-            if out.len() > 1 {
-                out.push(b',');
+        json::object(|object| {
+            for (key, raw) in params {
+                object.raw(key, raw);
             }
-            out.extend_from_slice(quote(key).as_bytes());
-            out.push(b':');
-            out.extend_from_slice(raw);
-        };
-        for (key, raw) in params {
-            add(key, raw);
-        }
-        if era == Era::Modern {
-            let version = Version::NEWEST.as_str();
-            let identity = String::from_utf8_lossy(&self.setup.environment.identity);
-            let meta = format!(
-                "{{\"{}\":\"{version}\",\"{}\":{{\"extensions\":{}}},\"{}\":{identity}}}",
-                meta::PROTOCOL_VERSION,
-                meta::CLIENT_CAPABILITIES,
-                // A server sends task notifications only to clients that declare the extension.
-                task::ABILITIES,
-                meta::CLIENT_INFO
-            );
-            add("_meta", meta.as_bytes());
-        }
-        out.push(b'}');
-        out
+            if era == Era::Modern {
+                object.object("_meta", |meta| {
+                    meta.text(meta::PROTOCOL_VERSION, Version::NEWEST.as_str());
+                    // A server sends task notifications only to clients that declare the extension.
+                    meta.object(meta::CLIENT_CAPABILITIES, |able| {
+                        able.raw("extensions", task::ABILITIES.as_bytes());
+                    });
+                    meta.raw(meta::CLIENT_INFO, &self.setup.environment.identity);
+                });
+            }
+        })
     }
 
     /// The headers that mirror a modern request over Streamable HTTP; `None` elsewhere.
@@ -168,11 +155,4 @@ pub(crate) fn result(answer: &Message) -> Result<Bytes, Fault> {
             Err(Fault::Answer(what.unwrap_or_else(|| "no result".to_owned())))
         }
     }
-}
-
-/// A raw member of a raw object.
-pub(crate) fn member(object: &Bytes, key: &str) -> Option<Bytes> {
-    let members = members(object, Span::all(object)).ok()?;
-    let span = members.get(key)?.span;
-    Some(object.slice(span.start..span.end))
 }

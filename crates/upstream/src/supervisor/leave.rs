@@ -11,7 +11,7 @@ impl Upstream {
     /// Ends a link's subscription, in whichever session it was made.
     pub fn unsubscribe(&self, link: LinkId, subscription: &Subscription) {
         let mut ended = Vec::new();
-        let book = self.book();
+        let book = self.book.lock();
         for slot in book.slots.values() {
             if slot.interest.remove(link, subscription) {
                 ended.extend(slot.open().cloned());
@@ -28,7 +28,7 @@ impl Upstream {
     /// may come back for the results.
     pub fn release(&self, link: LinkId) {
         let (mut ended, mut closing) = (Vec::new(), Vec::new());
-        let mut book = self.book();
+        let mut book = self.book.lock();
         book.slots.retain(|(_, key), slot| {
             let lost = slot.interest.forget(link);
             let leaves = slot.left_by(link) && key.is_own() && !slot.has_tasks();

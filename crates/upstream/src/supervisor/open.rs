@@ -40,7 +40,7 @@ impl Upstream {
         let place = (era.unwrap_or(Era::Modern), SessionKey::of(owner));
         let user = owner.map(|owner| owner.link);
         let (turn, failures) = {
-            let mut book = self.book();
+            let mut book = self.book.lock();
             if book.closed {
                 return Err(self.down("was stopped"));
             }
@@ -52,11 +52,11 @@ impl Upstream {
             }
             let slot = book.slots.entry(place.clone()).or_default();
             slot.used_by(user);
-            (Arc::clone(&slot.turn), slot.backoff.total())
+            (Arc::clone(&slot.turn), slot.backoff.total)
         };
         let _turn = turn.lock().await;
         let interest = {
-            let mut book = self.book();
+            let mut book = self.book.lock();
             // A task that waited for another attempt shares its outcome, in whichever era it succeeded.
             let mut eras =
                 [Era::Modern, Era::Legacy].into_iter().filter(|other| era.unwrap_or(*other) == *other);
@@ -64,14 +64,14 @@ impl Upstream {
                 return Ok(session);
             }
             let slot = book.slots.entry(place.clone()).or_default();
-            if let Some(reason) = slot.backoff.reason().filter(|_| slot.backoff.total() > failures) {
+            if let Some(reason) = slot.backoff.reason.clone().filter(|_| slot.backoff.total > failures) {
                 return Err(Refusal::new(RefusalCode::UpstreamDown, reason).hint(RETRIED));
             }
             Arc::clone(&slot.interest)
         };
         self.await_backoff(&place).await?;
         let opened = self.open(era, owner, interest).await;
-        let mut book = self.book();
+        let mut book = self.book.lock();
         let session = match opened {
             Ok(session) => session,
             Err(refusal) => {
@@ -121,11 +121,11 @@ impl Upstream {
     async fn await_backoff(&self, place: &Place) -> Result<(), Refusal> {
         let now = Instant::now();
         let (remaining, reason) = {
-            let book = self.book();
+            let book = self.book.lock();
             let own = book.slots.get(place).map(|slot| &slot.backoff);
             let own = own.filter(|own| own.remaining(now) > book.backoff.remaining(now));
             let later = own.unwrap_or(&book.backoff);
-            (later.remaining(now), later.reason())
+            (later.remaining(now), later.reason.clone())
         };
         match remaining {
             None => Ok(()),
@@ -153,17 +153,17 @@ impl Upstream {
         owner: Option<&Caller<'_>>,
         interest: Arc<Interest>,
     ) -> Result<Arc<Session>, Refusal> {
-        self.book().starting += 1;
+        self.book.lock().starting += 1;
         let mut outcome = self.attempt(era, owner, &interest).await;
         if let Err(Fault::Link(LinkError::Http { status: 400 | 404 | 405, .. })) = &outcome
             && matches!(self.spec.config.transport, Transport::Http(_))
             && era != Some(Era::Modern)
-            && !self.book().http_sse
+            && !self.book.lock().http_sse
         {
             // Servers of 2024-11-05 answer a POST like this; any other server fails again.
-            self.book().http_sse = true;
+            self.book.lock().http_sse = true;
             let second = self.attempt(Some(Era::Legacy), owner, &interest).await;
-            self.book().http_sse = second.is_ok();
+            self.book.lock().http_sse = second.is_ok();
             outcome = if second.is_ok() { second } else { outcome };
         }
         self.record(&outcome, owner.is_some());
@@ -176,7 +176,7 @@ impl Upstream {
 
     /// Records the outcome of an attempt: eras, back-off, cause. `own` is a session of one caller.
     fn record(&self, outcome: &Result<Arc<Session>, Fault>, own: bool) {
-        let mut book = self.book();
+        let mut book = self.book.lock();
         book.starting = book.starting.saturating_sub(1);
         match outcome {
             Ok(session) => {
@@ -188,7 +188,7 @@ impl Upstream {
                     && self.spec.config.era == EraChoice::Auto
                 {
                     book.eras =
-                        if handshake.both { vec![Era::Modern, Era::Legacy] } else { vec![handshake.era] };
+                        if handshake.both { vec![Era::Modern, Era::Legacy] } else { vec![session.era()] };
                 }
                 if session.setup.single_call {
                     book.single_call.push(Arc::clone(session));
@@ -225,7 +225,7 @@ impl Upstream {
             environment: self.environment.clone(),
             interest: Arc::clone(interest),
             single_call: self.spec.config.sessions == Sessions::Call && owner.is_some(),
-            http_sse: self.book().http_sse,
+            http_sse: self.book.lock().http_sse,
         });
         let opened = timeout(self.spec.config.timeouts.start, handshake::open(&session, era)).await;
         if let Err(fault) = opened.unwrap_or(Err(Fault::Timeout)) {
@@ -235,7 +235,7 @@ impl Upstream {
         let Some(handshake) = session.handshake() else {
             return Err(Fault::Answer("no handshake".to_owned()));
         };
-        self.book().pass_on(&session, era.is_none() && !handshake.both);
+        self.book.lock().pass_on(&session, era.is_none() && !handshake.both);
         let listed =
             timeout(self.spec.config.timeouts.start, lists::refresh(&session, &handshake, lists::ALL)).await;
         let complete = matches!(listed, Ok(Ok(())));
@@ -245,14 +245,14 @@ impl Upstream {
             )));
         }
         if owner.is_none() {
-            self.book().incomplete =
+            self.book.lock().incomplete =
                 (!complete).then(|| "its lists are incomplete: some could not be fetched".to_owned());
         }
-        if handshake.era == Era::Legacy {
+        if session.era() == Era::Legacy {
             session.restore_interest().await;
         }
         tokio::spawn(lists::keep(Arc::downgrade(&session), Arc::clone(&session.upkeep)));
-        if handshake.era == Era::Modern {
+        if session.era() == Era::Modern {
             tokio::spawn(listen_stream::keep(Arc::downgrade(&session), Arc::clone(&session.listening)));
         }
         Ok(session)

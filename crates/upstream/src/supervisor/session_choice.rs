@@ -14,7 +14,7 @@ impl Upstream {
     /// Whether a session in this form would open now: the server speaks it and has no shared session in it.
     #[must_use]
     pub fn could_open(&self, form: Form) -> bool {
-        let speaks = self.book().eras.contains(&Era::of(form));
+        let speaks = self.book.lock().eras.contains(&Era::of(form));
         // The session with a server that dials in opens as soon as it connects.
         speaks && self.environment.dial_in.is_none() && self.open_shared(form).is_none()
     }
@@ -25,7 +25,7 @@ impl Upstream {
     /// # Errors
     /// A refusal that says why the server is not available.
     pub async fn session(&self, caller: &Caller<'_>) -> Result<Arc<Session>, Refusal> {
-        let spoken = || self.book().spoken(caller.form);
+        let spoken = || self.book.lock().spoken(caller.form);
         let mut era = spoken();
         if era.is_none() {
             // Opening the shared session detects the era.
@@ -42,7 +42,7 @@ impl Upstream {
     /// The session that [`Upstream::session`] would return, if it is open.
     #[must_use]
     pub fn open_session(&self, caller: &Caller<'_>) -> Option<Arc<Session>> {
-        let mut book = self.book();
+        let mut book = self.book.lock();
         let era = book.spoken(caller.form)?;
         if self.shares(caller.client, era) {
             return book.open(&(era, SessionKey::Shared), None);
@@ -53,14 +53,14 @@ impl Upstream {
     /// The open session with this instance number.
     #[must_use]
     pub fn session_by_instance(&self, instance: u64) -> Option<Arc<Session>> {
-        let book = self.book();
+        let book = self.book.lock();
         book.sessions().find(|session| session.instance() == instance && session.is_open()).cloned()
     }
 
     /// The shared session for callers of this form, if it is open.
     #[must_use]
     pub fn open_shared(&self, form: Form) -> Option<Arc<Session>> {
-        let mut book = self.book();
+        let mut book = self.book.lock();
         let era = book.spoken(form)?;
         book.open(&(era, SessionKey::Shared), None)
     }
@@ -68,7 +68,7 @@ impl Upstream {
     /// Whether this caller has sessions of its own here.
     #[must_use]
     pub fn is_owned(&self, caller: &Caller<'_>) -> bool {
-        let era = self.book().spoken(caller.form);
+        let era = self.book.lock().spoken(caller.form);
         !self.shares(caller.client, era.unwrap_or(Era::of(caller.form)))
     }
 

@@ -16,7 +16,7 @@ impl Upstream {
     /// The status now, for `servers ls` and `/readyz`.
     #[must_use]
     pub fn status(&self) -> Status {
-        let book = self.book();
+        let book = self.book.lock();
         let sessions: Vec<_> = book.sessions().filter(|session| session.is_open()).collect();
         // Of two shared sessions the one in the first era counts: the supervisor keeps it open.
         let shared = sessions
@@ -28,9 +28,9 @@ impl Upstream {
             (Some(_), Some(failure)) => (State::Degraded, Some(failure)),
             (Some(_), None) => (State::Ready, None),
             (None, _) if self.is_away() => (State::Down, Some(self.away_refusal().message.into_owned())),
-            (None, _) if book.starting > 0 => (State::Starting, book.backoff.reason()),
+            (None, _) if book.starting > 0 => (State::Starting, book.backoff.reason.clone()),
             (None, _) if book.closed => (State::Down, Some("stopped".to_owned())),
-            (None, _) if book.backoff.reason().is_some() => (State::Down, book.backoff.reason()),
+            (None, _) if book.backoff.reason.is_some() => (State::Down, book.backoff.reason.clone()),
             (None, _) => (State::Starting, None),
         };
         let manifest = book.manifest();
@@ -40,7 +40,7 @@ impl Upstream {
             reason,
             eras: book.eras.clone(),
             version: shared.map(|session| session.version().as_str().to_owned()),
-            pid: shared.and_then(|session| session.link()?.pid()),
+            pid: shared.and_then(|session| session.link.get()?.pid()),
             sessions: sessions.len(),
             calls: sessions.iter().map(|session| session.calls()).sum(),
             listed: [&manifest.tools, &manifest.resources, &manifest.templates, &manifest.prompts]
@@ -75,7 +75,7 @@ impl Upstream {
             State::Degraded => tracing::warn!(target: TARGET, server, reason, "degraded"),
             State::Down if self.is_away() => tracing::info!(target: TARGET, server, "not connected"),
             State::Down => {
-                let cause = self.book().cause.clone();
+                let cause = self.book.lock().cause.clone();
                 tracing::warn!(target: TARGET, server, reason, cause, "down");
             }
         }

@@ -35,7 +35,7 @@ impl<'m> Params<'m> {
     /// Edits of these params; none yet.
     #[must_use]
     pub fn edit(&self) -> BodyEdit<'_, 'm> {
-        BodyEdit { params: Some(self), ..BodyEdit::of(self.members(), self.meta()) }
+        BodyEdit { params: Some(self), ..BodyEdit::of(self.members.as_ref(), self.meta.as_ref()) }
     }
 }
 

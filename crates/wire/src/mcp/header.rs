@@ -8,7 +8,7 @@ mod names;
 mod schema;
 mod value;
 
-pub use check::{Opening, check, check_params, classify};
+pub use check::{Opening, check, check_body, check_params, classify, supported};
 pub use names::PROTOCOL_VERSION;
 pub use schema::{HeaderParam, HeaderType, annotations};
 pub use value::{compute, decode, encode, standard};

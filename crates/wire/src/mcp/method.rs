@@ -34,54 +34,36 @@ impl TargetKind {
 }
 
 /// Names of the parts of a list in MCP.
-pub trait ListFields {
+#[derive(Debug, Clone, Copy)]
+pub struct ListNames {
     /// The member of the result that holds the items.
-    fn items(self) -> &'static str;
+    pub items: &'static str,
     /// The member of an item that identifies it.
-    fn key(self) -> &'static str;
+    pub key: &'static str,
     /// The method that reads the list.
-    fn method(self) -> &'static str;
+    pub method: &'static str,
     /// The notification that the list has changed.
-    fn changed(self) -> &'static str;
+    pub changed: &'static str,
 }
 
-impl ListFields for ListKind {
-    /// The member of the result that holds the items.
-    fn items(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Prompts => "prompts",
-            Self::Resources => "resources",
-            Self::Templates => "resourceTemplates",
-        }
-    }
-
-    /// The member of an item that identifies it.
-    fn key(self) -> &'static str {
-        match self {
-            Self::Tools | Self::Prompts => "name",
-            Self::Resources => "uri",
-            Self::Templates => "uriTemplate",
-        }
-    }
-
-    /// The method that reads the list.
-    fn method(self) -> &'static str {
-        match self {
-            Self::Tools => "tools/list",
-            Self::Prompts => "prompts/list",
-            Self::Resources => "resources/list",
-            Self::Templates => "resources/templates/list",
-        }
-    }
-
-    /// The notification that the list has changed.
-    fn changed(self) -> &'static str {
-        match self {
-            Self::Tools => "notifications/tools/list_changed",
-            Self::Prompts => "notifications/prompts/list_changed",
-            Self::Resources | Self::Templates => "notifications/resources/list_changed",
-        }
+impl ListNames {
+    /// The names of a list.
+    #[must_use]
+    pub fn of(list: ListKind) -> Self {
+        let (items, key, method, changed) = match list {
+            ListKind::Tools => ("tools", "name", "tools/list", "notifications/tools/list_changed"),
+            ListKind::Prompts => ("prompts", "name", "prompts/list", "notifications/prompts/list_changed"),
+            ListKind::Resources => {
+                ("resources", "uri", "resources/list", "notifications/resources/list_changed")
+            }
+            ListKind::Templates => (
+                "resourceTemplates",
+                "uriTemplate",
+                "resources/templates/list",
+                "notifications/resources/list_changed",
+            ),
+        };
+        Self { items, key, method, changed }
     }
 }
 

@@ -22,22 +22,23 @@ pub use request::{
     set_arguments, with_arguments,
 };
 
-/// A payload whose bytes were edited, with its marks.
-pub(crate) fn read_again(bytes: Bytes, form: Form) -> Payload {
-    let mut marks = Marks::default();
-    if let Ok(message) = Message::read(bytes.clone()) {
-        (marks.id, marks.body) = (range(message.id_span()), range(message.body_span()));
-        if let Ok(params) = Params::read(&message) {
-            (marks.target, marks.progress) = (range(params.target_span()), range(params.progress_span()));
-        }
-    }
-    Payload { form, bytes, marks }
+/// A message as a payload, with its marks. `params` are those of a request or notification.
+fn payload(message: &Message, params: Option<&Params<'_>>, form: Form) -> Payload {
+    let marks = Marks {
+        id: range(message.id_span()),
+        target: range(params.and_then(Params::target_span)),
+        progress: range(params.and_then(Params::progress_span)),
+        body: range(message.body_span()),
+    };
+    Payload { form, bytes: message.frame().clone(), marks }
 }
 
-/// The length of a payload in bytes, for limits on queued bytes.
-#[must_use]
-pub fn len(payload: &Payload) -> usize {
-    payload.bytes.len()
+/// A payload whose bytes were edited, with its marks.
+pub(crate) fn read_again(bytes: Bytes, form: Form) -> Payload {
+    match Message::read(bytes.clone()) {
+        Ok(message) => payload(&message, Params::read(&message).ok().as_ref(), form),
+        Err(_) => Payload { form, bytes, marks: Marks::default() },
+    }
 }
 
 fn range(span: Option<Span>) -> Range {

@@ -6,7 +6,7 @@ mod relay;
 mod view;
 mod write;
 
-pub use read::{TaskParams, declares, is_offered, task_params};
+pub use read::{check_params, declares, is_offered};
 pub use relay::{
     Named, Taker, TaskReport, Wish, fit, made, plain, related_in, related_to, renamed, report, serves_calls,
     supported_by,

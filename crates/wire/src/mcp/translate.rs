@@ -1,13 +1,89 @@
 //! Translation between the eras: plain lists, calls, reads and gets.
 //!
-//! Each function takes a message of one era and gives its bytes, or edits over them, for the other. Questions
-//! (`input_required` and requests from servers), subscriptions and tasks are not translated here.
+//! Each function writes the edits that give a message of one era the form of the other. Questions (`input_required` and
+//! requests from servers), subscriptions and tasks are not translated here.
 
-mod answer;
-mod request;
+use json::{Splice, quote};
 
-pub(super) use answer::{error, result};
-pub(super) use request::{request_to_legacy, request_to_modern};
+use crate::mcp::body::BodyEdit;
+use crate::mcp::code::{
+    HEADER_MISMATCH, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED,
+};
+use crate::mcp::meta;
+use crate::mcp::method::lookup;
+use crate::mcp::version::{Era, Version};
+use crate::rpc::Message;
+use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
+
+/// A request in the other era, `to`. To modern: `_meta` gets the version, the client's capabilities and its name. To legacy:
+/// the protocol's own keys leave `_meta`; the progress token and all others stay.
+pub(super) fn request(edit: &mut BodyEdit<'_, '_>, to: Era, client_info: Option<&[u8]>) {
+    match to {
+        Era::Modern => {
+            edit.set_meta(meta::PROTOCOL_VERSION, quote(Version::NEWEST.as_str()).as_bytes());
+            if let Some(info) = client_info {
+                edit.set_meta(meta::CLIENT_INFO, info);
+            }
+            // A server that saw the client's capabilities might send questions, which are not converted yet.
+            edit.set_meta(meta::CLIENT_CAPABILITIES, b"{}");
+        }
+        Era::Legacy => {
+            edit.remove_meta(&meta::REQUEST_KEYS);
+        }
+    }
+}
+
+/// A result of `method` in the other era, `to`. To modern: adds the members that a complete result needs. To legacy: removes
+/// the members that only modern results have. All other members stay; a result that is no object stays as it is.
+pub(super) fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) {
+    let (frame, Some(span)) = (message.frame(), message.result().and(message.body_span())) else { return };
+    let Ok(members) = json::members(frame, span) else { return };
+    let meta = members.get("_meta").filter(|meta| meta.raw != b"null");
+    let Ok(meta) = meta.map(|meta| json::members(frame, meta.span)).transpose() else { return };
+    let mut edit = BodyEdit::of(Some(&members), meta.as_ref());
+    match to {
+        Era::Modern => {
+            let cached = lookup(method).is_some_and(|method| method.cached);
+            for (key, raw, is_due) in [
+                ("resultType", "\"complete\"", true),
+                ("ttlMs", "0", cached),
+                ("cacheScope", "\"private\"", cached),
+            ] {
+                if is_due && members.get(key).is_none() {
+                    edit.set(key, raw.as_bytes());
+                }
+            }
+        }
+        Era::Legacy => {
+            edit.remove("resultType").remove("ttlMs").remove("cacheScope").remove_meta(&meta::ANSWER_KEYS);
+        }
+    }
+    edit.finish(splice);
+}
+
+/// An error that answers `method`, in the other era, `to`.
+///
+/// Only the code may change: -32002 and -32602 with `data.uri` are "no such resource" in the one and the other era; the
+/// codes that an era must not see (-32042 in the modern one, -32020 to -32022 in the legacy one) become -32603.
+pub(super) fn error(message: &Message, method: &str, to: Era, splice: &mut Splice) {
+    let Some(object) = message.error_object() else {
+        return;
+    };
+    let code = match (to, object.code) {
+        (Era::Modern, RESOURCE_NOT_FOUND) => INVALID_PARAMS,
+        (Era::Modern, URL_ELICITATION_REQUIRED) => INTERNAL_ERROR,
+        (Era::Legacy, INVALID_PARAMS) if method == "resources/read" && names_a_uri(object.data) => {
+            RESOURCE_NOT_FOUND
+        }
+        (Era::Legacy, HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => INTERNAL_ERROR,
+        (Era::Modern | Era::Legacy, _) => return,
+    };
+    splice.replace(object.code_span, code.to_string().as_bytes());
+}
+
+fn names_a_uri(data: Option<&[u8]>) -> bool {
+    data.and_then(|data| json::at(data, &["uri"])).is_some()
+}
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,8 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 use model::Form;
 
 /// One of MCP's two eras.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Era {
     /// Revisions 2024-11-05 to 2025-11-25: a handshake opens a session.
     Legacy,

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use json::{JsonError, Members, Span};
 use model::{KindError, KindRef};
 
+use super::envelope::Envelope;
 use super::kind::{Head, kind_of};
 use crate::mcp::Params;
 use crate::rpc::{self, Id, Malformed, Message, Shape};
@@ -140,6 +141,23 @@ pub fn answers(response: KindRef<'_>, request: KindRef<'_>) -> bool {
     method.is_some_and(|method| response.answers(method, request.context()))
 }
 
+/// The answer in an envelope to a request of this kind.
+///
+/// # Errors
+/// Why the envelope does not answer it.
+pub fn answer_to(request: &str, envelope: &Envelope) -> Result<Message, Mismatch> {
+    let kind = envelope.kind();
+    if !answers(KindRef::parse(kind)?, KindRef::parse(request)?) {
+        return Err(Mismatch::Payload(format!("its kind `{kind}` does not answer `{request}`")));
+    }
+    match strict(kind, envelope.payload_bytes())? {
+        Act::Answer(message) => Ok(message),
+        Act::Request(_) | Act::Proposal(_) | Act::Other => {
+            Err(Mismatch::Payload("its payload is not an answer".to_owned()))
+        }
+    }
+}
+
 fn request(kind: KindRef<'_>, payload: Bytes) -> Result<Call, Mismatch> {
     json::refuse_duplicates(&payload)?;
     let outer = json::members(&payload, Span::all(&payload))?;
@@ -189,7 +207,7 @@ fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
         return Err(Mismatch::Method { expected: expected.to_owned(), found: message.method().to_owned() });
     }
     let params = Params::read(&message)?;
-    if let Some(members) = params.members() {
+    if let Some(members) = &params.members {
         refuse_doubles(members, &["name", "uri", "ref", "taskId", "arguments", "_meta"])?;
     }
     let target = params.target().map(str::to_owned);

@@ -27,11 +27,7 @@ pub enum Shape {
 #[derive(Debug, Clone)]
 pub struct Message {
     frame: Bytes,
-    shape: Shape,
-    id: Option<Id>,
-    id_span: Option<Span>,
-    method: Option<StringSpan>,
-    body: Option<Span>,
+    at: Places,
     /// The outline of the objects along [`PATH`]; `None` if these have to be scanned.
     outline: Option<Outline>,
 }
@@ -102,11 +98,12 @@ impl Message {
     pub fn read(frame: Bytes) -> Result<Self, Malformed> {
         let mut parts = Parts::default();
         let outline = json::outline(&frame, &PATH, |key, member| parts.take(key, member));
-        let Some(outline) = outline.filter(|_| parts.are_all) else {
+        let outline = outline.filter(|_| !parts.has_others);
+        if outline.is_none() {
             return Self::read_thoroughly(frame);
-        };
-        let places = parts.check()?;
-        Ok(places.message(frame, Some(outline)))
+        }
+        let at = parts.check()?;
+        Ok(Self { frame, at, outline })
     }
 
     /// Reads any message, also with members and spellings that are rare.
@@ -130,8 +127,8 @@ impl Message {
             let id = parts.id().filter(|_| key != "id");
             return Err(Malformed::json(&JsonError::Duplicate(key), id));
         }
-        let places = parts.check()?;
-        Ok(places.message(frame, None))
+        let at = parts.check()?;
+        Ok(Self { frame, at, outline: None })
     }
 
     /// The message as it came, without white space around it.
@@ -143,37 +140,37 @@ impl Message {
     /// The kind of the message.
     #[must_use]
     pub fn shape(&self) -> Shape {
-        self.shape
+        self.at.shape
     }
 
     /// The id. Requests and results have one, notifications none.
     #[must_use]
     pub fn id(&self) -> Option<&Id> {
-        self.id.as_ref()
+        self.at.id.as_ref()
     }
 
     /// The place of the id.
     #[must_use]
     pub(crate) fn id_span(&self) -> Option<Span> {
-        self.id_span
+        self.at.id_span
     }
 
     /// The method of a request or notification, unescaped; empty for answers.
     #[must_use]
     pub fn method(&self) -> &str {
-        self.method.as_ref().map_or("", |method| method.text(&self.frame))
+        self.at.method.as_ref().map_or("", |method| method.text(&self.frame))
     }
 
     /// The place of the method, without quotes (as it was spelled).
     #[must_use]
     pub(crate) fn method_span(&self) -> Option<Span> {
-        self.method.as_ref().map(StringSpan::span)
+        self.at.method.as_ref().map(StringSpan::span)
     }
 
     /// The place of `params`, `result` or `error`, whichever this message has.
     #[must_use]
     pub fn body_span(&self) -> Option<Span> {
-        self.body
+        self.at.body
     }
 
     /// `params` as written.
@@ -198,7 +195,7 @@ impl Message {
     #[must_use]
     pub fn error_object(&self) -> Option<ErrorObject<'_>> {
         self.error()?;
-        let members = json::members(&self.frame, self.body?).ok()?;
+        let members = json::members(&self.frame, self.at.body?).ok()?;
         let code = members.get("code")?;
         Some(ErrorObject {
             code: json::integer(code.raw)?,
@@ -233,7 +230,7 @@ impl Message {
 
     /// Gives the message another id; a message without one stays as it is.
     pub fn set_id(&self, splice: &mut Splice, id: &Id) {
-        if let Some(span) = self.id_span {
+        if let Some(span) = self.at.id_span {
             splice.replace(span, id.raw());
         }
     }
@@ -251,12 +248,13 @@ impl Message {
     }
 
     fn body_of(&self, shapes: &[Shape]) -> Option<&[u8]> {
-        let span = self.body?;
-        shapes.contains(&self.shape).then(|| span.of(&self.frame))
+        let span = self.at.body?;
+        shapes.contains(&self.at.shape).then(|| span.of(&self.frame))
     }
 }
 
 /// The members that JSON-RPC defines.
+#[derive(Default)]
 struct Parts<'a> {
     version: Option<Member<'a>>,
     id: Option<Member<'a>>,
@@ -264,31 +262,18 @@ struct Parts<'a> {
     params: Option<Member<'a>>,
     result: Option<Member<'a>>,
     error: Option<Member<'a>>,
-    /// Whether the message has no other members, and none of these twice.
-    are_all: bool,
+    /// Whether the message has other members, or one of these twice.
+    has_others: bool,
 }
 
 /// The places of the parts of a message.
+#[derive(Debug, Clone)]
 struct Places {
     shape: Shape,
     id: Option<Id>,
     id_span: Option<Span>,
     method: Option<StringSpan>,
     body: Option<Span>,
-}
-
-impl Places {
-    fn message(self, frame: Bytes, outline: Option<Outline>) -> Message {
-        let Self { shape, id, id_span, method, body } = self;
-        Message { frame, shape, id, id_span, method, body, outline }
-    }
-}
-
-impl Default for Parts<'_> {
-    fn default() -> Self {
-        let (version, id, method, params, result, error) = (None, None, None, None, None, None);
-        Self { version, id, method, params, result, error, are_all: true }
-    }
 }
 
 impl<'a> Parts<'a> {
@@ -300,9 +285,9 @@ impl<'a> Parts<'a> {
             b"params" => &mut self.params,
             b"result" => &mut self.result,
             b"error" => &mut self.error,
-            _ => return self.are_all = false,
+            _ => return self.has_others = true,
         };
-        self.are_all &= part.replace(member).is_none();
+        self.has_others |= part.replace(member).is_some();
     }
 
     fn id(&self) -> Option<Id> {

@@ -23,7 +23,7 @@ pub struct Received {
 pub struct TooLarge;
 
 /// An incremental reader of events.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Decoder {
     limit: usize,
     line: Vec<u8>,
@@ -42,18 +42,7 @@ impl Decoder {
     /// A reader for events whose lines have at most `limit` bytes together.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            line: Vec::new(),
-            data: None,
-            event: Received::default(),
-            any: false,
-            size: 0,
-            dropping: false,
-            after_cr: false,
-            started: false,
-            ready: VecDeque::new(),
-        }
+        Self { limit, ..Self::default() }
     }
 
     /// Adds bytes that were read. [`Decoder::next_event`] returns the events that are complete.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{OperationId, Outcome};
+use store::OpenedProposal;
 use wire::mcpx::payload;
 
 use super::*;
@@ -32,7 +33,7 @@ fn proposal(method: &str, state: ProposalState) -> ProposalView {
         id: OperationId(7),
         by: id("scout"),
         envelope: "p1".into(),
-        content: Proposed::restored(opened, None),
+        content: Proposed::new(opened, None, [None, None]),
         held: true,
         state,
         reason: None,

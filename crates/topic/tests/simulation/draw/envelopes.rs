@@ -73,7 +73,7 @@ impl World {
         &mut self,
         drawn: Envelope,
         mut turn: Turn,
-        intent: topic::Intent<'_, Numbers>,
+        intent: topic::Intent<Numbers>,
     ) -> (Fate, Effects) {
         let fate = self.books.fate(&drawn, self.now_ms);
         let (message, except) = (self.number(), self.books.excepted(&drawn));

@@ -138,7 +138,7 @@ impl World {
         let handed = request.calls.iter().map(|(_, operation, call)| (*operation, *call)).collect();
         let intent = Intent::Request(Requested {
             method: Method::Known(method),
-            context: Some(&request.context),
+            context: Some(request.context.as_str().into()),
             tag: request.tag,
             calls: handed,
             ruling: request.ruling,

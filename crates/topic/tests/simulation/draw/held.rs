@@ -1,6 +1,6 @@
 //! Held calls and their proposals.
 
-use model::{Digest, OperationId, ParticipantId, Refusal, RefusalCode};
+use model::{Digest, Method, OperationId, ParticipantId, Refusal, RefusalCode};
 use topic::{Cause, Terms};
 
 use crate::{
@@ -81,13 +81,13 @@ impl World {
     }
 }
 
-pub(crate) fn terms(deal: &Deal) -> Terms<'_> {
+pub(crate) fn terms(deal: &Deal) -> Terms {
     Terms {
-        by: &deal.by,
-        method: deal.method,
-        context: deal.own.as_deref(),
-        to: &deal.to,
-        envelope: &deal.envelope,
+        by: deal.by.clone(),
+        method: Method::Other(deal.method.into()),
+        context: deal.own.as_deref().map(Into::into),
+        to: deal.to.clone().into(),
+        envelope: deal.envelope.as_str().into(),
         digest: SHOWN,
         expires_ms: deal.expires_ms,
     }

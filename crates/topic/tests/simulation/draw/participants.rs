@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use model::{Capabilities, LinkId, ParticipantId, RateLimit};
-use topic::{Cursor, DeliveryMode, Ended, Join, Listener};
+use topic::{Cursor, DeliveryMode, Ended, Join, Joining, Listener};
 
 use crate::{
     books::{limits::LIMITS, participants::Link},
@@ -70,10 +70,7 @@ impl World {
             participant,
             capabilities: capabilities.clone(),
             rate,
-            listener,
-            since,
-            promotes,
-            notified,
+            joining: Joining { listener, since, promotes, notified },
         });
         if !may {
             let effects = self.live(event, turn);

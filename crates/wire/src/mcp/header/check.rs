@@ -63,6 +63,15 @@ pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> 
             return Err(Rejection::mismatch("the Mcp-Name header differs from the body's target"));
         }
     }
+    check_body(params, version)?;
+    Ok(version)
+}
+
+/// Checks what a modern request of this version must have besides it, where no header repeats it.
+///
+/// # Errors
+/// [`Rejection`] in this order: no client capabilities (-32602), a method that only legacy revisions have (404, -32601).
+pub fn check_body(params: &Params<'_>, version: Version) -> Result<(), Rejection> {
     if !params.meta_raw(meta::CLIENT_CAPABILITIES).is_some_and(json::is_object) {
         let key = meta::CLIENT_CAPABILITIES;
         return Err(Rejection::params(format!("`_meta[\"{key}\"]` must be an object")));
@@ -75,7 +84,16 @@ pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> 
             data: None,
         });
     }
-    Ok(version)
+    Ok(())
+}
+
+/// The modern revision of this name.
+///
+/// # Errors
+/// [`Rejection`]: it is not supported (-32022).
+pub fn supported(version: &str) -> Result<Version, Rejection> {
+    let modern = Version::parse(version).filter(|version| version.era().is_stateless());
+    modern.ok_or_else(|| Rejection::unsupported_version(version))
 }
 
 /// Checks the `Mcp-Param-*` headers of a call against its arguments, by the annotations of the tool that it names.
@@ -131,9 +149,7 @@ fn check_version(header: Option<&str>, params: &Params<'_>, request: bool) -> Re
         }
         (_, None, Some(_)) => return Err(Rejection::params("`_meta` is missing")),
     };
-    Version::parse(&version)
-        .filter(|version| version.era().is_stateless())
-        .ok_or_else(|| Rejection::unsupported_version(&version))
+    supported(&version)
 }
 
 fn trim(value: &str) -> &str {

@@ -19,7 +19,8 @@ pub struct HeaderParam {
 }
 
 /// The type of a mirrored argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum HeaderType {
     /// Text.
     String,
@@ -116,14 +117,9 @@ impl<'a> Walk<'a> {
         if self.found.iter().any(|param| param.name.eq_ignore_ascii_case(&name)) {
             return Err(format!("{KEY} `{name}` occurs twice"));
         }
-        let kind = match kind {
-            Some("string") => HeaderType::String,
-            Some("integer") => HeaderType::Integer,
-            Some("boolean") => HeaderType::Boolean,
-            Some(_) | None => {
-                return Err(format!("{KEY} of `{property}` needs type string, integer or boolean"));
-            }
-        };
+        let kind = kind.and_then(|kind| kind.parse().ok());
+        let kind =
+            kind.ok_or_else(|| format!("{KEY} of `{property}` needs type string, integer or boolean"))?;
         self.found.push(HeaderParam { name: name.into_owned(), path: self.path.clone(), kind });
         Ok(())
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use json::{Span, quote};
 use model::ListKind;
 
-use crate::mcp::method::ListFields;
+use crate::mcp::method::ListNames;
 
 /// One item of a list, as its server wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +44,11 @@ impl Item {
 
 pub(super) fn read_item(kind: ListKind, raw: Bytes) -> Result<Item, (Option<String>, String)> {
     let members = json::members(&raw, Span::all(&raw)).map_err(|error| (None, error.to_string()))?;
-    let key =
-        members.get(kind.key()).and_then(|member| Some((json::text(member.raw)?.into_owned(), member.span)));
+    let key = members
+        .get(ListNames::of(kind).key)
+        .and_then(|member| Some((json::text(member.raw)?.into_owned(), member.span)));
     let Some((key, key_span)) = key.filter(|(key, _)| !key.is_empty()) else {
-        return Err((None, format!("`{}` must be a string that is not empty", kind.key())));
+        return Err((None, format!("`{}` must be a string that is not empty", ListNames::of(kind).key)));
     };
     if kind == ListKind::Tools
         && !members.get("inputSchema").is_some_and(|schema| json::is_object(schema.raw))

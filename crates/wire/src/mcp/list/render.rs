@@ -7,7 +7,7 @@ use json::Object;
 use model::ListKind;
 
 use super::item::Item;
-use crate::mcp::method::ListFields;
+use crate::mcp::method::ListNames;
 
 /// Room for the members of a page beside its items, in bytes.
 const ENDS_BYTES: usize = 512;
@@ -85,7 +85,7 @@ impl RenderedList {
         let items = self.slice(places);
         let mut out = Vec::with_capacity(items.len() + ENDS_BYTES);
         Object::write(&mut out, |page| {
-            page.array(kind.items(), |array| {
+            page.array(ListNames::of(kind).items, |array| {
                 if !items.is_empty() {
                     array.raw(items);
                 }

@@ -5,7 +5,7 @@ use json::JsonError;
 use model::ListKind;
 
 use super::item::{Item, read_item};
-use crate::mcp::method::ListFields;
+use crate::mcp::method::ListNames;
 use crate::rpc::Message;
 
 /// An item that cannot be offered. It affects no other item.
@@ -44,7 +44,7 @@ pub fn split(kind: ListKind, message: &Message) -> Result<Page, JsonError> {
     let frame = message.frame();
     let span = message.result().and(message.body_span()).ok_or(JsonError::NotAnObject)?;
     let members = json::members(frame, span)?;
-    let list = members.get(kind.items()).ok_or(JsonError::NotAnArray)?;
+    let list = members.get(ListNames::of(kind).items).ok_or(JsonError::NotAnArray)?;
     let mut page = Page::default();
     for (at, span) in json::elements(frame, list.span)?.into_iter().enumerate() {
         match read_item(kind, frame.slice(span.start..span.end)) {
@@ -58,7 +58,7 @@ pub fn split(kind: ListKind, message: &Message) -> Result<Page, JsonError> {
             "ttlMs" => page.ttl_ms = json::integer(member.raw).map(|ttl| u64::try_from(ttl).unwrap_or(0)),
             "cacheScope" => page.public = json::text(member.raw).as_deref() == Some("public"),
             "resultType" => {}
-            key if key == kind.items() => {}
+            key if key == ListNames::of(kind).items => {}
             key => page.extras.push((key.to_owned(), frame.slice(member.span.start..member.span.end))),
         }
     }

@@ -24,8 +24,10 @@ pub struct Params<'m> {
     message: &'m Message,
     method: &'m str,
     known: Option<&'static MethodRow>,
-    members: Option<Members<'m>>,
-    meta: Option<Members<'m>>,
+    /// The members of params, if there are params.
+    pub(crate) members: Option<Members<'m>>,
+    /// The members of `_meta`, if there is one.
+    pub(crate) meta: Option<Members<'m>>,
     target: Option<Field<'m>>,
 }
 
@@ -97,18 +99,6 @@ impl<'m> Params<'m> {
     #[must_use]
     pub(crate) fn text(&self, key: &str) -> Option<Cow<'m, str>> {
         self.get(key)?.text()
-    }
-
-    /// The members of params, if there are params.
-    #[must_use]
-    pub(crate) fn members(&self) -> Option<&Members<'m>> {
-        self.members.as_ref()
-    }
-
-    /// The members of `_meta`, if there is one.
-    #[must_use]
-    pub(crate) fn meta(&self) -> Option<&Members<'m>> {
-        self.meta.as_ref()
     }
 
     /// `params.requestId` of `notifications/cancelled`.

@@ -173,10 +173,10 @@ proptest! {
         let before = Params::read(&message).unwrap();
         let again = self::message(&out);
         let after = Params::read(&again).unwrap();
-        for (key, member) in before.members().unwrap().iter().filter(|(key, _)| *key != "_meta") {
+        for (key, member) in before.members.as_ref().unwrap().iter().filter(|(key, _)| *key != "_meta") {
             prop_assert_eq!(after.get(key).unwrap().raw, member.raw);
         }
-        for (key, member) in before.meta().unwrap().iter() {
+        for (key, member) in before.meta.as_ref().unwrap().iter() {
             prop_assert_eq!(after.meta_raw(key), Some(member.raw));
         }
     }

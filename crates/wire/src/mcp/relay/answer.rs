@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use json::{Span, Splice};
-use model::{Answer, Form, Marks, Outcome, Payload};
+use model::{Answer, Form, Outcome, Payload};
 
-use super::{range, span};
+use super::{payload, span};
 use crate::mcp::version::Era;
 use crate::mcp::{translate, uris};
 use crate::rpc::{self, Id, Message, Shape};
@@ -13,8 +13,7 @@ use crate::rpc::{self, Id, Message, Shape};
 #[must_use]
 pub fn decode_answer(message: &Message, form: Form) -> Answer {
     let outcome = if message.shape() == Shape::Result { Outcome::Ok } else { Outcome::Error };
-    let marks = Marks { id: range(message.id_span()), body: range(message.body_span()), ..Marks::default() };
-    Answer { outcome, payload: Payload { form, bytes: message.frame().clone(), marks } }
+    Answer { outcome, payload: payload(message, None, form) }
 }
 
 /// An answer for a caller, and its code if it is an error.
@@ -36,40 +35,21 @@ pub fn encode_answer(
     public_uri: &dyn Fn(&str) -> Option<String>,
 ) -> Encoded {
     let Payload { bytes, marks, .. } = &answer.payload;
-    if marks.id.is_empty() && is_whole(answer) {
-        // An error whose server could not read the id.
-        return encode_read(answer, method, form, id, public_uri);
-    }
-    if marks.id.is_empty() {
+    if !answer.payload.is_message() {
         let frame = match answer.outcome {
             Outcome::Ok => rpc::result(id, bytes),
             Outcome::Error | Outcome::Refused | Outcome::Cancelled => rpc::error_object(id, bytes),
         };
         return Encoded { error: code_of(answer, &frame), frame };
     }
-    let plain = answer.payload.form == form && answer.outcome == Outcome::Ok;
+    // An error whose server could not read the id has none.
+    let plain = !marks.id.is_empty() && answer.payload.form == form && answer.outcome == Outcome::Ok;
     if plain && !uris::may_hold_uris(answer.payload.body_bytes()) {
         let mut splice = Splice::new();
         splice.replace(span(marks.id), id.raw());
         return Encoded { frame: splice.apply(bytes), error: None };
     }
-    encode_read(answer, method, form, id, public_uri)
-}
-
-/// Whether the payload is a whole message although it has no id.
-fn is_whole(answer: &Answer) -> bool {
-    answer.payload.marks.body.positions().len() < answer.payload.bytes.len()
-}
-
-fn encode_read(
-    answer: &Answer,
-    method: &str,
-    form: Form,
-    id: &Id,
-    public_uri: &dyn Fn(&str) -> Option<String>,
-) -> Encoded {
-    let frame = answer.payload.bytes.clone();
-    let Ok(message) = Message::read(frame) else {
+    let Ok(message) = Message::read(bytes.clone()) else {
         // The decoder has read it before, so this cannot happen; still, the caller must get an answer.
         let frame = rpc::error(Some(id), rpc::code::INTERNAL_ERROR, "the answer cannot be read", None);
         return Encoded { frame, error: Some(rpc::code::INTERNAL_ERROR) };

@@ -2,31 +2,24 @@
 
 use bytes::Bytes;
 use json::Splice;
-use model::{Form, Marks, Notice, Payload};
+use model::{Form, Notice};
 
-use super::{method, range};
+use super::{method, payload};
 use crate::mcp::params::Params;
 use crate::rpc::{self, Id, Message};
 
 /// A notification as its server wrote it.
 #[must_use]
 pub fn decode_notice(params: &Params<'_>, form: Form) -> Notice {
-    let message = params.message();
-    let marks =
-        Marks { target: range(params.target_span()), body: range(message.body_span()), ..Marks::default() };
     let latest = params.progress_token().map(|token| Bytes::copy_from_slice(token.raw()));
-    Notice {
-        method: method(params),
-        latest,
-        payload: Payload { form, bytes: message.frame().clone(), marks },
-    }
+    Notice { method: method(params), latest, payload: payload(params.message(), Some(params), form) }
 }
 
 /// The notification for a client, with its resource under the public spelling if that differs.
 #[must_use]
 pub fn encode_notice(notice: &Notice, public: Option<&str>) -> Bytes {
     let marks = notice.payload.marks;
-    if marks.body.positions().len() == notice.payload.bytes.len() {
+    if !notice.payload.is_message() {
         return rpc::notification(notice.method.as_str(), Some(&notice.payload.bytes));
     }
     let Some(public) = public.filter(|_| !marks.target.is_empty()) else {

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use json::{Span, Splice};
-use model::{Form, Marks, Method, Payload, Request, Target};
+use model::{Form, Method, Payload, Request, Target};
 
-use super::{range, span};
+use super::span;
 use crate::mcp::method::TargetKind;
 use crate::mcp::params::Params;
 use crate::mcp::version::Era;
@@ -15,20 +15,10 @@ use crate::rpc::{self, Id, Malformed, Message};
 #[must_use]
 pub fn decode_request(params: &Params<'_>, form: Form) -> Request {
     let message = params.message();
-    let frame = message.frame();
-    let marks = Marks {
-        id: range(message.id_span()),
-        target: range(params.target_span()),
-        progress: range(params.progress_span()),
-        body: range(message.body_span()),
-    };
-    let progress = (!marks.progress.is_empty()).then(|| frame.slice(marks.progress.positions()));
-    Request {
-        method: method(params),
-        target: target(params),
-        progress,
-        payload: Payload { form, bytes: frame.clone(), marks },
-    }
+    let payload = super::payload(message, Some(params), form);
+    let progress = payload.marks.progress;
+    let progress = (!progress.is_empty()).then(|| message.frame().slice(progress.positions()));
+    Request { method: method(params), target: target(params), progress, payload }
 }
 
 /// The method of a message: a static text if MCP defines it.
@@ -87,16 +77,10 @@ pub struct Outgoing<'o> {
 /// # Errors
 /// [`Malformed`] if the payload cannot be converted to the server's form.
 pub fn encode_request(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
+    if !request.payload.is_message() || request.payload.form != out.form || out.related_task.is_some() {
+        return encode_slowly(request, request.progress.is_some(), out);
+    }
     let number = Id::number(out.number);
-    if request.payload.marks.id.is_empty() {
-        let body = Some(request.payload.body_bytes()).filter(|body| !body.is_empty());
-        let frame = rpc::request(&number, request.method.as_str(), body);
-        return encode_slowly(frame, request.payload.form, request.progress.is_some(), out);
-    }
-    if request.payload.form != out.form || out.related_task.is_some() {
-        let frame = request.payload.bytes.clone();
-        return encode_slowly(frame, request.payload.form, request.progress.is_some(), out);
-    }
     let (marks, mut splice) = (request.payload.marks, Splice::new());
     splice.replace(span(marks.id), number.raw());
     if let Some(own) = out.own.filter(|_| !marks.target.is_empty()) {
@@ -109,20 +93,13 @@ pub fn encode_request(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Ma
 }
 
 /// Encodes a payload that must be read again, because more than its marked parts changes.
-fn encode_slowly(frame: Bytes, from: Form, progress: bool, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
-    let read = Message::read(frame)?;
-    let converted = match (Era::of(from), Era::of(out.form)) {
-        (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => None,
-        // A server that saw the client's capabilities might send questions, which are not converted yet.
-        (Era::Legacy, Era::Modern) => translate::request_to_modern(&read, out.client_info, b"{}"),
-        (Era::Modern, Era::Legacy) => translate::request_to_legacy(&read),
-    };
-    let message = match converted {
-        Some(frame) => Message::read(frame)?,
-        None => read,
-    };
+fn encode_slowly(request: &Request, progress: bool, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
+    let message = Message::read(whole(request))?;
     let params = Params::read(&message)?;
     let (number, mut edit, mut splice) = (Id::number(out.number), params.edit(), Splice::new());
+    if request.payload.form != out.form {
+        translate::request(&mut edit, Era::of(out.form), out.client_info);
+    }
     if let Some(own) = out.own {
         edit.set_target(own);
     }
@@ -183,13 +160,11 @@ pub fn set_arguments(params: &str, arguments: &str) -> Option<String> {
 #[must_use]
 pub fn legacy_params(request: &Request, own: Option<&str>) -> Option<String> {
     let form = Form::Legacy;
+    if request.payload.form == form && own.is_none() {
+        return body_text(&request.payload);
+    }
     let out = Outgoing { form, number: 1, own, client_info: None, related_task: None };
-    let plain = Request { progress: None, ..request.clone() };
-    let frame = match request.payload.form == form && own.is_none() {
-        true => return body_text(&request.payload),
-        false => encode_slowly(whole(&plain), plain.payload.form, false, &out).ok()?,
-    };
-    let message = Message::read(frame).ok()?;
+    let message = Message::read(encode_slowly(request, false, &out).ok()?).ok()?;
     message.params().map(|params| String::from_utf8_lossy(params).into_owned())
 }
 
@@ -201,7 +176,7 @@ fn body_text(payload: &Payload) -> Option<String> {
 /// A request as a whole message, under its caller's id or a placeholder.
 #[must_use]
 pub(crate) fn whole(request: &Request) -> Bytes {
-    if !request.payload.marks.id.is_empty() {
+    if request.payload.is_message() {
         return request.payload.bytes.clone();
     }
     let body = Some(request.payload.body_bytes()).filter(|body| !body.is_empty());

@@ -169,7 +169,7 @@ pub fn fit(
         (Era::Legacy, _, Wish::Asks) if !offered => Ok(without_task(request)),
         (Era::Legacy, _, Wish::Asks) => {
             let message = Message::read(relay::whole(request));
-            let checked = message.and_then(|message| read::task_params(&Params::read(&message)?));
+            let checked = message.and_then(|message| read::check_params(&Params::read(&message)?));
             checked.map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;
             if to.is_stateless() || !taker.takes_task {
                 let what =
@@ -232,7 +232,7 @@ fn of_members(members: &Members<'_>, task: Span) -> Option<TaskReport> {
     Some(TaskReport {
         named: named(members)?,
         task,
-        status: text("status").and_then(|status| Status::parse(&status)),
+        status: text("status").and_then(|status| status.parse().ok()),
         created_ms: text("createdAt").and_then(|at| read_rfc3339(&at)),
         ttl_ms: ttl.and_then(|ttl| json::integer(ttl.raw)).and_then(|ms| u64::try_from(ms).ok()),
     })

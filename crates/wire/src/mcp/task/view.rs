@@ -34,12 +34,6 @@ pub enum Status {
 }
 
 impl Status {
-    /// The state of this name; `None` for names that the protocol does not define.
-    #[must_use]
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
     /// The state's name.
     #[must_use]
     pub fn as_str(self) -> &'static str {

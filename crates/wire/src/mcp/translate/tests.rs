@@ -4,6 +4,7 @@ use json::strategies::{object_of, value};
 use proptest::prelude::*;
 
 use super::*;
+use crate::mcp::params::Params;
 use crate::mcp::version::Era;
 use crate::rpc::Message;
 
@@ -15,6 +16,15 @@ fn text(frame: &Bytes) -> String {
     String::from_utf8(frame.to_vec()).unwrap()
 }
 
+/// A request in the other era.
+fn requests(from: &Message, to: Era, client_info: Option<&[u8]>) -> Message {
+    let (params, mut splice) = (Params::read(from).unwrap(), Splice::new());
+    let mut edit = params.edit();
+    request(&mut edit, to, client_info);
+    edit.finish(&mut splice);
+    message(&text(&from.edited(&splice)))
+}
+
 fn results(method: &str, to: Era, from: &str) -> String {
     let frame = message(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{from}}}"#));
     let mut splice = Splice::new();
@@ -24,20 +34,20 @@ fn results(method: &str, to: Era, from: &str) -> String {
 }
 
 #[test]
-fn requests() {
+fn requests_gain_and_lose_the_keys_of_one_era() {
     let legacy = message(
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":1,"k":-0.0}}}"#,
     );
-    let modern = request_to_modern(&legacy, Some(br#"{"name":"c"}"#), b"{}").unwrap();
+    let modern = requests(&legacy, Era::Modern, Some(br#"{"name":"c"}"#));
     assert_eq!(
-        text(&modern),
+        text(modern.frame()),
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":1,"k":-0.0,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#
     );
-    assert_eq!(request_to_legacy(&message(&text(&modern))).unwrap(), legacy.frame());
+    assert_eq!(requests(&modern, Era::Legacy, None).frame(), legacy.frame());
     let bare = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
-    let modern = message(&text(&request_to_modern(&bare, None, b"{}").unwrap()));
+    let modern = requests(&bare, Era::Modern, None);
     assert_eq!(
-        text(&request_to_legacy(&modern).unwrap()),
+        text(requests(&modern, Era::Legacy, None).frame()),
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#
     );
 }
@@ -109,8 +119,8 @@ proptest! {
         let legacy = message(&format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a","arguments":{x},"_meta":{meta},"z":{x}}}}}"#
         ));
-        let modern = message(&text(&request_to_modern(&legacy, None, b"{}").unwrap()));
-        let back = text(&request_to_legacy(&modern).unwrap());
+        let modern = requests(&legacy, Era::Modern, None);
+        let back = text(requests(&modern, Era::Legacy, None).frame());
         // An empty `_meta` is not given back; all else is byte for byte.
         let empty = json::members(meta.as_bytes(), json::Span::all(meta.as_bytes())).unwrap().is_empty();
         let expect = text(legacy.frame());
