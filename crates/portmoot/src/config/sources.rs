@@ -13,7 +13,7 @@ use crate::config::problem::Problem;
 use crate::config::values::Env;
 use crate::config::{json_file, toml_file, topics};
 
-const DEFAULTS: &str = include_str!("defaults.toml");
+pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 const DEMO: &str = include_str!("demo.toml");
 const FILE_NAME: &str = "portmoot.toml";
 /// Largest configuration file, bytes.

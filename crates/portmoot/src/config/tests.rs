@@ -59,11 +59,6 @@ fn settings_without_effect_are_reported() {
             "portmoot.toml:4: `topics.side.builtin`: `search_tools` has no effect yet: remove it",
         ]
     );
-    // Defaults, and tools that have an effect.
-    let defaults = Layer::new(DEFAULTS, Origin::Own);
-    let unwritten =
-        toml_file::read("[topics.main]\nbuiltin = [\"proxy\", \"search_tools\"]\n", &defaults).unwrap();
-    assert!(topics::unimplemented(&unwritten).is_empty());
     assert!(topics::unimplemented(&tree("[topics.main]\nbuiltin = [\"room\", \"proposals\"]\n")).is_empty());
 }
 

@@ -91,5 +91,6 @@ fn the_doctor_passes_in_an_empty_home() {
     home.run(&["config", "check"]).expect(0);
     let shown = home.run(&["config", "show"]).expect(0).stdout;
     home.write("again.toml", &shown);
-    home.run(&["config", "check", "--config", "again.toml"]).expect(0);
+    let again = home.run(&["config", "check", "--config", "again.toml"]).expect(0);
+    assert_eq!(again.stderr, "", "what `config show` prints has no settings without effect");
 }
