@@ -68,7 +68,7 @@ pub(crate) enum Command {
     Tools(ToolsCommand),
     /// Take part in a topic from the terminal
     ///
-    /// Each line is sent to all participants. Commands: /tools, /call, /proposals, /approve, /reject, /who; /help explains
+    /// Needs the capability chat to send. Each line is sent to all participants. Commands: /tools, /call, /proposals, /approve, /reject, /who; /help explains
     /// them. With --json, every received envelope is printed unchanged.
     Chat {
         /// Topic to join

@@ -13,6 +13,7 @@ use running::Gateway;
 use tokio::io::DuplexStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::address::connectable;
 use crate::config::{Loaded, Sources};
 use crate::consent;
 use crate::exit::Exit;
@@ -31,7 +32,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     let mut interrupt = listen(SignalKind::interrupt())?;
     let gateway = start(loaded.config.clone())?;
     let address = gateway.listen().await?;
-    output.message(&banner(&loaded, &address.to_string(), gateway.requires_token()));
+    output.message(&banner(&loaded, &connectable(&address.to_string()), gateway.requires_token()));
     let mut files = watch::WatchedFiles::new(loaded.files);
     let mut config = loaded.config;
     loop {
@@ -79,12 +80,12 @@ fn banner(loaded: &Loaded, address: &str, tokens: bool) -> String {
     } else {
         "need no token: connections from this machine act as the local user".to_owned()
     };
-    let next = if loaded.demo {
-        format!(
-            "{program} tools call demo_echo text=hello\n           {program} serve --mcp-config FILE.json     your own servers, from an MCP client's file"
-        )
-    } else {
-        format!("{program} servers ls")
+    let own =
+        format!("{program} serve --mcp-config FILE.json     your own servers, from an MCP client's file");
+    let next = match names.as_slice() {
+        _ if loaded.demo => format!("{program} tools call demo_echo text=hello\n           {own}"),
+        [] => own,
+        _ => format!("{program} servers ls"),
     };
     let version = env!("CARGO_PKG_VERSION");
     format!(

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use store::Directory;
 
+use crate::address::connectable;
 use crate::cli::{GatewayArgs, RunningArgs};
 use crate::commands::config::{load, sources};
 use crate::config::Loaded;
@@ -80,15 +81,4 @@ pub(crate) fn running_url(args: &RunningArgs, output: Output) -> Result<String, 
 /// As [`running_url`], and when the URL is not valid.
 pub(crate) fn running_endpoint(args: &RunningArgs, output: Output) -> Result<Remote, Failure> {
     Remote::new(&running_url(args, output)?, args.token.clone())
-}
-
-/// Replaces an unspecified listen address, such as 0.0.0.0, by loopback.
-fn connectable(listen: &str) -> String {
-    let Ok(mut address) = listen.parse::<std::net::SocketAddr>() else { return listen.to_owned() };
-    if address.ip().is_unspecified() {
-        let loopback: std::net::IpAddr =
-            if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() };
-        address.set_ip(loopback);
-    }
-    address.to_string()
 }

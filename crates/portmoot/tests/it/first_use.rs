@@ -1,11 +1,13 @@
 //! First use as the README describes it: no configuration, an empty home directory.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::home::Home;
-use crate::support::Gateway;
+use crate::home::{Home, Ran};
+use crate::support::{Client, Gateway};
 
 fn readme() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap()
@@ -93,4 +95,68 @@ fn the_doctor_passes_in_an_empty_home() {
     home.write("again.toml", &shown);
     let again = home.run(&["config", "check", "--config", "again.toml"]).expect(0);
     assert_eq!(again.stderr, "", "what `config show` prints has no settings without effect");
+}
+
+/// The indented blocks of the README in this language.
+fn blocks(language: &str) -> Vec<String> {
+    let readme = readme();
+    let opening = format!("```{language}\n");
+    readme.split(&opening).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_recipes_of_the_readme_work() {
+    let me = "a-token-of-the-readme-for-me";
+    let home = Home::new().env("GITHUB_TOKEN", "x").env("SEARCH_TOKEN", "x").env("PORTMOOT_TOKEN", me);
+    let home = home.env("MY_TOKEN", me).env("AGENT_TOKEN", "a-token-of-the-readme-for-agents");
+    let program = |name: &str, script: String| {
+        let path = home.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}"));
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let fixture = harness::fixture_binary();
+    program("npx", format!("exec {fixture:?} --stdio\n"));
+    program("portmoot", format!("exec {:?} \"$@\"\n", env!("CARGO_BIN_EXE_portmoot")));
+    let path = format!("{}/bin:/usr/local/bin:/usr/bin:/bin", home.path().display());
+    let home = home.env("PATH", &path);
+    let gateway = Gateway::start(&home, &blocks("toml").concat());
+    gateway.ready("github");
+    let agent = Client::of(&gateway, "a-token-of-the-readme-for-agents");
+    let _held = ["one", "two"].map(|text| agent.begin_call("gh_echo", json!({ "text": text })));
+    let pending = || gateway.pending(&home, me)["id"].as_str().unwrap().to_owned();
+    let mut ran = 0;
+    let lines = blocks("sh").concat();
+    for line in lines.lines().filter(|line| line.starts_with("portmoot ") && !line.contains(" serve ")) {
+        let line =
+            if line.contains(" ID") { line.replace(" ID", &format!(" {}", pending())) } else { line.into() };
+        let line = line.replace("   # asks", " --yes # asks");
+        let of_home = home.command(&[]);
+        let variables = of_home.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("(sleep 0.3; echo hello) | {line}")]).env_clear().envs(variables);
+        let done = Ran::from(shell.current_dir(home.path()).output().unwrap());
+        assert!(!done.stdout.contains("refused"), "{line}: {}", done.stdout);
+        assert_eq!(done.code, 0, "{line}\n{}{}", done.stdout, done.stderr);
+        ran += 1;
+    }
+    assert!(ran >= 11, "{ran}");
+    let log = gateway.stop().stderr;
+    assert!(log.contains("environment: GITHUB_PERSONAL_ACCESS_TOKEN"), "{log}");
+}
+
+#[test]
+fn the_banner_has_an_address_for_clients() {
+    let home = Home::new().env("ME", "a-token-that-is-long-enough");
+    home.write("own.toml", "[participants.me]\ntoken_env = \"ME\"\n");
+    for (listen, shown) in [("0.0.0.0:0", "http://127.0.0.1:"), ("[::]:0", "http://[::1]:")] {
+        let gateway = Gateway::serve(home.command(&["serve", "--listen", listen, "--config", "own.toml"]));
+        let log = gateway.receive("next");
+        assert!(log.contains("serve --mcp-config"), "without servers, the next step is to have some: {log}");
+        assert!(gateway.log().contains(&format!("MCP      {shown}")), "{}", gateway.log());
+        // A second gateway says where the first one is.
+        let second = home.run(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]).expect(1).stderr;
+        assert!(
+            second.contains("[data_dir_locked]") && second.contains(&format!("--url {shown}")),
+            "{second}"
+        );
+    }
 }
