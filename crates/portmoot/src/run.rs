@@ -1,5 +1,6 @@
 //! Gateways run by commands: `serve`, `stdio`, and one inside the process of another command.
 
+mod reload;
 mod running;
 mod watch;
 
@@ -15,11 +16,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::address::connectable;
 use crate::config::{Loaded, Sources};
-use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::process::{env, program_name};
+use crate::process::program_name;
 use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
 
 /// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`.
@@ -42,7 +42,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
-        match reload(&sources, &config, output) {
+        match reload::reload(&sources, &config, output) {
             Ok(after) if after == config => {}
             Ok(after) => {
                 output.message("the configuration has changed: reloaded");
@@ -91,24 +91,6 @@ fn banner(loaded: &Loaded, address: &str, tokens: bool) -> String {
     format!(
         "portmoot {version}\n\n  MCP      http://{address}/mcp     or on a pipe: {program} stdio\n  servers  {servers}\n  callers  {callers}\n  next     {next}\n",
     )
-}
-
-/// Loads the configuration again, whole or not at all. A server that needs consent is disabled unless the operator gave
-/// consent to the same command before.
-///
-/// # Errors
-/// The problems of the new configuration; the gateway keeps the current one.
-fn reload(sources: &Sources, before: &Config, output: Output) -> Result<Config, Failure> {
-    let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
-    let mut after = loaded.config;
-    for name in consent::carry_over(before, &mut after) {
-        output.warn(&format!(
-            "server `{name}` needs your consent and stays disabled: restart the gateway to give it"
-        ));
-    }
-    let started = after.servers.iter().filter(|server| server.enabled && !before.servers.contains(server));
-    started.for_each(|server| output.message(&consent::describe(server)));
-    Ok(after)
 }
 
 /// Serves one client on stdin and stdout with a gateway in this process.

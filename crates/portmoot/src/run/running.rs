@@ -114,7 +114,7 @@ impl Gateway {
         let _ = tokio::time::timeout(bound, all).await;
     }
 
-    /// Takes over a new configuration, whole. Another address or data directory needs a restart.
+    /// Takes over a new configuration, whole. What needs a restart is the same in it.
     pub(crate) fn reload(&self, config: Config) {
         let new = config.clone();
         self.access.with_identities(&config, |identities| self.registry.reload(new, identities));
