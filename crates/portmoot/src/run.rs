@@ -33,6 +33,9 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     let gateway = start(loaded.config.clone())?;
     let address = gateway.listen().await?;
     output.message(&banner(&loaded, &connectable(&address.to_string()), gateway.requires_token()));
+    if loaded.config.data_dir.is_none() {
+        output.warn("nothing is kept after the end, such as tokens, grants, proposals and the audit log: set HOME, or choose a directory with --data-dir DIR");
+    }
     let mut files = watch::WatchedFiles::new(loaded.files);
     let mut config = loaded.config;
     loop {

@@ -19,7 +19,7 @@ use crate::config::{participants, profiles, servers, settings, topics};
 pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     let problems = Problems::default();
     let root = Table::root(tree, &problems);
-    let settings = settings::read(&root);
+    let settings = settings::read(&root, env);
     let servers = servers::read(&root, env);
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, env, &profiles);

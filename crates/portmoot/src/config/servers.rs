@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::config::node::{Node, TreeEntry, Value};
 use crate::config::problem::Problem;
 use crate::config::reader::{DURATION, Problems, Table, duration};
-use crate::config::values::{Env, capabilities, participant_id, secret, secret_at, secrets_at};
+use crate::config::values::{Env, capabilities, participant_id, path_at, secret, secret_at, secrets_at};
 use model::{Capabilities, GATEWAY, ParticipantId};
 use upstream::config::{
     EraChoice, HttpConfig, Origin, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
@@ -91,10 +91,10 @@ fn server_id(entry: &TreeEntry, problems: &Problems) -> Option<ParticipantId> {
 
 fn transport(table: &Table<'_>, env: Env<'_>) -> Option<Transport> {
     let kind = table.choice("type", &TYPES);
-    let command = secret_at(table, "command", env);
+    let command = path_at(table, "command", env);
     let args = args(table, env);
     let variables = secrets_at(table, "env", env);
-    let cwd = secret_at(table, "cwd", env).map(|cwd| PathBuf::from(cwd.expose()));
+    let cwd = path_at(table, "cwd", env).map(|cwd| PathBuf::from(cwd.expose()));
     let url = secret_at(table, "url", env);
     let headers = secrets_at(table, "headers", env);
     let typed_wrongly = kind.is_none() && table.get("type").is_some();
@@ -228,6 +228,23 @@ pub(crate) fn timeouts(table: &Table<'_>) -> Timeouts {
     }
     let max = written_max.unwrap_or_else(|| standard.max.max(longest));
     Timeouts { start: table.duration("start_timeout").unwrap_or(standard.start), request, tools, max }
+}
+
+/// Messages about arguments that begin with `~/`, which only a shell expands.
+pub(crate) fn unexpanded(tree: &Node) -> Vec<String> {
+    let mut found = Vec::new();
+    for server in tree.get("servers").map(Node::entries).unwrap_or_default() {
+        let Some(Value::List(items)) = server.node.get("args").map(|node| &node.value) else { continue };
+        for (item, text) in items.iter().filter_map(|item| Some((item, item.text()?))) {
+            if text.starts_with("~/") {
+                found.push(format!(
+                    "{}: `servers.{}.args`: `~` in `{text}` is not expanded: write ${{HOME}}",
+                    item.location, server.key
+                ));
+            }
+        }
+    }
+    found
 }
 
 /// The least trusted origin of all values that decide what is started.

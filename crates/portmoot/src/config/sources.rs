@@ -11,7 +11,7 @@ use crate::config::client_file;
 use crate::config::node::{self, Layer, Node, Value};
 use crate::config::problem::Problem;
 use crate::config::values::Env;
-use crate::config::{json_file, toml_file, topics};
+use crate::config::{json_file, servers, toml_file, topics};
 
 pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 const DEMO: &str = include_str!("demo.toml");
@@ -58,11 +58,12 @@ impl Sources {
         let mut loaded = self.merge(env).map_err(|problem| vec![problem])?;
         loaded.config = check(&loaded.tree, env)?;
         loaded.notices.extend(topics::unimplemented(&loaded.tree));
+        loaded.notices.extend(servers::unexpanded(&loaded.tree));
         if loaded.config.data_dir.is_none() && !self.keep_nothing {
             loaded.config.data_dir = state_dir(env);
         }
-        if self.keep_nothing {
-            loaded.config.data_dir.clone_from(&self.data_dir);
+        if self.keep_nothing && self.data_dir.is_none() {
+            loaded.config.data_dir = None;
         }
         Ok(loaded)
     }
@@ -124,18 +125,23 @@ impl Sources {
     }
 }
 
-/// Configuration directory of the user.
+/// Configuration directory of the service, else of the user.
 pub(crate) fn config_dir(env: Env<'_>) -> Option<PathBuf> {
-    base_dir(env, "XDG_CONFIG_HOME", ".config")
+    base_dir(env, "CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", ".config")
 }
 
-/// Default data directory of the user.
+/// Default data directory of the service, else of the user.
 fn state_dir(env: Env<'_>) -> Option<PathBuf> {
-    base_dir(env, "XDG_STATE_HOME", ".local/state")
+    base_dir(env, "STATE_DIRECTORY", "XDG_STATE_HOME", ".local/state")
 }
 
-fn base_dir(env: Env<'_>, variable: &str, below_home: &str) -> Option<PathBuf> {
+/// `of_service` is set by systemd: directories of the service alone, separated by colons.
+fn base_dir(env: Env<'_>, of_service: &str, variable: &str, below_home: &str) -> Option<PathBuf> {
     let absolute = |path: String| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    let first = |paths: String| absolute(paths.split(':').next().unwrap_or_default().to_owned());
+    if let Some(own) = env(of_service).and_then(first) {
+        return Some(own);
+    }
     if let Some(base) = env(variable).and_then(absolute) {
         return Some(base.join("portmoot"));
     }

@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::home::Home;
+use crate::home::{Home, Ran};
+use crate::support::Gateway;
 
 const SERVER: &str = "[servers.files]\ncommand = \"sudo\"\nargs = [\"server\", \"${ROOT:-/srv}\"]\n";
 
@@ -140,4 +141,78 @@ fn the_doctor_suggests_a_fix_for_every_failed_check() {
     assert!(ran.stdout.contains("\"ok\": true"), "{}", ran.stdout);
     let ran = home.run(&["doctor", "--listen", "nowhere"]).expect(1);
     assert!(ran.stdout.contains("`server.listen` must be an address"), "{}", ran.stdout);
+}
+
+#[test]
+fn without_a_home_the_gateway_says_that_it_keeps_nothing() {
+    let home = Home::new();
+    let serve = |variables: &[(&str, &str)], more: &[&str]| {
+        let mut command = home.command(&[&["serve", "--listen", "127.0.0.1:0"], more].concat());
+        command.env_remove("HOME").envs(variables.iter().copied());
+        let gateway = Gateway::serve(command);
+        gateway.ready("demo");
+        gateway.stop().expect(0).stderr
+    };
+    let warning = "warning: nothing is kept after the end";
+    for (variables, more) in [(&[][..], &[][..]), (&[("HOME", "")], &[]), (&[("HOME", "relative")], &[])] {
+        assert!(serve(variables, more).contains(warning), "{variables:?} {more:?}");
+    }
+    let ran = Ran::from(home.command(&["doctor"]).env_remove("HOME").output().unwrap()).expect(1);
+    assert!(!ran.stdout.contains("managed by the running gateway"), "no gateway is running: {}", ran.stdout);
+    // systemd gives a service its directories, also without HOME.
+    let service = home.path().join("service").display().to_string();
+    let many = format!("{service}/first:{service}/second");
+    let config = home.path().join("etc").display().to_string();
+    home.write("etc/portmoot.toml", "[servers.demo]\ntype = \"demo\"\n[topics.side]\n");
+    for (variables, kept) in [
+        (&[("STATE_DIRECTORY", &*service)][..], "service/journal.jsonl"),
+        (&[("STATE_DIRECTORY", &*many), ("HOME", "/nowhere")], "service/first/journal.jsonl"),
+    ] {
+        assert!(!serve(variables, &[]).contains(warning), "{variables:?}");
+        assert!(home.path().join(kept).exists(), "{kept}");
+    }
+    let mut check = home.command(&["config", "check"]);
+    let ran = Ran::from(check.env("CONFIGURATION_DIRECTORY", &config).output().unwrap()).expect(0);
+    assert!(
+        ran.stdout.contains("2 topics (from ") && ran.stdout.contains("etc/portmoot.toml"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn a_tilde_is_the_home_directory() {
+    let home = Home::new().env("PORTMOOT_DATA_DIR", "~/of-env");
+    home.write("secret/token", "a-token-that-is-long-enough\n");
+    std::fs::create_dir(home.path().join("work")).unwrap();
+    let program = home.write(
+        "bin/server",
+        &format!("#!/bin/sh\npwd > seen\nexec {:?} --stdio\n", harness::fixture_binary()),
+    );
+    std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let toml = "[servers.a]\ncommand = \"~/bin/server\"\ncwd = \"~/work\"\nargs = [\"~/notes\"]\n\
+                [participants.me]\ntoken_file = \"~/secret/token\"\ncapabilities = [\"mcp/*\"]\n";
+    let gateway = Gateway::start(&home, toml);
+    gateway.ready("a");
+    let log = gateway.stop().stderr;
+    assert!(log.contains("portmoot.toml:4: `servers.a.args`: `~` in `~/notes` is not expanded"), "{log}");
+    assert!(home.path().join("work/seen").exists() && home.path().join("of-env/journal.jsonl").exists());
+    home.write("own.toml", "[server]\ndata_dir = \"~/of-file\"\n");
+    let mut new = home.command(&["token", "new", "ci", "--config", "own.toml"]);
+    Ran::from(new.env_remove("PORTMOOT_DATA_DIR").output().unwrap()).expect(0);
+    assert!(home.path().join("of-file/journal.jsonl").exists() && !home.path().join("~").exists());
+    for wrong in [
+        "[server]\ndata_dir = \"~ann\"\n",
+        "[servers.a]\ncommand = \"~ann/x\"\n",
+        "[participants.me]\ntoken_file = \"~ann/x\"\n",
+    ] {
+        home.write("wrong.toml", wrong);
+        let mut check = home.command(&["config", "check", "--config", "wrong.toml"]);
+        let ran = Ran::from(check.env_remove("PORTMOOT_DATA_DIR").output().unwrap()).expect(2);
+        assert!(
+            ran.stderr.contains("`~ann` is not expanded") && ran.stderr.contains("wrong.toml:2"),
+            "{}",
+            ran.stderr
+        );
+    }
 }

@@ -29,7 +29,7 @@ fn known() -> BTreeSet<String> {
     let tree = tree(SAMPLE);
     let problems = Problems::default();
     let root = Table::root(&tree, &problems);
-    settings::read(&root);
+    settings::read(&root, &env);
     let found = servers::read(&root, &env);
     let profiles = profiles::read(&root);
     participants::read(&root, &env, &profiles);
