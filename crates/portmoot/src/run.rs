@@ -7,7 +7,6 @@ mod watch;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use access::config::Config;
 use running::Gateway;
@@ -111,17 +110,16 @@ pub(crate) async fn stdio(loaded: Loaded, topic: &str) -> Result<Exit, Failure> 
     served.map(|()| Exit::Ok)
 }
 
-/// Starts a gateway in this process for one command. It listens on no port. Waits up to `start_wait` for its servers.
+/// Starts a gateway in this process for one command. It listens on no port.
 ///
 /// # Errors
 /// When the gateway cannot start.
-pub(crate) async fn in_process(loaded: Loaded, start_wait: Duration) -> Result<Box<dyn Endpoint>, Failure> {
+pub(crate) fn in_process(loaded: Loaded) -> Result<Box<dyn Endpoint>, Failure> {
     let mut config = loaded.config;
     // The user of the command owns the configuration, and acts as the local user.
     config.participants.clear();
     config.data_dir = None;
     let gateway = start(config)?;
-    gateway.settled(start_wait).await;
     Ok(Box::new(InProcess { gateway: Arc::new(gateway) }))
 }
 

@@ -8,13 +8,13 @@ use super::options::{ConfigArgs, GatewayArgs, RunningArgs};
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServersCommand {
     /// List servers with their states
-    Ls(GatewayArgs),
+    Ls(RunningArgs),
     /// Show all details of a server
     Show {
         /// Configured name of the server
         name: String,
         #[command(flatten)]
-        gateway: GatewayArgs,
+        gateway: RunningArgs,
     },
 }
 

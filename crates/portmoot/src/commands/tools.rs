@@ -3,8 +3,6 @@
 mod arguments;
 pub(crate) mod content;
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::cli::{GatewayArgs, ToolsCommand};
@@ -23,13 +21,13 @@ const DESCRIPTION_CHARS: usize = 80;
 pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         ToolsCommand::Ls { topic, gateway } => {
-            let endpoint = resolve(&gateway, Duration::ZERO, output).await?;
+            let endpoint = resolve(&gateway, output)?;
             let answer = api::get(&*endpoint, &["tools"], &[("topic", &topic)]).await?.read()?;
             output.listing(&answer, "tools", &COLUMNS, row);
             Ok(Exit::Ok)
         }
         ToolsCommand::Show { name, gateway } => {
-            let endpoint = resolve(&gateway, Duration::ZERO, output).await?;
+            let endpoint = resolve(&gateway, output)?;
             print(&api::get(&*endpoint, &["tools", &name], &[]).await?, output)?;
             Ok(Exit::Ok)
         }
@@ -57,7 +55,7 @@ async fn call(
     gateway: &GatewayArgs,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let endpoint = resolve(gateway, Duration::ZERO, output).await?;
+    let endpoint = resolve(gateway, output)?;
     let mut terminal = ProcessTerminal;
     let responder = TerminalResponder::new(&mut terminal, output);
     let mut session = ClientSession::open(&*endpoint, topic, responder).await?;

@@ -8,6 +8,7 @@ use upstream::config::Origin;
 
 use crate::config::check::check;
 use crate::config::client_file;
+use crate::config::expand::expand_home;
 use crate::config::node::{self, Layer, Node, Value};
 use crate::config::problem::Problem;
 use crate::config::values::Env;
@@ -66,6 +67,20 @@ impl Sources {
             loaded.config.data_dir = None;
         }
         Ok(loaded)
+    }
+
+    /// The data directory, also of a configuration that is not valid. `None` if there is none, a file cannot be read, or a
+    /// file that needs consent names it: then only [`Sources::load`] says what it is.
+    pub(crate) fn data_dir(&self, env: Env<'_>) -> Option<PathBuf> {
+        let full = |text: &str| expand_home(text, env).ok().map(PathBuf::from);
+        if let Some(named) = &self.data_dir {
+            return full(&named.display().to_string());
+        }
+        match self.tree(env).ok()?.get("server").and_then(|server| server.get("data_dir")) {
+            None => state_dir(env),
+            Some(node) if node.location.layer.origin.needs_consent() => None,
+            Some(node) => full(node.text()?),
+        }
     }
 
     /// The merged tree of all layers, not checked.

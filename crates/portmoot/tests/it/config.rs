@@ -216,3 +216,43 @@ fn a_tilde_is_the_home_directory() {
         );
     }
 }
+
+#[test]
+fn a_running_gateway_needs_no_valid_configuration_of_the_command() {
+    let home = Home::new();
+    let gateway = Gateway::start_with(&home, &[]);
+    gateway.ready("demo");
+    home.write("portmoot.toml", "[sever]\n");
+    home.write(
+        "named.toml",
+        "[participants.me]\ntoken_env = \"NOT_SET\"\n[servers.a]\ncommand = \"${NOT_SET}\"\n",
+    );
+    let all: [&[&str]; 9] = [
+        &["servers", "ls"],
+        &["tools", "ls"],
+        &["tools", "call", "demo_echo", "text=x"],
+        &["proposals", "ls"],
+        &["token", "ls"],
+        &["chat"],
+        &["participants", "ls"],
+        &["audit", "query"],
+        &["audit", "verify"],
+    ];
+    for command in all {
+        for more in [&[][..], &["--config", "named.toml"]] {
+            let ran = home.run(&[command, more].concat()).expect(0);
+            assert!(!ran.stderr.contains("no gateway"), "{}", ran.stderr);
+        }
+    }
+    gateway.stop().expect(0);
+    for command in all.iter().filter(|command| command[0] != "audit") {
+        home.run(command).expect(2);
+        home.run(&[command, &["--config", "named.toml"][..]].concat()).expect(2);
+    }
+    // A file with a data directory of its own is another gateway's.
+    home.write("other.toml", "[server]\ndata_dir = \"other\"\n");
+    let _gateway = Gateway::start_with(&home, &["--config", "other.toml"]);
+    home.run(&["servers", "ls"]).expect(2);
+    home.run(&["servers", "ls", "--config", "other.toml"]).expect(0);
+    home.run(&["servers", "ls", "--data-dir", "other"]).expect(0);
+}
