@@ -57,8 +57,9 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Serve one MCP client on stdin and stdout
     ///
-    /// With --url it connects the client to a running gateway. Without it, the command runs a gateway of its own, which
-    /// stores nothing on disk unless --data-dir is given.
+    /// It connects the client to the gateway of --url, else to the one that is running with the data directory. If none is
+    /// running, or --config or --mcp-config is given without --data-dir, the command runs a gateway of its own, which stores
+    /// nothing on disk unless --data-dir is given.
     Stdio(StdioArgs),
     /// Show the MCP servers behind the gateway
     #[command(subcommand)]

@@ -18,7 +18,7 @@ use crate::config::{Loaded, Sources};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::process::program_name;
+use crate::process::{env, program_name};
 use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
 
 /// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`.
@@ -89,9 +89,13 @@ fn banner(loaded: &Loaded, address: &str, tokens: bool) -> String {
         [] => own,
         _ => format!("{program} servers ls"),
     };
+    // Without --url, `stdio` finds the gateway of the default data directory.
+    let is_default = Sources::default().data_dir(&env) == loaded.config.data_dir;
+    let found = is_default && loaded.config.data_dir.is_some();
+    let url = if found { String::new() } else { format!(" --url http://{address}") };
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        "portmoot {version}\n\n  MCP      http://{address}/mcp     or on a pipe: {program} stdio\n  servers  {servers}\n  callers  {callers}\n  next     {next}\n",
+        "portmoot {version}\n\n  MCP      http://{address}/mcp     or on a pipe: {program} stdio{url}\n  servers  {servers}\n  callers  {callers}\n  next     {next}\n",
     )
 }
 

@@ -48,7 +48,7 @@ impl Target {
 }
 
 /// The URL of the gateway that owns this data directory.
-fn owner_url(dir: Option<PathBuf>) -> Option<String> {
+pub(crate) fn owner_url(dir: Option<PathBuf>) -> Option<String> {
     let listen = Directory::owner(&dir?)?.listen?;
     Some(format!("http://{}", connectable(&listen)))
 }

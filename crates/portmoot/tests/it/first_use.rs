@@ -1,13 +1,14 @@
 //! First use as the README describes it: no configuration, an empty home directory.
 
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::home::{Home, Ran};
-use crate::support::{Client, Gateway};
+use crate::support::{Client, Gateway, fixture};
 
 const ON_ITS_OWN: &str = "no gateway is running: the servers are started for this command only\n";
 
@@ -166,4 +167,80 @@ fn the_banner_has_an_address_for_clients() {
             "{second}"
         );
     }
+}
+
+/// The answers of `stdio` to `initialize` and one call, and its output on stderr.
+fn piped(home: &Home, args: &[&str], tool: &str) -> (Vec<Value>, String) {
+    let info = json!({ "name": "test", "version": "1" });
+    let initialize = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+    let lines = [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": tool, "arguments": {} } }),
+    ];
+    let mut command = home.command(&[&["stdio"], args].concat());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    let read = |line: std::io::Result<String>| serde_json::from_str(&line.unwrap()).unwrap();
+    writeln!(input, "{}", lines[0]).unwrap();
+    let mut answers: Vec<Value> = output.next().into_iter().map(read).collect();
+    lines[1..].iter().for_each(|line| writeln!(input, "{line}").unwrap());
+    drop(input);
+    answers.extend(output.map(read));
+    (answers, Ran::from(child.wait_with_output().unwrap()).expect(0).stderr)
+}
+
+#[test]
+fn a_bare_stdio_joins_the_running_gateway() {
+    let home = Home::new();
+    home.write("own.toml", &fixture("a", &["--era", "legacy"]));
+    let pid = |args: &[&str]| {
+        let (answers, stderr) = piped(&home, args, "a_record");
+        let called = answers.iter().find(|answer| answer["id"] == 2).unwrap_or_else(|| panic!("{answers:?}"));
+        assert!(!stderr.contains("WARN"), "{stderr}");
+        (called["result"]["structuredContent"]["pid"].as_u64().unwrap(), stderr)
+    };
+    let of_its_own = "serving this client with a gateway of its own\n";
+    assert!(pid(&["--config", "own.toml"]).1.contains(of_its_own));
+    for dir in [&[][..], &["--data-dir", "elsewhere"]] {
+        let gateway = Gateway::start_with(&home, &[&["--config", "own.toml"], dir].concat());
+        gateway.ready("a");
+        let shared = Client::plain(&gateway).record("a")["pid"].as_u64().unwrap();
+        let joined = format!("serving this client with the running gateway at {}\n", gateway.url());
+        for args in [dir.to_vec(), vec!["--url"], [&["--config", "own.toml"], dir].concat()] {
+            let url = gateway.url();
+            let args = if args == ["--url"] { vec!["--url", &url] } else { args };
+            let joins = args != ["--config", "own.toml"];
+            let (pid, stderr) = pid(&args);
+            assert_eq!(pid == shared, joins, "{args:?}");
+            assert!(stderr.contains(if joins { &joined } else { of_its_own }), "{args:?}: {stderr}");
+        }
+        // The banner shows the command that joins this gateway.
+        let stdio =
+            if dir.is_empty() { "stdio\n".to_owned() } else { format!("stdio --url {}\n", gateway.url()) };
+        assert!(gateway.log().contains(&stdio), "{}", gateway.log());
+        gateway.stop().expect(0);
+    }
+    let (answers, stderr) = piped(&home, &[], "demo_now");
+    assert!(answers.iter().any(|answer| answer["id"] == 2 && answer["result"].is_object()), "{answers:?}");
+    assert_eq!(stderr, of_its_own);
+}
+
+#[test]
+fn a_bare_stdio_without_its_token_says_so() {
+    let home = Home::new().env("ME", "a-token-that-is-long-enough");
+    let config = "[servers.demo]\ntype = \"demo\"\n[participants.me]\ntoken_env = \"ME\"\ncapabilities = [\"mcp/*\"]\n";
+    let gateway = Gateway::start(&home, config);
+    gateway.ready("demo");
+    for token in [&[][..], &["--token", "another-token-of-another"]] {
+        let (answers, stderr) = piped(&home, token, "demo_now");
+        let error = &answers[0]["error"];
+        assert_eq!(error["data"]["code"], "unauthenticated", "{answers:?}");
+        assert!(error["message"].as_str().unwrap().contains("PORTMOOT_TOKEN"), "{error}");
+        assert!(stderr.contains("PORTMOOT_TOKEN"), "{stderr}");
+    }
+    let (answers, stderr) = piped(&home, &["--token", "a-token-that-is-long-enough"], "demo_now");
+    assert!(answers.iter().all(|answer| answer["result"].is_object()), "{answers:?}{stderr}");
 }

@@ -81,6 +81,8 @@ impl Upstream {
                 "ready"
             ),
             State::Degraded => tracing::warn!(target: TARGET, server, reason, "degraded"),
+            // The gateway itself has stopped it.
+            State::Down if self.inner().closed => {}
             State::Down if self.is_away() => tracing::info!(target: TARGET, server, "not connected"),
             State::Down => {
                 let cause = self.inner().cause.clone();
