@@ -172,5 +172,8 @@ fn read(path: &Path, layer: &Arc<Layer>) -> Result<String, Problem> {
     if size > FILE_BYTES_MAX {
         return Err(problem(format!("this file has more than {FILE_BYTES_MAX} bytes")));
     }
-    std::fs::read_to_string(path).map_err(|error| problem(format!("cannot read this file: {error}")))
+    let text =
+        std::fs::read_to_string(path).map_err(|error| problem(format!("cannot read this file: {error}")))?;
+    // Some editors write a byte order mark.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

@@ -256,3 +256,64 @@ fn a_running_gateway_needs_no_valid_configuration_of_the_command() {
     home.run(&["servers", "ls", "--config", "other.toml"]).expect(0);
     home.run(&["servers", "ls", "--data-dir", "other"]).expect(0);
 }
+
+#[test]
+fn client_files_of_other_clients_are_understood() {
+    let home = Home::new().env("PORTMOOT_TOKEN", "x");
+    let check = |json: &str| {
+        home.write("c.json", json);
+        home.run(&["config", "check", "--mcp-config", "c.json"])
+    };
+    let servers = |server: &str| format!(r#"{{"mcpServers":{{"a":{server}}}}}"#);
+    let url = "http://127.0.0.1:1/mcp";
+    for (server, shown) in [
+        (format!(r#"{{"serverUrl":"{url}"}}"#), "url ="),
+        (format!(r#"{{"httpUrl":"{url}","trust":true}}"#), "url ="),
+        (format!(r#"{{"transport":"http","url":"{url}"}}"#), "type = \"http\""),
+        (format!(r#"{{"transport":"sse","url":"{url}"}}"#), "type = \"sse\""),
+        (
+            format!(r#"{{"type":"streamableHttp","transport":"?","serverUrl":"{url}"}}"#),
+            "type = \"streamableHttp\"",
+        ),
+        (format!(r#"{{"httpUrl":"{url}","serverUrl":"http://127.0.0.1:2"}}"#), "127.0.0.1:1"),
+        (format!(r#"{{"serverUrl":"http://127.0.0.1:2","url":"{url}"}}"#), "127.0.0.1:1"),
+        (
+            r#"{"command":"sh","envFile":".env","disabledTools":[],"startup_timeout_sec":9,"timeout":3}"#
+                .into(),
+            "command =",
+        ),
+    ] {
+        let ran = check(&servers(&server)).expect(0);
+        assert!(ran.stdout.contains("1 server,"), "{server}: {}", ran.stdout);
+        let tree = home.run(&["config", "show", "--mcp-config", "c.json"]).expect(0).stdout;
+        assert!(tree.contains(shown), "{server}: {tree}");
+    }
+    check(&format!("\u{feff}{}", servers(r#"{"command":"sh"}"#))).expect(0);
+    home.write("bom.toml", "\u{feff}[servers.a]\ncommand = \"sh\"\n");
+    home.run(&["config", "check", "--config", "bom.toml"]).expect(0);
+    for (json, hint) in [
+        (servers(r#"{"comand":"sh"}"#), "did you mean `command`?"),
+        (servers(r#"{"command":"sh","arg":[]}"#), "did you mean `args`?"),
+        (servers(r#"{"url":"http://127.0.0.1:1","header":{}}"#), "did you mean `headers`?"),
+        (r#"{"mcpServer":{}}"#.into(), "`mcpServer`: did you mean `mcpServers`?"),
+        (r#"{"McpServers":{}}"#.into(), "`McpServers`: did you mean `mcpServers`?"),
+        (r#"{"theme":"dark"}"#.into(), "expected: {\"mcpServers\""),
+    ] {
+        let ran = check(&json).expect(2);
+        assert!(ran.stderr.contains(hint), "{json}: {}", ran.stderr);
+    }
+    // The client's entry for Portmoot is not a server of Portmoot.
+    for own in [
+        r#""portmoot":{"url":"http://127.0.0.1:7070/mcp"}"#,
+        r#""hub":{"command":"/opt/portmoot","args":["stdio"]}"#,
+    ] {
+        let ran = check(&format!(r#"{{"mcpServers":{{{own},"b":{{"command":"sh"}}}}}}"#)).expect(0);
+        assert!(
+            ran.stdout.contains("1 server,") && ran.stderr.contains("this gateway itself, ignored"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let chained = r#"{"mcpServers":{"hub":{"command":"portmoot","args":["stdio","--config","other.toml"]}}}"#;
+    assert!(check(chained).expect(0).stdout.contains("1 server,"));
+}

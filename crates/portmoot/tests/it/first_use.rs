@@ -147,6 +147,11 @@ fn the_recipes_of_the_readme_work() {
         ran += 1;
     }
     assert!(ran >= 11, "{ran}");
+    for client in blocks("json") {
+        home.write("client.json", &client);
+        let checked = home.run(&["config", "check", "--mcp-config", "client.json"]).expect(0);
+        assert!(checked.stderr.contains("`portmoot`: this gateway itself"), "{}", checked.stderr);
+    }
     let log = gateway.stop().stderr;
     assert!(log.contains("environment: GITHUB_PERSONAL_ACCESS_TOKEN"), "{log}");
 }
