@@ -317,3 +317,26 @@ fn client_files_of_other_clients_are_understood() {
     let chained = r#"{"mcpServers":{"hub":{"command":"portmoot","args":["stdio","--config","other.toml"]}}}"#;
     assert!(check(chained).expect(0).stdout.contains("1 server,"));
 }
+
+#[test]
+fn problems_are_in_the_order_of_the_lines() {
+    let home = Home::new();
+    let toml = "[topics.side]\nservers = [\"none\"]\n[participants.me]\ntopics = [\"nowhere\"]\nrate = \"x\"\n\
+                [servers.a]\nsessions = \"x\"\ncomand = \"sh\"\n[sever]\n[server]\nlisten = \"x\"\nhost = []\n";
+    home.write("bad.toml", toml);
+    home.write("bad.json", r#"{"mcpServers":{"b":{"comand":"sh"}}}"#);
+    let args = ["config", "check", "--json", "--config", "bad.toml", "--mcp-config", "bad.json"];
+    let found: Value = serde_json::from_str(&home.run(&args).expect(2).stdout).unwrap();
+    let problems = found["problems"].as_array().unwrap();
+    let lines = |file: &str| -> Vec<u64> {
+        let of = problems.iter().filter(|problem| problem["file"] == file);
+        of.filter_map(|problem| problem["line"].as_u64()).collect()
+    };
+    assert_eq!(lines("bad.toml"), [2, 4, 5, 6, 7, 8, 9, 11, 12]);
+    let files: Vec<&Value> = problems.iter().map(|problem| &problem["file"]).collect();
+    let changes = files.windows(2).filter(|two| two[0] != two[1]).count();
+    assert!(changes == 1, "the problems of a file are together: {files:?}");
+    let printed = home.run(&args[..2].iter().chain(&args[3..]).copied().collect::<Vec<_>>()).expect(2).stderr;
+    let place = |line: usize| printed.find(&format!("at bad.toml:{line}\n")).unwrap();
+    assert!(place(2) < place(4) && place(9) < place(11), "{printed}");
+}
