@@ -1,10 +1,11 @@
 //! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::expand::is_reference;
 use crate::config::node::{Node, TreeEntry, Value};
 use crate::config::problem::Problem;
 use crate::config::reader::{DURATION, Problems, Table, duration};
@@ -117,7 +118,9 @@ fn transport(table: &Table<'_>, env: Env<'_>) -> Option<Transport> {
     match kind {
         Type::Demo => Some(Transport::Demo),
         Type::Stdio => {
-            let command = needed(table, "command", command)?.expose().to_owned();
+            let command = needed(table, "command", command)?;
+            check_command(table, &command, cwd.as_deref(), env);
+            let command = command.expose().to_owned();
             env_names(table, &variables);
             Some(Transport::Stdio(StdioConfig { command, args, env: variables, cwd }))
         }
@@ -141,6 +144,30 @@ fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option
         table.wrong("config_missing", message, "servers of this `type` need it");
     }
     value
+}
+
+/// Checks that a command with blanks is a program, and not a program with arguments.
+fn check_command(table: &Table<'_>, command: &Secret, cwd: Option<&Path>, env: Env<'_>) {
+    let mut words = command.written().split_whitespace();
+    let (Some(program), Some(first)) = (words.next(), words.next()) else { return };
+    let path = env("PATH").unwrap_or_default();
+    let dirs = std::env::split_paths(&path).chain(cwd.map(Path::to_owned)).chain([PathBuf::new()]);
+    let is_found = dirs.map(|dir| dir.join(command.expose())).any(|file| file.exists());
+    // The variables of a disabled server are empty.
+    if is_found || is_reference(command.written()) {
+        return;
+    }
+    let args: Vec<&str> = std::iter::once(first).chain(words).collect();
+    let message = format!(
+        "`{}` is one program, and there is no program `{}`",
+        table.full("command"),
+        command.written().escape_debug()
+    );
+    table.note_value(
+        "command",
+        message,
+        format!("if it has arguments, write command = {program:?} and args = {args:?}"),
+    );
 }
 
 fn args(table: &Table<'_>, env: Env<'_>) -> Vec<Secret> {

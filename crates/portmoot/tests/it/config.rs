@@ -340,3 +340,34 @@ fn problems_are_in_the_order_of_the_lines() {
     let place = |line: usize| printed.find(&format!("at bad.toml:{line}\n")).unwrap();
     assert!(place(2) < place(4) && place(9) < place(11), "{printed}");
 }
+
+#[test]
+fn a_command_with_its_arguments_is_a_problem() {
+    let home = Home::new();
+    let check = |command: &str| {
+        home.write("own.toml", &format!("[servers.a]\n{command}\n"));
+        home.run(&["config", "check", "--config", "own.toml"])
+    };
+    for (command, hint) in [
+        (
+            "\"npx -y @x/server-filesystem /tmp\"",
+            r#"command = "npx" and args = ["-y", "@x/server-filesystem", "/tmp"]"#,
+        ),
+        ("\"sh\\t-c  true\"", r#"command = "sh" and args = ["-c", "true"]"#),
+        ("\"/bin/sh -c true\"", r#"command = "/bin/sh" and args = ["-c", "true"]"#),
+    ] {
+        let ran = check(&format!("command = {command}")).expect(2);
+        assert!(ran.stderr.contains(hint) && ran.stderr.contains("own.toml:2"), "{}", ran.stderr);
+    }
+    let program = home.write("my tools/a server", "#!/bin/sh\n");
+    for command in [
+        format!("{program:?}"),
+        "\"my tools/a server\"".into(),
+        "\"~/my tools/a server\"".into(),
+        "\"sh\"".into(),
+    ] {
+        check(&format!("command = {command}")).expect(0);
+    }
+    check("command = \"a server\"\ncwd = \"my tools\"").expect(0);
+    check("command = \"${DIR}/a server\"\nenabled = false").expect(0);
+}
