@@ -43,10 +43,11 @@ pub(crate) enum ToolsCommand {
     Call {
         /// Public name of the tool
         name: String,
-        /// Arguments: key=text or key:=json
+        /// Arguments: key=value, of the type that the tool's schema has for the key, else text; key:=json; key=@FILE for the
+        /// text of a file (@@ begins a text with @), key:=@FILE for its JSON
         #[arg(value_name = "KEY=VALUE")]
         arguments: Vec<String>,
-        /// All arguments as one JSON object; KEY=VALUE arguments override its members
+        /// All arguments as one JSON object, @FILE with it, or - for stdin; KEY=VALUE arguments override its members
         #[arg(long, value_name = "JSON")]
         args: Option<String>,
         /// Topic to call it in

@@ -137,5 +137,9 @@ fn failing_and_unknown_tools_have_exit_codes() {
     };
     let (url, _seen) = gateway(unknown);
     let ran = home.run(&["tools", "call", "x", "--url", &url]).expect(5);
-    assert!(ran.stderr.starts_with("error: unknown tool [unknown_target]\nhint: list"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("error: there is no tool `x` [unknown_target]\nhint: list"),
+        "{}",
+        ran.stderr
+    );
 }
