@@ -99,6 +99,8 @@ pub(crate) enum Command {
     /// Check and show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print the version and the revisions of MCP that it speaks
+    Version,
     /// Print a shell completion script
     Completions {
         /// Shell

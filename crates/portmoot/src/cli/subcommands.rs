@@ -23,6 +23,9 @@ pub(crate) enum ServersCommand {
 pub(crate) enum ToolsCommand {
     /// List the tools that you may call
     Ls {
+        /// Only tools whose names match, such as git_*; without a *, whose names contain it
+        #[arg(value_name = "PATTERN")]
+        pattern: Option<String>,
         /// Topic whose tools to list
         #[arg(long, default_value = crate::config::MAIN_TOPIC)]
         topic: String,

@@ -3,7 +3,7 @@
 mod arguments;
 pub(crate) mod content;
 
-use model::RefusalCode;
+use model::{RefusalCode, overlap};
 use serde_json::Value;
 
 use arguments::Arguments;
@@ -24,9 +24,12 @@ const DESCRIPTION_CHARS: usize = 80;
 
 pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ToolsCommand::Ls { topic, gateway } => {
+        ToolsCommand::Ls { pattern, topic, gateway } => {
             let endpoint = resolve(&gateway, output)?;
-            let answer = api::get(&*endpoint, &["tools"], &[("topic", &topic)]).await?.read()?;
+            let mut answer: Value = api::get(&*endpoint, &["tools"], &[("topic", &topic)]).await?.read()?;
+            if let (Some(pattern), Some(Value::Array(tools))) = (pattern, answer.get_mut("tools")) {
+                tools.retain(|tool| is_named(tool, &pattern));
+            }
             output.listing(&answer, "tools", &COLUMNS, row);
             Ok(Exit::Ok)
         }
@@ -41,6 +44,16 @@ pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, F
             call(&name, &arguments, &topic, &gateway, output).await
         }
     }
+}
+
+/// Whether the name of a tool matches a pattern with stars, or contains one without.
+fn is_named(tool: &Value, pattern: &str) -> bool {
+    let name = cell(tool, "name");
+    if !pattern.contains('*') {
+        return name.contains(pattern);
+    }
+    let pattern: Vec<Option<char>> = pattern.chars().map(|c| Some(c).filter(|c| *c != '*')).collect();
+    overlap(&pattern, &name.chars().map(Some).collect::<Vec<_>>())
 }
 
 /// A tool as a row, with the first line of its description.

@@ -190,3 +190,25 @@ fn an_unknown_tool_is_named_with_the_most_similar_one() {
     let topic = home.run(&["tools", "call", "demo_echo", "--topic", "nope", "--quiet"]).expect(5).stderr;
     assert!(topic.contains("topic"), "{topic}");
 }
+
+#[test]
+fn tools_are_listed_by_name() {
+    let home = Home::new();
+    for (pattern, expect) in [
+        ("demo_*", &["demo_echo", "demo_add", "demo_now"][..]),
+        ("*o*e*", &["demo_echo"]),
+        ("demo_add", &["demo_add"]),
+        ("_n", &["demo_now"]),
+        ("*d", &["demo_add"]),
+        ("add*", &[]),
+        ("nothing", &[]),
+    ] {
+        let listed = home.run(&["tools", "ls", pattern, "--json", "--quiet"]).expect(0).stdout;
+        let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+        let names: Vec<&str> =
+            listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, expect, "{pattern}");
+    }
+    let table = home.run(&["tools", "ls", "*_add", "--quiet"]).expect(0).stdout;
+    assert!(table.contains("demo_add") && table.lines().count() == 2, "{table}");
+}
