@@ -86,7 +86,7 @@ fn is_this_gateway(server: &TreeEntry) -> bool {
 fn is_mistyped(key: &str) -> bool {
     let typos = |known: &&str| strsim::damerau_levenshtein(&key.to_lowercase(), &known.to_lowercase());
     let known = SHARED.iter().chain(&OWN).min_by_key(|known| typos(known));
-    known.is_some_and(|known| typos(&known) <= TYPOS_MAX.min(known.len() / 3))
+    known.is_some_and(|known| typos(known) <= TYPOS_MAX.min(known.len() / 3))
 }
 
 fn adapt_server(mut server: TreeEntry, notices: &mut Vec<String>) -> TreeEntry {
