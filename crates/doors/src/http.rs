@@ -24,7 +24,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
-use http::{Request, Response, StatusCode};
+use http::uri::PathAndQuery;
+use http::{Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -173,7 +174,10 @@ async fn route(
     connection: Arc<Connection>,
     request: Request<Incoming>,
 ) -> Response<Body> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    if let Some(uri) = without_slash(&parts.uri) {
+        parts.uri = uri;
+    }
     let head = Head::read(&parts.headers);
     let path = parts.uri.path();
     let topic = match path.strip_prefix("/mcp") {
@@ -213,4 +217,13 @@ async fn route(
         return pair::serve(&endpoints.links, &endpoints.pairs, request).await;
     }
     endpoints.page(request).await
+}
+
+/// The endpoint that a path with one slash at its end means, as people type it.
+fn without_slash(uri: &Uri) -> Option<Uri> {
+    let path = uri.path().strip_suffix('/').filter(|path| !path.is_empty() && !path.ends_with('/'))?;
+    let mut parts = uri.clone().into_parts();
+    let target = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
+    Uri::from_parts(parts).ok()
 }

@@ -57,8 +57,9 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Serve one MCP client on stdin and stdout
     ///
-    /// With --url it connects the client to a running gateway. Without it, the command runs a gateway of its own, which
-    /// stores nothing on disk unless --data-dir is given.
+    /// It connects the client to the gateway of --url, else to the one that is running with the data directory. If none is
+    /// running, or --config or --mcp-config is given without --data-dir, the command runs a gateway of its own, which stores
+    /// nothing on disk unless --data-dir is given.
     Stdio(StdioArgs),
     /// Show the MCP servers behind the gateway
     #[command(subcommand)]
@@ -68,7 +69,7 @@ pub(crate) enum Command {
     Tools(ToolsCommand),
     /// Take part in a topic from the terminal
     ///
-    /// Each line is sent to all participants. Commands: /tools, /call, /proposals, /approve, /reject, /who; /help explains
+    /// Needs the capability chat to send. Each line is sent to all participants. Commands: /tools, /call, /proposals, /approve, /reject, /who; /help explains
     /// them. With --json, every received envelope is printed unchanged.
     Chat {
         /// Topic to join
@@ -98,6 +99,8 @@ pub(crate) enum Command {
     /// Check and show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Print the version and the revisions of MCP that it speaks
+    Version,
     /// Print a shell completion script
     Completions {
         /// Shell

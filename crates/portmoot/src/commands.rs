@@ -36,6 +36,7 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output),
         Command::Config(command) => config::run(command, output),
+        Command::Version => Ok(shell::version(output)),
         Command::Completions { shell } => Ok(shell::completions(shell, output)),
         Command::Man { dir } => shell::man(dir.as_deref(), output),
     }

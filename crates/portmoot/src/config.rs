@@ -22,7 +22,7 @@ mod values;
 mod tests;
 
 pub(crate) use participants::MAIN_TOPIC;
-pub(crate) use problem::Problem;
+pub(crate) use problem::{Problem, suggestion};
 pub(crate) use reader::{DURATION, duration};
 pub(crate) use show::{to_json, to_toml};
 pub(crate) use sources::{Loaded, Sources};

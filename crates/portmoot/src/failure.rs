@@ -4,6 +4,7 @@ use model::{Refusal, RefusalCode};
 use serde_json::{Value, json};
 use store::StoreError;
 
+use crate::address::connectable;
 use crate::config::Problem;
 use crate::exit::Exit;
 
@@ -58,7 +59,8 @@ impl From<StoreError> for Failure {
         let failure = Failure::new(Exit::Failed, error.code(), error.to_string());
         match &error {
             StoreError::Locked { listen: Some(listen), .. } => failure.hint(format!(
-                "a gateway is running with this data directory: connect to it with --url http://{listen}"
+                "a gateway is running with this data directory: connect to it with --url http://{}",
+                connectable(listen)
             )),
             StoreError::Locked { listen: None, .. } => {
                 failure.hint("stop that process, or choose another directory with --data-dir DIR")

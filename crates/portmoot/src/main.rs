@@ -2,6 +2,7 @@
 //!
 //! `output` does all printing, `config` reads the configuration, `run` starts the gateway.
 
+mod address;
 mod cli;
 mod commands;
 mod config;

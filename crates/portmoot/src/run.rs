@@ -1,20 +1,20 @@
 //! Gateways run by commands: `serve`, `stdio`, and one inside the process of another command.
 
+mod reload;
 mod running;
 mod watch;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use access::config::Config;
 use running::Gateway;
 use tokio::io::DuplexStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::address::connectable;
 use crate::config::{Loaded, Sources};
-use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -31,7 +31,10 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     let mut interrupt = listen(SignalKind::interrupt())?;
     let gateway = start(loaded.config.clone())?;
     let address = gateway.listen().await?;
-    output.message(&banner(&loaded, &address.to_string(), gateway.requires_token()));
+    output.message(&banner(&loaded, &connectable(&address.to_string()), gateway.requires_token()));
+    if loaded.config.data_dir.is_none() {
+        output.warn("nothing is kept after the end, such as tokens, grants, proposals and the audit log: set HOME, or choose a directory with --data-dir DIR");
+    }
     let mut files = watch::WatchedFiles::new(loaded.files);
     let mut config = loaded.config;
     loop {
@@ -41,7 +44,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
-        match reload(&sources, &config, output) {
+        match reload::reload(&sources, &config, output) {
             Ok(after) if after == config => {}
             Ok(after) => {
                 output.message("the configuration has changed: reloaded");
@@ -79,35 +82,21 @@ fn banner(loaded: &Loaded, address: &str, tokens: bool) -> String {
     } else {
         "need no token: connections from this machine act as the local user".to_owned()
     };
-    let next = if loaded.demo {
-        format!(
-            "{program} tools call demo_echo text=hello\n           {program} serve --mcp-config FILE.json     your own servers, from an MCP client's file"
-        )
-    } else {
-        format!("{program} servers ls")
+    let own =
+        format!("{program} serve --mcp-config FILE.json     your own servers, from an MCP client's file");
+    let next = match names.as_slice() {
+        _ if loaded.demo => format!("{program} tools call demo_echo text=hello\n           {own}"),
+        [] => own,
+        _ => format!("{program} servers ls"),
     };
+    // Without --url, `stdio` finds the gateway of the default data directory.
+    let is_default = Sources::default().data_dir(&env) == loaded.config.data_dir;
+    let found = is_default && loaded.config.data_dir.is_some();
+    let url = if found { String::new() } else { format!(" --url http://{address}") };
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        "portmoot {version}\n\n  MCP      http://{address}/mcp     or on a pipe: {program} stdio\n  servers  {servers}\n  callers  {callers}\n  next     {next}\n",
+        "portmoot {version}\n\n  MCP      http://{address}/mcp     or on a pipe: {program} stdio{url}\n  servers  {servers}\n  callers  {callers}\n  next     {next}\n",
     )
-}
-
-/// Loads the configuration again, whole or not at all. A server that needs consent is disabled unless the operator gave
-/// consent to the same command before.
-///
-/// # Errors
-/// The problems of the new configuration; the gateway keeps the current one.
-fn reload(sources: &Sources, before: &Config, output: Output) -> Result<Config, Failure> {
-    let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
-    let mut after = loaded.config;
-    for name in consent::carry_over(before, &mut after) {
-        output.warn(&format!(
-            "server `{name}` needs your consent and stays disabled: restart the gateway to give it"
-        ));
-    }
-    let started = after.servers.iter().filter(|server| server.enabled && !before.servers.contains(server));
-    started.for_each(|server| output.message(&consent::describe(server)));
-    Ok(after)
 }
 
 /// Serves one client on stdin and stdout with a gateway in this process.
@@ -125,17 +114,16 @@ pub(crate) async fn stdio(loaded: Loaded, topic: &str) -> Result<Exit, Failure> 
     served.map(|()| Exit::Ok)
 }
 
-/// Starts a gateway in this process for one command. It listens on no port. Waits up to `start_wait` for its servers.
+/// Starts a gateway in this process for one command. It listens on no port.
 ///
 /// # Errors
 /// When the gateway cannot start.
-pub(crate) async fn in_process(loaded: Loaded, start_wait: Duration) -> Result<Box<dyn Endpoint>, Failure> {
+pub(crate) fn in_process(loaded: Loaded) -> Result<Box<dyn Endpoint>, Failure> {
     let mut config = loaded.config;
     // The user of the command owns the configuration, and acts as the local user.
     config.participants.clear();
     config.data_dir = None;
     let gateway = start(config)?;
-    gateway.settled(start_wait).await;
     Ok(Box::new(InProcess { gateway: Arc::new(gateway) }))
 }
 

@@ -8,13 +8,13 @@ use super::options::{ConfigArgs, GatewayArgs, RunningArgs};
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServersCommand {
     /// List servers with their states
-    Ls(GatewayArgs),
+    Ls(RunningArgs),
     /// Show all details of a server
     Show {
         /// Configured name of the server
         name: String,
         #[command(flatten)]
-        gateway: GatewayArgs,
+        gateway: RunningArgs,
     },
 }
 
@@ -23,6 +23,9 @@ pub(crate) enum ServersCommand {
 pub(crate) enum ToolsCommand {
     /// List the tools that you may call
     Ls {
+        /// Only tools whose names match, such as git_*; without a *, whose names contain it
+        #[arg(value_name = "PATTERN")]
+        pattern: Option<String>,
         /// Topic whose tools to list
         #[arg(long, default_value = crate::config::MAIN_TOPIC)]
         topic: String,
@@ -43,10 +46,11 @@ pub(crate) enum ToolsCommand {
     Call {
         /// Public name of the tool
         name: String,
-        /// Arguments: key=text or key:=json
+        /// Arguments: key=value, of the type that the tool's schema has for the key, else text; key:=json; key=@FILE for the
+        /// text of a file (@@ begins a text with @), key:=@FILE for its JSON
         #[arg(value_name = "KEY=VALUE")]
         arguments: Vec<String>,
-        /// All arguments as one JSON object; KEY=VALUE arguments override its members
+        /// All arguments as one JSON object, @FILE with it, or - for stdin; KEY=VALUE arguments override its members
         #[arg(long, value_name = "JSON")]
         args: Option<String>,
         /// Topic to call it in

@@ -2,17 +2,18 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use store::audit::{ChainHead, EntryFilter, KindPattern, RecordedEntry, Report, query, verify};
 use wire::time::rfc3339;
 
-use crate::cli::AuditCommand;
+use crate::cli::{AuditCommand, ConfigArgs};
 use crate::commands::config::{data_dir, load, sources};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::process::env;
 use crate::timestamp::time_of;
 
 const COLUMNS: [&str; 8] = ["ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY"];
@@ -27,11 +28,11 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
             let since_ms = since.as_deref().map(|text| time_of("--since", text)).transpose()?;
             let until_ms = until.as_deref().map(|text| time_of("--until", text)).transpose()?;
             let filter = EntryFilter { kinds, participant, topic, verdict, operation, since_ms, until_ms };
-            list(&data_dir(&load(&sources(&config), output)?, NO_LOG)?, &filter, last, output)
+            list(&directory(&config, output)?, &filter, last, output)
         }
         AuditCommand::Verify { head, config } => {
             let head = head.as_deref().map(parse_head).transpose()?;
-            let dir = data_dir(&load(&sources(&config), output)?, NO_LOG)?;
+            let dir = directory(&config, output)?;
             let report = verify(&dir, head)?.ok_or_else(|| {
                 let failure =
                     Failure::new(Exit::NotFound, "no_audit_log", "the data directory has no audit log");
@@ -40,6 +41,15 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
             print_report(&report, output);
             Ok(if report.is_whole() { Exit::Ok } else { Exit::Failed })
         }
+    }
+}
+
+/// The data directory, also of a configuration that is not valid.
+fn directory(config: &ConfigArgs, output: Output) -> Result<PathBuf, Failure> {
+    let sources = sources(config);
+    match sources.data_dir(&env) {
+        Some(dir) => Ok(dir),
+        None => data_dir(&load(&sources, output)?, NO_LOG),
     }
 }
 

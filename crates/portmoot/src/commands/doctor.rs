@@ -86,7 +86,7 @@ fn data_dir(config: &Config) -> (Check, Option<State>, Option<String>) {
     const OTHER: &str = "choose another directory: --data-dir DIR";
     let Some(dir) = &config.data_dir else {
         let fix = "set HOME, or choose a directory: --data-dir DIR";
-        return (failed(WHAT, "not configured", fix), None, None);
+        return (failed(WHAT, "not configured", fix), Some(State::default()), None);
     };
     let shown = dir.display();
     if let Some(owner) = Directory::owner(dir) {

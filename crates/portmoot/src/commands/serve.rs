@@ -2,11 +2,13 @@
 
 use crate::cli::{ServeArgs, StdioArgs};
 use crate::commands::config::{load, sources};
+use crate::commands::target::owner_url;
 use crate::config::Sources;
 use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::process::env;
 use crate::remote::Remote;
 use crate::run;
 use crate::terminal::ProcessTerminal;
@@ -20,13 +22,23 @@ pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failu
 
 pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failure> {
     let gateway = args.gateway;
-    if let Some(url) = &gateway.running.url {
-        let remote = Remote::new(url, gateway.running.token)?;
+    let sources = Sources { keep_nothing: true, ..sources(&gateway.running.config) };
+    if let Some(url) = gateway.running.url.or_else(|| running(&sources)) {
+        let remote = Remote::new(&url, gateway.running.token)?;
+        output.message(&format!("serving this client with the running gateway at {url}"));
         remote.relay(&args.topic, tokio::io::stdin(), tokio::io::stdout()).await?;
         return Ok(Exit::Ok);
     }
-    let sources = Sources { keep_nothing: true, ..sources(&gateway.running.config) };
     let mut loaded = load(&sources, output)?;
     consent::obtain(&mut loaded.config, &mut ProcessTerminal, gateway.yes, output)?;
+    output.message("serving this client with a gateway of its own");
     run::stdio(loaded, &args.topic).await
+}
+
+/// The URL of the gateway that owns the data directory. Files that are named without a data directory are for a gateway of
+/// their own.
+fn running(sources: &Sources) -> Option<String> {
+    let has_files = sources.config.is_some() || !sources.mcp_config.is_empty();
+    let is_joining = sources.data_dir.is_some() || !has_files;
+    is_joining.then(|| owner_url(sources.data_dir(&env)))?
 }

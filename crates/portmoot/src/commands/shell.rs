@@ -1,9 +1,11 @@
-//! Commands `completions` and `man`. A test keeps the reference page `docs/cli.md` up to date.
+//! Commands `completions`, `man` and `version`. A test keeps the reference page `docs/cli.md` up to date.
 
 use std::path::Path;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
+use serde_json::json;
+use wire::mcp::Version;
 
 use crate::cli::Cli;
 use crate::exit::Exit;
@@ -15,6 +17,18 @@ pub(crate) fn completions(shell: Shell, output: Output) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "portmoot", &mut script);
     output.result(&String::from_utf8_lossy(&script));
+    Exit::Ok
+}
+
+/// Prints the version of this program and the revisions of MCP, oldest first.
+pub(crate) fn version(output: Output) -> Exit {
+    let version = env!("CARGO_PKG_VERSION");
+    let revisions: Vec<&str> = Version::ALL.iter().map(|revision| revision.as_str()).collect();
+    if output.json {
+        output.result_json(&json!({ "version": version, "mcp": revisions }));
+    } else {
+        output.result(&format!("portmoot {version}\nMCP {}", revisions.join(", ")));
+    }
     Exit::Ok
 }
 

@@ -17,11 +17,11 @@ use crate::config::{participants, profiles, servers, settings, topics};
 /// Checks a tree and converts it to a configuration.
 ///
 /// # Errors
-/// All problems, in the order of the tables.
+/// All problems, in the order of the lines of each file.
 pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     let problems = Problems::default();
     let root = Table::root(tree, &problems);
-    let settings = settings::read(&root);
+    let settings = settings::read(&root, env);
     let servers = servers::read(&root, env);
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, env, &profiles);
@@ -31,11 +31,27 @@ pub(crate) fn check(tree: &Node, env: Env<'_>) -> Result<Config, Vec<Problem>> {
     check_topics_exist(tree, &participants, &topics, &problems);
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
-    let problems = problems.into_inner();
+    let problems = by_line(problems.into_inner());
     match settings {
         Some(settings) if problems.is_empty() => Ok(Config { servers, participants, topics, ..settings }),
         Some(_) | None => Err(problems),
     }
+}
+
+/// Sorts problems by file, in the order of their first problems, then by line.
+fn by_line(mut problems: Vec<Problem>) -> Vec<Problem> {
+    let name = |problem: &Problem| problem.location.as_ref().map(|location| location.layer.name.clone());
+    let mut files = Vec::new();
+    for file in problems.iter().map(name) {
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    problems.sort_by_key(|problem| {
+        let file = files.iter().position(|file| *file == name(problem));
+        (file, problem.location.as_ref().and_then(|location| location.line))
+    });
+    problems
 }
 
 /// Checks that no two servers or participants share a name, or have names that look alike: all are participants of topics.

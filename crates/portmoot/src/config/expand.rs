@@ -1,4 +1,4 @@
-//! Expansion of `${VAR}`, `${VAR:-default}` and `${env:VAR}`.
+//! Expansion of `${VAR}`, `${VAR:-default}` and `${env:VAR}`, and of `~` in paths.
 
 /// Error in a text to expand.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +12,9 @@ pub(crate) enum ExpandError {
     /// The text between the braces is not the name of a variable.
     #[error("`${{{0}}}` is not an environment variable")]
     Name(String),
+    /// The home directory of another user, with its `~`.
+    #[error("`{0}` is not expanded")]
+    User(String),
 }
 
 /// Expands every `${...}`. A lone `$`, and `$NAME` without braces, stay as they are; `$${` gives `${`. A default is
@@ -32,6 +35,27 @@ pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// Expands a path: a leading `~`, alone or before `/`, is the home directory; variables as [`expand`].
+pub(crate) fn expand_path(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, ExpandError> {
+    let (home, rest) = home(text, env)?;
+    Ok(home + &expand(rest, env)?)
+}
+
+/// Expands a leading `~` only.
+pub(crate) fn expand_home(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, ExpandError> {
+    home(text, env).map(|(home, rest)| home + rest)
+}
+
+/// The home directory if a text begins with it, and the rest of the text.
+fn home<'a>(text: &'a str, env: &dyn Fn(&str) -> Option<String>) -> Result<(String, &'a str), ExpandError> {
+    let Some(rest) = text.strip_prefix('~') else { return Ok((String::new(), text)) };
+    if !rest.is_empty() && !rest.starts_with('/') {
+        return Err(ExpandError::User(text.split('/').next().unwrap_or_default().to_owned()));
+    }
+    let home = env("HOME").ok_or_else(|| ExpandError::Unset("HOME".to_owned()))?;
+    Ok((home, rest))
 }
 
 /// Whether a text has a variable, so that the unexpanded text can be shown.
@@ -88,5 +112,19 @@ mod tests {
         ] {
             assert_eq!(expand(text, &env), expect.map(str::to_owned), "{text}");
         }
+        let other = |name: &str| Err(ExpandError::User(name.into()));
+        for (text, expect) in [
+            ("~", Ok("/home/ann")),
+            ("~/x/${EMPTY}~", Ok("/home/ann/x/~")),
+            ("/x/~/y", Ok("/x/~/y")),
+            ("${NESTED}", Ok("${HOME}")),
+            ("~bob/x", other("~bob")),
+            ("~~", other("~~")),
+            ("~/${GONE}", unset("GONE")),
+        ] {
+            assert_eq!(expand_path(text, &env), expect.map(str::to_owned), "{text}");
+        }
+        assert_eq!(expand_home("~/${X}", &env), Ok("/home/ann/${X}".to_owned()));
+        assert_eq!(expand_home("~", &|_| None), Err(ExpandError::Unset("HOME".into())));
     }
 }

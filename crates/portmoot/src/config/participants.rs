@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::config::expand::expand_home;
 use crate::config::node::TreeEntry;
 use crate::config::problem::Problem;
 use crate::config::profiles::{Profiles, profile};
 use crate::config::reader::Table;
 use crate::config::servers::timeouts;
-use crate::config::values::{Env, capabilities, participant_id, rate, topic_name};
+use crate::config::values::{Env, FULL_PATH, capabilities, participant_id, rate, topic_name};
 use access::config::ParticipantConfig;
 use access::is_gateways_name;
 use auth::{Credential, Participant, TokenHash};
@@ -75,7 +76,7 @@ fn credentials(table: &Table<'_>, env: Env<'_>) -> Vec<Credential> {
     );
     let written = [
         ("token_env", table.text("token_env").map(|name| token_env(name, env).and_then(hash))),
-        ("token_file", table.text("token_file").map(|path| token_file(path).and_then(hash))),
+        ("token_file", table.text("token_file").map(|path| token_file(path, env).and_then(hash))),
         ("token_sha256", table.text("token_sha256").map(digits)),
         ("token", table.get("token").map(|_| Err(inside))),
     ];
@@ -103,8 +104,9 @@ fn token_env(name: &str, env: Env<'_>) -> Result<String, Wrong> {
     set.ok_or_else(|| (format!(": the environment variable `{name}` is not set"), hint))
 }
 
-fn token_file(path: &str) -> Result<String, Wrong> {
-    let text = std::fs::read_to_string(path);
+fn token_file(path: &str, env: Env<'_>) -> Result<String, Wrong> {
+    let full = expand_home(path, env).map_err(|error| (format!(": {error}"), FULL_PATH))?;
+    let text = std::fs::read_to_string(full);
     text.map(|text| text.trim().to_owned())
         .map_err(|error| (format!(": cannot read `{path}`: {error}"), "the file must contain only the token"))
 }

@@ -1,14 +1,15 @@
 //! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::expand::is_reference;
 use crate::config::node::{Node, TreeEntry, Value};
 use crate::config::problem::Problem;
 use crate::config::reader::{DURATION, Problems, Table, duration};
-use crate::config::values::{Env, capabilities, participant_id, secret, secret_at, secrets_at};
+use crate::config::values::{Env, capabilities, participant_id, path_at, secret, secret_at, secrets_at};
 use model::{Capabilities, GATEWAY, ParticipantId};
 use upstream::config::{
     EraChoice, HttpConfig, Origin, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
@@ -91,10 +92,10 @@ fn server_id(entry: &TreeEntry, problems: &Problems) -> Option<ParticipantId> {
 
 fn transport(table: &Table<'_>, env: Env<'_>) -> Option<Transport> {
     let kind = table.choice("type", &TYPES);
-    let command = secret_at(table, "command", env);
+    let command = path_at(table, "command", env);
     let args = args(table, env);
     let variables = secrets_at(table, "env", env);
-    let cwd = secret_at(table, "cwd", env).map(|cwd| PathBuf::from(cwd.expose()));
+    let cwd = path_at(table, "cwd", env).map(|cwd| PathBuf::from(cwd.expose()));
     let url = secret_at(table, "url", env);
     let headers = secrets_at(table, "headers", env);
     let typed_wrongly = kind.is_none() && table.get("type").is_some();
@@ -117,7 +118,9 @@ fn transport(table: &Table<'_>, env: Env<'_>) -> Option<Transport> {
     match kind {
         Type::Demo => Some(Transport::Demo),
         Type::Stdio => {
-            let command = needed(table, "command", command)?.expose().to_owned();
+            let command = needed(table, "command", command)?;
+            check_command(table, &command, cwd.as_deref(), env);
+            let command = command.expose().to_owned();
             env_names(table, &variables);
             Some(Transport::Stdio(StdioConfig { command, args, env: variables, cwd }))
         }
@@ -141,6 +144,30 @@ fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option
         table.wrong("config_missing", message, "servers of this `type` need it");
     }
     value
+}
+
+/// Checks that a command with blanks is a program, and not a program with arguments.
+fn check_command(table: &Table<'_>, command: &Secret, cwd: Option<&Path>, env: Env<'_>) {
+    let mut words = command.written().split_whitespace();
+    let (Some(program), Some(first)) = (words.next(), words.next()) else { return };
+    let path = env("PATH").unwrap_or_default();
+    let dirs = std::env::split_paths(&path).chain(cwd.map(Path::to_owned)).chain([PathBuf::new()]);
+    let is_found = dirs.map(|dir| dir.join(command.expose())).any(|file| file.exists());
+    // The variables of a disabled server are empty.
+    if is_found || is_reference(command.written()) {
+        return;
+    }
+    let args: Vec<&str> = std::iter::once(first).chain(words).collect();
+    let message = format!(
+        "`{}` is one program, and there is no program `{}`",
+        table.full("command"),
+        command.written().escape_debug()
+    );
+    table.note_value(
+        "command",
+        message,
+        format!("if it has arguments, write command = {program:?} and args = {args:?}"),
+    );
 }
 
 fn args(table: &Table<'_>, env: Env<'_>) -> Vec<Secret> {
@@ -228,6 +255,23 @@ pub(crate) fn timeouts(table: &Table<'_>) -> Timeouts {
     }
     let max = written_max.unwrap_or_else(|| standard.max.max(longest));
     Timeouts { start: table.duration("start_timeout").unwrap_or(standard.start), request, tools, max }
+}
+
+/// Messages about arguments that begin with `~/`, which only a shell expands.
+pub(crate) fn unexpanded(tree: &Node) -> Vec<String> {
+    let mut found = Vec::new();
+    for server in tree.get("servers").map(Node::entries).unwrap_or_default() {
+        let Some(Value::List(items)) = server.node.get("args").map(|node| &node.value) else { continue };
+        for (item, text) in items.iter().filter_map(|item| Some((item, item.text()?))) {
+            if text.starts_with("~/") {
+                found.push(format!(
+                    "{}: `servers.{}.args`: `~` in `{text}` is not expanded: write ${{HOME}}",
+                    item.location, server.key
+                ));
+            }
+        }
+    }
+    found
 }
 
 /// The least trusted origin of all values that decide what is started.

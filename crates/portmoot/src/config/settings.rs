@@ -1,22 +1,22 @@
 //! Tables `[server]`, `[server.limits]` and `[audit]`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use access::config::{AuditConfig, Config, Limits};
 use store::audit::Payloads;
 
 use crate::config::reader::Table;
+use crate::config::values::{Env, plain_path_at};
 
 const PAYLOADS: [(&str, Payloads); 3] =
     [("full", Payloads::Full), ("digest", Payloads::Digest), ("none", Payloads::None)];
 
 /// Reads `[server]` and `[audit]`, all else by default; `None` if the listen address is not valid.
-pub(crate) fn read(root: &Table<'_>) -> Option<Config> {
+pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let table = root.table("server")?;
     let listen = listen(&table);
-    let data_dir = table.text("data_dir").map(PathBuf::from);
+    let data_dir = plain_path_at(&table, "data_dir", env);
     let hosts = table.texts("hosts").unwrap_or_default();
     let hosts = hosts.into_iter().map(|(host, _)| host.to_ascii_lowercase()).collect();
     let legacy_sse = table.flag("legacy_sse").unwrap_or(false);

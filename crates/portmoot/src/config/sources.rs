@@ -8,12 +8,13 @@ use upstream::config::Origin;
 
 use crate::config::check::check;
 use crate::config::client_file;
+use crate::config::expand::expand_home;
 use crate::config::node::{self, Layer, Node, Value};
 use crate::config::problem::Problem;
 use crate::config::values::Env;
-use crate::config::{json_file, toml_file, topics};
+use crate::config::{json_file, servers, toml_file, topics};
 
-const DEFAULTS: &str = include_str!("defaults.toml");
+pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 const DEMO: &str = include_str!("demo.toml");
 const FILE_NAME: &str = "portmoot.toml";
 /// Largest configuration file, bytes.
@@ -58,13 +59,28 @@ impl Sources {
         let mut loaded = self.merge(env).map_err(|problem| vec![problem])?;
         loaded.config = check(&loaded.tree, env)?;
         loaded.notices.extend(topics::unimplemented(&loaded.tree));
+        loaded.notices.extend(servers::unexpanded(&loaded.tree));
         if loaded.config.data_dir.is_none() && !self.keep_nothing {
             loaded.config.data_dir = state_dir(env);
         }
-        if self.keep_nothing {
-            loaded.config.data_dir.clone_from(&self.data_dir);
+        if self.keep_nothing && self.data_dir.is_none() {
+            loaded.config.data_dir = None;
         }
         Ok(loaded)
+    }
+
+    /// The data directory, also of a configuration that is not valid. `None` if there is none, a file cannot be read, or a
+    /// file that needs consent names it: then only [`Sources::load`] says what it is.
+    pub(crate) fn data_dir(&self, env: Env<'_>) -> Option<PathBuf> {
+        let full = |text: &str| expand_home(text, env).ok().map(PathBuf::from);
+        if let Some(named) = &self.data_dir {
+            return full(&named.display().to_string());
+        }
+        match self.tree(env).ok()?.get("server").and_then(|server| server.get("data_dir")) {
+            None => state_dir(env),
+            Some(node) if node.location.layer.origin.needs_consent() => None,
+            Some(node) => full(node.text()?),
+        }
     }
 
     /// The merged tree of all layers, not checked.
@@ -124,18 +140,23 @@ impl Sources {
     }
 }
 
-/// Configuration directory of the user.
+/// Configuration directory of the service, else of the user.
 pub(crate) fn config_dir(env: Env<'_>) -> Option<PathBuf> {
-    base_dir(env, "XDG_CONFIG_HOME", ".config")
+    base_dir(env, "CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", ".config")
 }
 
-/// Default data directory of the user.
+/// Default data directory of the service, else of the user.
 fn state_dir(env: Env<'_>) -> Option<PathBuf> {
-    base_dir(env, "XDG_STATE_HOME", ".local/state")
+    base_dir(env, "STATE_DIRECTORY", "XDG_STATE_HOME", ".local/state")
 }
 
-fn base_dir(env: Env<'_>, variable: &str, below_home: &str) -> Option<PathBuf> {
+/// `of_service` is set by systemd: directories of the service alone, separated by colons.
+fn base_dir(env: Env<'_>, of_service: &str, variable: &str, below_home: &str) -> Option<PathBuf> {
     let absolute = |path: String| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    let first = |paths: String| absolute(paths.split(':').next().unwrap_or_default().to_owned());
+    if let Some(own) = env(of_service).and_then(first) {
+        return Some(own);
+    }
     if let Some(base) = env(variable).and_then(absolute) {
         return Some(base.join("portmoot"));
     }
@@ -151,5 +172,8 @@ fn read(path: &Path, layer: &Arc<Layer>) -> Result<String, Problem> {
     if size > FILE_BYTES_MAX {
         return Err(problem(format!("this file has more than {FILE_BYTES_MAX} bytes")));
     }
-    std::fs::read_to_string(path).map_err(|error| problem(format!("cannot read this file: {error}")))
+    let text =
+        std::fs::read_to_string(path).map_err(|error| problem(format!("cannot read this file: {error}")))?;
+    // Some editors write a byte order mark.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

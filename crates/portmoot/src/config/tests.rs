@@ -59,11 +59,6 @@ fn settings_without_effect_are_reported() {
             "portmoot.toml:4: `topics.side.builtin`: `search_tools` has no effect yet: remove it",
         ]
     );
-    // Defaults, and tools that have an effect.
-    let defaults = Layer::new(DEFAULTS, Origin::Own);
-    let unwritten =
-        toml_file::read("[topics.main]\nbuiltin = [\"proxy\", \"search_tools\"]\n", &defaults).unwrap();
-    assert!(topics::unimplemented(&unwritten).is_empty());
     assert!(topics::unimplemented(&tree("[topics.main]\nbuiltin = [\"room\", \"proposals\"]\n")).is_empty());
 }
 
@@ -93,38 +88,38 @@ mcp_calls = "all"
 [sever]
 "#;
     insta::assert_snapshot!(problems(toml), @r#"
+    unknown key `comand` in `[servers.github]` [config_unknown_key]
+      at portmoot.toml:3
+      hint: did you mean `command`?
     `modren` is not a value of `servers.github.era` [config_value]
       at portmoot.toml:5
       hint: did you mean `modern`?
     `servers.github.request_timeout` must be a duration with its unit, such as "500ms", "30s", "5m", "2h" or "7d", not 30 [config_value]
       at portmoot.toml:6
-    unknown key `comand` in `[servers.github]` [config_unknown_key]
-      at portmoot.toml:3
-      hint: did you mean `command`?
     the environment variable `GONE` is not set [config_variable]
       at portmoot.toml:10
       hint: set GONE, or write a default: ${GONE:-...}
-    `participants.scout.token_env`: the token has fewer than 16 characters [config_token]
-      at portmoot.toml:14
-      hint: issue one with: portmoot token new NAME
     `participants.scout.token`: a token must not be in the configuration file [config_token]
       at portmoot.toml:13
       hint: use `token_env`, `token_file` or `token_sha256`
+    `participants.scout.token_env`: the token has fewer than 16 characters [config_token]
+      at portmoot.toml:14
+      hint: issue one with: portmoot token new NAME
     `*` is not a capability: `*` cannot span namespaces: write `mcp/*`, `name/*`, or the exact word [config_capability]
       at portmoot.toml:15
       hint: for example "mcp/request:tools/call:read_*" or "chat"
     unknown key `from` in a capability: it has `kind` and `to` [config_capability]
       at portmoot.toml:15
       hint: for example "mcp/request:tools/call:read_*" or "chat"
+    `scout` may join `mian`, but there is no such topic [config_unknown_topic]
+      at portmoot.toml:16
+      hint: did you mean `main`?
     `topics.side.servers`: there is no server `serch` [config_unknown_server]
       at portmoot.toml:19
       hint: did you mean `search`?
     `all` is not a value of `topics.side.mcp_calls` [config_value]
       at portmoot.toml:20
       hint: one of `none`, `kinds`, `full`
-    `scout` may join `mian`, but there is no such topic [config_unknown_topic]
-      at portmoot.toml:16
-      hint: did you mean `main`?
     unknown key `sever` in the configuration [config_unknown_key]
       at portmoot.toml:22
       hint: did you mean `server`?

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::config::node::{DEFAULTS, Node, TreeEntry, Value};
+use crate::config::node::{Node, TreeEntry, Value};
 use crate::config::problem::Problem;
 use crate::config::profiles::{Profiles, profile};
 use crate::config::reader::Table;
@@ -34,13 +34,13 @@ pub(crate) fn read(root: &Table<'_>, servers: &[ServerConfig], profiles: &Profil
     tables.into_iter().filter_map(|(entry, table)| topic(entry, table, servers, profiles)).collect()
 }
 
-/// Messages about built-in tools that have no effect yet. Those of the default layer give no message.
+/// Messages about built-in tools that have no effect yet.
 pub(crate) fn unimplemented(tree: &Node) -> Vec<String> {
     let mut reported = Vec::new();
     let topics = tree.get("topics").map(Node::entries).unwrap_or_default();
     for topic in topics {
         let Some(Value::List(items)) = topic.node.get("builtin").map(|node| &node.value) else { continue };
-        for item in items.iter().filter(|item| item.location.layer.name != DEFAULTS) {
+        for item in items {
             if let Some(name) = item.text().filter(|name| UNIMPLEMENTED.contains(name)) {
                 reported.push(format!(
                     "{}: `topics.{}.builtin`: `{name}` has no effect yet: remove it",

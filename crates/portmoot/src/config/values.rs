@@ -1,21 +1,34 @@
 //! Values that several tables share: expanded texts, names, capabilities, rates.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::{Capabilities, Capability, IdError, ParticipantId, RateLimit, TopicName};
 use upstream::config::Secret;
 
-use crate::config::expand::{ExpandError, expand};
+use crate::config::expand::{ExpandError, expand, expand_home, expand_path};
 use crate::config::node::{Location, Node, Value};
 use crate::config::problem::Problem;
 use crate::config::reader::{Problems, Table};
+
+/// Hint at a `~user`.
+pub(crate) const FULL_PATH: &str = "write the full path: only `~` and `~/` mean a home directory, your own";
 
 /// Lookup of environment variables; tests pass their own.
 pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Expands the variables of a text; after a problem, the text stays unexpanded.
 pub(crate) fn secret(text: &str, location: &Location, env: Env<'_>, problems: &Problems) -> Secret {
-    match expand(text, env) {
+    expanded(expand(text, env), text, location, problems)
+}
+
+fn expanded(
+    result: Result<String, ExpandError>,
+    text: &str,
+    location: &Location,
+    problems: &Problems,
+) -> Secret {
+    match result {
         Ok(expanded) => Secret::expanded(expanded, text),
         Err(error) => {
             let hint = match &error {
@@ -24,6 +37,7 @@ pub(crate) fn secret(text: &str, location: &Location, env: Env<'_>, problems: &P
                 ExpandError::Name(name) if name.starts_with("input:") => {
                     "the gateway does not support inputs: put the value in an environment variable and write ${NAME}".into()
                 }
+                ExpandError::User(_) => FULL_PATH.into(),
                 ExpandError::Name(_) => "write ${NAME}, ${NAME:-default} or ${env:NAME}".into(),
             };
             problems.note(Problem::new("config_variable", error.to_string()).at(location).hint(hint));
@@ -36,6 +50,19 @@ pub(crate) fn secret(text: &str, location: &Location, env: Env<'_>, problems: &P
 pub(crate) fn secret_at(table: &Table<'_>, key: &'static str, env: Env<'_>) -> Option<Secret> {
     let text = table.text(key)?;
     Some(secret(text, table.place(key), env, table.problems()))
+}
+
+/// The expanded path under a key: `~` and variables.
+pub(crate) fn path_at(table: &Table<'_>, key: &'static str, env: Env<'_>) -> Option<Secret> {
+    let text = table.text(key)?;
+    Some(expanded(expand_path(text, env), text, table.place(key), table.problems()))
+}
+
+/// The path under a key, in which only `~` is expanded.
+pub(crate) fn plain_path_at(table: &Table<'_>, key: &'static str, env: Env<'_>) -> Option<PathBuf> {
+    let text = table.text(key)?;
+    let path = expanded(expand_home(text, env), text, table.place(key), table.problems());
+    Some(PathBuf::from(path.expose()))
 }
 
 /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their spelling.

@@ -39,6 +39,9 @@ struct PendingRequest {
 
 const LISTEN: &str = "subscriptions/listen";
 
+/// For a person who reads a client's log.
+const NEEDS_TOKEN: &str = "the gateway needs a token, or another one: set PORTMOOT_TOKEN for this command (\"env\" in an MCP client's file)";
+
 /// State shared by both directions.
 #[derive(Default)]
 struct RelayState {
@@ -121,11 +124,13 @@ impl Inbox for ClientSide {
         {
             return self.send(rpc::error(Some(&open.id), error.code, &error.message, error.data));
         }
-        let data: &[u8] = match failure {
-            LinkError::Unauthorized => br#"{"code":"unauthenticated"}"#,
-            _ => br#"{"code":"gateway_broken"}"#,
+        let (why, data): (_, &[u8]) = match failure {
+            LinkError::Unauthorized => {
+                tracing::warn!("{NEEDS_TOKEN}");
+                (NEEDS_TOKEN.to_owned(), br#"{"code":"unauthenticated"}"#)
+            }
+            _ => (format!("the gateway did not answer: {failure}"), br#"{"code":"gateway_broken"}"#),
         };
-        let why = format!("the gateway did not answer: {failure}");
         self.send(rpc::error(Some(&open.id), code::INTERNAL_ERROR, &why, Some(data)));
     }
 

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use access::AccessJournal;
 use access::config::Config;
@@ -103,18 +102,7 @@ impl Gateway {
         self.doors.stdio(&dispatch, &user, input, output).await.map_err(broken_pipe)
     }
 
-    /// Waits until the first start of every server has ended, but no longer than `bound`.
-    pub(crate) async fn settled(&self, bound: Duration) {
-        let all = async {
-            for upstream in self.registry.upstreams() {
-                upstream.settled().await;
-            }
-        };
-        // A server that is still starting then is shown as starting.
-        let _ = tokio::time::timeout(bound, all).await;
-    }
-
-    /// Takes over a new configuration, whole. Another address or data directory needs a restart.
+    /// Takes over a new configuration, whole. What needs a restart is the same in it.
     pub(crate) fn reload(&self, config: Config) {
         let new = config.clone();
         self.access.with_identities(&config, |identities| self.registry.reload(new, identities));

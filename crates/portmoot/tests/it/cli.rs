@@ -15,6 +15,14 @@ fn usage_help_and_scripts() {
     home.run(&["tools", "call"]).expect(2);
     let version = home.run(&["--version"]).expect(0).stdout;
     assert!(version.starts_with("portmoot 0."), "{version}");
+    let long = home.run(&["version"]).expect(0).stdout;
+    assert!(
+        long.starts_with(&version) && long.contains("2024-11-05") && long.contains("2026-07-28"),
+        "{long}"
+    );
+    let json: Value = serde_json::from_str(&home.run(&["version", "--json"]).expect(0).stdout).unwrap();
+    assert_eq!(format!("portmoot {}\n", json["version"].as_str().unwrap()), version);
+    assert_eq!(json["mcp"].as_array().unwrap().len(), 5);
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         assert!(home.run(&["completions", shell]).expect(0).stdout.contains("portmoot"), "{shell}");
     }
@@ -137,5 +145,9 @@ fn failing_and_unknown_tools_have_exit_codes() {
     };
     let (url, _seen) = gateway(unknown);
     let ran = home.run(&["tools", "call", "x", "--url", &url]).expect(5);
-    assert!(ran.stderr.starts_with("error: unknown tool [unknown_target]\nhint: list"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("error: there is no tool `x` [unknown_target]\nhint: list"),
+        "{}",
+        ran.stderr
+    );
 }

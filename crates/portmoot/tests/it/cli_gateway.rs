@@ -1,6 +1,6 @@
 //! Command line tests with a real gateway: tokens, consent, forms and URLs at a terminal.
 
-use crate::home::Home;
+use crate::home::{Home, Ran};
 use crate::pty::run_at_terminal;
 use crate::support::Gateway;
 
@@ -90,7 +90,7 @@ fn servers_of_a_found_configuration_start_only_after_consent() {
     let question = "This server does not come from your own configuration. Start it? [y/N]";
     run_at_terminal(&home, &call, &[(question, "y")]).expect(0);
     let declined = run_at_terminal(&home, &call, &[(question, "")]).expect(5);
-    assert!(declined.stderr.contains("no tool of this name"), "{}", declined.stderr);
+    assert!(declined.stderr.contains("no tool `a_env`"), "{}", declined.stderr);
 }
 
 #[test]
@@ -142,4 +142,73 @@ fn server_state_changes_are_logged() {
     let listed = home.run(&["servers", "ls", "--url", &gateway.url()]).expect(0).stdout;
     assert!(listed.contains("the server `b` cannot be reached") && !listed.contains("no-such"), "{listed}");
     gateway.stop().expect(0);
+}
+
+#[test]
+fn arguments_have_the_types_of_the_schema_and_can_be_files() {
+    let home = Home::new();
+    let call = |args: &[&str]| home.run(&[&["tools", "call", "--quiet"], args].concat());
+    assert_eq!(call(&["demo_add", "a=40", "b=2"]).expect(0).stdout, "42\n");
+    assert_eq!(call(&["demo_add", "a=-1.5", "b:=2"]).expect(0).stdout, "0.5\n");
+    // A text of the schema stays a text; one that spells no number is the server's to refuse.
+    assert_eq!(call(&["demo_echo", "text=42"]).expect(0).stdout, "42\n");
+    call(&["demo_add", "a=x", "b=2"]).expect(1);
+    home.write("all.json", "{\"a\": 1, \"b\": 2}\n");
+    home.write("text", "{\"in\": \"a file\"}");
+    home.write("number", " 41 \n");
+    assert_eq!(call(&["demo_add", "--args", "@all.json"]).expect(0).stdout, "3\n");
+    assert_eq!(call(&["demo_add", "--args", "@all.json", "b:=@number"]).expect(0).stdout, "42\n");
+    assert_eq!(call(&["demo_echo", "text=@text"]).expect(0).stdout, "{\"in\": \"a file\"}\n");
+    assert_eq!(call(&["demo_echo", "text=@@ada"]).expect(0).stdout, "@ada\n");
+    let mut piped = home.command(&["tools", "call", "--quiet", "demo_add", "--args", "-"]);
+    piped.stdin(std::fs::File::open(home.path().join("all.json")).unwrap());
+    assert_eq!(Ran::from(piped.output().unwrap()).expect(0).stdout, "3\n");
+    let large = home.write("large", "");
+    std::fs::File::create(large).unwrap().set_len((16 << 20) + 1).unwrap();
+    for wrong in
+        [&["text=@absent"][..], &["text=@large"], &["--args", "@absent"], &["--args", "@text", "text:=@all"]]
+    {
+        let ran = call(&[&["demo_echo"], wrong].concat()).expect(2).stderr;
+        assert!(ran.contains("cannot read `"), "{wrong:?}: {ran}");
+    }
+}
+
+#[test]
+fn an_unknown_tool_is_named_with_the_most_similar_one() {
+    let home = Home::new();
+    for (command, name) in
+        [("call", "demo_ecko"), ("show", "demo_ecko"), ("call", "demo-echo"), ("show", "Demo_Echo")]
+    {
+        let ran = home.run(&["tools", command, name, "--quiet"]).expect(5).stderr;
+        let expect =
+            format!("error: there is no tool `{name}` [unknown_target]\nhint: did you mean `demo_echo`?\n");
+        assert_eq!(ran, expect, "{command}");
+    }
+    let none = home.run(&["tools", "show", "xyz", "--quiet"]).expect(5).stderr;
+    assert!(none.contains("there is no tool `xyz`") && none.contains("portmoot tools ls"), "{none}");
+    // Of a topic, not of a tool.
+    let topic = home.run(&["tools", "call", "demo_echo", "--topic", "nope", "--quiet"]).expect(5).stderr;
+    assert!(topic.contains("topic"), "{topic}");
+}
+
+#[test]
+fn tools_are_listed_by_name() {
+    let home = Home::new();
+    for (pattern, expect) in [
+        ("demo_*", &["demo_echo", "demo_add", "demo_now"][..]),
+        ("*o*e*", &["demo_echo"]),
+        ("demo_add", &["demo_add"]),
+        ("_n", &["demo_now"]),
+        ("*d", &["demo_add"]),
+        ("add*", &[]),
+        ("nothing", &[]),
+    ] {
+        let listed = home.run(&["tools", "ls", pattern, "--json", "--quiet"]).expect(0).stdout;
+        let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+        let names: Vec<&str> =
+            listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, expect, "{pattern}");
+    }
+    let table = home.run(&["tools", "ls", "*_add", "--quiet"]).expect(0).stdout;
+    assert!(table.contains("demo_add") && table.lines().count() == 2, "{table}");
 }

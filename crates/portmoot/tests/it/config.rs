@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::home::Home;
+use crate::home::{Home, Ran};
+use crate::support::Gateway;
 
 const SERVER: &str = "[servers.files]\ncommand = \"sudo\"\nargs = [\"server\", \"${ROOT:-/srv}\"]\n";
 
@@ -140,4 +141,233 @@ fn the_doctor_suggests_a_fix_for_every_failed_check() {
     assert!(ran.stdout.contains("\"ok\": true"), "{}", ran.stdout);
     let ran = home.run(&["doctor", "--listen", "nowhere"]).expect(1);
     assert!(ran.stdout.contains("`server.listen` must be an address"), "{}", ran.stdout);
+}
+
+#[test]
+fn without_a_home_the_gateway_says_that_it_keeps_nothing() {
+    let home = Home::new();
+    let serve = |variables: &[(&str, &str)], more: &[&str]| {
+        let mut command = home.command(&[&["serve", "--listen", "127.0.0.1:0"], more].concat());
+        command.env_remove("HOME").envs(variables.iter().copied());
+        let gateway = Gateway::serve(command);
+        gateway.ready("demo");
+        gateway.stop().expect(0).stderr
+    };
+    let warning = "warning: nothing is kept after the end";
+    for (variables, more) in [(&[][..], &[][..]), (&[("HOME", "")], &[]), (&[("HOME", "relative")], &[])] {
+        assert!(serve(variables, more).contains(warning), "{variables:?} {more:?}");
+    }
+    let ran = Ran::from(home.command(&["doctor"]).env_remove("HOME").output().unwrap()).expect(1);
+    assert!(!ran.stdout.contains("managed by the running gateway"), "no gateway is running: {}", ran.stdout);
+    // systemd gives a service its directories, also without HOME.
+    let service = home.path().join("service").display().to_string();
+    let many = format!("{service}/first:{service}/second");
+    let config = home.path().join("etc").display().to_string();
+    home.write("etc/portmoot.toml", "[servers.demo]\ntype = \"demo\"\n[topics.side]\n");
+    for (variables, kept) in [
+        (&[("STATE_DIRECTORY", &*service)][..], "service/journal.jsonl"),
+        (&[("STATE_DIRECTORY", &*many), ("HOME", "/nowhere")], "service/first/journal.jsonl"),
+    ] {
+        assert!(!serve(variables, &[]).contains(warning), "{variables:?}");
+        assert!(home.path().join(kept).exists(), "{kept}");
+    }
+    let mut check = home.command(&["config", "check"]);
+    let ran = Ran::from(check.env("CONFIGURATION_DIRECTORY", &config).output().unwrap()).expect(0);
+    assert!(
+        ran.stdout.contains("2 topics (from ") && ran.stdout.contains("etc/portmoot.toml"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn a_tilde_is_the_home_directory() {
+    let home = Home::new().env("PORTMOOT_DATA_DIR", "~/of-env");
+    home.write("secret/token", "a-token-that-is-long-enough\n");
+    std::fs::create_dir(home.path().join("work")).unwrap();
+    let program = home.write(
+        "bin/server",
+        &format!("#!/bin/sh\npwd > seen\nexec {:?} --stdio\n", harness::fixture_binary()),
+    );
+    std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let toml = "[servers.a]\ncommand = \"~/bin/server\"\ncwd = \"~/work\"\nargs = [\"~/notes\"]\n\
+                [participants.me]\ntoken_file = \"~/secret/token\"\ncapabilities = [\"mcp/*\"]\n";
+    let gateway = Gateway::start(&home, toml);
+    gateway.ready("a");
+    let log = gateway.stop().stderr;
+    assert!(log.contains("portmoot.toml:4: `servers.a.args`: `~` in `~/notes` is not expanded"), "{log}");
+    assert!(home.path().join("work/seen").exists() && home.path().join("of-env/journal.jsonl").exists());
+    home.write("own.toml", "[server]\ndata_dir = \"~/of-file\"\n");
+    let mut new = home.command(&["token", "new", "ci", "--config", "own.toml"]);
+    Ran::from(new.env_remove("PORTMOOT_DATA_DIR").output().unwrap()).expect(0);
+    assert!(home.path().join("of-file/journal.jsonl").exists() && !home.path().join("~").exists());
+    for wrong in [
+        "[server]\ndata_dir = \"~ann\"\n",
+        "[servers.a]\ncommand = \"~ann/x\"\n",
+        "[participants.me]\ntoken_file = \"~ann/x\"\n",
+    ] {
+        home.write("wrong.toml", wrong);
+        let mut check = home.command(&["config", "check", "--config", "wrong.toml"]);
+        let ran = Ran::from(check.env_remove("PORTMOOT_DATA_DIR").output().unwrap()).expect(2);
+        assert!(
+            ran.stderr.contains("`~ann` is not expanded") && ran.stderr.contains("wrong.toml:2"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn a_running_gateway_needs_no_valid_configuration_of_the_command() {
+    let home = Home::new();
+    let gateway = Gateway::start_with(&home, &[]);
+    gateway.ready("demo");
+    home.write("portmoot.toml", "[sever]\n");
+    home.write(
+        "named.toml",
+        "[participants.me]\ntoken_env = \"NOT_SET\"\n[servers.a]\ncommand = \"${NOT_SET}\"\n",
+    );
+    let all: [&[&str]; 9] = [
+        &["servers", "ls"],
+        &["tools", "ls"],
+        &["tools", "call", "demo_echo", "text=x"],
+        &["proposals", "ls"],
+        &["token", "ls"],
+        &["chat"],
+        &["participants", "ls"],
+        &["audit", "query"],
+        &["audit", "verify"],
+    ];
+    for command in all {
+        for more in [&[][..], &["--config", "named.toml"]] {
+            let ran = home.run(&[command, more].concat()).expect(0);
+            assert!(!ran.stderr.contains("no gateway"), "{}", ran.stderr);
+        }
+    }
+    gateway.stop().expect(0);
+    for command in all.iter().filter(|command| command[0] != "audit") {
+        home.run(command).expect(2);
+        home.run(&[command, &["--config", "named.toml"][..]].concat()).expect(2);
+    }
+    // A file with a data directory of its own is another gateway's.
+    home.write("other.toml", "[server]\ndata_dir = \"other\"\n");
+    let _gateway = Gateway::start_with(&home, &["--config", "other.toml"]);
+    home.run(&["servers", "ls"]).expect(2);
+    home.run(&["servers", "ls", "--config", "other.toml"]).expect(0);
+    home.run(&["servers", "ls", "--data-dir", "other"]).expect(0);
+}
+
+#[test]
+fn client_files_of_other_clients_are_understood() {
+    let home = Home::new().env("PORTMOOT_TOKEN", "x");
+    let check = |json: &str| {
+        home.write("c.json", json);
+        home.run(&["config", "check", "--mcp-config", "c.json"])
+    };
+    let servers = |server: &str| format!(r#"{{"mcpServers":{{"a":{server}}}}}"#);
+    let url = "http://127.0.0.1:1/mcp";
+    for (server, shown) in [
+        (format!(r#"{{"serverUrl":"{url}"}}"#), "url ="),
+        (format!(r#"{{"httpUrl":"{url}","trust":true}}"#), "url ="),
+        (format!(r#"{{"transport":"http","url":"{url}"}}"#), "type = \"http\""),
+        (format!(r#"{{"transport":"sse","url":"{url}"}}"#), "type = \"sse\""),
+        (
+            format!(r#"{{"type":"streamableHttp","transport":"?","serverUrl":"{url}"}}"#),
+            "type = \"streamableHttp\"",
+        ),
+        (format!(r#"{{"httpUrl":"{url}","serverUrl":"http://127.0.0.1:2"}}"#), "127.0.0.1:1"),
+        (format!(r#"{{"serverUrl":"http://127.0.0.1:2","url":"{url}"}}"#), "127.0.0.1:1"),
+        (
+            r#"{"command":"sh","envFile":".env","disabledTools":[],"startup_timeout_sec":9,"timeout":3}"#
+                .into(),
+            "command =",
+        ),
+    ] {
+        let ran = check(&servers(&server)).expect(0);
+        assert!(ran.stdout.contains("1 server,"), "{server}: {}", ran.stdout);
+        let tree = home.run(&["config", "show", "--mcp-config", "c.json"]).expect(0).stdout;
+        assert!(tree.contains(shown), "{server}: {tree}");
+    }
+    check(&format!("\u{feff}{}", servers(r#"{"command":"sh"}"#))).expect(0);
+    home.write("bom.toml", "\u{feff}[servers.a]\ncommand = \"sh\"\n");
+    home.run(&["config", "check", "--config", "bom.toml"]).expect(0);
+    for (json, hint) in [
+        (servers(r#"{"comand":"sh"}"#), "did you mean `command`?"),
+        (servers(r#"{"command":"sh","arg":[]}"#), "did you mean `args`?"),
+        (servers(r#"{"url":"http://127.0.0.1:1","header":{}}"#), "did you mean `headers`?"),
+        (r#"{"mcpServer":{}}"#.into(), "`mcpServer`: did you mean `mcpServers`?"),
+        (r#"{"McpServers":{}}"#.into(), "`McpServers`: did you mean `mcpServers`?"),
+        (r#"{"theme":"dark"}"#.into(), "expected: {\"mcpServers\""),
+    ] {
+        let ran = check(&json).expect(2);
+        assert!(ran.stderr.contains(hint), "{json}: {}", ran.stderr);
+    }
+    // The client's entry for Portmoot is not a server of Portmoot.
+    for own in [
+        r#""portmoot":{"url":"http://127.0.0.1:7070/mcp"}"#,
+        r#""hub":{"command":"/opt/portmoot","args":["stdio"]}"#,
+    ] {
+        let ran = check(&format!(r#"{{"mcpServers":{{{own},"b":{{"command":"sh"}}}}}}"#)).expect(0);
+        assert!(
+            ran.stdout.contains("1 server,") && ran.stderr.contains("this gateway itself, ignored"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let chained = r#"{"mcpServers":{"hub":{"command":"portmoot","args":["stdio","--config","other.toml"]}}}"#;
+    assert!(check(chained).expect(0).stdout.contains("1 server,"));
+}
+
+#[test]
+fn problems_are_in_the_order_of_the_lines() {
+    let home = Home::new();
+    let toml = "[topics.side]\nservers = [\"none\"]\n[participants.me]\ntopics = [\"nowhere\"]\nrate = \"x\"\n\
+                [servers.a]\nsessions = \"x\"\ncomand = \"sh\"\n[sever]\n[server]\nlisten = \"x\"\nhost = []\n";
+    home.write("bad.toml", toml);
+    home.write("bad.json", r#"{"mcpServers":{"b":{"comand":"sh"}}}"#);
+    let args = ["config", "check", "--json", "--config", "bad.toml", "--mcp-config", "bad.json"];
+    let found: Value = serde_json::from_str(&home.run(&args).expect(2).stdout).unwrap();
+    let problems = found["problems"].as_array().unwrap();
+    let lines = |file: &str| -> Vec<u64> {
+        let of = problems.iter().filter(|problem| problem["file"] == file);
+        of.filter_map(|problem| problem["line"].as_u64()).collect()
+    };
+    assert_eq!(lines("bad.toml"), [2, 4, 5, 6, 7, 8, 9, 11, 12]);
+    let files: Vec<&Value> = problems.iter().map(|problem| &problem["file"]).collect();
+    let changes = files.windows(2).filter(|two| two[0] != two[1]).count();
+    assert!(changes == 1, "the problems of a file are together: {files:?}");
+    let printed = home.run(&args[..2].iter().chain(&args[3..]).copied().collect::<Vec<_>>()).expect(2).stderr;
+    let place = |line: usize| printed.find(&format!("at bad.toml:{line}\n")).unwrap();
+    assert!(place(2) < place(4) && place(9) < place(11), "{printed}");
+}
+
+#[test]
+fn a_command_with_its_arguments_is_a_problem() {
+    let home = Home::new();
+    let check = |command: &str| {
+        home.write("own.toml", &format!("[servers.a]\n{command}\n"));
+        home.run(&["config", "check", "--config", "own.toml"])
+    };
+    for (command, hint) in [
+        (
+            "\"npx -y @x/server-filesystem /tmp\"",
+            r#"command = "npx" and args = ["-y", "@x/server-filesystem", "/tmp"]"#,
+        ),
+        ("\"sh\\t-c  true\"", r#"command = "sh" and args = ["-c", "true"]"#),
+        ("\"/bin/sh -c true\"", r#"command = "/bin/sh" and args = ["-c", "true"]"#),
+    ] {
+        let ran = check(&format!("command = {command}")).expect(2);
+        assert!(ran.stderr.contains(hint) && ran.stderr.contains("own.toml:2"), "{}", ran.stderr);
+    }
+    let program = home.write("my tools/a server", "#!/bin/sh\n");
+    for command in [
+        format!("{program:?}"),
+        "\"my tools/a server\"".into(),
+        "\"~/my tools/a server\"".into(),
+        "\"sh\"".into(),
+    ] {
+        check(&format!("command = {command}")).expect(0);
+    }
+    check("command = \"a server\"\ncwd = \"my tools\"").expect(0);
+    check("command = \"${DIR}/a server\"\nenabled = false").expect(0);
 }

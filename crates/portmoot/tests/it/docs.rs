@@ -195,3 +195,40 @@ fn the_code_quoted_in_the_map_is_the_code() {
         assert!(code.lines().any(|known| known.trim() == line), "{file} has no line `{line}`");
     }
 }
+
+#[test]
+fn a_slash_at_the_end_is_the_same_endpoint() {
+    let home = Home::new().env("ME", "a-token-that-is-long-enough");
+    let people = "[participants.me]\ntoken_env = \"ME\"\ncapabilities = [\"mcp/*\", \"portmoot/*\"]\n";
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(openapi()).unwrap()).unwrap();
+    let mut paths: Vec<&str> = document["paths"].as_object().unwrap().keys().map(String::as_str).collect();
+    paths.extend(["/mcp", "/mcp/main", "/mcp/nowhere", "/ws", "/sse", "/messages", "/nowhere"]);
+    for people in ["", people] {
+        let config = format!("[server]\nlegacy_sse = true\n[servers.demo]\ntype = \"demo\"\n{people}");
+        let gateway = Gateway::start(&home, &config);
+        gateway.ready("demo");
+        let ask = |method: &str, path: &str| {
+            let path = path.replace("{name}", "demo").replace("{id}", "00");
+            // The stream of `GET /sse` does not end.
+            let method = if path.starts_with("/sse") { "PUT" } else { method };
+            let (status, _, body) = request(&gateway.url(), method, &path, "");
+            (status, if path.contains("/metrics") { String::new() } else { body })
+        };
+        let mut found = 0;
+        for path in &paths {
+            for method in ["GET", "POST", "DELETE"] {
+                let plain = ask(method, path);
+                found += usize::from(plain.0 != "404");
+                assert_eq!(ask(method, &format!("{path}/")), plain, "{method} {path}/");
+                assert_eq!(
+                    ask(method, &format!("{path}/?topic=main")),
+                    ask(method, &format!("{path}?topic=main"))
+                );
+                // Not more than one, and no empty segment within.
+                assert_eq!(ask(method, &format!("{path}//")).0, "404", "{method} {path}//");
+                assert_eq!(ask(method, &format!("/{path}")).0, "404", "{method} /{path}");
+            }
+        }
+        assert!(found > 30, "{found}");
+    }
+}

@@ -1,11 +1,16 @@
 //! First use as the README describes it: no configuration, an empty home directory.
 
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::home::Home;
-use crate::support::Gateway;
+use crate::home::{Home, Ran};
+use crate::support::{Client, Gateway, fixture};
+
+const ON_ITS_OWN: &str = "no gateway is running: the servers are started for this command only\n";
 
 fn readme() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap()
@@ -25,6 +30,7 @@ fn the_start_banner_names_the_next_step() {
         (&servers["servers"][0]["name"], &servers["servers"][0]["state"]),
         (&"demo".into(), &"ready".into())
     );
+    home.run(&["servers", "show", "nope"]).expect(5);
     let ran = gateway.stop().expect(0);
     assert_eq!(ran.stdout, "");
     let screen = ran.stderr.replace(&url, "http://127.0.0.1:7070");
@@ -41,7 +47,8 @@ fn the_readme_lists_the_demo_tools() {
     let home = Home::new();
     let listed = home.run(&["tools", "ls"]).expect(0);
     assert!(readme().contains(&listed.stdout), "{}", listed.stdout);
-    assert_eq!(listed.stderr, "", "one command on the demo server prints no messages");
+    assert_eq!(listed.stderr, ON_ITS_OWN);
+    assert_eq!(home.run(&["tools", "ls", "--quiet"]).expect(0).stderr, "");
 }
 
 #[test]
@@ -63,7 +70,11 @@ fn a_command_needs_no_gateway() {
     let home = Home::new();
     assert_eq!(home.run(&["tools", "call", "demo_add", "a:=40", "b:=2"]).expect(0).stdout, "42\n");
     assert!(home.run(&["tools", "show", "demo_echo"]).expect(0).stdout.contains("Returns the text."));
-    assert!(home.run(&["servers", "show", "demo"]).expect(0).stdout.contains("ready"));
+    // States of servers are those of a running gateway.
+    for of_a_gateway in [&["servers", "ls"][..], &["servers", "show", "demo"]] {
+        let none = home.run(of_a_gateway).expect(1).stderr;
+        assert!(none.contains("[gateway_unreachable]") && none.contains("portmoot serve"), "{none}");
+    }
     assert!(!home.path().join(".local").exists(), "nothing is stored on disk");
 }
 
@@ -72,11 +83,10 @@ fn failures_have_exit_codes() {
     let home = Home::new();
     let unknown = home.run(&["tools", "call", "nope"]).expect(5).stderr;
     assert_eq!(
-        unknown,
-        "error: there is no tool of this name [unknown_target]\nhint: list the tools with: portmoot tools ls; check the servers with: portmoot servers ls\n"
+        unknown.strip_prefix(ON_ITS_OWN).unwrap(),
+        "error: there is no tool `nope` [unknown_target]\nhint: list the tools with: portmoot tools ls; check the servers with: portmoot servers ls\n"
     );
     home.run(&["tools", "show", "nope"]).expect(5);
-    home.run(&["servers", "show", "nope"]).expect(5);
     home.run(&["tools", "call", "demo_add", "a=x", "b=y"]).expect(1);
     home.run(&["tools", "call", "demo_echo", "text"]).expect(2);
     home.run(&["tools", "ls", "--topic", "nope"]).expect(3);
@@ -91,5 +101,151 @@ fn the_doctor_passes_in_an_empty_home() {
     home.run(&["config", "check"]).expect(0);
     let shown = home.run(&["config", "show"]).expect(0).stdout;
     home.write("again.toml", &shown);
-    home.run(&["config", "check", "--config", "again.toml"]).expect(0);
+    let again = home.run(&["config", "check", "--config", "again.toml"]).expect(0);
+    assert_eq!(again.stderr, "", "what `config show` prints has no settings without effect");
+}
+
+/// The indented blocks of the README in this language.
+fn blocks(language: &str) -> Vec<String> {
+    let readme = readme();
+    let opening = format!("```{language}\n");
+    readme.split(&opening).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_recipes_of_the_readme_work() {
+    let me = "a-token-of-the-readme-for-me";
+    let home = Home::new().env("GITHUB_TOKEN", "x").env("SEARCH_TOKEN", "x").env("PORTMOOT_TOKEN", me);
+    let home = home.env("MY_TOKEN", me).env("AGENT_TOKEN", "a-token-of-the-readme-for-agents");
+    let program = |name: &str, script: String| {
+        let path = home.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}"));
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let fixture = harness::fixture_binary();
+    program("npx", format!("exec {fixture:?} --stdio\n"));
+    program("portmoot", format!("exec {:?} \"$@\"\n", env!("CARGO_BIN_EXE_portmoot")));
+    let path = format!("{}/bin:/usr/local/bin:/usr/bin:/bin", home.path().display());
+    let home = home.env("PATH", &path);
+    let gateway = Gateway::start(&home, &blocks("toml").concat());
+    gateway.ready("github");
+    let agent = Client::of(&gateway, "a-token-of-the-readme-for-agents");
+    let _held = ["one", "two"].map(|text| agent.begin_call("gh_echo", json!({ "text": text })));
+    let pending = || gateway.pending(&home, me)["id"].as_str().unwrap().to_owned();
+    let mut ran = 0;
+    let lines = blocks("sh").concat();
+    for line in lines.lines().filter(|line| line.starts_with("portmoot ") && !line.contains(" serve ")) {
+        let line =
+            if line.contains(" ID") { line.replace(" ID", &format!(" {}", pending())) } else { line.into() };
+        let line = line.replace("   # asks", " --yes # asks");
+        let of_home = home.command(&[]);
+        let variables = of_home.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("(sleep 0.3; echo hello) | {line}")]).env_clear().envs(variables);
+        let done = Ran::from(shell.current_dir(home.path()).output().unwrap());
+        assert!(!done.stdout.contains("refused"), "{line}: {}", done.stdout);
+        assert_eq!(done.code, 0, "{line}\n{}{}", done.stdout, done.stderr);
+        ran += 1;
+    }
+    assert!(ran >= 11, "{ran}");
+    for client in blocks("json") {
+        home.write("client.json", &client);
+        let checked = home.run(&["config", "check", "--mcp-config", "client.json"]).expect(0);
+        assert!(checked.stderr.contains("`portmoot`: this gateway itself"), "{}", checked.stderr);
+    }
+    let log = gateway.stop().stderr;
+    assert!(log.contains("environment: GITHUB_PERSONAL_ACCESS_TOKEN"), "{log}");
+}
+
+#[test]
+fn the_banner_has_an_address_for_clients() {
+    let home = Home::new().env("ME", "a-token-that-is-long-enough");
+    home.write("own.toml", "[participants.me]\ntoken_env = \"ME\"\n");
+    for (listen, shown) in [("0.0.0.0:0", "http://127.0.0.1:"), ("[::]:0", "http://[::1]:")] {
+        let gateway = Gateway::serve(home.command(&["serve", "--listen", listen, "--config", "own.toml"]));
+        let log = gateway.receive("next");
+        assert!(log.contains("serve --mcp-config"), "without servers, the next step is to have some: {log}");
+        assert!(gateway.log().contains(&format!("MCP      {shown}")), "{}", gateway.log());
+        // A second gateway says where the first one is.
+        let second = home.run(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]).expect(1).stderr;
+        assert!(
+            second.contains("[data_dir_locked]") && second.contains(&format!("--url {shown}")),
+            "{second}"
+        );
+    }
+}
+
+/// The answers of `stdio` to `initialize` and one call, and its output on stderr.
+fn piped(home: &Home, args: &[&str], tool: &str) -> (Vec<Value>, String) {
+    let info = json!({ "name": "test", "version": "1" });
+    let initialize = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+    let lines = [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": tool, "arguments": {} } }),
+    ];
+    let mut command = home.command(&[&["stdio"], args].concat());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    let read = |line: std::io::Result<String>| serde_json::from_str(&line.unwrap()).unwrap();
+    writeln!(input, "{}", lines[0]).unwrap();
+    let mut answers: Vec<Value> = output.next().into_iter().map(read).collect();
+    lines[1..].iter().for_each(|line| writeln!(input, "{line}").unwrap());
+    drop(input);
+    answers.extend(output.map(read));
+    (answers, Ran::from(child.wait_with_output().unwrap()).expect(0).stderr)
+}
+
+#[test]
+fn a_bare_stdio_joins_the_running_gateway() {
+    let home = Home::new();
+    home.write("own.toml", &fixture("a", &["--era", "legacy"]));
+    let pid = |args: &[&str]| {
+        let (answers, stderr) = piped(&home, args, "a_record");
+        let called = answers.iter().find(|answer| answer["id"] == 2).unwrap_or_else(|| panic!("{answers:?}"));
+        assert!(!stderr.contains("WARN"), "{stderr}");
+        (called["result"]["structuredContent"]["pid"].as_u64().unwrap(), stderr)
+    };
+    let of_its_own = "serving this client with a gateway of its own\n";
+    assert!(pid(&["--config", "own.toml"]).1.contains(of_its_own));
+    for dir in [&[][..], &["--data-dir", "elsewhere"]] {
+        let gateway = Gateway::start_with(&home, &[&["--config", "own.toml"], dir].concat());
+        gateway.ready("a");
+        let shared = Client::plain(&gateway).record("a")["pid"].as_u64().unwrap();
+        let joined = format!("serving this client with the running gateway at {}\n", gateway.url());
+        for args in [dir.to_vec(), vec!["--url"], [&["--config", "own.toml"], dir].concat()] {
+            let url = gateway.url();
+            let args = if args == ["--url"] { vec!["--url", &url] } else { args };
+            let joins = args != ["--config", "own.toml"];
+            let (pid, stderr) = pid(&args);
+            assert_eq!(pid == shared, joins, "{args:?}");
+            assert!(stderr.contains(if joins { &joined } else { of_its_own }), "{args:?}: {stderr}");
+        }
+        // The banner shows the command that joins this gateway.
+        let stdio =
+            if dir.is_empty() { "stdio\n".to_owned() } else { format!("stdio --url {}\n", gateway.url()) };
+        assert!(gateway.log().contains(&stdio), "{}", gateway.log());
+        gateway.stop().expect(0);
+    }
+    let (answers, stderr) = piped(&home, &[], "demo_now");
+    assert!(answers.iter().any(|answer| answer["id"] == 2 && answer["result"].is_object()), "{answers:?}");
+    assert_eq!(stderr, of_its_own);
+}
+
+#[test]
+fn a_bare_stdio_without_its_token_says_so() {
+    let home = Home::new().env("ME", "a-token-that-is-long-enough");
+    let config = "[servers.demo]\ntype = \"demo\"\n[participants.me]\ntoken_env = \"ME\"\ncapabilities = [\"mcp/*\"]\n";
+    let gateway = Gateway::start(&home, config);
+    gateway.ready("demo");
+    for token in [&[][..], &["--token", "another-token-of-another"]] {
+        let (answers, stderr) = piped(&home, token, "demo_now");
+        let error = &answers[0]["error"];
+        assert_eq!(error["data"]["code"], "unauthenticated", "{answers:?}");
+        assert!(error["message"].as_str().unwrap().contains("PORTMOOT_TOKEN"), "{error}");
+        assert!(stderr.contains("PORTMOOT_TOKEN"), "{stderr}");
+    }
+    let (answers, stderr) = piped(&home, &["--token", "a-token-that-is-long-enough"], "demo_now");
+    assert!(answers.iter().all(|answer| answer["result"].is_object()), "{answers:?}{stderr}");
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::home::Home;
+use crate::http::Connection;
 use crate::support::{Client, Gateway, fixture, is_alive, until};
 
 fn pid(gateway: &Gateway, server: &str) -> u64 {
@@ -123,4 +124,38 @@ fn topics_choose_their_servers_and_can_be_added_and_removed() {
     changes.rest();
     assert!([403, 404].contains(&side.status("tools/list", json!({}))));
     assert_eq!(servers(&main.names("tools")), ["a", "b"]);
+}
+
+#[test]
+fn settings_that_need_a_restart_are_named_and_unchanged() {
+    let home = Home::new();
+    let config = |settings: &str| format!("[server]\n{settings}[servers.a]\ntype = \"demo\"\n");
+    home.write("portmoot.toml", &config("listen = \"127.0.0.1:0\"\n"));
+    let gateway = Gateway::serve(home.command(&["serve", "--config", "portmoot.toml"]));
+    gateway.ready("a");
+    let fixed = "listen = \"0.0.0.0:1\"\ndata_dir = \"elsewhere\"\n[server.limits]\nconnections_max = 1\n\
+                 held_bytes_max = 4096\naway = \"1s\"\n[audit]\nenabled = false\n";
+    home.write("portmoot.toml", &config(fixed));
+    gateway.signal("HUP");
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md")).unwrap();
+    let limits = ["connections_max", "held_bytes_max", "away"];
+    assert_eq!(page.matches("Needs a restart.").count(), limits.len());
+    let limits = limits.map(|key| format!("server.limits.{key}"));
+    for key in
+        ["server.listen", "server.data_dir", "audit"].into_iter().chain(limits.iter().map(String::as_str))
+    {
+        gateway.receive(&format!("`{key}` has changed: this takes effect when the gateway is restarted"));
+    }
+    assert!(!gateway.log().contains("reloaded"), "nothing has changed: {}", gateway.log());
+    // An Origin that is not served is still refused; other settings of the same file are taken over.
+    let by = |origin: &str| {
+        Connection::open(gateway.address()).exchange("GET", "/healthz", &[("origin", origin)], "").status
+    };
+    assert_eq!(by("http://gate.example"), 403);
+    home.write("portmoot.toml", &config(&format!("hosts = [\"gate.example\"]\n{fixed}")));
+    gateway.signal("HUP");
+    gateway.receive("the configuration has changed: reloaded");
+    until("the host is known", || (by("http://gate.example") == 200).then_some(()));
+    assert!(!home.path().join("elsewhere").exists());
 }

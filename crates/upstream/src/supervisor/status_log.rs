@@ -73,6 +73,8 @@ impl Upstream {
                 "ready"
             ),
             State::Degraded => tracing::warn!(target: TARGET, server, reason, "degraded"),
+            // The gateway itself has stopped it.
+            State::Down if self.book.lock().closed => {}
             State::Down if self.is_away() => tracing::info!(target: TARGET, server, "not connected"),
             State::Down => {
                 let cause = self.book.lock().cause.clone();

@@ -1,54 +1,157 @@
-//! Tool arguments on the command line: `key=text`, `key:=json`, or one JSON object. Numbers keep their spelling.
+//! Tool arguments on the command line: `key=text`, `key:=json`, or one JSON object; `@FILE` in place of a value. Numbers keep
+//! their spelling.
+
+use std::fs::File;
+use std::io::{Read, stdin};
 
 use json::{Span, members, quote};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
 
-/// Builds one JSON object: `whole`, with the members of `single` added or replaced.
-///
-/// # Errors
-/// When an argument cannot be parsed.
-pub(crate) fn read(whole: Option<&str>, single: &[String]) -> Result<String, Failure> {
-    let whole = whole.unwrap_or("{}").as_bytes();
-    let given = members(whole, Span::all(whole)).map_err(|error| {
-        wrong(format!("--args is not a JSON object: {error}"), "for example --args '{\"path\": \"/tmp\"}'")
-    })?;
-    let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
-    let mut all: Vec<(String, String)> =
-        given.iter().map(|(key, value)| (key.to_owned(), text(value.raw))).collect();
-    for argument in single {
-        let (key, value) = one(argument)?;
-        match all.iter_mut().find(|(known, _)| known == key) {
-            Some(member) => member.1 = value,
-            None => all.push((key.to_owned(), value)),
-        }
-    }
-    let written = json::object(|object| {
-        for (key, value) in &all {
-            object.raw(key, value.as_bytes());
-        }
-    });
-    Ok(text(&written))
+/// Largest file of an argument, bytes.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+const FORMS: &str = "write key=text, key:=json, key=@FILE, or --args JSON";
+
+/// The value of an argument.
+#[derive(Debug, Clone, PartialEq)]
+enum Given {
+    /// JSON, as it is spelled.
+    Json(String),
+    /// A text, unless the tool's schema wants another type that it spells.
+    Text(String),
 }
 
-fn one(argument: &str) -> Result<(&str, String), Failure> {
-    let hint = "write key=text, key:=json, or --args JSON";
+/// The arguments of one call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Arguments(Vec<(String, Given)>);
+
+impl Arguments {
+    /// Reads one JSON object: `whole`, with the members of `single` added or replaced.
+    ///
+    /// # Errors
+    /// When an argument cannot be parsed, or its file cannot be read.
+    pub(crate) fn read(whole: Option<&str>, single: &[String]) -> Result<Arguments, Failure> {
+        let whole = match whole {
+            None => "{}".to_owned(),
+            Some("-") => content("stdin", stdin().lock())?,
+            Some(text) => match text.strip_prefix('@') {
+                Some(path) => file(path)?,
+                None => text.to_owned(),
+            },
+        };
+        let whole = whole.as_bytes();
+        let given = members(whole, Span::all(whole)).map_err(|error| {
+            wrong(
+                format!("--args is not a JSON object: {error}"),
+                "for example --args '{\"path\": \"/tmp\"}', --args @FILE, or --args - for stdin",
+            )
+        })?;
+        let text = |raw| Given::Json(String::from_utf8_lossy(raw).into_owned());
+        let mut all: Vec<(String, Given)> =
+            given.iter().map(|(key, value)| (key.to_owned(), text(value.raw))).collect();
+        for argument in single {
+            let (key, value) = one(argument)?;
+            match all.iter_mut().find(|(known, _)| known == key) {
+                Some(member) => member.1 = value,
+                None => all.push((key.to_owned(), value)),
+            }
+        }
+        Ok(Arguments(all))
+    }
+
+    /// Whether the schema of the tool decides about the type of an argument: `n=3` may be a number or a text.
+    pub(crate) fn need_schema(&self) -> bool {
+        let is_open = |text: &str| serde_json::from_str(text).is_ok_and(|value: Value| !value.is_string());
+        self.0.iter().any(|(_, given)| matches!(given, Given::Text(text) if is_open(text)))
+    }
+
+    /// The object to send to a tool with this `inputSchema`.
+    pub(crate) fn object(&self, schema: &Value) -> String {
+        let properties = schema.get("properties");
+        let written = json::object(|object| {
+            for (key, given) in &self.0 {
+                let wanted = properties.and_then(|properties| properties.get(key));
+                let is_spelled = |text: &str| wanted.is_some_and(|schema| spells(schema, text));
+                match given {
+                    Given::Json(raw) => object.raw(key, raw.as_bytes()),
+                    Given::Text(text) if is_spelled(text) => object.raw(key, text.as_bytes()),
+                    Given::Text(text) => object.raw(key, quote(text).as_bytes()),
+                };
+            }
+        });
+        String::from_utf8_lossy(&written).into_owned()
+    }
+}
+
+/// Whether a text spells a value of a type that a schema names. If it allows texts, the text is meant as one.
+fn spells(schema: &Value, text: &str) -> bool {
+    let mut names = Vec::new();
+    types(schema, &mut names);
+    let has = |name| names.contains(&name);
+    !has("string")
+        && match serde_json::from_str(text) {
+            Ok(Value::Number(_)) => has("number") || has("integer"),
+            Ok(Value::Bool(_)) => has("boolean"),
+            Ok(Value::Null) => has("null"),
+            Ok(Value::Array(_)) => has("array"),
+            Ok(Value::Object(_)) => has("object"),
+            Ok(Value::String(_)) | Err(_) => false,
+        }
+}
+
+/// The type names of a schema and of its alternatives.
+fn types<'a>(schema: &'a Value, names: &mut Vec<&'a str>) {
+    match schema.get("type") {
+        Some(Value::String(name)) => names.push(name),
+        Some(Value::Array(all)) => names.extend(all.iter().filter_map(Value::as_str)),
+        _ => {}
+    }
+    let alternatives = ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(key)?.as_array());
+    alternatives.flatten().for_each(|alternative| types(alternative, names));
+}
+
+fn one(argument: &str) -> Result<(&str, Given), Failure> {
     let (key, value) =
-        argument.split_once('=').ok_or_else(|| wrong(format!("`{argument}` has no `=`"), hint))?;
-    let (key, value) = match key.strip_suffix(':') {
-        None => (key, quote(value)),
+        argument.split_once('=').ok_or_else(|| wrong(format!("`{argument}` has no `=`"), FORMS))?;
+    // `@@` begins a text with `@`.
+    let from_file = value.strip_prefix('@').filter(|path| !path.starts_with('@')).map(file).transpose()?;
+    let is_file = from_file.is_some();
+    let text = from_file.unwrap_or_else(|| value.strip_prefix('@').unwrap_or(value).to_owned());
+    let (key, given) = match key.strip_suffix(':') {
+        // A file is a text, whatever it has in it.
+        None if is_file => (key, Given::Json(quote(&text))),
+        None => (key, Given::Text(text)),
         Some(key) => {
-            let raw: Result<&RawValue, _> = serde_json::from_str(value);
-            let text = "to pass a text, leave out the colon: key=text";
-            let wrong = |error| wrong(format!("the value of `{key}` is not JSON: {error}"), text);
-            (key, raw.map_err(wrong)?.get().to_owned())
+            let raw: Result<&RawValue, _> = serde_json::from_str(&text);
+            let leave = "to pass a text, leave out the colon: key=text";
+            let wrong = |error| wrong(format!("the value of `{key}` is not JSON: {error}"), leave);
+            (key, Given::Json(raw.map_err(wrong)?.get().to_owned()))
         }
     };
     if key.is_empty() {
-        return Err(wrong(format!("`{argument}` has no key"), hint));
+        return Err(wrong(format!("`{argument}` has no key"), FORMS));
     }
-    Ok((key, value))
+    Ok((key, given))
+}
+
+fn file(path: &str) -> Result<String, Failure> {
+    let open = File::open(path);
+    content(path, open.map_err(|error| unreadable(path, &error.to_string()))?)
+}
+
+fn content(name: &str, from: impl Read) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = from.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    match read.map_err(|error| unreadable(name, &error.to_string()))? as u64 {
+        0..=FILE_BYTES_MAX => Ok(text),
+        _ => Err(unreadable(name, &format!("it has more than {FILE_BYTES_MAX} bytes"))),
+    }
+}
+
+fn unreadable(name: &str, why: &str) -> Failure {
+    wrong(format!("cannot read `{name}`: {why}"), "a text that begins with @ is written key=@@text")
 }
 
 fn wrong(message: String, hint: &str) -> Failure {
@@ -57,6 +160,8 @@ fn wrong(message: String, hint: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -82,7 +187,46 @@ mod tests {
             (None, &["a:=x"], None),
         ] {
             let single: Vec<String> = single.iter().map(|text| (*text).to_owned()).collect();
-            assert_eq!(read(whole, &single).ok().as_deref(), expect, "{whole:?} {single:?}");
+            let read = Arguments::read(whole, &single).ok();
+            let object = read.map(|arguments| arguments.object(&Value::Null));
+            assert_eq!(object.as_deref(), expect, "{whole:?} {single:?}");
+        }
+    }
+
+    #[test]
+    fn the_schema_decides_about_types() {
+        let integer = json!({ "type": "integer" });
+        let optional = json!({ "anyOf": [{ "type": "number" }, { "type": "null" }] });
+        for (schema, value, expect) in [
+            (&integer, "12345678901234567890123", "12345678901234567890123"),
+            (&integer, "three", r#""three""#),
+            (&integer, "true", r#""true""#),
+            (&optional, "-1.50", "-1.50"),
+            (&optional, "null", "null"),
+            (&json!({ "type": ["boolean", "null"] }), "true", "true"),
+            (&json!({ "type": ["integer", "string"] }), "3", r#""3""#),
+            (&json!({ "type": "string" }), "3", r#""3""#),
+            (&json!({ "type": "array" }), "[1, 2]", "[1, 2]"),
+            (&json!({ "oneOf": [{ "type": "object" }] }), r#"{"a":1}"#, r#"{"a":1}"#),
+            (&json!({}), "3", r#""3""#),
+        ] {
+            let arguments = Arguments::read(None, &[format!("n={value}")]).unwrap();
+            let schema = json!({ "properties": { "n": schema } });
+            assert_eq!(arguments.object(&schema), format!(r#"{{"n":{expect}}}"#), "{schema}");
+        }
+        for (argument, expect) in [
+            ("n=3", true),
+            ("n=null", true),
+            ("n=[]", true),
+            ("n=hello", false),
+            ("n=\"3\"", false),
+            ("n:=3", false),
+        ] {
+            assert_eq!(
+                Arguments::read(None, &[argument.into()]).unwrap().need_schema(),
+                expect,
+                "{argument}"
+            );
         }
     }
 }

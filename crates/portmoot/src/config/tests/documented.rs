@@ -8,6 +8,7 @@ use upstream::config::Origin;
 
 use crate::config::node::{Layer, Node};
 use crate::config::reader::{Problems, Table};
+use crate::config::sources::DEFAULTS;
 use crate::config::{participants, profiles, servers, settings, toml_file, topics};
 
 /// Read only to reject them.
@@ -28,7 +29,7 @@ fn known() -> BTreeSet<String> {
     let tree = tree(SAMPLE);
     let problems = Problems::default();
     let root = Table::root(&tree, &problems);
-    settings::read(&root);
+    settings::read(&root, &env);
     let found = servers::read(&root, &env);
     let profiles = profiles::read(&root);
     participants::read(&root, &env, &profiles);
@@ -88,4 +89,11 @@ fn the_defaults_on_the_page_are_the_defaults() {
         compared += 1;
     }
     assert!(compared > 25, "{compared}");
+}
+
+#[test]
+fn the_layer_of_defaults_says_what_holds_without_it() {
+    let without = "[server]\nlisten = \"127.0.0.1:7070\"\n[topics.main]\n";
+    assert_eq!(checked(DEFAULTS), checked(without));
+    assert!(topics::unimplemented(&tree(DEFAULTS)).is_empty());
 }

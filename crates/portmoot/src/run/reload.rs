@@ -1,0 +1,49 @@
+//! Configuration of a running gateway, read again from its files.
+
+use access::config::Config;
+
+use crate::config::Sources;
+use crate::consent;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::process::env;
+
+/// Loads the configuration again, whole or not at all. A server that needs consent is disabled unless the operator gave
+/// consent to the same command before. Settings that need a restart stay as they are.
+///
+/// # Errors
+/// The problems of the new configuration; the gateway keeps the current one.
+pub(super) fn reload(sources: &Sources, before: &Config, output: Output) -> Result<Config, Failure> {
+    let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
+    let mut after = loaded.config;
+    for key in keep_fixed(before, &mut after) {
+        output.warn(&format!("`{key}` has changed: this takes effect when the gateway is restarted"));
+    }
+    for name in consent::carry_over(before, &mut after) {
+        output.warn(&format!(
+            "server `{name}` needs your consent and stays disabled: restart the gateway to give it"
+        ));
+    }
+    let started = after.servers.iter().filter(|server| server.enabled && !before.servers.contains(server));
+    started.for_each(|server| output.message(&consent::describe(server)));
+    Ok(after)
+}
+
+/// Puts back the settings that a running gateway cannot change. Returns the keys of those that differ.
+fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
+    fn keep<T: Clone + PartialEq>(before: &T, after: &mut T) -> bool {
+        let differs = before != after;
+        after.clone_from(before);
+        differs
+    }
+    let (old, new) = (&before.limits, &mut after.limits);
+    let kept = [
+        ("server.listen", keep(&before.listen, &mut after.listen)),
+        ("server.data_dir", keep(&before.data_dir, &mut after.data_dir)),
+        ("server.limits.connections_max", keep(&old.connections_max, &mut new.connections_max)),
+        ("server.limits.held_bytes_max", keep(&old.held_bytes_max, &mut new.held_bytes_max)),
+        ("server.limits.away", keep(&old.away, &mut new.away)),
+        ("audit", keep(&before.audit, &mut after.audit)),
+    ];
+    kept.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+}
