@@ -44,7 +44,15 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
-        match reload::reload(&sources, &config, output) {
+        // A file system that does not answer delays the reload, not the end.
+        let (read, before) = (sources.clone(), config.clone());
+        let reloaded = tokio::select! {
+            reloaded = tokio::task::spawn_blocking(move || reload::reload(&read, &before, output)) => reloaded,
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        };
+        let Ok(reloaded) = reloaded else { continue };
+        match reloaded {
             Ok(after) if after == config => {}
             Ok(after) => {
                 output.message("the configuration has changed: reloaded");

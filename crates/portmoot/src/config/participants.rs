@@ -9,6 +9,7 @@ use crate::config::profiles::{Profiles, profile};
 use crate::config::reader::Table;
 use crate::config::servers::timeouts;
 use crate::config::values::{Env, FULL_PATH, capabilities, participant_id, rate, topic_name};
+use crate::process::read_file;
 use access::config::ParticipantConfig;
 use access::is_gateways_name;
 use auth::{Credential, Participant, TokenHash};
@@ -106,7 +107,7 @@ fn token_env(name: &str, env: Env<'_>) -> Result<String, Wrong> {
 
 fn token_file(path: &str, env: Env<'_>) -> Result<String, Wrong> {
     let full = expand_home(path, env).map_err(|error| (format!(": {error}"), FULL_PATH))?;
-    let text = std::fs::read_to_string(full);
+    let text = read_file(full);
     text.map(|text| text.trim().to_owned())
         .map_err(|error| (format!(": cannot read `{path}`: {error}"), "the file must contain only the token"))
 }

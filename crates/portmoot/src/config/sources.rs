@@ -13,12 +13,11 @@ use crate::config::node::{self, Layer, Node, Value};
 use crate::config::problem::Problem;
 use crate::config::values::Env;
 use crate::config::{json_file, servers, toml_file, topics};
+use crate::process::read_file;
 
 pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 const DEMO: &str = include_str!("demo.toml");
 const FILE_NAME: &str = "portmoot.toml";
-/// Largest configuration file, bytes.
-const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Configuration files and overrides from the command line.
 #[derive(Debug, Clone, Default)]
@@ -166,14 +165,10 @@ fn base_dir(env: Env<'_>, of_service: &str, variable: &str, below_home: &str) ->
 }
 
 fn read(path: &Path, layer: &Arc<Layer>) -> Result<String, Problem> {
-    let problem = |message: String| Problem::new("config_unreadable", message).at(&layer.unknown_line());
-    let size =
-        std::fs::metadata(path).map_err(|error| problem(format!("cannot open this file: {error}")))?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(problem(format!("this file has more than {FILE_BYTES_MAX} bytes")));
-    }
-    let text =
-        std::fs::read_to_string(path).map_err(|error| problem(format!("cannot read this file: {error}")))?;
+    let unreadable = |error| {
+        Problem::new("config_unreadable", format!("cannot read this file: {error}")).at(&layer.unknown_line())
+    };
+    let text = read_file(path).map_err(unreadable)?;
     // Some editors write a byte order mark.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

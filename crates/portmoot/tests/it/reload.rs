@@ -159,3 +159,33 @@ fn settings_that_need_a_restart_are_named_and_unchanged() {
     until("the host is known", || (by("http://gate.example") == 200).then_some(()));
     assert!(!home.path().join("elsewhere").exists());
 }
+
+#[test]
+fn files_that_are_no_files_delay_nothing() {
+    let home = Home::new();
+    let config = fixture("a", &[]);
+    let mut gateway = Gateway::start(&home, &config);
+    let path = home.path().join("portmoot.toml");
+    let fifo = |path: &std::path::Path| {
+        let _ = std::fs::remove_file(path);
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    fifo(&path);
+    gateway.signal("HUP");
+    gateway.receive("it is not a regular file");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    gateway.signal("HUP");
+    gateway.receive("it is not a regular file");
+    // The same of a file with a token.
+    let token = home.path().join("token");
+    fifo(&token);
+    let participant = format!("[participants.ann]\ntoken_file = {:?}\n", token.display().to_string());
+    std::fs::remove_file(&path).unwrap();
+    home.write("portmoot.toml", &(config + &participant));
+    gateway.signal("HUP");
+    gateway.receive("cannot read");
+    gateway.wait_for("a", "ready");
+    gateway.signal("TERM");
+    gateway.wait();
+}
