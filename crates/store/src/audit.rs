@@ -11,17 +11,13 @@ mod redact;
 mod verify;
 mod writer;
 
-use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::{ops::ControlFlow, path::Path, time::Duration};
 
 use crate::disk::{Disk, Folder};
-use crate::error::StoreError;
 use crate::group::{GroupCommit, OnDurable, QueueLimits, QueuePermit};
-use crate::journal::Journal;
 use crate::record::{Record, SealingKey};
-use crate::writer::JournalWriter;
+use crate::{error::StoreError, journal::Journal, writer::JournalWriter};
 use chain::{Chain, hex, parse_hex};
 pub use chain::{ChainHead, ParseHeadError};
 pub use entry::{

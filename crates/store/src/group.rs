@@ -4,10 +4,9 @@
 //! are bounded.
 
 use std::fmt::{self, Debug};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use platform::{Condvar, Mutex};
 

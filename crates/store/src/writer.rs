@@ -1,17 +1,13 @@
 //! Journal shared by many callers: permits, submissions and one thread that commits in groups.
 
-use std::path::Path;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use platform::Mutex;
 
-use crate::directory::Directory;
-use crate::error::StoreError;
 use crate::group::{GroupCommit, Items, QueueLimits, QueuePermit, Sink};
 use crate::journal::{Journal, JournalFile, lines};
-use crate::record::Record;
-use crate::state::State;
+use crate::{directory::Directory, error::StoreError, record::Record, state::State};
 
 /// Submissions that wait for the disk at most, reserved permits included.
 pub const WRITER_PERMITS_MAX: usize = 4096;

@@ -5,17 +5,15 @@ use http::header::{AUTHORIZATION, HeaderValue};
 use http::{StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::tungstenite::{Error, http::Response};
+use tokio_tungstenite::{
+    WebSocketStream, tungstenite::Error, tungstenite::client::IntoClientRequest, tungstenite::http::Response,
+    tungstenite::protocol::WebSocketConfig,
+};
 
 use super::error::ConnectError;
 use super::spec::{FRAME_BYTES_MAX, ParticipantSpec};
-use crate::error::LinkError;
-use crate::http::connect::Connector;
-use crate::http::endpoint;
-use crate::http::socket::HttpSocket;
+use crate::http::connect::{Connector, HttpSocket};
+use crate::{error::LinkError, http::endpoint};
 
 /// Characters of a gateway's explanation that are kept.
 const MESSAGE_CHARS: usize = 300;
