@@ -4,7 +4,6 @@
 //! before the participant acts on them (MCPx v0.1, section 4.3).
 
 mod connection;
-mod dial;
 mod error;
 mod event;
 mod handle;

@@ -12,13 +12,11 @@ use tokio::time::timeout;
 use wire::mcpx::{CHAT, Chat, Format, Head};
 use wire::{mcpx::check::Call, mcpx::system::ParticipantInfo, rpc};
 
+use super::connection::{dial, run};
 use super::error::{CallError, ConnectError};
 use super::proposal::{Proposal, result};
 use super::shared::{ConnectionState, Pending, Shared};
-use super::{
-    connection::run, dial::dial, event::IncomingProposal, pending::PendingRequest, spec::ParticipantSpec,
-    subscribers::Events,
-};
+use super::{event::IncomingProposal, pending::PendingRequest, spec::ParticipantSpec, subscribers::Events};
 
 /// A participant of one topic. Clones are the same participant; it leaves the topic when the last one is dropped.
 #[derive(Clone)]
