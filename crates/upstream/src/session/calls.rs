@@ -1,8 +1,6 @@
 //! Calls of callers: sent under the session's numbers, settled once, cancelled in the era's way.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::{sync::Arc, sync::atomic::Ordering, time::Instant};
 
 use bytes::Bytes;
 use client::SendMeta;
@@ -13,10 +11,8 @@ use wire::rpc::{Message, notification};
 
 use super::Session;
 use super::pending::{Deadlines, PendingRequest, SentRequest, Waiter};
-use crate::config::Transport;
-use crate::demo;
-use crate::fault::Fault;
 use crate::session_api::{CallEvents, CallNumber, Outgoing, SessionKey};
+use crate::{config::Transport, demo, fault::Fault};
 
 impl Session {
     /// Sends a request; `events` receives its answer, progress and server requests. Never waits.

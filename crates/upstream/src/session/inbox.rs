@@ -1,8 +1,7 @@
 //! Inbox of a session: answers, notifications and questions of the server, dispatched to their receivers.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::{sync::atomic::Ordering, time::Instant};
 
 use bytes::Bytes;
 use client::{Flow, Inbox, LinkError};
@@ -12,11 +11,9 @@ use wire::mcp::Era;
 use wire::mcp::{ListKind, Params, code, meta, relay};
 use wire::rpc::{Id, Message, Shape, read_batch};
 
-use super::pending::Waiter;
-use super::{Session, SessionEvent};
-use crate::fault::Fault;
-use crate::lists;
+use super::{Session, SessionEvent, pending::Waiter};
 use crate::session_api::{CallEvents, SessionKey};
+use crate::{fault::Fault, lists};
 
 /// Messages in one batch of a server (2025-03-26).
 const BATCH_LEN_MAX: usize = 256;

@@ -12,8 +12,7 @@ use wire::mcp::{Params, relay, task};
 use wire::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 use wire::rpc::{Message, error, result};
 
-use super::pending::Waiter;
-use super::{Session, SessionEvent};
+use super::{Session, SessionEvent, pending::Waiter};
 use crate::fault::Fault;
 use crate::question::{Asking, Question};
 use crate::session_api::{CallEvents, ClientProfile, QUESTIONS, SessionKey};
