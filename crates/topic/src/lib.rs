@@ -16,20 +16,15 @@
 mod admission;
 mod asks;
 mod audience;
-mod builtin;
 mod catalog;
-mod closed;
 mod config;
 mod decide;
 mod diff;
 mod effect;
 mod event;
 mod fulfil;
-mod handles;
 mod interests;
-mod listing;
 mod lists;
-mod manifest;
 mod members;
 mod membership;
 mod names;
@@ -37,13 +32,10 @@ mod notices;
 mod operations;
 mod parking;
 mod pending;
-mod proposal_view;
 mod proposals;
 mod propose;
-mod rate;
 mod refusals;
 mod replay;
-mod request_log;
 mod requests;
 mod say;
 mod step;
@@ -51,10 +43,9 @@ mod template;
 mod topic;
 mod view;
 
+pub use admission::BuiltinTool;
 pub use audience::{Audience, DeliveryMode, Listener, Reach};
-pub use builtin::BuiltinTool;
 pub use catalog::{Route, UpstreamIndex};
-pub use closed::CLOSED_PROPOSALS_MAX;
 pub use config::{Limits, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use effect::{
     Cause, Effect, Effects, Ended, Ignored, Mirrored, Person, Receiver, Record, RefusedDecision, RoomEffect,
@@ -65,16 +56,14 @@ pub use event::{
     OperationRef, Request, Requested, Restore, Resume, Say, Subject, Target, TaskRef, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
-pub use handles::Handles;
 pub use interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX};
 pub use lists::{ListSnapshot, Listing};
-pub use manifest::{Item, Manifest, PerList};
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
-pub use proposal_view::{DECIDERS_SHOWN_MAX, ProposalView};
-pub use proposals::ENDED_PROPOSALS_MAX;
+pub use pending::{DECIDERS_SHOWN_MAX, ProposalView};
+pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX};
 pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
-pub use request_log::REQUESTS_MAX;
-pub use topic::{Present, Server, Topic};
-pub use view::{Quarantine, Quarantined};
+pub use say::REQUESTS_MAX;
+pub use topic::{Handles, Present, Server, Topic};
+pub use view::{Item, Manifest, PerList, Quarantine, Quarantined};

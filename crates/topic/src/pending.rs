@@ -1,14 +1,10 @@
-//! Queries about proposals: those that a participant may see, and the participants that could decide.
+//! Views of proposals, and queries about them: those that a participant may see, and the participants that could decide.
 
 use std::sync::Arc;
 
 use model::{Capabilities, OperationId, ParticipantId, ProposalState};
 
-use crate::{
-    Handles, Topic,
-    proposal_view::{DECIDERS_SHOWN_MAX, ProposalView},
-    proposals::Proposal,
-};
+use crate::{Handles, Topic, proposals::Proposal};
 
 impl<H: Handles> Topic<H> {
     /// A proposal that is on disk, over or not.
@@ -59,7 +55,7 @@ impl<H: Handles> Topic<H> {
     /// Whether `who` could approve or reject a proposal that is not over: every participant that could make the request, except
     /// its proposer.
     pub fn could_decide(&self, id: OperationId, who: &ParticipantId, capabilities: &Capabilities) -> bool {
-        let open = self.proposals.get(id).filter(|proposal| proposal.is_open() && proposal.by != *who);
+        let open = self.proposals.get(id).filter(|proposal| proposal.is_open() && proposal.terms.by != *who);
         open.is_some_and(|proposal| self.covers(capabilities, proposal))
     }
 
@@ -80,7 +76,7 @@ impl<H: Handles> Topic<H> {
     }
 
     fn may_see(&self, proposal: &Proposal<H>, who: &ParticipantId, capabilities: &Capabilities) -> bool {
-        proposal.by == *who
+        proposal.terms.by == *who
             || proposal.is_asked_for(capabilities)
             || (proposal.over.is_none() && self.covers(capabilities, proposal))
     }
@@ -100,8 +96,8 @@ impl<H: Handles> Topic<H> {
     /// The participants in the topic that could decide about a proposal, in the order of their seats.
     fn deciders(&self, proposal: &Proposal<H>) -> Vec<ParticipantId> {
         let callers = self.members.callers();
-        let may =
-            callers.filter(|member| member.id != proposal.by && self.covers(&member.capabilities, proposal));
+        let may = callers
+            .filter(|member| member.id != proposal.terms.by && self.covers(&member.capabilities, proposal));
         may.map(|member| member.id.clone()).take(DECIDERS_SHOWN_MAX).collect()
     }
 }
@@ -110,8 +106,8 @@ fn glance<H: Handles>(id: OperationId, proposal: &Proposal<H>) -> ProposalView<H
     let (decided_by, ruling) = proposal.decided.clone().unzip();
     ProposalView {
         id,
-        by: proposal.by.clone(),
-        envelope: Arc::clone(&proposal.envelope),
+        by: proposal.terms.by.clone(),
+        envelope: Arc::clone(&proposal.terms.envelope),
         content: proposal.content.clone(),
         held: proposal.held,
         state: proposal.state(),
@@ -123,4 +119,39 @@ fn glance<H: Handles>(id: OperationId, proposal: &Proposal<H>) -> ProposalView<H
         updated_ms: proposal.updated_ms,
         deciders: Vec::new(),
     }
+}
+
+/// The most participants that a [`ProposalView`] names as able to decide.
+pub const DECIDERS_SHOWN_MAX: usize = 16;
+
+/// A proposal at one moment, with the shell's handles.
+#[derive(Debug, Clone)]
+pub struct ProposalView<H: Handles> {
+    /// Its id.
+    pub id: OperationId,
+    /// The proposer.
+    pub by: ParticipantId,
+    /// The id of the envelope that proposed.
+    pub envelope: Arc<str>,
+    /// The proposed request, in full.
+    pub content: H::Content,
+    /// Whether it was a held call.
+    pub held: bool,
+    /// Its state.
+    pub state: ProposalState,
+    /// The reason for its end, in words for the proposer.
+    pub reason: Option<Arc<str>>,
+    /// The participant that decided.
+    pub decided_by: Option<ParticipantId>,
+    /// The shell's part of the decision.
+    pub ruling: Option<H::Ruling>,
+    /// The envelope that fulfils it.
+    pub fulfilment: Option<Arc<str>>,
+    /// The outcome and the answer.
+    pub answer: Option<H::Answer>,
+    /// The time of its latest change, on the clock of [`Topic::step`](crate::Topic::step).
+    pub updated_ms: u64,
+    /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at most. Empty in lists of
+    /// proposals.
+    pub deciders: Vec<ParticipantId>,
 }
