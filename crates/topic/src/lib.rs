@@ -23,6 +23,7 @@ mod diff;
 mod effect;
 mod event;
 mod fulfil;
+mod handles;
 mod interests;
 mod lists;
 mod members;
@@ -36,6 +37,7 @@ mod proposals;
 mod propose;
 mod refusals;
 mod replay;
+mod request_log;
 mod requests;
 mod say;
 mod step;
@@ -48,22 +50,22 @@ pub use audience::{Audience, DeliveryMode, Listener, Reach};
 pub use catalog::{Route, UpstreamIndex};
 pub use config::{Limits, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use effect::{
-    Cause, Effect, Effects, Ended, Ignored, Mirrored, Person, Receiver, Record, RefusedDecision, RoomEffect,
-    Rule, Verdict,
+    Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, Person, ProposalView, Receiver,
+    Record, RefusedDecision, RoomEffect, Rule, Verdict,
 };
 pub use event::{
     About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope,
     OperationRef, Request, Requested, Restore, Resume, Say, Subject, Target, TaskRef, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
+pub use handles::Handles;
 pub use interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX};
 pub use lists::{ListSnapshot, Listing};
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
-pub use pending::{DECIDERS_SHOWN_MAX, ProposalView};
 pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX};
 pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
-pub use say::REQUESTS_MAX;
-pub use topic::{Handles, Present, Server, Topic};
+pub use request_log::REQUESTS_MAX;
+pub use topic::{Present, Server, Topic};
 pub use view::{Item, Manifest, PerList, Quarantine, Quarantined};

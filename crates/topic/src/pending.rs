@@ -1,10 +1,14 @@
-//! Views of proposals, and queries about them: those that a participant may see, and the participants that could decide.
+//! Queries about proposals: those that a participant may see, and the participants that could decide.
 
 use std::sync::Arc;
 
 use model::{Capabilities, OperationId, ParticipantId, ProposalState};
 
-use crate::{Handles, Topic, proposals::Proposal};
+use crate::{
+    Handles, Topic,
+    effect::{DECIDERS_SHOWN_MAX, ProposalView},
+    proposals::Proposal,
+};
 
 impl<H: Handles> Topic<H> {
     /// A proposal that is on disk, over or not.
@@ -119,39 +123,4 @@ fn glance<H: Handles>(id: OperationId, proposal: &Proposal<H>) -> ProposalView<H
         updated_ms: proposal.updated_ms,
         deciders: Vec::new(),
     }
-}
-
-/// The most participants that a [`ProposalView`] names as able to decide.
-pub const DECIDERS_SHOWN_MAX: usize = 16;
-
-/// A proposal at one moment, with the shell's handles.
-#[derive(Debug, Clone)]
-pub struct ProposalView<H: Handles> {
-    /// Its id.
-    pub id: OperationId,
-    /// The proposer.
-    pub by: ParticipantId,
-    /// The id of the envelope that proposed.
-    pub envelope: Arc<str>,
-    /// The proposed request, in full.
-    pub content: H::Content,
-    /// Whether it was a held call.
-    pub held: bool,
-    /// Its state.
-    pub state: ProposalState,
-    /// The reason for its end, in words for the proposer.
-    pub reason: Option<Arc<str>>,
-    /// The participant that decided.
-    pub decided_by: Option<ParticipantId>,
-    /// The shell's part of the decision.
-    pub ruling: Option<H::Ruling>,
-    /// The envelope that fulfils it.
-    pub fulfilment: Option<Arc<str>>,
-    /// The outcome and the answer.
-    pub answer: Option<H::Answer>,
-    /// The time of its latest change, on the clock of [`Topic::step`](crate::Topic::step).
-    pub updated_ms: u64,
-    /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at most. Empty in lists of
-    /// proposals.
-    pub deciders: Vec<ParticipantId>,
 }

@@ -1,10 +1,11 @@
 //! A topic's state, and the queries about members, names and lists.
 
-use std::{collections::BTreeSet, fmt::Debug, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
 
 use crate::{
+    Handles,
     admission::{Looker, admits},
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, UpstreamNames},
@@ -15,7 +16,7 @@ use crate::{
     operations::Operations,
     proposals::Proposals,
     replay::{Cursor, Kept, Replay, Ring},
-    say::RequestLog,
+    request_log::RequestLog,
     view::Quarantined,
 };
 
@@ -304,29 +305,4 @@ impl<H: Handles> Topic<H> {
         let includes = |audience: &crate::Audience| audience.includes(none, participant.as_str(), everything);
         self.ring.since(Some(from), usize::MAX, includes)
     }
-}
-
-/// Types of the values that a shell hands to a topic in events and gets back in effects. A topic clones and drops handles and
-/// compares tags; it never looks inside. In the simulation they are numbers.
-pub trait Handles: Clone + Debug + 'static {
-    /// A caller's connection or session.
-    type Link: Clone + Debug;
-    /// A server.
-    type Server: Clone + Debug;
-    /// A caller's request: its payload and the way back.
-    type Call: Clone + Debug;
-    /// A server's question and the way back.
-    type Question: Clone + Debug;
-    /// The name that a peer gave its request or question, such as a JSON-RPC id. Compared, never read.
-    type Tag: Clone + Eq + Debug;
-    /// An answer's payload.
-    type Answer: Clone + Debug;
-    /// A notification's payload.
-    type Notice: Clone + Debug;
-    /// A room's message: the sender's bytes.
-    type Message: Clone + Debug;
-    /// A proposal in full, as reviewers see it.
-    type Content: Clone + Debug;
-    /// The shell's part of a decision: edited params, and the caller that waits until the decision is on disk.
-    type Ruling: Clone + Debug;
 }

@@ -1,0 +1,28 @@
+//! Opaque values that a topic keeps for its shell.
+
+use std::fmt::Debug;
+
+/// Types of the values that a shell hands to a topic in events and gets back in effects. A topic clones and drops handles and
+/// compares tags; it never looks inside. In the simulation they are numbers.
+pub trait Handles: Clone + Debug + 'static {
+    /// A caller's connection or session.
+    type Link: Clone + Debug;
+    /// A server.
+    type Server: Clone + Debug;
+    /// A caller's request: its payload and the way back.
+    type Call: Clone + Debug;
+    /// A server's question and the way back.
+    type Question: Clone + Debug;
+    /// The name that a peer gave its request or question, such as a JSON-RPC id. Compared, never read.
+    type Tag: Clone + Eq + Debug;
+    /// An answer's payload.
+    type Answer: Clone + Debug;
+    /// A notification's payload.
+    type Notice: Clone + Debug;
+    /// A room's message: the sender's bytes.
+    type Message: Clone + Debug;
+    /// A proposal in full, as reviewers see it.
+    type Content: Clone + Debug;
+    /// The shell's part of a decision: edited params, and the caller that waits until the decision is on disk.
+    type Ruling: Clone + Debug;
+}
