@@ -8,10 +8,7 @@ use serde::{Deserialize, Serialize};
 use store::{IssuedToken, JournalWriter, Record, State};
 use utoipa::ToSchema;
 
-use crate::config::Config;
-use crate::guests::ANONYMOUS_PREFIX;
-use crate::identities::configured;
-use crate::journal::not_written;
+use crate::{config::Config, guests::ANONYMOUS_PREFIX, identities::configured, journal::not_written};
 
 /// A request for a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

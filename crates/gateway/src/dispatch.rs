@@ -302,7 +302,7 @@ async fn tick(dispatch: Weak<Dispatch>, timer: Arc<Notify>) {
 async fn report(dispatch: Weak<Dispatch>, mut reports: UnboundedReceiver<Report>) {
     while let Some(Report { proposal, durable }) = reports.recv().await {
         let Some(dispatch) = dispatch.upgrade() else { return };
-        let event = if durable { Event::Stored { proposal } } else { Event::NotStored { proposal } };
+        let event = Event::Written { proposal, stored: durable };
         // Whatever goes wrong with one proposal, the reports about the others must go on.
         if catch_unwind(AssertUnwindSafe(|| dispatch.take(event))).is_err() {
             tracing::error!(%proposal, "what follows from a durable record was not carried out: the gateway has a fault");
