@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use access::AccessJournal;
 use auth::Participant;
-use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::request::Parts;
-use gateway::admin::Admin;
-use gateway::{Dispatch, Registry};
+use axum::{Json, http::request::Parts};
+use gateway::{Dispatch, Registry, admin::Admin};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
 use serde::de::DeserializeOwned;
 use tokio::task::spawn_blocking;

@@ -18,10 +18,7 @@ use wire::mcp::list::{Hints, render};
 use wire::mcp::method;
 
 use crate::call::{Call, Names};
-use crate::delivery;
-use crate::dispatch::Dispatch;
-use crate::tasks::list as task_list;
-use crate::{handshake, listen, lists};
+use crate::{delivery, dispatch::Dispatch, handshake, listen, lists, tasks::list as task_list};
 use answer::spawn;
 pub(crate) use answer::unknown_method;
 pub(crate) use definitions::manifest;

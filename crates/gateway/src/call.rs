@@ -8,11 +8,8 @@ use topic::Interest;
 use upstream::{ClientProfile, Session};
 use wire::mcp::task::Wish;
 
-use crate::context::call_number;
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
-use crate::proposals::content::Waits;
-use crate::tag::Tag;
-use crate::tasks::task::CallTask;
+use crate::{context::call_number, proposals::content::Waits, tag::Tag, tasks::task::CallTask};
 
 /// A request as its door decoded it.
 pub struct Incoming {

@@ -10,12 +10,10 @@ use wire::mcp::relay;
 use wire::mcp::task::{Wish, plain as plain_call};
 
 use crate::call::{Call, Delivered};
-use crate::context::call_number;
-use crate::dispatch::Dispatch;
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
-use crate::requests::AtServer;
-use crate::tasks::relay as tasks;
-use crate::tasks::task::LOST;
+use crate::{
+    context::call_number, dispatch::Dispatch, requests::AtServer, tasks::relay as tasks, tasks::task::LOST,
+};
 
 /// Notes where the topic delivers a call.
 pub(crate) fn note(call: &Call, server: &Server, link: LinkId, proposal: Option<OperationId>) {

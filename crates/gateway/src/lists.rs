@@ -11,18 +11,13 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::{sync::Arc, sync::atomic::Ordering};
 
 use model::{Form, ListKind, Refusal, RefusalCode};
 use topic::Target;
-use wire::mcp::header::HeaderParam;
-use wire::mcp::{relay, task};
+use wire::mcp::{header::HeaderParam, relay, task};
 
-use crate::call::Call;
-use crate::delivery;
-use crate::dispatch::Dispatch;
-use crate::link::Link;
+use crate::{call::Call, delivery, dispatch::Dispatch, link::Link};
 
 pub(crate) use announcements::{Announcement, Announcements};
 pub(crate) use cache::PageCache;

@@ -8,16 +8,12 @@ use topic::{About, Ask, Cause, End, OperationRef, Receiver, Request, Resume, Sub
 use upstream::{CallEvents, Question};
 use wire::mcp::relay;
 
-use crate::audit::Permit;
 use crate::call::{Call, Delivered, Incoming, Names, Reply};
-use crate::dispatch::Dispatch;
 use crate::link::{Link, Undelivered};
-use crate::lists::Announcement;
 use crate::live::{Asked, Effect, Event};
-use crate::proposals::state;
-use crate::record::Record;
-use crate::tag::Tag;
-use crate::tasks;
+use crate::{
+    audit::Permit, dispatch::Dispatch, lists::Announcement, proposals::state, record::Record, tag::Tag, tasks,
+};
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use model::{Refusal, RefusalCode};
 
-use crate::call::Call;
-use crate::delivery;
-use crate::dispatch::Dispatch;
+use crate::{call::Call, delivery, dispatch::Dispatch};
 
 /// Serves a call concurrently.
 pub(super) fn spawn<F>(

@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 use serde_json::value::RawValue;
 use topic::BuiltinTool;
 use upstream::Manifest;
-use wire::mcp::ListKind;
-use wire::mcp::list::Item;
+use wire::{mcp::ListKind, mcp::list::Item};
 
 use access::config::BuiltIn;
 

@@ -6,14 +6,12 @@ use model::{Form, OperationId, Refusal, Target};
 use wire::mcp::task;
 
 use super::answer::{spawn, unknown_method};
-use crate::call::Call;
-use crate::delivery::finish;
-use crate::dispatch::Dispatch;
 use crate::live::{Event, ProposalView};
-use crate::proposals::content::Waits;
 use crate::proposals::decide::{Choice, unknown_proposal};
-use crate::proposals::view::View;
-use crate::tasks::relay;
+use crate::{
+    call::Call, delivery::finish, dispatch::Dispatch, proposals::content::Waits, proposals::view::View,
+    tasks::relay,
+};
 
 /// Serves `tasks/get`, `tasks/result`, `tasks/cancel` and `tasks/update`.
 pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {

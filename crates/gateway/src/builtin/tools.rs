@@ -10,14 +10,11 @@ use topic::BuiltinTool;
 use wire::mcp::ListKind;
 use wire::mcp::list::{Hints, render};
 
-use super::answer::spawn;
-use super::{arguments, definitions, held_tasks, messages, participants, reviews};
-use crate::call::Call;
-use crate::delivery::finish;
-use crate::dispatch::Dispatch;
-use crate::live::ProposalView;
-use crate::proposals::content::Waits;
+use super::{answer::spawn, arguments, definitions, held_tasks, messages, participants, reviews};
 use crate::proposals::view::{View, tool_result, words};
+use crate::{
+    call::Call, delivery::finish, dispatch::Dispatch, live::ProposalView, proposals::content::Waits,
+};
 use access::config::BuiltIn;
 
 /// Serves a call of a built-in tool. What a model can do something about is a result with `isError`, not a refusal.

@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use model::Form;
 
-use crate::builtin::for_server;
 use crate::call::{Call, Names};
-use crate::delivery;
-use crate::dispatch::Dispatch;
-use crate::live::ConfiguredServer;
+use crate::{builtin::for_server, delivery, dispatch::Dispatch, live::ConfiguredServer};
 
 /// The methods that servers carry out for a room.
 const CARRIED_OUT: [&str; 4] = ["tools/call", "resources/read", "prompts/get", "completion/complete"];

@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use model::{Form, ParticipantId};
-use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::{task::JoinSet, time::timeout};
 use upstream::Manifest;
 
 use super::merged::Manifests;
-use crate::call::Call;
-use crate::dispatch::Dispatch;
-use crate::live::ConfiguredServer;
+use crate::{call::Call, dispatch::Dispatch, live::ConfiguredServer};
 
 /// The manifests, if no session must be opened for them.
 pub(super) fn known(dispatch: &Dispatch, call: &Call) -> Option<Manifests> {

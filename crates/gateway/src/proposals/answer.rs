@@ -3,17 +3,12 @@
 use std::sync::Arc;
 
 use model::{Answer, ParticipantId, Payload, Refusal, RefusalCode};
-use wire::mcp::task;
-use wire::rpc::Message;
+use wire::{mcp::task, rpc::Message};
 
-use super::announce;
-use super::content::Waits;
-use super::state;
 use super::view::{View, retry, words};
+use super::{announce, content::Waits, state};
 use crate::call::{Call, Names, Parks};
-use crate::delivery;
-use crate::dispatch::Dispatch;
-use crate::live::ProposalView;
+use crate::{delivery, dispatch::Dispatch, live::ProposalView};
 
 /// Answers a caller for now. The proposal goes on, and so does a held call, whose answer then reaches the room alone.
 pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &ProposalView) {

@@ -3,9 +3,7 @@
 use model::OperationId;
 use platform::unix_ms;
 
-use crate::dispatch::Dispatch;
-use crate::link::Link;
-use crate::sealed::Purpose;
+use crate::{dispatch::Dispatch, link::Link, sealed::Purpose};
 
 /// How long a state may be used, in milliseconds: a day.
 pub const STATE_MS: u64 = 24 * 3600 * 1000;
