@@ -13,7 +13,7 @@ use upstream::Manifest;
 use wire::mcp::list::Item;
 
 use crate::error::{ApiError, ApiResult, Problem};
-use crate::{bearer::bearer, state::Api};
+use crate::state::{Api, bearer};
 
 /// The topic if the request names none.
 const DEFAULT_TOPIC: &str = "main";

@@ -4,7 +4,6 @@
 //! (`ask`), so that the decision and everything that follows from it are one step.
 
 mod ask;
-mod hosted;
 
 use std::sync::Arc;
 
@@ -20,7 +19,6 @@ use wire::time::rfc3339;
 
 use crate::live::{Event, Live};
 use crate::{dispatch::Dispatch, link::Link, proposals::announce, record::Record};
-pub(crate) use hosted::answer_hosted;
 
 /// How the kinds of requests and of their answers begin.
 const REQUEST: &str = "mcp/request:";

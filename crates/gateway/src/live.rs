@@ -8,7 +8,7 @@ use topic::Handles;
 use upstream::{Question, Session, Upstream, dial_in::DialIn};
 
 use crate::proposals::content::{Proposed, Ruling};
-use crate::{call::Call, link::Link, tag::Tag, tasks::task::Task};
+use crate::{call::Call, call::Tag, link::Link, tasks::task::Task};
 
 /// The handles of a running topic.
 #[derive(Debug, Clone, Copy)]

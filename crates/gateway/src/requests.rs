@@ -12,7 +12,8 @@ use crate::call::{Call, Delivered, Incoming, Names, Reply};
 use crate::link::{Link, Undelivered};
 use crate::live::{Asked, Effect, Event};
 use crate::{
-    audit::Permit, dispatch::Dispatch, lists::Announcement, proposals::state, record::Record, tag::Tag, tasks,
+    audit::Permit, call::Tag, dispatch::Dispatch, lists::Announcement, proposals::state, record::Record,
+    tasks,
 };
 
 impl Dispatch {

@@ -5,13 +5,10 @@ use std::sync::Arc;
 use model::{Form, OperationId, Refusal, Target};
 use wire::mcp::task;
 
-use super::answer::{spawn, unknown_method};
+use crate::delivery::{finish, spawn, unknown_method};
 use crate::live::{Event, ProposalView};
 use crate::proposals::decide::{Choice, unknown_proposal};
-use crate::{
-    call::Call, delivery::finish, dispatch::Dispatch, proposals::content::Waits, proposals::view::View,
-    tasks::relay,
-};
+use crate::{call::Call, dispatch::Dispatch, proposals::content::Waits, proposals::view::View, tasks::relay};
 
 /// Serves `tasks/get`, `tasks/result`, `tasks/cancel` and `tasks/update`.
 pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
