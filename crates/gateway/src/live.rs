@@ -7,8 +7,9 @@ use model::{Answer, Notice, ParticipantId};
 use topic::Handles;
 use upstream::{Question, Session, Upstream, dial_in::DialIn};
 
+use crate::call::{Call, Tag};
 use crate::proposals::content::{Proposed, Ruling};
-use crate::{call::Call, call::Tag, link::Link, tasks::task::Task};
+use crate::{link::Link, tasks::task::Task};
 
 /// The handles of a running topic.
 #[derive(Debug, Clone, Copy)]

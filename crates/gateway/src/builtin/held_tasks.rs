@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Form, OperationId, Refusal, Target};
+use model::{OperationId, Refusal, Target};
 use wire::mcp::task;
 
 use crate::delivery::{finish, spawn, unknown_method};
@@ -24,7 +24,7 @@ pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         Ok(proposal) => proposal,
         Err(refusal) => return finish(dispatch, call, Err(refusal)),
     };
-    let form = form_of(call);
+    let form = call.request.payload.form;
     let body = match method {
         "tasks/get" => task::get(&View::new(dispatch, &proposal, form).task(), form),
         "tasks/update" => task::acknowledged(),
@@ -76,8 +76,4 @@ pub(super) async fn withdraw(
     let by = &call.link.participant.id;
     dispatch.decide(id, by, None, Choice::Withdraw { reason }).await?;
     dispatch.with(|topic| topic.own_proposal(id, by)).ok_or_else(unknown_proposal)
-}
-
-pub(super) fn form_of(call: &Call) -> Form {
-    call.request.payload.form
 }

@@ -32,7 +32,7 @@ static ITEMS: LazyLock<Vec<(BuiltinTool, Item)>> = LazyLock::new(|| {
 
 /// Serves a call of a built-in tool. What a model can do something about is a result with `isError`, not a refusal.
 pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
-    let form = held_tasks::form_of(call);
+    let form = call.request.payload.form;
     let Some(tool) = named(call) else { return finish(dispatch, call, Err(unknown())) };
     let body = match tool {
         BuiltinTool::WaitForProposal => match own(dispatch, call) {
@@ -59,7 +59,7 @@ fn later<F, T: Serialize>(
 ) where
     F: Future<Output = Result<T, Refusal>> + Send + 'static,
 {
-    let form = held_tasks::form_of(call);
+    let form = call.request.payload.form;
     spawn(dispatch, call, |dispatch, call| {
         let served = serve(dispatch, call);
         async move { Ok(result(served.await, form)) }
@@ -69,7 +69,7 @@ fn later<F, T: Serialize>(
 async fn withdraw(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
     let (id, reason) = (own(&dispatch, &call)?.id, arguments::text(&call.request, "reason"));
     let proposal = held_tasks::withdraw(&dispatch, &call, id, reason).await?;
-    let form = held_tasks::form_of(&call);
+    let form = call.request.payload.form;
     Ok(words(&View::new(&dispatch, &proposal, form).verdict(), false, form))
 }
 

@@ -31,10 +31,8 @@ type Place = (u64, String);
 /// A refusal (-32602) of a cursor that the gateway did not make.
 pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
     let (sealer, who) = (&dispatch.context.sealer, &call.link.participant.id);
-    let after = match wire::mcp::relay::param_text(&call.request, "cursor") {
-        Some(cursor) => Some(open(sealer, who, &cursor).ok_or_else(sealed::bad_cursor)?),
-        None => None,
-    };
+    let cursor = wire::mcp::relay::param_text(&call.request, "cursor");
+    let after = cursor.map(|cursor| open(sealer, who, &cursor).ok_or_else(sealed::bad_cursor)).transpose()?;
     let mut all = entries(&dispatch, &call);
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
     all.retain(|(place, _)| after.as_ref().is_none_or(|after| place > after));
