@@ -6,13 +6,31 @@ use std::sync::{Arc, OnceLock};
 use model::{Answer, LinkId, ListKind, OperationId, ParticipantId, Refusal, Request};
 use topic::Interest;
 use upstream::{ClientProfile, Session};
-use wire::mcp::task::Wish;
+use wire::{mcp::task::Wish, rpc::Id};
 
-use crate::context::call_number;
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
-use crate::proposals::content::Waits;
-use crate::tag::Tag;
-use crate::tasks::task::CallTask;
+use crate::{context::call_number, proposals::content::Waits, tasks::task::CallTask};
+
+/// The name that a client or a server gave its request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    /// The instance number of the server's session; 0 for a client.
+    session: u64,
+    /// The name as its owner wrote it.
+    pub id: Id,
+}
+
+impl Tag {
+    /// The name of a client's request.
+    pub fn of_client(id: Id) -> Self {
+        Self { session: 0, id }
+    }
+
+    /// The name of a server's question.
+    pub(crate) fn of_server(session: u64, id: Id) -> Self {
+        Self { session, id }
+    }
+}
 
 /// A request as its door decoded it.
 pub struct Incoming {

@@ -10,12 +10,10 @@ use wire::mcp::relay;
 use wire::mcp::task::{Wish, plain as plain_call};
 
 use crate::call::{Call, Delivered};
-use crate::context::call_number;
-use crate::dispatch::Dispatch;
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
-use crate::requests::AtServer;
-use crate::tasks::relay as tasks;
-use crate::tasks::task::LOST;
+use crate::{
+    context::call_number, dispatch::Dispatch, requests::AtServer, tasks::relay as tasks, tasks::task::LOST,
+};
 
 /// Notes where the topic delivers a call.
 pub(crate) fn note(call: &Call, server: &Server, link: LinkId, proposal: Option<OperationId>) {
@@ -196,4 +194,22 @@ pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Call, answer: Answer) {
             call.reply().refuse(call, &refusal);
         }
     }
+}
+
+/// Serves a call concurrently.
+pub(crate) fn spawn<F>(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    serve: impl FnOnce(Arc<Dispatch>, Arc<Call>) -> F,
+) where
+    F: Future<Output = Result<Vec<u8>, Refusal>> + Send + 'static,
+{
+    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+    let body = serve(Arc::clone(&dispatch), Arc::clone(&call));
+    tokio::spawn(async move { finish(&dispatch, &call, body.await) });
+}
+
+/// The refusal of a method that the gateway does not serve.
+pub(crate) fn unknown_method(method: &str) -> Refusal {
+    Refusal::new(RefusalCode::Unsupported, format!("method not found: {method}"))
 }

@@ -17,13 +17,10 @@ use tokio::sync::{Notify, watch};
 use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
 use upstream::Manifest;
 
-use crate::audit::Recorder;
-use crate::context::Context;
 use crate::link::{Link, NoOutlet, plain_client};
 use crate::lists::{Announcements, PageCache};
 use crate::live::{Effect, Event, Live, Topic};
-use crate::mirror;
-use crate::tasks::table::Tasks;
+use crate::{audit::Recorder, context::Context, mirror, tasks::table::Tasks};
 use access::config::{self, McpCalls};
 
 /// The log's target for every event that is sent and every effect that is carried out.

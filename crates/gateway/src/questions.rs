@@ -7,10 +7,9 @@ use topic::{End, Receiver};
 use upstream::Session;
 use wire::mcp::relay;
 
-use crate::dispatch::Dispatch;
 use crate::link::{Link, Questioned, Undelivered};
 use crate::live::{Asked, Event, Live};
-use crate::tasks::relay as tasks;
+use crate::{dispatch::Dispatch, tasks::relay as tasks};
 
 /// Sends a server's question to the client.
 pub(crate) fn ask(

@@ -2,22 +2,21 @@
 
 use std::sync::{Arc, Weak};
 
-use model::{Answer, Notice, ParticipantId, Refusal, Target};
-use platform::millis;
+use model::{Answer, Notice, OperationId, ParticipantId, Refusal, Target};
+use platform::{millis, unix_ms};
 use topic::{About, Ask, Cause, End, OperationRef, Receiver, Request, Resume, Subject, Verdict};
 use upstream::{CallEvents, Question};
 use wire::mcp::relay;
 
-use crate::audit::Permit;
-use crate::call::{Call, Delivered, Incoming, Names, Reply};
-use crate::dispatch::Dispatch;
+use crate::call::{Call, Delivered, Incoming, Names, Reply, Tag};
 use crate::link::{Link, Undelivered};
-use crate::lists::Announcement;
 use crate::live::{Asked, Effect, Event};
-use crate::proposals::state;
-use crate::record::Record;
-use crate::tag::Tag;
-use crate::tasks;
+use crate::sealed::Purpose;
+use crate::{audit::Permit, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
+
+/// How long a state may be used, in milliseconds: a day.
+const STATE_MS: u64 = 24 * 3600 * 1000;
+const HELD: Purpose = Purpose { name: "held", valid_ms: STATE_MS };
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
@@ -28,7 +27,7 @@ impl Dispatch {
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
         let mut incoming = incoming;
-        let parked = incoming.state.take().and_then(|sealed| state::open(self, link, &sealed));
+        let parked = incoming.state.take().and_then(|sealed| open_state(self, link, &sealed));
         let interest = std::mem::take(&mut incoming.interest);
         let call = Call::new(self.context.operation(), link, incoming, Names::Public, reply);
         let task = match &call.request.target {
@@ -182,5 +181,39 @@ impl CallEvents for AtServer {
             Err(refusal) => End::Failed(Box::new(refusal)),
         };
         dispatch.take(Event::Answer { link: delivered.link, operation: self.call.id, end });
+    }
+}
+
+/// The state of a parked call; only its participant can use it.
+pub(crate) fn seal_state(dispatch: &Dispatch, link: &Link, proposal: OperationId) -> String {
+    HELD.seal(&dispatch.context.sealer, &link.participant.id, unix_ms(), &proposal.to_string())
+}
+
+/// The proposal of a state that was sealed for this participant.
+fn open_state(dispatch: &Dispatch, link: &Link, state: &str) -> Option<OperationId> {
+    HELD.open(&dispatch.context.sealer, &link.participant.id, unix_ms(), state)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use auth::Sealer;
+
+    #[test]
+    fn a_state_serves_its_participant_for_a_day() {
+        let sealer = Sealer::new(&[1; 32], None);
+        let id = |name: &str| ParticipantId::new(name).unwrap();
+        let sealed = HELD.seal(&sealer, &id("scout"), 1_000, &OperationId(7).to_string());
+        let opens = |who: &str, now_ms| HELD.open(&sealer, &id(who), now_ms, &sealed);
+        assert_eq!(opens("scout", STATE_MS), Some(OperationId(7).to_string()));
+        assert_eq!(opens("boss", 1_000), None, "another participant cannot use it");
+        assert_eq!(opens("scout", STATE_MS + 2_000), None, "its time is over");
+        assert_eq!(HELD.open(&sealer, &id("scout"), 1_000, "a server's own state"), None);
+        let other = sealer.seal("task", "scout", u64::MAX, [9; 24], OperationId(7).to_string().as_bytes());
+        assert_eq!(
+            HELD.open(&sealer, &id("scout"), 1_000, &other),
+            None,
+            "it was sealed for another purpose"
+        );
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             match &server {
                 Server::Gateway => builtin::serve(dispatch, &call),
                 Server::Upstream(server) => {
-                    if !envelopes::answer_hosted(dispatch, &call, server) {
+                    if !builtin::answer_hosted(dispatch, &call, server) {
                         delivery::to_server(dispatch, &call, server, own, proposal.as_deref());
                     }
                 }

@@ -1,7 +1,6 @@
 //! Relay of servers' tasks: ids in answers, notifications and questions, and the session that knows a task.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use model::{Answer, Notice, ParticipantId, Payload, Refusal, RefusalCode};
 use platform::unix_ms;
@@ -9,15 +8,10 @@ use topic::{Subject, TaskRef};
 use upstream::{CallNumber, Session};
 use wire::mcp::task::{self, Taker, TaskReport};
 
-use super::id::TaskId;
-use super::places::TaskPlace;
-use super::table::instance_of;
 use super::task::{LOST, Origin, Task};
+use super::{id::TaskId, places::TaskPlace, table::instance_of};
 use crate::call::{Call, Names};
-use crate::context::call_number;
-use crate::dispatch::Dispatch;
-use crate::link::Link;
-use crate::live::Event;
+use crate::{context::call_number, dispatch::Dispatch, link::Link, live::Event};
 
 /// Time between two looks for tasks whose time is over.
 const SWEEP: Duration = Duration::from_secs(10);
