@@ -147,7 +147,7 @@ impl ClientLinks {
 
     /// Joins a link in the form of its client's revision.
     fn join(&self, home: &Arc<Home>, visitor: &Visitor, client: ClientProfile) -> Result<Arc<Link>, Refusal> {
-        let (home, form) = (Arc::clone(home), client.version.era().form());
+        let (home, form) = (Arc::clone(home), client.version.era());
         let (outlet, notified): (Box<dyn Outlet>, bool) = match form {
             Form::Legacy => (Box::new(LegacyOutlet(home)), true),
             Form::Modern => (Box::new(ModernOutlet(home)), false),
