@@ -2,10 +2,7 @@
 
 use super::schema::{HeaderParam, HeaderType};
 use super::value::{argument, decode, has_name, whole};
-use crate::mcp::meta;
-use crate::mcp::params::Params;
-use crate::mcp::rejection::Rejection;
-use crate::mcp::version::{Era, Version};
+use crate::mcp::{Era, Params, Rejection, Version, meta};
 use crate::rpc::{Malformed, Shape, code};
 
 /// `MCP-Protocol-Version`, as all names in lower case.

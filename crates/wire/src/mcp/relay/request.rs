@@ -5,9 +5,7 @@ use json::{Span, Splice};
 use model::{Form, Method, Payload, Request, Target};
 
 use super::span;
-use crate::mcp::method::TargetKind;
-use crate::mcp::params::Params;
-use crate::mcp::{meta, translate, uris};
+use crate::mcp::{Params, TargetKind, meta, translate, uris};
 use crate::rpc::{self, Id, Malformed, Message};
 
 /// A request as its caller wrote it.
