@@ -36,7 +36,7 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
 /// Serves a request of an MCP client.
 fn serve_client(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     let (name, form) = (call.request.method.as_str(), call.request.payload.form);
-    let Some(known) = method::lookup(name).filter(|known| known.is_in_form(form)) else {
+    let Some(known) = method::lookup(name).filter(|known| known.is_in(form)) else {
         return delivery::fail(dispatch, call, unknown_method(name));
     };
     if let Some(list) = known.list {

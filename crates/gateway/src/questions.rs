@@ -63,7 +63,7 @@ impl Dispatch {
             _ => return,
         };
         let frame = relay::encode_notice(notice, None);
-        for session in sessions.iter().filter(|session| session.form() == link.form) {
+        for session in sessions.iter().filter(|session| session.era() == link.form) {
             if let Err(refusal) = session.notify(frame.clone()) {
                 let (server, method) = (session.upstream(), notice.method.as_str());
                 tracing::debug!(server, method, %refusal, "a client's notification was not passed on");

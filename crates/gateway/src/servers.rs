@@ -119,7 +119,7 @@ impl Dispatch {
     pub(crate) fn session_question(self: &Arc<Self>, session: &Arc<Session>, question: &Question) -> bool {
         let Some(owner) = session.key().owner() else { return false };
         let form = self.with(|topic| topic.handle(owner).map(|link| link.form));
-        let Some(server) = self.server_of(session).filter(|_| form == Some(session.form())) else {
+        let Some(server) = self.server_of(session).filter(|_| form == Some(session.era())) else {
             return false;
         };
         let task = self.tasks.related(session, &question.request().payload);

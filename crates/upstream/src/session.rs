@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{Guard, Link, SendMeta};
-use model::{Form, Notice, Refusal};
+use model::{Notice, Refusal};
 use platform::Mutex;
 use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version};
@@ -199,16 +199,10 @@ impl Session {
         self.instance
     }
 
-    /// The era of every message on the session.
+    /// The era of every message on the session, which is the form of every payload.
     #[must_use]
     pub fn era(&self) -> Era {
         self.version().era()
-    }
-
-    /// The form of every payload on the session.
-    #[must_use]
-    pub fn form(&self) -> Form {
-        self.era().form()
     }
 
     /// The negotiated protocol revision.

@@ -93,7 +93,7 @@ impl Upstream {
     #[must_use]
     pub fn manifest_in(&self, form: Form) -> Arc<Manifest> {
         let book = self.book.lock();
-        let found = book.manifests.iter().find(|(era, _)| era.form() == form);
+        let found = book.manifests.iter().find(|(era, _)| *era == form);
         found.map_or_else(|| book.manifest(), |(_, manifest)| Arc::clone(manifest))
     }
 

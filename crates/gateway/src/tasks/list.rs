@@ -86,7 +86,7 @@ async fn refresh(all: &[(Place, Entry)]) {
         let Some(session) = task.session().filter(|_| !task.is_over()) else { continue };
         let (own, public) = (Arc::clone(&task.origin.own), task.public.clone());
         asked.insert(public.clone(), task);
-        asking.spawn(async move { (public, session.form(), session.get_task(&own).await) });
+        asking.spawn(async move { (public, session.era(), session.get_task(&own).await) });
     }
     while let Some(answered) = asking.join_next().await {
         let Ok((public, form, Some(message))) = answered else { continue };

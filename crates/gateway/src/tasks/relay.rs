@@ -87,7 +87,7 @@ pub(crate) fn fit(
 ) -> Result<Option<model::Request>, Refusal> {
     let tool = own.or_else(|| call.request.target.as_ref().map(model::Target::as_str)).unwrap_or_default();
     let takes_task = call.wish == task::Wish::Asks && session.takes_task(tool);
-    let taker = Taker { form: session.form(), takes_task };
+    let taker = Taker { form: session.era(), takes_task };
     let offered = call.names == Names::Public && task::is_offered(call.client().version);
     let mut reserve = || {
         let place = dispatch.tasks.reserve(&call.link.participant.id);
@@ -153,7 +153,7 @@ fn create(
         topic: dispatch.name().as_str(),
         server: delivered.server.as_str(),
         instance: instance_of(session),
-        form: session.form(),
+        form: session.era(),
         // A held or proposed call runs on its approver's authority.
         held: delivered.proposal.is_some(),
         tool,

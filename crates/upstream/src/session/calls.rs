@@ -36,7 +36,7 @@ impl Session {
         let patience = if waits_for_task { longest } else { self.setup.spec.timeout(tool) };
 
         let number = call.number.0;
-        let outgoing = relay::Outgoing { form: self.era().form(), number, own, client_info, related_task };
+        let outgoing = relay::Outgoing { form: self.era(), number, own, client_info, related_task };
         let frame = relay::encode_request(request, &outgoing).map_err(|malformed| {
             tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
             Refusal::new(RefusalCode::Internal, "the request cannot be converted to the server's era")
@@ -126,7 +126,7 @@ impl Session {
             Waiter::Own(waiter) => drop(waiter.send(end)),
             Waiter::Call { events, .. } => {
                 events.done(match end {
-                    Ok(message) => Ok(relay::decode_answer(&message, self.era().form())),
+                    Ok(message) => Ok(relay::decode_answer(&message, self.era())),
                     Err(fault) => Err(self.refusal(&fault)),
                 });
                 self.close_if_done();

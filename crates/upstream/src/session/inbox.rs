@@ -177,7 +177,7 @@ impl Session {
                 match self.call_of(stream_of, log) {
                     Some(events) => {
                         if let Ok(params) = Params::read(message) {
-                            events.notice(relay::decode_notice(&params, self.era().form()));
+                            events.notice(relay::decode_notice(&params, self.era()));
                         }
                     }
                     // On a shared session a log message may belong to any caller's call.
@@ -192,7 +192,7 @@ impl Session {
     /// Passes on a notification that belongs to no call.
     fn notify_gateway(self: &Arc<Self>, message: &Message) {
         if let Ok(params) = Params::read(message) {
-            self.emit(SessionEvent::Notice(relay::decode_notice(&params, self.era().form())));
+            self.emit(SessionEvent::Notice(relay::decode_notice(&params, self.era())));
         }
     }
 
@@ -232,7 +232,7 @@ impl Session {
         {
             let mut splice = Splice::new();
             params.edit().set_progress_token(&id).finish(&mut splice);
-            let notice = relay::decode_notice(&params, self.era().form());
+            let notice = relay::decode_notice(&params, self.era());
             let payload =
                 Payload { bytes: message.edited(&splice), marks: Marks::default(), ..notice.payload };
             events.notice(Notice { latest: Some(token), payload, ..notice });

@@ -27,7 +27,7 @@ enum Addressee {
 
 impl Asking for Session {
     fn form(&self) -> Form {
-        self.form()
+        self.era()
     }
 
     fn send_answer(&self, call: Option<u64>, frame: Bytes) -> Result<(), Refusal> {
@@ -72,7 +72,7 @@ impl Session {
             self.reply(error(Some(&id), INVALID_PARAMS, "the params cannot be read", None));
             return;
         };
-        let request = relay::decode_request(&params, self.form());
+        let request = relay::decode_request(&params, self.era());
         let asking: Weak<dyn Asking> = Arc::downgrade(&(Arc::clone(self) as Arc<dyn Asking>));
         let question = |call| Question::new(asking, self.instance(), id, request, call);
         match addressee {

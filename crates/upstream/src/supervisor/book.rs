@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 use std::{collections::HashMap, sync::Arc};
 
-use model::{Form, LinkId};
+use model::LinkId;
 use wire::mcp::Era;
 
 use crate::{interest::Interest, manifest::Manifest, session::Session, session_api::SessionKey};
@@ -51,9 +51,8 @@ impl Book {
         self.manifests.retain(|(other, _)| *other == era || self.eras.contains(other));
     }
 
-    /// The era of the server's sessions for a caller of this form, if it is known.
-    pub(super) fn spoken(&self, form: Form) -> Option<Era> {
-        let era = Era::of(form);
+    /// The era of the server's sessions for a caller of this one, if it is known.
+    pub(super) fn spoken(&self, era: Era) -> Option<Era> {
         if self.eras.contains(&era) { Some(era) } else { self.eras.first().copied() }
     }
 

@@ -14,7 +14,7 @@ impl Upstream {
     /// Whether a session in this form would open now: the server speaks it and has no shared session in it.
     #[must_use]
     pub fn could_open(&self, form: Form) -> bool {
-        let speaks = self.book.lock().eras.contains(&Era::of(form));
+        let speaks = self.book.lock().eras.contains(&form);
         // The session with a server that dials in opens as soon as it connects.
         speaks && self.environment.dial_in.is_none() && self.open_shared(form).is_none()
     }
@@ -69,7 +69,7 @@ impl Upstream {
     #[must_use]
     pub fn is_owned(&self, caller: &Caller<'_>) -> bool {
         let era = self.book.lock().spoken(caller.form);
-        !self.shares(caller.client, era.unwrap_or(Era::of(caller.form)))
+        !self.shares(caller.client, era.unwrap_or(caller.form))
     }
 
     /// Whether a client with this profile uses the shared session.
