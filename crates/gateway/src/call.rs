@@ -1,7 +1,8 @@
 //! Call: one request of a link from its admission to its end, and its way back.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use model::{Answer, LinkId, ListKind, OperationId, ParticipantId, Refusal, Request};
 use topic::Interest;
@@ -123,6 +124,8 @@ impl Reply for NoReply {
 
 /// Where a call was delivered.
 pub(crate) struct Delivered {
+    /// The topic. A call does not know its type: the topic's dispatch knows calls.
+    pub(crate) topic: Weak<dyn Any + Send + Sync>,
     /// The server's link in the topic, by which it answers.
     pub(crate) link: LinkId,
     /// The server.

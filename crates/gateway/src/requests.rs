@@ -1,6 +1,6 @@
 //! Requests of clients: admitted by the topic, recorded, and carried out by its effects.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use model::{Answer, Notice, OperationId, ParticipantId, Refusal, Target};
 use platform::{millis, unix_ms};
@@ -140,47 +140,37 @@ pub(crate) fn named(request: &model::Request) -> Option<topic::Target<'_>> {
     })
 }
 
-/// A call at its server: turns what the server sends about it into events of the topic.
-pub(crate) struct AtServer {
-    dispatch: Weak<Dispatch>,
-    call: Arc<Call>,
+/// The topic of a call at its server, and where it has delivered the call.
+fn delivered(call: &Call) -> Option<(Arc<Dispatch>, &Delivered)> {
+    let delivered = call.delivered.get()?;
+    Some((delivered.topic.upgrade()?.downcast().ok()?, delivered))
 }
 
-impl AtServer {
-    pub(crate) fn new(dispatch: &Arc<Dispatch>, call: &Arc<Call>) -> Arc<Self> {
-        Arc::new(Self { dispatch: Arc::downgrade(dispatch), call: Arc::clone(call) })
-    }
-
-    /// The topic, and where it has delivered the call.
-    fn delivered(&self) -> Option<(Arc<Dispatch>, &Delivered)> {
-        self.dispatch.upgrade().zip(self.call.delivered.get())
-    }
-}
-
-impl CallEvents for AtServer {
+/// What the server sends about a call becomes an event of the topic.
+impl CallEvents for Call {
     fn notice(&self, notice: Notice) {
-        let Some((dispatch, delivered)) = self.delivered() else { return };
-        let notice = match self.call.session.get() {
+        let Some((dispatch, delivered)) = delivered(self) else { return };
+        let notice = match self.session.get() {
             Some(session) => dispatch.tasks.rename_notice(session, notice),
             None => notice,
         };
-        dispatch.notice(&delivered.server, Subject::Call(self.call.id), notice);
+        dispatch.notice(&delivered.server, Subject::Call(self.id), notice);
     }
 
     fn question(&self, question: Question) {
-        let Some((dispatch, delivered)) = self.delivered() else { return };
-        let session = self.call.session.get().map(Arc::downgrade).unwrap_or_default();
+        let Some((dispatch, delivered)) = delivered(self) else { return };
+        let session = self.session.get().map(Arc::downgrade).unwrap_or_default();
         let asked = Asked { question, session, server: delivered.server.clone(), task: None };
-        dispatch.ask(asked, About::Call(self.call.id));
+        dispatch.ask(asked, About::Call(self.id));
     }
 
     fn done(&self, end: Result<Answer, Refusal>) {
-        let Some((dispatch, delivered)) = self.delivered() else { return };
+        let Some((dispatch, delivered)) = delivered(self) else { return };
         let end = match end {
             Ok(answer) => End::Answered { outcome: answer.outcome, answer },
             Err(refusal) => End::Failed(Box::new(refusal)),
         };
-        dispatch.take(Event::Answer { link: delivered.link, operation: self.call.id, end });
+        dispatch.take(Event::Answer { link: delivered.link, operation: self.id, end });
     }
 }
 
