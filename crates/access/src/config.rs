@@ -2,10 +2,7 @@
 //!
 //! The crate that reads the configuration's sources has checked names, prefixes, and references between tables.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use auth::{Credential, Participant};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};

@@ -1,8 +1,6 @@
 //! Grants: changes of capabilities on record, and their effect on the configured ones.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::Arc;
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use model::{CAPABILITIES_MAX, Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
 use store::{Grant, GrantChange, State};

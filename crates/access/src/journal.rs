@@ -5,9 +5,7 @@ use model::{Refusal, RefusalCode};
 use platform::Mutex;
 use store::{IssuedToken, JournalWriter, State, StoreError};
 
-use crate::config::Config;
-use crate::grants::Grants;
-use crate::identities::identities;
+use crate::{config::Config, grants::Grants, identities::identities};
 
 /// The journal as far as access follows from it. Changes are made one at a time.
 pub struct AccessJournal {

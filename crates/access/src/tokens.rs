@@ -8,10 +8,7 @@ use serde::{Deserialize, Serialize};
 use store::{IssuedToken, JournalWriter, Record, State};
 use utoipa::ToSchema;
 
-use crate::config::Config;
-use crate::guests::is_gateways_name;
-use crate::identities::configured;
-use crate::journal::not_written;
+use crate::{config::Config, guests::is_gateways_name, identities::configured, journal::not_written};
 
 /// A request for a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

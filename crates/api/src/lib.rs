@@ -6,7 +6,6 @@
 //! Requests authenticate like every other request of the gateway. The gateway's own acts need its own capabilities:
 //! `portmoot/servers`, `portmoot/tokens`, `portmoot/grants`.
 
-mod bearer;
 mod error;
 mod health;
 mod metrics;

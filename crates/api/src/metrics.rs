@@ -3,16 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use auth::Participant;
-use axum::extract::State;
-use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use axum::{extract::State, http::header};
 use gateway::Registry;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry as Metrics;
+use prometheus_client::{
+    encoding::text::encode, metrics::counter::Counter, metrics::family::Family, metrics::gauge::Gauge,
+    metrics::info::Info, registry::Registry as Metrics,
+};
 
 use crate::error::ApiResult;
 use crate::state::{Api, Caller};

@@ -1,18 +1,14 @@
 //! Participants and their capabilities: `/api/v1/participants`, and the endpoint of MCPx v0.1, section 11.3.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use store::Grant;
 use utoipa::ToSchema;
 
-use access::grants::GrantRequest;
-use access::is_guest;
+use access::{grants::GrantRequest, is_guest};
 use auth::Participant;
-use axum::Json;
 use axum::extract::{FromRequestParts, Path, Query, State};
-use axum::http::StatusCode;
-use axum::http::request::Parts;
+use axum::{Json, http::StatusCode, http::request::Parts};
 use gateway::{Dispatch, Topic};
 use model::{Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::unix_ms;

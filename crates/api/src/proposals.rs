@@ -1,20 +1,16 @@
 //! Proposals and decisions: `/api/v1/proposals`.
 
-use gateway::ProposalView;
+use gateway::proposals::decide::{Choice, digest, unknown_proposal};
+use gateway::{Dispatch, ProposalView};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 use utoipa::ToSchema;
-use wire::mcpx::payload;
-use wire::time::rfc3339;
+use wire::{mcpx::payload, time::rfc3339};
 
 use auth::Participant;
-use axum::Json;
 use axum::extract::{FromRequestParts, Path, Query, State};
-use axum::http::request::Parts;
-use gateway::Dispatch;
-use gateway::proposals::decide::{Choice, digest, unknown_proposal};
+use axum::{Json, http::request::Parts};
 use model::OperationId;
 
 use crate::error::{ApiError, ApiResult, Problem};

@@ -3,17 +3,14 @@
 use std::sync::Arc;
 
 use access::AccessJournal;
-use axum::Router;
-use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
+use axum::{Router, http::header};
 use gateway::Registry;
 use model::{Refusal, RefusalCode};
 use utoipa::OpenApi;
 
-use crate::error::ApiError;
-use crate::state::Api;
-use crate::{health, metrics, participants, proposals, servers, tokens, tools};
+use crate::{error::ApiError, health, metrics, participants, proposals, servers, state::Api, tokens, tools};
 
 #[derive(OpenApi)]
 #[openapi(

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use access::AccessJournal;
+use access::{AccessJournal, identities::bearer_token};
 use auth::Participant;
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::request::Parts;
-use gateway::admin::Admin;
-use gateway::{Dispatch, Registry};
+use axum::http::{HeaderMap, header, request::Parts};
+use gateway::{Dispatch, Registry, admin::Admin};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
 use serde::de::DeserializeOwned;
 use tokio::task::spawn_blocking;
 
-use crate::bearer::bearer;
 use crate::error::{ApiError, ApiResult};
 
 /// The state of the router.
@@ -80,6 +78,16 @@ impl FromRequestParts<Api> for Caller {
     }
 }
 
+/// The bearer token of a request, if it has one (RFC 6750, section 2.1). Two `Authorization` headers, or one that is no text, count as an unknown token.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let first = values.next()?;
+    match (std::str::from_utf8(first.as_bytes()), values.next()) {
+        (Ok(text), None) => bearer_token(text),
+        (Ok(_), Some(_)) | (Err(_), _) => Some(""),
+    }
+}
+
 /// The body of a request, as JSON.
 pub(crate) struct Body<T>(pub(crate) T);
 
@@ -98,4 +106,31 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> ApiResult<T> {
     let interrupted = |_| Refusal::new(RefusalCode::Internal, "the change was interrupted");
     Ok(spawn_blocking(change).await.map_err(interrupted)??)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_token_follows_the_scheme() {
+        let cases: [(&[&[u8]], Option<&str>); 7] = [
+            (&[], None),
+            (&[b"Bearer abc"], Some("abc")),
+            (&[b"bEARER  abc "], Some("abc")),
+            (&[b"Basic abc"], None),
+            (&[b"abc"], None),
+            (&[b"Bearer abc", b"Bearer abc"], Some("")),
+            (&[b"Bearer \xff"], Some("")),
+        ];
+        for (values, token) in cases {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
+            }
+            assert_eq!(bearer(&headers), token, "{values:?}");
+        }
+    }
 }

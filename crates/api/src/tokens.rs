@@ -5,9 +5,8 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 
 use access::tokens::{Token, TokenRequest, TokenWithSecret};
-use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::{Json, http::StatusCode};
 
 use crate::error::{ApiResult, Problem};
 use crate::state::{Api, Body, Caller, blocking};

@@ -2,21 +2,18 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 use utoipa::ToSchema;
 
-use axum::Json;
 use axum::extract::{FromRequestParts, Path, Query};
-use axum::http::request::Parts;
+use axum::{Json, http::request::Parts};
 use gateway::Dispatch;
 use model::{Capabilities, ListKind, ParticipantId, Refusal, RefusalCode};
 use upstream::Manifest;
 use wire::mcp::list::Item;
 
-use crate::bearer::bearer;
 use crate::error::{ApiError, ApiResult, Problem};
-use crate::state::Api;
+use crate::state::{Api, bearer};
 
 /// The topic if the request names none.
 const DEFAULT_TOPIC: &str = "main";

@@ -1,11 +1,9 @@
-//! Identities in force: tokens and their participants, or the local user.
+//! Identities in force: tokens and their participants, or the local user on loopback alone.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, net::SocketAddr, sync::Arc};
 
-use model::{ParticipantId, Refusal, RefusalCode};
+use model::{Capabilities, ParticipantId, RateLimit, Refusal, RefusalCode, TopicName};
 
-use crate::participant::Participant;
 use crate::token::TokenHash;
 
 /// Name of the local user.
@@ -117,10 +115,43 @@ impl Identities {
     }
 }
 
+/// An authenticated participant with its rights. All of its links share it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Participant {
+    /// Id.
+    pub id: ParticipantId,
+    /// Capabilities. Every wire checks these and no others.
+    pub capabilities: Arc<Capabilities>,
+    /// Topics that it may enter. The first one is its default.
+    pub topics: Vec<TopicName>,
+    /// Message rate of all its links together; `None` is no limit.
+    pub rate: Option<RateLimit>,
+}
+
+impl Participant {
+    /// Whether it may enter a topic.
+    #[must_use]
+    pub fn may_enter(&self, topic: &TopicName) -> bool {
+        self.topics.contains(topic)
+    }
+}
+
+/// Rejects an address beyond loopback for a gateway whose clients do not authenticate.
+///
+/// # Errors
+/// [`RefusalCode::Forbidden`] with a hint for the operator.
+pub fn check_listen_address(listen: SocketAddr, tokens_configured: bool) -> Result<(), Refusal> {
+    if tokens_configured || listen.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    let message =
+        format!("listening on {listen} would give every client full access: no participant has a token");
+    let hint = "listen on 127.0.0.1, or issue a token first: portmoot token new NAME";
+    Err(Refusal::new(RefusalCode::Forbidden, message).hint(hint))
+}
+
 #[cfg(test)]
 mod tests {
-    use model::{Capabilities, TopicName};
-
     use super::*;
 
     fn participant(name: &str) -> Arc<Participant> {
@@ -175,5 +206,26 @@ mod tests {
         assert!(!known.requires_token());
         assert_eq!(known.identify(None, 0).unwrap().id.as_str(), "local");
         assert_eq!(known.identify(Some("x"), 0).unwrap().id.as_str(), "local");
+    }
+
+    #[test]
+    fn only_loopback_is_allowed_without_tokens() {
+        for (listen, tokens, allowed) in [
+            ("127.0.0.1:7070", false, true),
+            ("127.8.9.1:7070", false, true),
+            ("[::1]:7070", false, true),
+            ("[::ffff:127.0.0.1]:7070", false, true),
+            ("0.0.0.0:7070", false, false),
+            ("[::]:7070", false, false),
+            ("192.168.1.7:7070", false, false),
+            ("[::ffff:192.168.1.7]:7070", false, false),
+            ("0.0.0.0:7070", true, true),
+        ] {
+            assert_eq!(
+                check_listen_address(listen.parse().unwrap(), tokens).is_ok(),
+                allowed,
+                "{listen} {tokens}"
+            );
+        }
     }
 }

@@ -4,13 +4,9 @@
 //! adds a process group, `-PGID` removes one. When the pipe ends, however the gateway ended, the guard ends the
 //! remaining groups.
 
-use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
-use std::process::Stdio;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{collections::BTreeSet, fs::File, path::PathBuf, process::Stdio, sync::Arc};
 
 use platform::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};

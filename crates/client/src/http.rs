@@ -5,24 +5,20 @@ pub(crate) mod endpoint;
 mod exchange;
 mod peer;
 mod requests;
-pub(crate) mod socket;
-mod spec;
-mod sse;
-mod state;
 mod stream;
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::time::timeout;
 
-use self::requests::OutgoingRequest;
-use self::state::LinkState;
 use crate::error::{LinkError, SendError};
 use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
+
 use peer::Peer;
-pub use spec::{HttpLimits, HttpSpec};
+use requests::{LinkState, OutgoingRequest};
+
+pub use peer::{HttpLimits, HttpSpec};
 
 /// How long closing waits for the answer to DELETE.
 const DELETE: Duration = Duration::from_secs(2);
@@ -43,7 +39,7 @@ impl HttpLink {
 
     /// A link to an HTTP+SSE server, whose stream is open.
     pub(crate) async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
-        Ok(Self { state: sse::open(spec, inbox).await?, request_streams: false })
+        Ok(Self { state: exchange::open_sse(spec, inbox).await?, request_streams: false })
     }
 }
 

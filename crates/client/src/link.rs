@@ -1,13 +1,10 @@
 //! Links to MCP servers over any transport.
 
-use crate::error::LinkError;
-use crate::guard::Guard;
 use crate::http::{HttpLink, HttpSpec};
 use crate::stdio::{StdioLink, StdioSpec};
 use crate::transport::{Inbox, LinkTransport};
-use std::io;
-use std::ops::Deref;
-use std::sync::Arc;
+use crate::{error::LinkError, guard::Guard};
+use std::{io, ops::Deref, sync::Arc};
 
 /// A link to one MCP server. It carries JSON-RPC messages as bytes in both directions; what arrives goes to its
 /// [`Inbox`]. Dropping it ends the server's process, if it has one.

@@ -1,22 +1,16 @@
 //! Stdio transport: a child process, its environment and its three pipes. One line is one message.
 
-mod lines;
 mod process;
 mod queue;
 mod read;
 
-use std::io;
-use std::path::PathBuf;
-use std::process::Stdio;
-use std::sync::Arc;
+use std::{io, path::PathBuf, process::Stdio, sync::Arc};
 
 use bytes::Bytes;
-use tokio::process::Command;
-use tokio::sync::watch;
+use tokio::{process::Command, sync::watch};
 
-use crate::error::SendError;
-use crate::guard::Guard;
 use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
+use crate::{error::SendError, guard::Guard};
 use process::Running;
 use queue::StdinQueue;
 

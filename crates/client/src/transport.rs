@@ -1,7 +1,6 @@
 //! Both ends of a link: the transport that takes messages, and the inbox that receives them.
 
-use std::pin::Pin;
-use std::sync::Arc;
+use std::{pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use http::HeaderMap;

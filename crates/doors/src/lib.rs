@@ -14,7 +14,6 @@ mod links;
 mod listening;
 mod liveness;
 mod modern;
-mod modern_links;
 mod outlet;
 mod reply;
 mod sessions;

@@ -1,23 +1,25 @@
 //! Links of MCP clients: how they join, how sessions are found and resumed, and how they end.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use gateway::{Joining, Link, Outlet, Registry};
-use model::{Form, Refusal, RefusalCode};
-use platform::unix_ms;
+use model::{Form, ParticipantId, Refusal, RefusalCode, TopicName};
+use platform::{Mutex, MutexGuard, unix_ms};
 use store::{EndedSessions, Record};
 use tokio::sync::{Notify, oneshot};
 use upstream::ClientProfile;
 use wire::mcp::Version;
 
-use crate::modern_links::ModernLinks;
 use crate::outlet::{Home, Joined, LegacyOutlet, ModernOutlet, Visitor};
 use crate::sessions::{Mark, Opened, SESSION_ID_SECS, Session, Sessions, open_id, seal_id};
 use crate::stream::Stream;
 
 /// Time between two looks for idle links.
 const SWEEP: Duration = Duration::from_secs(5);
+/// A modern link whose participant sends no requests ends after this time.
+const MODERN_IDLE: Duration = Duration::from_secs(300);
 /// Ended sessions in one record of the journal.
 const RECORD_MARKS_MAX: usize = 1024;
 
@@ -147,7 +149,7 @@ impl ClientLinks {
 
     /// Joins a link in the form of its client's revision.
     fn join(&self, home: &Arc<Home>, visitor: &Visitor, client: ClientProfile) -> Result<Arc<Link>, Refusal> {
-        let (home, form) = (Arc::clone(home), client.version.era().form());
+        let (home, form) = (Arc::clone(home), client.version.era());
         let (outlet, notified): (Box<dyn Outlet>, bool) = match form {
             Form::Legacy => (Box::new(LegacyOutlet(home)), true),
             Form::Modern => (Box::new(ModernOutlet(home)), false),
@@ -191,6 +193,49 @@ impl ClientLinks {
             let _ = done.send(());
         });
         wait
+    }
+}
+
+/// The modern links of all topics: one for all requests of a participant in a topic.
+#[derive(Default)]
+struct ModernLinks {
+    table: Mutex<HashMap<(TopicName, ParticipantId), Arc<Joined>>>,
+    joining: Mutex<()>,
+}
+
+impl ModernLinks {
+    /// The link of a participant. Notes the sign of life.
+    fn find(&self, visitor: &Visitor, now_ms: u64) -> Option<Arc<Joined>> {
+        let Visitor { dispatch, participant } = visitor;
+        let links = self.table.lock();
+        let known = links.get(&(dispatch.name().clone(), participant.id.clone()))?;
+        let is_usable = Arc::ptr_eq(&known.dispatch, dispatch) && known.home.liveness.touch(now_ms);
+        is_usable.then(|| Arc::clone(known))
+    }
+
+    /// Keeps others from joining meanwhile, so that a participant has one modern link over HTTP.
+    fn join_alone(&self) -> MutexGuard<'_, ()> {
+        self.joining.lock()
+    }
+
+    /// Enters a link that has joined.
+    fn enter(&self, link: &Arc<Joined>) {
+        let key = (link.dispatch.name().clone(), link.link.participant.id.clone());
+        self.table.lock().insert(key, Arc::clone(link));
+    }
+
+    /// Takes out the links that have ended or are idle. The latter have yet to leave.
+    fn sweep(&self, now_ms: u64) -> Vec<Arc<Joined>> {
+        let mut expired = Vec::new();
+        self.table.lock().retain(|_, link| {
+            let liveness = &link.home.liveness;
+            let is_over = !link.is_busy() && liveness.expire(now_ms, MODERN_IDLE);
+            if is_over {
+                expired.push(Arc::clone(link));
+            }
+            !is_over && !liveness.has_ended()
+        });
+        expired
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gateway::{Bounds, Call, Passed, Questioned, Reply, Respell, Undelivered, number_of};
 use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
-use wire::mcp::{Era, refusal, relay};
+use wire::mcp::{refusal, relay};
 use wire::rpc::Id;
 
 use crate::outlet::question_withdrawn;
@@ -110,8 +110,7 @@ pub(crate) fn settle(sink: &impl Sink, call: &Call, answer: &Answer, respell: &R
 /// Encodes a refusal for its caller.
 pub(crate) fn refuse(sink: &impl Sink, call: &Call, refusal: &Refusal) {
     let target = call.request.target.as_ref().map(model::Target::as_str);
-    let (method, era) = (call.request.method.as_str(), Era::of(call.link.form));
-    let encoded = refusal::encode(refusal, era, method, target);
+    let encoded = refusal::encode(refusal, call.link.form, call.request.method.as_str(), target);
     sink.answer(encoded.answer(id_of(call)), Some(encoded.code));
 }
 

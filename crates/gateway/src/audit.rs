@@ -1,10 +1,10 @@
 //! Audit recorder: a permit is reserved before the topic decides, and filled with its verdict.
 
 mod flood;
-mod missed;
 mod permit;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{sync::Arc, time::Duration};
 
 use model::{Refusal, RefusalCode};
 use platform::{random, unix_ms};
@@ -14,7 +14,6 @@ use store::{JournalWriter, StoreError};
 use access::config::Config;
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
-use missed::Missed;
 pub use permit::{Permit, entry};
 
 /// The kind under which tokens that are issued and revoked are recorded.
@@ -25,6 +24,9 @@ pub const GRANTS: &str = "portmoot/grants";
 pub const CONNECTION: &str = "portmoot/connection";
 /// The name under which a rejected connection without a valid token is recorded. No participant can have it.
 pub const UNKNOWN_PARTICIPANT: &str = "system:nobody";
+
+/// Shortest time between two lines about it in the gateway's own log.
+const REPORT_EVERY: Duration = Duration::from_secs(60);
 
 /// The log of a gateway, if it keeps one. Clones write the same log.
 #[derive(Debug, Clone, Default)]
@@ -124,5 +126,48 @@ impl Recorder {
             Ok(Err(error)) => tracing::error!(%error, "the end of the audit log is not written"),
             Err(error) => tracing::error!(%error, "the end of the audit log may not be written"),
         }
+    }
+}
+
+/// How often an entry could not be recorded.
+#[derive(Debug, Default)]
+struct Missed {
+    count: AtomicU64,
+    /// When it was reported last, in Unix milliseconds.
+    reported_ms: AtomicU64,
+}
+
+impl Missed {
+    /// Counts one more; returns the count when it is time to report it.
+    fn one(&self, now_ms: u64) -> Option<u64> {
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let reported = self.reported_ms.load(Ordering::Relaxed);
+        let is_due = u128::from(now_ms.saturating_sub(reported)) >= REPORT_EVERY.as_millis();
+        let claims = || {
+            self.reported_ms.compare_exchange(reported, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
+        (is_due && claims()).then_some(count)
+    }
+
+    /// The count.
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_is_reported_once_a_minute() {
+        let (missed, start) = (Missed::default(), 1_700_000_000_000);
+        let minute = u64::try_from(REPORT_EVERY.as_millis()).unwrap();
+        let reported: Vec<_> = [0, 1, minute - 1, minute, minute + 1, 3 * minute]
+            .map(|after| missed.one(start + after))
+            .into_iter()
+            .collect();
+        assert_eq!(reported, [Some(1), None, None, Some(4), None, Some(6)]);
+        assert_eq!(missed.count(), 6);
     }
 }

@@ -1,8 +1,7 @@
 //! Memory bounds of waiting messages: of one stream, and of all streams together.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use access::config::Limits;
 

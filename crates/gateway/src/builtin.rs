@@ -1,8 +1,6 @@
-//! Requests that the gateway's own participant serves: ping, lists, log level, tasks, built-in tools.
+//! Requests that the gateway itself answers: for its own participant (ping, lists, log level, tasks, built-in tools), and in rooms for servers.
 
-mod answer;
 mod arguments;
-mod definitions;
 mod held_tasks;
 mod messages;
 mod participants;
@@ -12,19 +10,20 @@ mod tools;
 
 use std::sync::Arc;
 
-use model::Refusal;
+use model::{Form, Refusal};
 use upstream::Manifest;
 use wire::mcp::list::{Hints, render};
 use wire::mcp::method;
 
 use crate::call::{Call, Names};
-use crate::delivery;
-use crate::dispatch::Dispatch;
-use crate::tasks::list as task_list;
-use crate::{handshake, listen, lists};
-use answer::spawn;
-pub(crate) use answer::unknown_method;
-pub(crate) use definitions::manifest;
+use crate::delivery::{spawn, unknown_method};
+use crate::{
+    delivery, dispatch::Dispatch, handshake, listen, lists, live::ConfiguredServer, tasks::list as task_list,
+};
+pub(crate) use tools::manifest;
+
+/// The methods that servers carry out for a room.
+const CARRIED_OUT: [&str; 4] = ["tools/call", "resources/read", "prompts/get", "completion/complete"];
 
 /// Serves a call that the topic has delivered to the gateway's own participant.
 pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
@@ -37,7 +36,7 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
 /// Serves a request of an MCP client.
 fn serve_client(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     let (name, form) = (call.request.method.as_str(), call.request.payload.form);
-    let Some(known) = method::lookup(name).filter(|known| known.is_in_form(form)) else {
+    let Some(known) = method::lookup(name).filter(|known| known.is_in(form)) else {
         return delivery::fail(dispatch, call, unknown_method(name));
     };
     if let Some(list) = known.list {
@@ -66,11 +65,24 @@ fn serve_room(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     delivery::finish(dispatch, call, body);
 }
 
+/// Answers a callof a room for its server, unless the server must carry it out; true if it was answered. An approved proposal
+/// is always carried out by the server.
+pub(crate) fn answer_hosted(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &ConfiguredServer) -> bool {
+    let approved = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
+    let method = call.request.method.as_str();
+    if call.names == Names::Public || approved || CARRIED_OUT.contains(&method) {
+        return false;
+    }
+    let manifest = server.upstream.manifest_in(Form::ENVELOPE);
+    delivery::finish(dispatch, call, for_server(server.id.as_str(), &manifest, method));
+    true
+}
+
 /// What the gateway answers in the room for a server: handshake, ping, lists.
 ///
 /// # Errors
 /// The refusal of a method that rooms do not have.
-pub(crate) fn for_server(server: &str, manifest: &Manifest, name: &str) -> Result<Vec<u8>, Refusal> {
+fn for_server(server: &str, manifest: &Manifest, name: &str) -> Result<Vec<u8>, Refusal> {
     match (name, method::lookup(name).and_then(|known| known.list)) {
         ("initialize", _) => Ok(handshake::of_server(server, &manifest.capabilities)),
         ("ping", _) => Ok(b"{}".to_vec()),
@@ -107,5 +119,30 @@ fn not_in_room(method: &str) -> Refusal {
             "a room has no notifications of resources: read the resource again with resources/read, or subscribe over MCP",
         ),
         _ => refusal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_carry_out_calls_and_the_gateway_answers_the_rest() {
+        let manifest = upstream::Manifest::default();
+        for (method, expected) in [
+            ("initialize", Some("protocolVersion")),
+            ("ping", Some("{}")),
+            ("tools/list", Some("tools")),
+            ("resources/templates/list", Some("resourceTemplates")),
+            ("resources/subscribe", None),
+            ("tasks/get", None),
+            ("no/such", None),
+        ] {
+            assert!(!CARRIED_OUT.contains(&method), "{method}");
+            let body = for_server("one", &manifest, method).ok().map(|body| String::from_utf8(body).unwrap());
+            assert_eq!(body.is_some(), expected.is_some(), "{method}");
+            assert!(body.unwrap_or_default().contains(expected.unwrap_or_default()), "{method}");
+        }
+        assert!(["tools/call", "completion/complete"].iter().all(|method| CARRIED_OUT.contains(method)));
     }
 }

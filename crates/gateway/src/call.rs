@@ -1,18 +1,37 @@
 //! Call: one request of a link from its admission to its end, and its way back.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use model::{Answer, LinkId, ListKind, OperationId, ParticipantId, Refusal, Request};
 use topic::Interest;
 use upstream::{ClientProfile, Session};
-use wire::mcp::task::Wish;
+use wire::{mcp::task::Wish, rpc::Id};
 
-use crate::context::call_number;
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
-use crate::proposals::content::Waits;
-use crate::tag::Tag;
-use crate::tasks::task::CallTask;
+use crate::{context::call_number, proposals::content::Waits, tasks::task::CallTask};
+
+/// The name that a client or a server gave its request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    /// The instance number of the server's session; 0 for a client.
+    session: u64,
+    /// The name as its owner wrote it.
+    pub id: Id,
+}
+
+impl Tag {
+    /// The name of a client's request.
+    pub fn of_client(id: Id) -> Self {
+        Self { session: 0, id }
+    }
+
+    /// The name of a server's question.
+    pub(crate) fn of_server(session: u64, id: Id) -> Self {
+        Self { session, id }
+    }
+}
 
 /// A request as its door decoded it.
 pub struct Incoming {
@@ -105,6 +124,8 @@ impl Reply for NoReply {
 
 /// Where a call was delivered.
 pub(crate) struct Delivered {
+    /// The topic. A call does not know its type: the topic's dispatch knows calls.
+    pub(crate) topic: Weak<dyn Any + Send + Sync>,
     /// The server's link in the topic, by which it answers.
     pub(crate) link: LinkId,
     /// The server.

@@ -1,8 +1,7 @@
 //! Shared context of a gateway: clock, ids, seal.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use auth::Sealer;
 use model::{LinkId, OperationId};

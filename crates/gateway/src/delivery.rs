@@ -1,6 +1,6 @@
 //! Delivery of calls to servers: choice of the session, form of the request, answers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use model::{Answer, Form, LinkId, OperationId, Outcome, Payload, Refusal, RefusalCode, Request};
@@ -10,21 +10,24 @@ use wire::mcp::relay;
 use wire::mcp::task::{Wish, plain as plain_call};
 
 use crate::call::{Call, Delivered};
-use crate::context::call_number;
-use crate::dispatch::Dispatch;
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
-use crate::requests::AtServer;
-use crate::tasks::relay as tasks;
-use crate::tasks::task::LOST;
+use crate::{context::call_number, dispatch::Dispatch, tasks::relay as tasks, tasks::task::LOST};
 
 /// Notes where the topic delivers a call.
-pub(crate) fn note(call: &Call, server: &Server, link: LinkId, proposal: Option<OperationId>) {
+pub(crate) fn note(
+    dispatch: &Arc<Dispatch>,
+    call: &Call,
+    server: &Server,
+    link: LinkId,
+    proposal: Option<OperationId>,
+) {
+    let topic: Weak<Dispatch> = Arc::downgrade(dispatch);
     let server = match server {
         Server::Gateway => model::ParticipantId::gateway(),
         Server::Upstream(server) => server.id.clone(),
     };
     // A call is delivered once.
-    let _ = call.delivered.set(Delivered { link, server, proposal });
+    let _ = call.delivered.set(Delivered { topic, link, server, proposal });
 }
 
 /// Delivers a call to a configured server.
@@ -103,7 +106,7 @@ fn send(
         from: call.link.participant.id.as_str(),
     };
     let _ = call.session.set(Arc::clone(session));
-    match session.call(outgoing, AtServer::new(dispatch, call)) {
+    match session.call(outgoing, Arc::<Call>::clone(call)) {
         // It may have been cancelled before the session knew it.
         Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
         Ok(()) => {}
@@ -196,4 +199,22 @@ pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Call, answer: Answer) {
             call.reply().refuse(call, &refusal);
         }
     }
+}
+
+/// Serves a call concurrently.
+pub(crate) fn spawn<F>(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    serve: impl FnOnce(Arc<Dispatch>, Arc<Call>) -> F,
+) where
+    F: Future<Output = Result<Vec<u8>, Refusal>> + Send + 'static,
+{
+    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+    let body = serve(Arc::clone(&dispatch), Arc::clone(&call));
+    tokio::spawn(async move { finish(&dispatch, &call, body.await) });
+}
+
+/// The refusal of a method that the gateway does not serve.
+pub(crate) fn unknown_method(method: &str) -> Refusal {
+    Refusal::new(RefusalCode::Unsupported, format!("method not found: {method}"))
 }

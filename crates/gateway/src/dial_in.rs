@@ -7,12 +7,10 @@ use bytes::Bytes;
 use model::{LinkId, ParticipantId};
 use platform::unix_ms;
 use upstream::dial_in::{DialIn, Outbox, Receipt};
-use wire::mcpx::Envelope;
-use wire::time::rfc3339;
+use wire::{mcpx::Envelope, time::rfc3339};
 
-use crate::dispatch::Dispatch;
 use crate::live::{ConfiguredServer, Server};
-use crate::record::Record;
+use crate::{dispatch::Dispatch, record::Record};
 
 const RESPONSE: &str = "mcp/response:";
 

@@ -17,13 +17,10 @@ use tokio::sync::{Notify, watch};
 use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
 use upstream::Manifest;
 
-use crate::audit::Recorder;
-use crate::context::Context;
 use crate::link::{Link, NoOutlet, plain_client};
 use crate::lists::{Announcements, PageCache};
 use crate::live::{Effect, Event, Live, Topic};
-use crate::mirror;
-use crate::tasks::table::Tasks;
+use crate::{audit::Recorder, context::Context, mirror, tasks::table::Tasks};
 use access::config::{self, McpCalls};
 
 /// The log's target for every event that is sent and every effect that is carried out.
@@ -302,7 +299,7 @@ async fn tick(dispatch: Weak<Dispatch>, timer: Arc<Notify>) {
 async fn report(dispatch: Weak<Dispatch>, mut reports: UnboundedReceiver<Report>) {
     while let Some(Report { proposal, durable }) = reports.recv().await {
         let Some(dispatch) = dispatch.upgrade() else { return };
-        let event = if durable { Event::Stored { proposal } } else { Event::NotStored { proposal } };
+        let event = Event::Written { proposal, stored: durable };
         // Whatever goes wrong with one proposal, the reports about the others must go on.
         if catch_unwind(AssertUnwindSafe(|| dispatch.take(event))).is_err() {
             tracing::error!(%proposal, "what follows from a durable record was not carried out: the gateway has a fault");

@@ -4,7 +4,6 @@
 //! (`ask`), so that the decision and everything that follows from it are one step.
 
 mod ask;
-mod hosted;
 
 use std::sync::Arc;
 
@@ -14,17 +13,12 @@ use model::{LinkId, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use room::{RoomEvent, text};
 use topic::{Audience, Effects, Ignored, Intent, Reach, Say, Verdict};
-use wire::mcpx::check::strict;
 use wire::mcpx::system::{self, ErrorDraft, Person, Stamp};
-use wire::mcpx::{self, Breach, Draft, Envelope, payload};
+use wire::mcpx::{self, Breach, Draft, Envelope, check::strict, payload};
 use wire::time::rfc3339;
 
-use crate::dispatch::Dispatch;
-use crate::link::Link;
 use crate::live::{Event, Live};
-use crate::proposals::announce;
-use crate::record::Record;
-pub(crate) use hosted::answer_hosted;
+use crate::{dispatch::Dispatch, link::Link, proposals::announce, record::Record};
 
 /// How the kinds of requests and of their answers begin.
 const REQUEST: &str = "mcp/request:";

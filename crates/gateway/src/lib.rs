@@ -32,15 +32,13 @@ mod room_reply;
 mod run;
 mod sealed;
 mod servers;
-mod tag;
 mod tasks;
 
 pub use bounds::{Bounds, Held, STREAM_UNSENT_BYTES_MAX, Share};
-pub use call::{Call, Incoming, Parks, Reply};
+pub use call::{Call, Incoming, Parks, Reply, Tag};
 pub use context::{Context, number_of};
 pub use dispatch::{Dispatch, Settings};
 pub use link::{Link, Outlet, Passed, Questioned, Respell, RoomOutlet, Undelivered, plain_client};
 pub use live::{ConfiguredServer, ProposalView, Server, Topic};
 pub use registry::{Registry, Start, Visitor};
-pub use tag::Tag;
 pub use topic::Joining;

@@ -3,9 +3,7 @@
 //!
 //! The topic knows who is interested in what. Here servers are asked to notify, and are released from it.
 
-use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use model::{Form, LinkId, ListenFilter, ParticipantId, Refusal, RefusalCode, Request};
 use strum::VariantNames;
@@ -15,14 +13,11 @@ use topic::{Interest, LogLevel, Subject, Target};
 use upstream::{Session, Subscription};
 use wire::mcp::{listen, relay};
 
-use crate::call::Call;
-use crate::delivery;
-use crate::dispatch::Dispatch;
-use crate::link::Link;
 use crate::live::{Event, Server};
-use crate::tasks::id::TaskId;
-use crate::tasks::relay as tasks;
-use crate::tasks::task::Task;
+use crate::{
+    call::Call, delivery, dispatch::Dispatch, link::Link, tasks::id::TaskId, tasks::relay as tasks,
+    tasks::task::Task,
+};
 
 /// How long the acknowledgement of a listen request waits for the servers of its resources, and then for those of its tasks.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);

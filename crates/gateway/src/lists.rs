@@ -5,24 +5,20 @@
 
 mod announcements;
 mod cache;
-mod manifests;
 mod merged;
 mod page;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::{sync::Arc, sync::atomic::Ordering};
 
-use model::{Form, ListKind, Refusal, RefusalCode};
+use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
+use tokio::{task::JoinSet, time::timeout};
 use topic::Target;
-use wire::mcp::header::HeaderParam;
-use wire::mcp::{relay, task};
+use upstream::Manifest;
+use wire::mcp::{header::HeaderParam, relay, task};
 
-use crate::call::Call;
-use crate::delivery;
-use crate::dispatch::Dispatch;
-use crate::link::Link;
+use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, live::ConfiguredServer};
 
 pub(crate) use announcements::{Announcement, Announcements};
 pub(crate) use cache::PageCache;
@@ -35,18 +31,70 @@ pub use page::{CURSOR_MS, PAGE_ITEMS_MAX};
 /// list, the page is rendered after a bounded wait.
 pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind) {
     if dispatch.settled.load(Ordering::Acquire)
-        && let Some(manifests) = manifests::known(dispatch, call)
+        && let Some(manifests) = known(dispatch, call)
     {
         return delivery::finish(dispatch, call, page(dispatch, call, list, &manifests));
     }
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     tokio::spawn(async move {
         dispatch.wait_for_servers().await;
-        let manifests = manifests::opened(&dispatch, &call).await;
+        let manifests = opened(&dispatch, &call).await;
         if !call.is_over() {
             delivery::finish(&dispatch, &call, page(&dispatch, &call, list, &manifests));
         }
     });
+}
+
+/// The manifests, if no session must be opened for them.
+fn known(dispatch: &Dispatch, call: &Call) -> Option<Manifests> {
+    let mut all = own(dispatch);
+    for server in dispatch.servers() {
+        all.push((server.id.clone(), at_hand(&server, call)?));
+    }
+    Some(all)
+}
+
+/// The manifests, after sessions were opened that are the caller's own, or the first in its form. Of a server that is down or
+/// slow they are the last that it had: a call then says what is wrong.
+async fn opened(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
+    let (mut all, mut opening) = (own(dispatch), JoinSet::new());
+    for server in dispatch.servers() {
+        let known = at_hand(&server, call);
+        if known.is_none() {
+            let (call, server, at) = (Arc::clone(call), Arc::clone(&server), all.len());
+            let within = dispatch.settings.topic.list_wait;
+            opening.spawn(async move {
+                let caller = call.link.caller(call.client.as_ref());
+                let session = timeout(within, server.upstream.session(&caller)).await.ok()?.ok()?;
+                Some((at, session.manifest()))
+            });
+        }
+        let manifest = known.unwrap_or_else(|| server.upstream.manifest_in(call.link.form));
+        all.push((server.id.clone(), manifest));
+    }
+    while let Some(opened) = opening.join_next().await {
+        if let Ok(Some((at, manifest))) = opened
+            && let Some((_, place)) = all.get_mut(at)
+        {
+            *place = manifest;
+        }
+    }
+    all
+}
+
+fn own(dispatch: &Dispatch) -> Manifests {
+    vec![(ParticipantId::gateway(), dispatch.own_manifest())]
+}
+
+/// The manifest of a server without opening a session; `None` if one must be opened for it.
+fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
+    let (form, upstream) = (call.link.form, &server.upstream);
+    let caller = call.link.caller(call.client.as_ref());
+    // A modern caller is listed what the shared session lists.
+    if form == Form::Legacy && upstream.is_owned(&caller) {
+        return upstream.open_session(&caller).map(|session| session.manifest());
+    }
+    (!upstream.could_open(form)).then(|| upstream.manifest_in(form))
 }
 
 /// One page, as a result's body.

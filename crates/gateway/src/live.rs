@@ -5,14 +5,11 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use model::{Answer, Notice, ParticipantId};
 use topic::Handles;
-use upstream::dial_in::DialIn;
-use upstream::{Question, Session, Upstream};
+use upstream::{Question, Session, Upstream, dial_in::DialIn};
 
-use crate::call::Call;
-use crate::link::Link;
+use crate::call::{Call, Tag};
 use crate::proposals::content::{Proposed, Ruling};
-use crate::tag::Tag;
-use crate::tasks::task::Task;
+use crate::{link::Link, tasks::task::Task};
 
 /// The handles of a running topic.
 #[derive(Debug, Clone, Copy)]

@@ -1,22 +1,17 @@
 //! Membership: links that join and leave, configured servers, and the wait for servers that are starting.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::{sync::Arc, sync::atomic::Ordering};
 
 use model::{Capabilities, LinkId, ParticipantId, Refusal, Request};
 use topic::{Ended, Join, Joining, Kept, ListScope, UpstreamNames};
-use upstream::config::ServerConfig;
-use upstream::dial_in::DialIn;
-use upstream::{Environment, Manifest, Upstream, UpstreamSpec};
+use upstream::{Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig, dial_in::DialIn};
 
-use crate::dial_in::RoomOutbox;
-use crate::dispatch::Dispatch;
-use crate::link::Link;
 use crate::live::{ConfiguredServer, Event, Server};
-use crate::requests::named;
 use crate::servers::{Topics, listed};
-use crate::tasks::relay as tasks;
-use crate::{builtin, dial_in, handshake, listen};
+use crate::{
+    builtin, dial_in, dial_in::RoomOutbox, dispatch::Dispatch, handshake, link::Link, listen,
+    requests::named, tasks::relay as tasks,
+};
 use access::config::{BuiltIn, Limits};
 
 impl Dispatch {

@@ -7,8 +7,7 @@ use topic::Mirrored;
 use wire::mcpx::{self, Draft, Head, KIND_BYTES_MAX, kind_of, mirror, payload};
 use wire::time::rfc3339;
 
-use crate::context::Context;
-use crate::live::Live;
+use crate::{context::Context, live::Live};
 use access::config::McpCalls;
 
 /// The verdict that watchers see with a call.

@@ -6,5 +6,4 @@ pub(crate) mod content;
 pub mod decide;
 pub(crate) mod journal;
 pub(crate) mod open;
-pub(crate) mod state;
 pub(crate) mod view;

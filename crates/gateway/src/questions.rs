@@ -7,10 +7,9 @@ use topic::{End, Receiver};
 use upstream::Session;
 use wire::mcp::relay;
 
-use crate::dispatch::Dispatch;
 use crate::link::{Link, Questioned, Undelivered};
 use crate::live::{Asked, Event, Live};
-use crate::tasks::relay as tasks;
+use crate::{dispatch::Dispatch, tasks::relay as tasks};
 
 /// Sends a server's question to the client.
 pub(crate) fn ask(
@@ -64,7 +63,7 @@ impl Dispatch {
             _ => return,
         };
         let frame = relay::encode_notice(notice, None);
-        for session in sessions.iter().filter(|session| session.form() == link.form) {
+        for session in sessions.iter().filter(|session| session.era() == link.form) {
             if let Err(refusal) = session.notify(frame.clone()) {
                 let (server, method) = (session.upstream(), notice.method.as_str());
                 tracing::debug!(server, method, %refusal, "a client's notification was not passed on");

@@ -7,11 +7,7 @@ use topic::{Cause, Verdict};
 use wire::mcpx::Envelope;
 
 use crate::audit::{Permit, entry};
-use crate::call::Call;
-use crate::dispatch::Dispatch;
-use crate::link::Link;
-use crate::live::ProposalView;
-use crate::proposals::content::Proposed;
+use crate::{call::Call, dispatch::Dispatch, link::Link, live::ProposalView, proposals::content::Proposed};
 
 /// The kind of a message that is no envelope.
 const MALFORMED: &str = "portmoot/malformed";

@@ -3,9 +3,8 @@
 mod reload;
 mod visitors;
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::{collections::HashMap, sync::Arc};
 
 use auth::{Identities, Sealer};
 use client::Guard;
@@ -14,16 +13,12 @@ use platform::{RwLock, random};
 use room::Close;
 use store::JournalWriter;
 use tokio::sync::Notify;
-use upstream::Upstream;
-use upstream::config::ServerConfig;
+use upstream::{Upstream, config::ServerConfig};
 
 pub use visitors::Visitor;
 
-use crate::audit::Recorder;
 use crate::bounds::{Bounds, Held};
-use crate::context::Context;
-use crate::dispatch::Dispatch;
-use crate::live::Event;
+use crate::{audit::Recorder, context::Context, dispatch::Dispatch, live::Event};
 use access::config::{Config, Limits};
 use access::grants::Grants;
 

@@ -1,23 +1,22 @@
 //! Requests of clients: admitted by the topic, recorded, and carried out by its effects.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use model::{Answer, Notice, ParticipantId, Refusal, Target};
-use platform::millis;
+use model::{Answer, Notice, OperationId, ParticipantId, Refusal, Target};
+use platform::{millis, unix_ms};
 use topic::{About, Ask, Cause, End, OperationRef, Receiver, Request, Resume, Subject, Verdict};
 use upstream::{CallEvents, Question};
 use wire::mcp::relay;
 
-use crate::audit::Permit;
-use crate::call::{Call, Delivered, Incoming, Names, Reply};
-use crate::dispatch::Dispatch;
+use crate::call::{Call, Delivered, Incoming, Names, Reply, Tag};
 use crate::link::{Link, Undelivered};
-use crate::lists::Announcement;
 use crate::live::{Asked, Effect, Event};
-use crate::proposals::state;
-use crate::record::Record;
-use crate::tag::Tag;
-use crate::tasks;
+use crate::sealed::Purpose;
+use crate::{audit::Permit, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
+
+/// How long a state may be used, in milliseconds: a day.
+const STATE_MS: u64 = 24 * 3600 * 1000;
+const HELD: Purpose = Purpose { name: "held", valid_ms: STATE_MS };
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
@@ -28,7 +27,7 @@ impl Dispatch {
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
         let mut incoming = incoming;
-        let parked = incoming.state.take().and_then(|sealed| state::open(self, link, &sealed));
+        let parked = incoming.state.take().and_then(|sealed| open_state(self, link, &sealed));
         let interest = std::mem::take(&mut incoming.interest);
         let call = Call::new(self.context.operation(), link, incoming, Names::Public, reply);
         let task = match &call.request.target {
@@ -141,46 +140,70 @@ pub(crate) fn named(request: &model::Request) -> Option<topic::Target<'_>> {
     })
 }
 
-/// A call at its server: turns what the server sends about it into events of the topic.
-pub(crate) struct AtServer {
-    dispatch: Weak<Dispatch>,
-    call: Arc<Call>,
+/// The topic of a call at its server, and where it has delivered the call.
+fn delivered(call: &Call) -> Option<(Arc<Dispatch>, &Delivered)> {
+    let delivered = call.delivered.get()?;
+    Some((delivered.topic.upgrade()?.downcast().ok()?, delivered))
 }
 
-impl AtServer {
-    pub(crate) fn new(dispatch: &Arc<Dispatch>, call: &Arc<Call>) -> Arc<Self> {
-        Arc::new(Self { dispatch: Arc::downgrade(dispatch), call: Arc::clone(call) })
-    }
-
-    /// The topic, and where it has delivered the call.
-    fn delivered(&self) -> Option<(Arc<Dispatch>, &Delivered)> {
-        self.dispatch.upgrade().zip(self.call.delivered.get())
-    }
-}
-
-impl CallEvents for AtServer {
+/// What the server sends about a call becomes an event of the topic.
+impl CallEvents for Call {
     fn notice(&self, notice: Notice) {
-        let Some((dispatch, delivered)) = self.delivered() else { return };
-        let notice = match self.call.session.get() {
+        let Some((dispatch, delivered)) = delivered(self) else { return };
+        let notice = match self.session.get() {
             Some(session) => dispatch.tasks.rename_notice(session, notice),
             None => notice,
         };
-        dispatch.notice(&delivered.server, Subject::Call(self.call.id), notice);
+        dispatch.notice(&delivered.server, Subject::Call(self.id), notice);
     }
 
     fn question(&self, question: Question) {
-        let Some((dispatch, delivered)) = self.delivered() else { return };
-        let session = self.call.session.get().map(Arc::downgrade).unwrap_or_default();
+        let Some((dispatch, delivered)) = delivered(self) else { return };
+        let session = self.session.get().map(Arc::downgrade).unwrap_or_default();
         let asked = Asked { question, session, server: delivered.server.clone(), task: None };
-        dispatch.ask(asked, About::Call(self.call.id));
+        dispatch.ask(asked, About::Call(self.id));
     }
 
     fn done(&self, end: Result<Answer, Refusal>) {
-        let Some((dispatch, delivered)) = self.delivered() else { return };
+        let Some((dispatch, delivered)) = delivered(self) else { return };
         let end = match end {
             Ok(answer) => End::Answered { outcome: answer.outcome, answer },
             Err(refusal) => End::Failed(Box::new(refusal)),
         };
-        dispatch.take(Event::Answer { link: delivered.link, operation: self.call.id, end });
+        dispatch.take(Event::Answer { link: delivered.link, operation: self.id, end });
+    }
+}
+
+/// The state of a parked call; only its participant can use it.
+pub(crate) fn seal_state(dispatch: &Dispatch, link: &Link, proposal: OperationId) -> String {
+    HELD.seal(&dispatch.context.sealer, &link.participant.id, unix_ms(), &proposal.to_string())
+}
+
+/// The proposal of a state that was sealed for this participant.
+fn open_state(dispatch: &Dispatch, link: &Link, state: &str) -> Option<OperationId> {
+    HELD.open(&dispatch.context.sealer, &link.participant.id, unix_ms(), state)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use auth::Sealer;
+
+    #[test]
+    fn a_state_serves_its_participant_for_a_day() {
+        let sealer = Sealer::new(&[1; 32], None);
+        let id = |name: &str| ParticipantId::new(name).unwrap();
+        let sealed = HELD.seal(&sealer, &id("scout"), 1_000, &OperationId(7).to_string());
+        let opens = |who: &str, now_ms| HELD.open(&sealer, &id(who), now_ms, &sealed);
+        assert_eq!(opens("scout", STATE_MS), Some(OperationId(7).to_string()));
+        assert_eq!(opens("boss", 1_000), None, "another participant cannot use it");
+        assert_eq!(opens("scout", STATE_MS + 2_000), None, "its time is over");
+        assert_eq!(HELD.open(&sealer, &id("scout"), 1_000, "a server's own state"), None);
+        let other = sealer.seal("task", "scout", u64::MAX, [9; 24], OperationId(7).to_string().as_bytes());
+        assert_eq!(
+            HELD.open(&sealer, &id("scout"), 1_000, &other),
+            None,
+            "it was sealed for another purpose"
+        );
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use model::{Answer, LinkId, ParticipantId, Refusal};
+use wire::mcp::relay;
 use wire::mcpx::{self, Draft, payload};
 
 use crate::call::{Call, Reply};
@@ -66,7 +67,7 @@ impl Reply for RoomReply {
 
     fn notify(&self, call: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {
         let kind = format!("mcp/request:{}", notice.notice.method.as_str());
-        self.send(call, &kind, &payload::notice(notice.notice));
+        self.send(call, &kind, &relay::encode_notice(notice.notice, None));
         Ok(())
     }
 }

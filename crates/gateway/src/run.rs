@@ -26,11 +26,11 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             envelopes::ignored(dispatch, &from, &message, &by, why);
         }
         Effect::Deliver { call, link, server, own, proposal } => {
-            delivery::note(&call, &server, link, proposal.as_ref().map(|proposal| proposal.id));
+            delivery::note(dispatch, &call, &server, link, proposal.as_ref().map(|proposal| proposal.id));
             match &server {
                 Server::Gateway => builtin::serve(dispatch, &call),
                 Server::Upstream(server) => {
-                    if !envelopes::answer_hosted(dispatch, &call, server) {
+                    if !builtin::answer_hosted(dispatch, &call, server) {
                         delivery::to_server(dispatch, &call, server, own, proposal.as_deref());
                     }
                 }

@@ -7,13 +7,10 @@ use std::sync::{Arc, LazyLock};
 use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
 use topic::{About, ListScope, OperationRef, Subject, Target};
 use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
-use wire::mcp::relay;
-use wire::rpc::Id;
+use wire::{mcp::relay, rpc::Id};
 
-use crate::dispatch::Dispatch;
 use crate::live::{Asked, ConfiguredServer, Event, Topic};
-use crate::tag::Tag;
-use crate::tasks::relay as tasks;
+use crate::{call::Tag, dispatch::Dispatch, tasks::relay as tasks};
 
 /// Passes what the sessions of a server send outside of calls to the topics in which the server takes part.
 pub(crate) struct Topics(pub(crate) Box<dyn Fn() -> Vec<Arc<Dispatch>> + Send + Sync>);
@@ -122,7 +119,7 @@ impl Dispatch {
     pub(crate) fn session_question(self: &Arc<Self>, session: &Arc<Session>, question: &Question) -> bool {
         let Some(owner) = session.key().owner() else { return false };
         let form = self.with(|topic| topic.handle(owner).map(|link| link.form));
-        let Some(server) = self.server_of(session).filter(|_| form == Some(session.form())) else {
+        let Some(server) = self.server_of(session).filter(|_| form == Some(session.era())) else {
             return false;
         };
         let task = self.tasks.related(session, &question.request().payload);

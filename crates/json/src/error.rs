@@ -1,7 +1,6 @@
 //! Error type of all readers.
 
-use crate::member_span::FRAME_BYTES_MAX;
-use crate::span::Span;
+use crate::span::{FRAME_BYTES_MAX, Span};
 use serde_json::value::RawValue;
 
 /// Why bytes could not be read as the JSON that was expected.

@@ -1,6 +1,7 @@
-//! Strings as JSON writes them: quotes, and the escapes that are required.
+//! Strings as JSON writes them: quotes, and the escapes that are required; the buffers that they are written into.
 
-use crate::buffer::Buffer;
+use smallvec::{Array, SmallVec};
+
 use crate::scan::{end_of_plain, is_plain};
 
 /// The spellings of control characters.
@@ -10,6 +11,33 @@ const CONTROLS: [&str; 32] = [
     "\\u0014", "\\u0015", "\\u0016", "\\u0017", "\\u0018", "\\u0019", "\\u001a", "\\u001b", "\\u001c",
     "\\u001d", "\\u001e", "\\u001f",
 ];
+
+/// A growing text: `Vec<u8>`, `String`, or bytes of which few need no allocation.
+pub(crate) trait Buffer {
+    /// Appends a text.
+    fn put(&mut self, text: &str);
+}
+
+impl Buffer for Vec<u8> {
+    #[inline]
+    fn put(&mut self, text: &str) {
+        self.extend_from_slice(text.as_bytes());
+    }
+}
+
+impl<A: Array<Item = u8>> Buffer for SmallVec<A> {
+    #[inline]
+    fn put(&mut self, text: &str) {
+        self.extend_from_slice(text.as_bytes());
+    }
+}
+
+impl Buffer for String {
+    #[inline]
+    fn put(&mut self, text: &str) {
+        self.push_str(text);
+    }
+}
 
 /// `text` as a JSON string, quotes included.
 #[must_use]

@@ -13,18 +13,13 @@
 //! - [`Object`], [`Array`], [`object`], [`quote`]: writing.
 //! - [`visible`]: safe text for people.
 
-mod buffer;
 mod canonical;
-mod check;
 mod duplicates;
 mod edit;
-mod elements;
 mod error;
 mod escape;
-mod member_span;
 mod members;
 mod outline;
-mod pieces;
 mod scan;
 mod span;
 mod splice;
@@ -37,10 +32,8 @@ pub mod visible;
 mod write;
 
 pub use canonical::canonical;
-pub use check::check;
 pub use duplicates::{first_duplicate, refuse_duplicates};
 pub use edit::{MemberChange, edit_object, edited, leaves_nothing, object_of};
-pub use elements::{each_element, elements};
 pub use error::JsonError;
 pub use escape::quote;
 pub use members::{Member, Members, at, each_member, members, members_with_duplicates};
@@ -48,7 +41,7 @@ pub use outline::{OUTLINE_MEMBERS_MAX, Outline, outline};
 pub use span::Span;
 pub use splice::Splice;
 pub use string_span::StringSpan;
-pub use text::{integer, is_object, text};
+pub use text::{check, each_element, elements, integer, is_object, text};
 pub use tokens::{Token, Tokens};
 pub use write::{Array, Object, object};
 

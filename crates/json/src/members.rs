@@ -6,9 +6,8 @@ use std::borrow::Cow;
 
 use crate::duplicates::{FEW, first_duplicate};
 use crate::error::JsonError;
-use crate::member_span::MemberSpan;
 use crate::scan;
-use crate::span::Span;
+use crate::span::{MemberSpan, Span};
 use crate::text::{text, trim};
 
 /// One member of an object.

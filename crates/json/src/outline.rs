@@ -3,10 +3,9 @@
 use smallvec::SmallVec;
 
 use crate::error::JsonError;
-use crate::member_span::MemberSpan;
 use crate::members::{Member, Members};
 use crate::scan;
-use crate::span::Span;
+use crate::span::{MemberSpan, Span};
 
 /// The most members of inner objects that an [`Outline`] keeps.
 pub const OUTLINE_MEMBERS_MAX: usize = 64;

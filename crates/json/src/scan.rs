@@ -5,8 +5,7 @@
 
 use serde::de::IgnoredAny;
 
-use crate::member_span::{FRAME_BYTES_MAX, MemberSpan};
-use crate::span::Span;
+use crate::span::{FRAME_BYTES_MAX, MemberSpan, Span};
 
 /// Values nested deeper are left to `thorough`, which needs no stack for them.
 const DEPTH_MAX: u32 = 32;

@@ -1,10 +1,9 @@
 //! Lexer: the tokens of a value in order, without recursion.
 
-use crate::check::check;
 use crate::error::JsonError;
 use crate::scan::string_end;
 use crate::span::Span;
-use crate::text::is_space;
+use crate::text::{check, is_space};
 
 /// One token, as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Writer: objects member by member and arrays element by element, into one buffer.
 
-use crate::buffer::Buffer;
-use crate::escape::{put_joined, put_text};
+use crate::escape::{Buffer, put_joined, put_text};
 
 /// Room that [`object`] begins with, in bytes.
 const ROOM_BYTES: usize = 128;

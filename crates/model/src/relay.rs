@@ -6,15 +6,16 @@
 use bytes::Bytes;
 use bytestring::ByteString;
 
-/// The form in which the bytes of a [`Payload`] are written.
+/// The form in which the bytes of a [`Payload`] are written: that of one of MCP's two eras.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray, strum::IntoStaticStr, strum::EnumString,
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum Form {
-    /// JSON of MCP's legacy era, revisions 2024-11-05 to 2025-11-25. MCPx envelopes carry this form too.
+    /// JSON of MCP's legacy era, revisions 2024-11-05 to 2025-11-25: a handshake opens a session. MCPx envelopes carry this
+    /// form too.
     Legacy,
-    /// JSON of MCP's modern era, revision 2026-07-28.
+    /// JSON of MCP's modern era, revision 2026-07-28: every request is complete in itself.
     Modern,
 }
 
@@ -23,6 +24,14 @@ impl Form {
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
     /// The form of payloads in MCPx envelopes.
     pub const ENVELOPE: Self = Self::Legacy;
+
+    /// Whether every request is complete in itself, without a handshake before it.
+    pub fn is_stateless(self) -> bool {
+        match self {
+            Self::Legacy => false,
+            Self::Modern => true,
+        }
+    }
 }
 
 /// A range of bytes in a [`Payload`]; empty if the part is absent.

@@ -2,18 +2,14 @@
 //!
 //! The caller writes as much as the kernel accepts. The rest waits in a backlog, and a task drains it.
 
-use std::collections::VecDeque;
-use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Waker};
-use std::time::Duration;
+use std::{collections::VecDeque, future::poll_fn, sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes};
 use platform::{Mutex, MutexGuard};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::{net::TcpStream, time::timeout};
 
 use crate::frame::Close;
 

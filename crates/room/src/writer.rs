@@ -2,9 +2,8 @@
 //!
 //! It owns the list of attached members, in the order of the queue.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use model::LinkId;
@@ -18,8 +17,7 @@ use wire::time::rfc3339;
 use crate::batch::{Batch, Recipient};
 use crate::event::{Newcomer, RoomEvent, Stamps};
 use crate::frame::{self, Close, text};
-use crate::queue::Room;
-use crate::socket::Socket;
+use crate::{queue::Room, socket::Socket};
 
 /// Yields to ready readers before a batch is written, while each brings more events: one write then carries the events of
 /// all readers.

@@ -11,17 +11,12 @@ mod redact;
 mod verify;
 mod writer;
 
-use std::ops::ControlFlow;
-use std::path::Path;
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::{ops::ControlFlow, path::Path, sync::Arc, time::Duration};
 
 use crate::disk::{Disk, Folder};
-use crate::error::StoreError;
 use crate::group::{GroupCommit, OnDurable, QueueLimits, QueuePermit};
-use crate::journal::Journal;
 use crate::record::{Record, SealingKey};
-use crate::writer::JournalWriter;
+use crate::{error::StoreError, journal::Journal, writer::JournalWriter};
 use chain::{Chain, hex, parse_hex};
 pub use chain::{ChainHead, ParseHeadError};
 pub use entry::{
@@ -59,6 +54,7 @@ pub struct AuditLog {
 }
 
 /// Permit to write one entry, reserved before the act that the entry records. Released when dropped.
+#[derive(Debug)]
 pub struct Permit {
     permit: QueuePermit<Bodies>,
     policy: Arc<Policy>,
@@ -116,10 +112,7 @@ impl AuditLog {
     /// # Errors
     /// [`StoreError::Io`] when a write fails, [`StoreError::Stopped`] after that.
     pub fn flush(&self) -> Result<(), StoreError> {
-        let (sender, result) = mpsc::sync_channel(1);
-        let permit = self.group.permit_beyond_limits();
-        permit.fill(Some(Box::new(move |result| _ = sender.send(result))), |_| {});
-        result.recv().unwrap_or(Err(StoreError::Stopped))
+        self.group.fill_and_wait(|_| {})
     }
 
     /// Head of the chain after the last durable entry.
@@ -160,12 +153,6 @@ impl Permit {
     fn fill(self, on_durable: Option<OnDurable>, entry: &Entry<'_>) {
         let payload = self.policy.apply(entry.payload);
         self.permit.fill(on_durable, |bodies| bodies.add(entry, &payload));
-    }
-}
-
-impl std::fmt::Debug for Permit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Permit")
     }
 }
 

@@ -9,8 +9,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::disk::private;
-use crate::error::StoreError;
+use crate::{disk::private, error::StoreError};
 
 const LOCK_FILE: &str = "lock";
 const LOCK_FILE_BYTES_MAX: u64 = 4096;

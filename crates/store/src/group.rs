@@ -4,10 +4,9 @@
 //! are bounded.
 
 use std::fmt::{self, Debug};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::{sync::Arc, sync::mpsc, time::Duration};
 
 use platform::{Condvar, Mutex};
 
@@ -127,10 +126,13 @@ impl<I: Items> GroupCommit<I> {
         Ok(QueuePermit { shared: Arc::clone(shared), used: false })
     }
 
-    /// Returns a permit even beyond the limits, for a caller that blocks until its item is durable.
-    pub(crate) fn permit_beyond_limits(&self) -> QueuePermit<I> {
+    /// Adds an item as [`QueuePermit::fill`] does, even beyond the limits, and blocks until it is durable.
+    pub(crate) fn fill_and_wait(&self, put: impl FnOnce(&mut I)) -> Result<(), StoreError> {
+        let (sender, result) = mpsc::sync_channel(1);
         self.shared.permits.fetch_add(1, Ordering::Relaxed);
-        QueuePermit { shared: Arc::clone(&self.shared), used: false }
+        let permit = QueuePermit { shared: Arc::clone(&self.shared), used: false };
+        permit.fill(Some(Box::new(move |result| _ = sender.send(result))), put);
+        result.recv().unwrap_or(Err(StoreError::Stopped))
     }
 }
 
@@ -195,6 +197,12 @@ impl<I> Drop for GroupCommit<I> {
         {
             let _ = thread.join();
         }
+    }
+}
+
+impl<I> Debug for QueuePermit<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("QueuePermit")
     }
 }
 
@@ -274,8 +282,6 @@ fn run<I: Items>(shared: &Shared<I>, mut sink: impl Sink<Items = I>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
-
     use super::*;
 
     /// Sink that sends the size of each group, in bytes.

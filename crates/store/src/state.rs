@@ -3,17 +3,17 @@
 mod closed;
 mod grants;
 mod proposals;
-mod sessions;
 
-use crate::record::{IssuedToken, Record, SealingKey};
+use std::collections::VecDeque;
+
+use crate::record::{EndedSessions, IssuedToken, Record, SealingKey};
+
 use grants::Grants;
 use proposals::Proposals;
-use sessions::Sessions;
 
 pub use closed::{CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, closed_digest};
 pub use grants::Grant;
 pub use proposals::{ENDED_BYTES_MAX, ENDED_KEPT, Proposal};
-pub use sessions::ENDED_SESSIONS_KEPT;
 
 /// State after a replay of the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -135,6 +135,39 @@ impl State {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Ended sessions in the state at most. The oldest record is dropped first, with all of its sessions.
+pub const ENDED_SESSIONS_KEPT: usize = 65_536;
+
+/// All ended sessions of the state, oldest record first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Sessions {
+    ended: VecDeque<EndedSessions>,
+    count: usize,
+}
+
+impl Sessions {
+    fn ended(&mut self, ended: &EndedSessions) {
+        self.count += ended.marks.len();
+        self.ended.push_back(ended.clone());
+        while let Some(oldest) = self.ended.front() {
+            if ended.at_ms < oldest.until_ms && self.count <= ENDED_SESSIONS_KEPT {
+                return;
+            }
+            self.count -= oldest.marks.len();
+            self.ended.pop_front();
+        }
+    }
+
+    fn marks(&self, now_ms: u64) -> impl Iterator<Item = &str> {
+        let unexpired = self.ended.iter().filter(move |ended| now_ms < ended.until_ms);
+        unexpired.flat_map(|ended| &ended.marks).map(String::as_str)
+    }
+
+    fn records(&self) -> impl Iterator<Item = Record> + '_ {
+        self.ended.iter().cloned().map(Record::SessionsEnded)
     }
 }
 

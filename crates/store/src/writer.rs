@@ -1,17 +1,12 @@
 //! Journal shared by many callers: permits, submissions and one thread that commits in groups.
 
-use std::path::Path;
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::{path::Path, sync::Arc, time::Duration};
 
 use platform::Mutex;
 
-use crate::directory::Directory;
-use crate::error::StoreError;
 use crate::group::{GroupCommit, Items, QueueLimits, QueuePermit, Sink};
 use crate::journal::{Journal, JournalFile, lines};
-use crate::record::Record;
-use crate::state::State;
+use crate::{directory::Directory, error::StoreError, record::Record, state::State};
 
 /// Submissions that wait for the disk at most, reserved permits included.
 pub const WRITER_PERMITS_MAX: usize = 4096;
@@ -35,6 +30,7 @@ struct Inner {
 }
 
 /// Permit for one submission: the queue does not reject it as [`StoreError::Busy`]. Released when dropped.
+#[derive(Debug)]
 pub struct JournalPermit(QueuePermit<Submitted>);
 
 /// Submitted records that wait for the disk.
@@ -118,10 +114,8 @@ impl JournalWriter {
     /// # Errors
     /// [`StoreError::Io`] when the disk refuses; [`StoreError::Stopped`] from then on.
     pub fn append(&self, records: &[Record]) -> Result<(), StoreError> {
-        let (sender, result) = mpsc::sync_channel(1);
-        let permit = JournalPermit(self.0.group.permit_beyond_limits());
-        permit.submit(records.to_vec(), move |result| _ = sender.send(result));
-        result.recv().unwrap_or(Err(StoreError::Stopped))
+        let text = text_of(records)?;
+        self.0.group.fill_and_wait(|all| all.add(text, records.to_vec()))
     }
 
     /// The error that stopped the journal; `None` while it works. For readiness checks and logs: it can name paths.
@@ -151,19 +145,21 @@ impl JournalPermit {
         records: Vec<Record>,
         on_durable: impl FnOnce(Result<(), StoreError>) + Send + 'static,
     ) {
-        match lines(&records) {
-            Ok(text) => self.0.fill(Some(Box::new(on_durable)), |all| {
-                all.text.extend(text);
-                all.records.extend(records);
-            }),
-            Err(cause) => on_durable(Err(StoreError::io("write", Path::new("journal"), cause))),
+        match text_of(&records) {
+            Ok(text) => self.0.fill(Some(Box::new(on_durable)), |all| all.add(text, records)),
+            Err(error) => on_durable(Err(error)),
         }
     }
 }
 
-impl std::fmt::Debug for JournalPermit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("JournalPermit")
+fn text_of(records: &[Record]) -> Result<Vec<u8>, StoreError> {
+    lines(records).map_err(|cause| StoreError::io("write", Path::new("journal"), cause))
+}
+
+impl Submitted {
+    fn add(&mut self, text: Vec<u8>, records: Vec<Record>) {
+        self.text.extend(text);
+        self.records.extend(records);
     }
 }
 

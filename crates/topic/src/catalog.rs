@@ -10,9 +10,8 @@ use model::{ListKind, ParticipantId, overlap};
 use crate::{
     config::{Limits, UPSTREAMS_MAX, UpstreamNames},
     event::Target,
-    manifest::{Manifest, PerList, is_named},
     names::{REWRITTEN, public_uri},
-    view::{Entry, Naming, UpstreamView},
+    view::{Entry, Manifest, Naming, PerList, UpstreamView, is_named},
 };
 
 /// A server's place in the configured order. It changes only with [`Event::Configure`](crate::Event).

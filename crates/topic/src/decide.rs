@@ -44,10 +44,10 @@ impl<H: Handles> Topic<H> {
                 proposal.queued = Some(Box::new(ruling));
                 return self.proposals.fulfil(id, fulfilment);
             }
-            Phase::Pending if proposal.expires_ms <= self.now_ms => Some(Cause::Expired),
+            Phase::Pending if proposal.terms.expires_ms <= self.now_ms => Some(Cause::Expired),
             Phase::Pending => match ruling.approves {
-                Some((shown, _)) if shown != proposal.digest => Some(Cause::Differs),
-                Some((_, current)) if current != Some(proposal.digest) => Some(Cause::Redefined),
+                Some((shown, _)) if shown != proposal.terms.digest => Some(Cause::Differs),
+                Some((_, current)) if current != Some(proposal.terms.digest) => Some(Cause::Redefined),
                 Some(_) | None => None,
             },
             Phase::Deciding(_) | Phase::Running | Phase::Ending(..) => Some(Cause::Decided),
@@ -72,7 +72,7 @@ impl<H: Handles> Topic<H> {
     /// Whether a participant may decide about a proposal at all.
     fn may_decide(&self, id: OperationId, ruling: &Ruling<H>) -> Result<(), Cause> {
         let proposal = self.proposals.known(id).ok_or(Cause::Unknown)?;
-        let own = proposal.by == ruling.by;
+        let own = proposal.terms.by == ruling.by;
         match ruling.state {
             ProposalState::Withdrawn if own => Ok(()),
             ProposalState::Withdrawn => Err(Cause::NotAdmitted),
@@ -92,16 +92,17 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn covers(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
         let called = || self.as_called(proposal);
         proposal.is_asked_for(capabilities)
-            || called()
-                .is_some_and(|(public, at)| admits(capabilities, proposal.method.as_str(), Some(&public), at))
+            || called().is_some_and(|(public, at)| {
+                admits(capabilities, proposal.terms.method.as_str(), Some(&public), at)
+            })
     }
 
     /// The public name and the server of the proposed request, if it is a call that an MCP client could make.
     pub(crate) fn as_called<'a>(&self, proposal: &'a Proposal<H>) -> Option<(Arc<str>, &'a str)> {
-        let [server] = &*proposal.to else { return None };
+        let [server] = &*proposal.terms.to else { return None };
         let names = self.catalog.names_of(server).filter(|names| !names.builtin)?;
-        let names_an_entry = matches!(proposal.method.as_str(), "tools/call" | "prompts/get");
-        let public = match (&proposal.public, &proposal.context) {
+        let names_an_entry = matches!(proposal.terms.method.as_str(), "tools/call" | "prompts/get");
+        let public = match (&proposal.public, &proposal.terms.context) {
             (Some(public), _) => public.clone(),
             (None, Some(own)) if names_an_entry && !names.prefix.is_empty() => {
                 public_name(&names.prefix, own).into()
@@ -205,7 +206,7 @@ impl<H: Handles> Topic<H> {
         match proposal.phase {
             Phase::Pending => {
                 let withdrawal = Decision::Withdraw { reason: Some(&reason) };
-                let ruling = Ruling::new(proposal.by.clone(), withdrawal, None);
+                let ruling = Ruling::new(proposal.terms.by.clone(), withdrawal, None);
                 self.rule(id, ruling);
             }
             Phase::Opening | Phase::Deciding(_) => proposal.recalled = Some(reason),
@@ -228,7 +229,7 @@ impl<H: Handles> Topic<H> {
 
     /// Whether a participant with these capabilities could still make the proposal.
     fn may_still(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
-        let (method, context) = (proposal.method.as_str(), proposal.context.as_deref());
+        let (method, context) = (proposal.terms.method.as_str(), proposal.terms.context.as_deref());
         let by_envelope = KindRef::proposal(method, context)
             .is_ok_and(|kind| capabilities.admits(kind, &proposal.addressees()));
         let held = || {

@@ -11,9 +11,8 @@ use crate::{
     effect::{Effect, Receiver},
     event::ListScope,
     lists::ListSnapshot,
-    manifest::{is_named, method},
     names::public_uri,
-    view::{Entry, UpstreamView},
+    view::{Entry, UpstreamView, is_named, method},
 };
 
 /// More changed entries than this are not compared one by one: every caller that sees some of the list is notified.

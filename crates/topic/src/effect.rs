@@ -1,21 +1,11 @@
 //! Effects of a step: the closed inventory.
 
-mod cause;
-mod record;
-mod room;
-mod verdict;
-
 use std::sync::Arc;
 
-use model::{LinkId, ListKind, OperationId, ParticipantId, Refusal};
+use model::{Capabilities, LinkId, ListKind, OperationId, Outcome, ParticipantId, ProposalState, Refusal};
 use smallvec::SmallVec;
 
-pub use cause::{Cause, Ended, Ignored};
-pub use record::Record;
-pub use room::{Mirrored, Person, RoomEffect};
-pub use verdict::{Rule, Verdict};
-
-use crate::{handles::Handles, proposal_view::ProposalView};
+use crate::{Audience, Handles, Listener, Replay};
 
 /// All effects of one step.
 #[derive(Debug)]
@@ -241,8 +231,8 @@ pub enum Effect<H: Handles> {
         /// The tasks' ids at the gateway's door.
         tasks: Vec<Arc<str>>,
     },
-    /// The journal writes this; the shell then sends [`Event::Stored`](crate::Event::Stored) or
-    /// [`Event::NotStored`](crate::Event::NotStored). Until then the change has no effects.
+    /// The journal writes this; the shell then sends [`Event::Written`](crate::Event::Written). Until then the change has no
+    /// effects.
     Store {
         /// The proposal.
         proposal: OperationId,
@@ -318,4 +308,263 @@ pub struct RefusedDecision<H: Handles> {
     pub refusal: Box<Refusal>,
     /// The cause, for records.
     pub cause: Cause,
+}
+
+/// The capability that admitted a request or envelope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// The participant's capabilities.
+    pub capabilities: Arc<Capabilities>,
+    /// The place in them; `None` if none is needed.
+    pub at: Option<usize>,
+}
+
+impl Rule {
+    /// The text of the capability.
+    pub fn as_str(&self) -> Option<&str> {
+        self.capabilities.get(self.at?).map(model::Capability::as_str)
+    }
+}
+
+/// The verdict about a step's event, if a participant requested something: a request, an envelope, a resumption.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The request or envelope is admitted.
+    Admitted {
+        /// The server that gets it; `None` for an envelope.
+        to: Option<ParticipantId>,
+        /// The server's own name or URI, if it differs from the requested one.
+        own: Option<Arc<str>>,
+        /// The capability that admitted it.
+        rule: Rule,
+    },
+    /// The request is held as a proposal.
+    Held {
+        /// The server that it is for.
+        to: ParticipantId,
+        /// The server's own name or URI, if it differs.
+        own: Option<Arc<str>>,
+    },
+    /// The request or envelope is refused.
+    Refused(Cause),
+}
+
+/// The cause of a refusal or an end, for records and for wires that name it. On MCP wires the refusals of [`Cause::Unknown`] and
+/// [`Cause::NotAdmitted`] are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Cause {
+    /// No target has this name.
+    Unknown,
+    /// No capability admits it.
+    NotAdmitted,
+    /// It was admitted, and the capability has been withdrawn since.
+    Withdrawn,
+    /// The method or the target is no part of a kind.
+    Malformed,
+    /// The participant exceeds its rate limit.
+    RateLimited,
+    /// The topic is at one of its limits.
+    Limit,
+    /// The server is not in the topic.
+    UpstreamDown,
+    /// The server could not take the request, or gave no answer.
+    Failed,
+    /// Its time has run out.
+    Expired,
+    /// The call, session or link that it belonged to is over.
+    Moot,
+    /// The name is taken on the other side.
+    Taken,
+    /// A newer link of the same participant is there.
+    Replaced,
+    /// A kind that only the gateway itself may use.
+    Reserved,
+    /// A participant tried to decide about a proposal of its own.
+    Own,
+    /// The proposal is already decided, or its decision is being written.
+    Decided,
+    /// The reviewer saw another request than the proposed one.
+    Differs,
+    /// The request is not the proposed one.
+    #[strum(serialize = "conflict: this is not what was proposed")]
+    Mismatch,
+    /// The server has changed its description of the tool.
+    #[strum(serialize = "conflict: the server describes the tool otherwise now")]
+    Redefined,
+    /// An envelope of this id has already proposed a request.
+    #[strum(serialize = "malformed: this cannot be proposed: an envelope of this id has proposed already")]
+    Repeated,
+    /// The journal or the audit log cannot write the record that must be on disk first.
+    LogUnavailable,
+}
+
+impl Cause {
+    /// The name of the cause in records.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// The reason for which the topic ended a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ended {
+    /// Its participant was revoked.
+    Revoked,
+    /// Another link of its participant listens to the room now.
+    Replaced,
+}
+
+/// The reason for which a receiver that the gateway plays does not act on an envelope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ignored {
+    /// The receiver has already acted on an envelope of this id and sender.
+    Repeat,
+    /// Kind and payload differ.
+    Mismatch,
+    /// An answer to a request that named other participants.
+    NotAsked,
+}
+
+/// A change of a proposal that must be on disk before it has effects.
+#[derive(Debug, Clone)]
+pub enum Record<H: Handles> {
+    /// A participant opened it.
+    Opened,
+    /// A participant decided about it. A rejected or withdrawn proposal is over; no [`Record::Ended`] follows.
+    Decided {
+        /// The participant that decided.
+        by: ParticipantId,
+        /// [`ProposalState::Running`] if it was approved, or rejected or withdrawn.
+        state: ProposalState,
+        /// The reason, in words for the proposer.
+        reason: Option<Arc<str>>,
+        /// The shell's part of the decision; `None` if the topic withdraws the proposal itself.
+        ruling: Option<H::Ruling>,
+    },
+    /// It is over: completed, failed or expired, or withdrawn after it was approved and before it ran.
+    Ended {
+        /// Its last state.
+        state: ProposalState,
+        /// The reason, in words for the proposer.
+        reason: Option<Arc<str>>,
+        /// The answer of the server or participant that carried it out.
+        answer: Option<H::Answer>,
+    },
+}
+
+/// A participant as others in the topic see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    /// Its id.
+    pub id: ParticipantId,
+    /// Its capabilities.
+    pub capabilities: Arc<Capabilities>,
+}
+
+/// An effect for the room's queue.
+#[derive(Debug, Clone, strum::IntoStaticStr, strum::VariantNames)]
+pub enum RoomEffect<H: Handles> {
+    /// A listener enters and is welcomed.
+    Enter {
+        /// Its link.
+        link: LinkId,
+        /// The link's sending side.
+        handle: H::Link,
+        /// The participant.
+        person: Person,
+        /// Its delivery mode and echo.
+        listener: Listener,
+        /// The others in the topic.
+        roster: Arc<[Person]>,
+        /// The messages that it missed, if the room keeps a history.
+        replay: Option<Replay<H::Message>>,
+    },
+    /// The capabilities of a listener's participant have changed: its link is welcomed anew.
+    Renew {
+        /// The link.
+        link: LinkId,
+        /// The participant.
+        person: Person,
+        /// The others in the topic.
+        roster: Arc<[Person]>,
+    },
+    /// A participant has joined.
+    Joined(Person),
+    /// A participant has left.
+    Left(ParticipantId),
+    /// A message to its audience.
+    Publish {
+        /// The message.
+        message: H::Message,
+        /// Its audience.
+        audience: Audience,
+    },
+    /// An MCP client's call, shown to watchers.
+    Mirror {
+        /// The call or its end.
+        mirrored: Mirrored<H>,
+        /// Its audience.
+        audience: Audience,
+    },
+    /// A listener leaves.
+    Exit {
+        /// The link.
+        link: LinkId,
+        /// The topic's reason, if the topic ended the link.
+        why: Option<Ended>,
+    },
+}
+
+/// A call that is shown to watchers, or its end.
+#[derive(Debug, Clone)]
+pub struct Mirrored<H: Handles> {
+    /// The operation.
+    pub operation: OperationId,
+    /// The caller.
+    pub from: ParticipantId,
+    /// The server.
+    pub to: ParticipantId,
+    /// The request.
+    pub call: H::Call,
+    /// The server's own name or URI, if it differs from the requested one.
+    pub own: Option<Arc<str>>,
+    /// The outcome of the call, with the server's answer if there is one; `None` for the call itself.
+    pub end: Option<(Outcome, Option<H::Answer>)>,
+}
+
+/// The most participants that a [`ProposalView`] names as able to decide.
+pub const DECIDERS_SHOWN_MAX: usize = 16;
+
+/// A proposal at one moment, with the shell's handles.
+#[derive(Debug, Clone)]
+pub struct ProposalView<H: Handles> {
+    /// Its id.
+    pub id: OperationId,
+    /// The proposer.
+    pub by: ParticipantId,
+    /// The id of the envelope that proposed.
+    pub envelope: Arc<str>,
+    /// The proposed request, in full.
+    pub content: H::Content,
+    /// Whether it was a held call.
+    pub held: bool,
+    /// Its state.
+    pub state: ProposalState,
+    /// The reason for its end, in words for the proposer.
+    pub reason: Option<Arc<str>>,
+    /// The participant that decided.
+    pub decided_by: Option<ParticipantId>,
+    /// The shell's part of the decision.
+    pub ruling: Option<H::Ruling>,
+    /// The envelope that fulfils it.
+    pub fulfilment: Option<Arc<str>>,
+    /// The outcome and the answer.
+    pub answer: Option<H::Answer>,
+    /// The time of its latest change, on the clock of [`Topic::step`](crate::Topic::step).
+    pub updated_ms: u64,
+    /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at most. Empty in lists of
+    /// proposals.
+    pub deciders: Vec<ParticipantId>,
 }

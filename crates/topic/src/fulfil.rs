@@ -31,7 +31,7 @@ impl<H: Handles> Topic<H> {
         proposal.decided = Some((by, handle.clone()));
         proposal.updated_ms = self.now_ms;
         let (call, early, to, held) =
-            (proposal.call, proposal.early.take(), proposal.to.clone(), proposal.held);
+            (proposal.call, proposal.early.take(), proposal.terms.to.clone(), proposal.held);
         self.proposals.turn(id, Phase::Running);
         let servers = match (call, &requested) {
             (None, None) => self.carried_out_by(&to, held),
@@ -103,7 +103,7 @@ impl<H: Handles> Topic<H> {
         let Some(own) = self.proposals.get(proposal).filter(|own| own.run_until_ms.is_none()) else {
             return self.refuse_plainly(call, Cause::Moot);
         };
-        let (method, context) = (own.method.clone(), own.context.clone());
+        let (method, context) = (own.terms.method.clone(), own.terms.context.clone());
         let Some(link) = self.gateway_seat().and_then(|seat| self.server_link(seat)) else {
             self.refuse_plainly(call, Cause::UpstreamDown);
             return self.not_carried_out(proposal, Cause::UpstreamDown);
@@ -162,7 +162,7 @@ impl<H: Handles> Topic<H> {
     ) -> Result<(), Cause> {
         let own = self.proposals.get(proposal).ok_or(Cause::Moot)?;
         let same = requests.asks_for(own);
-        let meant = own.to.is_empty() || own.to.contains(server);
+        let meant = own.terms.to.is_empty() || own.terms.to.contains(server);
         if own.is_running() && own.call.is_none() && same && meant { Ok(()) } else { Err(Cause::Moot) }
     }
 
@@ -210,7 +210,7 @@ impl<H: Handles> Topic<H> {
         // A server carries out a held call, and its answer counts.
         let fits = |own: &&mut Proposal<H>| !own.held && own.is_answered_by(from, kind);
         let Some(proposal) = self.proposals.get_mut(id).filter(fits) else { return };
-        let names_proposer = to.contains(&proposal.by.as_str());
+        let names_proposer = to.contains(&proposal.terms.by.as_str());
         let early = Early { outcome, answer, message, names_proposer };
         match proposal.phase {
             Phase::Running => self.fulfilled(id, early),
@@ -241,7 +241,7 @@ impl<H: Handles> Topic<H> {
         proposal.answer = Some(answer);
         // The responder may have left the proposer out (MCPx v0.1, section 3.2.1).
         if !names_proposer {
-            self.effects.push(Effect::Relay { message, to: proposal.by.clone() });
+            self.effects.push(Effect::Relay { message, to: proposal.terms.by.clone() });
         }
         let (state, reason) = match outcome {
             Outcome::Ok => (ProposalState::Completed, None),

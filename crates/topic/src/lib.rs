@@ -16,9 +16,7 @@
 mod admission;
 mod asks;
 mod audience;
-mod builtin;
 mod catalog;
-mod closed;
 mod config;
 mod decide;
 mod diff;
@@ -27,9 +25,7 @@ mod event;
 mod fulfil;
 mod handles;
 mod interests;
-mod listing;
 mod lists;
-mod manifest;
 mod members;
 mod membership;
 mod names;
@@ -37,10 +33,8 @@ mod notices;
 mod operations;
 mod parking;
 mod pending;
-mod proposal_view;
 mod proposals;
 mod propose;
-mod rate;
 mod refusals;
 mod replay;
 mod request_log;
@@ -51,14 +45,13 @@ mod template;
 mod topic;
 mod view;
 
+pub use admission::BuiltinTool;
 pub use audience::{Audience, DeliveryMode, Listener, Reach};
-pub use builtin::BuiltinTool;
 pub use catalog::{Route, UpstreamIndex};
-pub use closed::CLOSED_PROPOSALS_MAX;
 pub use config::{Limits, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use effect::{
-    Cause, Effect, Effects, Ended, Ignored, Mirrored, Person, Receiver, Record, RefusedDecision, RoomEffect,
-    Rule, Verdict,
+    Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, Person, ProposalView, Receiver,
+    Record, RefusedDecision, RoomEffect, Rule, Verdict,
 };
 pub use event::{
     About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope,
@@ -68,13 +61,11 @@ pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
 pub use interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX};
 pub use lists::{ListSnapshot, Listing};
-pub use manifest::{Item, Manifest, PerList};
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
-pub use proposal_view::{DECIDERS_SHOWN_MAX, ProposalView};
-pub use proposals::ENDED_PROPOSALS_MAX;
+pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX};
 pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
 pub use request_log::REQUESTS_MAX;
 pub use topic::{Present, Server, Topic};
-pub use view::{Quarantine, Quarantined};
+pub use view::{Item, Manifest, PerList, Quarantine, Quarantined};

@@ -187,7 +187,7 @@ impl<H: Handles> Topic<H> {
 
     /// Whether this participant made a proposal that the topic has on disk.
     fn is_proposer(&self, proposal: OperationId, by: &ParticipantId) -> bool {
-        self.on_disk(proposal).is_some_and(|own| own.by == *by)
+        self.on_disk(proposal).is_some_and(|own| own.terms.by == *by)
     }
 
     /// Answers the caller of a held call for now, if its time passed while its proposal was being written.

@@ -6,7 +6,7 @@ use model::{Capabilities, OperationId, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
-    proposal_view::{DECIDERS_SHOWN_MAX, ProposalView},
+    effect::{DECIDERS_SHOWN_MAX, ProposalView},
     proposals::Proposal,
 };
 
@@ -59,7 +59,7 @@ impl<H: Handles> Topic<H> {
     /// Whether `who` could approve or reject a proposal that is not over: every participant that could make the request, except
     /// its proposer.
     pub fn could_decide(&self, id: OperationId, who: &ParticipantId, capabilities: &Capabilities) -> bool {
-        let open = self.proposals.get(id).filter(|proposal| proposal.is_open() && proposal.by != *who);
+        let open = self.proposals.get(id).filter(|proposal| proposal.is_open() && proposal.terms.by != *who);
         open.is_some_and(|proposal| self.covers(capabilities, proposal))
     }
 
@@ -80,7 +80,7 @@ impl<H: Handles> Topic<H> {
     }
 
     fn may_see(&self, proposal: &Proposal<H>, who: &ParticipantId, capabilities: &Capabilities) -> bool {
-        proposal.by == *who
+        proposal.terms.by == *who
             || proposal.is_asked_for(capabilities)
             || (proposal.over.is_none() && self.covers(capabilities, proposal))
     }
@@ -100,8 +100,8 @@ impl<H: Handles> Topic<H> {
     /// The participants in the topic that could decide about a proposal, in the order of their seats.
     fn deciders(&self, proposal: &Proposal<H>) -> Vec<ParticipantId> {
         let callers = self.members.callers();
-        let may =
-            callers.filter(|member| member.id != proposal.by && self.covers(&member.capabilities, proposal));
+        let may = callers
+            .filter(|member| member.id != proposal.terms.by && self.covers(&member.capabilities, proposal));
         may.map(|member| member.id.clone()).take(DECIDERS_SHOWN_MAX).collect()
     }
 }
@@ -110,8 +110,8 @@ fn glance<H: Handles>(id: OperationId, proposal: &Proposal<H>) -> ProposalView<H
     let (decided_by, ruling) = proposal.decided.clone().unzip();
     ProposalView {
         id,
-        by: proposal.by.clone(),
-        envelope: Arc::clone(&proposal.envelope),
+        by: proposal.terms.by.clone(),
+        envelope: Arc::clone(&proposal.terms.envelope),
         content: proposal.content.clone(),
         held: proposal.held,
         state: proposal.state(),

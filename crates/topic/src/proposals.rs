@@ -1,4 +1,4 @@
-//! Proposals of a topic: terms and phase of each, and those that are over.
+//! Proposals of a topic: terms and phase of each, those that are over, and the digests of their envelopes.
 
 use std::{
     collections::{BTreeSet, HashMap as Map, VecDeque},
@@ -12,7 +12,6 @@ use model::{
 
 use crate::{
     Handles,
-    closed::ClosedDigests,
     event::{Decision, Terms},
 };
 
@@ -84,7 +83,7 @@ pub(crate) struct RoomRequests<H: Handles> {
 impl<H: Handles> RoomRequests<H> {
     /// Whether it asks for what was proposed, at whatever server.
     pub(crate) fn asks_for(&self, proposal: &Proposal<H>) -> bool {
-        self.method == proposal.method && self.context == proposal.context
+        self.method == proposal.terms.method && self.context == proposal.terms.context
     }
 }
 
@@ -102,17 +101,9 @@ pub(crate) struct Early<H: Handles> {
 pub(crate) struct Proposal<H: Handles> {
     /// Its number in the order of opening.
     pub(crate) order: u64,
-    pub(crate) by: ParticipantId,
-    pub(crate) method: Method,
-    /// The server's own name or URI.
-    pub(crate) context: Option<Arc<str>>,
+    pub(crate) terms: Terms,
     /// The public name or URI, of a held call.
     pub(crate) public: Option<Arc<str>>,
-    /// The servers or participants that it names. A proposal that names none is for any of them.
-    pub(crate) to: Box<[ParticipantId]>,
-    pub(crate) envelope: Arc<str>,
-    pub(crate) digest: Digest,
-    pub(crate) expires_ms: u64,
     pub(crate) content: H::Content,
     /// Whether it was a held call.
     pub(crate) held: bool,
@@ -146,17 +137,10 @@ pub(crate) struct Proposal<H: Handles> {
 impl<H: Handles> Proposal<H> {
     /// One that no participant has decided about.
     pub(crate) fn new(terms: Terms, content: H::Content, phase: Phase<H>) -> Self {
-        let Terms { by, method, context, to, envelope, digest, expires_ms } = terms;
         Self {
             order: 0,
-            by,
-            method,
-            context,
+            terms,
             public: None,
-            to,
-            envelope,
-            digest,
-            expires_ms,
             content,
             held: false,
             call: None,
@@ -178,12 +162,12 @@ impl<H: Handles> Proposal<H> {
 
     /// Its addressees, for capabilities to match.
     pub(crate) fn addressees(&self) -> Vec<&str> {
-        self.to.iter().map(ParticipantId::as_str).collect()
+        self.terms.to.iter().map(ParticipantId::as_str).collect()
     }
 
     /// Whether these capabilities admit the proposed request as an envelope to its addressees.
     pub(crate) fn is_asked_for(&self, capabilities: &Capabilities) -> bool {
-        KindRef::request(self.method.as_str(), self.context.as_deref())
+        KindRef::request(self.terms.method.as_str(), self.terms.context.as_deref())
             .is_ok_and(|kind| capabilities.admits(kind, &self.addressees()))
     }
 
@@ -217,8 +201,8 @@ impl<H: Handles> Proposal<H> {
 
     /// Whether a response in the room of this sender and kind answers it.
     pub(crate) fn is_answered_by(&self, from: &ParticipantId, kind: KindRef<'_>) -> bool {
-        (self.to.is_empty() || self.to.contains(from))
-            && kind.answers(self.method.as_str(), self.context.as_deref())
+        (self.terms.to.is_empty() || self.terms.to.contains(from))
+            && kind.answers(self.terms.method.as_str(), self.terms.context.as_deref())
     }
 }
 
@@ -293,11 +277,11 @@ impl<H: Handles> Proposals<H> {
     pub(crate) fn insert(&mut self, id: OperationId, mut proposal: Proposal<H>) {
         proposal.order = self.opened;
         self.opened += 1;
-        self.by_envelope.insert(Arc::clone(&proposal.envelope), id);
+        self.by_envelope.insert(Arc::clone(&proposal.terms.envelope), id);
         if proposal.over.is_some() {
             self.ended.push_back(id);
         } else {
-            *self.counts.entry(proposal.by.clone()).or_default() += 1;
+            *self.counts.entry(proposal.terms.by.clone()).or_default() += 1;
         }
         self.all.insert(id, proposal);
         self.schedule(id);
@@ -350,7 +334,7 @@ impl<H: Handles> Proposals<H> {
     fn deadline(&self, id: OperationId) -> Option<(u64, OperationId)> {
         let proposal = self.get(id)?;
         match &proposal.phase {
-            Phase::Pending => Some((proposal.expires_ms, id)),
+            Phase::Pending => Some((proposal.terms.expires_ms, id)),
             Phase::Running => Some((proposal.run_until_ms?, id)),
             Phase::Opening | Phase::Deciding(_) | Phase::Ending(..) => None,
         }
@@ -385,7 +369,7 @@ impl<H: Handles> Proposals<H> {
         proposal.over = Some((state, reason));
         proposal.updated_ms = now_ms;
         (proposal.recalled, proposal.queued, proposal.early) = (None, None, None);
-        let by = proposal.by.clone();
+        let by = proposal.terms.by.clone();
         self.ended.push_back(id);
         self.lessen(&by);
         self.forget_oldest();
@@ -396,8 +380,8 @@ impl<H: Handles> Proposals<H> {
         self.unschedule(id);
         self.fulfil(id, None);
         let proposal = self.all.remove(&id)?;
-        self.by_envelope.remove(&proposal.envelope);
-        self.lessen(&proposal.by);
+        self.by_envelope.remove(&proposal.terms.envelope);
+        self.lessen(&proposal.terms.by);
         Some(proposal)
     }
 
@@ -414,9 +398,9 @@ impl<H: Handles> Proposals<H> {
         while self.ended.len() > ENDED_PROPOSALS_MAX {
             let Some(oldest) = self.ended.pop_front() else { return };
             if let Some(gone) = self.all.remove(&oldest)
-                && self.of_envelope(&gone.envelope) == Some(oldest)
+                && self.of_envelope(&gone.terms.envelope) == Some(oldest)
             {
-                self.by_envelope.remove(&gone.envelope);
+                self.by_envelope.remove(&gone.terms.envelope);
             }
         }
     }
@@ -426,7 +410,9 @@ impl<H: Handles> Proposals<H> {
         if self.count(by) == 0 {
             return Vec::new();
         }
-        self.in_order(|proposal| proposal.over.is_none() && proposal.by == *by).map(|(id, _)| id).collect()
+        self.in_order(|proposal| proposal.over.is_none() && proposal.terms.by == *by)
+            .map(|(id, _)| id)
+            .collect()
     }
 
     /// The proposals for which `fits` holds, in the order of opening.
@@ -438,5 +424,46 @@ impl<H: Handles> Proposals<H> {
         let mut all: Vec<(OperationId, &Proposal<H>)> = all.map(|(id, own)| (*id, own)).collect();
         all.sort_unstable_by_key(|(_, proposal)| proposal.order);
         all.into_iter()
+    }
+}
+
+/// The most ended proposals whose envelope ids are kept as digests; the first to expire is dropped first.
+pub const CLOSED_PROPOSALS_MAX: usize = 100_000;
+
+/// Digests with the times until which they are kept.
+#[derive(Debug, Default)]
+pub(crate) struct ClosedDigests {
+    /// In the order of the times.
+    all: VecDeque<(u64, u128)>,
+    /// The latest time of each digest: an envelope's id may be used again once its proposal is forgotten.
+    until_ms: HashMap<u128, u64>,
+}
+
+impl ClosedDigests {
+    /// Adds a digest, or keeps it longer.
+    pub(crate) fn add(&mut self, until_ms: u64, digest: u128) {
+        if self.until_ms.get(&digest).is_some_and(|known_ms| *known_ms >= until_ms) {
+            return;
+        }
+        self.until_ms.insert(digest, until_ms);
+        self.all.push_back((until_ms, digest));
+        if self.all.len() > CLOSED_PROPOSALS_MAX {
+            self.forget_first();
+        }
+    }
+
+    /// Whether a digest is kept.
+    pub(crate) fn contains(&mut self, now_ms: u64, digest: u128) -> bool {
+        while self.all.front().is_some_and(|(until_ms, _)| *until_ms <= now_ms) {
+            self.forget_first();
+        }
+        self.until_ms.contains_key(&digest)
+    }
+
+    fn forget_first(&mut self) {
+        let Some((until_ms, digest)) = self.all.pop_front() else { return };
+        if self.until_ms.get(&digest) == Some(&until_ms) {
+            self.until_ms.remove(&digest);
+        }
     }
 }

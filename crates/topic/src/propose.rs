@@ -145,8 +145,8 @@ impl<H: Handles> Topic<H> {
             self.refuse_ruling(id, *queued, Cause::Unknown);
         }
         let Some(proposal) = self.proposals.remove(id) else { return };
-        let Proposal { by, content, held, call, deferred, .. } = proposal;
-        self.not_proposed(id, by, content, held, cause);
+        let Proposal { terms, content, held, call, deferred, .. } = proposal;
+        self.not_proposed(id, terms.by, content, held, cause);
         for requests in deferred {
             self.run_deferred(requests);
         }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use model::{LinkId, Method, OperationId, Outcome, Refusal};
 
 use crate::{
-    Handles, Topic,
+    BuiltinTool, Handles, Topic,
     admission::{judge, proposes},
-    builtin::BuiltinTool,
     catalog::{Catalog, Route},
     effect::{Cause, Effect, Mirrored, RoomEffect, Rule, Verdict},
     event::{End, Interest, OperationRef, Request, Target},

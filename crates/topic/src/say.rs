@@ -95,7 +95,7 @@ impl<H: Handles> Topic<H> {
         let fulfils = || {
             let proposal = self.proposals.known(self.proposals.of_envelope(correlation?)?)?;
             let serves = |to: &&ParticipantId| proposal.held && self.serves(to);
-            proposal.to.iter().find(serves).cloned()
+            proposal.terms.to.iter().find(serves).cloned()
         };
         let asked = (kind.head() == model::REQUEST).then(fulfils).flatten();
         asked.map_or(Reach::Listeners, Reach::Except)
@@ -127,7 +127,7 @@ impl<H: Handles> Topic<H> {
             return;
         }
         let proposal = named.and_then(|id| self.proposals.known(id));
-        let own = proposal.is_some_and(|proposal| proposal.by == envelope.from);
+        let own = proposal.is_some_and(|proposal| proposal.terms.by == envelope.from);
         // The gateway's session with a participant that serves carries out a call that was held for it.
         let held = proposal.is_some_and(|proposal| proposal.held);
         // What becomes of the proposal decides about a request that fulfils, however often it comes.
@@ -208,8 +208,9 @@ impl<H: Handles> Topic<H> {
             return self.refuse_all(requests.calls, Cause::Mismatch);
         };
         let Some(proposal) = self.proposals.known(id) else { return };
-        let same = requests.asks_for(proposal) && is_to(&proposal.to, &proposal.by, envelope.say.to);
-        let approval = Decision::Approve { shown: proposal.digest, current };
+        let same =
+            requests.asks_for(proposal) && is_to(&proposal.terms.to, &proposal.terms.by, envelope.say.to);
+        let approval = Decision::Approve { shown: proposal.terms.digest, current };
         let ruling = Ruling {
             fulfilment: Some(envelope.say.id.into()),
             requested: Some(requests),

@@ -49,8 +49,7 @@ impl<H: Handles> Topic<H> {
                 let decided = Ruling::new(by.clone(), decision, Some(ruling));
                 self.decide(proposal, Ruling { outside, fulfilment, ..decided });
             }
-            Event::Stored { proposal } => self.written(proposal, true),
-            Event::NotStored { proposal } => self.written(proposal, false),
+            Event::Written { proposal, stored } => self.written(proposal, stored),
             Event::Tick => {
                 self.expire_due();
                 self.park_due();

@@ -2,11 +2,7 @@
 //!
 //! Values are complete: variables are expanded, names and prefixes are checked, capabilities are compiled.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use model::{Capabilities, ParticipantId};
 

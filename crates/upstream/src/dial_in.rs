@@ -5,15 +5,12 @@
 
 mod conversation;
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use client::{Inbox, Link, LinkError};
 use model::{LinkId, ParticipantId};
 use platform::Mutex;
-use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 use wire::mcpx::Envelope;
 
 use conversation::Conversation;

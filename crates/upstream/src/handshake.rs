@@ -11,13 +11,11 @@ use wire::mcp::Era;
 use wire::mcp::{Version, code};
 use wire::rpc::{Message, Shape, notification};
 
-use crate::config::Transport;
-use crate::demo::DemoLink;
-use crate::fault::Fault;
-use crate::session::inbox::SessionInbox;
 use crate::session::requests::{PendingAnswer, result};
 use crate::session::{Handshake, Session};
-use crate::session_api::QUESTIONS;
+use crate::{
+    config::Transport, demo::DemoLink, fault::Fault, session::inbox::SessionInbox, session_api::QUESTIONS,
+};
 
 /// Dials the server and completes the handshake in `era`; with `None` it detects the era first.
 pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {

@@ -6,7 +6,6 @@
 //!
 //! Must not know topics, rooms or doors: a house test reads the manifest.
 
-mod backoff;
 pub mod config;
 mod demo;
 pub mod dial_in;

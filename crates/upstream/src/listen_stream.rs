@@ -5,14 +5,10 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
-use wire::mcp::Era;
-use wire::rpc::Shape;
+use wire::{mcp::Era, rpc::Shape};
 
-use crate::fault::Fault;
-use crate::interest::Subscription;
-use crate::lists;
-use crate::session::requests::PendingAnswer;
 use crate::session::{Handshake, Session};
+use crate::{fault::Fault, interest::Subscription, lists, session::requests::PendingAnswer};
 
 /// Longest wait for the acknowledgement of a new stream before the old one is closed.
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);

@@ -1,23 +1,18 @@
 //! List fetching: paging and its bounds, quarantine of unusable tools, refresh after changes.
 
-use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
 
 use bytes::Bytes;
 use json::quote;
 use tokio::sync::Notify;
-use wire::mcp::Era;
-use wire::mcp::header::annotations;
 use wire::mcp::list::{Item, split};
+use wire::mcp::{Era, header::annotations};
 use wire::mcp::{ListKind, ListNames};
 
-use crate::fault::Fault;
 use crate::manifest::{List, Manifest};
-use crate::schema;
 use crate::session::{Handshake, Session, SessionEvent};
-use crate::status::Quarantined;
+use crate::{fault::Fault, schema, status::Quarantined};
 
 /// Changes within this time cause one refresh.
 const COALESCE: Duration = Duration::from_millis(50);

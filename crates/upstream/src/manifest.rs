@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use wire::mcp::header::{self, HeaderParam};
-use wire::mcp::list::Item;
 use wire::mcp::{ListKind, Params, Version};
-use wire::rpc::Message;
+use wire::{mcp::list::Item, rpc::Message};
 
 use crate::status::Quarantined;
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use model::{Answer, Form, Refusal, Request};
-use wire::mcp::{Era, refusal, relay};
+use wire::mcp::{refusal, relay};
 use wire::rpc::Id;
 
 /// The session on which a server asks, as far as its question needs it.
@@ -79,7 +79,7 @@ impl Question {
     pub fn refuse(&self, refusal: &Refusal) {
         let Some(session) = self.0.session.upgrade() else { return };
         let method = self.0.request.method.as_str();
-        let encoded = refusal::encode(refusal, Era::of(session.form()), method, None);
+        let encoded = refusal::encode(refusal, session.form(), method, None);
         if let Err(unsent) = session.send_answer(self.0.call, encoded.answer(Some(&self.0.id))) {
             tracing::debug!(refusal = %unsent, "a question could not be refused");
         }

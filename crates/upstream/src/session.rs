@@ -3,11 +3,9 @@
 //! The files below `session/` add calls, incoming messages, questions, subscriptions, tasks and health.
 
 mod calls;
-mod expiry;
 pub(crate) mod inbox;
 mod pending;
 mod questions;
-mod reopen;
 pub(crate) mod requests;
 mod subscribe;
 mod tasks;
@@ -19,20 +17,17 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{Guard, Link, SendMeta};
-use model::{Form, Notice, Refusal};
+use model::{Notice, Refusal};
 use platform::Mutex;
 use tokio::sync::{Notify, watch};
-use wire::mcp::Era;
 use wire::mcp::{ListKind, Version};
-use wire::rpc::Id;
+use wire::{mcp::Era, rpc::Id};
 
-use crate::dial_in::DialIn;
-use crate::fault::Fault;
-use crate::interest::Interest;
-use crate::manifest::Manifest;
-use crate::question::Question;
 use crate::session_api::{ClientProfile, Numbers, SessionKey};
-use crate::spec::UpstreamSpec;
+use crate::{
+    dial_in::DialIn, fault::Fault, interest::Interest, manifest::Manifest, question::Question,
+    spec::UpstreamSpec,
+};
 use pending::PendingTable;
 pub use tasks::TaskHold;
 
@@ -204,16 +199,10 @@ impl Session {
         self.instance
     }
 
-    /// The era of every message on the session.
+    /// The era of every message on the session, which is the form of every payload.
     #[must_use]
     pub fn era(&self) -> Era {
         self.version().era()
-    }
-
-    /// The form of every payload on the session.
-    #[must_use]
-    pub fn form(&self) -> Form {
-        self.era().form()
     }
 
     /// The negotiated protocol revision.

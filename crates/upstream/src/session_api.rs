@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use model::{Answer, Form, LinkId, Notice, ParticipantId, Refusal, Request};
-use wire::mcp::{Era, Version};
+use wire::mcp::Version;
 
 use crate::question::Question;
 
@@ -116,9 +116,9 @@ pub struct Caller<'a> {
 impl Caller<'_> {
     /// The key of the sessions that this caller alone uses. A modern client has no session of its own that could own one.
     pub(crate) fn key(&self) -> SessionKey {
-        match Era::of(self.form) {
-            Era::Legacy => SessionKey::Legacy(self.link),
-            Era::Modern => SessionKey::Principal {
+        match self.form {
+            Form::Legacy => SessionKey::Legacy(self.link),
+            Form::Modern => SessionKey::Principal {
                 participant: self.participant.clone(),
                 capabilities: hash(&self.client.capabilities),
             },

@@ -1,7 +1,6 @@
 //! Specification of one supervised server: configuration, limits, what to dial.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use client::{HttpLimits, HttpSpec, StdioSpec};
 use http::{HeaderMap, HeaderName, HeaderValue};

@@ -1,7 +1,6 @@
 //! Supervisor of one server: starts it, restarts it after failures, owns its sessions and its status.
 
 mod book;
-mod leave;
 mod open;
 mod session_choice;
 mod status_log;
@@ -13,18 +12,13 @@ use std::time::{Duration, Instant};
 use client::LinkError;
 use model::{Form, LinkId, Refusal};
 use platform::Mutex;
-use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::{sync::watch, time::sleep};
 use wire::mcp::Era;
 
-use crate::backoff::Backoff;
-use crate::config::EraChoice;
-use crate::fault::Fault;
-use crate::manifest::Manifest;
 use crate::session::{Environment, Session, SessionEvent, SessionEvents};
-use crate::spec::UpstreamSpec;
-use crate::status::State;
-use book::Book;
+use crate::{config::EraChoice, fault::Fault, manifest::Manifest, spec::UpstreamSpec, status::State};
+
+use book::{Backoff, Book};
 
 /// The interval of the check for idle sessions.
 const TIDY: Duration = Duration::from_secs(5);
@@ -99,7 +93,7 @@ impl Upstream {
     #[must_use]
     pub fn manifest_in(&self, form: Form) -> Arc<Manifest> {
         let book = self.book.lock();
-        let found = book.manifests.iter().find(|(era, _)| era.form() == form);
+        let found = book.manifests.iter().find(|(era, _)| *era == form);
         found.map_or_else(|| book.manifest(), |(_, manifest)| Arc::clone(manifest))
     }
 

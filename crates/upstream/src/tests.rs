@@ -132,7 +132,7 @@ async fn session(
     era: Era,
 ) -> Result<Arc<Session>, Refusal> {
     let participant = &ParticipantId::new("scout").unwrap();
-    fixture.upstream.session(&Caller { link: LinkId(link), participant, form: era.form(), client }).await
+    fixture.upstream.session(&Caller { link: LinkId(link), participant, form: era, client }).await
 }
 
 async fn shared(fixture: &Fixture, era: Era) -> Arc<Session> {
@@ -162,7 +162,7 @@ fn try_call(
     let frame = json!({"jsonrpc": "2.0", "id": "a-1", "method": "tools/call",
         "params": {"name": "public", "arguments": arguments, "_meta": meta}});
     let message = Message::read(Bytes::from(frame.to_string())).unwrap();
-    let request = relay::decode_request(&Params::read(&message).unwrap(), session.era().form());
+    let request = relay::decode_request(&Params::read(&message).unwrap(), session.era());
     let (sender, events) = mpsc::unbounded_channel();
     static NUMBERS: LazyLock<Numbers> = LazyLock::new(|| session_api::Numbers(AtomicU64::new(1_000_000)));
     let number = CallNumber(NUMBERS.next());

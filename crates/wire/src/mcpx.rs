@@ -6,15 +6,11 @@ mod envelope;
 mod kind;
 pub mod mirror;
 pub mod payload;
-pub mod refusal;
-
 pub mod system;
-mod write;
 
 pub use chat::{CHAT, Chat, Format};
-pub use envelope::{Breach, Envelope, KIND_BYTES_MAX};
+pub use envelope::{Breach, Draft, Envelope, KIND_BYTES_MAX, envelope};
 pub use kind::{Head, kind_of};
-pub use write::{Draft, envelope};
 
 /// The protocol's name and version, as every envelope carries it (section 3).
 pub(crate) const PROTOCOL: &str = "mcpx/v0.1";

@@ -1,22 +1,19 @@
-//! Dialing: TCP, TLS for `https`, and one time limit for both.
+//! Dialing: TCP, TLS for `https`, one time limit for both, and the socket that hyper reads and writes.
 
-use std::error::Error;
-use std::io;
-use std::pin::Pin;
+use std::io::{self, IoSlice};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::{error::Error, pin::Pin, time::Duration};
 
-use http::Uri;
-use http::uri::Scheme;
+use http::{Uri, uri::Scheme};
+use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
-use hyper_util::client::legacy::connect::HttpConnector;
-use tokio::time::timeout;
-use tokio_rustls::rustls::Error as TlsError;
-use tokio_rustls::rustls::crypto::ring;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::rt::TokioIo;
+use tokio::{net::TcpStream, time::timeout};
+use tokio_rustls::{rustls::Error as TlsError, rustls::crypto::ring};
 use tower::{Service, ServiceExt};
 
-use super::socket::HttpSocket;
 use crate::error::LinkError;
 
 /// Opens connections to one origin.
@@ -106,5 +103,52 @@ fn link_error(error: &(dyn Error + 'static)) -> LinkError {
             Some(next) => cause = next,
             None => return LinkError::Unreachable(cause.to_string()),
         }
+    }
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct HttpSocket(MaybeHttpsStream<TokioIo<TcpStream>>);
+
+impl Connection for HttpSocket {
+    /// Nothing, where the stream inside would have its addresses copied into the extensions of each response.
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl Read for HttpSocket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, into)
+    }
+}
+
+impl Write for HttpSocket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(cx, pieces)
     }
 }

@@ -1,19 +1,17 @@
-//! HTTP exchanges: one POST to its answer, and the stream for messages that belong to no request.
+//! HTTP exchanges: one POST to its answer, and the stream for messages that belong to no request; in the HTTP+SSE transport of
+//! 2024-11-05 one event stream down, and POSTs up to an endpoint that the stream names.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
 use bytes::Bytes;
 use http::StatusCode;
 use tokio::time::{sleep, timeout};
 
-use super::peer::HttpReply;
-use super::requests::OutgoingRequest;
-use super::state::LinkState;
-use super::stream::{ResumePoint, StreamEnd, drain, read};
+use super::peer::{HttpReply, HttpSpec, Peer};
+use super::requests::{LinkState, OutgoingRequest};
+use super::stream::{Events, ResumePoint, StreamEnd, drain, is_message, read};
 use crate::error::{LinkError, SendError};
-use crate::transport::{Flow, SendMeta};
+use crate::transport::{Flow, Inbox, SendMeta};
 
 /// Attempts in a row to resume a stream that bring nothing new.
 const RESUME_MAX: u32 = 5;
@@ -155,4 +153,47 @@ pub(super) async fn listen(link: Arc<LinkState>) {
         }
         sleep((resume_point.wait() * 2_u32.saturating_pow(misses.min(5))).min(LISTEN_WAIT_MAX)).await;
     }
+}
+
+/// Opens the stream of an HTTP+SSE server, waits for the endpoint that it names, and reads on.
+pub(super) async fn open_sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Arc<LinkState>, LinkError> {
+    let peer = Peer::new(spec)?;
+    let reply = peer.open_stream(None).await?;
+    let mut events = Events::new(reply.body, peer.limits.frame_bytes_max);
+    let endpoint = timeout(peer.limits.head, endpoint(&mut events));
+    let endpoint = endpoint.await.map_err(|_| LinkError::Timeout)??;
+    if !peer.redirect(endpoint.trim()) {
+        return Err(LinkError::Malformed("the endpoint is on another origin".to_owned()));
+    }
+    let state = Arc::new(LinkState::new(peer, inbox));
+    let reader = tokio::spawn(read_sse(Arc::clone(&state), events));
+    *state.listener.lock() = Some(reader.abort_handle());
+    Ok(state)
+}
+
+/// Reads events up to the one that names the endpoint.
+async fn endpoint(events: &mut Events) -> Result<String, LinkError> {
+    loop {
+        let event = events.next().await?.map_err(|_| LinkError::TooLarge)?;
+        if event.event.as_deref() == Some("endpoint") {
+            return String::from_utf8(event.data.to_vec())
+                .map_err(|_| LinkError::Malformed("the endpoint is not UTF-8".to_owned()));
+        }
+    }
+}
+
+/// Hands messages to the inbox until the stream ends.
+async fn read_sse(state: Arc<LinkState>, mut events: Events) {
+    let why = loop {
+        match events.next().await {
+            Ok(Ok(event)) if is_message(&event) => {
+                state.inbox.frame(event.data, None);
+            }
+            Ok(Ok(_)) => {}
+            // The request that it may answer is not known; its caller waits no longer than its own time limit.
+            Ok(Err(_)) => tracing::warn!(server = &*state.peer.name, "an event is too long"),
+            Err(error) => break error,
+        }
+    };
+    state.end(why);
 }

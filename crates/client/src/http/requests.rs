@@ -1,14 +1,18 @@
-//! Open requests of an HTTP link, and the tasks that carry them out.
+//! Open requests of an HTTP link, the tasks that carry them out, and the state that these tasks share.
 //!
 //! A task that is done with a request waits for the next one: that costs less than a new task for each request.
 
-use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use http::HeaderMap;
-use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
+use platform::Mutex;
+use tokio::{sync::oneshot, task::AbortHandle};
+
+use super::peer::Peer;
+use crate::{error::LinkError, transport::Inbox};
 
 /// A request on its way to the server.
 #[derive(Debug)]
@@ -84,11 +88,49 @@ impl Requests {
     }
 }
 
+/// State that the tasks of one link share.
+pub(crate) struct LinkState {
+    pub(crate) peer: Peer,
+    pub(crate) inbox: Arc<dyn Inbox>,
+    /// Notifications and answers on their way.
+    pub(super) notes: AtomicUsize,
+    /// The task that reads the stream for messages that belong to no request.
+    pub(crate) listener: Mutex<Option<AbortHandle>>,
+    pub(super) requests: Mutex<Requests>,
+    closed: AtomicBool,
+}
+
+impl LinkState {
+    pub(crate) fn new(peer: Peer, inbox: Arc<dyn Inbox>) -> Self {
+        Self {
+            requests: Mutex::new(Requests::new(peer.limits.idle_connections_max)),
+            peer,
+            inbox,
+            notes: AtomicUsize::new(0),
+            listener: Mutex::default(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Ends the link: stops its tasks and reports the reason to the inbox. Does nothing when the link has ended before.
+    pub(crate) fn end(&self, why: LinkError) {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.requests.lock().abort_all();
+        if let Some(listener) = self.listener.lock().take() {
+            listener.abort();
+        }
+        self.inbox.closed(why);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use platform::Mutex;
     use tokio::sync::mpsc;
 
     use super::*;

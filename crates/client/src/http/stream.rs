@@ -8,8 +8,7 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 use wire::sse::{Decoder, Received, TooLarge};
 
-use crate::error::LinkError;
-use crate::transport::Flow;
+use crate::{error::LinkError, transport::Flow};
 
 /// The wait before a stream is resumed, when the server names none.
 const RETRY: Duration = Duration::from_millis(1000);

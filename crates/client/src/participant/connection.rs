@@ -1,20 +1,25 @@
-//! Connection of a participant: reading, writing, and reconnecting when it breaks.
+//! Connection of a participant: dialing a gateway (MCPx v0.1, section 6.2), reading, writing, and reconnecting when the connection
+//! breaks, after waits that grow.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use http::header::{AUTHORIZATION, HeaderValue};
+use http::{StatusCode, Uri};
+use hyper_util::rt::TokioIo;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes, client::IntoClientRequest, http::Response};
 
-use super::backoff::Backoff;
-use super::dial::{WebSocket, dial};
 use super::error::ConnectError;
 use super::shared::{ConnectionState, Shared, random_u64};
+use super::spec::{FRAME_BYTES_MAX, ParticipantSpec};
+use crate::http::connect::{Connector, HttpSocket};
+use crate::{error::LinkError, http::endpoint};
 
 /// Envelopes that may wait to be written.
 pub const SEND_QUEUE_MAX: usize = 1024;
@@ -145,14 +150,12 @@ async fn write(
     }
 }
 
-type Sent = Result<(), tokio_tungstenite::tungstenite::Error>;
-
 /// Writes this envelope and those that wait behind it, then flushes once.
 async fn write_all(
     sink: &mut SplitSink<WebSocket, Message>,
     first: Bytes,
     queue: &mut mpsc::Receiver<Bytes>,
-) -> Sent {
+) -> Result<(), Error> {
     let mut next = Some(first);
     while let Some(envelope) = next {
         if let Ok(text) = Utf8Bytes::try_from(envelope) {
@@ -173,4 +176,102 @@ async fn close(mut sink: SplitSink<WebSocket, Message>, mut queue: mpsc::Receive
     };
     // The connection is dropped in any case.
     let _ = timeout(CLOSE_TIMEOUT, close).await;
+}
+
+/// The first wait, at most.
+const FIRST: Duration = Duration::from_millis(250);
+/// The longest wait.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Waits that double up to a limit. Each is shortened at random, to half of it at most, so that many participants do not
+/// reconnect at once.
+#[derive(Debug, Default)]
+struct Backoff {
+    attempts: u32,
+}
+
+impl Backoff {
+    /// The next wait. `random` is any random number.
+    fn next(&mut self, random: u32) -> Duration {
+        let whole = FIRST.saturating_mul(1 << self.attempts.min(16)).min(LONGEST);
+        self.attempts = self.attempts.saturating_add(1);
+        whole / 2 + (whole / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
+    }
+
+    /// Makes the next wait short again, after a success.
+    fn reset(&mut self) {
+        self.attempts = 0;
+    }
+}
+
+/// Characters of a gateway's explanation that are kept.
+const MESSAGE_CHARS: usize = 300;
+
+/// A WebSocket after its handshake.
+type WebSocket = WebSocketStream<TokioIo<HttpSocket>>;
+
+/// Dials once.
+pub(super) async fn dial(spec: &ParticipantSpec) -> Result<WebSocket, ConnectError> {
+    let address = spec.address()?;
+    let dialed = timeout(spec.connect_timeout, open(spec, &address));
+    dialed.await.unwrap_or_else(|_| Err(ConnectError::Unreachable("connecting took too long".to_owned())))
+}
+
+async fn open(spec: &ParticipantSpec, address: &Uri) -> Result<WebSocket, ConnectError> {
+    // `ws` and `wss` become `http` and `https`.
+    let url = address.to_string().replacen("ws", "http", 1);
+    let url = endpoint::parse(&url).map_err(ConnectError::BadUrl)?;
+    let socket = Connector::new(url, spec.connect_timeout).connect().await.map_err(|error| match error {
+        LinkError::Unreachable(why) | LinkError::Untrusted(why) => ConnectError::Unreachable(why),
+        other => ConnectError::Unreachable(other.to_string()),
+    })?;
+    let mut request = address
+        .clone()
+        .into_client_request()
+        .map_err(|_| ConnectError::BadUrl("it cannot be written as a request"))?;
+    if let Some(token) = &spec.token {
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+            ConnectError::Unauthenticated("a token must not contain control characters".to_owned())
+        })?;
+        bearer.set_sensitive(true);
+        request.headers_mut().insert(AUTHORIZATION, bearer);
+    }
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(FRAME_BYTES_MAX))
+        .max_frame_size(Some(FRAME_BYTES_MAX));
+    match tokio_tungstenite::client_async_with_config(request, TokioIo::new(socket), Some(config)).await {
+        Ok((socket, _)) => Ok(socket),
+        Err(Error::Http(response)) => Err(refused(*response)),
+        Err(error) => Err(ConnectError::Unreachable(error.to_string())),
+    }
+}
+
+fn refused(response: Response<Option<Vec<u8>>>) -> ConnectError {
+    let (head, body) = response.into_parts();
+    let body = Bytes::from(body.unwrap_or_default());
+    let message: String = String::from_utf8_lossy(&body).trim().chars().take(MESSAGE_CHARS).collect();
+    match head.status {
+        StatusCode::UNAUTHORIZED => ConnectError::Unauthenticated(message),
+        StatusCode::FORBIDDEN => ConnectError::Forbidden(message),
+        status => ConnectError::Http { status: status.as_u16(), message },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_limit_and_vary() {
+        let mut backoff = Backoff::default();
+        for ms in [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000] {
+            let attempts = backoff.attempts;
+            assert_eq!(backoff.next(u32::MAX), Duration::from_millis(ms));
+            assert_eq!(Backoff { attempts }.next(0), Duration::from_millis(ms) / 2);
+        }
+        backoff.attempts = u32::MAX;
+        assert_eq!(backoff.next(u32::MAX), LONGEST);
+        backoff.reset();
+        assert_eq!(backoff.next(u32::MAX), FIRST);
+    }
 }

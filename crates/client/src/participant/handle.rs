@@ -1,8 +1,6 @@
 //! Handle of a participant, for an agent's program.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use model::GATEWAY;
 use platform::Mutex;
@@ -11,20 +9,14 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
-use wire::mcpx::check::Call;
-use wire::mcpx::system::ParticipantInfo;
 use wire::mcpx::{CHAT, Chat, Format, Head};
-use wire::rpc;
+use wire::{mcpx::check::Call, mcpx::system::ParticipantInfo, rpc};
 
-use super::connection::run;
-use super::dial::dial;
+use super::connection::{dial, run};
 use super::error::{CallError, ConnectError};
-use super::event::IncomingProposal;
-use super::pending::PendingRequest;
 use super::proposal::{Proposal, result};
 use super::shared::{ConnectionState, Pending, Shared};
-use super::spec::ParticipantSpec;
-use super::subscribers::Events;
+use super::{event::IncomingProposal, pending::PendingRequest, spec::ParticipantSpec, subscribers::Events};
 
 /// A participant of one topic. Clones are the same participant; it leaves the topic when the last one is dropped.
 #[derive(Clone)]

@@ -1,7 +1,6 @@
 //! Proposals of a participant, and their outcome.
 
-use std::fmt;
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use model::ProposalState;
 use serde_json::value::RawValue;
@@ -10,8 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use wire::rpc::Message;
 
 use super::error::{CallError, RpcError};
-use super::pending::ProposalUpdate;
-use super::shared::Pending;
+use super::{pending::ProposalUpdate, shared::Pending};
 
 /// How much later than the state `completed` or `failed` the answer may arrive.
 const GRACE: Duration = Duration::from_secs(2);

@@ -13,10 +13,8 @@ use wire::rpc::{self, Id, Message};
 use super::error::RpcError;
 use super::event::{Event, IncomingProposal};
 use super::pending::{Match, PendingCalls};
-use super::recent::Recent;
-use super::roster::Roster;
-use super::serve::{FulfilledProposal, IncomingRequest, ServeResult};
-use super::violations::Violations;
+use super::roster::{Recent, Roster, Violations};
+use super::tools::{FulfilledProposal, IncomingRequest, ServeResult};
 
 /// The kind in which the gateway reports the state of a proposal to its proposer.
 const PROPOSAL_STATE: &str = "portmoot/proposal";

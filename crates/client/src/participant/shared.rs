@@ -16,9 +16,9 @@ use wire::time::rfc3339;
 use super::error::{CallError, ConnectError, RpcError};
 use super::event::Event;
 use super::protocol::{Job, Protocol, Reaction, ReplyTo, payload};
-use super::serve::{CALLS_MAX, ServeResult};
 use super::spec::{Mode, ParticipantSpec};
 use super::subscribers::{Events, Subscribers};
+use super::tools::{CALLS_MAX, ServeResult};
 
 /// JSON-RPC: internal error.
 const INTERNAL: i64 = -32603;

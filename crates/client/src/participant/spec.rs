@@ -1,15 +1,12 @@
 //! Configuration of a participant: gateway, token, topic, what it receives and what it serves.
 
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::Uri;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::ConnectError;
-use super::serve::Serve;
-use super::tools::Tools;
+use super::tools::{Serve, Tools};
 
 /// The longest message that is read, in bytes. A welcome may contain earlier envelopes.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;

@@ -1,15 +1,13 @@
-//! MCP server made of tools: `initialize`, `ping`, the lists and `tools/call`.
+//! Requests of other participants, the service that answers them, and one made of tools: `initialize`, `ping`, the lists
+//! and `tools/call`.
 
-use std::future::ready;
-use std::pin::Pin;
-use std::sync::Arc;
+use std::{future::ready, pin::Pin, sync::Arc};
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use wire::mcp::Version;
+use wire::{mcp::Version, mcpx::check::Call};
 
 use super::error::RpcError;
-use super::serve::{AnswerFuture, IncomingRequest, Serve};
 
 type Outcome = Result<Value, String>;
 type Run = Arc<dyn Fn(Value) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send + Sync>;
@@ -113,6 +111,46 @@ impl Serve for Tools {
         };
         Box::pin(ready(result))
     }
+}
+
+/// Requests that are answered at one time. Further ones are answered with an error that says to try again.
+pub const CALLS_MAX: usize = 64;
+
+/// A request that names this participant in `to` and whose kind and payload agree.
+#[derive(Debug, Clone)]
+pub struct IncomingRequest {
+    /// The sender; the gateway vouches for it.
+    pub from: String,
+    /// The id of the envelope.
+    pub envelope_id: String,
+    /// The proposal that the request fulfils, if it names one.
+    pub fulfils: Option<FulfilledProposal>,
+    /// Method and params.
+    pub call: Call,
+}
+
+/// The proposal that a request fulfils.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FulfilledProposal {
+    /// The proposal's id.
+    pub proposal: String,
+    /// The proposer; `None` if this participant has not received the proposal.
+    pub proposer: Option<String>,
+}
+
+/// The result of a request as JSON, or an error.
+pub type ServeResult = Result<Box<RawValue>, RpcError>;
+
+/// The future of a [`ServeResult`].
+pub type AnswerFuture = Pin<Box<dyn Future<Output = ServeResult> + Send>>;
+
+/// Answers requests. [`Tools`] is an implementation for plain tools.
+///
+/// It gets `mcp/request` envelopes that name the participant, each (sender, id) once; never proposals. Requests run
+/// concurrently, at most [`CALLS_MAX`]. A panic is answered as an internal error.
+pub trait Serve: Send + Sync + 'static {
+    /// Answers one request.
+    fn answer(&self, request: IncomingRequest) -> AnswerFuture;
 }
 
 #[cfg(test)]

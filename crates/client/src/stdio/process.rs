@@ -1,19 +1,12 @@
 //! Lifetime of a child process: its end, expected or not, within time limits and with its whole process group.
 
-use std::process::ExitStatus;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{process::ExitStatus, sync::Arc, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-use tokio::process::Child;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::{process::Child, sync::watch, task::JoinHandle, time::timeout};
 
 use super::queue::StdinQueue;
-use crate::error::LinkError;
-use crate::guard::Guard;
-use crate::transport::Inbox;
+use crate::{error::LinkError, guard::Guard, transport::Inbox};
 
 /// How long a child that is closed may live: after the end of its stdin, after SIGTERM, after SIGKILL.
 const EOF: Duration = Duration::from_secs(2);

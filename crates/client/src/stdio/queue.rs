@@ -4,9 +4,7 @@ use std::io;
 
 use bytes::{Bytes, BytesMut};
 use platform::Mutex;
-use tokio::io::AsyncWriteExt;
-use tokio::process::ChildStdin;
-use tokio::sync::Notify;
+use tokio::{io::AsyncWriteExt, process::ChildStdin, sync::Notify};
 use wire::rpc::one_line;
 
 use crate::error::SendError;

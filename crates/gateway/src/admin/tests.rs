@@ -4,14 +4,12 @@ use std::time::Duration;
 use auth::Sealer;
 use model::Form;
 use store::Journal;
-use topic::Ended;
+use topic::{Ended, Joining};
 
 use super::*;
-use crate::audit::Recorder;
 use crate::link::{Link, Outlet, plain_client};
-use crate::registry::Start;
+use crate::{audit::Recorder, registry::Start};
 use access::config::{Access, Config, McpCalls, TopicConfig};
-use topic::Joining;
 
 /// The outlet of a client whose end is another change of tokens.
 struct Chain(Arc<AccessJournal>, Sender<()>);

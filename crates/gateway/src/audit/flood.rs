@@ -3,9 +3,7 @@
 //! A participant that is refused a million times a minute costs the disk no more than one that is refused a few hundred times.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use platform::Mutex;
 use store::audit::{Entry, Verdict};

@@ -2,18 +2,13 @@
 
 use std::sync::Arc;
 
-use model::{Form, OperationId, Refusal, Target};
+use model::{OperationId, Refusal, Target};
 use wire::mcp::task;
 
-use super::answer::{spawn, unknown_method};
-use crate::call::Call;
-use crate::delivery::finish;
-use crate::dispatch::Dispatch;
+use crate::delivery::{finish, spawn, unknown_method};
 use crate::live::{Event, ProposalView};
-use crate::proposals::content::Waits;
 use crate::proposals::decide::{Choice, unknown_proposal};
-use crate::proposals::view::View;
-use crate::tasks::relay;
+use crate::{call::Call, dispatch::Dispatch, proposals::content::Waits, proposals::view::View, tasks::relay};
 
 /// Serves `tasks/get`, `tasks/result`, `tasks/cancel` and `tasks/update`.
 pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
@@ -29,7 +24,7 @@ pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         Ok(proposal) => proposal,
         Err(refusal) => return finish(dispatch, call, Err(refusal)),
     };
-    let form = form_of(call);
+    let form = call.request.payload.form;
     let body = match method {
         "tasks/get" => task::get(&View::new(dispatch, &proposal, form).task(), form),
         "tasks/update" => task::acknowledged(),
@@ -81,8 +76,4 @@ pub(super) async fn withdraw(
     let by = &call.link.participant.id;
     dispatch.decide(id, by, None, Choice::Withdraw { reason }).await?;
     dispatch.with(|topic| topic.own_proposal(id, by)).ok_or_else(unknown_proposal)
-}
-
-pub(super) fn form_of(call: &Call) -> Form {
-    call.request.payload.form
 }

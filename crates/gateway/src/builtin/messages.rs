@@ -2,9 +2,7 @@
 //!
 //! A message goes the way of every envelope, [`Dispatch::speak`]. Reading needs the topic's replay ring to be kept for readers.
 
-use std::pin::pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use model::{Capability, KindRef, ParticipantId, REQUEST, Refusal, RefusalCode};
@@ -17,9 +15,7 @@ use wire::mcpx::{self, CHAT, Chat, Draft, Envelope, Format};
 use wire::rpc::one_line;
 
 use super::{arguments, safe_text};
-use crate::call::Call;
-use crate::dispatch::Dispatch;
-use crate::sealed::Purpose;
+use crate::{call::Call, dispatch::Dispatch, sealed::Purpose};
 
 /// Messages of one answer, without a `limit`.
 const PAGE_MESSAGES: usize = 50;

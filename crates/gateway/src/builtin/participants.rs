@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use topic::Present;
 
 use super::{arguments, safe_text};
-use crate::call::Call;
-use crate::dispatch::Dispatch;
+use crate::{call::Call, dispatch::Dispatch};
 
 /// Participants of one page, without a `limit`.
 const PAGE_PARTICIPANTS: usize = 100;

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use model::{OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use wire::mcpx::payload;
-use wire::time::rfc3339;
+use wire::{mcpx::payload, time::rfc3339};
 
 use super::{arguments, safe_text};
-use crate::call::Call;
-use crate::dispatch::Dispatch;
 use crate::live::{ProposalView, Topic};
 use crate::proposals::decide::{Choice, digest, unknown_proposal};
+use crate::{call::Call, dispatch::Dispatch};
 
 /// Proposals of one page, without a `limit`.
 const PAGE_PROPOSALS: usize = 20;

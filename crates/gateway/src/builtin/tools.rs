@@ -2,27 +2,37 @@
 //!
 //! The topic judges which MCP callers may use a tool; of a request in the room it judges only the kind.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use model::{Capabilities, Form, GATEWAY, KindRef, OperationId, ParticipantId, Refusal, RefusalCode, Target};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use topic::BuiltinTool;
+use upstream::Manifest;
 use wire::mcp::ListKind;
-use wire::mcp::list::{Hints, render};
+use wire::mcp::list::{Hints, Item, render};
 
-use super::answer::spawn;
-use super::{arguments, definitions, held_tasks, messages, participants, reviews};
-use crate::call::Call;
-use crate::delivery::finish;
-use crate::dispatch::Dispatch;
-use crate::live::ProposalView;
-use crate::proposals::content::Waits;
+use super::{arguments, held_tasks, messages, participants, reviews};
+use crate::delivery::{finish, spawn};
 use crate::proposals::view::{View, tool_result, words};
+use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::content::Waits};
 use access::config::BuiltIn;
+
+const DEFINITIONS: &str = include_str!("tools.json");
+
+static ITEMS: LazyLock<Vec<(BuiltinTool, Item)>> = LazyLock::new(|| {
+    let all: Vec<Box<RawValue>> = serde_json::from_str(DEFINITIONS).unwrap_or_default();
+    let read = |raw: Box<RawValue>| {
+        let one_line: String = raw.get().lines().map(str::trim_start).collect();
+        let item = Item::read(ListKind::Tools, one_line.into()).ok()?;
+        Some((BuiltinTool::of(&item.key)?, item))
+    };
+    all.into_iter().filter_map(read).collect()
+});
 
 /// Serves a call of a built-in tool. What a model can do something about is a result with `isError`, not a refusal.
 pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
-    let form = held_tasks::form_of(call);
+    let form = call.request.payload.form;
     let Some(tool) = named(call) else { return finish(dispatch, call, Err(unknown())) };
     let body = match tool {
         BuiltinTool::WaitForProposal => match own(dispatch, call) {
@@ -49,7 +59,7 @@ fn later<F, T: Serialize>(
 ) where
     F: Future<Output = Result<T, Refusal>> + Send + 'static,
 {
-    let form = held_tasks::form_of(call);
+    let form = call.request.payload.form;
     spawn(dispatch, call, |dispatch, call| {
         let served = serve(dispatch, call);
         async move { Ok(result(served.await, form)) }
@@ -59,14 +69,14 @@ fn later<F, T: Serialize>(
 async fn withdraw(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
     let (id, reason) = (own(&dispatch, &call)?.id, arguments::text(&call.request, "reason"));
     let proposal = held_tasks::withdraw(&dispatch, &call, id, reason).await?;
-    let form = held_tasks::form_of(&call);
+    let form = call.request.payload.form;
     Ok(words(&View::new(&dispatch, &proposal, form).verdict(), false, form))
 }
 
 /// The tools that a participant could call in the room, as a list result.
 pub(super) fn list_in_room(dispatch: &Dispatch, participant: &ParticipantId) -> Vec<u8> {
     let capabilities = dispatch.capabilities_of(participant);
-    let items = definitions::all().filter(|(tool, _)| is_for(dispatch, &capabilities, *tool));
+    let items = definitions().filter(|(tool, _)| is_for(dispatch, &capabilities, *tool));
     render(ListKind::Tools, items.map(|(_, item)| (item, None)), None, &[], Hints::Legacy)
 }
 
@@ -79,7 +89,7 @@ pub(super) fn is_in_room(dispatch: &Dispatch, call: &Call) -> bool {
 /// Whether a participant with these capabilities could call a tool in the room. Every room has proposals; its messages are kept
 /// for readers only if that is configured.
 fn is_for(dispatch: &Dispatch, capabilities: &Capabilities, tool: BuiltinTool) -> bool {
-    let exists = match definitions::group(tool) {
+    let exists = match group(tool) {
         BuiltIn::Room => dispatch.with(|topic| topic.kept().readable),
         BuiltIn::Proposals | BuiltIn::Proxy | BuiltIn::SearchTools => true,
     };
@@ -124,6 +134,32 @@ fn result<T: Serialize>(end: Result<T, Refusal>, form: Form) -> Vec<u8> {
     })
 }
 
+/// The group by which a tool is configured.
+fn group(tool: BuiltinTool) -> BuiltIn {
+    match tool {
+        BuiltinTool::ListProposals
+        | BuiltinTool::ShowProposal
+        | BuiltinTool::ApproveProposal
+        | BuiltinTool::RejectProposal
+        | BuiltinTool::WithdrawProposal
+        | BuiltinTool::WaitForProposal => BuiltIn::Proposals,
+        BuiltinTool::Say | BuiltinTool::ReadMessages | BuiltinTool::ListParticipants => BuiltIn::Room,
+    }
+}
+
+/// All tools with their definitions.
+fn definitions() -> impl Iterator<Item = (BuiltinTool, &'static Item)> {
+    ITEMS.iter().map(|(tool, item)| (*tool, item))
+}
+
+/// What the gateway's own participant lists with these groups.
+pub(crate) fn manifest(groups: &[BuiltIn]) -> Manifest {
+    let mut manifest = Manifest::default();
+    let chosen = definitions().filter(|(tool, _)| groups.contains(&group(*tool)));
+    manifest.tools.items = chosen.map(|(_, item)| item.clone()).collect();
+    manifest
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -144,5 +180,36 @@ mod tests {
         let mut modern = legacy;
         modern["resultType"] = "complete".into();
         assert_eq!(read(Form::Modern), modern);
+    }
+
+    #[test]
+    fn every_tool_has_a_definition() {
+        let defined: Vec<BuiltinTool> = definitions().map(|(tool, _)| tool).collect();
+        assert_eq!(defined, BuiltinTool::ALL);
+        for (_, item) in definitions() {
+            assert!(!item.raw.contains(&b'\n'));
+            let tool: serde_json::Value = serde_json::from_slice(&item.raw).unwrap();
+            for part in ["inputSchema", "outputSchema"] {
+                let schema = &tool[part];
+                if part == "inputSchema" || !schema.is_null() {
+                    assert_eq!(schema["type"], "object", "{}", item.key);
+                    jsonschema::validator_for(schema).unwrap();
+                }
+            }
+            for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
+                assert!(tool["annotations"][hint].is_boolean(), "{} {hint}", item.key);
+            }
+        }
+    }
+
+    #[test]
+    fn only_configured_groups_are_listed() {
+        let names = |groups: &[BuiltIn]| -> Vec<String> {
+            manifest(groups).tools.items.into_iter().map(|item| item.key).collect()
+        };
+        assert!(names(&[]).is_empty());
+        assert!(names(&[BuiltIn::Proxy, BuiltIn::SearchTools]).is_empty());
+        assert_eq!(names(&[BuiltIn::Room]), ["say", "read_messages", "list_participants"]);
+        assert_eq!(names(&[BuiltIn::Room, BuiltIn::Proposals]).len(), BuiltinTool::ALL.len());
     }
 }

@@ -4,18 +4,14 @@ use std::sync::Arc;
 
 use model::{Form, GATEWAY, KindRef, Method, OperationId, ParticipantId, Refusal};
 use topic::{Intent, Requested};
-use wire::mcp::task::Wish;
-use wire::mcp::{Params, relay};
+use wire::mcp::{Params, relay, task::Wish};
 use wire::mcpx::check::{self, strict};
 use wire::mcpx::{Envelope, Head, kind_of, payload};
 
-use crate::call::{Call, Incoming, Names};
-use crate::dispatch::Dispatch;
-use crate::link::Link;
+use crate::call::{Call, Incoming, Names, Tag};
 use crate::live::{Live, Server};
 use crate::proposals::{decide, open};
-use crate::room_reply::RoomReply;
-use crate::tag::Tag;
+use crate::{dispatch::Dispatch, link::Link, room_reply::RoomReply};
 
 /// What an envelope asks for, and why the proposal that it makes cannot be taken, if it cannot.
 pub(super) type Ask = (Intent<Live>, Option<Refusal>);

@@ -7,11 +7,9 @@ use model::{Capabilities, Form, TopicName};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::audit::Recorder;
-use crate::context::Context;
 use crate::dispatch::{Run, Settings};
 use crate::link::{NoOutlet, plain_client};
-use crate::live::Effect;
+use crate::{audit::Recorder, context::Context, live::Effect};
 use access::config::{Access, Limits, McpCalls, TopicConfig};
 use topic::Joining;
 

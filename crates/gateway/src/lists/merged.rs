@@ -1,9 +1,6 @@
 //! Merged list of one caller: the entries that it sees with the items that the servers wrote, rendered.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::Arc;
+use std::{borrow::Cow, collections::HashMap, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use model::{ListKind, ParticipantId};

@@ -6,8 +6,7 @@ use auth::Sealer;
 use model::{Form, ListKind, ParticipantId, Refusal};
 use platform::unix_ms;
 use topic::ListSnapshot;
-use wire::mcp::ListNames;
-use wire::mcp::list::Hints;
+use wire::{mcp::ListNames, mcp::list::Hints};
 
 use super::cache::{LIST_BYTES_MAX, PageCache, Source};
 use super::merged::{Manifests, Merged, Rendered};

@@ -7,19 +7,14 @@ use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal};
 use platform::unix_ms;
 use store::OpenedProposal;
 use topic::{Audience, Cause, Reach};
-use wire::mcp::task::Wish;
-use wire::mcp::{Params, relay};
+use wire::mcp::{Params, relay, task::Wish};
 use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
-use wire::rpc::Message;
-use wire::time::rfc3339;
+use wire::{rpc::Message, time::rfc3339};
 
-use super::content::Proposed;
-use super::journal;
+use super::{content::Proposed, journal};
 use crate::call::{Call, Incoming, Names};
-use crate::dispatch::Dispatch;
 use crate::live::{Event, ProposalView};
-use crate::record::Record;
-use crate::room_reply::RoomReply;
+use crate::{dispatch::Dispatch, record::Record, room_reply::RoomReply};
 use access::config::McpCalls;
 
 /// The kind of the envelope that tells a proposer the state of its proposal.

@@ -3,17 +3,12 @@
 use std::sync::Arc;
 
 use model::{Answer, ParticipantId, Payload, Refusal, RefusalCode};
-use wire::mcp::task;
-use wire::rpc::Message;
+use wire::{mcp::task, rpc::Message};
 
-use super::announce;
-use super::content::Waits;
-use super::state;
 use super::view::{View, retry, words};
+use super::{announce, content::Waits};
 use crate::call::{Call, Names, Parks};
-use crate::delivery;
-use crate::dispatch::Dispatch;
-use crate::live::ProposalView;
+use crate::{delivery, dispatch::Dispatch, live::ProposalView, requests::seal_state};
 
 /// Answers a caller for now. The proposal goes on, and so does a held call, whose answer then reaches the room alone.
 pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &ProposalView) {
@@ -27,7 +22,7 @@ pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Propos
             Err(Refusal::new(RefusalCode::Cancelled, "the gateway is about to stop").hint("ask again later"))
         }
         (None, Parks::Task) => Ok(task::created(&view.task(), form, Some(&view.waiting()))),
-        (None, Parks::Retry) => Ok(retry(&state::seal(dispatch, &call.link, proposal.id))),
+        (None, Parks::Retry) => Ok(retry(&seal_state(dispatch, &call.link, proposal.id))),
         (None, Parks::Words) if method == "tools/call" => Ok(view.still_waiting()),
         (None, Parks::Words) => Err(Refusal::new(RefusalCode::CapabilityViolation, view.waiting())),
     };

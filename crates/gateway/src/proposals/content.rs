@@ -8,8 +8,7 @@ use platform::Mutex;
 use store::OpenedProposal;
 use tokio::sync::oneshot;
 
-use crate::audit::Permit;
-use crate::link::Link;
+use crate::{audit::Permit, link::Link};
 
 /// A proposal in full, and the permits for the audit entries about it.
 #[derive(Debug)]

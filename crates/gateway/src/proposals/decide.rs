@@ -5,16 +5,13 @@ use std::sync::Arc;
 use model::{Capabilities, Digest, OperationId, ParticipantId, Refusal, RefusalCode};
 use store::OpenedProposal;
 use topic::{Decision, RefusedDecision};
-use wire::digest::call_params;
-use wire::mcp::relay;
 use wire::mcpx::{Envelope, check};
+use wire::{digest::call_params, mcp::relay};
 
 use super::content::{Proposed, Ruling};
 use super::open::current_digest;
-use crate::dispatch::Dispatch;
-use crate::link::Link;
 use crate::live::{Event, Live};
-use crate::record::Record;
+use crate::{dispatch::Dispatch, link::Link, record::Record};
 
 /// A participant's decision.
 #[derive(Debug, Clone)]

@@ -6,18 +6,13 @@ use model::{Digest, Form, Method, OperationId, ParticipantId, Refusal, RefusalCo
 use platform::{millis, random, unix_ms};
 use store::OpenedProposal;
 use topic::Terms;
-use wire::digest::ReviewedCall;
 use wire::mcp::{relay, task};
-use wire::mcpx::Envelope;
-use wire::mcpx::check;
+use wire::{digest::ReviewedCall, mcpx::Envelope, mcpx::check};
 
 use super::content::Proposed;
-use crate::audit::Permit;
 use crate::call::{Call, Parks};
-use crate::dispatch::Dispatch;
-use crate::link::Link;
 use crate::live::{Event, Server};
-use crate::record::Record;
+use crate::{audit::Permit, dispatch::Dispatch, link::Link, record::Record};
 
 /// A proposal that the topic does not have yet.
 #[derive(Debug)]

@@ -7,9 +7,7 @@ use wire::mcp::relay;
 use wire::mcp::task::{Standing, Task};
 use wire::rpc::{Id, Message};
 
-use crate::delivery::own_answer;
-use crate::dispatch::Dispatch;
-use crate::live::ProposalView;
+use crate::{delivery::own_answer, dispatch::Dispatch, live::ProposalView};
 
 /// Interval at which a client should ask about a task, in milliseconds.
 const POLL_MS: u64 = 1000;

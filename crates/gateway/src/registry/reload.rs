@@ -1,7 +1,6 @@
 //! Changes of what is in force: configuration, tokens, grants and their expiry.
 
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Weak, atomic::Ordering};
 use std::time::Duration;
 
 use auth::Identities;
@@ -11,11 +10,8 @@ use tokio::sync::Notify;
 use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
-use crate::bounds::Bounds;
 use crate::dispatch::{Dispatch, Settings};
-use crate::proposals::journal;
-use crate::servers::Topics;
-use crate::{handshake, run};
+use crate::{bounds::Bounds, handshake, proposals::journal, run, servers::Topics};
 use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
 use access::grants::Grants;
 

@@ -2,8 +2,7 @@
 //!
 //! The one place where grants meet the configuration.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::{sync::Arc, sync::atomic::Ordering};
 
 use auth::{LOCAL_USER, Participant};
 use json::quote;
@@ -12,13 +11,9 @@ use platform::unix_ms;
 use store::audit::Verdict;
 
 use super::Registry;
-use crate::audit::UNKNOWN_PARTICIPANT;
-use crate::dispatch::Dispatch;
-use crate::link::Link;
+use crate::{audit::UNKNOWN_PARTICIPANT, dispatch::Dispatch, link::Link};
 use access::config::{Access, Config, TopicConfig};
-use access::grants::Grants;
-use access::identities::local_user;
-use access::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, is_guest};
+use access::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, grants::Grants, identities::local_user, is_guest};
 use topic::Joining;
 
 /// A participant that comes to a topic, and the topic.

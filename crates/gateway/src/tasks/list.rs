@@ -1,7 +1,6 @@
 //! Pages of `tasks/list` (MCP 2025-11-25): a participant's own proposals of calls, and its tasks at all servers.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use auth::Sealer;
 use model::{ParticipantId, Refusal};
@@ -9,13 +8,9 @@ use platform::unix_ms;
 use tokio::task::JoinSet;
 use wire::mcp::task;
 
-use super::relay;
-use super::task::Task;
-use crate::call::Call;
-use crate::dispatch::Dispatch;
-use crate::live::ProposalView;
-use crate::proposals::view::View;
+use super::{relay, task::Task};
 use crate::sealed::{self, Purpose};
+use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::view::View};
 
 /// Tasks of one page. Each that is not over is asked for at its server.
 pub const PAGE_TASKS_MAX: usize = 64;
@@ -36,10 +31,8 @@ type Place = (u64, String);
 /// A refusal (-32602) of a cursor that the gateway did not make.
 pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
     let (sealer, who) = (&dispatch.context.sealer, &call.link.participant.id);
-    let after = match wire::mcp::relay::param_text(&call.request, "cursor") {
-        Some(cursor) => Some(open(sealer, who, &cursor).ok_or_else(sealed::bad_cursor)?),
-        None => None,
-    };
+    let cursor = wire::mcp::relay::param_text(&call.request, "cursor");
+    let after = cursor.map(|cursor| open(sealer, who, &cursor).ok_or_else(sealed::bad_cursor)).transpose()?;
     let mut all = entries(&dispatch, &call);
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
     all.retain(|(place, _)| after.as_ref().is_none_or(|after| place > after));
@@ -93,7 +86,7 @@ async fn refresh(all: &[(Place, Entry)]) {
         let Some(session) = task.session().filter(|_| !task.is_over()) else { continue };
         let (own, public) = (Arc::clone(&task.origin.own), task.public.clone());
         asked.insert(public.clone(), task);
-        asking.spawn(async move { (public, session.form(), session.get_task(&own).await) });
+        asking.spawn(async move { (public, session.era(), session.get_task(&own).await) });
     }
     while let Some(answered) = asking.join_next().await {
         let Ok((public, form, Some(message))) = answered else { continue };

@@ -1,7 +1,6 @@
 //! Places for servers' tasks: how many each participant has, and how many there are in all.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use model::ParticipantId;
 use platform::Mutex;

@@ -1,7 +1,6 @@
 //! Relay of servers' tasks: ids in answers, notifications and questions, and the session that knows a task.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use model::{Answer, Notice, ParticipantId, Payload, Refusal, RefusalCode};
 use platform::unix_ms;
@@ -9,15 +8,10 @@ use topic::{Subject, TaskRef};
 use upstream::{CallNumber, Session};
 use wire::mcp::task::{self, Taker, TaskReport};
 
-use super::id::TaskId;
-use super::places::TaskPlace;
-use super::table::instance_of;
 use super::task::{LOST, Origin, Task};
+use super::{id::TaskId, places::TaskPlace, table::instance_of};
 use crate::call::{Call, Names};
-use crate::context::call_number;
-use crate::dispatch::Dispatch;
-use crate::link::Link;
-use crate::live::Event;
+use crate::{context::call_number, dispatch::Dispatch, link::Link, live::Event};
 
 /// Time between two looks for tasks whose time is over.
 const SWEEP: Duration = Duration::from_secs(10);
@@ -93,7 +87,7 @@ pub(crate) fn fit(
 ) -> Result<Option<model::Request>, Refusal> {
     let tool = own.or_else(|| call.request.target.as_ref().map(model::Target::as_str)).unwrap_or_default();
     let takes_task = call.wish == task::Wish::Asks && session.takes_task(tool);
-    let taker = Taker { form: session.form(), takes_task };
+    let taker = Taker { form: session.era(), takes_task };
     let offered = call.names == Names::Public && task::is_offered(call.client().version);
     let mut reserve = || {
         let place = dispatch.tasks.reserve(&call.link.participant.id);
@@ -159,7 +153,7 @@ fn create(
         topic: dispatch.name().as_str(),
         server: delivered.server.as_str(),
         instance: instance_of(session),
-        form: session.form(),
+        form: session.era(),
         // A held or proposed call runs on its approver's authority.
         held: delivered.proposal.is_some(),
         tool,

@@ -1,7 +1,6 @@
 //! Table of servers' tasks in one topic, by server, session and the server's own id.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use model::{Notice, ParticipantId, Payload};
 use platform::{Mutex, MutexGuard};

@@ -6,10 +6,9 @@ use bytes::Bytes;
 use model::{Form, LinkId, Marks, ParticipantId, Payload};
 use wire::mcp::task as wire_task;
 
-use super::id::TASK_KEPT_MS_MAX;
 use super::places::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX};
-use super::table::Tasks;
 use super::task::{Origin, TASK_KEPT_BYTES_MAX, Task};
+use super::{id::TASK_KEPT_MS_MAX, table::Tasks};
 
 fn id(name: &str) -> ParticipantId {
     ParticipantId::new(name).unwrap()

@@ -5,8 +5,7 @@ use std::fmt;
 use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::member_span::MemberSpan;
-use crate::span::Span;
+use crate::span::{MemberSpan, Span};
 
 /// The members of the object that fills the frame but for white space.
 pub(super) fn object(frame: &[u8]) -> Option<Vec<MemberSpan>> {

@@ -1,7 +1,6 @@
 //! Keyed hash chain: MACs of lines, MACs of the head, and their text forms.
 
-use std::fmt;
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use data_encoding::HEXLOWER;
 use hmac::{Hmac, Mac as _};

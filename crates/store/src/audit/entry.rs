@@ -1,7 +1,6 @@
 //! Audit entries: members, payload policy, encoding and parsed form.
 
-use std::borrow::Cow;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use json::Object;
 use model::OperationId;

@@ -294,7 +294,7 @@ fn a_failing_disk_stops_the_log_and_permits_are_bounded() {
     audit.reserve().unwrap().write(&entry(1, "chat"));
     audit.flush().unwrap();
     disk.fail_after(0);
-    let (sender, results) = mpsc::channel();
+    let (sender, results) = std::sync::mpsc::channel();
     audit.reserve().unwrap().write_then(&entry(2, "chat"), move |result| sender.send(result).unwrap());
     assert!(matches!(results.recv().unwrap(), Err(StoreError::Io { .. })));
     assert!(matches!(audit.reserve(), Err(StoreError::Stopped)));

@@ -6,7 +6,6 @@ mod golden;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use super::file::{JOURNAL_FILE, SLACK_LINES};
 use super::*;
 use crate::record::{IssuedToken, SealingKey};
 
@@ -24,7 +23,7 @@ fn token(name: &str) -> Record {
 impl Journal {
     /// Compacts the journal before that is due.
     fn compact(&mut self) -> Result<(), StoreError> {
-        let (text, lines) = file::compacted(&mut self.state).unwrap();
+        let (text, lines) = compacted(&mut self.state).unwrap();
         self.file.compact(&text, lines)
     }
 }

@@ -92,7 +92,7 @@ fn permits_are_bounded_and_released() {
     permits.pop();
     let permit = writer.reserve().unwrap();
     assert!(matches!(writer.reserve(), Err(StoreError::Busy)));
-    let (sender, results) = mpsc::channel();
+    let (sender, results) = std::sync::mpsc::channel();
     permit.submit(vec![token("reserved".into())], move |result| sender.send(result).unwrap());
     results.recv().unwrap().unwrap();
     drop(writer.reserve().unwrap());

@@ -201,11 +201,11 @@ impl Stage {
     }
 
     pub(crate) fn stored(&mut self, proposal: u128) -> Effects {
-        self.step(Event::Stored { proposal: op(proposal) })
+        self.step(Event::Written { proposal: op(proposal), stored: true })
     }
 
     pub(crate) fn not_stored(&mut self, proposal: u128) -> Effects {
-        self.step(Event::NotStored { proposal: op(proposal) })
+        self.step(Event::Written { proposal: op(proposal), stored: false })
     }
 
     pub(crate) fn decide(&mut self, proposal: u128, by: &str, decision: Decision<'_>) -> Effects {

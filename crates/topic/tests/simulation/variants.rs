@@ -17,7 +17,7 @@ macro_rules! variants {
 
 variants!(EVENTS, event, Event<'_>, "event ", Event:
     Join Leave Revoke Regrant Configure Serve Attach Detach Listed Request Resume Wait Say Announce Execute Propose
-    Unproposable Restore Closed Decide Stored NotStored Tick Stop Ask Answer Cancel Notice Keep);
+    Unproposable Restore Closed Decide Written Tick Stop Ask Answer Cancel Notice Keep);
 
 variants!(EFFECTS, effect, Effect, "effect ", Effect:
     NotJoined Closed Withhold Receive Ignore Deliver Hold Park Report Settle Refuse Drop Cancel Ask SettleAsk RefuseAsk

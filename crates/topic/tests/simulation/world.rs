@@ -246,7 +246,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Answer { .. } | Event::Cancel { .. } | Event::Say(_) | Event::Announce { .. } => false,
         Event::Execute { .. } | Event::Propose { .. } | Event::Unproposable { .. } => false,
         Event::Restore(_) | Event::Closed { .. } => false,
-        Event::Decide { .. } | Event::Stored { .. } | Event::NotStored { .. } => false,
+        Event::Decide { .. } | Event::Written { .. } => false,
         Event::Tick | Event::Stop | Event::Notice { .. } | Event::Keep { .. } => false,
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! An answer counts if the participant itself sends it, to the sender of a pending request, in the request's kind and id.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use client::{Closing, Inbox, LinkError, LinkTransport, SendError, SendMeta};

@@ -1,8 +1,6 @@
 //! Calls of callers: sent under the session's numbers, settled once, cancelled in the era's way.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::{sync::Arc, sync::atomic::Ordering, time::Instant};
 
 use bytes::Bytes;
 use client::SendMeta;
@@ -13,10 +11,8 @@ use wire::rpc::{Message, notification};
 
 use super::Session;
 use super::pending::{Deadlines, PendingRequest, SentRequest, Waiter};
-use crate::config::Transport;
-use crate::demo;
-use crate::fault::Fault;
 use crate::session_api::{CallEvents, CallNumber, Outgoing, SessionKey};
+use crate::{config::Transport, demo, fault::Fault};
 
 impl Session {
     /// Sends a request; `events` receives its answer, progress and server requests. Never waits.
@@ -40,7 +36,7 @@ impl Session {
         let patience = if waits_for_task { longest } else { self.setup.spec.timeout(tool) };
 
         let number = call.number.0;
-        let outgoing = relay::Outgoing { form: self.era().form(), number, own, client_info, related_task };
+        let outgoing = relay::Outgoing { form: self.era(), number, own, client_info, related_task };
         let frame = relay::encode_request(request, &outgoing).map_err(|malformed| {
             tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
             Refusal::new(RefusalCode::Internal, "the request cannot be converted to the server's era")
@@ -130,7 +126,7 @@ impl Session {
             Waiter::Own(waiter) => drop(waiter.send(end)),
             Waiter::Call { events, .. } => {
                 events.done(match end {
-                    Ok(message) => Ok(relay::decode_answer(&message, self.era().form())),
+                    Ok(message) => Ok(relay::decode_answer(&message, self.era())),
                     Err(fault) => Err(self.refusal(&fault)),
                 });
                 self.close_if_done();

@@ -1,8 +1,7 @@
 //! Inbox of a session: answers, notifications and questions of the server, dispatched to their receivers.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::{sync::atomic::Ordering, time::Instant};
 
 use bytes::Bytes;
 use client::{Flow, Inbox, LinkError};
@@ -12,11 +11,9 @@ use wire::mcp::Era;
 use wire::mcp::{ListKind, Params, code, meta, relay};
 use wire::rpc::{Id, Message, Shape, read_batch};
 
-use super::pending::Waiter;
-use super::{Session, SessionEvent};
-use crate::fault::Fault;
-use crate::lists;
+use super::{Session, SessionEvent, pending::Waiter};
 use crate::session_api::{CallEvents, SessionKey};
+use crate::{fault::Fault, lists};
 
 /// Messages in one batch of a server (2025-03-26).
 const BATCH_LEN_MAX: usize = 256;
@@ -180,7 +177,7 @@ impl Session {
                 match self.call_of(stream_of, log) {
                     Some(events) => {
                         if let Ok(params) = Params::read(message) {
-                            events.notice(relay::decode_notice(&params, self.era().form()));
+                            events.notice(relay::decode_notice(&params, self.era()));
                         }
                     }
                     // On a shared session a log message may belong to any caller's call.
@@ -195,7 +192,7 @@ impl Session {
     /// Passes on a notification that belongs to no call.
     fn notify_gateway(self: &Arc<Self>, message: &Message) {
         if let Ok(params) = Params::read(message) {
-            self.emit(SessionEvent::Notice(relay::decode_notice(&params, self.era().form())));
+            self.emit(SessionEvent::Notice(relay::decode_notice(&params, self.era())));
         }
     }
 
@@ -235,7 +232,7 @@ impl Session {
         {
             let mut splice = Splice::new();
             params.edit().set_progress_token(&id).finish(&mut splice);
-            let notice = relay::decode_notice(&params, self.era().form());
+            let notice = relay::decode_notice(&params, self.era());
             let payload =
                 Payload { bytes: message.edited(&splice), marks: Marks::default(), ..notice.payload };
             events.notice(Notice { latest: Some(token), payload, ..notice });

@@ -12,8 +12,7 @@ use http::HeaderMap;
 use tokio::sync::oneshot;
 use wire::rpc::Message;
 
-use crate::fault::Fault;
-use crate::session_api::CallEvents;
+use crate::{fault::Fault, session_api::CallEvents};
 
 /// A request as it goes to the server: its frame, and the headers that mirror it.
 pub(super) type SentRequest = (Bytes, Option<Box<HeaderMap>>);

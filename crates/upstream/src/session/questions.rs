@@ -12,8 +12,7 @@ use wire::mcp::{Params, relay, task};
 use wire::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 use wire::rpc::{Message, error, result};
 
-use super::pending::Waiter;
-use super::{Session, SessionEvent};
+use super::{Session, SessionEvent, pending::Waiter};
 use crate::fault::Fault;
 use crate::question::{Asking, Question};
 use crate::session_api::{CallEvents, ClientProfile, QUESTIONS, SessionKey};
@@ -28,7 +27,7 @@ enum Addressee {
 
 impl Asking for Session {
     fn form(&self) -> Form {
-        self.form()
+        self.era()
     }
 
     fn send_answer(&self, call: Option<u64>, frame: Bytes) -> Result<(), Refusal> {
@@ -73,7 +72,7 @@ impl Session {
             self.reply(error(Some(&id), INVALID_PARAMS, "the params cannot be read", None));
             return;
         };
-        let request = relay::decode_request(&params, self.form());
+        let request = relay::decode_request(&params, self.era());
         let asking: Weak<dyn Asking> = Arc::downgrade(&(Arc::clone(self) as Arc<dyn Asking>));
         let question = |call| Question::new(asking, self.instance(), id, request, call);
         match addressee {

@@ -1,13 +1,9 @@
 //! Tasks at the server: they keep the session open, and the gateway can ask for their state.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
 use json::quote;
-use wire::mcp::Era;
-use wire::mcp::task;
-use wire::rpc::Message;
+use wire::{mcp::Era, mcp::task, rpc::Message};
 
 use super::Session;
 

@@ -1,13 +1,17 @@
-//! Upkeep of an open session: failures for the status, liveness check of a child, era check of a modern server.
+//! Upkeep of an open session: failures for the status, deadlines of pending requests, liveness check of a child, era check of a
+//! modern server.
+//!
+//! A legacy HTTP session that the server forgot (404) is opened again: a new handshake on the same link. Every request that is
+//! known not to have run is then sent again, once.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use std::{sync::Arc, sync::atomic::Ordering};
 
 use client::LinkError;
 use wire::mcp::Era;
 
-use super::{Session, SessionEvent};
-use crate::fault::Fault;
+use super::{Session, SessionEvent, pending::Waiter};
+use crate::{fault::Fault, handshake, lists};
 
 impl Session {
     /// Why the open session counts as degraded, in words for callers.
@@ -69,5 +73,90 @@ impl Session {
             }
             me.health.checking_era.store(false, Ordering::SeqCst);
         });
+    }
+}
+
+/// Resolution of the deadlines.
+const TICK: Duration = Duration::from_millis(50);
+
+impl Session {
+    /// Starts the task that checks the deadlines.
+    pub(super) fn watch_deadlines(self: &Arc<Self>) {
+        let (session, timer) = (Arc::downgrade(self), Arc::clone(&self.timer));
+        tokio::spawn(async move {
+            loop {
+                timer.notified().await;
+                loop {
+                    tokio::time::sleep(TICK).await;
+                    let Some(session) = session.upgrade() else { return };
+                    if session.expire() {
+                        break;
+                    }
+                    if !session.is_open() {
+                        return;
+                    }
+                }
+            }
+        });
+    }
+
+    /// Ends the expired requests; true when no request is pending any more.
+    fn expire(self: &Arc<Self>) -> bool {
+        let expired = self.pending.lock().expired(Instant::now());
+        for number in expired {
+            if let Some(request) = self.settle(number) {
+                tracing::warn!(server = self.upstream(), "a request timed out");
+                self.send_cancellation(number, "timeout");
+                if matches!(request.waiter, Waiter::Call { .. }) {
+                    self.check_liveness();
+                }
+                self.deliver(request, Err(Fault::Timeout));
+            }
+        }
+        self.is_open() && self.pending.lock().requests.is_empty()
+    }
+}
+
+impl Session {
+    /// Keeps a request until the session is open again; false when it was sent twice already or cannot be sent again.
+    pub(super) fn await_reopen(self: &Arc<Self>, number: u64) -> bool {
+        let mut pending = self.pending.lock();
+        if pending.requests.get(&number).is_none_or(|request| request.sent.is_none())
+            || pending.ended.is_some()
+        {
+            return false;
+        }
+        if let Some(requests) = &mut pending.awaiting_reopen {
+            requests.push(number);
+        } else {
+            pending.awaiting_reopen = Some(vec![number]);
+            let me = Arc::clone(self);
+            tokio::spawn(async move { me.reopen().await });
+        }
+        true
+    }
+
+    async fn reopen(self: Arc<Self>) {
+        tracing::info!(server = self.upstream(), "the server forgot the session; opening a new one");
+        if let Some(link) = self.link.get() {
+            link.forget_session();
+        }
+        if let Err(fault) = handshake::initialize(&self, None).await {
+            tracing::warn!(server = self.upstream(), %fault, "the new session failed");
+            self.end(fault);
+            return;
+        }
+        let again = {
+            let mut pending = self.pending.lock();
+            let requests = pending.awaiting_reopen.take().unwrap_or_default();
+            let again = requests.into_iter().filter_map(|number| Some((number, pending.take_sent(number)?)));
+            again.collect::<Vec<_>>()
+        };
+        for (number, request) in again {
+            self.send_kept(number, request);
+        }
+        // Lists and subscriptions belonged to the forgotten session.
+        self.setup.interest.renew();
+        self.mark_stale(lists::ALL);
     }
 }

@@ -12,11 +12,9 @@ use wire::mcp::Era;
 use super::book::{Book, Place};
 use super::{Upstream, close_all};
 use crate::config::{EraChoice, Sessions, Transport};
-use crate::fault::Fault;
-use crate::interest::Interest;
 use crate::session::{Session, SessionEvent, SessionSetup};
 use crate::session_api::{Caller, SessionKey};
-use crate::{handshake, listen_stream, lists};
+use crate::{fault::Fault, handshake, interest::Interest, listen_stream, lists};
 
 /// Longest back-off that a call waits for; with a longer one it is refused.
 const WAIT: Duration = Duration::from_secs(2);

@@ -1,20 +1,20 @@
-//! Choice of a session: shared or the caller's own, in the caller's era where possible.
+//! Choice of a session: shared or the caller's own, in the caller's era where possible. End of subscriptions, and of the sessions
+//! of a link that leaves.
 
 use std::sync::Arc;
 
-use model::{Form, Refusal};
+use model::{Form, LinkId, Refusal};
 use wire::mcp::Era;
 
-use super::Upstream;
-use crate::config::Sessions;
-use crate::session::Session;
+use super::{Upstream, close_all};
 use crate::session_api::{Caller, ClientProfile, SessionKey};
+use crate::{config::Sessions, interest::Subscription, session::Session};
 
 impl Upstream {
     /// Whether a session in this form would open now: the server speaks it and has no shared session in it.
     #[must_use]
     pub fn could_open(&self, form: Form) -> bool {
-        let speaks = self.book.lock().eras.contains(&Era::of(form));
+        let speaks = self.book.lock().eras.contains(&form);
         // The session with a server that dials in opens as soon as it connects.
         speaks && self.environment.dial_in.is_none() && self.open_shared(form).is_none()
     }
@@ -69,7 +69,7 @@ impl Upstream {
     #[must_use]
     pub fn is_owned(&self, caller: &Caller<'_>) -> bool {
         let era = self.book.lock().spoken(caller.form);
-        !self.shares(caller.client, era.unwrap_or(Era::of(caller.form)))
+        !self.shares(caller.client, era.unwrap_or(caller.form))
     }
 
     /// Whether a client with this profile uses the shared session.
@@ -80,5 +80,46 @@ impl Upstream {
             // Every modern request carries its client's capabilities.
             Sessions::Auto => era == Era::Modern || !client.can_be_asked(),
         }
+    }
+}
+
+impl Upstream {
+    /// Ends a link's subscription, in whichever session it was made.
+    pub fn unsubscribe(&self, link: LinkId, subscription: &Subscription) {
+        let mut ended = Vec::new();
+        let book = self.book.lock();
+        for slot in book.slots.values() {
+            if slot.interest.remove(link, subscription) {
+                ended.extend(slot.open().cloned());
+            }
+        }
+        let of_calls = book.single_call.iter();
+        ended.extend(of_calls.filter(|one| one.setup.interest.remove(link, subscription)).cloned());
+        drop(book);
+        // A session sends, so no lock is held here.
+        ended.iter().for_each(|session| session.unsubscribe_at_server(subscription));
+    }
+
+    /// Ends all subscriptions of a link that leaves, and the sessions that it used last, except those with tasks: their owner
+    /// may come back for the results.
+    pub fn release(&self, link: LinkId) {
+        let (mut ended, mut closing) = (Vec::new(), Vec::new());
+        let mut book = self.book.lock();
+        book.slots.retain(|(_, key), slot| {
+            let lost = slot.interest.forget(link);
+            let leaves = slot.left_by(link) && key.is_own() && !slot.has_tasks();
+            if leaves {
+                closing.extend(slot.session.take());
+            } else if let Some(session) = slot.open() {
+                ended.push((Arc::clone(session), lost));
+            }
+            !leaves
+        });
+        ended.extend(book.single_call.iter().map(|one| (Arc::clone(one), one.setup.interest.forget(link))));
+        drop(book);
+        for (session, lost) in ended {
+            lost.iter().for_each(|subscription| session.unsubscribe_at_server(subscription));
+        }
+        close_all(closing);
     }
 }

@@ -1,8 +1,6 @@
 //! Status of a server for listings and health checks, and its changes in the log.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::{sync::Arc, sync::atomic::Ordering, time::Instant};
 
 use platform::millis;
 

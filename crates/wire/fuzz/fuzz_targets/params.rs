@@ -19,9 +19,9 @@ fuzz_target!(|bytes: &[u8]| {
         let edited = Params::read(&edited).expect("edited params can be read");
         assert!(edited.get("_meta").is_none() || edited.meta_raw("k") == Some(b"1"));
         for from in [Era::Legacy, Era::Modern] {
-            let request = relay::decode_request(&params, from.form());
+            let request = relay::decode_request(&params, from);
             for to in [Era::Legacy, Era::Modern] {
-                let (form, number, own) = (to.form(), 7, Some("own"));
+                let (form, number, own) = (to, 7, Some("own"));
                 let out = Outgoing { form, number, own, client_info: None, related_task: None };
                 if let Ok(frame) = relay::encode_request(&request, &out) {
                     Message::read(frame).expect("a request for a server stays a message");
@@ -33,8 +33,8 @@ fuzz_target!(|bytes: &[u8]| {
         let (id, public) = (Id::number(7), |uri: &str| Some(format!("x:{uri}")));
         for method in ["tools/list", "tools/call", "prompts/get", "resources/read"] {
             for (from, to) in [(Era::Legacy, Era::Modern), (Era::Modern, Era::Legacy)] {
-                let answer = relay::decode_answer(&message, from.form());
-                let encoded = relay::encode_answer(&answer, method, to.form(), &id, &public);
+                let answer = relay::decode_answer(&message, from);
+                let encoded = relay::encode_answer(&answer, method, to, &id, &public);
                 Message::read(encoded.frame).expect("a converted result stays a message");
             }
         }

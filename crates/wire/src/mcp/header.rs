@@ -4,12 +4,10 @@
 //! **That function must give all values of a repeated header joined with `, `**, else one of them could go unseen.
 
 mod check;
-mod names;
 mod schema;
 mod value;
 
-pub use check::{Opening, check, check_body, check_params, classify, supported};
-pub use names::PROTOCOL_VERSION;
+pub use check::{Opening, PROTOCOL_VERSION, check, check_body, check_params, classify, supported};
 pub use schema::{HeaderParam, HeaderType, annotations};
 pub use value::{compute, decode, encode, standard};
 

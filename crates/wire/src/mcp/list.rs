@@ -2,13 +2,11 @@
 //!
 //! Items stay raw; only their key (name, URI, template) may be replaced.
 
-mod item;
 mod render;
 mod split;
 
-pub use item::Item;
 pub use render::{Hints, RenderedList, render};
-pub use split::{BadItem, Page, split};
+pub use split::{BadItem, Item, Page, split};
 
 #[cfg(test)]
 mod tests;

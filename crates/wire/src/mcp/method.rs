@@ -2,7 +2,7 @@
 //!
 //! A method outside the table is unknown to the gateway, yet the gateway may relay it.
 
-use model::{Form, ListKind};
+use model::ListKind;
 
 use super::version::Era;
 
@@ -92,12 +92,6 @@ impl MethodRow {
             Era::Legacy => self.legacy,
             Era::Modern => self.modern,
         }
-    }
-
-    /// Whether payloads of this method may have this form.
-    #[must_use]
-    pub fn is_in_form(&self, form: Form) -> bool {
-        self.is_in(Era::of(form))
     }
 }
 

@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::mcp::code;
-use crate::mcp::version::Version;
+use crate::mcp::{Version, code};
 use crate::rpc::{self, Id, Malformed};
 
 /// The JSON-RPC error that answers a request which is not carried out.

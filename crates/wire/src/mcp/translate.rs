@@ -5,13 +5,11 @@
 
 use json::{Splice, quote};
 
-use crate::mcp::body::BodyEdit;
 use crate::mcp::code::{
     HEADER_MISMATCH, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED,
 };
-use crate::mcp::meta;
 use crate::mcp::method::lookup;
-use crate::mcp::version::{Era, Version};
+use crate::mcp::{BodyEdit, Era, Version, meta};
 use crate::rpc::Message;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 

@@ -1,47 +1,8 @@
 //! Published revisions of MCP, and the era of each.
 
+/// One of MCP's two eras: that of a revision, and the form of its payloads.
+pub use model::Form as Era;
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
-
-use model::Form;
-
-/// One of MCP's two eras.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub enum Era {
-    /// Revisions 2024-11-05 to 2025-11-25: a handshake opens a session.
-    Legacy,
-    /// Revision 2026-07-28: every request is complete in itself.
-    Modern,
-}
-
-impl Era {
-    /// The form of payloads in this era.
-    #[must_use]
-    pub fn form(self) -> Form {
-        match self {
-            Self::Legacy => Form::Legacy,
-            Self::Modern => Form::Modern,
-        }
-    }
-
-    /// Whether every request is complete in itself, without a handshake before it.
-    #[must_use]
-    pub fn is_stateless(self) -> bool {
-        match self {
-            Self::Legacy => false,
-            Self::Modern => true,
-        }
-    }
-
-    /// The era whose messages are written in this form.
-    #[must_use]
-    pub fn of(form: Form) -> Self {
-        match form {
-            Form::Legacy => Self::Legacy,
-            Form::Modern => Self::Modern,
-        }
-    }
-}
 
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr, VariantArray,

@@ -1,11 +1,12 @@
-//! Envelope reader: places of the members, found in one pass over the frame.
+//! Envelopes: their writer, in the order of the specification's examples, and their reader.
 //!
-//! The reader checks the syntax of the whole frame and does not look into the payload.
+//! The reader finds the places of the members in one pass over the frame. It checks the syntax of the whole frame and does not
+//! look into the payload.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use json::{JsonError, Span, StringSpan};
+use json::{JsonError, Object, Span, StringSpan};
 use model::{PARTICIPANT_BYTES_MAX, Refusal, RefusalCode};
 use smallvec::SmallVec;
 
@@ -17,6 +18,41 @@ pub(crate) const ID_BYTES_MAX: usize = 256;
 pub const KIND_BYTES_MAX: usize = 4096;
 /// The most addressees of one envelope.
 pub(crate) const TO_MAX: usize = 64;
+
+/// The members of an envelope to write. The payload is copied as it is, and must be a JSON object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Draft<'a> {
+    /// The message's id.
+    pub id: &'a str,
+    /// The time of sending, as RFC 3339 (see [`crate::time::rfc3339`]).
+    pub ts: Option<&'a str>,
+    /// The sender.
+    pub from: &'a str,
+    /// The addressees; none means the whole topic, and `to` is left out.
+    pub to: &'a [&'a str],
+    /// The kind.
+    pub kind: &'a str,
+    /// The id of the envelope that it answers, fulfils or continues.
+    pub correlation_id: Option<&'a str>,
+    /// The payload, byte for byte.
+    pub payload: &'a [u8],
+}
+
+/// Writes an envelope (section 3).
+#[must_use]
+pub fn envelope(draft: &Draft<'_>) -> Bytes {
+    let mut out = Vec::with_capacity(160 + draft.kind.len() + draft.payload.len());
+    Object::write(&mut out, |envelope| {
+        envelope.text("protocol", PROTOCOL).text("id", draft.id).optional_text("ts", draft.ts);
+        envelope.text("from", draft.from);
+        if !draft.to.is_empty() {
+            envelope.texts("to", draft.to);
+        }
+        envelope.text("kind", draft.kind).optional_text("correlation_id", draft.correlation_id);
+        envelope.raw("payload", draft.payload);
+    });
+    Bytes::from(out)
+}
 
 /// An envelope: the frame as it came, and the places of its members. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use json::Span;
-use model::{Answer, Form, Notice, Refusal, Request};
+use model::{Answer, Form, Refusal, Request};
 
 use crate::mcp::{Era, refusal, relay};
 use crate::rpc::{self, Id, Message};
@@ -46,12 +46,6 @@ pub fn refused(refusal: &Refusal, method: &str, id: Option<&Id>) -> Bytes {
 #[must_use]
 pub fn mismatch(why: &str) -> Bytes {
     rpc::error(None, rpc::code::INVALID_REQUEST, &format!("kind and payload differ: {why}"), None)
-}
-
-/// A notification of a server.
-#[must_use]
-pub fn notice(notice: &Notice) -> Bytes {
-    relay::encode_notice(notice, None)
 }
 
 /// The answer in a payload.

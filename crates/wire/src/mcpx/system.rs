@@ -2,12 +2,10 @@
 
 use bytes::Bytes;
 use json::{JsonError, Object};
-use model::{Capabilities, Capability, Refusal, SYSTEM};
+use model::{Capabilities, Capability, Refusal, RefusalCode, SYSTEM};
 use serde::Deserialize;
 
-use super::refusal;
-use super::write::{Draft, envelope};
-use super::{Breach, Envelope};
+use super::envelope::{Breach, Draft, Envelope, envelope};
 
 /// The kind of a welcome (3.5.1).
 pub(crate) const WELCOME: &str = "system/welcome";
@@ -138,7 +136,7 @@ pub fn error(stamp: Stamp<'_>, to: &str, notice: &ErrorDraft<'_>) -> Bytes {
 #[must_use]
 pub fn breach(stamp: Stamp<'_>, to: &str, breach: &Breach) -> Bytes {
     let notice = ErrorDraft {
-        error: refusal::code(breach.code),
+        error: code_of(breach.code),
         message: &breach.message,
         correlation_id: breach.id.as_deref(),
         ..ErrorDraft::default()
@@ -150,9 +148,9 @@ pub fn breach(stamp: Stamp<'_>, to: &str, breach: &Breach) -> Bytes {
 /// capabilities (3.5.2).
 #[must_use]
 pub fn refused(stamp: Stamp<'_>, refusal: &Refusal, cause: &Envelope, sender: Person<'_>) -> Bytes {
-    let tells = refusal.code == model::RefusalCode::CapabilityViolation;
+    let tells = refusal.code == RefusalCode::CapabilityViolation;
     let notice = ErrorDraft {
-        error: refusal::code(refusal.code),
+        error: code_of(refusal.code),
         message: &refusal.to_string(),
         correlation_id: Some(cause.id()),
         attempted_kind: tells.then(|| cause.kind()),
@@ -160,6 +158,17 @@ pub fn refused(stamp: Stamp<'_>, refusal: &Refusal, cause: &Envelope, sender: Pe
         retry_after_ms: refusal.retry_after_ms,
     };
     error(stamp, sender.id, &notice)
+}
+
+/// The code as receivers see it (3.5.2; reference 2.3). A refusal that the protocol does not define keeps Portmoot's code.
+pub(super) fn code_of(code: RefusalCode) -> &'static str {
+    if code == RefusalCode::Malformed {
+        "malformed_envelope"
+    } else if code == RefusalCode::TooLarge {
+        "message_too_large"
+    } else {
+        code.as_str()
+    }
 }
 
 fn say(stamp: Stamp<'_>, to: &[&str], kind: &str, correlation_id: Option<&str>, payload: &[u8]) -> Bytes {

@@ -188,6 +188,6 @@ fn refusals_carry_hints_and_capabilities() {
 fn codes_are_distinct() {
     let mut seen = std::collections::BTreeSet::new();
     for code in RefusalCode::ALL {
-        assert!(seen.insert(refusal::code(*code)), "{code}");
+        assert!(seen.insert(system::code_of(*code)), "{code}");
     }
 }

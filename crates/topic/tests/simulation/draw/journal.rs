@@ -19,15 +19,14 @@ impl World {
             return self.journals(proposal, stored);
         }
         // An answer without a write changes nothing.
-        let effects = self.live(Event::Stored { proposal }, Turn::default());
+        let effects = self.live(Event::Written { proposal, stored: true }, Turn::default());
         assert!(effects.all.is_empty());
     }
 
     pub(crate) fn journals(&mut self, proposal: OperationId, stored: bool) {
         self.books.journal(proposal, stored);
         let turn = Turn { journal: Some((proposal, stored)), parks: true, ..Turn::default() };
-        let event = if stored { Event::Stored { proposal } } else { Event::NotStored { proposal } };
-        let effects = self.live(event, turn);
+        let effects = self.live(Event::Written { proposal, stored }, turn);
         assert!(!effects.all.is_empty(), "something follows from every record");
         let waiting = self.books.waiting.values().filter(|one| one.proposal == proposal).count();
         let writing = self.books.deals[&proposal].writing.is_some();

@@ -1,13 +1,18 @@
 //! Header check: detection of the era, and rejection of a request whose headers and body disagree.
 
-use super::names::{METHOD, NAME, PARAM_PREFIX, PROTOCOL_VERSION};
 use super::schema::{HeaderParam, HeaderType};
 use super::value::{argument, decode, has_name, whole};
-use crate::mcp::meta;
-use crate::mcp::params::Params;
-use crate::mcp::rejection::Rejection;
-use crate::mcp::version::{Era, Version};
+use crate::mcp::{Era, Params, Rejection, Version, meta};
 use crate::rpc::{Malformed, Shape, code};
+
+/// `MCP-Protocol-Version`, as all names in lower case.
+pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// `Mcp-Method`.
+pub(super) const METHOD: &str = "mcp-method";
+/// `Mcp-Name`.
+pub(super) const NAME: &str = "mcp-name";
+/// The prefix of all headers for arguments.
+const PARAM_PREFIX: &str = "mcp-param-";
 
 /// The era and role of a POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::names::{METHOD, NAME};
+use super::check::{METHOD, NAME};
 use super::value::decode;
 use super::*;
 use crate::mcp::params::Params;

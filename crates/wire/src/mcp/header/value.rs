@@ -5,8 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use json::JsonError;
 
 use super::schema::HeaderParam;
-use crate::mcp::params::Params;
-use crate::mcp::version::Version;
+use crate::mcp::{Params, Version};
 
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";

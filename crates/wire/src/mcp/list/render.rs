@@ -6,7 +6,7 @@ use bytes::Bytes;
 use json::Object;
 use model::ListKind;
 
-use super::item::Item;
+use super::split::Item;
 use crate::mcp::method::ListNames;
 
 /// Room for the members of a page beside its items, in bytes.

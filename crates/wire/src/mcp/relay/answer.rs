@@ -5,7 +5,6 @@ use json::{Span, Splice};
 use model::{Answer, Form, Outcome, Payload};
 
 use super::{payload, span};
-use crate::mcp::version::Era;
 use crate::mcp::{translate, uris};
 use crate::rpc::{self, Id, Message, Shape};
 
@@ -55,7 +54,7 @@ pub fn encode_answer(
         return Encoded { frame, error: Some(rpc::code::INTERNAL_ERROR) };
     };
     let mut splice = Splice::new();
-    let (from, to) = (Era::of(answer.payload.form), Era::of(form));
+    let (from, to) = (answer.payload.form, form);
     match message.shape() {
         Shape::Result => {
             if from != to {

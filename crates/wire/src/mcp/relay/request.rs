@@ -5,10 +5,7 @@ use json::{Span, Splice};
 use model::{Form, Method, Payload, Request, Target};
 
 use super::span;
-use crate::mcp::method::TargetKind;
-use crate::mcp::params::Params;
-use crate::mcp::version::Era;
-use crate::mcp::{meta, translate, uris};
+use crate::mcp::{Params, TargetKind, meta, translate, uris};
 use crate::rpc::{self, Id, Malformed, Message};
 
 /// A request as its caller wrote it.
@@ -98,7 +95,7 @@ fn encode_slowly(request: &Request, progress: bool, out: &Outgoing<'_>) -> Resul
     let params = Params::read(&message)?;
     let (number, mut edit, mut splice) = (Id::number(out.number), params.edit(), Splice::new());
     if request.payload.form != out.form {
-        translate::request(&mut edit, Era::of(out.form), out.client_info);
+        translate::request(&mut edit, out.form, out.client_info);
     }
     if let Some(own) = out.own {
         edit.set_target(own);

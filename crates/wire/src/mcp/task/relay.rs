@@ -8,7 +8,6 @@ use model::{Answer, Form, Payload, Refusal, RefusalCode, Request};
 
 use super::view::Status;
 use super::{EXTENSION, read};
-use crate::mcp::version::Era;
 use crate::mcp::{Params, meta, relay};
 use crate::rpc::{Message, Shape};
 use crate::time::read_rfc3339;
@@ -58,9 +57,9 @@ pub fn made(answer: &Answer) -> Option<TaskReport> {
     message.result()?;
     let (frame, body) = (message.frame(), message.body_span()?);
     let members = json::members(frame, body).ok()?;
-    match Era::of(answer.payload.form) {
-        Era::Legacy => report_at(frame, members.get("task")?.span),
-        Era::Modern => {
+    match answer.payload.form {
+        Form::Legacy => report_at(frame, members.get("task")?.span),
+        Form::Modern => {
             let kind = members.get("resultType").and_then(|kind| json::text(kind.raw))?;
             (kind == "task").then(|| of_members(&members, body)).flatten()
         }
@@ -156,18 +155,18 @@ pub fn fit(
     offered: bool,
     reserve: &mut dyn FnMut() -> bool,
 ) -> Result<Option<Request>, Refusal> {
-    let (from, to) = (Era::of(request.payload.form), Era::of(taker.form));
+    let (from, to) = (request.payload.form, taker.form);
     match (from, to, wish) {
-        (_, _, Wish::None) | (Era::Legacy, _, Wish::Declares) => Ok(None),
+        (_, _, Wish::None) | (Form::Legacy, _, Wish::Declares) => Ok(None),
         // Without a place the server does not learn that the caller accepts a task: it answers at the end.
-        (Era::Modern, Era::Modern, Wish::Declares) => {
+        (Form::Modern, Form::Modern, Wish::Declares) => {
             Ok(if reserve() { None } else { without_extension(request) })
         }
-        (Era::Modern, Era::Modern, Wish::Asks) => Ok(None),
+        (Form::Modern, Form::Modern, Wish::Asks) => Ok(None),
         // To a server of 2025-11-25 `task` would mean that the call may become a task. The caller may have sent it without meaning.
-        (Era::Modern, Era::Legacy, Wish::Asks | Wish::Declares) => Ok(without_task(request)),
-        (Era::Legacy, _, Wish::Asks) if !offered => Ok(without_task(request)),
-        (Era::Legacy, _, Wish::Asks) => {
+        (Form::Modern, Form::Legacy, Wish::Asks | Wish::Declares) => Ok(without_task(request)),
+        (Form::Legacy, _, Wish::Asks) if !offered => Ok(without_task(request)),
+        (Form::Legacy, _, Wish::Asks) => {
             let message = Message::read(relay::whole(request));
             let checked = message.and_then(|message| read::check_params(&Params::read(&message)?));
             checked.map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;

@@ -5,7 +5,6 @@ use model::{Form, Method, Notice, Payload};
 
 use super::view::{Standing, Task};
 use crate::mcp::meta;
-use crate::mcp::version::Era;
 use crate::time::rfc3339;
 
 /// The key of a `CreateTaskResult`'s `_meta` with the text that the model gets at once (2025-11-25, "Model immediate
@@ -17,13 +16,13 @@ const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-response";
 /// `immediate` is for the caller's model; only 2025-11-25 has a place for it.
 #[must_use]
 pub fn created(task: &Task<'_>, form: Form, immediate: Option<&str>) -> Vec<u8> {
-    json::object(|result| match Era::of(form) {
-        Era::Modern => {
+    json::object(|result| match form {
+        Form::Modern => {
             result.text("resultType", "task");
-            write_task(result, task, Era::Modern);
+            write_task(result, task, Form::Modern);
         }
-        Era::Legacy => {
-            result.object("task", |object| write_task(object, task, Era::Legacy));
+        Form::Legacy => {
+            result.object("task", |object| write_task(object, task, Form::Legacy));
             if let Some(text) = immediate {
                 result.object("_meta", |keys| {
                     keys.text(IMMEDIATE, text);
@@ -36,9 +35,9 @@ pub fn created(task: &Task<'_>, form: Form, immediate: Option<&str>) -> Vec<u8> 
 /// The result of `tasks/get`. In the extension it contains the questions, the result or the error.
 #[must_use]
 pub fn get(task: &Task<'_>, form: Form) -> Vec<u8> {
-    match Era::of(form) {
-        Era::Legacy => legacy(task),
-        Era::Modern => json::object(|result| {
+    match form {
+        Form::Legacy => legacy(task),
+        Form::Modern => json::object(|result| {
             result.text("resultType", "complete");
             write_with_outcome(result, task);
         }),
@@ -48,18 +47,18 @@ pub fn get(task: &Task<'_>, form: Form) -> Vec<u8> {
 /// The params of `notifications/tasks/status` (2025-11-25) or `notifications/tasks` (extension).
 #[must_use]
 pub(crate) fn changed(task: &Task<'_>, form: Form) -> Vec<u8> {
-    match Era::of(form) {
-        Era::Legacy => legacy(task),
-        Era::Modern => json::object(|params| write_with_outcome(params, task)),
+    match form {
+        Form::Legacy => legacy(task),
+        Form::Modern => json::object(|params| write_with_outcome(params, task)),
     }
 }
 
 /// The notification of a task's state.
 #[must_use]
 pub fn notice(task: &Task<'_>, form: Form) -> Notice {
-    let method = match Era::of(form) {
-        Era::Legacy => "notifications/tasks/status",
-        Era::Modern => "notifications/tasks",
+    let method = match form {
+        Form::Legacy => "notifications/tasks/status",
+        Form::Modern => "notifications/tasks",
     };
     let payload = Payload::body(form, changed(task, form));
     Notice { method: Method::Known(method), latest: None, payload }
@@ -68,9 +67,9 @@ pub fn notice(task: &Task<'_>, form: Form) -> Notice {
 /// The result of `tasks/cancel`: in 2025-11-25 the task as it is now, which should be cancelled; the extension acknowledges.
 #[must_use]
 pub fn cancelled(task: &Task<'_>, form: Form) -> Vec<u8> {
-    match Era::of(form) {
-        Era::Legacy => legacy(task),
-        Era::Modern => acknowledged(),
+    match form {
+        Form::Legacy => legacy(task),
+        Form::Modern => acknowledged(),
     }
 }
 
@@ -113,12 +112,12 @@ fn set_within(body: &[u8], outer: &str, key: &str, raw: &[u8]) -> Result<Vec<u8>
 }
 
 fn legacy(task: &Task<'_>) -> Vec<u8> {
-    json::object(|object| write_task(object, task, Era::Legacy))
+    json::object(|object| write_task(object, task, Form::Legacy))
 }
 
 /// Adds the task as the extension writes it, with its questions, its result or its error.
 fn write_with_outcome(object: &mut Object<'_>, task: &Task<'_>) {
-    write_task(object, task, Era::Modern);
+    write_task(object, task, Form::Modern);
     match task.standing {
         Standing::InputRequired(raw) => object.raw("inputRequests", raw),
         Standing::Result(raw) => object.raw("result", raw),
@@ -128,12 +127,12 @@ fn write_with_outcome(object: &mut Object<'_>, task: &Task<'_>) {
 }
 
 /// Adds the members that both forms have; the times to live and to wait are named differently.
-fn write_task(object: &mut Object<'_>, task: &Task<'_>, era: Era) {
-    let (ttl, poll) = match era {
-        Era::Legacy => ("ttl", "pollInterval"),
-        Era::Modern => ("ttlMs", "pollIntervalMs"),
+fn write_task(object: &mut Object<'_>, task: &Task<'_>, form: Form) {
+    let (ttl, poll) = match form {
+        Form::Legacy => ("ttl", "pollInterval"),
+        Form::Modern => ("ttlMs", "pollIntervalMs"),
     };
-    object.text("taskId", task.id).text("status", task.status(era.form()).as_str());
+    object.text("taskId", task.id).text("status", task.status(form).as_str());
     object.optional_text("statusMessage", task.message);
     object.text("createdAt", &rfc3339(task.created_ms)).text("lastUpdatedAt", &rfc3339(task.updated_ms));
     match task.ttl_ms {
