@@ -48,7 +48,9 @@ pub(super) fn map_uris(
 /// An item of a list with the URIs in its `_meta` mapped; `None` if it stays as it is. The caller maps the item's own key.
 #[must_use]
 pub fn rewrite_item(kind: ListKind, raw: &Bytes, map: &dyn Fn(&str) -> Option<String>) -> Option<Bytes> {
-    (kind == ListKind::Tools && may_hold_uris(raw)).then_some(())?;
+    static SIGNS: LazyLock<[Finder<'static>; 2]> =
+        LazyLock::new(|| [Finder::new("esourceUri\""), Finder::new("\\u")]);
+    (kind == ListKind::Tools && SIGNS.iter().any(|sign| sign.find(raw).is_some())).then_some(())?;
     let mut splice = Splice::new();
     // A URI that an object names twice cannot be mapped.
     Walk { frame: raw, map, splice: &mut splice }.meta(Span::all(raw)).ok()?;
