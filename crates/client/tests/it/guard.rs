@@ -106,11 +106,19 @@ fn until(what: &str, check: impl Fn() -> bool) {
     }
 }
 
+/// Whether the guard has begun: it catches SIGQUIT, the last signal for which it installs a handler. Only Linux shows it.
+fn has_begun(guard: u32) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{guard}/status")) else { return true };
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & (1 << 2) != 0
+}
+
 #[test]
 fn no_child_outlives_a_killed_gateway() {
     let (mut gateway, pids) = start_gateway();
     let [guard, obedient, stubborn] = pids[..] else { panic!("{pids:?}") };
     until("the children run", || members(obedient) > 0 && members(stubborn) > 1);
+    until("the guard has begun", || has_begun(guard));
     for signal in ["-INT", "-TERM"] {
         Command::new("kill").args([signal, &guard.to_string()]).status().unwrap();
     }
