@@ -1,13 +1,15 @@
-//! What one upstream's misfortune does to another: latency of the fourth while another is killed, hangs or floods.
+//! What one upstream's misfortune, or one participant's greed, does to others: latency of the fourth upstream while another is
+//! killed, hangs or floods, and of a participant while another calls without a pause.
 
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use crate::flags::Flags;
-use crate::proc::{children, command};
+use crate::proc::{command, servers};
 use crate::stage::{Server, Stage, split, stdio_table};
 use crate::table::{Figures, median};
+use crate::wires::token;
 
 /// What happens to the other upstream.
 #[derive(Clone, Copy, PartialEq)]
@@ -17,6 +19,14 @@ enum Trouble {
     Hung,
     Flooding,
 }
+
+/// What the other participant does.
+const PARTICIPANTS: [(bool, &str); 2] = [
+    (false, "two participants, the other silent"),
+    (true, "the other greedy: 64 connections without a pause, the same upstream"),
+];
+const GREEDY: &str = "greedy";
+const MODEST: &str = "modest";
 
 const ALL: [(Trouble, &str); 4] = [
     (Trouble::Nothing, "undisturbed"),
@@ -37,17 +47,27 @@ pub fn run(stage: &Stage, flags: &Flags) {
     });
     let gateway = stage.gateway(19030, &servers.concat());
     stage.ready(gateway.port, "legacy", "d_echo");
-    let mut seen: [Vec<Figures>; 4] = Default::default();
+    let people = participants(stage);
+    let (mut seen, mut shared): ([Vec<Figures>; 4], [Vec<Figures>; 2]) = Default::default();
     for _ in 0..flags.get("--rounds", 5) {
         for ((trouble, _), seen) in ALL.iter().zip(&mut seen) {
             seen.push(measure(stage, &gateway, *trouble, flags.get("--secs", 2.0)));
         }
+        for ((greedy, _), seen) in PARTICIPANTS.iter().zip(&mut shared) {
+            seen.push(beside(stage, &people, *greedy, flags.get("--secs", 2.0)));
+        }
     }
-    println!(
-        "| other upstreams | calls/s of the fourth | wrong | p50 us | p99 us | max us | gateway CPU share |"
-    );
+    let upstreams = ALL.iter().map(|(_, label)| *label).zip(&seen);
+    print("other upstreams", "calls/s of the fourth", upstreams);
+    println!();
+    let participants = PARTICIPANTS.iter().map(|(_, label)| *label).zip(&shared);
+    print("other participant", "calls/s of the modest one", participants);
+}
+
+fn print<'r>(first: &str, second: &str, rows: impl Iterator<Item = (&'r str, &'r Vec<Figures>)>) {
+    println!("| {first} | {second} | wrong | p50 us | p99 us | max us | gateway CPU share |");
     println!("|---|---|---|---|---|---|---|");
-    for ((_, label), rounds) in ALL.iter().zip(&seen) {
+    for (label, rounds) in rows {
         let of = |name| median(rounds, name);
         println!(
             "| {label} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.2} |",
@@ -61,9 +81,37 @@ pub fn run(stage: &Stage, flags: &Flags) {
     }
 }
 
+/// A gateway with two participants and one upstream.
+fn participants(stage: &Stage) -> Server {
+    let mut config = stdio_table("d", &stage.stdio_echo(&["legacy", "--name", "d"]), "era = \"legacy\"");
+    let mut env = Vec::new();
+    for name in [GREEDY, MODEST] {
+        config += &format!("[participants.{name}]\ntoken_env = \"T_{name}\"\ncapabilities = [\"mcp/*\"]\n");
+        env.push((format!("T_{name}"), token(name)));
+    }
+    let gateway = stage.gateway_with(19031, &config, &env);
+    stage.ready(gateway.port, "legacy", &format!("d_echo --bearer {}", token(MODEST)));
+    gateway
+}
+
+/// The calls of the modest participant.
+fn beside(stage: &Stage, gateway: &Server, greedy: bool, secs: f64) -> Figures {
+    let to = format!("--to 127.0.0.1:{} --tool d_echo", gateway.port);
+    let aside =
+        greedy.then(|| stage.aside(&split(&format!("{to} -c 64 --secs 60 --bearer {}", token(GREEDY)))));
+    let (bearer, pid) = (token(MODEST), gateway.pid());
+    let words = format!("{to} -c 8 --rate 500 --warmup 0.5 --secs {secs} --pid {pid} --bearer {bearer}");
+    let figures = stage.load(&split(&words));
+    if let Some(mut aside) = aside {
+        let _ = aside.kill();
+        let _ = aside.wait();
+    }
+    figures
+}
+
 fn upstream(gateway: &Server, name: &str) -> Option<u32> {
     let ending = format!("--name {name}");
-    children(gateway.pid()).into_iter().find(|pid| command(*pid).trim_end().ends_with(&ending))
+    servers(gateway.pid()).into_iter().find(|pid| command(*pid).trim_end().ends_with(&ending))
 }
 
 fn signal(name: &str, pid: Option<u32>) {
@@ -85,7 +133,7 @@ fn measure(stage: &Stage, gateway: &Server, trouble: Trouble, secs: f64) -> Figu
             kills = Some(thread::spawn(move || {
                 for _ in 0..times {
                     let hit =
-                        children(find).into_iter().find(|pid| command(*pid).trim_end().ends_with("--name a"));
+                        servers(find).into_iter().find(|pid| command(*pid).trim_end().ends_with("--name a"));
                     signal("-KILL", hit);
                     thread::sleep(Duration::from_millis(200));
                 }

@@ -1,7 +1,7 @@
 //! Resident memory, shared pages counted once: the idle gateway with four upstreams, a session, a session with a held GET stream.
 
 use crate::flags::Flags;
-use crate::proc::{children, command, pss_kib};
+use crate::proc::{children, command, is_keeper, pss_kib};
 use crate::stage::{Stage, split, stdio_table};
 use crate::table::{Figures, median};
 
@@ -30,7 +30,7 @@ fn held(stage: &Stage, count: usize, streams: bool) -> f64 {
     if count == 0 {
         let guards: Vec<u32> = children(gateway.pid())
             .into_iter()
-            .filter(|pid| !command(*pid).contains(" stdio legacy"))
+            .filter(|pid| is_keeper(*pid) || !command(*pid).contains(" stdio legacy"))
             .collect();
         let both: Vec<u32> = guards.into_iter().chain([gateway.pid()]).collect();
         return pss_kib(&both) as f64;

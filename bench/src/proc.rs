@@ -41,6 +41,17 @@ pub fn children(pid: u32) -> Vec<u32> {
     pids.filter(|child| field(*child, "PPid:") == u64::from(pid)).collect()
 }
 
+/// The servers that a gateway runs: its children, or those of their keepers.
+pub fn servers(gateway: u32) -> Vec<u32> {
+    let of = |pid: u32| if is_keeper(pid) { children(pid) } else { vec![pid] };
+    children(gateway).into_iter().flat_map(of).collect()
+}
+
+/// Whether a process is the keeper of a server.
+pub fn is_keeper(pid: u32) -> bool {
+    command(pid).starts_with("keeper ")
+}
+
 /// The command line of a process, its words joined by spaces.
 pub fn command(pid: u32) -> String {
     let raw = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -162,7 +162,15 @@ impl Stage {
         self.gateway_of(&self.portmoot, port, servers, &[])
     }
 
-    /// The same of this binary and with these environment variables.
+    /// The same with these environment variables.
+    ///
+    /// # Panics
+    /// When the configuration cannot be written.
+    pub fn gateway_with(&self, port: u16, config: &str, env: &[(String, String)]) -> Server {
+        self.gateway_of(&self.portmoot, port, config, env)
+    }
+
+    /// The same of this binary.
     ///
     /// # Panics
     /// When the configuration cannot be written.

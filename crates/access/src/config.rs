@@ -6,8 +6,9 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use auth::{Credential, Participant};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};
+use platform::default_share;
 use store::audit::Payloads;
-use upstream::config::{EraChoice, Origin, ServerConfig, ServerLimits, Sessions, Timeouts, Transport};
+use upstream::config::{EraChoice, ServerConfig, ServerLimits, Sessions, Timeouts, Transport};
 
 /// The configuration of a gateway. A reload compares it with the one in force.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +19,9 @@ pub struct Config {
     pub data_dir: Option<PathBuf>,
     /// Host names of this gateway besides the address itself and loopback: `[server] hosts`, lower case, without a port.
     pub hosts: Vec<String>,
+    /// Whether the data directory has an operator key, with which commands on this machine act as the local user. A change takes
+    /// effect at a restart.
+    pub operator_key: bool,
     /// Whether clients of 2024-11-05 are served at `/sse` and `/messages`.
     pub legacy_sse: bool,
     /// All limits.
@@ -81,7 +85,6 @@ impl ParticipantConfig {
             timeouts: self.serves.clone()?,
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,
-            origin: Origin::Own,
         })
     }
 }
@@ -159,10 +162,14 @@ pub struct Limits {
     pub line_bytes_max: usize,
     /// Bytes held for all open calls together.
     pub held_bytes_max: usize,
+    /// The share of one participant in them.
+    pub participant_held_bytes_max: usize,
     /// One MCPx envelope, bytes.
     pub envelope_bytes_max: usize,
     /// HTTP connections at once.
     pub connections_max: usize,
+    /// The share of one participant, of all guests together, and of one address before a token is known.
+    pub participant_connections_max: usize,
     /// Legacy sessions at once.
     pub sessions_max: usize,
     /// Legacy sessions of one participant at once.
@@ -173,8 +180,12 @@ pub struct Limits {
     pub participant_calls_max: usize,
     /// Open calls at one server; more are refused with `upstream_busy`.
     pub upstream_calls_max: usize,
+    /// The share of one participant, in all topics and sessions together.
+    pub participant_upstream_calls_max: usize,
     /// Callers' own sessions with one server.
     pub upstream_sessions_max: usize,
+    /// The share of one participant.
+    pub participant_upstream_sessions_max: usize,
     /// A caller's own session with a server is closed after this long without a call.
     pub upstream_session_idle: Duration,
     /// Messages waiting for one slow stream.
@@ -202,6 +213,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
             data_dir: None,
             hosts: Vec::new(),
+            operator_key: true,
             legacy_sse: false,
             limits: Limits::default(),
             audit: AuditConfig::default(),
@@ -220,12 +232,21 @@ impl Limits {
             line_bytes_max: self.line_bytes_max,
             queue_len_max: self.queue_len_max,
             calls_max: self.upstream_calls_max,
+            participant_calls_max: self.participant_upstream_calls_max,
             caller_sessions_max: self.upstream_sessions_max,
+            participant_sessions_max: self.participant_upstream_sessions_max,
             caller_idle: self.upstream_session_idle,
             ..ServerLimits::default()
         }
     }
 }
+
+// Defaults of which a participant has a share.
+const HELD_BYTES_MAX: usize = 256 << 20;
+const CONNECTIONS_MAX: usize = 10_000;
+const SESSIONS_MAX: usize = 10_000;
+const UPSTREAM_CALLS_MAX: usize = 1_024;
+const UPSTREAM_SESSIONS_MAX: usize = 64;
 
 impl Default for Limits {
     fn default() -> Limits {
@@ -233,15 +254,19 @@ impl Default for Limits {
             body_bytes_max: 4 << 20,
             header_bytes_max: 64 << 10,
             line_bytes_max: 16 << 20,
-            held_bytes_max: 256 << 20,
+            held_bytes_max: HELD_BYTES_MAX,
+            participant_held_bytes_max: default_share(HELD_BYTES_MAX),
             envelope_bytes_max: 1 << 20,
-            connections_max: 10_000,
-            sessions_max: 10_000,
-            participant_sessions_max: 10_000,
+            connections_max: CONNECTIONS_MAX,
+            participant_connections_max: default_share(CONNECTIONS_MAX),
+            sessions_max: SESSIONS_MAX,
+            participant_sessions_max: default_share(SESSIONS_MAX),
             session_idle: Duration::from_secs(1_800),
             participant_calls_max: 1_024,
-            upstream_calls_max: 1_024,
-            upstream_sessions_max: 64,
+            upstream_calls_max: UPSTREAM_CALLS_MAX,
+            participant_upstream_calls_max: default_share(UPSTREAM_CALLS_MAX),
+            upstream_sessions_max: UPSTREAM_SESSIONS_MAX,
+            participant_upstream_sessions_max: default_share(UPSTREAM_SESSIONS_MAX),
             upstream_session_idle: Duration::from_secs(300),
             queue_len_max: 1_024,
             resume_events_max: 256,

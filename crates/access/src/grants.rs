@@ -9,8 +9,6 @@ use store::{Grant, GrantChange, State};
 pub const REASON_CHARS_MAX: usize = 1_000;
 /// Changes on record for one participant.
 pub const PARTICIPANT_GRANTS_MAX: usize = 1_024;
-/// Prefix of the capabilities for the gateway's own acts.
-const OWN_ACTS: &str = "portmoot/";
 
 /// All changes on record, by participant. Immutable: each change makes a new value.
 #[derive(Debug, Default)]
@@ -124,8 +122,7 @@ impl Grants {
                 return Err(refusal.hint(format!("it holds: {}", held.join(", "))));
             }
         }
-        let guarded = remove.iter().filter(|capability| capability.as_str().starts_with(OWN_ACTS));
-        for capability in add.iter().chain(guarded) {
+        for capability in add.iter().chain(&remove) {
             may_change(capability, by.1)?;
         }
         // A change for all topics retopics earlier changes for single ones.
@@ -156,27 +153,13 @@ impl Grants {
         Ok(topics.into_iter().map(record).collect())
     }
 
-    /// Whether a participant with this authority may clear the changes of a participant, in one topic or all.
-    ///
-    /// # Errors
-    /// The refusal if clearing restores a revoked capability, or removes one for the gateway's own acts, that it does not hold.
-    pub fn may_clear(
-        &self,
-        id: &ParticipantId,
-        topic: Option<&TopicName>,
-        authority: &Capabilities,
-        now_ms: u64,
-    ) -> Result<(), Refusal> {
+    /// The capabilities that change if the changes of a participant are cleared, in one topic or all.
+    #[must_use]
+    pub fn cleared(&self, id: &ParticipantId, topic: Option<&TopicName>, now_ms: u64) -> Vec<Capability> {
         let cleared =
             |grant: &&Grant| topic.is_none_or(|topic| grant.topic.as_deref() == Some(topic.as_str()));
-        for grant in self.of(id, now_ms).filter(cleared) {
-            let Ok(capability) = Capability::parse(&grant.capability) else { continue };
-            let guarded = !grant.granted || grant.capability.starts_with(OWN_ACTS);
-            if guarded {
-                may_change(&capability, authority)?;
-            }
-        }
-        Ok(())
+        let texts = self.of(id, now_ms).filter(cleared).map(|grant| &grant.capability);
+        texts.filter_map(|text| Capability::parse(text).ok()).collect()
     }
 
     fn check(&self, request: &GrantRequest, now_ms: u64) -> Result<(), Refusal> {
@@ -205,7 +188,7 @@ impl Grants {
 
 /// Refuses a change of a capability that its author does not hold.
 fn may_change(capability: &Capability, authority: &Capabilities) -> Result<(), Refusal> {
-    if authority.iter().any(|held| held.includes(capability)) {
+    if authority.covers(capability) {
         return Ok(());
     }
     let message = format!("you do not hold `{capability}`, so you cannot grant or revoke it");

@@ -19,6 +19,12 @@ pub fn is_guest(id: &ParticipantId) -> bool {
     id.as_str().starts_with(ANONYMOUS_PREFIX)
 }
 
+/// The account on which a participant has its shares: its own, or the one of all guests.
+#[must_use]
+pub fn account(id: &ParticipantId) -> &str {
+    if is_guest(id) { ANONYMOUS_PREFIX } else { id.as_str() }
+}
+
 /// Whether the gateway gives this name out itself, in any case: its own, the local user's, or a guest's.
 #[must_use]
 pub fn is_gateways_name(name: &str) -> bool {
@@ -35,6 +41,11 @@ impl Guests {
     pub fn of(&self, topic: &TopicName) -> Option<Arc<Participant>> {
         let known = self.0.lock();
         known.iter().find(|guest| guest.may_enter(topic)).cloned()
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Vec<Arc<Participant>> {
+        self.0.lock().clone()
     }
 
     /// Adds the connection's guest in a topic.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{Credential, Identities, LOCAL_USER, Participant};
+use auth::{Credential, Identities, LOCAL_USER, Participant, TokenHash, Wires};
 use model::{Capabilities, ParticipantId, TopicName};
 use store::{IssuedToken, State};
 
@@ -16,9 +16,14 @@ pub fn tokens_configured(config: &Config, state: &State) -> bool {
 }
 
 /// All participants that may connect, by their tokens. `required_before` keeps a running gateway closed after its last token
-/// was revoked.
+/// was revoked. The bearer of the operator key is the local user.
 #[must_use]
-pub fn identities(config: &Config, state: &State, required_before: bool) -> Identities {
+pub fn identities(
+    config: &Config,
+    state: &State,
+    required_before: bool,
+    operator: Option<TokenHash>,
+) -> Identities {
     if !required_before && !tokens_configured(config, state) {
         return Identities::local(local_user(config));
     }
@@ -29,7 +34,11 @@ pub fn identities(config: &Config, state: &State, required_before: bool) -> Iden
         let credential = Credential { hash: token.sha256.parse().ok()?, expires_ms: token.expires_ms };
         Some((credential, bearer(config, token)?))
     });
-    Identities::tokens(configured.chain(issued))
+    let known = Identities::tokens(configured.chain(issued));
+    match operator.filter(|_| config.operator_key) {
+        Some(key) => known.with_operator(key, local_user(config)),
+        None => known,
+    }
 }
 
 /// The token in an `Authorization` header, if it is a bearer's (RFC 6750, section 2.1).
@@ -42,11 +51,12 @@ pub fn bearer_token(authorization: &str) -> Option<&str> {
 pub fn local_user(config: &Config) -> Arc<Participant> {
     let id = ParticipantId::new(LOCAL_USER).unwrap_or_else(|_| ParticipantId::gateway());
     let topics = config.topics.iter().map(|topic| topic.name.clone()).collect();
-    Arc::new(Participant { id, capabilities: Arc::new(Capabilities::full()), topics, rate: None })
+    let (capabilities, mode) = (Arc::new(Capabilities::full()), <_>::default());
+    Arc::new(Participant { id, capabilities, topics, rate: None, mode, wires: Wires::ALL })
 }
 
 /// The bearer of an issued token. Written capabilities of the configuration win over those of the token.
-fn bearer(config: &Config, token: &IssuedToken) -> Option<Arc<Participant>> {
+pub(super) fn bearer(config: &Config, token: &IssuedToken) -> Option<Arc<Participant>> {
     let configured = configured(config, &token.name);
     let written = configured
         .filter(|one| one.capabilities_written)
@@ -62,7 +72,10 @@ fn bearer(config: &Config, token: &IssuedToken) -> Option<Arc<Participant>> {
         (None, None) => vec![TopicName::new("main").ok()?],
     };
     let rate = configured.and_then(|one| one.participant.rate);
-    Some(Arc::new(Participant { id: ParticipantId::new(&token.name).ok()?, capabilities, topics, rate }))
+    let mode = configured.map(|one| one.participant.mode).unwrap_or_default();
+    let wires = configured.map_or(Wires::ALL, |one| one.participant.wires);
+    let id = ParticipantId::new(&token.name).ok()?;
+    Some(Arc::new(Participant { id, capabilities, topics, rate, mode, wires }))
 }
 
 /// The configured participant of this name.

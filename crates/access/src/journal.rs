@@ -1,6 +1,6 @@
 //! Access journal: identities, issued tokens and grants that follow from the journal.
 
-use auth::Identities;
+use auth::{Identities, TokenHash};
 use model::{Refusal, RefusalCode};
 use platform::Mutex;
 use store::{IssuedToken, JournalWriter, State, StoreError};
@@ -14,12 +14,20 @@ pub struct AccessJournal {
     changes: Mutex<()>,
     /// Whether callers need a token. A gateway that requires one goes on requiring one until it stops.
     pub requires_token: bool,
+    /// The hash of the operator key, if the gateway keeps one in its data directory.
+    operator: Option<TokenHash>,
 }
 
 impl AccessJournal {
     /// Access over this journal, if the gateway keeps one. `requires_token` is whether callers need a token from the start.
     pub fn new(journal: Option<JournalWriter>, requires_token: bool) -> Self {
-        Self { journal, changes: Mutex::new(()), requires_token }
+        Self { journal, changes: Mutex::new(()), requires_token, operator: None }
+    }
+
+    /// The same with an operator key, whose bearer is the local user.
+    #[must_use]
+    pub fn with_operator(self, key: Option<TokenHash>) -> Self {
+        Self { operator: key, ..self }
     }
 
     /// Writes the address on which the gateway listens into the data directory, where commands look for it.
@@ -32,7 +40,7 @@ impl AccessJournal {
 
     /// All participants that are known now, with their tokens.
     pub fn identities(&self, config: &Config) -> Identities {
-        self.state(|state| identities(config, state, self.requires_token))
+        self.state(|state| identities(config, state, self.requires_token, self.operator))
     }
 
     /// All changes of capabilities on record.

@@ -3,9 +3,11 @@
 //! - [`config`]: the configuration of a gateway, as values.
 //! - [`tokens`], [`identities`]: tokens that are issued and revoked, and the participants that may come in.
 //! - [`grants`]: changes of capabilities while the gateway runs.
+//! - [`Authority`]: by which right a token is issued or revoked.
 //! - [`AccessJournal`]: the journal as far as identities and grants depend on it.
 //! - [`Guests`]: participants without a token. [`sealer`]: the seal of ids and states, with its keys in the journal.
 
+mod authority;
 pub mod config;
 pub mod grants;
 mod guests;
@@ -14,6 +16,9 @@ mod journal;
 mod sealing;
 pub mod tokens;
 
-pub use guests::{ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, is_gateways_name, is_guest};
+pub use authority::{Authority, SERVERS};
+pub use guests::{
+    ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, account, is_gateways_name, is_guest,
+};
 pub use journal::{AccessJournal, not_written};
 pub use sealing::sealer;

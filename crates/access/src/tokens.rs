@@ -5,10 +5,11 @@
 use auth::{TokenHash, encode_token};
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
-use store::{IssuedToken, JournalWriter, Record, State};
+use store::{Grant, IssuedToken, JournalWriter, Record, State};
 use utoipa::ToSchema;
 
-use crate::{config::Config, guests::is_gateways_name, identities::configured, journal::not_written};
+use crate::identities::{bearer, configured};
+use crate::{Authority, config::Config, guests::is_gateways_name, journal::not_written};
 
 /// A request for a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -64,19 +65,33 @@ pub struct TokenWithSecret {
     pub token: String,
 }
 
+/// What the revocation of a participant's tokens has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RevokedTokens {
+    /// The participant.
+    pub name: String,
+    /// How many changes of its capabilities have ended with its tokens: the next participant of this name does not get them.
+    pub grants_ended: usize,
+    /// How many changes of its capabilities stay, because the participant is configured.
+    pub grants_kept: usize,
+}
+
 /// Issues a token, and returns it once it is on disk. Only its hash is kept. Two calls about one name must not run at once.
 ///
+/// A name that is not configured begins without grants: those on record were an earlier participant's.
+///
 /// # Errors
-/// A refusal if the name, a capability or a topic is not valid, if the name has a token already, or if the journal cannot be
-/// written.
+/// A refusal if the name, a capability or a topic is not valid, if the name has a token already, if its bearer could do more
+/// than the issuer, or if the journal cannot be written.
 pub fn issue(
     journal: &JournalWriter,
     config: &Config,
+    authority: Authority<'_>,
     request: TokenRequest,
     random: &[u8; 32],
     now_ms: u64,
 ) -> Result<TokenWithSecret, Refusal> {
-    journal.state(|state| check(state, config, &request))?;
+    journal.state(|state| check(state, config, authority, &request))?;
     let token = encode_token(random);
     let issued = IssuedToken {
         name: request.name,
@@ -86,26 +101,107 @@ pub fn issue(
         created_ms: now_ms,
         expires_ms: request.lifetime_ms.map(|lifetime| now_ms.saturating_add(lifetime)),
     };
-    journal.append(&[Record::TokenIssued(issued.clone())]).map_err(|error| not_written(&error))?;
+    if let Some(bearer) = bearer(config, &issued) {
+        authority.covers(config, &bearer, now_ms)?;
+    }
+    let mut records: Vec<Record> = ended_grants(journal, config, &issued.name, now_ms).into_iter().collect();
+    records.push(Record::TokenIssued(issued.clone()));
+    journal.append(&records).map_err(|error| not_written(&error))?;
     Ok(TokenWithSecret { shown: Token::of(&issued), token })
 }
 
-/// Revokes every issued token of a participant.
+/// Issues another token to a participant that has one, with what the newest one was issued with. That one stays valid for
+/// `overlap_ms` at most; older ones end. Two calls about one name must not run at once.
 ///
 /// # Errors
-/// A refusal if it has none, or if the journal cannot be written.
-pub fn revoke(journal: &JournalWriter, name: &str, now_ms: u64) -> Result<(), Refusal> {
-    if !journal.state(|state| state.tokens().iter().any(|token| token.name == name)) {
-        let refusal = Refusal::new(RefusalCode::UnknownTarget, format!("`{name}` has no issued token"));
-        return Err(
-            refusal.hint("list them: portmoot token ls; configured tokens are changed in the configuration")
-        );
+/// A refusal if the participant has no issued token, if its bearer may do more than the participant that rotates, or if the
+/// journal cannot be written.
+pub fn rotate(
+    journal: &JournalWriter,
+    config: &Config,
+    authority: Authority<'_>,
+    (name, overlap_ms): (&str, u64),
+    random: &[u8; 32],
+    now_ms: u64,
+) -> Result<TokenWithSecret, Refusal> {
+    let newest = journal.state(|state| state.tokens().iter().rfind(|token| token.name == name).cloned());
+    let newest = newest.ok_or_else(|| no_token(name))?;
+    if let Some(bearer) = bearer(config, &newest) {
+        authority.covers(config, &bearer, now_ms)?;
     }
-    let record = Record::TokenRevoked { name: name.to_owned(), at_ms: now_ms };
-    journal.append(&[record]).map_err(|error| not_written(&error))
+    let token = encode_token(random);
+    let lifetime_ms = newest.expires_ms.map(|end| end.saturating_sub(newest.created_ms));
+    let issued = IssuedToken {
+        sha256: TokenHash::of(&token).to_string(),
+        created_ms: now_ms,
+        expires_ms: lifetime_ms.map(|lifetime| now_ms.saturating_add(lifetime)),
+        ..newest.clone()
+    };
+    let end = now_ms.saturating_add(overlap_ms);
+    let end = newest.expires_ms.map_or(end, |expires| expires.min(end));
+    let before = IssuedToken { expires_ms: Some(end), ..newest };
+    let mut records = vec![Record::TokenRevoked { name: name.to_owned(), at_ms: now_ms }];
+    records.extend((end > now_ms).then_some(Record::TokenIssued(before)));
+    records.push(Record::TokenIssued(issued.clone()));
+    journal.append(&records).map_err(|error| not_written(&error))?;
+    Ok(TokenWithSecret { shown: Token::of(&issued), token })
 }
 
-fn check(state: &State, config: &Config, request: &TokenRequest) -> Result<(), Refusal> {
+fn no_token(name: &str) -> Refusal {
+    Refusal::new(RefusalCode::UnknownTarget, format!("`{name}` has no issued token"))
+        .hint("list them: portmoot token ls; configured tokens are changed in the configuration")
+}
+
+/// Revokes every issued token of a participant. Unless it is configured, its grants end too.
+///
+/// # Errors
+/// A refusal if it has none, if its bearer may do more than the participant that revokes, or if the journal cannot be written.
+pub fn revoke(
+    journal: &JournalWriter,
+    config: &Config,
+    authority: Authority<'_>,
+    name: &str,
+    now_ms: u64,
+) -> Result<RevokedTokens, Refusal> {
+    let tokens: Vec<IssuedToken> =
+        journal.state(|state| state.tokens().iter().filter(|token| token.name == name).cloned().collect());
+    if tokens.is_empty() {
+        return Err(no_token(name));
+    }
+    for bearer in tokens.iter().filter_map(|token| bearer(config, token)) {
+        authority.covers(config, &bearer, now_ms)?;
+    }
+    let grants = changes(journal, name, now_ms);
+    let ended = ended_grants(journal, config, name, now_ms);
+    let (grants_ended, grants_kept) = if ended.is_some() { (grants, 0) } else { (0, grants) };
+    let records = [Record::TokenRevoked { name: name.to_owned(), at_ms: now_ms }];
+    let records: Vec<Record> = records.into_iter().chain(ended).collect();
+    journal.append(&records).map_err(|error| not_written(&error))?;
+    Ok(RevokedTokens { name: name.to_owned(), grants_ended, grants_kept })
+}
+
+/// How many changes of a participant's capabilities are in force.
+fn changes(journal: &JournalWriter, name: &str, now_ms: u64) -> usize {
+    let of = |grant: &&Grant| grant.participant == name && grant.applies(now_ms);
+    journal.state(|state| state.grants().filter(of).count())
+}
+
+/// The end of the grants on record for a name, if there are any and it is not that of a configured participant.
+fn ended_grants(journal: &JournalWriter, config: &Config, name: &str, at_ms: u64) -> Option<Record> {
+    let is_granted = journal.state(|state| state.grants().any(|grant| grant.participant == name));
+    (is_granted && configured(config, name).is_none()).then(|| Record::GrantsCleared {
+        participant: name.to_owned(),
+        topic: None,
+        at_ms,
+    })
+}
+
+fn check(
+    state: &State,
+    config: &Config,
+    authority: Authority<'_>,
+    request: &TokenRequest,
+) -> Result<(), Refusal> {
     let malformed = |message: String| Refusal::new(RefusalCode::Malformed, message);
     let name = request.name.as_str();
     let id = ParticipantId::new(name)
@@ -124,7 +220,9 @@ fn check(state: &State, config: &Config, request: &TokenRequest) -> Result<(), R
     }
     if state.tokens().iter().any(|token| token.name == name) {
         let refusal = Refusal::new(RefusalCode::Forbidden, format!("`{name}` has a token already"));
-        return Err(refusal.hint(format!("revoke it first: portmoot token revoke {name}")));
+        return Err(refusal.hint(format!(
+            "replace it with: portmoot token rotate {name}; or revoke it first: portmoot token revoke {name}"
+        )));
     }
     if request.capabilities.is_some() && configured(config, name).is_some_and(|one| one.capabilities_written)
     {
@@ -137,7 +235,8 @@ fn check(state: &State, config: &Config, request: &TokenRequest) -> Result<(), R
         return Err(malformed(format!("`{}` is not a capability: {error}", text.escape_debug())));
     }
     for topic in request.topics.iter().flatten() {
-        if !config.topics.iter().any(|known| known.name.as_str() == topic) {
+        let mut known = config.topics.iter().filter(|known| authority.may_know(known));
+        if !known.any(|known| known.name.as_str() == topic) {
             let refusal = malformed(format!("there is no topic `{}`", topic.escape_debug()));
             return Err(refusal.hint("configure it first, or leave topics out for `main`"));
         }

@@ -1,10 +1,12 @@
 //! Health: `/healthz` and `/readyz`.
 
-use axum::{Json, extract::State, http::StatusCode};
+use access::SERVERS;
+use axum::{Json, extract::State, http::HeaderMap, http::StatusCode};
 use serde::Serialize;
+use upstream::Status;
 use utoipa::ToSchema;
 
-use crate::state::Api;
+use crate::state::{Api, bearer};
 
 /// Whether the process answers.
 #[utoipa::path(get, path = "/healthz", responses((status = 200, body = Health)))]
@@ -14,26 +16,33 @@ pub(crate) async fn healthz() -> Json<Health> {
 
 /// Whether the gateway is ready for requests.
 ///
-/// It is ready when no server is starting for the first time, and the audit log can be written.
+/// It is ready when no server is starting for the first time, and the audit log can be written. Callers with
+/// `portmoot/servers` learn the names of the servers that are not ready, others their number.
 #[utoipa::path(
     get,
     path = "/readyz",
     responses((status = 200, body = Ready), (status = 503, body = Ready))
 )]
-pub(crate) async fn readyz(State(api): State<Api>) -> (StatusCode, Json<Ready>) {
+pub(crate) async fn readyz(State(api): State<Api>, headers: HeaderMap) -> (StatusCode, Json<Ready>) {
+    // A wrong token shows as little as none, and is recorded.
+    let caller = match bearer(&headers) {
+        Some(token) => api.registry.asker(Some(token), "for readiness").ok(),
+        None => api.registry.sender(None),
+    };
+    let may_name = caller.is_some_and(|caller| api.holds(&caller, SERVERS, None));
     let statuses = api.registry.upstreams().into_iter().map(|upstream| upstream.status());
-    let not_ready = statuses.filter(|status| status.state != upstream::State::Ready);
-    let mut starting = false;
-    let servers = not_ready.map(|status| {
-        starting |= status.state == upstream::State::Starting;
+    let not_ready: Vec<Status> = statuses.filter(|status| status.state != upstream::State::Ready).collect();
+    let starting = not_ready.iter().any(|status| status.state == upstream::State::Starting);
+    let servers_not_ready = not_ready.len();
+    let named = |status: Status| {
         let (name, state) = (status.name.to_string(), status.state.as_str().to_owned());
-        ServerNotReady { name, state, reason: status.reason }
-    });
-    let servers: Vec<ServerNotReady> = servers.collect();
+        ServerNotReady { name, state, reason: status.reason, cause: status.cause }
+    };
+    let servers = may_name.then(|| not_ready.into_iter().map(named).collect());
     let audit = (!api.registry.audit.is_available()).then(|| "unavailable".to_owned());
     let ready = !starting && audit.is_none();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(Ready { ready, servers, audit }))
+    (status, Json(Ready { ready, servers_not_ready, servers, audit }))
 }
 
 /// Health of the process.
@@ -50,9 +59,12 @@ pub(crate) struct Health {
 pub(crate) struct Ready {
     /// False while a server is starting for the first time, and while the audit log cannot be written.
     pub ready: bool,
-    /// The servers that are not ready.
-    pub servers: Vec<ServerNotReady>,
-    /// `unavailable` while the audit log cannot be written: acts that must be recorded are refused.
+    /// How many servers are not ready.
+    pub servers_not_ready: usize,
+    /// These servers, for callers with `portmoot/servers`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub servers: Option<Vec<ServerNotReady>>,
+    /// `unavailable` while the audit log cannot be written: requests that must be recorded are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<String>,
 }
@@ -66,4 +78,7 @@ pub(crate) struct ServerNotReady {
     pub state: String,
     /// Why it is not ready.
     pub reason: Option<String>,
+    /// The cause of its last failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
 }

@@ -11,6 +11,7 @@ mod health;
 mod metrics;
 mod participants;
 mod proposals;
+mod rights;
 mod routes;
 mod servers;
 mod state;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use access::SERVERS;
 use auth::Participant;
 use axum::response::{IntoResponse, Response};
 use axum::{extract::State, http::header};
@@ -21,19 +22,21 @@ type Labels = Vec<(&'static str, String)>;
 
 /// Metrics of the gateway, its servers, and the topics that the caller may know of.
 ///
-/// Needs a token if the gateway requires tokens: the metrics name servers and topics.
+/// Needs a token if the gateway requires tokens: the metrics name topics, and servers to callers with `portmoot/servers`.
 #[utoipa::path(
     get,
     path = "/metrics",
     responses((status = 200, body = String, content_type = "application/openmetrics-text"))
 )]
 pub(crate) async fn metrics(State(api): State<Api>, Caller(caller): Caller) -> ApiResult<Response> {
-    Ok(([(header::CONTENT_TYPE, OPEN_METRICS)], render(&api.registry, &caller)).into_response())
+    let names_servers = api.holds(&caller, SERVERS, None);
+    let text = render(&api.registry, &caller, names_servers);
+    Ok(([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }
 
-fn render(registry: &Registry, caller: &Participant) -> String {
+fn render(registry: &Registry, caller: &Participant, names_servers: bool) -> String {
     let mut metrics = Metrics::with_prefix("portmoot");
-    servers(&mut metrics, registry, caller);
+    servers(&mut metrics, registry, (caller, names_servers));
     topics(&mut metrics, registry, caller);
     process(&mut metrics, registry);
     audit(&mut metrics, registry);
@@ -55,16 +58,17 @@ fn process(metrics: &mut Metrics, registry: &Registry) {
     let held = "Bytes that wait for readers or are kept for them, and bodies while they are read";
     gauge("uptime_seconds", "Seconds since the gateway started", seconds);
     gauge("sessions", "Legacy sessions open over HTTP", number(sessions));
-    gauge("held_bytes", held, number(registry.held.bytes()));
+    gauge("held_bytes", held, number(registry.held.taken()));
     let (audit, journal) = (registry.audit.is_available(), registry.keeps_journal());
-    gauge("audit_available", "0 while acts that must be recorded are refused", i64::from(audit));
+    gauge("audit_available", "0 while requests that must be recorded are refused", i64::from(audit));
     gauge("journal_available", "0 if the journal cannot be written", i64::from(journal));
 }
 
-fn servers(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
+fn servers(metrics: &mut Metrics, registry: &Registry, (caller, names): (&Participant, bool)) {
+    let counts = Family::<Labels, Gauge>::default();
     let states = Family::<Labels, Gauge>::default();
     let restarts = Family::<Labels, Counter>::default();
-    let [sessions, calls, tools, quarantined] = [(); 4].map(|()| Family::<Labels, Gauge>::default());
+    let [sessions, calls, tools, unlisted] = [(); 4].map(|()| Family::<Labels, Gauge>::default());
     let known = registry.topics().into_iter().filter(|dispatch| registry.may_know(caller, dispatch.name()));
     let serving = known.flat_map(|dispatch| dispatch.servers()).filter(|server| server.serves());
     let serving = serving.map(|server| server.upstream.clone());
@@ -73,20 +77,32 @@ fn servers(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
         let status = upstream.status();
         let label = vec![("server", status.name.to_string())];
         let state = ("state", status.state.as_str().to_owned());
+        counts.get_or_create(&vec![state.clone()]).inc();
+        if !names {
+            continue;
+        }
         states.get_or_create(&[label.clone(), vec![state]].concat()).set(1);
         restarts.get_or_create(&label).inc_by(status.restarts);
         sessions.get_or_create(&label).inc_by(number(status.sessions));
         calls.get_or_create(&label).inc_by(number(status.calls));
         let [listed, ..] = status.listed;
         tools.get_or_create(&label).inc_by(number(listed));
-        quarantined.get_or_create(&label).inc_by(number(status.quarantined.len()));
+        unlisted.get_or_create(&label).inc_by(number(status.quarantined.len()));
+    }
+    metrics.register("servers", "Servers in this state", counts);
+    if !names {
+        return;
     }
     metrics.register("server_state", "1 for the state of the server", states);
     metrics.register("server_restarts", "Sessions with the server that ended unexpectedly", restarts);
     metrics.register("server_sessions", "Sessions open with the server", sessions);
     metrics.register("server_calls", "Calls open at the server", calls);
     metrics.register("server_tools", "Tools that the server lists", tools);
-    metrics.register("server_tools_quarantined", "Tools of the server that are not listed", quarantined);
+    metrics.register(
+        "server_tools_unlisted",
+        "Tools of the server that are not listed, because their schemas cannot be used",
+        unlisted,
+    );
 }
 
 fn topics(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {

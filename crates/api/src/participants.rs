@@ -17,7 +17,7 @@ use wire::time::{read_rfc3339, rfc3339};
 use crate::error::{ApiError, ApiResult, Problem};
 use crate::state::{Api, Body, Caller, blocking};
 
-const GRANTS: &str = "portmoot/grants";
+pub(crate) const GRANTS: &str = "portmoot/grants";
 
 /// The query of all these routes.
 #[derive(Deserialize)]
@@ -27,7 +27,7 @@ struct TopicQuery {
 }
 
 /// The topic in the query.
-pub(crate) struct InTopic(Option<TopicName>);
+pub(crate) struct InTopic(pub(crate) Option<TopicName>);
 
 impl FromRequestParts<Api> for InTopic {
     type Rejection = ApiError;
@@ -205,7 +205,7 @@ fn texts(capabilities: &Capabilities) -> Vec<String> {
     capabilities.iter().map(Capability::to_string).collect()
 }
 
-fn participant_of(id: &str) -> Result<ParticipantId, Refusal> {
+pub(crate) fn participant_of(id: &str) -> Result<ParticipantId, Refusal> {
     let known = ParticipantId::new(id).ok().filter(|id| !is_guest(id));
     known.ok_or_else(|| {
         let message = format!("there is no participant `{}` to grant to", id.escape_debug());

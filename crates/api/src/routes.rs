@@ -10,7 +10,8 @@ use gateway::Registry;
 use model::{Refusal, RefusalCode};
 use utoipa::OpenApi;
 
-use crate::{error::ApiError, health, metrics, participants, proposals, servers, state::Api, tokens, tools};
+use crate::{error::ApiError, health, metrics, participants, proposals, rights, servers, state::Api};
+use crate::{tokens, tools};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -24,12 +25,15 @@ use crate::{error::ApiError, health, metrics, participants, proposals, servers, 
         metrics::metrics,
         servers::servers,
         servers::server,
+        servers::logs,
         tools::tools,
         tools::tool,
         tokens::tokens,
         tokens::issue,
+        tokens::rotate,
         tokens::revoke,
         participants::participants,
+        rights::can,
         participants::grant,
         participants::clear,
         participants::promote,
@@ -59,11 +63,14 @@ pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Router {
         .route("/api/v1/openapi.json", get(openapi))
         .route("/api/v1/servers", get(servers::servers))
         .route("/api/v1/servers/{name}", get(servers::server))
+        .route("/api/v1/servers/{name}/logs", get(servers::logs))
         .route("/api/v1/tools", get(tools::tools))
         .route("/api/v1/tools/{name}", get(tools::tool))
         .route("/api/v1/tokens", get(tokens::tokens).post(tokens::issue))
         .route("/api/v1/tokens/{name}", delete(tokens::revoke))
+        .route("/api/v1/tokens/{name}/rotate", post(tokens::rotate))
         .route("/api/v1/participants", get(participants::participants))
+        .route("/api/v1/participants/{id}/can", get(rights::can))
         .route("/api/v1/participants/{id}/grants", post(participants::grant).delete(participants::clear))
         .route("/admin/participants/{id}/capabilities", post(participants::promote))
         .route("/api/v1/proposals", get(proposals::proposals))

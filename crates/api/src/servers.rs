@@ -1,17 +1,23 @@
 //! Servers: `/api/v1/servers`.
 
+use std::{sync::Arc, time::Duration};
+
+use access::SERVERS;
 use auth::Participant;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use model::{Refusal, RefusalCode};
-use serde::Serialize;
-use upstream::Upstream;
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+use upstream::{Upstream, config::Transport};
 use utoipa::ToSchema;
+use wire::time::rfc3339;
 
 use crate::error::{ApiResult, Problem};
 use crate::state::{Api, Caller};
 
-const SERVERS: &str = "portmoot/servers";
+/// Longest wait for a line, seconds.
+const WAIT_SECONDS_MAX: u64 = 30;
 
 /// All servers. Needs `portmoot/servers`.
 #[utoipa::path(
@@ -37,25 +43,119 @@ pub(crate) async fn server(
     Path(name): Path<String>,
 ) -> ApiResult<Json<Server>> {
     api.authorize(&caller, SERVERS, None)?;
-    let named = all_servers(&api, &caller).into_iter().filter(|server| server.name == name);
-    // A participant may serve in several topics: where it is connected, if anywhere.
-    let found = named.min_by_key(|server| server.state == upstream::State::Down.as_str());
-    let unknown = || {
+    let (upstream, topic) = named(&api, &caller, &name)?;
+    Ok(Json(Server::of(&upstream, topic.as_deref())))
+}
+
+/// The last lines that the processes of a server wrote to stderr. Needs `portmoot/servers`.
+///
+/// With `wait_seconds` (at most 30) the answer waits for a line after the one with the number `after`.
+#[utoipa::path(
+    get,
+    path = "/api/v1/servers/{name}/logs",
+    params(("name" = String, Path), ("after" = Option<u64>, Query), ("wait_seconds" = Option<u64>, Query)),
+    responses((status = 200, body = ServerLog), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn logs(
+    State(api): State<Api>,
+    Caller(caller): Caller,
+    Path(name): Path<String>,
+    Query(LogQuery { after, wait_seconds }): Query<LogQuery>,
+) -> ApiResult<Json<ServerLog>> {
+    api.authorize(&caller, SERVERS, None)?;
+    let (upstream, _) = named(&api, &caller, &name)?;
+    let (log, after) = (upstream.stderr(), after.unwrap_or(0));
+    let wait = Duration::from_secs(wait_seconds.unwrap_or(0).min(WAIT_SECONDS_MAX));
+    if !wait.is_zero() {
+        let stops = api.registry.topics().into_iter().next();
+        let stopped = async move {
+            match &stops {
+                Some(dispatch) => dispatch.stopped().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = log.wait_after(after) => {}
+            () = sleep(wait) => {}
+            () = stopped => {}
+        }
+        // What the caller may do may have changed meanwhile.
+        let still = api.registry.known(&caller.id);
+        let revoked = || Refusal::new(RefusalCode::Unauthenticated, "this token is not valid any more");
+        let still = still.ok_or_else(revoked)?;
+        api.authorize(&still, SERVERS, None)?;
+    }
+    let (lines, newest) = log.after(after);
+    let lines = lines.into_iter().map(|line| LogLine {
+        number: line.number,
+        at: rfc3339(line.at_ms),
+        pid: line.pid,
+        text: line.text.to_string(),
+    });
+    let has_process = matches!(upstream.spec().config.transport, Transport::Stdio(_));
+    Ok(Json(ServerLog { server: name, has_process, lines: lines.collect(), newest }))
+}
+
+/// The query of a log.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LogQuery {
+    after: Option<u64>,
+    wait_seconds: Option<u64>,
+}
+
+/// A server, and the topic in which it serves if it is a participant.
+type Found = (Arc<Upstream>, Option<String>);
+
+/// The server of this name. A participant may serve in several topics: where it is connected, if anywhere.
+fn named(api: &Api, caller: &Participant, name: &str) -> Result<Found, Refusal> {
+    let mut all = found(api, caller);
+    all.retain(|(upstream, _)| upstream.spec().name() == name);
+    let found = all.into_iter().min_by_key(|(upstream, _)| upstream.status().state == upstream::State::Down);
+    found.ok_or_else(|| {
         Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{name}`"))
             .hint("list them: portmoot servers ls")
-    };
-    Ok(Json(found.ok_or_else(unknown)?))
+    })
 }
 
 /// The configured servers, then the participants that serve, once for each topic that the caller may know of.
-fn all_servers(api: &Api, caller: &Participant) -> Vec<Server> {
-    let configured = api.registry.upstreams();
-    let mut servers: Vec<Server> = configured.iter().map(|upstream| Server::of(upstream, None)).collect();
+fn found(api: &Api, caller: &Participant) -> Vec<Found> {
+    let mut all: Vec<Found> = api.registry.upstreams().into_iter().map(|upstream| (upstream, None)).collect();
     for dispatch in api.sorted_topics(|topic| api.registry.may_know(caller, topic)) {
         let serving = dispatch.servers().into_iter().filter(|server| server.serves());
-        servers.extend(serving.map(|server| Server::of(&server.upstream, Some(dispatch.name().as_str()))));
+        all.extend(serving.map(|server| (server.upstream.clone(), Some(dispatch.name().to_string()))));
     }
-    servers
+    all
+}
+
+fn all_servers(api: &Api, caller: &Participant) -> Vec<Server> {
+    found(api, caller).iter().map(|(upstream, topic)| Server::of(upstream, topic.as_deref())).collect()
+}
+
+/// The end of a server's log.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ServerLog {
+    /// The server.
+    pub server: String,
+    /// Whether the gateway starts it as a process; others have no stderr.
+    pub has_process: bool,
+    /// The lines, oldest first: at most 1,000 and 256 KiB are kept.
+    pub lines: Vec<LogLine>,
+    /// The number of the newest line, for `after`.
+    pub newest: u64,
+}
+
+/// A line of a server's log.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LogLine {
+    /// Its number.
+    pub number: u64,
+    /// When it was written, RFC 3339.
+    pub at: String,
+    /// The process.
+    pub pid: u32,
+    /// The text. The server writes it: untrusted, with control characters.
+    pub text: String,
 }
 
 /// All servers.
@@ -77,12 +177,18 @@ pub(crate) struct Server {
     pub state: String,
     /// `stdio`, `http`, `sse`, `demo`, or `participant`: one that serves (`serves = true`).
     pub transport: String,
-    /// The eras that it is known to speak.
+    /// The families of protocol revisions that it is known to speak: `legacy` (2024-11-05 to 2025-11-25), `modern` (2026-07-28).
     pub era: Option<String>,
     /// The protocol revision of the shared session.
     pub version: Option<String>,
     /// Why it is not ready.
     pub reason: Option<String>,
+    /// The cause of its last failure, such as an exit code or an HTTP status, while it is not ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// The last lines that the process which failed wrote to stderr. The server writes them: untrusted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stderr: Vec<String>,
     /// The prefix of its public names.
     pub prefix: String,
     /// Tools that it lists.
@@ -101,13 +207,13 @@ pub(crate) struct Server {
     pub restarts: u64,
     /// Process id of its shared session.
     pub pid: Option<u32>,
-    /// Tools that are not listed, with the reasons.
-    pub quarantined: Vec<QuarantinedTool>,
+    /// Tools that are not listed, because their schemas cannot be used.
+    pub unlisted_tools: Vec<UnlistedTool>,
 }
 
 /// A tool that is not listed.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct QuarantinedTool {
+pub(crate) struct UnlistedTool {
     /// Its name at its server.
     pub name: String,
     /// Why it is not listed.
@@ -119,8 +225,8 @@ impl Server {
     pub(crate) fn of(upstream: &Upstream, topic: Option<&str>) -> Self {
         let (status, config) = (upstream.status(), &upstream.spec().config);
         let eras: Vec<&str> = status.eras.iter().map(Into::into).collect();
-        let quarantined = status.quarantined.into_iter();
-        let quarantined = quarantined.map(|tool| QuarantinedTool { name: tool.name, reason: tool.reason });
+        let unlisted = status.quarantined.into_iter();
+        let unlisted = unlisted.map(|tool| UnlistedTool { name: tool.name, reason: tool.reason });
         let [tools, resources, templates, prompts] = status.listed;
         Self {
             name: status.name.to_string(),
@@ -130,6 +236,8 @@ impl Server {
             era: (!eras.is_empty()).then(|| eras.join("+")),
             version: status.version,
             reason: status.reason,
+            cause: status.cause,
+            stderr: status.last_words.iter().map(|line| line.to_string()).collect(),
             prefix: config.prefix.to_string(),
             tools,
             resources,
@@ -139,7 +247,7 @@ impl Server {
             calls: status.calls,
             restarts: status.restarts,
             pid: status.pid,
-            quarantined: quarantined.collect(),
+            unlisted_tools: unlisted.collect(),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Issued tokens: `/api/v1/tokens`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-use access::tokens::{Token, TokenRequest, TokenWithSecret};
+use access::tokens::{RevokedTokens, Token, TokenRequest, TokenWithSecret};
 use axum::extract::{Path, State};
 use axum::{Json, http::StatusCode};
 
@@ -13,7 +13,7 @@ use crate::state::{Api, Body, Caller, blocking};
 
 const TOKENS: &str = "portmoot/tokens";
 
-/// The issued tokens. Needs `portmoot/tokens`.
+/// The issued tokens. Needs `portmoot/tokens`. Private topics that the caller may not enter are left out.
 #[utoipa::path(
     get,
     path = "/api/v1/tokens",
@@ -21,10 +21,10 @@ const TOKENS: &str = "portmoot/tokens";
 )]
 pub(crate) async fn tokens(State(api): State<Api>, Caller(by): Caller) -> ApiResult<Json<TokenList>> {
     api.authorize(&by, TOKENS, None)?;
-    Ok(Json(TokenList { tokens: api.admin.issued_tokens() }))
+    Ok(Json(TokenList { tokens: api.admin.issued_tokens(&by) }))
 }
 
-/// Issues a token, which is valid at once. Needs `portmoot/tokens`.
+/// Issues a token, which is valid at once. Needs `portmoot/tokens`, and all that its bearer may do.
 #[utoipa::path(
     post,
     path = "/api/v1/tokens",
@@ -39,27 +39,58 @@ pub(crate) async fn issue(
     api.authorize(&by, TOKENS, None)?;
     let Body(request) = body?;
     let admin = Arc::clone(&api.admin);
-    Ok((StatusCode::CREATED, Json(blocking(move || admin.issue_token(&by.id, request)).await?)))
+    Ok((StatusCode::CREATED, Json(blocking(move || admin.issue_token(&by, request)).await?)))
 }
 
-/// Revokes the tokens that were issued to a participant. Needs `portmoot/tokens`.
+/// Issues another token to a participant that has one. Needs `portmoot/tokens`, and all that their bearer may do.
 ///
-/// Sessions, streams and sockets that were opened with them end at once.
+/// The new token has the capabilities, topics and lifetime of the newest one, which stays valid for a while.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tokens/{name}/rotate",
+    params(("name" = String, Path)),
+    request_body = Rotation,
+    responses((status = 201, body = TokenWithSecret), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn rotate(
+    State(api): State<Api>,
+    Caller(by): Caller,
+    Path(name): Path<String>,
+    body: ApiResult<Body<Rotation>>,
+) -> ApiResult<(StatusCode, Json<TokenWithSecret>)> {
+    api.authorize(&by, TOKENS, None)?;
+    let Body(Rotation { overlap_ms }) = body?;
+    let admin = Arc::clone(&api.admin);
+    let issued = blocking(move || admin.rotate_token(&by, &name, overlap_ms)).await?;
+    Ok((StatusCode::CREATED, Json(issued)))
+}
+
+/// A rotation of tokens.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rotation {
+    /// How long the token before stays valid, in milliseconds; at most until its own end.
+    pub overlap_ms: u64,
+}
+
+/// Revokes the tokens that were issued to a participant. Needs `portmoot/tokens`, and all that their bearer may do.
+///
+/// Sessions, streams and sockets that were opened with them end at once. Unless the participant is configured, the changes of its
+/// capabilities end too: the next participant of this name does not get them.
 #[utoipa::path(
     delete,
     path = "/api/v1/tokens/{name}",
     params(("name" = String, Path)),
-    responses((status = 204), (status = "4XX", body = Problem))
+    responses((status = 200, body = RevokedTokens), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn revoke(
     State(api): State<Api>,
     Caller(by): Caller,
     Path(name): Path<String>,
-) -> ApiResult<StatusCode> {
+) -> ApiResult<Json<RevokedTokens>> {
     api.authorize(&by, TOKENS, None)?;
     let admin = Arc::clone(&api.admin);
-    blocking(move || admin.revoke_tokens(&by.id, &name)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(Json(blocking(move || admin.revoke_tokens(&by, &name)).await?))
 }
 
 /// Issued tokens.

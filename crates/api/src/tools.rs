@@ -60,7 +60,7 @@ impl FromRequestParts<Api> for Visitor {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
         let Query(query) = Query::<HashMap<String, String>>::from_request_parts(parts, api).await?;
         let topic = query.get("topic").map_or(DEFAULT_TOPIC, String::as_str);
-        let (dispatch, caller) = api.registry.member(bearer(&parts.headers), topic)?;
+        let (dispatch, caller) = api.registry.member(bearer(&parts.headers), topic, None)?;
         dispatch.wait_for_servers().await;
         let capabilities = api.registry.in_force(&caller, Some(dispatch.name()));
         Ok(Self { dispatch, capabilities })
@@ -82,7 +82,7 @@ fn visible(dispatch: &Dispatch, capabilities: &Arc<Capabilities>, name: Option<&
     let wanted = listings.iter().filter(|listing| name.is_none_or(|name| listing.public == name));
     let tool = |listing: &topic::Listing<'_>| {
         let item = items.get(&(listing.upstream, &**listing.own))?;
-        Some(Tool::of(item, &listing.public, listing.upstream))
+        Some(Tool::of(item, &listing.public, listing.upstream, listing.held))
     };
     wanted.filter_map(tool).collect()
 }
@@ -112,6 +112,11 @@ pub(crate) struct Tool {
     /// JSON Schema of its structured result.
     #[serde(rename = "outputSchema", skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
+    /// How it may be called as a task, as its server lists it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Value>,
+    /// Whether the caller may only propose calls of it.
+    pub held: bool,
     /// Hints about its effects. The server writes them: untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Value>,
@@ -119,7 +124,7 @@ pub(crate) struct Tool {
 
 impl Tool {
     /// A tool as its server lists it, under its public name.
-    pub(crate) fn of(item: &Item, public: &str, server: &ParticipantId) -> Self {
+    pub(crate) fn of(item: &Item, public: &str, server: &ParticipantId, held: bool) -> Self {
         let raw = |key: &str| item.get(key).and_then(|raw| serde_json::from_slice(&raw).ok());
         let text = |key: &str| Some(json::text(&item.get(key)?)?.into_owned());
         Self {
@@ -129,6 +134,8 @@ impl Tool {
             description: text("description"),
             input_schema: raw("inputSchema"),
             output_schema: raw("outputSchema"),
+            execution: raw("execution"),
+            held,
             annotations: raw("annotations"),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, net::SocketAddr, sync::Arc};
 
-use model::{Capabilities, ParticipantId, RateLimit, Refusal, RefusalCode, TopicName};
+use model::{Capabilities, DeliveryMode, ParticipantId, RateLimit, Refusal, RefusalCode, TopicName};
 
 use crate::token::TokenHash;
 
@@ -23,6 +23,8 @@ pub struct Credential {
 pub struct Identities {
     by_prefix: HashMap<u64, Vec<Entry>>,
     local: Option<Arc<Participant>>,
+    /// The operator on the gateway's machine, who has the operator key.
+    operator: Option<Arc<Entry>>,
 }
 
 #[derive(Debug, Clone)]
@@ -41,7 +43,7 @@ impl Identities {
     /// Identities without tokens: every client is this local user (on loopback only, see [`crate::check_listen_address`]).
     #[must_use]
     pub fn local(user: Arc<Participant>) -> Identities {
-        Identities { by_prefix: HashMap::new(), local: Some(user) }
+        Identities { by_prefix: HashMap::new(), local: Some(user), operator: None }
     }
 
     /// Identities with tokens: every client needs one of these, also on loopback.
@@ -50,7 +52,14 @@ impl Identities {
         for (credential, participant) in known {
             by_prefix.entry(credential.hash.prefix()).or_default().push(Entry { credential, participant });
         }
-        Identities { by_prefix, local: None }
+        Identities { by_prefix, local: None, operator: None }
+    }
+
+    /// The same, with the local user for the bearer of the operator key. It is no participant that lists show.
+    #[must_use]
+    pub fn with_operator(self, key: TokenHash, user: Arc<Participant>) -> Identities {
+        let credential = Credential { hash: key, expires_ms: None };
+        Identities { operator: Some(Arc::new(Entry { credential, participant: user })), ..self }
     }
 
     /// Whether clients need a token.
@@ -62,7 +71,8 @@ impl Identities {
     /// The participant with this id at `now_ms` (Unix milliseconds); `None` when it is unknown or none of its tokens is valid.
     #[must_use]
     pub fn participant(&self, id: &ParticipantId, now_ms: u64) -> Option<Arc<Participant>> {
-        self.valid(now_ms).find(|participant| participant.id == *id).cloned()
+        let operator = self.operator.as_ref().map(|entry| &entry.participant);
+        self.valid(now_ms).chain(operator).find(|participant| participant.id == *id).cloned()
     }
 
     /// All participants with a token that is valid at `now_ms` (Unix milliseconds), or the local user; by name, each once.
@@ -106,7 +116,8 @@ impl Identities {
         })?;
         let hash = TokenHash::of(bearer);
         let candidates = self.by_prefix.get(&hash.prefix()).map(Vec::as_slice).unwrap_or_default();
-        let entry = candidates.iter().find(|entry| entry.credential.hash == hash);
+        let entry =
+            candidates.iter().chain(self.operator.as_deref()).find(|entry| entry.credential.hash == hash);
         let valid = entry.filter(|entry| entry.is_valid(now_ms));
         valid.map(|entry| Arc::clone(&entry.participant)).ok_or_else(|| {
             let refusal = Refusal::new(RefusalCode::Unauthenticated, "this token is not valid");
@@ -126,6 +137,48 @@ pub struct Participant {
     pub topics: Vec<TopicName>,
     /// Message rate of all its links together; `None` is no limit.
     pub rate: Option<RateLimit>,
+    /// What its WebSocket receives unless the address of the connection sets it.
+    pub mode: DeliveryMode,
+    /// The wires on which it may come in.
+    pub wires: Wires,
+}
+
+/// A wire on which participants come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// MCP over HTTP or a pipe.
+    Mcp,
+    /// MCPx over WebSocket.
+    Ws,
+}
+
+/// A set of wires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wires {
+    /// MCP over HTTP or a pipe.
+    pub mcp: bool,
+    /// MCPx over WebSocket.
+    pub ws: bool,
+}
+
+impl Wires {
+    /// All wires.
+    pub const ALL: Wires = Wires { mcp: true, ws: true };
+
+    /// Whether a wire is among them.
+    #[must_use]
+    pub fn contains(self, wire: Wire) -> bool {
+        match wire {
+            Wire::Mcp => self.mcp,
+            Wire::Ws => self.ws,
+        }
+    }
+
+    /// Whether all these others are among them.
+    #[must_use]
+    pub fn includes(self, others: Wires) -> bool {
+        (self.mcp || !others.mcp) && (self.ws || !others.ws)
+    }
 }
 
 impl Participant {
@@ -160,6 +213,8 @@ mod tests {
             capabilities: Arc::new(Capabilities::newcomer()),
             topics: vec![TopicName::new("main").unwrap()],
             rate: None,
+            mode: DeliveryMode::All,
+            wires: Wires::ALL,
         })
     }
 

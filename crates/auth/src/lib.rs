@@ -6,6 +6,6 @@ mod identities;
 mod seal;
 mod token;
 
-pub use identities::{Credential, Identities, LOCAL_USER, Participant, check_listen_address};
+pub use identities::{Credential, Identities, LOCAL_USER, Participant, Wire, Wires, check_listen_address};
 pub use seal::{SealError, SealKey, Sealer};
 pub use token::{TOKEN_PREFIX, TokenHash, TokenHashError, encode_token};

@@ -60,6 +60,9 @@ pub enum SendError {
     /// The queue, or the number of open requests, is at its limit.
     #[error("queue is full")]
     Busy,
+    /// What the participant sent before fills its share of the queue.
+    #[error("too much of one participant waits already")]
+    Share,
     /// The link has ended.
     #[error("link is closed")]
     Closed,

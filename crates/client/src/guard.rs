@@ -1,187 +1,109 @@
-//! Guard process: ends the children of a gateway that was killed.
+//! Guard of child processes: none outlives its gateway, however the gateway ends.
 //!
-//! The gateway starts its own binary with [`ARG`]. That process calls [`run`], which reads lines from a pipe: `+PGID`
-//! adds a process group, `-PGID` removes one. When the pipe ends, however the gateway ended, the guard ends the
-//! remaining groups.
+//! The gateway starts its own binary with [`ARG`], and that process calls [`run`]. On Linux each child has such a process, its
+//! *keeper*: it starts the child, is the parent of every process that the child leaves behind, also of daemons, and ends them all
+//! when the child or the gateway has ended. Elsewhere one process ends the process groups of all children when the gateway has
+//! ended; a process that has left its group outlives them.
 
-use std::io::{self, BufRead, Write};
-use std::time::{Duration, Instant};
-use std::{collections::BTreeSet, fs::File, path::PathBuf, process::Stdio, sync::Arc};
+#[cfg(target_os = "linux")]
+mod keeper;
+#[cfg(target_os = "linux")]
+mod processes;
+mod shared;
 
-use platform::Mutex;
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-use tokio::process::{Child, Command};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-/// The hidden argument that makes the binary the guard.
-pub const ARG: &str = "__guard";
+pub use shared::ARG;
+use shared::Shared;
 
-/// Time from SIGTERM to SIGKILL.
-const TERM_WAIT: Duration = Duration::from_millis(1500);
-/// How often the guard checks whether the groups are gone.
-const POLL: Duration = Duration::from_millis(20);
-/// The shortest time between two starts of a guard that keeps ending.
-const RESTART_WAIT: Duration = Duration::from_millis(250);
-
-/// A running guard process. Cheap to clone.
+/// The guard of a gateway's children. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Guard {
-    state: Arc<Mutex<GuardState>>,
-}
+pub struct Guard(Kind);
 
-#[derive(Debug)]
-struct GuardState {
-    exe: PathBuf,
-    groups: BTreeSet<i32>,
-    pipe: Option<File>,
-    pid: Option<u32>,
+#[derive(Debug, Clone)]
+enum Kind {
+    /// Each child is started by a keeper, from this binary.
+    #[cfg(target_os = "linux")]
+    Keepers(PathBuf),
+    Shared(Shared),
 }
 
 impl Guard {
-    /// Starts the guard from `exe`, normally this binary, and keeps it running. Must be called within a tokio runtime.
+    /// The best guard of this platform. `exe` is normally this binary. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// When the process cannot be started.
     pub fn start(exe: PathBuf) -> io::Result<Self> {
-        let state = Arc::new(Mutex::new(GuardState { exe, groups: BTreeSet::new(), pipe: None, pid: None }));
-        let child = state.lock().spawn()?;
-        tokio::spawn(restart(Arc::downgrade(&state), child));
-        Ok(Self { state })
+        #[cfg(target_os = "linux")]
+        return Ok(Self(Kind::Keepers(exe)));
+        #[cfg(not(target_os = "linux"))]
+        Self::shared(exe)
     }
 
-    /// Adds a process group.
-    pub fn watch(&self, pgid: u32) {
-        self.state.lock().change(&format!("+{pgid}"));
+    /// Starts one process for all children. It ends their process groups, on every platform.
+    ///
+    /// # Errors
+    /// When the process cannot be started.
+    pub fn shared(exe: PathBuf) -> io::Result<Self> {
+        Shared::start(exe).map(|shared| Self(Kind::Shared(shared)))
+    }
+
+    /// The binary that keeps each child, if children have keepers.
+    pub(crate) fn keeper(&self) -> Option<&Path> {
+        match &self.0 {
+            #[cfg(target_os = "linux")]
+            Kind::Keepers(exe) => Some(exe),
+            Kind::Shared(_) => None,
+        }
+    }
+
+    /// Adds the process group of a child.
+    pub(crate) fn watch(&self, pgid: u32) {
+        if let Some(shared) = self.as_shared() {
+            shared.watch(pgid);
+        }
     }
 
     /// Removes a process group that has ended.
-    pub fn release(&self, pgid: u32) {
-        self.state.lock().change(&format!("-{pgid}"));
+    pub(crate) fn release(&self, pgid: u32) {
+        if let Some(shared) = self.as_shared() {
+            shared.release(pgid);
+        }
     }
 
-    /// Process id of the guard, while it runs.
+    /// Process id of the shared guard, while it runs.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        self.state.lock().pid
-    }
-}
-
-impl GuardState {
-    fn spawn(&mut self) -> io::Result<Child> {
-        let mut child = Command::new(&self.exe)
-            .arg(ARG)
-            .env_clear()
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        self.pipe = Some(File::from(stdin.into_owned_fd()?));
-        self.pid = child.id();
-        for pgid in self.groups.clone() {
-            self.change(&format!("+{pgid}"));
-        }
-        Ok(child)
+        self.as_shared()?.pid()
     }
 
-    /// Applies a line here and in the guard. A failed write means that the guard has ended. Its successor gets all groups when
-    /// it starts.
-    fn change(&mut self, line: &str) {
-        apply(&mut self.groups, line);
-        if let Some(pipe) = &mut self.pipe
-            && pipe.write_all(format!("{line}\n").as_bytes()).is_err()
-        {
-            self.pipe = None;
+    fn as_shared(&self) -> Option<&Shared> {
+        match &self.0 {
+            #[cfg(target_os = "linux")]
+            Kind::Keepers(_) => None,
+            Kind::Shared(shared) => Some(shared),
         }
     }
 }
 
-/// Starts the guard again when it ends, for as long as there is a [`Guard`].
-async fn restart(state: std::sync::Weak<Mutex<GuardState>>, mut child: Child) {
-    loop {
-        let _ = child.wait().await;
-        let next = match state.upgrade() {
-            Some(state) => {
-                let mut state = state.lock();
-                state.pipe = None;
-                state.pid = None;
-                state.spawn()
-            }
-            None => return,
-        };
-        match next {
-            Ok(next) => {
-                tracing::warn!("the guard process ended and was started again");
-                child = next;
-            }
-            Err(error) => tracing::error!(%error, "the guard process cannot be started"),
-        }
-        tokio::time::sleep(RESTART_WAIT).await;
-    }
-}
-
-/// The guard itself. `main` calls it when the first argument is [`ARG`]. Returns when all groups have ended.
+/// The guard process itself. `main` calls it when the first argument is [`ARG`]. Returns when the guarded processes have ended.
 ///
 /// # Errors
-/// When the signal handlers cannot be installed.
-pub fn run() -> io::Result<()> {
-    // These handlers do nothing, so that a signal meant for the gateway does not end its guard. They stay installed
-    // after the runtime has ended.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let _entered = runtime.enter();
-        for kind in
-            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()]
-        {
-            let _ = signal(kind)?;
-        }
+/// When the process cannot watch the gateway or its signals.
+pub fn run() -> io::Result<ExitCode> {
+    #[cfg(target_os = "linux")]
+    if let (Some(gateway), Some(program)) = (std::env::args_os().nth(2), std::env::args_os().nth(3)) {
+        return keeper::run(&gateway, &program, std::env::args_os().skip(4));
     }
-    let mut groups = BTreeSet::new();
-    for line in io::stdin().lock().lines() {
-        let Ok(line) = line else { break };
-        apply(&mut groups, &line);
-    }
-    end(&groups);
-    Ok(())
+    shared::run().map(|()| ExitCode::SUCCESS)
 }
 
-/// Applies one line of the pipe; an invalid one is ignored.
-fn apply(groups: &mut BTreeSet<i32>, line: &str) {
-    let (sign, number) = line.split_at_checked(1).unwrap_or_default();
-    // To kill(2), 0 is the own group and 1 is every process.
-    let Some(pgid) = number.parse::<i32>().ok().filter(|n| *n > 1) else { return };
-    match sign {
-        "+" => drop(groups.insert(pgid)),
-        "-" => drop(groups.remove(&pgid)),
-        _ => {}
-    }
-}
-
-fn end(groups: &BTreeSet<i32>) {
-    let groups: Vec<Pid> = groups.iter().filter_map(|n| Pid::from_raw(*n)).collect();
-    for group in &groups {
-        let _ = kill_process_group(*group, Signal::TERM);
-    }
-    let until = Instant::now() + TERM_WAIT;
-    while Instant::now() < until && groups.iter().any(|g| test_kill_process_group(*g).is_ok()) {
-        std::thread::sleep(POLL);
-    }
-    for group in &groups {
-        let _ = kill_process_group(*group, Signal::KILL);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_add_and_remove_groups() {
-        let mut groups = BTreeSet::new();
-        for line in ["+20", "+30", "-20", "+0", "+1", "+-5", "x", "", "é7", "+abc", "-99"] {
-            apply(&mut groups, line);
-        }
-        assert_eq!(groups.into_iter().collect::<Vec<_>>(), [30]);
-    }
+/// The child of a keeper; `None` while the keeper has not started it.
+pub(crate) fn child_of(keeper: u32) -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    return processes::first_child(keeper);
+    #[cfg(not(target_os = "linux"))]
+    Some(keeper)
 }

@@ -22,5 +22,6 @@ pub use http::{HttpLimits, HttpSpec};
 pub use json::visible;
 pub use link::Link;
 pub use participant::{Participant, ParticipantSpec};
-pub use stdio::StdioSpec;
+pub use stdio::{CHILD_QUEUE_BYTES_MAX, PARTICIPANT_CHILD_QUEUE_BYTES_MAX, StdioSpec, find_program};
+pub use stdio::{STDERR_BYTES_MAX, STDERR_LINES_MAX, StderrLine, StderrLog};
 pub use transport::{Closing, Flow, Inbox, LinkTransport, SendMeta};

@@ -1,7 +1,7 @@
 //! Links to MCP servers over any transport.
 
 use crate::http::{HttpLink, HttpSpec};
-use crate::stdio::{StdioLink, StdioSpec};
+use crate::stdio::{StderrLog, StdioLink, StdioSpec};
 use crate::transport::{Inbox, LinkTransport};
 use crate::{error::LinkError, guard::Guard};
 use std::{io, ops::Deref, sync::Arc};
@@ -18,12 +18,18 @@ impl Deref for Link {
 }
 
 impl Link {
-    /// Starts a child process, and the tasks that read and write its pipes. Must be called within a tokio runtime.
+    /// Starts a child process, and the tasks that read and write its pipes. What it writes to stderr goes to `log`. Must be called
+    /// within a tokio runtime.
     ///
     /// # Errors
     /// When the process cannot be started.
-    pub fn stdio(spec: &StdioSpec, inbox: Arc<dyn Inbox>, guard: Option<Guard>) -> io::Result<Self> {
-        StdioLink::new(spec, inbox, guard).map(|link| Self(Arc::new(link)))
+    pub fn stdio(
+        spec: &StdioSpec,
+        inbox: Arc<dyn Inbox>,
+        guard: Option<Guard>,
+        log: Arc<StderrLog>,
+    ) -> io::Result<Self> {
+        StdioLink::new(spec, inbox, guard, log).map(|link| Self(Arc::new(link)))
     }
 
     /// A link to a Streamable HTTP server. It connects with the first message.

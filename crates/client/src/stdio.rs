@@ -1,21 +1,34 @@
 //! Stdio transport: a child process, its environment and its three pipes. One line is one message.
 
 mod process;
+mod program;
 mod queue;
 mod read;
+mod stderr;
 
-use std::{io, path::PathBuf, process::Stdio, sync::Arc};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{io, process::Stdio};
 
 use bytes::Bytes;
+use platform::SHARE_OF_POOL;
+use rustix::io::Errno;
 use tokio::{process::Command, sync::watch};
 
 use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
-use crate::{error::SendError, guard::Guard};
-use process::Running;
+use crate::{
+    error::SendError,
+    guard::{self, Guard},
+};
+use process::{Groups, Running};
+pub use program::find_program;
 use queue::StdinQueue;
+pub use stderr::{STDERR_BYTES_MAX, STDERR_LINES_MAX, StderrLine, StderrLog};
 
 /// Bytes that may wait until the child reads them.
-const QUEUE_BYTES_MAX: usize = 16 << 20;
+pub const CHILD_QUEUE_BYTES_MAX: usize = 16 << 20;
+/// The share of one participant. A participant of which nothing waits may add one message of any size.
+pub const PARTICIPANT_CHILD_QUEUE_BYTES_MAX: usize = CHILD_QUEUE_BYTES_MAX / SHARE_OF_POOL;
 /// The variables that a child inherits; every other one must be configured.
 const INHERITED: [&str; 11] = [
     "PATH",
@@ -36,7 +49,7 @@ const INHERITED: [&str; 11] = [
 pub struct StdioSpec {
     /// The server's name, for the log.
     pub name: Arc<str>,
-    /// The program, looked up in PATH.
+    /// The program, looked up in the PATH of this process, whatever the child's environment says.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
@@ -53,14 +66,27 @@ pub struct StdioSpec {
 /// A link to a child process. Dropping it ends the child.
 #[derive(Debug)]
 pub(crate) struct StdioLink {
-    pid: u32,
+    groups: Groups,
     queue: Arc<StdinQueue>,
     close: watch::Sender<bool>,
     ended: watch::Receiver<bool>,
 }
 
-fn command(spec: &StdioSpec) -> Command {
-    let mut command = Command::new(&spec.command);
+/// The command that starts the child, under a keeper if it has one.
+fn command(spec: &StdioSpec, guard: Option<&Guard>) -> io::Result<Command> {
+    let program = program(spec)?;
+    let mut command = match guard.and_then(Guard::keeper) {
+        Some(exe) => {
+            let mut command = Command::new(exe);
+            command.arg0("keeper").arg(guard::ARG).arg(std::process::id().to_string()).arg(program);
+            command
+        }
+        None => {
+            let mut command = Command::new(program);
+            command.arg0(&spec.command);
+            command
+        }
+    };
     command.args(&spec.args).env_clear();
     for name in INHERITED {
         if let Some(value) = std::env::var_os(name) {
@@ -72,12 +98,26 @@ fn command(spec: &StdioSpec) -> Command {
         command.current_dir(cwd);
     }
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
+    Ok(command)
+}
+
+/// The program to start. A name is never looked up in the PATH that the child is given.
+fn program(spec: &StdioSpec) -> io::Result<PathBuf> {
+    find_program(&spec.command, spec.cwd.as_deref()).ok_or_else(|| {
+        let file = spec.cwd.as_deref().unwrap_or(Path::new("")).join(&spec.command);
+        let is_there = spec.command.contains('/') && file.exists();
+        if is_there { Errno::ACCESS.into() } else { Errno::NOENT.into() }
+    })
 }
 
 impl StdioLink {
-    pub(crate) fn new(spec: &StdioSpec, inbox: Arc<dyn Inbox>, guard: Option<Guard>) -> io::Result<Self> {
-        let mut child = command(spec).spawn()?;
+    pub(crate) fn new(
+        spec: &StdioSpec,
+        inbox: Arc<dyn Inbox>,
+        guard: Option<Guard>,
+        log: Arc<StderrLog>,
+    ) -> io::Result<Self> {
+        let mut child = command(spec, guard.as_ref())?.spawn()?;
         let pid = child.id().ok_or(io::ErrorKind::BrokenPipe)?;
         if let Some(guard) = &guard {
             guard.watch(pid);
@@ -87,28 +127,34 @@ impl StdioLink {
         else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let queue = Arc::new(StdinQueue::new(QUEUE_BYTES_MAX, spec.queue_len_max));
+        let queue = Arc::new(StdinQueue::new(CHILD_QUEUE_BYTES_MAX, spec.queue_len_max));
         tokio::spawn(queue::write(Arc::clone(&queue), stdin));
-        tokio::spawn(read::stderr(spec.name.clone(), stderr));
+        let stderr = tokio::spawn(read::stderr(spec.name.clone(), stderr, (pid, log)));
         let lines = read::stdout(spec.name.clone(), spec.line_bytes_max, stdout, Arc::clone(&inbox));
         let reader = tokio::spawn(lines);
         let (close, closing) = watch::channel(false);
         let (done, ended) = watch::channel(false);
-        let running = Running { child, pid, queue: Arc::clone(&queue), reader, inbox, guard };
+        let kept = guard.as_ref().is_some_and(|guard| guard.keeper().is_some());
+        let groups = Groups::new(pid, kept);
+        let (queued, kept_groups) = (Arc::clone(&queue), groups.clone());
+        let running = Running { child, groups: kept_groups, queue: queued, reader, stderr, inbox, guard };
         tokio::spawn(async move {
             running.run(closing).await;
             let _ = done.send(true);
         });
-        Ok(Self { pid, queue, close, ended })
+        Ok(Self { groups, queue, close, ended })
     }
 }
 
 impl LinkTransport for StdioLink {
-    fn send(&self, frame: Bytes, _: SendMeta) -> Result<(), SendError> {
-        self.queue.push(frame)
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+        self.queue.push(frame, meta.unsent.as_ref())
     }
     fn pid(&self) -> Option<u32> {
-        Some(self.pid)
+        self.groups.child()
+    }
+    fn logged_pid(&self) -> Option<u32> {
+        Some(self.groups.started)
     }
     fn close(&self) -> Closing<'_> {
         let _ = self.close.send(true);

@@ -5,6 +5,8 @@ use std::{pin::Pin, sync::Arc};
 use bytes::Bytes;
 use http::HeaderMap;
 
+use platform::Share;
+
 use crate::error::{LinkError, SendError};
 
 /// The delivery options of a message.
@@ -16,6 +18,8 @@ pub struct SendMeta {
     pub headers: Option<Box<HeaderMap>>,
     /// The participant in whose name the message is sent, for links to participants only. `None` is the link's owner.
     pub from: Option<Arc<str>>,
+    /// The account of the message while it waits for a slow child process.
+    pub unsent: Option<Arc<Share>>,
 }
 
 impl SendMeta {
@@ -60,6 +64,11 @@ pub trait LinkTransport: Send + Sync + 'static {
     /// Process id of the child, if there is one.
     fn pid(&self) -> Option<u32> {
         None
+    }
+
+    /// The process under which the log of stderr has the child's lines: its keeper, where it has one.
+    fn logged_pid(&self) -> Option<u32> {
+        self.pid()
     }
 
     /// Closes the link. A child process gets the end of its stdin, then its group SIGTERM, then SIGKILL; an HTTP session gets

@@ -8,6 +8,7 @@ mod handover;
 mod head;
 mod origin;
 mod pair;
+mod places;
 mod request;
 mod respond;
 mod response;
@@ -23,15 +24,17 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use auth::Participant;
 use axum::Router;
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt as _;
 
 use crate::links::ClientLinks;
@@ -41,6 +44,9 @@ use handover::Watched;
 use head::Head;
 use origin::{Foreign, Hosts};
 use pair::Pairs;
+use places::{Place, Places};
+use request::read_body;
+use response::Answered;
 use timer::{Alarm, Deadline, HeadTimer};
 
 /// Seconds a client may take to send its headers.
@@ -65,11 +71,27 @@ impl Endpoints {
         Arc::new(Self { links, pairs: Arc::default(), pages })
     }
 
-    async fn page(&self, request: Request<Incoming>) -> Response<Body> {
-        match self.pages.clone().oneshot(request.map(axum::body::Body::new)).await {
+    async fn page(&self, request: Request<Incoming>, sender: Option<&Participant>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let body = match self.page_body(sender, body).await {
+            Ok(body) => body,
+            Err(refused) => return *refused,
+        };
+        match self.pages.clone().oneshot(Request::from_parts(parts, body)).await {
             Ok(response) => response.map(Body::Page),
             Err(never) => match never {},
         }
+    }
+
+    /// The body of a request for a page, whole. The pages refuse a sender that is not known without reading its body.
+    async fn page_body(&self, sender: Option<&Participant>, body: Incoming) -> Answered<axum::body::Body> {
+        let registry = &self.links.registry;
+        let Some(sender) = sender.filter(|_| !body.is_end_stream()) else {
+            return Ok(axum::body::Body::empty());
+        };
+        let bytes_max = registry.limits().body_bytes_max;
+        let body = read_body(bytes_max, &registry.held_of(&sender.id), body).await?;
+        Ok(body.into())
     }
 }
 
@@ -89,6 +111,8 @@ pub(crate) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>, mut 
     // More connections wait in the kernel's queue.
     let connections_max = endpoints.links.registry.limits().connections_max.min(Semaphore::MAX_PERMITS);
     let permits = Arc::new(Semaphore::new(connections_max));
+    let share = endpoints.links.registry.limits().participant_connections_max;
+    let places = Places::new(connections_max, share);
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         let accepted = tokio::select! {
@@ -96,13 +120,14 @@ pub(crate) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>, mut 
             () = async { drop(stop.wait_for(|stop| *stop).await) } => break,
         };
         match accepted {
-            Ok((socket, _)) => {
+            Ok((socket, peer)) => {
                 if let Err(error) = socket.set_nodelay(true) {
                     tracing::debug!(%error, "TCP_NODELAY refused");
                 }
                 let (endpoints, stop) = (Arc::clone(&endpoints), stop.clone());
+                let place = places.enter(peer.ip(), permit);
                 tokio::spawn(async move {
-                    connection(socket, endpoints, stop, Some(permit)).await;
+                    connection(socket, endpoints, stop, Some(place)).await;
                 });
             }
             Err(error) => {
@@ -120,15 +145,15 @@ pub(crate) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>, mut 
 }
 
 /// Serves one connection until it ends as HTTP: it closes, or what it becomes (a WebSocket, an open stream) goes on in a task of
-/// its own, which keeps `permit`.
+/// its own, which keeps `place`.
 pub(crate) async fn connection(
     socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     endpoints: Arc<Endpoints>,
     mut stop: watch::Receiver<bool>,
-    permit: Option<OwnedSemaphorePermit>,
+    place: Option<Place>,
 ) {
     let header_bytes_max = endpoints.links.registry.limits().header_bytes_max;
-    let kept = Connection::new(&endpoints.links, permit, stop.clone());
+    let kept = Connection::new(&endpoints.links, place, stop.clone());
     let handover = Arc::clone(&kept.handover);
     let socket = Watched::new(socket, Arc::clone(&handover));
     let of_requests = Arc::clone(&kept);
@@ -148,6 +173,9 @@ pub(crate) async fn connection(
     let (mut stopped, mut left) = (false, None);
     // Until the connection ends, or a held stream is to go on without HTTP.
     let ended = poll_fn(|cx| {
+        if kept.must_make_way(cx) {
+            return Poll::Ready(Ok(()));
+        }
         if !stopped && stopping.as_mut().poll(cx).is_ready() {
             stopped = true;
             Pin::new(&mut connection).graceful_shutdown();
@@ -164,8 +192,8 @@ pub(crate) async fn connection(
         tracing::trace!(%error, "connection ended");
     }
     if let (Some(events), Some(parts)) = (left, connection.into_parts()) {
-        kept.forget();
-        tokio::spawn(handover::go_on(parts.io.into_inner().into_inner(), events, kept));
+        let client = Arc::clone(&kept.client);
+        tokio::spawn(handover::go_on(parts.io.into_inner().into_inner(), events, client));
     }
 }
 
@@ -209,6 +237,10 @@ async fn route(
         return endpoint::serve(&connection, &config, &visit, (&parts, &head, body)).await;
     }
     let (is_ws, is_pair) = (path == "/ws", path == "/sse" || path == "/messages");
+    let sender = endpoints.links.registry.sender(head.bearer());
+    if let Some(Err(refusal)) = sender.as_ref().map(|sender| connection.belongs_to(&sender.id)) {
+        return endpoint::refused(&refusal);
+    }
     let request = Request::from_parts(parts, body);
     if is_ws {
         return ws::serve(connection, request);
@@ -216,7 +248,7 @@ async fn route(
     if config.legacy_sse && is_pair {
         return pair::serve(&endpoints.links, &endpoints.pairs, request).await;
     }
-    endpoints.page(request).await
+    endpoints.page(request, sender.as_deref()).await
 }
 
 /// The endpoint that a path with one slash at its end means, as people type it.

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use gateway::{Joining, Link, Outlet, Registry};
+use access::is_guest;
+use auth::Participant;
+use gateway::{Dispatch, Joining, Link, Outlet, Registry};
 use model::{Form, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{Mutex, MutexGuard, unix_ms};
 use store::{EndedSessions, Record};
@@ -84,6 +86,11 @@ impl ClientLinks {
         Ok(link)
     }
 
+    /// Ends the modern links of guests whose connection has ended: no other connection is theirs.
+    pub(crate) fn leave_modern(&self, guests: &[Arc<Participant>]) {
+        self.modern.take(guests).iter().for_each(|link| link.leave());
+    }
+
     /// Opens a legacy session over HTTP, and returns its id.
     ///
     /// # Errors
@@ -141,8 +148,16 @@ impl ClientLinks {
         })
     }
 
+    /// Makes room for a participant that is going to join: of guests, one that does nothing makes way for one that comes.
+    pub(crate) fn make_room(&self, participant: &ParticipantId, dispatch: &Arc<Dispatch>) {
+        if is_guest(participant) && self.registry.is_full_of_guests(dispatch) {
+            self.sessions.evict_guest(dispatch, self.now_ms()).iter().for_each(|session| end(session));
+        }
+    }
+
     fn join_http(&self, visitor: &Visitor, client: ClientProfile) -> Result<Joined, Refusal> {
-        let home = Home::new(self.registry.bounds(), self.now_ms(), &self.revoked);
+        self.make_room(&visitor.participant.id, &visitor.dispatch);
+        let home = Home::new(self.registry.bounds(&visitor.participant.id), self.now_ms(), &self.revoked);
         let link = self.join(&home, visitor, client)?;
         Ok(Joined { dispatch: Arc::clone(&visitor.dispatch), link, home })
     }
@@ -222,6 +237,17 @@ impl ModernLinks {
     fn enter(&self, link: &Arc<Joined>) {
         let key = (link.dispatch.name().clone(), link.link.participant.id.clone());
         self.table.lock().insert(key, Arc::clone(link));
+    }
+
+    /// Takes out the links of these participants. They have yet to leave.
+    fn take(&self, guests: &[Arc<Participant>]) -> Vec<Arc<Joined>> {
+        if guests.is_empty() {
+            return Vec::new();
+        }
+        let mut links = self.table.lock();
+        let keys =
+            guests.iter().flat_map(|one| one.topics.iter().map(|topic| (topic.clone(), one.id.clone())));
+        keys.filter_map(|key| links.remove(&key)).collect()
     }
 
     /// Takes out the links that have ended or are idle. The latter have yet to leave.

@@ -1,10 +1,10 @@
 //! Replies of listen requests (MCP 2026-07-28, "Subscriptions"): the acknowledgement first, then what came before it.
 
 use bytes::Bytes;
-use gateway::{Call, Passed, Questioned, Reply, Respell, Share, Undelivered};
+use gateway::{Call, Passed, Questioned, Reply, Respell, Undelivered};
 use json::Splice;
 use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
-use platform::Mutex;
+use platform::{Mutex, Taken};
 use wire::mcp::{ListNames, Params, listen, meta, relay};
 use wire::rpc::{self, Id, Message};
 
@@ -28,7 +28,7 @@ enum About {
 /// Notifications that came before the acknowledgement: the latest about each thing, so never more than the filter names.
 #[derive(Default)]
 struct Early {
-    waiting: Vec<(About, Bytes, Share)>,
+    waiting: Vec<(About, Bytes, Taken)>,
     /// There was no room for one of them.
     lost: bool,
 }
@@ -64,11 +64,9 @@ impl<S: Sink> ListenReply<S> {
             State::Open(_) => delivered(self.sink.send(frame, None)),
             State::Early(early) => {
                 early.waiting.retain(|(other, ..)| about == About::Other || *other != about);
-                let mut share = Share::new(&self.sink.bounds().held);
-                if share.grow(frame.len()) {
-                    early.waiting.push((about, frame, share));
-                } else {
-                    early.lost = true;
+                match self.sink.bounds().held.take(frame.len()) {
+                    Ok(taken) => early.waiting.push((about, frame, taken)),
+                    Err(_) => early.lost = true,
                 }
                 Ok(())
             }
@@ -86,9 +84,9 @@ impl<S: Sink> ListenReply<S> {
             return None;
         }
         let mut sent = self.sink.send(frame, None);
-        for (about, frame, share) in waiting {
+        for (about, frame, taken) in waiting {
             // The sink enters it in the account.
-            drop(share);
+            drop(taken);
             if sent.is_ok() && is_agreed(&about, &tasks) {
                 sent = self.sink.send(frame, None);
             }

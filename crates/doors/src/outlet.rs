@@ -173,13 +173,13 @@ fn log_overrun(sent: Result<(), Unsent>) {
 #[cfg(test)]
 mod tests {
     use access::config::Limits;
-    use gateway::Held;
+    use platform::Shares;
 
     use super::*;
 
     #[test]
     fn a_stream_that_is_first_needed_after_the_end_of_its_link_has_ended() {
-        let bounds = Bounds::new(&Limits::default(), Held::new(1 << 20));
+        let bounds = Bounds::new(&Limits::default(), Shares::new(1 << 20, 1 << 20).of("ann"));
         let home = Home::new(bounds, 0, &Arc::default());
         LegacyOutlet(Arc::clone(&home)).close(Some(Ended::Revoked));
         assert!(home.stream().has_ended() && home.liveness.was_revoked());

@@ -12,10 +12,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use access::config::Limits;
-use access::is_guest;
+use access::{ANONYMOUS_PREFIX, account, is_guest};
 use auth::Participant;
 use foldhash::{HashMap, HashMapExt};
-use gateway::Registry;
+use gateway::{Dispatch, Registry};
 use model::ParticipantId;
 use platform::{Mutex, MutexGuard};
 
@@ -37,11 +37,12 @@ pub(crate) struct Sessions {
 struct Table {
     by_key: HashMap<Key, Arc<Session>>,
     order: Order,
-    participants: Map<ParticipantId, Own>,
+    /// By account: all guests have one together.
+    accounts: Map<Box<str>, Own>,
     ended: Ended,
 }
 
-/// The sessions of one participant.
+/// The sessions on one account.
 #[derive(Default)]
 struct Own {
     count: usize,
@@ -59,8 +60,8 @@ pub(crate) struct Opened {
 impl Sessions {
     /// No sessions. Those that have `ended` for good are not resumed.
     pub(crate) fn new(ended: impl IntoIterator<Item = Mark>, registry: &Arc<Registry>) -> Self {
-        let (by_key, participants) = (HashMap::new(), Map::new());
-        let table = Table { by_key, order: Order::default(), participants, ended: Ended::known(ended) };
+        let (by_key, accounts) = (HashMap::new(), Map::new());
+        let table = Table { by_key, order: Order::default(), accounts, ended: Ended::known(ended) };
         let (registry, hashers) = (Arc::clone(registry), [RandomState::new(), RandomState::new()]);
         Self { registry, hashers, table: Mutex::new(table) }
     }
@@ -125,11 +126,17 @@ impl Sessions {
         expired
     }
 
+    /// Takes out a guest's session in a topic: the one that was not used for longest. Its link has yet to leave.
+    pub(crate) fn evict_guest(&self, dispatch: &Arc<Dispatch>, now_ms: u64) -> Option<Arc<Session>> {
+        let is_there = |session: &Session| Arc::ptr_eq(&session.joined.dispatch, dispatch);
+        self.change(|table| table.evict(Some(ANONYMOUS_PREFIX), now_ms, is_there))
+    }
+
     /// Takes out all.
     pub(crate) fn take_all(&self) -> Vec<Arc<Session>> {
         self.change(|table| {
             table.order.clear();
-            table.participants.clear();
+            table.accounts.clear();
             table.by_key.drain().map(|(_, session)| session).collect()
         })
     }
@@ -159,7 +166,7 @@ impl Sessions {
 
 impl Table {
     fn open(&mut self, (key, mark): (Key, Mark), joined: Joined, limits: &Limits) -> Opened {
-        let (now_ms, participant) = (joined.home.liveness.last_seen_ms(), &joined.link.participant.id);
+        let (now_ms, on) = (joined.home.liveness.last_seen_ms(), account(&joined.link.participant.id));
         let mut evicted = Vec::new();
         let known = self.by_key.get(&key).cloned();
         if known.is_some() || self.ended.has(mark) {
@@ -167,18 +174,20 @@ impl Table {
             return Opened { session, evicted };
         }
         loop {
-            let own = self.participants.get(participant).map_or(0, |own| own.count);
-            let of = if self.by_key.len() >= limits.sessions_max {
+            let own = self.accounts.get(on).map_or(0, |own| own.count);
+            let of = if own >= limits.participant_sessions_max {
+                Some(on)
+            } else if self.by_key.len() >= limits.sessions_max {
                 None
-            } else if own >= limits.participant_sessions_max {
-                Some(participant)
             } else {
                 break;
             };
-            let Some(session) = self.evict(of, now_ms) else { return Opened { session: None, evicted } };
+            let Some(session) = self.evict(of, now_ms, |_| true) else {
+                return Opened { session: None, evicted };
+            };
             evicted.push(session);
         }
-        let own = self.participants.entry(participant.clone()).or_default();
+        let own = self.accounts.entry(on.into()).or_default();
         own.count += 1;
         own.order.push(key, now_ms);
         self.order.push(key, now_ms);
@@ -210,30 +219,35 @@ impl Table {
 
     fn remove(&mut self, key: Key) -> Option<Arc<Session>> {
         let session = self.by_key.remove(&key)?;
-        let Self { by_key, order, participants, .. } = self;
-        let participant = &session.joined.link.participant.id;
-        if let Some(own) = participants.get_mut(participant) {
+        let Self { by_key, order, accounts, .. } = self;
+        let on = account(&session.joined.link.participant.id);
+        if let Some(own) = accounts.get_mut(on) {
             own.count -= 1;
             own.order.tidy(own.count, |key| by_key.contains_key(&key));
             if own.count == 0 {
-                participants.remove(participant);
+                accounts.remove(on);
             }
         }
         order.tidy(by_key.len(), |key| by_key.contains_key(&key));
         Some(session)
     }
 
-    /// Takes out the session that was not used for longest, of this participant if one is named.
-    fn evict(&mut self, participant: Option<&ParticipantId>, now_ms: u64) -> Option<Arc<Session>> {
-        let Self { by_key, order, participants, .. } = self;
+    /// Takes out the session that was not used for longest, of those that fit, on this account if one is named.
+    fn evict(
+        &mut self,
+        on: Option<&str>,
+        now_ms: u64,
+        fits: impl Fn(&Session) -> bool,
+    ) -> Option<Arc<Session>> {
+        let Self { by_key, order, accounts, .. } = self;
         let look = |key: Key| match by_key.get(&key) {
             None => Look::Gone,
-            Some(session) if !session.is_idle() => Look::Busy,
+            Some(session) if !fits(session) || !session.is_idle() => Look::Busy,
             Some(session) => Look::Idle(session.joined.home.liveness.last_seen_ms()),
         };
-        let key = match participant {
+        let key = match on {
             None => order.pop(now_ms, look),
-            Some(participant) => participants.get_mut(participant)?.order.pop(now_ms, look),
+            Some(on) => accounts.get_mut(on)?.order.pop(now_ms, look),
         }?;
         self.remove(key)
     }

@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use gateway::{Bounds, Share};
-use platform::{Mutex, MutexGuard};
+use gateway::Bounds;
+use platform::{Mutex, MutexGuard, Taken};
 
 use crate::reply::Sink;
 use crate::sessions::Session;
@@ -39,7 +39,7 @@ enum State {
     /// Nothing has come.
     Waiting,
     /// The answer came first.
-    Answered(Bytes, Option<i64>, Option<Share>),
+    Answered(Bytes, Option<i64>, Option<Taken>),
     /// A stream takes everything.
     Streaming(Arc<Stream>),
     /// The answer was taken, or none will come.
@@ -73,10 +73,10 @@ impl Slot {
             State::Waiting => Poll::Pending,
             State::Streaming(stream) => Poll::Ready(stream.read(None).map_or(First::Nothing, First::Stream)),
             State::Answered(..) | State::Over => {
-                let State::Answered(frame, error, share) = std::mem::replace(&mut *state, State::Over) else {
+                let State::Answered(frame, error, taken) = std::mem::replace(&mut *state, State::Over) else {
                     return Poll::Ready(First::Nothing);
                 };
-                drop(share);
+                drop(taken);
                 Poll::Ready(First::Answer(frame, error))
             }
         }
@@ -137,12 +137,9 @@ impl Sink for Slot {
         match &*state {
             State::Streaming(stream) => stream.answer_with(frame, error),
             State::Waiting => {
-                let share = (frame.len() > UNCOUNTED_BYTES_MAX).then(|| {
-                    let mut share = Share::new(&self.bounds().held);
-                    share.grow(frame.len());
-                    share
-                });
-                self.come(state, State::Answered(frame, error, share));
+                let counted = frame.len() > UNCOUNTED_BYTES_MAX;
+                let taken = counted.then(|| self.bounds().held.take(frame.len()).ok()).flatten();
+                self.come(state, State::Answered(frame, error, taken));
             }
             State::Answered(..) | State::Over => {}
         }
@@ -170,12 +167,12 @@ mod tests {
     use std::task::Waker;
 
     use access::config::Limits;
-    use gateway::Held;
+    use platform::Shares;
 
     use super::*;
 
     fn slot(held_max: usize) -> Slot {
-        Slot::new(Opener::Modern(Bounds::new(&Limits::default(), Held::new(held_max))))
+        Slot::new(Opener::Modern(Bounds::new(&Limits::default(), Shares::new(held_max, held_max).of("ann"))))
     }
 
     fn first(slot: &Slot) -> Option<First> {
@@ -232,8 +229,8 @@ mod tests {
         let slot = slot(10_000);
         let held = Arc::clone(&slot.bounds().held);
         slot.answer(Bytes::from(vec![b'x'; UNCOUNTED_BYTES_MAX + 1]), None);
-        assert_eq!(held.bytes(), UNCOUNTED_BYTES_MAX + 1);
+        assert_eq!(held.taken(), UNCOUNTED_BYTES_MAX + 1);
         assert!(matches!(first(&slot), Some(First::Answer(..))));
-        assert_eq!(held.bytes(), 0);
+        assert_eq!(held.taken(), 0);
     }
 }

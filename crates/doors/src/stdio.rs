@@ -38,7 +38,7 @@ pub(crate) async fn serve(
     mut input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
-    let out = Stream::new(0, Lifetime::Reader, 0, &links.registry.bounds());
+    let out = Stream::new(0, Lifetime::Reader, 0, &links.registry.bounds(&participant.id));
     let Some(reader) = out.read(None) else { return Ok(()) };
     let mut writer = tokio::spawn(write(reader, output));
     let (legacy, modern) = (None, None);

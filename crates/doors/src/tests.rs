@@ -44,6 +44,8 @@ impl Gateway {
             capabilities: Arc::new(Capabilities::full()),
             topics: vec![topic],
             rate: None,
+            mode: <_>::default(),
+            wires: auth::Wires::ALL,
         };
         let credential = Credential { hash: TokenHash::of("pm_scout"), expires_ms: None };
         Identities::tokens([(credential, Arc::new(scout))])

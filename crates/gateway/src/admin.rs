@@ -5,16 +5,16 @@ mod tests;
 
 use std::sync::Arc;
 
-use auth::Participant;
-use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
+use auth::{LOCAL_USER, Participant};
+use model::{Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{random, unix_ms};
 use store::{JournalWriter, Record};
 
 use crate::audit::{GRANTS, TOKENS};
 use crate::registry::Registry;
 use access::grants::{GrantRequest, Grants};
-use access::tokens::{self, Token, TokenRequest, TokenWithSecret};
-use access::{AccessJournal, not_written};
+use access::tokens::{self, RevokedTokens, Token, TokenRequest, TokenWithSecret};
+use access::{AccessJournal, Authority, not_written};
 
 /// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and in force in every topic when
 /// its method returns, whether the participant is present or not. Changes block on the disk.
@@ -42,18 +42,22 @@ impl Admin {
         Self { journal, registry }
     }
 
-    /// The issued tokens, without their secrets.
-    pub fn issued_tokens(&self) -> Vec<Token> {
-        self.journal.issued_tokens().iter().map(Token::of).collect()
+    /// The issued tokens, without their secrets and without topics that the participant may not know of.
+    pub fn issued_tokens(&self, by: &Participant) -> Vec<Token> {
+        let known =
+            |topic: &String| TopicName::new(topic).is_ok_and(|topic| self.registry.may_know(by, &topic));
+        let mut tokens: Vec<Token> = self.journal.issued_tokens().iter().map(Token::of).collect();
+        tokens.iter_mut().filter_map(|token| token.topics.as_mut()).for_each(|topics| topics.retain(known));
+        tokens
     }
 
     /// Issues a token. Returns it, for the only time.
     ///
     /// # Errors
     /// As [`tokens::issue`]; if the gateway was started without tokens or without a journal; if the audit log takes no entry.
-    pub fn issue_token(&self, by: &ParticipantId, request: TokenRequest) -> Result<TokenWithSecret, Refusal> {
+    pub fn issue_token(&self, by: &Participant, request: TokenRequest) -> Result<TokenWithSecret, Refusal> {
         let name = request.name.clone();
-        self.recorded((TOKENS, &name, None), by, "issued", None, || {
+        self.recorded((TOKENS, &name, None), &by.id, "issued", None, || {
             if !self.journal.requires_token {
                 return Err(Refusal::new(RefusalCode::Forbidden, "this gateway was started without tokens")
                     .hint(
@@ -62,7 +66,33 @@ impl Admin {
             }
             self.journal.change(|journal| {
                 let config = self.registry.config();
-                let issued = tokens::issue(journal, &config, request, &random(), unix_ms())?;
+                let grants = self.registry.grants();
+                let authority = right_of(by, &grants);
+                let issued = tokens::issue(journal, &config, authority, request, &random(), unix_ms())?;
+                // Before the token is valid: those of an earlier participant of this name have ended.
+                self.registry.set_grants(journal.state(Grants::read));
+                self.registry.set_identities(self.journal.identities(&config));
+                Ok(issued)
+            })
+        })
+    }
+
+    /// Issues another token to a participant that has one, which stays valid for a while. Returns the new one, for the only time.
+    ///
+    /// # Errors
+    /// As [`tokens::rotate`]; if the gateway keeps no journal; if the audit log takes no entry.
+    pub fn rotate_token(
+        &self,
+        by: &Participant,
+        name: &str,
+        overlap_ms: u64,
+    ) -> Result<TokenWithSecret, Refusal> {
+        self.recorded((TOKENS, name, None), &by.id, "rotated", None, || {
+            self.journal.change(|journal| {
+                let (config, grants) = (self.registry.config(), self.registry.grants());
+                let authority = right_of(by, &grants);
+                let rotated = (name, overlap_ms);
+                let issued = tokens::rotate(journal, &config, authority, rotated, &random(), unix_ms())?;
                 self.registry.set_identities(self.journal.identities(&config));
                 Ok(issued)
             })
@@ -73,12 +103,15 @@ impl Admin {
     ///
     /// # Errors
     /// As [`tokens::revoke`]; if the gateway keeps no journal; if the audit log takes no entry.
-    pub fn revoke_tokens(&self, by: &ParticipantId, name: &str) -> Result<(), Refusal> {
-        self.recorded((TOKENS, name, None), by, "revoked", None, || {
+    pub fn revoke_tokens(&self, by: &Participant, name: &str) -> Result<RevokedTokens, Refusal> {
+        self.recorded((TOKENS, name, None), &by.id, "revoked", None, || {
             self.journal.change(|journal| {
-                tokens::revoke(journal, name, unix_ms())?;
-                self.registry.set_identities(self.journal.identities(&self.registry.config()));
-                Ok(())
+                let (config, grants) = (self.registry.config(), self.registry.grants());
+                let authority = right_of(by, &grants);
+                let revoked = tokens::revoke(journal, &config, authority, name, unix_ms())?;
+                self.registry.set_identities(self.journal.identities(&config));
+                self.registry.set_grants(journal.state(Grants::read));
+                Ok(revoked)
             })
         })
     }
@@ -86,7 +119,7 @@ impl Admin {
     /// Grants and revokes capabilities.
     ///
     /// # Errors
-    /// As [`Grants::change`]; if the participant is not known; if the journal cannot be written or the audit log takes no entry.
+    /// As [`Grants::change`] and [`Authority::may_change`]; if the participant is not known; if the journal cannot be written or the audit log takes no entry.
     pub fn grant(&self, request: &GrantRequest, by: &Participant) -> Result<Granted, Refusal> {
         let (id, topic) = (&request.participant, request.topic.as_ref());
         self.recorded((GRANTS, id.as_str(), topic), &by.id, &request.to_string(), Some(id), || {
@@ -94,7 +127,16 @@ impl Admin {
                 let (known, at_ms) = (self.known(id)?, unix_ms());
                 let authority = self.registry.in_force(by, topic);
                 let before = self.registry.in_force(&known, topic);
-                let changes = self.registry.grants().change(request, &before, (&by.id, &authority), at_ms)?;
+                let grants = self.registry.grants();
+                let changes = grants.change(request, &before, (&by.id, &authority), at_ms)?;
+                let changed: Vec<Capability> = request
+                    .add
+                    .iter()
+                    .chain(&request.remove)
+                    .flat_map(|text| Capability::parse(text))
+                    .collect();
+                let (author, config) = (right_of(by, &grants), self.registry.config());
+                author.may_change(&config, &known, topic, changed.iter(), at_ms)?;
                 let records: Vec<Record> = changes.into_iter().map(Record::GrantChanged).collect();
                 self.write(journal, &records)?;
                 Ok(Granted { before, now: self.registry.in_force(&known, topic), at_ms })
@@ -105,7 +147,7 @@ impl Admin {
     /// Removes every change of a participant, or those made for one topic, so that its configured capabilities apply again.
     ///
     /// # Errors
-    /// As [`Grants::may_clear`]; if the participant is not known; if the journal cannot be written or the audit log takes no
+    /// As [`Authority::may_change`]; if the participant is not known; if the journal cannot be written or the audit log takes no
     /// entry.
     pub fn clear_grants(
         &self,
@@ -115,9 +157,10 @@ impl Admin {
     ) -> Result<(), Refusal> {
         self.recorded((GRANTS, id.as_str(), topic), &by.id, "cleared", Some(id), || {
             self.journal.change(|journal| {
-                self.known(id)?;
-                let (at_ms, authority) = (unix_ms(), self.registry.in_force(by, topic));
-                self.registry.grants().may_clear(id, topic, &authority, at_ms)?;
+                let (known, at_ms, grants) = (self.known(id)?, unix_ms(), self.registry.grants());
+                let (author, config) = (right_of(by, &grants), self.registry.config());
+                let cleared = grants.cleared(id, topic, at_ms);
+                author.may_change(&config, &known, topic, cleared.iter(), at_ms)?;
                 let (participant, topic) = (id.to_string(), topic.map(ToString::to_string));
                 self.write(journal, &[Record::GrantsCleared { participant, topic, at_ms }])
             })
@@ -148,7 +191,10 @@ impl Admin {
     }
 
     /// A participant whose capabilities can be changed, as it is configured: present or not, with a valid token or not.
-    fn known(&self, id: &ParticipantId) -> Result<Arc<Participant>, Refusal> {
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn known(&self, id: &ParticipantId) -> Result<Arc<Participant>, Refusal> {
         if let Some(known) = self.registry.known(id) {
             return Ok(known);
         }
@@ -164,4 +210,10 @@ impl Admin {
             false => refusal.hint("list them: portmoot participants ls"),
         })
     }
+}
+
+/// By which right a participant gives and takes: the local user, who has started the gateway or has its operator key, is the
+/// operator.
+fn right_of<'a>(by: &'a Participant, grants: &'a Grants) -> Authority<'a> {
+    if by.id.as_str() == LOCAL_USER { Authority::Operator } else { Authority::Participant(by, grants) }
 }

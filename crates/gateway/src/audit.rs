@@ -6,11 +6,12 @@ mod permit;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{sync::Arc, time::Duration};
 
-use model::{Refusal, RefusalCode};
-use platform::{random, unix_ms};
+use model::{ParticipantId, Refusal, RefusalCode};
+use platform::{Share, random, unix_ms};
 use store::audit::{AuditLog, Entry, Policy, REDACTED, Verdict};
 use store::{JournalWriter, StoreError};
 
+use access::account;
 use access::config::Config;
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
@@ -69,27 +70,54 @@ impl Recorder {
     /// # Errors
     /// `log_unavailable` when there is no room or the log cannot be written: an act that must be recorded is refused then.
     pub fn reserve(&self) -> Result<Permit, Refusal> {
-        let permit = self.try_reserve(&self.refused, "the audit log takes no entries: acts are refused");
-        permit.ok_or_else(|| {
-            let why = "this must be recorded, and the audit log cannot be written";
-            Refusal::new(RefusalCode::LogUnavailable, why).hint("the gateway's log says why")
+        self.reserve_on(None)
+    }
+
+    /// The same on the account of the participant that acts, if it has one: see [`Recorder::account`].
+    ///
+    /// # Errors
+    /// As [`Recorder::reserve`]; `overloaded` when its share of the log's queue is full.
+    pub(crate) fn reserve_on(&self, account: Option<&Arc<Share>>) -> Result<Permit, Refusal> {
+        let permit =
+            self.try_reserve(account, &self.refused, "the audit log takes no entries: requests are refused");
+        permit.map_err(|error| match error {
+            StoreError::Share => {
+                let why = "this must be recorded, and too many of your acts wait to be recorded";
+                Refusal::new(RefusalCode::Overloaded, why).hint("send them more slowly")
+            }
+            _ => {
+                let why = "this must be recorded, and the audit log cannot be written";
+                Refusal::new(RefusalCode::LogUnavailable, why).hint("the gateway's log says why")
+            }
         })
+    }
+
+    /// The account of a participant in the log, if there is a log.
+    pub(crate) fn account(&self, id: &ParticipantId) -> Option<Arc<Share>> {
+        Some(self.log.as_ref()?.account(account(id)))
     }
 
     /// Reserves room for one entry about an act that happens anyway. Without room the loss is counted and logged.
     pub(crate) fn reserve_or_count(&self) -> Permit {
-        self.try_reserve(&self.lost, "entries of the audit log are lost").unwrap_or_else(Permit::none)
+        let permit = self.try_reserve(None, &self.lost, "entries of the audit log are lost");
+        permit.unwrap_or_else(|_| Permit::none())
     }
 
-    fn try_reserve(&self, missed: &Missed, what: &str) -> Option<Permit> {
-        let Some(log) = &self.log else { return Some(Permit::none()) };
-        let permit = log.reserve().inspect_err(|error| {
+    fn try_reserve(
+        &self,
+        account: Option<&Arc<Share>>,
+        missed: &Missed,
+        what: &str,
+    ) -> Result<Permit, StoreError> {
+        let Some(log) = &self.log else { return Ok(Permit::none()) };
+        let permit = account.map_or_else(|| log.reserve(), |account| log.reserve_on(account));
+        let permit = permit.inspect_err(|error| {
             if let Some(count) = missed.one(unix_ms()) {
                 let failure = log.failure();
                 tracing::error!(%error, failure, count, "{what}");
             }
         });
-        permit.ok().map(|permit| Permit(Some(permit)))
+        permit.map(|permit| Permit(Some(permit)))
     }
 
     /// Writes an entry about an act that costs its sender little: of a flood only the first entries are written, then a count.

@@ -60,12 +60,12 @@ fn serve_room(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         "tools/call" if !tools::is_in_room(dispatch, call) => Err(tools::unknown()),
         "tools/call" => return tools::call(dispatch, call),
         "tools/list" => Ok(tools::list_in_room(dispatch, &call.link.participant.id)),
-        name => for_server(model::GATEWAY, &Manifest::default(), name),
+        _ => for_server(model::GATEWAY, &Manifest::default(), call),
     };
     delivery::finish(dispatch, call, body);
 }
 
-/// Answers a callof a room for its server, unless the server must carry it out; true if it was answered. An approved proposal
+/// Answers a call of a room for its server, unless the server must carry it out; true if it was answered. An approved proposal
 /// is always carried out by the server.
 pub(crate) fn answer_hosted(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &ConfiguredServer) -> bool {
     let approved = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
@@ -74,7 +74,7 @@ pub(crate) fn answer_hosted(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: 
         return false;
     }
     let manifest = server.upstream.manifest_in(Form::ENVELOPE);
-    delivery::finish(dispatch, call, for_server(server.id.as_str(), &manifest, method));
+    delivery::finish(dispatch, call, for_server(server.id.as_str(), &manifest, call));
     true
 }
 
@@ -82,9 +82,14 @@ pub(crate) fn answer_hosted(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: 
 ///
 /// # Errors
 /// The refusal of a method that rooms do not have.
-fn for_server(server: &str, manifest: &Manifest, name: &str) -> Result<Vec<u8>, Refusal> {
+fn for_server(server: &str, manifest: &Manifest, call: &Call) -> Result<Vec<u8>, Refusal> {
+    let asked = json::at(call.request.payload.body_bytes(), &["protocolVersion"]).and_then(json::text);
+    answer_for(server, manifest, call.request.method.as_str(), &asked.unwrap_or_default())
+}
+
+fn answer_for(server: &str, manifest: &Manifest, name: &str, revision: &str) -> Result<Vec<u8>, Refusal> {
     match (name, method::lookup(name).and_then(|known| known.list)) {
-        ("initialize", _) => Ok(handshake::of_server(server, &manifest.capabilities)),
+        ("initialize", _) => Ok(handshake::of_server(server, &manifest.capabilities, revision)),
         ("ping", _) => Ok(b"{}".to_vec()),
         (_, Some(list)) => {
             let items = manifest.list(list).items.iter().map(|item| (item, None));
@@ -139,7 +144,8 @@ mod tests {
             ("no/such", None),
         ] {
             assert!(!CARRIED_OUT.contains(&method), "{method}");
-            let body = for_server("one", &manifest, method).ok().map(|body| String::from_utf8(body).unwrap());
+            let body =
+                answer_for("one", &manifest, method, "").ok().map(|body| String::from_utf8(body).unwrap());
             assert_eq!(body.is_some(), expected.is_some(), "{method}");
             assert!(body.unwrap_or_default().contains(expected.unwrap_or_default()), "{method}");
         }

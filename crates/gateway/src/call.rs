@@ -4,7 +4,8 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use model::{Answer, LinkId, ListKind, OperationId, ParticipantId, Refusal, Request};
+use model::{Answer, LinkId, ListKind, OperationId, ParticipantId, Refusal, RefusalCode, Request};
+use platform::{Full, Taken};
 use topic::Interest;
 use upstream::{ClientProfile, Session};
 use wire::{mcp::task::Wish, rpc::Id};
@@ -132,6 +133,8 @@ pub(crate) struct Delivered {
     pub(crate) server: ParticipantId,
     /// The approved proposal that it carries out.
     pub(crate) proposal: Option<OperationId>,
+    /// The participant that proposed it.
+    pub(crate) proposer: Option<ParticipantId>,
 }
 
 /// One request of a link.
@@ -156,9 +159,15 @@ pub struct Call {
     reply: Arc<dyn Reply>,
     /// The session that it is sent to. A call is sent once.
     pub(crate) session: OnceLock<Arc<Session>>,
+    /// The bytes of a long request on its caller's account, for as long as the call is in memory.
+    held: OnceLock<Taken>,
     /// [`PARKED`] and [`OVER`].
     state: AtomicU8,
 }
+
+/// Requests up to this length, in bytes, are not entered in the account of bytes that wait: there are no more of them than open
+/// calls.
+const UNCOUNTED_BYTES_MAX: usize = 4096;
 
 /// Its caller was answered for now.
 const PARKED: u8 = 1;
@@ -175,7 +184,7 @@ impl Call {
         reply: Arc<dyn Reply>,
     ) -> Arc<Self> {
         let Incoming { request, tag, client, parks, wish, .. } = incoming;
-        let (delivered, waits, session, state) = <_>::default();
+        let (delivered, waits, session, held, state) = <_>::default();
         let task = CallTask::default();
         Arc::new(Self {
             id,
@@ -191,8 +200,28 @@ impl Call {
             waits,
             reply,
             session,
+            held,
             state,
         })
+    }
+
+    /// Enters a long request in the account of its caller.
+    ///
+    /// # Errors
+    /// The refusal if the account, or that of all, is full.
+    pub(crate) fn hold(&self) -> Result<(), Refusal> {
+        let bytes = self.request.payload.bytes.len();
+        let Some(share) = self.link.held.get().filter(|_| bytes > UNCOUNTED_BYTES_MAX) else { return Ok(()) };
+        let why = |full| match full {
+            Full::Share => "your open calls and unread messages hold too many bytes",
+            Full::Pool => "open calls and unread messages hold too many bytes",
+        };
+        let taken = share.take(bytes).map_err(|full| {
+            Refusal::new(RefusalCode::Overloaded, why(full)).hint("wait until some of your calls have ended")
+        })?;
+        // It is entered once.
+        let _ = self.held.set(taken);
+        Ok(())
     }
 
     /// What its caller's client declares.
@@ -286,6 +315,8 @@ mod tests {
             capabilities: Arc::default(),
             topics: Vec::new(),
             rate: None,
+            mode: <_>::default(),
+            wires: auth::Wires::ALL,
         };
         let (participant, form) = (Arc::new(participant), Form::Legacy);
         let link = Link::new(LinkId(1), participant, form, plain_client(), Box::new(NoOutlet));

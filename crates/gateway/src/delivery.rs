@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
+use access::account;
 use bytes::Bytes;
-use model::{Answer, Form, LinkId, OperationId, Outcome, Payload, Refusal, RefusalCode, Request};
+use model::{Answer, Form, LinkId, Outcome, Payload, Refusal, RefusalCode, Request};
 use topic::End;
 use upstream::{Caller, Outgoing, Session, Subscription};
 use wire::mcp::relay;
@@ -19,15 +20,16 @@ pub(crate) fn note(
     call: &Call,
     server: &Server,
     link: LinkId,
-    proposal: Option<OperationId>,
+    proposal: Option<&ProposalView>,
 ) {
     let topic: Weak<Dispatch> = Arc::downgrade(dispatch);
     let server = match server {
         Server::Gateway => model::ParticipantId::gateway(),
         Server::Upstream(server) => server.id.clone(),
     };
+    let (proposal, proposer) = proposal.map(|proposal| (proposal.id, proposal.by.clone())).unzip();
     // A call is delivered once.
-    let _ = call.delivered.set(Delivered { topic, link, server, proposal });
+    let _ = call.delivered.set(Delivered { topic, link, server, proposal, proposer });
 }
 
 /// Delivers a call to a configured server.
@@ -97,6 +99,8 @@ fn send(
     if let Some(task) = call.task.about().filter(|_| call.request.method.as_str() == "tasks/result") {
         task.awaited_by(call.id);
     }
+    // A proposal runs as its proposer's operation, also if the gateway sends it.
+    let proposer = call.delivered.get().and_then(|delivered| delivered.proposer.as_ref());
     let outgoing = Outgoing {
         request: request.or(fitted.as_ref()).unwrap_or(&call.request),
         number: call_number(call.id),
@@ -104,6 +108,7 @@ fn send(
         related_task: related.as_deref(),
         client_info: call.client().client_info.as_deref(),
         from: call.link.participant.id.as_str(),
+        account: account(proposer.unwrap_or(&call.link.participant.id)),
     };
     let _ = call.session.set(Arc::clone(session));
     match session.call(outgoing, Arc::<Call>::clone(call)) {
@@ -125,7 +130,7 @@ fn subscribe(
         let (link, uri) = (call.link.id, uri_of(&call, own.as_deref()));
         let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
             Ok(_) if call.is_over() => return,
-            Ok(session) => session.subscribe(link, uri).await,
+            Ok(session) => session.subscribe(link, account(&call.link.participant.id), uri).await,
             Err(refusal) => Err(refusal),
         };
         if !dispatch.with(|topic| topic.follows(link, &server.id, uri)) {

@@ -39,7 +39,9 @@ pub struct Settings {
 
 /// What a participant may do in the topic now; `None` if it may not be there.
 pub(crate) type StandingOf = Box<dyn Fn(&ParticipantId) -> Option<Arc<Capabilities>> + Send + Sync>;
-/// Whether the record of a change of this proposal is durable.
+/// Whether the record of a change of this proposal is durable. At most one is under way for each open proposal, since the topic
+/// has the next change stored only after this report: `topic::Limits::proposals_max` bounds the channel of reports, and a bounded
+/// channel would make the journal's thread wait.
 pub(crate) struct Report {
     pub(crate) proposal: OperationId,
     pub(crate) durable: bool,
@@ -104,6 +106,7 @@ impl Dispatch {
             epoch: u64::from_le_bytes(platform::random()) >> 12,
             direct: context.direct,
             kept: Kept { history: settings.topic.history, readable: false },
+            guests: access::ANONYMOUS_PREFIX,
             ..TopicConfig::new(settings.topic.name.clone(), Vec::new())
         };
         let room = room::open(millis(settings.limits.keep_alive), Arc::<Context>::clone(&context));
@@ -196,6 +199,7 @@ impl Dispatch {
             }
             RoomEffect::Renew { link, person, roster } => RoomEvent::Renew { link, person, roster },
             RoomEffect::Joined(person) => RoomEvent::Joined(person),
+            RoomEffect::Changed(person) => RoomEvent::Changed(person),
             RoomEffect::Left(id) => RoomEvent::Left(id),
             RoomEffect::Publish { message, audience } => RoomEvent::Publish { envelope: message, audience },
             RoomEffect::Mirror { mirrored, audience } => {
@@ -246,6 +250,11 @@ impl Dispatch {
         *self.stopping.borrow()
     }
 
+    /// Waits until the gateway stops.
+    pub async fn stopped(&self) {
+        let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
+    }
+
     /// Closes a link's socket after everything that its room sent before.
     pub fn cut(&self, link: LinkId, close: Close) {
         self.room.push([RoomEvent::Exit { link, close: Some(close) }]);
@@ -263,6 +272,8 @@ fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
         capabilities: Arc::default(),
         topics: vec![topic.clone()],
         rate: None,
+        mode: <_>::default(),
+        wires: auth::Wires::ALL,
     };
     let (form, client) = (model::Form::ENVELOPE, plain_client());
     Link::new(context.link(), Arc::new(participant), form, client, Box::new(NoOutlet))

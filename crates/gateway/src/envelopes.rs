@@ -54,7 +54,7 @@ impl Dispatch {
         link: &Arc<Link>,
         envelope: &Envelope,
     ) -> Result<(Effects<Live>, Option<Refusal>), Box<Refusal>> {
-        let permit = self.audit.reserve()?;
+        let permit = self.audit.reserve_on(link.audit.get())?;
         let (id, from) = (&link.participant.id, link.participant.id.as_str());
         if envelope.from() != from {
             let refusal = Refusal::new(
@@ -152,6 +152,21 @@ impl Dispatch {
         self.announce(from, to, kind, Some(correlation), payload, None);
     }
 
+    /// Sends an answer of a server that the gateway plays in the room to one link alone.
+    pub(crate) fn answer_alone(
+        &self,
+        link: LinkId,
+        from: &ParticipantId,
+        to: &[&str],
+        kind: &str,
+        correlation: &str,
+        payload: &[u8],
+    ) {
+        let (id, ts) = self.stamp();
+        let (ts, from, correlation_id) = (Some(ts.as_str()), from.as_str(), Some(correlation));
+        self.whisper(link, &mcpx::envelope(&Draft { id: &id, ts, from, to, kind, correlation_id, payload }));
+    }
+
     /// Sends an envelope to one link alone. The room does not keep it.
     pub(crate) fn whisper(&self, link: LinkId, envelope: &[u8]) {
         self.whisper_frame(link, text(envelope));
@@ -244,9 +259,15 @@ fn tell_mismatch(
         return announce::no_proposal(dispatch, from, envelope.id(), &why);
     }
     let kind = envelope.kind().replacen(REQUEST, RESPONSE, 1);
-    let payload = payload::mismatch(mismatch);
+    let payload = payload::mismatch(mismatch, envelope.payload_bytes());
     for server in by {
-        dispatch.announce_server(server, &[from.as_str()], &kind, envelope.id(), &payload);
+        match dispatch.with(|topic| topic.listener(from)).filter(|_| server.as_str() == model::GATEWAY) {
+            // As every answer of the gateway's own participant.
+            Some(link) => {
+                dispatch.answer_alone(link, server, &[from.as_str()], &kind, envelope.id(), &payload)
+            }
+            None => dispatch.announce_server(server, &[from.as_str()], &kind, envelope.id(), &payload),
+        }
     }
 }
 

@@ -49,12 +49,23 @@ pub fn discover(dispatch: &Dispatch) -> Vec<u8> {
     })
 }
 
-/// The result of an `initialize` that a participant sends to one server in the room. Without capabilities of its own a server
-/// has tools.
-pub(crate) fn of_server(name: &str, capabilities: &[u8]) -> Vec<u8> {
+/// The result of an `initialize` that asks a server in the room for this revision. Of the server's capabilities it has those that
+/// a room carries out, which are in every legacy revision or in the one that is answered; a room has no notifications of lists and
+/// resources, no tasks and no extensions. Without capabilities of its own a server has tools.
+pub(crate) fn of_server(name: &str, capabilities: &[u8], asked: &str) -> Vec<u8> {
+    let version = Version::answer_to(asked);
     let capabilities = if json::is_object(capabilities) { capabilities } else { br#"{"tools":{}}"# };
+    let has = |ability: &str| json::at(capabilities, &[ability]).is_some_and(json::is_object);
     json::object(|result| {
-        result.text("protocolVersion", Version::NEWEST_LEGACY.as_str()).raw("capabilities", capabilities);
+        result.text("protocolVersion", version.as_str());
+        result.object("capabilities", |all| {
+            if has("completions") && version >= Version::V2025_03_26 {
+                all.raw("completions", b"{}");
+            }
+            for ability in ["prompts", "resources", "tools"].into_iter().filter(|ability| has(ability)) {
+                all.raw(ability, b"{}");
+            }
+        });
         result.object("serverInfo", |info| {
             info.text("name", name).text("version", env!("CARGO_PKG_VERSION"));
         });
@@ -141,13 +152,33 @@ mod tests {
 
     #[test]
     fn a_server_in_the_room_has_tools_unless_it_says_otherwise() {
-        let read = |capabilities: &[u8]| -> Value {
-            serde_json::from_slice(&of_server("git\"hub", capabilities)).unwrap()
+        let read = |capabilities: &[u8], asked: &str| -> Value {
+            serde_json::from_slice(&of_server("git\"hub", capabilities, asked)).unwrap()
         };
-        assert_eq!(read(b"")["capabilities"], json!({ "tools": {} }));
-        let other = read(br#"{"prompts":{}}"#);
+        assert_eq!(read(b"", "")["capabilities"], json!({ "tools": {} }));
+        let other = read(br#"{"prompts":{}}"#, "");
         assert_eq!(other["capabilities"], json!({ "prompts": {} }));
         assert_eq!(other["serverInfo"]["name"], "git\"hub");
         assert_eq!(other["protocolVersion"], "2025-11-25");
+        // A revision is answered with itself, and with what it has and a room carries out.
+        let modern = br#"{"completions":{},"extensions":{"io.modelcontextprotocol/tasks":{}},"experimental":{"x":{}},"logging":{},
+            "prompts":null,"resources":{"subscribe":true,"listChanged":true},"tasks":{"list":{}},"tools":{"listChanged":true}}"#;
+        for (asked, expected, completions) in [
+            ("2024-11-05", "2024-11-05", false),
+            ("2025-03-26", "2025-03-26", true),
+            ("2025-06-18", "2025-06-18", true),
+            ("2025-11-25", "2025-11-25", true),
+            ("2026-07-28", "2025-11-25", true),
+            ("2099-01-01", "2025-11-25", true),
+            ("1", "2025-11-25", true),
+        ] {
+            let answer = read(modern, asked);
+            assert_eq!(answer["protocolVersion"], expected, "{asked}");
+            let mut capabilities = json!({ "resources": {}, "tools": {} });
+            if completions {
+                capabilities["completions"] = json!({});
+            }
+            assert_eq!(answer["capabilities"], capabilities, "{asked}");
+        }
     }
 }

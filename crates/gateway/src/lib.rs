@@ -34,7 +34,7 @@ mod sealed;
 mod servers;
 mod tasks;
 
-pub use bounds::{Bounds, Held, STREAM_UNSENT_BYTES_MAX, Share};
+pub use bounds::{Bounds, STREAM_UNSENT_BYTES_MAX};
 pub use call::{Call, Incoming, Parks, Reply, Tag};
 pub use context::{Context, number_of};
 pub use dispatch::{Dispatch, Settings};

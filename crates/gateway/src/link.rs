@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use auth::Participant;
+use access::account;
+use auth::{Participant, Wire};
 use bytes::Bytes;
 use model::{Form, LinkId, ListKind, Notice, OperationId, Refusal, Request};
+use platform::Share;
 use room::Socket;
 use topic::Ended;
 use upstream::{Caller, ClientProfile};
@@ -23,6 +25,10 @@ pub struct Link {
     pub outlet: Box<dyn Outlet>,
     /// Why the topic did not let it join. A link joins once.
     pub(crate) rejected: OnceLock<Refusal>,
+    /// Its participant's share of the audit log, from its join on.
+    pub(crate) audit: OnceLock<Arc<Share>>,
+    /// Its participant's share of the bytes that wait, from its join on.
+    pub(crate) held: OnceLock<Arc<Share>>,
 }
 
 /// The sending side of a link. Without methods of its own it sends nothing and asks its client nothing.
@@ -91,7 +97,13 @@ impl Link {
         client: ClientProfile,
         outlet: Box<dyn Outlet>,
     ) -> Arc<Self> {
-        Arc::new(Self { id, participant, form, client, outlet, rejected: OnceLock::new() })
+        let (rejected, audit, held) = <_>::default();
+        Arc::new(Self { id, participant, form, client, outlet, rejected, audit, held })
+    }
+
+    /// The wire on which its participant came in.
+    pub(crate) fn wire(&self) -> Wire {
+        if self.outlet.socket().is_some() { Wire::Ws } else { Wire::Mcp }
     }
 
     /// This link as a server's session knows its callers. `client` is what the request declares, if it declares something.
@@ -99,6 +111,7 @@ impl Link {
         Caller {
             link: self.id,
             participant: &self.participant.id,
+            account: account(&self.participant.id),
             form: self.form,
             client: client.unwrap_or(&self.client),
         }

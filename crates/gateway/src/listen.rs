@@ -5,6 +5,7 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
+use access::account;
 use model::{Form, LinkId, ListenFilter, ParticipantId, Refusal, RefusalCode, Request};
 use strum::VariantNames;
 use tokio::task::JoinSet;
@@ -85,7 +86,9 @@ async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
         }
         let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) else { continue };
         let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
-            Ok(session) => session.subscribe(call.link.id, &own).await.map(drop),
+            Ok(session) => {
+                session.subscribe(call.link.id, account(&call.link.participant.id), &own).await.map(drop)
+            }
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = done {
@@ -100,9 +103,12 @@ async fn watch(dispatch: &Arc<Dispatch>, call: &Call, tasks: &[Arc<str>]) -> Vec
     for (at, public) in tasks.iter().enumerate() {
         let Some(task) = tasks::find(dispatch, &call.link, public) else { continue };
         let Some(session) = session_of(dispatch, call, &task) else { continue };
-        let link = call.link.id;
+        let link = Arc::clone(&call.link);
         // All are asked before the first answer is awaited: one stream carries them.
-        asked.spawn(async move { session.watch_task(link, &task.origin.own).await.then_some(at) });
+        asked.spawn(async move {
+            let account = account(&link.participant.id);
+            session.watch_task(link.id, account, &task.origin.own).await.then_some(at)
+        });
     }
     let mut agreed = Vec::new();
     // A slow server does not delay the answers of the others.

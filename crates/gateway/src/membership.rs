@@ -27,6 +27,10 @@ impl Dispatch {
     ) -> Result<(), Refusal> {
         let auth::Participant { id: participant, rate, .. } = &*link.participant;
         let (handle, capabilities) = (Arc::clone(link), Arc::clone(capabilities));
+        if let Some(account) = self.audit.account(participant) {
+            // A link joins once.
+            let _ = link.audit.set(account);
+        }
         self.take(Event::Join(Join {
             link: link.id,
             handle,
@@ -47,6 +51,13 @@ impl Dispatch {
     /// Lets a link leave. What it opened is cancelled.
     pub fn leave(self: &Arc<Self>, link: &Link) {
         self.take(Event::Leave { link: link.id });
+    }
+
+    /// Ends one link whose participant may not come in that way any more.
+    pub(crate) fn end_link(self: &Arc<Self>, link: &Arc<Link>) {
+        self.cut(link.id, room::Close::Revoked);
+        self.leave(link);
+        closed(self, link, Some(Ended::Revoked));
     }
 
     /// Ends the links of a participant that may not be here any more, withdraws its proposals, and cancels its tasks.
@@ -84,7 +95,7 @@ impl Dispatch {
         builtin: &[BuiltIn],
     ) {
         let old = self.seats();
-        self.announcements.hold();
+        let held = self.announcements.hold();
         let mut names = vec![UpstreamNames::gateway()];
         let mut all = Vec::new();
         for upstream in servers {
@@ -109,11 +120,20 @@ impl Dispatch {
             let handle = Server::Upstream(Arc::clone(server));
             self.take(Event::Serve { link, server: &server.id, handle, capabilities });
         }
+        self.note_available();
         self.list_servers();
         self.list_own(builtin);
-        self.announce_lists(self.announcements.release());
+        self.announce_lists(held.release());
         self.meet(&all, &old);
         self.settled.store(false, Ordering::Release);
+    }
+
+    /// Takes of every server whether it runs now.
+    pub(crate) fn note_available(self: &Arc<Self>) {
+        for server in self.servers() {
+            let available = |runs| drop(self.take(Event::Available { server: &server.id, runs }));
+            server.upstream.report_available(available);
+        }
     }
 
     /// Lists what every server lists now.
@@ -158,6 +178,7 @@ impl Dispatch {
             events: Arc::new(Topics(Box::new(move || topic.upgrade().into_iter().collect()))),
             dial_in: Some(Arc::clone(&dialed)),
             numbers: Arc::clone(&self.context.numbers),
+            stderr: Arc::default(),
         };
         let upstream = Upstream::start(spec, environment);
         Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed) })
@@ -260,7 +281,6 @@ mod tests {
             timeouts: upstream::config::Timeouts::default(),
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,
-            origin: upstream::config::Origin::Own,
         };
         let environment = Environment {
             guard: None,
@@ -268,6 +288,7 @@ mod tests {
             events: Arc::new(Topics(Box::new(Vec::new))),
             dial_in: None,
             numbers: Arc::default(),
+            stderr: Arc::default(),
         };
         let upstream =
             Upstream::start(UpstreamSpec { config, limits: Limits::default().servers() }, environment);

@@ -7,3 +7,4 @@ pub mod decide;
 pub(crate) mod journal;
 pub(crate) mod open;
 pub(crate) mod view;
+mod waiting;

@@ -8,8 +8,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use auth::{Identities, Sealer};
 use client::Guard;
-use model::TopicName;
-use platform::{RwLock, random};
+use model::{ParticipantId, TopicName};
+use platform::{RwLock, Share, Shares, random};
 use room::Close;
 use store::JournalWriter;
 use tokio::sync::Notify;
@@ -17,10 +17,14 @@ use upstream::{Upstream, config::ServerConfig};
 
 pub use visitors::Visitor;
 
-use crate::bounds::{Bounds, Held};
+use crate::bounds::Bounds;
 use crate::{audit::Recorder, context::Context, dispatch::Dispatch, live::Event};
 use access::config::{Config, Limits};
 use access::grants::Grants;
+use access::{account, is_guest};
+
+/// All guests together may have this part of a participant's share of the bytes that wait.
+const GUESTS_PART: usize = 4;
 
 /// What a registry starts with.
 pub struct Start {
@@ -58,11 +62,12 @@ pub struct Registry {
     guests: AtomicU64,
     /// Whether the local user is known beside the bearers of tokens.
     serves_pipe: AtomicBool,
+    /// Whether the configuration closes wires to some participant: if not, no link is looked at.
+    limits_wires: AtomicBool,
     topics: RwLock<HashMap<TopicName, Arc<Dispatch>>>,
     upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
-    /// The account of bytes that wait.
-    pub held: Arc<Held>,
-    bounds: RwLock<Arc<Bounds>>,
+    /// The bytes that wait, with a share for each participant.
+    pub held: Arc<Shares>,
     /// How many legacy sessions are open over HTTP. The doors write it, for the metrics.
     pub http_sessions: AtomicUsize,
     /// Identities or grants have changed, and with them the next expiry.
@@ -73,8 +78,7 @@ impl Registry {
     /// Starts the configured servers and opens the topics. Must be called inside a runtime.
     pub fn start(start: Start) -> Arc<Self> {
         let Start { config, identities, grants, sealer, guard, journal, audit } = start;
-        let held = Held::new(config.limits.held_bytes_max);
-        let bounds = RwLock::new(Bounds::new(&config.limits, Arc::clone(&held)));
+        let held = Shares::new(config.limits.held_bytes_max, config.limits.participant_held_bytes_max);
         let registry = Arc::new(Self {
             context: Arc::new(Context::new(sealer)),
             guard,
@@ -87,10 +91,10 @@ impl Registry {
             // No guest of another process has the same name.
             guests: AtomicU64::new(u64::from_le_bytes(random()) >> 16),
             serves_pipe: AtomicBool::new(false),
+            limits_wires: AtomicBool::new(false),
             topics: RwLock::default(),
             upstreams: RwLock::default(),
             held,
-            bounds,
             http_sessions: AtomicUsize::new(0),
             renewed: Arc::default(),
         });
@@ -109,9 +113,15 @@ impl Registry {
         self.config.read().limits
     }
 
-    /// The bounds of a new stream.
-    pub fn bounds(&self) -> Arc<Bounds> {
-        Arc::clone(&self.bounds.read())
+    /// A participant's share of the bytes that wait. All guests together have a smaller one.
+    pub fn held_of(&self, participant: &ParticipantId) -> Arc<Share> {
+        let part = if is_guest(participant) { GUESTS_PART } else { 1 };
+        self.held.limited(account(participant), self.held.share() / part)
+    }
+
+    /// The bounds of a participant's new streams.
+    pub fn bounds(&self, participant: &ParticipantId) -> Arc<Bounds> {
+        Bounds::new(&self.limits(), self.held_of(participant))
     }
 
     /// Whether the journal can be written; true without one, as nothing must be written then.

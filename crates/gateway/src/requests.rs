@@ -43,7 +43,7 @@ impl Dispatch {
         let target = named(&call.request).or(served);
         // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
         let is_recorded = target.is_some() || parked.is_some();
-        let permit = match self.audit.reserve() {
+        let permit = match self.audit.reserve_on(link.audit.get()) {
             Ok(permit) => permit,
             Err(_) if !is_recorded => Permit::none(),
             Err(refusal) => {
@@ -52,6 +52,14 @@ impl Dispatch {
                 return call;
             }
         };
+        if let Err(refusal) = call.hold() {
+            let (refusal, cause) = (Box::new(refusal), Cause::Limit);
+            let verdict = Verdict::Refused(cause);
+            self.count(&verdict);
+            Record::of(self).request(permit, &call, &verdict);
+            self.run(Effect::Refuse { call: Arc::clone(&call), refusal, cause });
+            return call;
+        }
         let (link, operation, tag) = (link.id, call.id, call.tag.clone());
         let event = match parked {
             Some(parked) => {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use model::{Answer, LinkId, ParticipantId, Refusal};
 use wire::mcp::relay;
-use wire::mcpx::{self, Draft, payload};
+use wire::mcpx::payload;
 
 use crate::call::{Call, Reply};
 use crate::dispatch::Dispatch;
@@ -46,11 +46,7 @@ impl RoomReply {
         let Some(link) = self.alone else {
             return dispatch.announce_server(&self.from, &to, kind, &self.correlation, payload);
         };
-        let (id, ts) = dispatch.stamp();
-        let (ts, from) = (Some(ts.as_str()), self.from.as_str());
-        let correlation_id = Some(self.correlation.as_str());
-        let draft = Draft { id: &id, ts, from, to: &to, kind, correlation_id, payload };
-        dispatch.whisper(link, &mcpx::envelope(&draft));
+        dispatch.answer_alone(link, &self.from, &to, kind, &self.correlation, payload);
     }
 }
 

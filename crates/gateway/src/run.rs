@@ -26,7 +26,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             envelopes::ignored(dispatch, &from, &message, &by, why);
         }
         Effect::Deliver { call, link, server, own, proposal } => {
-            delivery::note(dispatch, &call, &server, link, proposal.as_ref().map(|proposal| proposal.id));
+            delivery::note(dispatch, &call, &server, link, proposal.as_deref());
             match &server {
                 Server::Gateway => builtin::serve(dispatch, &call),
                 Server::Upstream(server) => {

@@ -28,6 +28,13 @@ impl SessionEvents for Topics {
             _ => topics.iter().for_each(|dispatch| dispatch.session_event(session, &event)),
         }
     }
+
+    fn available(&self, server: &str, runs: bool) {
+        let Ok(server) = &ParticipantId::new(server) else { return };
+        for dispatch in self.0() {
+            dispatch.take(Event::Available { server, runs });
+        }
+    }
 }
 
 impl Dispatch {
@@ -69,7 +76,13 @@ impl Dispatch {
     /// Lists what a server has for callers without a session of their own. `announced` are the lists that the server itself
     /// called changed.
     pub(crate) fn list_shared(self: &Arc<Self>, server: &ConfiguredServer, announced: &[ListKind]) {
+        let hidden = || self.with(|topic| topic.quarantined(&server.id).to_vec());
+        let before = hidden();
         self.list(|| Some(listed(&server.id, ListScope::Shared, &server.manifests(), announced)));
+        for one in hidden().iter().filter(|one| !before.contains(one)) {
+            let (server, name, reason) = (server.id.as_str(), &*one.own, one.why.to_string());
+            tracing::warn!(target: "portmoot::servers", server, list = ?one.list, name, reason, "not offered to callers");
+        }
     }
 
     /// Lists what is read meanwhile: no other lists are.

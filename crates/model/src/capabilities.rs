@@ -103,6 +103,11 @@ impl Capabilities {
         self.get(self.position(kind, addressees)?)
     }
 
+    /// Whether one of these capabilities admits every act that `other` admits: a participant gives and takes only what it holds.
+    pub fn covers(&self, other: &Capability) -> bool {
+        self.all.iter().any(|own| own.includes(other))
+    }
+
     /// Whether some act with this head is admitted, towards some addressee.
     pub fn admits_head(&self, head: &str) -> bool {
         self.all.iter().any(|capability| capability.admits_head(head))

@@ -12,8 +12,8 @@ pub const PERCENT_LAYERS_MAX: usize = 3;
 /// Whether a context reads the same to the strictest and to the most lenient parser, so that a pattern with a literal
 /// beginning, such as `file:///notes/*`, says something about what a server will open.
 ///
-/// It holds no control characters and no invisible ones (parsers drop them), no blank at an end, no `.` and no `..`
-/// as a path segment (`/`, `\`, `?` and `#` end one), and no percent sign without two hexadecimal digits. The same is
+/// It holds no control characters and no invisible ones (parsers drop them), no blank at an end, no path segment that some
+/// file system or server reads as dots, and no percent sign without two hexadecimal digits. The same is
 /// true of the text that percent-decoding yields, up to [`PERCENT_LAYERS_MAX`] times, and of its Unicode compatibility
 /// form; decoding yields UTF-8, and never a `.`, `/` or `\`.
 ///
@@ -41,12 +41,30 @@ pub(crate) fn is_unambiguous(context: &str) -> bool {
     false
 }
 
-/// No hidden character, no blank at an end, no segment of one or two dots.
+/// No hidden character, no blank at an end, no segment of dots.
 fn is_plain(text: &str) -> bool {
     let ends = [text.chars().next(), text.chars().next_back()];
     !ends.into_iter().flatten().any(char::is_whitespace)
         && !text.chars().any(is_hidden)
-        && !text.split(['/', '\\', '?', '#']).any(|segment| matches!(segment, "." | ".."))
+        && !text.split(ends_segment).any(is_dots)
+}
+
+/// Whether a segment is `.` or `..`. Windows drops blanks and dots at its end, servlet containers drop what follows `;`.
+fn is_dots(segment: &str) -> bool {
+    let name = segment.split(';').next().unwrap_or_default();
+    let is_blank = |symbol: char| symbol.is_whitespace();
+    matches!(name, "." | "..")
+        || (name.contains('.')
+            && name.contains(is_blank)
+            && name.chars().all(|symbol| symbol == '.' || is_blank(symbol)))
+}
+
+/// Whether the character ends a segment of a path, also where Windows maps it to a slash or backslash because a code page
+/// lacks it (best fit: U+2215, U+2044, U+2216; yen and won signs are the backslash of theirs), or a reader takes it for one.
+fn ends_segment(symbol: char) -> bool {
+    const LIKE_SLASHES: &str =
+        "\u{2215}\u{2044}\u{29F8}\u{2571}\u{2216}\u{29F5}\u{29F9}\u{2572}\u{A5}\u{20A9}";
+    matches!(symbol, '/' | '\\' | '?' | '#') || LIKE_SLASHES.contains(symbol)
 }
 
 /// Whether a parser may drop the character, or a reader not see it.

@@ -23,7 +23,7 @@ pub enum KindError {
     #[error("the part after the last colon is empty")]
     EmptyContext,
     /// A wildcard where only a capability may have one.
-    #[error("a kind names one act: `*` belongs in a capability")]
+    #[error("a kind names one kind of message: `*` belongs in a capability")]
     Wildcard,
     /// A colon inside a method that was given as a separate part.
     #[error("a method cannot hold a colon")]

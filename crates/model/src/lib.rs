@@ -6,13 +6,14 @@
 //! - [`Capability`] and [`Capabilities`]: which acts are admitted, and to whom.
 //! - [`ParticipantId`], [`LinkId`], [`OperationId`], [`TopicName`]: identity, connection, operation and topic.
 //! - [`Request`], [`Answer`], [`Notice`], [`Payload`], [`Form`]: messages between a door and a far end, as untouched bytes.
-//! - [`ListKind`], [`ListenFilter`], [`RateLimit`]: types that several crates share.
+//! - [`ListKind`], [`ListenFilter`], [`RateLimit`], [`DeliveryMode`]: types that several crates share.
 //! - [`ProposalState`], [`Digest`]: the states of a proposal, and the digest that a decision is bound to.
 //! - [`Refusal`], [`RefusalCode`]: a refusal, as participants may see it.
 
 mod capabilities;
 mod capability;
 mod context;
+mod delivery;
 mod ids;
 mod kind;
 mod list;
@@ -25,6 +26,7 @@ mod relay;
 pub use capabilities::{CAPABILITIES_MAX, Capabilities};
 pub use capability::{Capability, CapabilityError};
 pub use context::PERCENT_LAYERS_MAX;
+pub use delivery::DeliveryMode;
 pub use ids::{
     GATEWAY, IdError, LinkId, OperationId, PARTICIPANT_BYTES_MAX, ParticipantId, SYSTEM, TopicName,
 };

@@ -1,9 +1,10 @@
-//! Services of the operating system for all crates: locks, the wall clock, randomness.
+//! Services for all crates that are no protocol's: locks, shares of what is bounded, the wall clock, randomness.
 //!
 //! The pure crates (`model`, `json`, `topic`, `wire`, `auth`) must not depend on this one; time and randomness reach them as
 //! arguments.
 //!
 //! - [`Mutex`], [`RwLock`]: `parking_lot`'s. With the feature `count_locks` they count acquisitions (`locks`).
+//! - [`Shares`]: what many participants share, with a share for each.
 //! - [`unix_ms`], [`millis`]: the wall clock.
 //! - [`random`]: bytes of the operating system.
 
@@ -11,6 +12,7 @@ mod clock;
 #[cfg(feature = "count_locks")]
 mod counted;
 mod random;
+mod shares;
 
 pub use clock::{millis, unix_ms};
 #[cfg(feature = "count_locks")]
@@ -19,3 +21,4 @@ pub use parking_lot::{Condvar, MutexGuard, RwLockReadGuard};
 #[cfg(not(feature = "count_locks"))]
 pub use parking_lot::{Mutex, RwLock};
 pub use random::random;
+pub use shares::{Full, SHARE_OF_POOL, Share, Shares, Taken, default_share};

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-pub(crate) use options::{ConfigArgs, GatewayArgs, RunningArgs};
+pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs};
 pub(crate) use subcommands::{
-    AuditCommand, ConfigCommand, ParticipantsCommand, ProposalsCommand, ServersCommand, TokenCommand,
-    ToolsCommand,
+    AuditCommand, ConfigCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand, ResourcesCommand,
+    ServersCommand, TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities
@@ -61,24 +61,50 @@ pub(crate) enum Command {
     /// running, or --config or --mcp-config is given without --data-dir, the command runs a gateway of its own, which stores
     /// nothing on disk unless --data-dir is given.
     Stdio(StdioArgs),
+    /// Show the running gateway: address, version, servers, open proposals
+    ///
+    /// Exit code 1 when it is not ready.
+    Status(RunningArgs),
     /// Show the MCP servers behind the gateway
     #[command(subcommand)]
     Servers(ServersCommand),
+    /// Print what a server has written to stderr
+    ///
+    /// The running gateway keeps the last 1,000 lines of each server, at most 256 KiB. Needs the capability portmoot/servers.
+    /// Control characters are printed as escapes; with --json, each line is one object.
+    Logs {
+        /// Configured name of the server
+        server: String,
+        /// Wait for further lines until interrupted
+        #[arg(long, short)]
+        follow: bool,
+        /// Number of earlier lines to print
+        #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 100)]
+        lines: usize,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// List, show and call tools
     #[command(subcommand)]
     Tools(ToolsCommand),
+    /// List and read resources
+    #[command(subcommand)]
+    Resources(ResourcesCommand),
+    /// List and get prompts
+    #[command(subcommand)]
+    Prompts(PromptsCommand),
     /// Take part in a topic from the terminal
     ///
     /// Needs the capability chat to send. Each line is sent to all participants. Commands: /tools, /call, /proposals, /approve, /reject, /who; /help explains
     /// them. With --json, every received envelope is printed unchanged.
     Chat {
         /// Topic to join
-        #[arg(long, default_value = crate::config::MAIN_TOPIC)]
+        #[arg(long, default_value = config::MAIN_TOPIC)]
         topic: String,
         #[command(flatten)]
         gateway: RunningArgs,
     },
-    /// List participants, grant and revoke their capabilities
+    /// List participants, show what they may do, grant and revoke their capabilities
     #[command(subcommand)]
     Participants(ParticipantsCommand),
     /// Review proposals: list, show, approve, reject, withdraw
@@ -86,7 +112,7 @@ pub(crate) enum Command {
     /// Works with a running gateway. A token can see and decide proposals for operations that it may perform itself.
     #[command(subcommand)]
     Proposals(ProposalsCommand),
-    /// Issue and revoke tokens
+    /// Issue, rotate and revoke tokens
     #[command(subcommand)]
     Token(TokenCommand),
     /// Search the audit log, and verify that it was not changed
@@ -95,7 +121,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Audit(AuditCommand),
     /// Check the installation and suggest fixes
-    Doctor(DoctorArgs),
+    ///
+    /// Starts nothing. If a gateway runs with the data directory, the states of its servers are checked too.
+    Doctor(CheckArgs),
     /// Check and show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -120,7 +148,7 @@ pub(crate) struct ServeArgs {
     /// Address and port to listen on
     #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN", hide_env_values = true)]
     pub(crate) listen: Option<String>,
-    /// Start servers that need consent without asking
+    /// Consent without being asked to a portmoot.toml that was found in this directory
     #[arg(long, short)]
     pub(crate) yes: bool,
     #[command(flatten)]
@@ -131,18 +159,8 @@ pub(crate) struct ServeArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StdioArgs {
     /// Topic to join
-    #[arg(long, default_value = crate::config::MAIN_TOPIC)]
+    #[arg(long, default_value = config::MAIN_TOPIC)]
     pub(crate) topic: String,
     #[command(flatten)]
     pub(crate) gateway: GatewayArgs,
-}
-
-/// `doctor`.
-#[derive(Debug, Args)]
-pub(crate) struct DoctorArgs {
-    /// Address and port to listen on
-    #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN", hide_env_values = true)]
-    pub(crate) listen: Option<String>,
-    #[command(flatten)]
-    pub(crate) config: ConfigArgs,
 }

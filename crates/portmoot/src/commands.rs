@@ -4,11 +4,15 @@ mod audit;
 mod chat;
 mod config;
 mod doctor;
+mod lists;
+mod logs;
 mod participants;
 mod proposals;
+mod rights;
 mod serve;
 mod servers;
 mod shell;
+mod status;
 mod target;
 mod token;
 mod tools;
@@ -27,14 +31,20 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
     match cli.command {
         Command::Serve(args) => serve::serve(args, output).await,
         Command::Stdio(args) => serve::stdio(args, output).await,
+        Command::Status(gateway) => status::run(&gateway, output).await,
         Command::Servers(command) => servers::run(command, output).await,
+        Command::Logs { server, follow, lines, gateway } => {
+            logs::run(&server, follow, lines, &gateway, output).await
+        }
         Command::Tools(command) => tools::run(command, output).await,
+        Command::Resources(command) => lists::resources(command, output).await,
+        Command::Prompts(command) => lists::prompts(command, output).await,
         Command::Participants(command) => participants::run(command, output).await,
         Command::Token(command) => token::run(command, output).await,
         Command::Chat { topic, gateway } => chat::run(&topic, &gateway, cli.output, output).await,
         Command::Proposals(command) => proposals::run(command, output).await,
         Command::Audit(command) => audit::run(command, output),
-        Command::Doctor(args) => doctor::run(&args, output),
+        Command::Doctor(args) => doctor::run(&args, output).await,
         Command::Config(command) => config::run(command, output),
         Command::Version => Ok(shell::version(output)),
         Command::Completions { shell } => Ok(shell::completions(shell, output)),

@@ -1,4 +1,4 @@
-//! Consent to starting servers: shows each command in full and asks the operator.
+//! Consent to a configuration file that the operator did not name: shows everything that it sets and asks the operator.
 
 mod danger;
 
@@ -11,10 +11,11 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::terminal::{Terminal, confirm};
+use config::{FoundFile, Loaded};
 use json::visible;
 
-/// Describes a server for the operator who gives consent: the whole command with variables unexpanded, the names of its
-/// environment variables, and warnings about dangerous commands. Control characters are visible.
+/// Describes a server for the log: the whole command with variables unexpanded, the names of its environment variables, whose
+/// values may be secrets, and warnings about dangerous commands. Control characters are visible.
 pub(crate) fn describe(server: &ServerConfig) -> String {
     let name = visible::line(server.name.as_str());
     match &server.transport {
@@ -26,6 +27,9 @@ pub(crate) fn describe(server: &ServerConfig) -> String {
                 let _ = write!(out, "\n    headers: {}", visible::line(&headers.join(", ")));
             }
             out
+        }
+        Transport::Unset { variable } => {
+            format!("server `{name}` cannot start: the environment variable `{variable}` is not set")
         }
         Transport::Demo => format!("server `{name}` is built in"),
         Transport::Participant => format!("server `{name}` is a participant with `serves = true`"),
@@ -49,67 +53,90 @@ fn describe_command(name: &str, child: &StdioConfig) -> String {
     out
 }
 
-/// Checks the expanded command, not its spelling in the configuration.
-fn dangers(child: &StdioConfig) -> Vec<&'static str> {
+/// Warnings about a command and its environment. The command is checked as it is started, not as it is written.
+fn dangers(child: &StdioConfig) -> Vec<String> {
     let words = std::iter::once(child.command.as_str()).chain(child.args.iter().map(Secret::expose));
-    let mut found = danger::dangers(&words.collect::<Vec<_>>());
-    let loaders = |name: &str| name.starts_with("LD_") || name.starts_with("DYLD_") || name == "NODE_OPTIONS";
-    if child.env.iter().any(|(name, _)| loaders(name)) {
-        found.push("its environment can make programs load other code");
-    }
-    found
+    let found = danger::dangers(&words.collect::<Vec<_>>());
+    let loading: Vec<&str> =
+        child.env.iter().map(|(name, _)| name.as_str()).filter(|name| danger::loads_code(name)).collect();
+    let environment = (!loading.is_empty()).then(|| {
+        format!("has an environment that decides which code it runs ({})", visible::line(&loading.join(", ")))
+    });
+    found.into_iter().map(str::to_owned).chain(environment).collect()
 }
 
-/// Shows the command of every enabled server and asks for consent to those that do not come from the operator's own
-/// configuration. A declined server is disabled.
+/// Shows the command of every enabled server.
+pub(crate) fn show_commands(config: &Config, output: Output) {
+    let enabled = config.servers.iter().filter(|server| server.enabled);
+    let started = enabled.filter(|server| matches!(server.transport, Transport::Stdio(_)));
+    started.for_each(|server| output.message(&describe(server)));
+}
+
+/// Asks for consent to the file that the operator did not name, if there is one: everything that it sets is shown. `yes` is
+/// the consent of `--yes`; `None` stands for a command without that option.
 ///
 /// # Errors
-/// When a server needs consent and the terminal is not interactive.
+/// When the operator does not consent, or cannot be asked because the terminal is not interactive.
 pub(crate) fn obtain(
-    config: &mut Config,
+    loaded: &Loaded,
     terminal: &mut dyn Terminal,
-    yes: bool,
+    yes: Option<bool>,
     output: Output,
 ) -> Result<(), Failure> {
-    for server in config.servers.iter_mut().filter(|server| server.enabled) {
-        let text = describe(server);
-        if !server.origin.needs_consent() {
-            if matches!(server.transport, Transport::Stdio(_)) {
-                output.message(&text);
-            }
-            continue;
-        }
-        if yes {
-            output.message(&format!("{text}\n    consent: --yes"));
-            continue;
-        }
-        if !terminal.is_interactive() {
-            let message = format!("this server starts only with your consent\n{text}");
-            let hint = "name the configuration with --config FILE, or give consent with --yes";
-            return Err(Failure::new(Exit::Refused, "consent_needed", message).hint(hint));
-        }
-        terminal.show(&text);
-        server.enabled =
-            confirm(terminal, "This server does not come from your own configuration. Start it?");
+    let Some(found) = &loaded.found else { return Ok(()) };
+    let name = visible::line(&found.name);
+    let text = prompt(found, &loaded.config);
+    if yes == Some(true) {
+        output.message(&format!("{text}\nconsent to `{name}`: --yes"));
+        return Ok(());
     }
-    Ok(())
+    let refused = |code, message: String| {
+        let or_yes = if yes.is_some() { ", or consent with --yes" } else { "" };
+        let hint = format!(
+            "if you trust it, name it: --config {name}{or_yes}; else run the command in another directory, or name your own file"
+        );
+        Err(Failure::new(Exit::Refused, code, message).hint(hint))
+    };
+    if !terminal.is_interactive() {
+        return refused("consent_needed", format!("`{name}` is used only with your consent\n{text}"));
+    }
+    terminal.show(&text);
+    if confirm(terminal, &format!("Use all of `{name}`?")) {
+        return Ok(());
+    }
+    refused("consent_refused", format!("you did not consent to `{name}`"))
 }
 
-/// Applies earlier consent to a reloaded configuration, without asking: a server that needs consent stays enabled if it is
-/// unchanged, and is disabled otherwise. Returns the names of the disabled servers.
-pub(crate) fn carry_over(before: &Config, after: &mut Config) -> Vec<String> {
-    let agreed = |server: &ServerConfig| {
-        let old = before.servers.iter().find(|old| old.name == server.name);
-        old.is_some_and(|old| old.enabled && old.transport == server.transport)
-    };
-    let mut disabled = Vec::new();
-    for server in after.servers.iter_mut().filter(|server| server.enabled && server.origin.needs_consent()) {
-        if !agreed(server) {
-            server.enabled = false;
-            disabled.push(server.name.to_string());
+/// Everything that a found file sets, and warnings about what it starts.
+fn prompt(found: &FoundFile, config: &Config) -> String {
+    let mut out = format!(
+        "`{}` was found in this directory, and you did not name it. It may come from another person. It says:\n\n",
+        visible::line(&found.name)
+    );
+    for line in found.text.lines() {
+        let _ = writeln!(out, "    {line}");
+    }
+    let servers = config.servers.iter().filter(|server| server.enabled);
+    for server in servers.filter(|server| found.servers.iter().any(|name| name == server.name.as_str())) {
+        let Transport::Stdio(child) = &server.transport else { continue };
+        for danger in dangers(child) {
+            let _ = write!(out, "\nDANGER: server `{}` {danger}", visible::line(server.name.as_str()));
         }
     }
-    disabled
+    out
+}
+
+/// Applies earlier consent to a reloaded configuration, without asking.
+///
+/// # Errors
+/// When a file that the operator did not name says something else than what the operator consented to.
+pub(crate) fn carry_over(agreed: Option<&FoundFile>, after: &Loaded) -> Result<(), Failure> {
+    let Some(found) = after.found.as_ref().filter(|found| agreed != Some(found)) else { return Ok(()) };
+    let name = visible::line(&found.name);
+    let message = format!("`{name}` has changed, and is used only with your consent");
+    Err(Failure::new(Exit::Refused, "consent_needed", message).hint(format!(
+        "restart the gateway to consent to the change; of a file that you name (--config {name}), changes are taken over"
+    )))
 }
 
 /// Quotes a word as for a shell, so that two words cannot look like one.

@@ -1,12 +1,14 @@
 //! Failure of a command: message, hint, stable code, exit code.
 
+use std::path::Path;
+
 use model::{Refusal, RefusalCode};
 use serde_json::{Value, json};
 use store::StoreError;
 
 use crate::address::connectable;
-use crate::config::Problem;
 use crate::exit::Exit;
+use config::Problem;
 
 /// A failure, for people and scripts.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,11 +17,13 @@ pub(crate) struct Failure {
     pub(crate) code: String,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    /// The problems of a configuration that the message sums up.
+    pub(crate) problems: Vec<Problem>,
 }
 
 impl Failure {
     pub(crate) fn new(exit: Exit, code: &str, message: impl Into<String>) -> Failure {
-        Failure { exit, code: code.to_owned(), message: message.into(), hint: None }
+        Failure { exit, code: code.to_owned(), message: message.into(), hint: None, problems: Vec::new() }
     }
 
     /// A wrong option or argument.
@@ -39,19 +43,28 @@ impl Failure {
 
     /// The failure as JSON, with the members that the REST API uses.
     pub(crate) fn to_json(&self) -> Value {
-        json!({ "code": self.code, "message": self.message, "hint": self.hint })
+        let texts: Vec<String> = self.problems.iter().map(ToString::to_string).collect();
+        let message = std::iter::once(self.message.clone()).chain(texts).collect::<Vec<_>>().join("\n");
+        json!({ "code": self.code, "message": message, "hint": self.hint })
     }
 
     /// Combines all problems of a configuration into one failure.
     pub(crate) fn configuration(problems: &[Problem]) -> Failure {
-        let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
         let code = problems.first().map_or("config", |problem| problem.code);
-        let head = match problems.len() {
-            1 => "the configuration is not valid:".to_owned(),
-            count => format!("the configuration is not valid, {count} problems:"),
+        let message = match problems.len() {
+            1 => "the configuration is not valid".to_owned(),
+            count => format!("the configuration is not valid: {count} problems"),
         };
-        Failure::new(Exit::Usage, code, format!("{head}\n{}", texts.join("\n")))
+        Failure { problems: problems.to_vec(), ..Failure::new(Exit::Usage, code, message) }
     }
+}
+
+/// What follows from an empty journal.
+const OPEN: &str = "without tokens every program on this machine may then do everything";
+
+/// A path as a shell reads it.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
 impl From<StoreError> for Failure {
@@ -65,11 +78,27 @@ impl From<StoreError> for Failure {
             StoreError::Locked { listen: None, .. } => {
                 failure.hint("stop that process, or choose another directory with --data-dir DIR")
             }
-            StoreError::Io { .. } => failure.hint("choose a writable directory: --data-dir DIR"),
-            StoreError::Damaged { .. } => {
-                failure.hint("restore the journal from a backup, or move it away to start with an empty one")
+            StoreError::Foreign { .. } => failure.hint(
+                "if you trust the gateway that uses it, name its address with --url http://HOST:PORT; else choose another directory with --data-dir DIR",
+            ),
+            StoreError::Io { .. } | StoreError::Unopened { .. } => {
+                failure.hint("choose a writable directory: --data-dir DIR")
             }
-            StoreError::Stopped | StoreError::Busy => failure,
+            StoreError::Damaged { path, head, .. } => {
+                let (journal, head) = (quoted(path), quoted(head));
+                failure.hint(format!(
+                    "nothing was changed. Restore the journal from a backup, and remove {head}. To go on with an \
+                     empty one: mv {journal} {journal}.damaged && rm {head}; {OPEN}"
+                ))
+            }
+            StoreError::Lost { head, .. } => {
+                let head = quoted(head);
+                failure.hint(format!(
+                    "the journal has the tokens, grants and proposals. Restore the latest one. To go on with what is \
+                     there now: rm {head}; {OPEN}"
+                ))
+            }
+            StoreError::Stopped | StoreError::Paused | StoreError::Busy | StoreError::Share => failure,
         }
     }
 }

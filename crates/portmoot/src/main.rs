@@ -1,11 +1,10 @@
 //! The `portmoot` program: command line in, exit code out.
 //!
-//! `output` does all printing, `config` reads the configuration, `run` starts the gateway.
+//! `output` does all printing, the crate `config` reads the configuration, `run` starts the gateway.
 
 mod address;
 mod cli;
 mod commands;
-mod config;
 mod consent;
 mod elicitation;
 mod exit;
@@ -22,11 +21,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{LOG_TARGET, LogFormat, Output};
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == client::guard::ARG) {
@@ -34,7 +34,16 @@ fn main() -> ExitCode {
     }
     let cli = Cli::parse();
     let output = Output::new(cli.output.json, cli.output.quiet, cli.output.no_color);
-    log(&cli);
+    let format = log_format(&cli);
+    log(&cli, format);
+    // Why the program ends is for people, unless they want each line as JSON.
+    let (output, at_end) = match (&cli.command, format) {
+        (Command::Serve(_), LogFormat::Text) => (output.to_log(format), output),
+        (Command::Serve(_) | Command::Stdio(_), LogFormat::Json) => {
+            (output.to_log(format), output.to_log(format))
+        }
+        _ => (output, output),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let ended = match runtime {
         Ok(runtime) => runtime.block_on(commands::run(cli, output)),
@@ -43,20 +52,27 @@ fn main() -> ExitCode {
         }
     };
     let exit = ended.unwrap_or_else(|failure| {
-        output.failure(&failure);
+        at_end.failure(&failure);
         failure.exit
     });
     exit.into()
 }
 
-/// The guard process: it ends the gateway's child processes if the gateway is killed.
+/// A guard process: it ends child processes of a gateway that was killed.
 fn guard() -> ExitCode {
-    if client::guard::run().is_ok() { Exit::Ok.into() } else { Exit::Failed.into() }
+    client::guard::run().unwrap_or_else(|_| Exit::Failed.into())
+}
+
+/// The format of the log: JSON with `PORTMOOT_LOG_FORMAT=json`, or with `--json`.
+fn log_format(cli: &Cli) -> LogFormat {
+    let wants_json =
+        std::env::var("PORTMOOT_LOG_FORMAT").is_ok_and(|format| format.eq_ignore_ascii_case("json"));
+    if wants_json || cli.output.json { LogFormat::Json } else { LogFormat::Text }
 }
 
 /// Sends logs to stderr. `PORTMOOT_LOG` is a filter such as `gateway=debug,upstream=debug`. `serve` logs the state changes of
-/// servers by default.
-fn log(cli: &Cli) {
+/// servers by default. Its own messages follow `--quiet` alone, unless the filter names their target.
+fn log(cli: &Cli, format: LogFormat) {
     let level = match (cli.output.quiet, cli.output.verbose) {
         (true, _) => "error",
         (false, 0) if matches!(cli.command, Command::Serve(_)) => "warn,portmoot::servers=info",
@@ -64,8 +80,19 @@ fn log(cli: &Cli) {
         (false, 1) => "info",
         (false, _) => "debug",
     };
-    let filter = EnvFilter::try_from_env("PORTMOOT_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    let written = std::env::var("PORTMOOT_LOG").ok();
+    let filter = written.as_ref().and_then(|written| EnvFilter::try_new(written).ok());
+    let mut filter = filter.unwrap_or_else(|| EnvFilter::new(level));
+    if !written.is_some_and(|written| written.contains(LOG_TARGET)) {
+        let own = if cli.output.quiet { LevelFilter::WARN } else { LevelFilter::INFO };
+        if let Ok(directive) = format!("{LOG_TARGET}={own}").parse() {
+            filter = filter.add_directive(directive);
+        }
+    }
     let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
     // Setting a subscriber fails only if another one is set, and this is the only place that sets one.
-    let _ = if cli.output.json { lines.json().try_init() } else { lines.with_ansi(false).try_init() };
+    let _ = match format {
+        LogFormat::Json => lines.json().try_init(),
+        LogFormat::Text => lines.with_ansi(false).try_init(),
+    };
 }

@@ -1,10 +1,12 @@
-//! Output: results to stdout, messages and errors to stderr. All printing of the program goes through here.
+//! Output: results to stdout, messages and errors to stderr, those of a running gateway as lines of its log. All printing of
+//! the program goes through here.
 
 use std::io::{self, IsTerminal, Write};
 
 use serde_json::Value;
 
 use crate::failure::Failure;
+use config::report;
 use json::visible;
 
 /// Output settings from flags and environment.
@@ -14,13 +16,40 @@ pub(crate) struct Output {
     pub(crate) json: bool,
     quiet: bool,
     color: bool,
+    /// Whether messages are lines of the log.
+    log: Option<LogFormat>,
 }
+
+/// How the lines of the log are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// Time, level and text.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+/// The log's target for messages of the program itself.
+pub(crate) const LOG_TARGET: &str = "portmoot::run";
 
 impl Output {
     /// `color` follows stderr, `NO_COLOR` and `--no-color`.
     pub(crate) fn new(json: bool, quiet: bool, no_color: bool) -> Output {
         let unwanted = no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Output { json, quiet, color: !unwanted && io::stderr().is_terminal() }
+        Output { json, quiet, color: !unwanted && io::stderr().is_terminal(), log: None }
+    }
+
+    /// The same, with messages as lines of the log.
+    pub(crate) fn to_log(self, format: LogFormat) -> Output {
+        Output { log: Some(format), ..self }
+    }
+
+    /// Prints a text for people, such as a banner; with a log in JSON, `line` instead.
+    pub(crate) fn banner(self, text: &str, line: &str) {
+        match self.log {
+            Some(LogFormat::Json) => self.message(line),
+            Some(LogFormat::Text) | None => Output { log: None, ..self }.message(text),
+        }
     }
 
     /// Prints a result, with a line feed at its end.
@@ -29,6 +58,13 @@ impl Output {
         let newline = if text.ends_with('\n') { "" } else { "\n" };
         // A closed pipe is not an error of the command.
         let _ = write!(out, "{text}{newline}").and_then(|()| out.flush());
+    }
+
+    /// Writes bytes as they are.
+    pub(crate) fn bytes(self, bytes: &[u8]) {
+        let mut out = io::stdout().lock();
+        // A closed pipe is not an error of the command.
+        let _ = out.write_all(bytes).and_then(|()| out.flush());
     }
 
     /// Prints a result as JSON.
@@ -58,6 +94,9 @@ impl Output {
 
     /// Prints a message, such as progress or next steps, unless `--quiet` is set.
     pub(crate) fn message(self, text: &str) {
+        if self.log.is_some() {
+            return log_lines(text).for_each(|line| tracing::info!(target: LOG_TARGET, "{line}"));
+        }
         if !self.quiet {
             error_line(text);
         }
@@ -65,18 +104,28 @@ impl Output {
 
     /// Prints a warning, also with `--quiet`.
     pub(crate) fn warn(self, text: &str) {
+        if self.log.is_some() {
+            return log_lines(text).for_each(|line| tracing::warn!(target: LOG_TARGET, "{line}"));
+        }
         error_line(&format!("{} {text}", self.paint("warning:", "33")));
     }
 
     /// Prints why a command failed.
     pub(crate) fn failure(self, failure: &Failure) {
+        if self.log.is_some() {
+            return log_failure(failure);
+        }
         if self.json {
             return error_line(&failure.to_json().to_string());
         }
         let message = visible::lines(&failure.message);
-        let code = format!("[{}]", failure.code);
-        // A list of problems already contains the codes.
-        let message = if message.contains(&code) { message } else { format!("{message} {code}") };
+        // Each problem has its own code.
+        let message = if failure.problems.is_empty() {
+            format!("{message} [{}]", failure.code)
+        } else {
+            error_line(&format!("{}\n", report(&failure.problems, self.color)));
+            message
+        };
         error_line(&format!("{} {message}", self.paint("error:", "31;1")));
         if let Some(hint) = &failure.hint {
             error_line(&format!("{} {}", self.paint("hint:", "36"), visible::lines(hint)));
@@ -85,6 +134,24 @@ impl Output {
 
     fn paint(self, text: &str, code: &str) -> String {
         if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// The lines of a text, hidden characters made visible.
+fn log_lines(text: &str) -> impl Iterator<Item = String> {
+    text.lines().filter(|line| !line.trim().is_empty()).map(visible::line)
+}
+
+/// Logs a failure: a line for each problem, then one for the whole.
+fn log_failure(failure: &Failure) {
+    for problem in &failure.problems {
+        let (place, hint) = (problem.location.as_ref().map(ToString::to_string), problem.hint.as_deref());
+        let (place, hint) = (place.unwrap_or_default(), hint.unwrap_or_default());
+        tracing::error!(target: LOG_TARGET, code = problem.code, place, hint, "{}", visible::line(&problem.message));
+    }
+    let (code, hint) = (failure.code.as_str(), failure.hint.as_deref().unwrap_or_default());
+    for line in log_lines(&failure.message) {
+        tracing::error!(target: LOG_TARGET, code, hint, "{line}");
     }
 }
 

@@ -36,14 +36,12 @@ impl<'a> TerminalResponder<'a> {
         TerminalResponder { terminal, output }
     }
 
-    /// The client capabilities to declare. Elicitation always, so that a server receives "decline" rather than an error;
-    /// sampling only at an interactive terminal.
+    /// The client capabilities to declare: none without an interactive terminal, so that the session shares that of the gateway
+    /// with a server.
     pub(crate) fn capabilities(&self) -> Value {
-        let elicitation = json!({ "form": {}, "url": {} });
-        if self.terminal.is_interactive() {
-            json!({ "elicitation": elicitation, "sampling": {} })
-        } else {
-            json!({ "elicitation": elicitation })
+        match self.terminal.is_interactive() {
+            true => json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {} }),
+            false => json!({}),
         }
     }
 
@@ -174,6 +172,11 @@ impl<'a> TerminalResponder<'a> {
                 let data = params.get("data").unwrap_or(&Value::Null);
                 let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
                 self.output.message(&format!("{level}: {}", visible::line(&data)));
+            }
+            "notifications/tasks/status" => {
+                let status = visible::line(text("status").unwrap_or_default());
+                let message = text("statusMessage").map(|message| format!(": {}", visible::line(message)));
+                self.output.message(&format!("task {status}{}", message.unwrap_or_default()));
             }
             _ => {}
         }

@@ -1,10 +1,13 @@
 //! Gateways run by commands: `serve`, `stdio`, and one inside the process of another command.
 
+mod changes;
+mod descriptors;
 mod reload;
 mod running;
 mod watch;
 
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -14,12 +17,12 @@ use tokio::io::DuplexStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::address::connectable;
-use crate::config::{Loaded, Sources};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::{env, program_name};
 use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
+use config::{Loaded, Sources};
 
 /// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`.
 ///
@@ -31,11 +34,14 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     let mut interrupt = listen(SignalKind::interrupt())?;
     let gateway = start(loaded.config.clone())?;
     let address = gateway.listen().await?;
-    output.message(&banner(&loaded, &connectable(&address.to_string()), gateway.requires_token()));
+    let address = connectable(&address.to_string());
+    let banner = banner(&loaded, &address, gateway.requires_token());
+    output.banner(&banner, &format!("listening on http://{address}/mcp"));
     if loaded.config.data_dir.is_none() {
         output.warn("nothing is kept after the end, such as tokens, grants, proposals and the audit log: set HOME, or choose a directory with --data-dir DIR");
     }
     let mut files = watch::WatchedFiles::new(loaded.files);
+    let agreed = Arc::new(loaded.found);
     let mut config = loaded.config;
     loop {
         tokio::select! {
@@ -45,9 +51,10 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
             _ = interrupt.recv() => break,
         }
         // A file system that does not answer delays the reload, not the end.
-        let (read, before) = (sources.clone(), config.clone());
+        let (read, before, agreed) = (sources.clone(), config.clone(), Arc::clone(&agreed));
+        let read = move || reload::reload(&read, &before, agreed.as_ref().as_ref(), output);
         let reloaded = tokio::select! {
-            reloaded = tokio::task::spawn_blocking(move || reload::reload(&read, &before, output)) => reloaded,
+            reloaded = tokio::task::spawn_blocking(read) => reloaded,
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         };
@@ -55,7 +62,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
         match reloaded {
             Ok(after) if after == config => {}
             Ok(after) => {
-                output.message("the configuration has changed: reloaded");
+                changes::log(&config, &after);
                 gateway.reload(after.clone());
                 config = after;
             }
@@ -131,6 +138,11 @@ pub(crate) fn in_process(loaded: Loaded) -> Result<Box<dyn Endpoint>, Failure> {
     // The user of the command owns the configuration, and acts as the local user.
     config.participants.clear();
     config.data_dir = None;
+    // A command lists once: it waits for every server that may still start.
+    let longest = config.servers.iter().map(|server| server.timeouts.start).max().unwrap_or_default();
+    for topic in &mut config.topics {
+        topic.list_wait = topic.list_wait.max(longest);
+    }
     let gateway = start(config)?;
     Ok(Box::new(InProcess { gateway: Arc::new(gateway) }))
 }
@@ -155,7 +167,13 @@ impl Endpoint for InProcess {
 }
 
 fn start(config: Config) -> Result<Gateway, Failure> {
-    Gateway::start(config, std::env::current_exe().ok())
+    Gateway::start(config, this_program())
+}
+
+/// The file of this program. On Linux a name that stays right when an update replaces the file.
+fn this_program() -> Option<PathBuf> {
+    let running = Path::new("/proc/self/exe");
+    if running.exists() { Some(running.to_owned()) } else { std::env::current_exe().ok() }
 }
 
 fn listen(kind: SignalKind) -> Result<Signal, Failure> {

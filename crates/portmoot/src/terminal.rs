@@ -46,6 +46,22 @@ impl Terminal for ScriptedTerminal {
     }
 }
 
+/// A terminal without a person.
+#[derive(Debug, Default)]
+pub(crate) struct Unattended;
+
+impl Terminal for Unattended {
+    fn is_interactive(&self) -> bool {
+        false
+    }
+
+    fn show(&mut self, _: &str) {}
+
+    fn ask(&mut self, _: &str) -> Option<String> {
+        None
+    }
+}
+
 /// The process's own terminal.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessTerminal;

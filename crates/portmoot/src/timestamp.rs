@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use wire::time::{read_rfc3339, rfc3339};
 
-use crate::config::{DURATION, duration};
 use crate::failure::Failure;
+use config::{DURATION, duration};
 
 /// Formats Unix milliseconds to the minute: `2026-07-28 12:30 UTC`.
 pub(crate) fn minute(ms: u64) -> String {

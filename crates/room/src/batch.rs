@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use bytes::{Bytes, BytesMut};
-use model::LinkId;
-use topic::{Audience, DeliveryMode, Listener};
+use model::{DeliveryMode, LinkId};
+use topic::{Audience, Listener};
 
 use crate::frame::{put_text, text};
 

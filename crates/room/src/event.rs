@@ -47,6 +47,8 @@ pub enum RoomEvent {
     },
     /// A participant joined the topic.
     Joined(Person),
+    /// A participant may do other things now.
+    Changed(Person),
     /// A participant left the topic.
     Left(ParticipantId),
     /// An envelope for its audience.
@@ -88,7 +90,8 @@ impl RoomEvent {
             Self::Publish { envelope, .. } => envelope.len(),
             Self::Direct { frame, .. } => frame.len(),
             Self::Mirror { bytes, .. } => *bytes,
-            Self::Enter(_) | Self::Renew { .. } | Self::Joined(_) | Self::Left(_) | Self::Exit { .. } => 0,
+            Self::Enter(_) | Self::Renew { .. } | Self::Exit { .. } => 0,
+            Self::Joined(_) | Self::Changed(_) | Self::Left(_) => 0,
         }
     }
 }

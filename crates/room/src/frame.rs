@@ -17,6 +17,8 @@ pub enum Close {
     Policy,
     /// A message is longer than the limit.
     TooBig,
+    /// Too many bytes of unfinished messages.
+    TooMuch,
     /// The gateway failed.
     Internal,
     /// A newer WebSocket of the same participant replaced it.
@@ -38,6 +40,7 @@ impl Close {
             Self::GoingAway => (1001, "the gateway stops", true),
             Self::Policy => (1008, "too many malformed messages", false),
             Self::TooBig => (1009, "the message is too long", false),
+            Self::TooMuch => (1013, "too many bytes of this sender wait already; try again later", false),
             Self::Internal => (1011, "the gateway failed", true),
             Self::Replaced => (4001, "another connection of the same participant took over", true),
             Self::Revoked => (4002, "access was withdrawn", false),

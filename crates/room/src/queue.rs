@@ -1,14 +1,17 @@
 //! Queue of a room: events in the topic's order, and its bound.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use platform::{Mutex, MutexGuard};
+use platform::{Mutex, MutexGuard, SHARE_OF_POOL};
 use tokio::sync::{Notify, futures::Notified};
 
 use crate::event::RoomEvent;
 
 /// Longest queue, in bytes. Beyond it senders wait until the writer has taken the events.
 pub const ROOM_QUEUE_BYTES_MAX: usize = 4 << 20;
+/// The share of one sender: beyond it the sender waits, and the others do not.
+pub const SENDER_QUEUE_BYTES_MAX: usize = ROOM_QUEUE_BYTES_MAX / SHARE_OF_POOL;
 
 #[derive(Default)]
 struct Queue {
@@ -16,10 +19,19 @@ struct Queue {
     bytes: usize,
 }
 
+/// What one sender has in the queue.
+#[derive(Debug, Default)]
+pub struct Queued {
+    turn: u64,
+    bytes: usize,
+}
+
 /// The room of one topic.
 #[derive(Default)]
 pub struct Room {
     queue: Mutex<Queue>,
+    /// How often the writer has taken the queue.
+    turns: AtomicU64,
     /// Wakes the writer.
     wake: Arc<Notify>,
     /// Wakes senders that wait for space.
@@ -55,20 +67,31 @@ impl Room {
         self.published.notified()
     }
 
-    /// Waits while the queue is full.
-    pub async fn wait_for_space(&self) {
+    /// Waits while the queue, or this sender's share of it, is full.
+    pub async fn wait_for_space(&self, own: &Queued) {
         loop {
             let taken = self.taken.notified();
-            if !self.is_full() {
+            if !self.is_full(own) {
                 return;
             }
             taken.await;
         }
     }
 
-    /// Whether the queue is beyond its bound: senders must wait.
-    pub fn is_full(&self) -> bool {
-        self.queue().bytes > ROOM_QUEUE_BYTES_MAX
+    /// Whether the queue, or this sender's share of it, is beyond its bound: the sender must wait.
+    pub fn is_full(&self, own: &Queued) -> bool {
+        let waits = own.turn == self.turns.load(Ordering::Acquire);
+        (waits && own.bytes > SENDER_QUEUE_BYTES_MAX) || self.queue().bytes > ROOM_QUEUE_BYTES_MAX
+    }
+
+    /// Adds bytes that a sender is going to have in the queue.
+    pub fn count(&self, own: &mut Queued, bytes: usize) {
+        // Looked at first: what the writer takes meanwhile counts for one turn longer at most.
+        let turn = self.turns.load(Ordering::Acquire);
+        if own.turn != turn {
+            *own = Queued { turn, bytes: 0 };
+        }
+        own.bytes += bytes;
     }
 
     /// Number of queued events.
@@ -81,6 +104,7 @@ impl Room {
         let mut queue = self.queue();
         queue.bytes = 0;
         let events = std::mem::take(&mut queue.events);
+        self.turns.fetch_add(1, Ordering::AcqRel);
         drop(queue);
         self.taken.notify_waiters();
         events
@@ -94,5 +118,32 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         self.wake.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publish(room: &Room, own: &mut Queued, bytes: usize) {
+        room.count(own, bytes);
+        let envelope = bytes::Bytes::from(vec![b'x'; bytes]);
+        room.push([RoomEvent::Direct { link: model::LinkId(1), frame: envelope }]);
+    }
+
+    #[test]
+    fn a_sender_that_has_its_share_in_the_queue_waits_and_no_other() {
+        let (room, mut greedy, mut other) = (Room::default(), Queued::default(), Queued::default());
+        publish(&room, &mut greedy, SENDER_QUEUE_BYTES_MAX);
+        assert!(!room.is_full(&greedy));
+        publish(&room, &mut greedy, 1);
+        publish(&room, &mut other, 1);
+        assert!(room.is_full(&greedy) && !room.is_full(&other));
+        room.take();
+        assert!(!room.is_full(&greedy), "the writer has taken everything");
+        publish(&room, &mut greedy, SENDER_QUEUE_BYTES_MAX);
+        assert!(!room.is_full(&greedy), "what it had before does not count");
+        publish(&room, &mut other, ROOM_QUEUE_BYTES_MAX - SENDER_QUEUE_BYTES_MAX + 1);
+        assert!(room.is_full(&greedy) && room.is_full(&Queued::default()), "the whole queue is full");
     }
 }

@@ -107,7 +107,10 @@ impl Writer {
         match event {
             RoomEvent::Enter(newcomer) => self.enter(*newcomer),
             RoomEvent::Renew { link, person, roster } => self.renew(link, person, &roster),
-            RoomEvent::Joined(person) => self.broadcast(Presence::Join(seen(&person))),
+            // MCPx has only joins and leaves: a second join has the participant's new capabilities.
+            RoomEvent::Joined(person) | RoomEvent::Changed(person) => {
+                self.broadcast(Presence::Join(seen(&person)));
+            }
             RoomEvent::Left(id) => self.broadcast(Presence::Leave(id.as_str())),
             RoomEvent::Publish { envelope, audience } => self.batch.push(&envelope, audience),
             RoomEvent::Mirror { encode, audience, .. } => {

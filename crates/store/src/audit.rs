@@ -23,7 +23,7 @@ pub use entry::{
     ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, Entry, EntryKind, Payloads, Policy, RecordedEntry, Verdict,
 };
 use files::{FOLDER, Files, SegmentPart, segment_parts};
-use platform::Mutex;
+use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
 use writer::{Bodies, LogWriter};
 
 pub use query::{EntryFilter, KindPattern};
@@ -32,10 +32,17 @@ pub use verify::{FINDINGS_MAX, Finding, Report};
 pub use writer::SEGMENT_BYTES_MAX;
 
 /// Entries that wait for the disk at most, reserved permits included.
-pub const AUDIT_PERMITS_MAX: usize = 65_536;
+pub const AUDIT_PERMITS_MAX: usize = 131_072;
 
 /// Bytes of entries that wait for the disk at most.
-pub const AUDIT_BYTES_MAX: usize = 32 * 1024 * 1024;
+pub const AUDIT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The share of one participant in these bytes; of all guests together as well. Each entry counts as [`ENTRY_BYTES`] at least, so
+/// that it is a share of the permits too. It is what a gateway at full load writes in about a second, if the disk stalls.
+pub const PARTICIPANT_AUDIT_BYTES_MAX: usize = AUDIT_BYTES_MAX / SHARE_OF_POOL;
+
+/// What a permit counts on the account of its participant.
+pub const ENTRY_BYTES: usize = AUDIT_BYTES_MAX / AUDIT_PERMITS_MAX;
 
 /// The longest time that entries of [`Permit::write`] gather before they are written, in milliseconds: each group costs two
 /// syncs, about half a millisecond of CPU time. The log writes sooner at [`AUDIT_GATHER_BYTES`], or when half of the permits
@@ -51,6 +58,7 @@ pub struct AuditLog {
     group: Arc<GroupCommit<Bodies>>,
     policy: Arc<Policy>,
     head: Arc<Mutex<ChainHead>>,
+    accounts: Arc<Shares>,
 }
 
 /// Permit to write one entry, reserved before the act that the entry records. Released when dropped.
@@ -95,14 +103,32 @@ impl AuditLog {
             gather_bytes: AUDIT_GATHER_BYTES,
         };
         let group = Arc::new(GroupCommit::start("audit", log, limits)?);
-        Ok(AuditLog { group, policy: Arc::new(policy), head })
+        // All together are bounded by the queue itself.
+        let accounts = Shares::new(usize::MAX, PARTICIPANT_AUDIT_BYTES_MAX);
+        Ok(AuditLog { group, policy: Arc::new(policy), head, accounts })
+    }
+
+    /// The account of a participant: its share of what waits for the disk.
+    #[must_use]
+    pub fn account(&self, holder: &str) -> Arc<Share> {
+        self.accounts.of(holder)
+    }
+
+    /// Reserves a permit for one entry on the account of the participant that acts.
+    ///
+    /// # Errors
+    /// [`StoreError::Share`] when its share is full, else as [`AuditLog::reserve`].
+    pub fn reserve_on(&self, account: &Arc<Share>) -> Result<Permit, StoreError> {
+        let taken = account.take(ENTRY_BYTES).map_err(|_| StoreError::Share)?;
+        let permit = self.group.reserve()?.on(taken, ENTRY_BYTES);
+        Ok(Permit { permit, policy: Arc::clone(&self.policy) })
     }
 
     /// Reserves a permit for one entry.
     ///
     /// # Errors
     /// [`StoreError::Busy`] when [`AUDIT_PERMITS_MAX`] or [`AUDIT_BYTES_MAX`] is reached, [`StoreError::Stopped`] after
-    /// a failed write.
+    /// a failed write, [`StoreError::Paused`] while a file cannot be opened.
     pub fn reserve(&self) -> Result<Permit, StoreError> {
         Ok(Permit { permit: self.group.reserve()?, policy: Arc::clone(&self.policy) })
     }
@@ -110,9 +136,10 @@ impl AuditLog {
     /// Blocks until all earlier entries are durable.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when a write fails, [`StoreError::Stopped`] after that.
+    /// [`StoreError::Io`] when a write fails, [`StoreError::Stopped`] after that, [`StoreError::Paused`] while a file cannot be
+    /// opened.
     pub fn flush(&self) -> Result<(), StoreError> {
-        self.group.fill_and_wait(|_| {})
+        self.group.flush()
     }
 
     /// Head of the chain after the last durable entry.

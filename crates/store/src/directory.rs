@@ -1,12 +1,13 @@
 //! Data directory: private mode, lock of one process, address of its owner.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, Metadata};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::{disk::private, error::StoreError};
@@ -53,7 +54,7 @@ impl Directory {
             .open(&lock_path)
             .map_err(|cause| StoreError::io("open", &lock_path, cause))?;
         if !lock_exclusively(&lock) {
-            let owner = read_owner(&lock);
+            let owner = read_owner(&lock).filter(|_| is_private(&lock));
             return Err(StoreError::Locked {
                 dir: path.to_owned(),
                 owner: owner
@@ -68,13 +69,19 @@ impl Directory {
     }
 
     /// The current owner of a directory; `None` when it is not locked or does not exist. Does not lock it.
-    #[must_use]
-    pub fn owner(path: &Path) -> Option<Owner> {
-        let lock = File::open(path.join(LOCK_FILE)).ok()?;
-        match flock(&lock, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => None,
-            Err(_) => read_owner(&lock),
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`] when the lock file is not private to the user of this process: another user may have written
+    /// the address in it.
+    pub fn owner(path: &Path) -> Result<Option<Owner>, StoreError> {
+        let Ok(lock) = File::open(path.join(LOCK_FILE)) else { return Ok(None) };
+        if flock(&lock, FlockOperation::NonBlockingLockShared).is_ok() {
+            return Ok(None);
         }
+        if !is_private(&lock) {
+            return Err(StoreError::Foreign { dir: path.to_owned() });
+        }
+        Ok(read_owner(&lock))
     }
 
     /// Writes the address on which this process listens into the lock file, for commands that connect to it.
@@ -108,6 +115,12 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     }
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o700))
         .map_err(|cause| StoreError::io("make private", path, cause))
+}
+
+/// Whether only the user of this process can have written a file.
+fn is_private(file: &File) -> bool {
+    let is_own = |data: Metadata| data.uid() == geteuid().as_raw() && data.permissions().mode() & 0o077 == 0;
+    file.metadata().is_ok_and(is_own)
 }
 
 /// Retries, since a process that calls [`Directory::owner`] holds the lock for a moment.

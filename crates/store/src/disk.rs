@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::error::StoreError;
 
@@ -30,13 +31,16 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn replace(&self, name: &str) -> io::Result<()>;
 }
 
-/// A file that is open for writing. Each change is synced: it survives a crash when the call returns.
+/// A file that is open for writing. Each change except [`DiskFile::note`] is synced: it survives a crash when the call returns.
 pub(crate) trait DiskFile: Debug + Send {
     /// Writes at the end.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Overwrites bytes at an offset.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Overwrites the first bytes, without a sync: a crash may leave older ones.
+    fn note(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Shortens the file to this many bytes.
     fn cut(&mut self, bytes: u64) -> io::Result<()>;
@@ -52,20 +56,30 @@ pub(crate) fn on(
     move |cause| StoreError::io(action, &path, cause)
 }
 
+/// Opens a file for writing.
+pub(crate) fn opened(disk: &dyn Disk, name: &str) -> Result<Box<dyn DiskFile>, StoreError> {
+    disk.open(name).map_err(|cause| StoreError::Unopened { path: disk.path().join(name), cause })
+}
+
 /// A folder of the operating system. Only its owner can read it and its files.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    /// Kept open, so that a name can be synced when the process has no descriptor left.
+    folder: OnceLock<File>,
 }
 
 impl Folder {
     /// The folder at this path. Opening the first file creates it.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self { path, folder: OnceLock::new() }
     }
 
     fn sync(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
+        if self.folder.get().is_none() {
+            let _ = self.folder.set(File::open(&self.path)?);
+        }
+        self.folder.get().map_or(Ok(()), File::sync_all)
     }
 }
 
@@ -99,13 +113,12 @@ impl Disk for Folder {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
             self.path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())?;
         }
-        let path = self.path.join(name);
-        let known = path.exists();
-        let file = private().open(&path)?;
-        if !known {
+        let file = private().open(self.path.join(name))?;
+        let end = file.metadata()?.len();
+        if end == 0 {
+            // It is new, or its name was not synced when it was.
             self.sync()?;
         }
-        let end = file.metadata()?.len();
         Ok(Box::new(FolderFile { file, end }))
     }
 
@@ -149,6 +162,10 @@ impl DiskFile for FolderFile {
         self.file.write_all_at(bytes, at)?;
         self.end = self.end.max(at + bytes.len() as u64);
         self.file.sync_data()
+    }
+
+    fn note(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, 0)
     }
 
     fn cut(&mut self, bytes: u64) -> io::Result<()> {

@@ -15,6 +15,12 @@ pub enum StoreError {
         /// Address on which that process listens, if its lock file has one.
         listen: Option<String>,
     },
+    /// The lock file of the data directory is not private to the user of this process.
+    #[error("the data directory `{}` may belong to another user, so the address in its lock file is not used", dir.display())]
+    Foreign {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// The operating system reported an error.
     #[error("cannot {action} `{}`: {cause}", path.display())]
     Io {
@@ -25,19 +31,45 @@ pub enum StoreError {
         /// Error of the operating system.
         cause: std::io::Error,
     },
-    /// A line before the last one is not a record: the journal is damaged or was written by a newer version.
-    #[error("line {line} of `{}` cannot be read: {cause}", path.display())]
+    /// A line is not as it was written: the journal is damaged or was written by a newer version.
+    #[error("line {line} of `{}` is damaged: {cause}", path.display())]
     Damaged {
         /// The journal.
         path: PathBuf,
+        /// The file of its head.
+        head: PathBuf,
         /// Line number, from 1.
         line: usize,
-        /// Error of the parser.
+        /// What is wrong with it.
         cause: String,
     },
+    /// The journal is gone, or is not the one that the file of its head names.
+    #[error("the journal `{}` is not what this data directory had: {cause}", path.display())]
+    Lost {
+        /// The journal.
+        path: PathBuf,
+        /// The file of its head. Without it the journal is taken as it is.
+        head: PathBuf,
+        /// What is wrong.
+        cause: String,
+    },
+    /// A file could not be opened, so nothing was written. Writing goes on as soon as it can be opened.
+    #[error("cannot open `{}`: {cause}", path.display())]
+    Unopened {
+        /// The file.
+        path: PathBuf,
+        /// Error of the operating system.
+        cause: std::io::Error,
+    },
+    /// Nothing is written until a file can be opened.
+    #[error("writing waits until a file can be opened")]
+    Paused,
     /// An earlier write failed; nothing more is written.
     #[error("writing stopped after an earlier failure; restart once the disk works")]
     Stopped,
+    /// The entries of one participant that wait for the disk fill its share of the queue.
+    #[error("too many entries of one participant wait for the disk")]
+    Share,
     /// The queue for the disk is full.
     #[error("the disk is too slow: the write queue is full")]
     Busy,
@@ -53,9 +85,14 @@ impl StoreError {
     pub fn code(&self) -> &'static str {
         match self {
             StoreError::Locked { .. } => "data_dir_locked",
-            StoreError::Io { .. } | StoreError::Stopped => "log_unavailable",
-            StoreError::Busy => "overloaded",
+            StoreError::Foreign { .. } => "data_dir_foreign",
+            StoreError::Io { .. }
+            | StoreError::Unopened { .. }
+            | StoreError::Paused
+            | StoreError::Stopped => "log_unavailable",
+            StoreError::Busy | StoreError::Share => "overloaded",
             StoreError::Damaged { .. } => "journal_damaged",
+            StoreError::Lost { .. } => "journal_lost",
         }
     }
 }

@@ -5,12 +5,16 @@
 
 use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
-use std::{sync::Arc, sync::mpsc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use platform::{Condvar, Mutex};
+use platform::{Condvar, Mutex, Taken};
 
 use crate::error::StoreError;
+
+/// Time between two attempts to open a file.
+const RETRY: Duration = Duration::from_millis(200);
 
 /// Callback for the result once an item is durable or its write has failed. Runs on the writing thread: it must be short and
 /// must not block.
@@ -29,7 +33,12 @@ pub(crate) trait Items: Default + Send + 'static {
 pub(crate) trait Sink: Send + 'static {
     type Items: Items;
 
-    /// Writes and syncs all items. Not called again after an error.
+    /// Whether items whose file could not be opened are written later. Otherwise nothing of them was written, and they fail
+    /// alone.
+    const RETRIES: bool;
+
+    /// Writes and syncs all items. After [`StoreError::Unopened`] it is called again, with the same items if it
+    /// [retries](Sink::RETRIES). After another error never.
     fn commit(&mut self, items: &Self::Items) -> Result<(), StoreError>;
 }
 
@@ -61,6 +70,8 @@ struct Shared<I> {
     /// Bytes of items that are in the queue or being written.
     bytes: AtomicUsize,
     stopped: AtomicBool,
+    /// A file could not be opened; the thread tries again.
+    paused: AtomicBool,
 }
 
 struct Queue<I> {
@@ -68,7 +79,7 @@ struct Queue<I> {
     /// An item has a callback: the thread writes without gathering.
     urgent: bool,
     closing: bool,
-    /// The error that stopped the writing.
+    /// The error that stopped the writing, or for which it waits.
     failure: Option<String>,
 }
 
@@ -81,12 +92,25 @@ struct Batch<I> {
     /// Whether it has reached a limit at which it is written at once.
     full: bool,
     callbacks: Vec<OnDurable>,
+    /// What its items take of their participants' shares.
+    taken: Vec<Taken>,
 }
 
 /// Permit to add one item to the queue. Released when dropped.
 pub(crate) struct QueuePermit<I> {
     shared: Arc<Shared<I>>,
     used: bool,
+    /// On the account of a participant, until the item is durable, and how many bytes of the item that covers.
+    taken: Option<(Taken, usize)>,
+}
+
+impl<I> QueuePermit<I> {
+    /// The same permit on an account. The bytes of the item that what is taken does not cover are added to it.
+    pub(crate) fn on(self, taken: Taken, covers: usize) -> Self {
+        let mut permit = self;
+        permit.taken = Some((taken, covers));
+        permit
+    }
 }
 
 impl<I: Items> GroupCommit<I> {
@@ -104,6 +128,7 @@ impl<I: Items> GroupCommit<I> {
             permits: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
         });
         let for_thread = Arc::clone(&shared);
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(&for_thread, sink))?;
@@ -116,6 +141,9 @@ impl<I: Items> GroupCommit<I> {
         if shared.stopped.load(Ordering::Acquire) {
             return Err(StoreError::Stopped);
         }
+        if shared.paused.load(Ordering::Relaxed) {
+            return Err(StoreError::Paused);
+        }
         if shared.bytes.load(Ordering::Relaxed) >= shared.limits.bytes_max {
             return Err(StoreError::Busy);
         }
@@ -123,16 +151,36 @@ impl<I: Items> GroupCommit<I> {
             shared.permits.fetch_sub(1, Ordering::Relaxed);
             return Err(StoreError::Busy);
         }
-        Ok(QueuePermit { shared: Arc::clone(shared), used: false })
+        Ok(QueuePermit { shared: Arc::clone(shared), used: false, taken: None })
     }
 
     /// Adds an item as [`QueuePermit::fill`] does, even beyond the limits, and blocks until it is durable.
     pub(crate) fn fill_and_wait(&self, put: impl FnOnce(&mut I)) -> Result<(), StoreError> {
         let (sender, result) = mpsc::sync_channel(1);
-        self.shared.permits.fetch_add(1, Ordering::Relaxed);
-        let permit = QueuePermit { shared: Arc::clone(&self.shared), used: false };
-        permit.fill(Some(Box::new(move |result| _ = sender.send(result))), put);
+        self.fill_then(put, Box::new(move |result| _ = sender.send(result)));
         result.recv().unwrap_or(Err(StoreError::Stopped))
+    }
+
+    /// Blocks until all items are durable, or until the writing waits for a file.
+    pub(crate) fn flush(&self) -> Result<(), StoreError> {
+        let (sender, result) = mpsc::sync_channel(1);
+        self.fill_then(|_| {}, Box::new(move |result| _ = sender.send(result)));
+        loop {
+            match result.recv_timeout(RETRY) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Disconnected) => return Err(StoreError::Stopped),
+                Err(RecvTimeoutError::Timeout) if self.shared.paused.load(Ordering::Relaxed) => {
+                    return Err(StoreError::Paused);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn fill_then(&self, put: impl FnOnce(&mut I), on_durable: OnDurable) {
+        self.shared.permits.fetch_add(1, Ordering::Relaxed);
+        QueuePermit { shared: Arc::clone(&self.shared), used: false, taken: None }
+            .fill(Some(on_durable), put);
     }
 }
 
@@ -144,7 +192,8 @@ impl<I> GroupCommit<I> {
 
     /// The error that stopped the writing; `None` while the queue works.
     pub(crate) fn failure(&self) -> Option<String> {
-        let stopped = self.shared.stopped.load(Ordering::Acquire);
+        let stopped =
+            self.shared.stopped.load(Ordering::Acquire) || self.shared.paused.load(Ordering::Relaxed);
         let why = || self.shared.queue.lock().failure.clone();
         stopped.then(|| why().unwrap_or_else(|| "the writing thread has ended".into()))
     }
@@ -154,6 +203,7 @@ impl<I: Items> QueuePermit<I> {
     /// Adds an item to the queue: `put` adds it under the queue's lock. A stopped queue does not call `put`.
     pub(crate) fn fill(mut self, on_durable: Option<OnDurable>, put: impl FnOnce(&mut I)) {
         self.used = true;
+        let taken = self.taken.take();
         let (shared, waits) = (&*self.shared, on_durable.is_some());
         let mut queue = shared.queue.lock();
         if shared.stopped.load(Ordering::Acquire) {
@@ -167,7 +217,12 @@ impl<I: Items> QueuePermit<I> {
         put(&mut batch.items);
         batch.permits += 1;
         batch.callbacks.extend(on_durable);
-        shared.bytes.fetch_add(batch.items.bytes() - before, Ordering::Relaxed);
+        let bytes = batch.items.bytes() - before;
+        shared.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some((mut taken, covers)) = taken {
+            taken.add(bytes.saturating_sub(covers));
+            batch.taken.push(taken);
+        }
         let now_full = !batch.full && shared.is_full(batch);
         batch.full |= now_full;
         let first = batch.permits == 1;
@@ -218,6 +273,25 @@ impl<I> Shared<I> {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// Notes that the writing waits, and sleeps for a moment. False if the queue is closing: then no more attempts are made.
+    fn pause(&self, why: &StoreError) -> bool {
+        let mut queue = self.queue.lock();
+        if queue.closing {
+            return false;
+        }
+        queue.failure = Some(why.to_string());
+        self.paused.store(true, Ordering::Relaxed);
+        self.wake.wait_while_for(&mut queue, |queue| !queue.closing, RETRY);
+        true
+    }
+
+    fn resume(&self) {
+        if self.paused.load(Ordering::Relaxed) {
+            self.queue.lock().failure = None;
+            self.paused.store(false, Ordering::Relaxed);
+        }
+    }
+
     fn stop(&self, why: String) {
         let mut queue = self.queue.lock();
         self.stopped.store(true, Ordering::Release);
@@ -258,20 +332,29 @@ impl<I: Items> Drop for StopOnDrop<'_, I> {
     }
 }
 
-fn run<I: Items>(shared: &Shared<I>, mut sink: impl Sink<Items = I>) {
+fn run<I: Items, S: Sink<Items = I>>(shared: &Shared<I>, mut sink: S) {
     let _end = StopOnDrop(shared);
     let mut batch = Batch::default();
     while shared.next(&mut batch) {
         let mut result = match shared.stopped.load(Ordering::Acquire) {
             true => Err(StoreError::Stopped),
-            false => sink.commit(&batch.items),
+            false => loop {
+                match sink.commit(&batch.items) {
+                    Err(error @ StoreError::Unopened { .. }) if S::RETRIES && shared.pause(&error) => {}
+                    end => break end,
+                }
+            },
         };
-        if let Err(error) = &result {
-            shared.stop(error.to_string());
+        shared.resume();
+        match &result {
+            Err(StoreError::Unopened { .. }) if !S::RETRIES => {}
+            Err(error) => shared.stop(error.to_string()),
+            Ok(()) => {}
         }
         shared.release(batch.permits, batch.items.bytes());
         (batch.permits, batch.full) = (0, false);
         batch.items.clear();
+        batch.taken.clear();
         for on_durable in batch.callbacks.drain(..) {
             // The first callback receives the cause, all others `Stopped`.
             let after = if result.is_ok() { Ok(()) } else { Err(StoreError::Stopped) };
@@ -300,6 +383,8 @@ mod tests {
     impl Sink for SizeSender {
         type Items = Vec<u8>;
 
+        const RETRIES: bool = false;
+
         fn commit(&mut self, items: &Vec<u8>) -> Result<(), StoreError> {
             self.0.send(items.len()).map_err(|_| StoreError::Stopped)
         }
@@ -310,6 +395,70 @@ mod tests {
         let hour = Duration::from_secs(3600);
         let limits = QueueLimits { permits_max: 8, bytes_max: 1024, gather: hour, gather_bytes: 100 };
         GroupCommit::start("test", SizeSender(sizes), limits).unwrap()
+    }
+
+    /// Sink that cannot open its file so many times.
+    struct Unopened<const RETRIES: bool>(usize, mpsc::Sender<usize>);
+
+    impl<const RETRIES: bool> Sink for Unopened<RETRIES> {
+        type Items = Vec<u8>;
+
+        const RETRIES: bool = RETRIES;
+
+        fn commit(&mut self, items: &Vec<u8>) -> Result<(), StoreError> {
+            if self.0 > 0 {
+                self.0 -= 1;
+                let cause = std::io::Error::other("too many open files");
+                return Err(StoreError::Unopened { path: "segment".into(), cause });
+            }
+            self.1.send(items.len()).map_err(|_| StoreError::Stopped)
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_pauses_the_queue_and_loses_nothing() {
+        let (sender, sizes) = mpsc::channel();
+        let limits =
+            QueueLimits { permits_max: 8, bytes_max: 1024, gather: Duration::ZERO, gather_bytes: 100 };
+        let group = GroupCommit::start("test", Unopened::<true>(3, sender), limits).unwrap();
+        group.reserve().unwrap().fill(None, |items| items.push(1));
+        while group.failure().is_none() {
+            thread::yield_now();
+        }
+        assert!(matches!(group.reserve(), Err(StoreError::Paused)));
+        assert!(group.failure().unwrap().contains("too many open files"));
+        assert_eq!(sizes.recv_timeout(Duration::from_secs(10)), Ok(1), "it was tried again");
+        while group.failure().is_some() {
+            thread::yield_now();
+        }
+        group.fill_and_wait(|items| items.push(2)).unwrap();
+        assert_eq!(sizes.recv_timeout(Duration::from_secs(10)), Ok(1));
+    }
+
+    #[test]
+    fn items_whose_file_cannot_be_opened_fail_alone_if_they_are_not_written_later() {
+        let (sender, sizes) = mpsc::channel();
+        let limits =
+            QueueLimits { permits_max: 8, bytes_max: 1024, gather: Duration::ZERO, gather_bytes: 100 };
+        let group = GroupCommit::start("test", Unopened::<false>(1, sender), limits).unwrap();
+        let first = group.fill_and_wait(|items| items.push(1));
+        assert!(matches!(first, Err(StoreError::Unopened { .. })));
+        group.fill_and_wait(|items| items.extend([2, 2])).unwrap();
+        assert_eq!(sizes.recv_timeout(Duration::from_secs(10)), Ok(2));
+    }
+
+    #[test]
+    fn a_queue_that_waits_for_a_file_can_be_closed() {
+        let limits =
+            QueueLimits { permits_max: 8, bytes_max: 1024, gather: Duration::ZERO, gather_bytes: 100 };
+        let group =
+            GroupCommit::start("test", Unopened::<true>(usize::MAX, mpsc::channel().0), limits).unwrap();
+        group.reserve().unwrap().fill(None, |items| items.push(1));
+        while group.failure().is_none() {
+            thread::yield_now();
+        }
+        assert!(matches!(group.flush(), Err(StoreError::Paused)));
+        drop(group);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod disk;
 mod error;
 mod group;
 mod journal;
+mod operator_key;
 mod record;
 mod state;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod writer;
 pub use directory::{Directory, Owner};
 pub use error::StoreError;
 pub use journal::Journal;
+pub use operator_key::{operator_key, remove_operator_key, write_operator_key};
 pub use record::{
     ClosedProposals, DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange, IssuedToken,
     OpenedProposal, Record, SealingKey,
@@ -26,4 +28,6 @@ pub use state::{
     CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, ENDED_BYTES_MAX, ENDED_KEPT, ENDED_SESSIONS_KEPT, Grant,
     Proposal, State, closed_digest,
 };
-pub use writer::{JournalPermit, JournalWriter, WRITER_BYTES_MAX, WRITER_PERMITS_MAX};
+pub use writer::{
+    JournalPermit, JournalWriter, PARTICIPANT_WRITER_BYTES_MAX, WRITER_BYTES_MAX, WRITER_PERMITS_MAX,
+};

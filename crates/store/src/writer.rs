@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use platform::Mutex;
+use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
 
 use crate::group::{GroupCommit, Items, QueueLimits, QueuePermit, Sink};
 use crate::journal::{Journal, JournalFile, lines};
@@ -13,6 +13,9 @@ pub const WRITER_PERMITS_MAX: usize = 4096;
 
 /// Bytes of records that wait for the disk at most.
 pub const WRITER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The share of one participant, and of all guests together, in what proposals add to these bytes.
+pub const PARTICIPANT_WRITER_BYTES_MAX: usize = WRITER_BYTES_MAX / SHARE_OF_POOL;
 
 /// The journal of one data directory for many callers; clones share one journal. Submissions that arrive during a sync are
 /// the next group.
@@ -27,6 +30,7 @@ struct Inner {
     group: GroupCommit<Submitted>,
     state: Arc<Mutex<State>>,
     directory: Option<Directory>,
+    accounts: Arc<Shares>,
 }
 
 /// Permit for one submission: the queue does not reject it as [`StoreError::Busy`]. Released when dropped.
@@ -79,7 +83,15 @@ impl JournalWriter {
             gather_bytes: WRITER_BYTES_MAX,
         };
         let group = GroupCommit::start("journal", commit, limits)?;
-        Ok(JournalWriter(Arc::new(Inner { group, state, directory })))
+        // All together are bounded by the queue itself.
+        let accounts = Shares::new(usize::MAX, PARTICIPANT_WRITER_BYTES_MAX);
+        Ok(JournalWriter(Arc::new(Inner { group, state, directory, accounts })))
+    }
+
+    /// The account of a participant: its share of what waits for the disk. The caller takes from it.
+    #[must_use]
+    pub fn account(&self, holder: &str) -> Arc<Share> {
+        self.0.accounts.of(holder)
     }
 
     /// Calls `read` with the state of all durable records. The writing thread waits meanwhile: keep `read` short.
@@ -175,6 +187,8 @@ impl Items for Submitted {
 
 impl Sink for Commit {
     type Items = Submitted;
+
+    const RETRIES: bool = false;
 
     fn commit(&mut self, all: &Submitted) -> Result<(), StoreError> {
         self.file.commit(&all.text, &all.records, || self.state.lock())

@@ -41,6 +41,30 @@ pub(crate) fn admits(capabilities: &Capabilities, method: &str, context: Option<
     judge(capabilities, method, context, server).is_ok()
 }
 
+/// Judges an envelope by its kind and addressees. Returns the place of the capability that admits it, or `None` if it needs none:
+/// it calls a tool of the gateway, and of no other participant, for proposals of its sender's own.
+///
+/// # Errors
+/// [`Cause::NotAdmitted`].
+pub(crate) fn judge_kind(
+    capabilities: &Capabilities,
+    kind: KindRef<'_>,
+    to: &[&str],
+) -> Result<Option<usize>, Cause> {
+    let own = || match (kind.head(), kind.method(), to) {
+        (REQUEST, Some("tools/call"), [GATEWAY]) => kind
+            .context()
+            .and_then(BuiltinTool::of)
+            .is_some_and(|tool| tool.serves_own() && tool.is_for(capabilities)),
+        _ => false,
+    };
+    match capabilities.position(kind, to) {
+        Some(at) => Ok(Some(at)),
+        None if own() => Ok(None),
+        None => Err(Cause::NotAdmitted),
+    }
+}
+
 /// Whether a request in the room, or a server's question, is admitted: by its kind alone.
 pub(crate) fn admits_kind(
     capabilities: &Capabilities,
@@ -48,7 +72,7 @@ pub(crate) fn admits_kind(
     context: Option<&str>,
     to: &str,
 ) -> bool {
-    KindRef::request(method, context).is_ok_and(|kind| capabilities.admits(kind, &[to]))
+    KindRef::request(method, context).is_ok_and(|kind| judge_kind(capabilities, kind, &[to]).is_ok())
 }
 
 /// Whether a request that is not admitted may be proposed instead: only calls whose answer a caller can wait for.
@@ -143,6 +167,12 @@ impl BuiltinTool {
         name.parse().ok()
     }
 
+    /// Whether the tool serves proposals of its caller's own alone, so that every participant that may propose may call it, listed
+    /// or not.
+    pub fn serves_own(self) -> bool {
+        matches!(self, Self::WithdrawProposal | Self::WaitForProposal)
+    }
+
     /// Whether the tool is of use to a caller with these capabilities. Each decision, message or request by the tool is judged
     /// again.
     ///
@@ -209,6 +239,31 @@ mod tests {
         check("mcp/request:tools/call:add", GATEWAY, Ok(None));
         check("mcp/request:tools/call:add", "up", no);
         check("mcp/proposal:*", GATEWAY, no);
+    }
+
+    #[test]
+    fn envelopes_about_own_proposals_need_no_capability() {
+        let check = |text: &str, kind: &str, to: &[&str], expected: Result<Option<usize>, Cause>| {
+            let granted = Capabilities::parse([text]).unwrap();
+            let kind = KindRef::parse(kind).unwrap();
+            assert_eq!(judge_kind(&granted, kind, to), expected, "{text} {kind:?} {to:?}");
+        };
+        let (no, proposes) = (Err(Cause::NotAdmitted), "mcp/proposal:tools/call:a");
+        let (withdraw, own) = ("mcp/request:tools/call:withdraw_proposal", &[GATEWAY][..]);
+        check(proposes, withdraw, own, Ok(None));
+        check(proposes, "mcp/request:tools/call:wait_for_proposal", own, Ok(None));
+        check("mcp/request:tools/*", withdraw, own, Ok(Some(0)));
+        check("chat", withdraw, own, no);
+        check("mcp/response:*", withdraw, own, no);
+        // Another participant would take it for a call of its own tool.
+        check(proposes, withdraw, &["worker"], no);
+        check(proposes, withdraw, &[GATEWAY, "worker"], no);
+        check(proposes, withdraw, &[], no);
+        check(proposes, "mcp/request:tools/call:approve_proposal", own, no);
+        check(proposes, "mcp/request:tools/call:show_proposal", own, no);
+        check(proposes, "mcp/request:tools/call", own, no);
+        check(proposes, "mcp/request:prompts/get:withdraw_proposal", own, no);
+        check(proposes, "mcp/response:tools/call:withdraw_proposal", own, no);
     }
 }
 

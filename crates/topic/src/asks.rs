@@ -84,11 +84,23 @@ impl<H: Handles> Topic<H> {
         let full = own.open.len() >= self.limits.operations_per_link_max
             || self.operations.len() >= self.limits.operations_max
             || member.open >= self.limits.asks_per_server_max
-            || asked() >= self.limits.asks_per_link_max;
+            || asked() >= self.limits.asks_per_link_max
+            || self.asked_by(seat, own.seat) >= self.limits.asks_per_server_and_participant_max;
         if full {
             return Err(Cause::Limit.into());
         }
         Ok((seat, link, call, self.receiver(link, call).ok_or(Cause::Moot)?))
+    }
+
+    /// How many questions of a server wait for a participant.
+    fn asked_by(&self, server: Seat, participant: Seat) -> usize {
+        let link = self.server_link(server).and_then(|link| self.members.link(link));
+        let open = link.map_or(&[][..], |link| &link.open);
+        let to = |id: &&OperationId| {
+            let link = self.operations.get(**id).and_then(|open| self.members.link(open.link));
+            link.is_some_and(|link| link.seat == participant)
+        };
+        open.iter().filter(to).count()
     }
 
     /// Ends a question that a caller has answered, or that could not reach it.

@@ -1,17 +1,6 @@
 //! Receivers of a room's message: delivery modes of listeners and audiences of messages.
 
-use model::{KindRef, LinkId, PROPOSAL, ParticipantId};
-
-/// The messages of its topic's room that a link wants. Source: MCPx v0.1, section 6; the third mode is Portmoot's, for reviewers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DeliveryMode {
-    /// Every message.
-    All,
-    /// Messages without addressees, and those that name the participant.
-    Directed,
-    /// The same, and every proposal.
-    DirectedAndProposals,
-}
+use model::{DeliveryMode, KindRef, LinkId, PROPOSAL, ParticipantId};
 
 /// The way in which a link listens to its topic's room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -10,9 +10,19 @@ use model::{ListKind, ParticipantId, overlap};
 use crate::{
     config::{Limits, UPSTREAMS_MAX, UpstreamNames},
     event::Target,
-    names::{REWRITTEN, public_uri},
+    names::{REWRITTEN, public_name, public_uri},
     view::{Entry, Manifest, Naming, PerList, UpstreamView, is_named},
 };
+
+/// How MCP clients name an entry.
+pub(crate) enum ClientName {
+    /// Under this public name or URI.
+    Public(String),
+    /// Not at all: another entry of its server has the name.
+    Hidden,
+    /// As its kind does: it is no entry of a server, or one of the gateway.
+    None,
+}
 
 /// A server's place in the configured order. It changes only with [`Event::Configure`](crate::Event).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -101,6 +111,26 @@ impl Catalog {
 
     pub(crate) fn shared(&self, index: UpstreamIndex) -> Option<&Arc<UpstreamView>> {
         self.views.get(index.0)
+    }
+
+    /// How MCP clients name an entry of a server, listed or not.
+    pub(crate) fn client_name(&self, server: &ParticipantId, method: &str, own: &str) -> ClientName {
+        let Some(index) = self.index(server) else { return ClientName::None };
+        let Some(names) = self.names(index).filter(|names| !names.builtin) else { return ClientName::None };
+        let list = match method {
+            "tools/call" => ListKind::Tools,
+            "prompts/get" => ListKind::Prompts,
+            _ => {
+                let respelled = self.respelled(&Overrides::default(), index, own);
+                return ClientName::Public(respelled.unwrap_or_else(|| own.to_owned()));
+            }
+        };
+        let naming = self.naming(index).filter(|_| names.prefix.is_empty());
+        if naming.is_some_and(|naming| naming.is_anothers(list, own)) {
+            // The entry is listed under no name; this one begins with the server's.
+            return ClientName::Public(public_name(names.id.as_str(), own));
+        }
+        self.public_name(names, list, own).map_or(ClientName::Hidden, ClientName::Public)
     }
 
     /// The names and the configuration of a server.
@@ -223,6 +253,14 @@ impl Catalog {
                 self.route(UpstreamIndex(place), "")
             }
         }
+    }
+
+    /// The public name of a server's own name; `None` if another of its names has it.
+    fn public_name(&self, names: &UpstreamNames, list: ListKind, own: &str) -> Option<String> {
+        let public = public_name(&names.prefix, own);
+        let view = self.shared(self.index(&names.id)?)?;
+        let is_free = view.list(list).get(&public).is_none_or(|entry| *entry.own == *own);
+        is_free.then_some(public)
     }
 
     /// The route to the one server whose prefix is empty, if there is one.

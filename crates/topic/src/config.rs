@@ -56,13 +56,15 @@ pub struct TopicConfig {
     pub direct: u64,
     /// The number of its messages that are kept.
     pub kept: Kept,
+    /// The beginning of the ids of guests, who have the limits of one participant together. If it is empty, there are none.
+    pub guests: &'static str,
 }
 
 impl TopicConfig {
     /// A topic with the usual limits.
     pub fn new(name: TopicName, upstreams: Vec<UpstreamNames>) -> Self {
         let (limits, kept) = <_>::default();
-        Self { name, upstreams, limits, mirrors: true, epoch: 0, direct: 0, kept }
+        Self { name, upstreams, limits, mirrors: true, epoch: 0, direct: 0, kept, guests: "" }
     }
 }
 
@@ -77,15 +79,17 @@ pub struct Limits {
     pub operations_max: usize,
     /// Open operations of one link: those that it opened and the questions that wait for its answer.
     pub operations_per_link_max: usize,
-    /// The same of one participant, on all its links together.
+    /// The same of one participant, on all its links together; of all guests together as well.
     pub operations_per_participant_max: usize,
     /// Questions of servers that wait for the answer of one link.
     pub asks_per_link_max: usize,
     /// Questions of one server that wait for callers' answers.
     pub asks_per_server_max: usize,
+    /// Those of them that wait for one participant, on all its links together.
+    pub asks_per_server_and_participant_max: usize,
     /// Proposals of the topic that are not over; each may have one parked call.
     pub proposals_max: usize,
-    /// The same of one participant.
+    /// The same of one participant; of all guests together as well.
     pub proposals_per_participant_max: usize,
     /// Entries of one list of one server.
     pub items_per_list_max: usize,
@@ -107,6 +111,7 @@ impl Default for Limits {
             operations_per_participant_max: 4_096,
             asks_per_link_max: 64,
             asks_per_server_max: 256,
+            asks_per_server_and_participant_max: 64,
             proposals_max: 10_000,
             proposals_per_participant_max: 256,
             items_per_list_max: 10_000,

@@ -6,10 +6,10 @@ use model::{Capabilities, KindRef, OperationId, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
-    admission::admits,
+    admission::{admits, admits_kind},
+    catalog::ClientName,
     effect::{Cause, Effect, Record, RefusedDecision},
     event::Decision,
-    names::public_name,
     operations::State,
     proposals::{Phase, Proposal, Ruling},
     refusals,
@@ -81,7 +81,10 @@ impl<H: Handles> Topic<H> {
             _ if proposal.over.is_some() => Err(Cause::Decided),
             _ => {
                 let capabilities = self.capabilities(&ruling.by).or(ruling.outside.as_ref());
-                let may = capabilities.is_some_and(|capabilities| self.covers(capabilities, proposal));
+                let may = capabilities.is_some_and(|capabilities| match ruling.requested {
+                    Some(_) => proposal.is_asked_for(capabilities),
+                    None => self.covers_as_call(capabilities, proposal),
+                });
                 if may { Ok(()) } else { Err(Cause::NotAdmitted) }
             }
         }
@@ -90,26 +93,35 @@ impl<H: Handles> Topic<H> {
     /// Whether a participant with these capabilities could make the proposed request: as an envelope under the server's own
     /// name, or as a call under its public one.
     pub(crate) fn covers(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
-        let called = || self.as_called(proposal);
-        proposal.is_asked_for(capabilities)
-            || called().is_some_and(|(public, at)| {
-                admits(capabilities, proposal.terms.method.as_str(), Some(&public), at)
-            })
+        proposal.is_asked_for(capabilities) || self.covers_as_call(capabilities, proposal)
     }
 
-    /// The public name and the server of the proposed request, if it is a call that an MCP client could make.
-    pub(crate) fn as_called<'a>(&self, proposal: &'a Proposal<H>) -> Option<(Arc<str>, &'a str)> {
-        let [server] = &*proposal.terms.to else { return None };
-        let names = self.catalog.names_of(server).filter(|names| !names.builtin)?;
-        let names_an_entry = matches!(proposal.terms.method.as_str(), "tools/call" | "prompts/get");
-        let public = match (&proposal.public, &proposal.terms.context) {
-            (Some(public), _) => public.clone(),
-            (None, Some(own)) if names_an_entry && !names.prefix.is_empty() => {
-                public_name(&names.prefix, own).into()
-            }
-            (None, own) => own.clone()?,
-        };
-        Some((public, server.as_str()))
+    /// Whether it could make the proposed request as MCP clients name it: at each server under the public name, at other
+    /// participants by the kind. Decisions without an envelope (API, command line, built-in tools) are judged so.
+    pub(crate) fn covers_as_call(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
+        let (terms, method) = (&proposal.terms, proposal.terms.method.as_str());
+        if terms.to.is_empty() {
+            return proposal.is_asked_for(capabilities);
+        }
+        terms.to.iter().all(|to| match self.as_called(proposal, to) {
+            ClientName::Public(public) => admits(capabilities, method, Some(&public), to.as_str()),
+            ClientName::Hidden => false,
+            ClientName::None => admits_kind(capabilities, method, terms.context.as_deref(), to.as_str()),
+        })
+    }
+
+    /// The public name or URI of what is proposed to a server.
+    fn as_called(&self, proposal: &Proposal<H>, server: &ParticipantId) -> ClientName {
+        let (terms, method) = (&proposal.terms, proposal.terms.method.as_str());
+        let own = terms.context.as_deref();
+        // A held call without another spelling was made under this one.
+        let is_uri = !matches!(method, "tools/call" | "prompts/get");
+        let held = proposal.public.as_deref().or(own.filter(|_| is_uri)).filter(|_| proposal.held);
+        match (held, own) {
+            (Some(held), _) => ClientName::Public(held.to_owned()),
+            (None, Some(own)) => self.catalog.client_name(server, method, own),
+            (None, None) => ClientName::None,
+        }
     }
 
     /// Goes on with a proposal whose latest change is on disk, or undoes a change that the journal cannot write.
@@ -233,9 +245,10 @@ impl<H: Handles> Topic<H> {
         let by_envelope = KindRef::proposal(method, context)
             .is_ok_and(|kind| capabilities.admits(kind, &proposal.addressees()));
         let held = || {
-            let (public, server) = self.as_called(proposal)?;
+            let [server] = &*proposal.terms.to else { return None };
+            let ClientName::Public(public) = self.as_called(proposal, server) else { return None };
             let kind = KindRef::proposal(method, Some(&public)).ok()?;
-            Some(capabilities.admits(kind, &[server]))
+            Some(capabilities.admits(kind, &[server.as_str()]))
         };
         by_envelope || held() == Some(true) || self.covers(capabilities, proposal)
     }

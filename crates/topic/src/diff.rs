@@ -159,7 +159,7 @@ impl<H: Handles> Topic<H> {
 /// The entries in which two views of one server differ; all of them if the common entries change their order.
 fn changed<'a>(list: ListKind, older: &'a UpstreamView, newer: &'a UpstreamView) -> Vec<&'a Entry> {
     let (left, right) = (&older.list(list).all, &newer.list(list).all);
-    let keys = |all: &'a [Entry]| -> HashSet<(&'a str, u64)> { all.iter().map(key).collect() };
+    let keys = |all: &'a [Entry]| -> HashSet<(&'a str, &'a str, u64)> { all.iter().map(key).collect() };
     let (before, after) = (keys(left), keys(right));
     let stays = left.iter().map(key).filter(|key| after.contains(key));
     let stayed = right.iter().map(key).filter(|key| before.contains(key));
@@ -169,6 +169,7 @@ fn changed<'a>(list: ListKind, older: &'a UpstreamView, newer: &'a UpstreamView)
     went.chain(came).collect()
 }
 
-fn key(entry: &Entry) -> (&str, u64) {
-    (&entry.public, entry.digest)
+/// Another own name may take over a public one.
+fn key(entry: &Entry) -> (&str, &str, u64) {
+    (&entry.public, &entry.own, entry.digest)
 }

@@ -1,13 +1,15 @@
 //! Events of a topic: the closed inventory.
 
+mod caller;
+mod envelope;
+
 use std::sync::Arc;
 
-use model::{
-    Capabilities, Digest, LinkId, ListKind, ListenFilter, Method, OperationId, Outcome, ParticipantId,
-    ProposalState, RateLimit, Refusal,
-};
+use model::{Capabilities, LinkId, ListKind, Method, OperationId, Outcome, ParticipantId, Refusal};
 
-use crate::{Audience, Cursor, Handles, Kept, Listener, LogLevel, Manifest, UpstreamNames};
+use crate::{Audience, Handles, Kept, LogLevel, Manifest, UpstreamNames};
+pub use caller::{Interest, Join, Joining, OperationRef, Request, Resume, Target};
+pub use envelope::{Decision, EndedProposal, Intent, Requested, Restore, Say, Terms};
 
 /// An event that a topic takes. An event of a link that is not in the topic has no effects, unless its docs say otherwise.
 #[derive(Debug, strum::IntoStaticStr, strum::VariantNames)]
@@ -48,6 +50,14 @@ pub enum Event<'a, H: Handles> {
         handle: H::Server,
         /// The server's rights: its configured capabilities judge its answers, notifications and questions.
         capabilities: Arc<Capabilities>,
+    },
+    /// A configured server runs or does not run: the others see it join and leave. It keeps its seat, its lists and its open
+    /// operations. A participant that serves joins and leaves by itself.
+    Available {
+        /// The server.
+        server: &'a ParticipantId,
+        /// Whether it runs.
+        runs: bool,
     },
     /// A link has a session of its own at a server.
     Attach {
@@ -206,265 +216,6 @@ pub enum Event<'a, H: Handles> {
         /// The messages to keep.
         kept: Kept,
     },
-}
-
-/// The target of a request, under its public spelling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Target<'a> {
-    /// A tool's public name.
-    Tool(&'a str),
-    /// A prompt's public name.
-    Prompt(&'a str),
-    /// A resource's public URI, or a public URI template.
-    Uri(&'a str),
-    /// A server itself, for a method that names nothing in it.
-    Upstream(&'a str),
-}
-
-impl<'a> Target<'a> {
-    /// The context of the request's kind.
-    pub fn context(self) -> Option<&'a str> {
-        match self {
-            Self::Tool(text) | Self::Prompt(text) | Self::Uri(text) => Some(text),
-            Self::Upstream(_) => None,
-        }
-    }
-}
-
-/// A caller's link that joins.
-#[derive(Debug, Clone)]
-pub struct Join<'a, H: Handles> {
-    /// The link.
-    pub link: LinkId,
-    /// Its sending side.
-    pub handle: H::Link,
-    /// The participant whose link it is.
-    pub participant: &'a ParticipantId,
-    /// The participant's capabilities. They count as [`Event::Regrant`](crate::Event::Regrant), whether or not the participant is in
-    /// the topic already.
-    pub capabilities: Arc<Capabilities>,
-    /// The participant's rate limit; `None` is without limit. Replaces an older one.
-    pub rate: Option<RateLimit>,
-    /// What its wire can do.
-    pub joining: Joining,
-}
-
-/// How a link joins.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Joining {
-    /// How the link listens to the room; `None` on MCP wires. Replaces the participant's older listening link, which ends
-    /// first; of two the one with the greater number is newer, whichever joins first.
-    pub listener: Option<Listener>,
-    /// The cursor from which on a listener wants the messages that it missed.
-    pub since: Option<Cursor>,
-    /// Whether the topic holds calls that may only be proposed, because the link's wire has no proposals. Lists then show the
-    /// entries that the caller may call or propose.
-    pub promotes: bool,
-    /// Whether the link takes notifications that belong to no request. Otherwise it gets them only on its listen requests.
-    pub notified: bool,
-}
-
-/// A caller's request.
-#[derive(Debug, Clone)]
-pub struct Request<'a, H: Handles> {
-    /// The caller's link.
-    pub link: LinkId,
-    /// A new id for the request's life. An id that is open already is ignored.
-    pub operation: OperationId,
-    /// The name that the caller gave the request, by which it may cancel.
-    pub tag: Option<H::Tag>,
-    /// The method under which the request is judged.
-    pub method: Method,
-    /// The target; `None` is the gateway itself.
-    pub target: Option<Target<'a>>,
-    /// The change of the notifications that its link gets.
-    pub interest: Interest,
-    /// The request itself.
-    pub call: H::Call,
-}
-
-/// The change that a request makes to the notifications of its link, from its admission on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Interest {
-    /// No change.
-    #[default]
-    None,
-    /// The link subscribes to the request's target, a resource. The topic undoes it if the server does not answer with a result.
-    Subscribe,
-    /// The link ends its subscription to the target.
-    Unsubscribe,
-    /// The link gets log messages from this level on.
-    Level(LogLevel),
-    /// The request listens for as long as it is open.
-    Listen(ListenFilter),
-}
-
-/// A caller that comes back for an operation that was answered for now.
-#[derive(Debug, Clone)]
-pub struct Resume<H: Handles> {
-    /// The caller's link.
-    pub link: LinkId,
-    /// A new id for this request's life.
-    pub operation: OperationId,
-    /// The name that the caller gave the request.
-    pub tag: Option<H::Tag>,
-    /// The proposal behind the parked operation.
-    pub parked: OperationId,
-    /// When the caller is answered for now once more.
-    pub until_ms: u64,
-    /// The request itself.
-    pub call: H::Call,
-}
-
-/// An operation of a link, by id or by name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OperationRef<T> {
-    /// The operation of this id.
-    Id(OperationId),
-    /// The youngest operation to which the link gave this name.
-    Tag(T),
-}
-
-/// An envelope that a link sends to the room.
-#[derive(Debug)]
-pub struct Say<'a, H: Handles> {
-    /// The sender's link.
-    pub link: LinkId,
-    /// The envelope's id.
-    pub id: &'a str,
-    /// The kind, as it was written.
-    pub kind: &'a str,
-    /// The addressees; an envelope without addressees is for all participants.
-    pub to: &'a [&'a str],
-    /// The id of the envelope that this one answers or fulfils.
-    pub correlation: Option<&'a str>,
-    /// The digest under which [`Say::correlation`] would be kept if it named a proposal that is over.
-    pub correlation_digest: Option<u128>,
-    /// The envelope's bytes.
-    pub message: H::Message,
-    /// The length of the bytes.
-    pub bytes: usize,
-    /// The receiver's task.
-    pub intent: Intent<H>,
-}
-
-/// The task that an envelope sets the gateway, or a server that the gateway plays.
-#[derive(Debug)]
-pub enum Intent<H: Handles> {
-    /// None: the room gets the envelope, and the gateway takes no further step.
-    None,
-    /// `mcp/request`: servers that it names carry it out.
-    Request(Requested<H>),
-    /// `mcp/proposal`: the sender proposes a request.
-    Propose {
-        /// A new, unguessable id for the proposal's life.
-        proposal: OperationId,
-        /// The proposed request. `by` is the sender.
-        terms: Terms,
-        /// The same in full.
-        content: H::Content,
-    },
-    /// `mcp/response`: the sender answers a request.
-    Answer {
-        /// [`Outcome::Ok`] or [`Outcome::Error`].
-        outcome: Outcome,
-        /// The answer.
-        answer: H::Answer,
-    },
-    /// `mcp/request` of a notification. Only the participant that called may cancel.
-    Cancel {
-        /// The name of the request that the sender cancels.
-        tag: H::Tag,
-    },
-    /// Kind and payload differ, so that no receiver may act on it (MCPx v0.1, section 4.3).
-    Mismatch,
-}
-
-/// A request in the room.
-#[derive(Debug)]
-pub struct Requested<H: Handles> {
-    /// The method.
-    pub method: Method,
-    /// The server's own name or URI, if the method has one.
-    pub context: Option<Arc<str>>,
-    /// The name that the sender gave the request.
-    pub tag: Option<H::Tag>,
-    /// One call for each of [`Say::to`], with a new operation id, in that order.
-    pub calls: Vec<(OperationId, H::Call)>,
-    /// The digest of the request as the server lists its target now, and the shell's part of the decision, if the request decides
-    /// about a proposal.
-    pub ruling: Option<(Option<Digest>, H::Ruling)>,
-}
-
-/// The terms of a proposal: proposer, request, addressees, expiry.
-#[derive(Debug, Clone)]
-pub struct Terms {
-    /// The proposer.
-    pub by: ParticipantId,
-    /// The method of the proposed request.
-    pub method: Method,
-    /// The server's own name or URI, if the method has one.
-    pub context: Option<Arc<str>>,
-    /// The servers or participants that the proposal names. A proposal that names none is for any of them.
-    pub to: Box<[ParticipantId]>,
-    /// The id of the envelope that proposes.
-    pub envelope: Arc<str>,
-    /// The digest of the request as reviewers see it.
-    pub digest: Digest,
-    /// When the proposal expires.
-    pub expires_ms: u64,
-}
-
-/// A participant's decision about a proposal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision<'a> {
-    /// The proposed request may run, once.
-    Approve {
-        /// The digest of the request as this reviewer saw it.
-        shown: Digest,
-        /// The digest of the same with what the server lists now; `None` if it cannot be made any more.
-        current: Option<Digest>,
-    },
-    /// It never runs.
-    Reject {
-        /// Why, in words for the proposer.
-        reason: Option<&'a str>,
-    },
-    /// The proposer withdraws it.
-    Withdraw {
-        /// Why, for the record.
-        reason: Option<&'a str>,
-    },
-}
-
-/// A proposal of before a restart.
-#[derive(Debug, Clone)]
-pub struct Restore<'a, H: Handles> {
-    /// Its id.
-    pub proposal: OperationId,
-    /// The proposed request.
-    pub terms: Terms,
-    /// The same in full.
-    pub content: H::Content,
-    /// Whether it was a held call.
-    pub held: bool,
-    /// The public name or URI under which the call was held.
-    pub public: Option<&'a str>,
-    /// Its end: it is kept for queries. Without an end it is pending.
-    pub end: Option<EndedProposal<H>>,
-}
-
-/// The end of a proposal from before a restart.
-#[derive(Debug, Clone)]
-pub struct EndedProposal<H: Handles> {
-    /// One of the states that are over.
-    pub state: ProposalState,
-    /// The reason, in words for the proposer.
-    pub reason: Option<Arc<str>>,
-    /// The participant that decided, with the shell's part of its decision.
-    pub decided: Option<(ParticipantId, H::Ruling)>,
-    /// The answer of the server or participant that carried it out.
-    pub answer: Option<H::Answer>,
 }
 
 /// The callers for which a manifest counts.

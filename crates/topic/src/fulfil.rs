@@ -8,7 +8,7 @@ use crate::{
     Handles, Topic,
     admission::admits_kind,
     effect::{Cause, Effect},
-    members::Seat,
+    members::{Member, Seat},
     operations::{Handle, Operation, State},
     proposals::{Early, Phase, Proposal, RoomCall, RoomRequests, Ruling},
     refusals,
@@ -27,7 +27,7 @@ impl<H: Handles> Topic<H> {
             self.refuse_ruling(id, ruling, Cause::Moot);
             return self.ending(id, ProposalState::Withdrawn, Some(reason));
         }
-        let Ruling { by, handle, requested, .. } = ruling;
+        let Ruling { by, handle, requested, named, .. } = ruling;
         proposal.decided = Some((by, handle.clone()));
         proposal.updated_ms = self.now_ms;
         let (call, early, to, held) =
@@ -54,11 +54,51 @@ impl<H: Handles> Topic<H> {
         }
         let carried_out = self.proposals.get(id).is_some_and(|proposal| proposal.call.is_some());
         if in_room && !carried_out {
-            self.proposals.await_answer(id, self.now_ms.saturating_add(ROOM_ANSWER_MS_MAX));
+            self.await_answer(id, named);
         }
         if let Some(early) = early {
             self.fulfilled(id, early);
         }
+        self.fail_unanswerable(id, "not in the topic: it was not carried out");
+    }
+
+    /// Waits for the answer of a participant in the room: of those that the proposal names, else of those that the request names.
+    fn await_answer(&mut self, id: OperationId, named: Box<[ParticipantId]>) {
+        let Some(Proposal { terms, .. }) = self.proposals.get(id).filter(|own| own.is_running()) else {
+            return;
+        };
+        let asked = match &*terms.to {
+            // The proposer may be named so that it gets the request.
+            [] => named.into_iter().filter(|one| *one != terms.by).collect(),
+            to => to.into(),
+        };
+        let until_ms = self.now_ms.saturating_add(ROOM_ANSWER_MS_MAX);
+        self.proposals.await_answer(id, asked, until_ms);
+    }
+
+    /// Fails the proposals that this participant was asked to carry out, if it has left and no other is there to answer.
+    pub(crate) fn fail_asked(&mut self, gone: &ParticipantId) {
+        for id in self.proposals.asked_of(gone) {
+            self.fail_unanswerable(
+                id,
+                "not in the topic any more and has not answered: it may have carried it out",
+            );
+        }
+    }
+
+    /// Fails a running proposal if none of the participants that were asked to carry it out in the room is there to answer.
+    fn fail_unanswerable(&mut self, id: OperationId, why: &str) {
+        let Some(asked) = self.proposals.get(id).map(|own| &*own.asked) else { return };
+        let is_here = |one: &ParticipantId| self.members.of_id(one).is_some_and(Member::is_caller);
+        if asked.is_empty() || asked.iter().any(is_here) {
+            return;
+        }
+        let names: Vec<&str> = asked.iter().map(ParticipantId::as_str).collect();
+        let reason = match names.as_slice() {
+            [one] => format!("{one} is {why}"),
+            several => format!("none of {} is {why}", several.join(", ")),
+        };
+        self.conclude(id, ProposalState::Failed, Some(reason.into()));
     }
 
     /// The servers at which the gateway carries out a proposal. A participant that serves gets the request in the room, unless a

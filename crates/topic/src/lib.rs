@@ -6,7 +6,7 @@
 //! payloads are opaque [`Handles`].
 //!
 //! - [`Event`], [`Effect`], [`RoomEffect`], [`Verdict`]: the whole inventory of events and their effects.
-//! - [`Audience`], [`DeliveryMode`], [`Replay`]: the listeners of a room's messages, present and late.
+//! - [`Audience`], [`model::DeliveryMode`], [`Replay`]: the listeners of a room's messages, present and late.
 //! - [`TopicConfig`], [`Limits`]: the configuration of a topic.
 //! - [`Manifest`], [`Listing`]: the lists of servers, and a caller's part of them.
 //! - [`ProposalView`]: a proposal as participants may see it.
@@ -46,7 +46,7 @@ mod topic;
 mod view;
 
 pub use admission::BuiltinTool;
-pub use audience::{Audience, DeliveryMode, Listener, Reach};
+pub use audience::{Audience, Listener, Reach};
 pub use catalog::{Route, UpstreamIndex};
 pub use config::{Limits, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use effect::{
@@ -64,7 +64,7 @@ pub use lists::{ListSnapshot, Listing};
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
-pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX};
+pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, PARTICIPANT_ENDED_PROPOSALS_MAX};
 pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
 pub use request_log::REQUESTS_MAX;
 pub use topic::{Present, Server, Topic};

@@ -3,11 +3,10 @@
 use std::{collections::HashMap as Map, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Capabilities, LinkId, OperationId, ParticipantId, RateLimit};
+use model::{Capabilities, DeliveryMode, LinkId, OperationId, ParticipantId, RateLimit};
 
 use crate::{
     Cursor, Handles, Listener,
-    audience::DeliveryMode,
     catalog::{Overrides, UpstreamIndex},
     effect::Person,
     interests::LogLevel,
@@ -27,6 +26,8 @@ pub(crate) struct Member<H: Handles> {
     pub(crate) server: Option<H::Server>,
     /// The server side of a participant that serves: a seat beside its own, which other participants do not see.
     pub(crate) hidden: bool,
+    /// A server that does not run, which other participants do not see either.
+    pub(crate) away: bool,
     pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) bucket: Option<Bucket>,
     /// Unordered: no effect may depend on the order.
@@ -35,13 +36,15 @@ pub(crate) struct Member<H: Handles> {
     pub(crate) listener: Option<LinkId>,
     /// The number of open operations on all of them.
     pub(crate) open: usize,
+    /// Whether it shares its limits with all other guests.
+    pub(crate) guest: bool,
 }
 
 impl<H: Handles> Member<H> {
     /// One without links.
     pub(crate) fn new(id: ParticipantId, server: Option<H::Server>, capabilities: Arc<Capabilities>) -> Self {
-        let (hidden, bucket, links, listener, open) = <_>::default();
-        Self { id, server, hidden, capabilities, bucket, links, listener, open }
+        let (hidden, away, bucket, links, listener, open, guest) = <_>::default();
+        Self { id, server, hidden, away, capabilities, bucket, links, listener, open, guest }
     }
 
     /// Takes one token, if there is one.
@@ -59,6 +62,11 @@ impl<H: Handles> Member<H> {
 
     pub(crate) fn is_caller(&self) -> bool {
         self.server.is_none()
+    }
+
+    /// Whether other participants see it in the topic.
+    pub(crate) fn is_seen(&self) -> bool {
+        !self.hidden && !self.away
     }
 
     /// The participant as others see it.
@@ -140,6 +148,11 @@ impl<H: Handles> Link<H> {
     }
 }
 
+/// Whether an id begins as those of guests do.
+pub(crate) fn is_guest(id: &ParticipantId, guests: &str) -> bool {
+    !guests.is_empty() && id.as_str().starts_with(guests)
+}
+
 /// The number of buckets of participants that have left, from which on the full ones are forgotten.
 const WORN_MIN: usize = 256;
 
@@ -160,17 +173,44 @@ pub(crate) struct Members<H: Handles> {
     worn_max: usize,
     /// All members as others see them; built when a listener needs it.
     roster: Option<Arc<[Person]>>,
-}
-
-impl<H: Handles> Default for Members<H> {
-    fn default() -> Self {
-        let (seats, free, by_id, hidden, watchers, worn, roster) = <_>::default();
-        let (links, worn_max) = (HashMap::new(), WORN_MIN);
-        Self { seats, free, by_id, hidden, links, watchers, worn, worn_max, roster }
-    }
+    /// The beginning of guests' ids, and the numbers of their open operations and links.
+    guests: &'static str,
+    guests_open: usize,
+    guests_links: usize,
 }
 
 impl<H: Handles> Members<H> {
+    /// None. Ids that begin with `guests` are those of guests.
+    pub(crate) fn new(guests: &'static str) -> Self {
+        let (seats, free, by_id, hidden, watchers, worn, roster) = <_>::default();
+        let (links, worn_max) = (HashMap::new(), WORN_MIN);
+        let (guests_open, guests_links) = (0, 0);
+        Self {
+            seats,
+            free,
+            by_id,
+            hidden,
+            links,
+            watchers,
+            worn,
+            worn_max,
+            roster,
+            guests,
+            guests_open,
+            guests_links,
+        }
+    }
+
+    /// The number of links of guests.
+    pub(crate) fn guests_links(&self) -> usize {
+        self.guests_links
+    }
+
+    /// The number of operations that are open on the account of a member: of all guests together, if it is one.
+    pub(crate) fn open_on_account(&self, member: &Member<H>) -> usize {
+        if member.guest { self.guests_open } else { member.open }
+    }
+
     /// The bucket of a newcomer: the one that it left with, or a full one.
     pub(crate) fn bucket(&mut self, id: &ParticipantId, rate: RateLimit, now_ms: u64) -> Bucket {
         if self.worn.len() >= self.worn_max {
@@ -207,7 +247,7 @@ impl<H: Handles> Members<H> {
         self.seats.get(seat.0)?.as_ref()
     }
 
-    /// Mutable access, for all but capabilities, which [`Members::set_capabilities`] changes.
+    /// Mutable access, for all but what the roster depends on: see [`Members::set_capabilities`] and [`Members::set_away`].
     pub(crate) fn get_mut(&mut self, seat: Seat) -> Option<&mut Member<H>> {
         self.seats.get_mut(seat.0)?.as_mut()
     }
@@ -216,6 +256,13 @@ impl<H: Handles> Members<H> {
         self.roster = None;
         if let Some(member) = self.get_mut(seat) {
             member.capabilities = capabilities;
+        }
+    }
+
+    pub(crate) fn set_away(&mut self, seat: Seat, away: bool) {
+        self.roster = None;
+        if let Some(member) = self.get_mut(seat) {
+            member.away = away;
         }
     }
 
@@ -250,6 +297,8 @@ impl<H: Handles> Members<H> {
         let seat = own.seat;
         if let Some(member) = self.get_mut(seat) {
             member.open += 1;
+            let guest = usize::from(member.guest);
+            self.guests_open += guest;
         }
     }
 
@@ -259,12 +308,19 @@ impl<H: Handles> Members<H> {
         let (seat, gone) = (own.seat, own.forget(operation));
         if let Some(member) = self.get_mut(seat).filter(|_| gone) {
             member.open = member.open.saturating_sub(1);
+            let guest = usize::from(member.guest);
+            self.guests_open = self.guests_open.saturating_sub(guest);
         }
     }
 
     /// All members in the order of their seats, but for hidden ones.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Member<H>> {
         self.seats.iter().flatten().filter(|member| !member.hidden)
+    }
+
+    /// Those of them that other participants see.
+    pub(crate) fn seen(&self) -> impl Iterator<Item = &Member<H>> {
+        self.iter().filter(|member| member.is_seen())
     }
 
     /// The callers among them.
@@ -280,12 +336,13 @@ impl<H: Handles> Members<H> {
     /// Gives a newcomer a seat.
     pub(crate) fn sit(&mut self, member: Member<H>) -> Seat {
         let (id, hidden) = (member.id.clone(), member.hidden);
+        let guest = is_guest(&id, self.guests);
         let seat = self.free.pop().unwrap_or_else(|| {
             self.seats.push(None);
             Seat(self.seats.len() - 1)
         });
         if let Some(place) = self.seats.get_mut(seat.0) {
-            *place = Some(member);
+            *place = Some(Member { guest, ..member });
         }
         self.seats_of(hidden).insert(id, seat);
         self.roster = None;
@@ -315,6 +372,8 @@ impl<H: Handles> Members<H> {
             if link.listener.is_some() {
                 member.listener = Some(id);
             }
+            let guest = usize::from(member.guest);
+            self.guests_links += guest;
             self.watchers += usize::from(link.watches());
             self.links.insert(id, link);
         }
@@ -326,6 +385,7 @@ impl<H: Handles> Members<H> {
         self.watchers -= usize::from(gone.watches());
         let Some(member) = self.get_mut(gone.seat) else { return Some(gone) };
         member.open = member.open.saturating_sub(gone.open.len());
+        let (guest, guests) = (usize::from(member.guest), if member.guest { gone.open.len() } else { 0 });
         if member.listener == Some(link) {
             member.listener = None;
         }
@@ -335,15 +395,17 @@ impl<H: Handles> Members<H> {
         {
             moved.place = gone.place;
         }
+        self.guests_links -= guest;
+        self.guests_open = self.guests_open.saturating_sub(guests);
         Some(gone)
     }
 
-    /// All members as others see them, by id. The same value until a member joins, leaves or changes.
+    /// All members that others see, as they see them, by id. The same value until a member joins, leaves or changes.
     pub(crate) fn roster(&mut self) -> Arc<[Person]> {
         if let Some(roster) = &self.roster {
             return Arc::clone(roster);
         }
-        let mut all: Vec<Person> = self.iter().map(Member::person).collect();
+        let mut all: Vec<Person> = self.seen().map(Member::person).collect();
         all.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         let roster: Arc<[Person]> = all.into();
         self.roster = Some(Arc::clone(&roster));

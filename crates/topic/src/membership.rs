@@ -117,10 +117,14 @@ impl<H: Handles> Topic<H> {
     ) {
         let Some(index) = self.catalog.index(server) else { return };
         if let Some(seat) = self.members.server(server) {
+            let differs = self.members.get(seat).is_some_and(|member| member.capabilities != capabilities);
             if let Some(member) = self.members.get_mut(seat) {
                 member.server = Some(handle);
             }
             self.members.set_capabilities(seat, capabilities);
+            if differs {
+                self.announce_changed(seat);
+            }
             return self.withdraw_asks(seat);
         }
         if self.members.link(link).is_some() {
@@ -141,6 +145,28 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Takes that a server runs, or does not. Its seat stays.
+    pub(crate) fn available(&mut self, server: &ParticipantId, runs: bool) {
+        let Some(seat) = self.catalog.index(server).and_then(|index| self.seat_at(index)) else { return };
+        let Some(member) = self.members.get(seat).filter(|member| !member.hidden) else { return };
+        if member.away != runs {
+            return;
+        }
+        let person = member.person();
+        self.members.set_away(seat, !runs);
+        self.effects.publish(match runs {
+            true => RoomEffect::Joined(person),
+            false => RoomEffect::Left(person.id),
+        });
+    }
+
+    /// Announces a participant's new capabilities, if others see it.
+    fn announce_changed(&mut self, seat: Seat) {
+        if let Some(member) = self.members.get(seat).filter(|member| member.is_seen()) {
+            self.effects.publish(RoomEffect::Changed(member.person()));
+        }
+    }
+
     /// Whether a server is a participant that joins and leaves by itself.
     pub(crate) fn serves(&self, participant: &ParticipantId) -> bool {
         let names = self.catalog.names_of(participant);
@@ -148,8 +174,10 @@ impl<H: Handles> Topic<H> {
     }
 
     pub(crate) fn leave(&mut self, link: LinkId) {
-        if self.members.link(link).is_some_and(|own| own.handle.is_some()) {
+        let caller = self.members.of_link(link).filter(|member| member.is_caller());
+        if let Some(participant) = caller.map(|member| member.id.clone()) {
             self.close_link(link, None);
+            self.fail_asked(&participant);
         }
     }
 
@@ -187,6 +215,7 @@ impl<H: Handles> Topic<H> {
         for link in links {
             self.close_link(link, Some(Ended::Revoked));
         }
+        self.fail_asked(participant);
         self.recall_of(participant, None);
     }
 
@@ -211,7 +240,7 @@ impl<H: Handles> Topic<H> {
     /// Removes a participant without links. The names of a server go with it, and its open operations end.
     fn unseat(&mut self, seat: Seat) {
         let Some(member) = self.members.get(seat) else { return };
-        let (id, is_caller, hidden) = (member.id.clone(), member.is_caller(), member.hidden);
+        let (id, is_caller, seen) = (member.id.clone(), member.is_caller(), member.is_seen());
         if !is_caller {
             if let Some(index) = self.catalog.index(&id) {
                 self.seat_in(index, None);
@@ -225,7 +254,7 @@ impl<H: Handles> Topic<H> {
             self.forget_subscriptions(&id);
             self.forget_views(&id);
         }
-        if !hidden {
+        if seen {
             self.effects.publish(RoomEffect::Left(id));
         }
     }
@@ -261,6 +290,7 @@ impl<H: Handles> Topic<H> {
                 self.effects.publish(RoomEffect::Renew { link, person: member.person(), roster });
             }
         }
+        self.announce_changed(seat);
         self.notify_changes(before);
     }
 

@@ -1,5 +1,7 @@
 //! Public names and URIs: pure functions of the configuration, shortened or rewritten readably.
 
+use std::borrow::Cow;
+
 use model::ParticipantId;
 
 use crate::config::UpstreamNames;
@@ -14,21 +16,30 @@ pub const REWRITTEN: &str = "portmoot:";
 /// Hexadecimal digits of the hash at the end of a shortened name.
 const HASH_CHARS: usize = 8;
 
-/// The public name of a server's tool or prompt: `<prefix>_<own>`, or its own with an empty prefix.
+/// The public name of a server's tool or prompt: `<prefix>_<own>`. With an empty prefix it is the own name, and so it is if that
+/// begins with the prefix and `_` already.
 ///
 /// Longer than [`NAME_CHARS_MAX`] characters, it keeps its beginning and ends with `_` and a hash of the whole. Names under an
 /// empty prefix are never touched.
+///
+/// All names under a prefix begin with it and `_`, so that no server can take another's. Two names of one server can be equal in
+/// public: the one that has the prefix itself counts ([`Quarantine::Twice`](crate::Quarantine::Twice)).
 pub fn public_name(prefix: &str, own: &str) -> String {
     if prefix.is_empty() {
         return own.to_owned();
     }
-    let whole = format!("{prefix}_{own}");
+    let whole = whole_name(prefix, own).into_owned();
     if whole.chars().count() <= NAME_CHARS_MAX {
         return whole;
     }
     let kept: String = whole.chars().take(NAME_CHARS_MAX - HASH_CHARS - 1).collect();
     let hash = fnv1a(&whole);
     format!("{kept}_{:08x}", (hash ^ (hash >> 32)) & 0xffff_ffff)
+}
+
+/// An own name with its prefix before it is shortened: the prefix is not repeated.
+pub(crate) fn whole_name<'a>(prefix: &str, own: &'a str) -> Cow<'a, str> {
+    if prefix.is_empty() || lies_under(prefix, own) { own.into() } else { format!("{prefix}_{own}").into() }
 }
 
 /// The public spelling of a URI (or template) that another server owns as well.

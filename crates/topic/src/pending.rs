@@ -56,11 +56,11 @@ impl<H: Handles> Topic<H> {
         self.on_disk(id).is_some_and(|proposal| self.may_see(proposal, who, capabilities))
     }
 
-    /// Whether `who` could approve or reject a proposal that is not over: every participant that could make the request, except
-    /// its proposer.
+    /// Whether `who` could approve or reject a proposal that is not over without an envelope: every participant that could make
+    /// the call under its public name, except its proposer.
     pub fn could_decide(&self, id: OperationId, who: &ParticipantId, capabilities: &Capabilities) -> bool {
         let open = self.proposals.get(id).filter(|proposal| proposal.is_open() && proposal.terms.by != *who);
-        open.is_some_and(|proposal| self.covers(capabilities, proposal))
+        open.is_some_and(|proposal| self.covers_as_call(capabilities, proposal))
     }
 
     /// The proposed request in full, and whether the proposal is on disk.
@@ -89,6 +89,8 @@ impl<H: Handles> Topic<H> {
         let mut view = glance(id, proposal);
         if view.state == ProposalState::Pending {
             view.deciders = self.deciders(proposal);
+            let is_here = |one: &&ParticipantId| self.members.of_id(one).is_some();
+            view.absent = proposal.terms.to.iter().filter(|one| !is_here(one)).cloned().collect();
         }
         view
     }
@@ -119,8 +121,10 @@ fn glance<H: Handles>(id: OperationId, proposal: &Proposal<H>) -> ProposalView<H
         decided_by,
         ruling: ruling.flatten(),
         fulfilment: proposal.fulfilment.clone(),
+        in_room: proposal.run_until_ms.is_some(),
         answer: proposal.answer.clone(),
         updated_ms: proposal.updated_ms,
         deciders: Vec::new(),
+        absent: Vec::new(),
     }
 }

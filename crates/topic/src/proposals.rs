@@ -1,4 +1,7 @@
-//! Proposals of a topic: terms and phase of each, those that are over, and the digests of their envelopes.
+//! Table of a topic's proposals: by id, by envelope, by deadline, and those that are over.
+
+mod closed;
+mod proposal;
 
 use std::{
     collections::{BTreeSet, HashMap as Map, VecDeque},
@@ -6,205 +9,19 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt};
-use model::{
-    Capabilities, Digest, KindRef, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState,
-};
+use model::{OperationId, ParticipantId, ProposalState};
 
-use crate::{
-    Handles,
-    event::{Decision, Terms},
-};
+use crate::{Handles, members::is_guest};
+pub use closed::CLOSED_PROPOSALS_MAX;
+use closed::ClosedDigests;
+pub(crate) use proposal::{Early, Phase, Proposal, RoomCall, RoomRequests, Ruling};
 
 /// The most ended proposals that queries still return.
 pub const ENDED_PROPOSALS_MAX: usize = 1000;
+/// The share of one proposer, and of all guests together: beyond it its own oldest is forgotten first.
+pub const PARTICIPANT_ENDED_PROPOSALS_MAX: usize = 250;
 /// The most requests of a proposer that wait for the withdrawal of its own proposal.
 pub(crate) const DEFERRED_MAX: usize = 16;
-
-/// The phase of a proposal. A change that must be on disk first takes two steps, so three phases wait for the journal.
-#[derive(Debug, Clone)]
-pub(crate) enum Phase<H: Handles> {
-    /// Its opening is being written.
-    Opening,
-    /// Open to decisions.
-    Pending,
-    /// A decision is being written.
-    Deciding(Box<Ruling<H>>),
-    /// Approved: it runs, once.
-    Running,
-    /// Its end is being written.
-    Ending(ProposalState, Option<Arc<str>>),
-}
-
-/// A decision that a participant made.
-#[derive(Debug, Clone)]
-pub(crate) struct Ruling<H: Handles> {
-    pub(crate) by: ParticipantId,
-    /// The capabilities of `by`, if it is not in the topic.
-    pub(crate) outside: Option<Arc<Capabilities>>,
-    /// [`ProposalState::Running`], [`ProposalState::Rejected`] or [`ProposalState::Withdrawn`].
-    pub(crate) state: ProposalState,
-    pub(crate) reason: Option<Arc<str>>,
-    /// Of an approval: the digests of the request as the participant saw it, and as it is now.
-    pub(crate) approves: Option<(Digest, Option<Digest>)>,
-    /// The shell's part of it; `None` if the topic itself withdraws the proposal, even if the journal fails.
-    pub(crate) handle: Option<H::Ruling>,
-    /// The envelope that fulfils the proposal, or the one that announces an approval without an envelope.
-    pub(crate) fulfilment: Option<Arc<str>>,
-    /// The calls by which servers carry it out, if it was a request in the room.
-    pub(crate) requested: Option<RoomRequests<H>>,
-}
-
-impl<H: Handles> Ruling<H> {
-    /// A decision without an envelope, of a participant in the topic.
-    pub(crate) fn new(by: ParticipantId, decision: Decision<'_>, handle: Option<H::Ruling>) -> Self {
-        let (state, reason, approves) = match decision {
-            Decision::Approve { shown, current } => (ProposalState::Running, None, Some((shown, current))),
-            Decision::Reject { reason } => (ProposalState::Rejected, reason, None),
-            Decision::Withdraw { reason } => (ProposalState::Withdrawn, reason, None),
-        };
-        let (outside, fulfilment, requested) = (None, None, None);
-        Self { by, outside, state, reason: reason.map(Arc::from), approves, handle, fulfilment, requested }
-    }
-}
-
-/// A call of a request in the room, with its server and its operation.
-pub(crate) type RoomCall<H> = (ParticipantId, OperationId, <H as Handles>::Call);
-
-/// A request in the room, at each of the servers that it names.
-#[derive(Debug, Clone)]
-pub(crate) struct RoomRequests<H: Handles> {
-    pub(crate) link: LinkId,
-    pub(crate) tag: Option<H::Tag>,
-    pub(crate) method: Method,
-    pub(crate) context: Option<Arc<str>>,
-    pub(crate) calls: Vec<RoomCall<H>>,
-}
-
-impl<H: Handles> RoomRequests<H> {
-    /// Whether it asks for what was proposed, at whatever server.
-    pub(crate) fn asks_for(&self, proposal: &Proposal<H>) -> bool {
-        self.method == proposal.terms.method && self.context == proposal.terms.context
-    }
-}
-
-/// An answer in the room that arrived before the approval was on disk.
-#[derive(Debug, Clone)]
-pub(crate) struct Early<H: Handles> {
-    pub(crate) outcome: Outcome,
-    pub(crate) answer: H::Answer,
-    pub(crate) message: H::Message,
-    pub(crate) names_proposer: bool,
-}
-
-/// One proposal.
-#[derive(Debug)]
-pub(crate) struct Proposal<H: Handles> {
-    /// Its number in the order of opening.
-    pub(crate) order: u64,
-    pub(crate) terms: Terms,
-    /// The public name or URI, of a held call.
-    pub(crate) public: Option<Arc<str>>,
-    pub(crate) content: H::Content,
-    /// Whether it was a held call.
-    pub(crate) held: bool,
-    /// The held or parked call behind it, and later the operation that carries it out.
-    pub(crate) call: Option<OperationId>,
-    pub(crate) phase: Phase<H>,
-    /// The reason for which it is withdrawn as soon as the change that is being written is on disk.
-    pub(crate) recalled: Option<Arc<str>>,
-    /// A decision that arrived before the opening was on disk.
-    pub(crate) queued: Option<Box<Ruling<H>>>,
-    /// Requests of the proposer itself that run once the withdrawal is on disk.
-    pub(crate) deferred: Vec<RoomRequests<H>>,
-    /// The participant that decided, with the shell's part of its decision.
-    pub(crate) decided: Option<(ParticipantId, Option<H::Ruling>)>,
-    /// The envelope that fulfils it, once known.
-    pub(crate) fulfilment: Option<Arc<str>>,
-    pub(crate) early: Option<Early<H>>,
-    /// The time until which a participant may answer in the room.
-    pub(crate) run_until_ms: Option<u64>,
-    /// The outcome and the answer.
-    pub(crate) answer: Option<H::Answer>,
-    /// Its last state, once it is over.
-    pub(crate) over: Option<(ProposalState, Option<Arc<str>>)>,
-    /// Whether its end could not be written, so that it is pending again after a restart.
-    pub(crate) end_lost: bool,
-    pub(crate) updated_ms: u64,
-    /// Operations that wait for its end.
-    pub(crate) waiting: Vec<OperationId>,
-}
-
-impl<H: Handles> Proposal<H> {
-    /// One that no participant has decided about.
-    pub(crate) fn new(terms: Terms, content: H::Content, phase: Phase<H>) -> Self {
-        Self {
-            order: 0,
-            terms,
-            public: None,
-            content,
-            held: false,
-            call: None,
-            phase,
-            recalled: None,
-            queued: None,
-            deferred: Vec::new(),
-            decided: None,
-            fulfilment: None,
-            early: None,
-            run_until_ms: None,
-            answer: None,
-            over: None,
-            end_lost: false,
-            updated_ms: 0,
-            waiting: Vec::new(),
-        }
-    }
-
-    /// Its addressees, for capabilities to match.
-    pub(crate) fn addressees(&self) -> Vec<&str> {
-        self.terms.to.iter().map(ParticipantId::as_str).collect()
-    }
-
-    /// Whether these capabilities admit the proposed request as an envelope to its addressees.
-    pub(crate) fn is_asked_for(&self, capabilities: &Capabilities) -> bool {
-        KindRef::request(self.terms.method.as_str(), self.terms.context.as_deref())
-            .is_ok_and(|kind| capabilities.admits(kind, &self.addressees()))
-    }
-
-    pub(crate) fn is_running(&self) -> bool {
-        matches!(self.phase, Phase::Running) && self.over.is_none()
-    }
-
-    /// Whether it is open to decisions.
-    pub(crate) fn is_pending(&self) -> bool {
-        matches!(self.phase, Phase::Pending) && self.over.is_none()
-    }
-
-    /// Whether its opening is on disk, so that participants may learn of it.
-    pub(crate) fn is_open(&self) -> bool {
-        !matches!(self.phase, Phase::Opening)
-    }
-
-    /// Its state, as participants may learn it.
-    pub(crate) fn state(&self) -> ProposalState {
-        if let Some((state, _)) = &self.over {
-            return *state;
-        }
-        match &self.phase {
-            Phase::Opening | Phase::Pending | Phase::Deciding(_) => ProposalState::Pending,
-            Phase::Running | Phase::Ending(ProposalState::Completed | ProposalState::Failed, _) => {
-                ProposalState::Running
-            }
-            Phase::Ending(..) => ProposalState::Pending,
-        }
-    }
-
-    /// Whether a response in the room of this sender and kind answers it.
-    pub(crate) fn is_answered_by(&self, from: &ParticipantId, kind: KindRef<'_>) -> bool {
-        (self.terms.to.is_empty() || self.terms.to.contains(from))
-            && kind.answers(self.terms.method.as_str(), self.terms.context.as_deref())
-    }
-}
 
 /// All proposals of a topic.
 #[derive(Debug)]
@@ -218,21 +35,52 @@ pub(crate) struct Proposals<H: Handles> {
     by_envelope: Map<Arc<str>, OperationId>,
     /// By the envelope that fulfils.
     by_fulfilment: Map<Arc<str>, Vec<OperationId>>,
+    /// Those that participants carry out in the room, by the number of their opening.
+    in_room: BTreeSet<(u64, OperationId)>,
     ended: VecDeque<OperationId>,
+    /// The number of those on each account.
+    ended_counts: Map<Box<str>, usize>,
     /// Digests of the envelopes of those that are over, kept or not.
     pub(crate) closed: ClosedDigests,
     opened: u64,
-}
-
-impl<H: Handles> Default for Proposals<H> {
-    fn default() -> Self {
-        let (counts, deadlines, by_envelope, by_fulfilment, ended, closed, opened) = <_>::default();
-        let all = HashMap::new();
-        Self { all, counts, deadlines, by_envelope, by_fulfilment, ended, closed, opened }
-    }
+    /// The beginning of guests' ids.
+    guests: &'static str,
 }
 
 impl<H: Handles> Proposals<H> {
+    /// None. Ids that begin with `guests` are those of guests.
+    pub(crate) fn new(guests: &'static str) -> Self {
+        let (counts, deadlines, by_envelope, by_fulfilment, in_room, ended, closed, opened) = <_>::default();
+        let (all, ended_counts) = (HashMap::new(), Map::new());
+        Self {
+            all,
+            counts,
+            deadlines,
+            by_envelope,
+            by_fulfilment,
+            in_room,
+            ended,
+            ended_counts,
+            closed,
+            opened,
+            guests,
+        }
+    }
+
+    /// The account of a proposer: its own, or the one of all guests.
+    fn account<'a>(&self, by: &'a ParticipantId) -> &'a str {
+        if is_guest(by, self.guests) { self.guests } else { by.as_str() }
+    }
+
+    /// The number of those that are not over and on the account of a participant.
+    pub(crate) fn count_on_account(&self, by: &ParticipantId) -> usize {
+        if !is_guest(by, self.guests) {
+            return self.count(by);
+        }
+        let guests = self.counts.iter().filter(|(by, _)| is_guest(by, self.guests));
+        guests.map(|(_, count)| count).sum()
+    }
+
     /// The number of those that are not over.
     pub(crate) fn len(&self) -> usize {
         self.all.len() - self.ended.len()
@@ -279,7 +127,7 @@ impl<H: Handles> Proposals<H> {
         self.opened += 1;
         self.by_envelope.insert(Arc::clone(&proposal.terms.envelope), id);
         if proposal.over.is_some() {
-            self.ended.push_back(id);
+            self.keep_ended(id, &proposal.terms.by);
         } else {
             *self.counts.entry(proposal.terms.by.clone()).or_default() += 1;
         }
@@ -297,13 +145,23 @@ impl<H: Handles> Proposals<H> {
         self.schedule(id);
     }
 
-    /// Sets the time until which a participant may answer in the room.
-    pub(crate) fn await_answer(&mut self, id: OperationId, until_ms: u64) {
+    /// Sets the participants that were asked to carry one out in the room, and the time until which they may answer.
+    pub(crate) fn await_answer(&mut self, id: OperationId, asked: Box<[ParticipantId]>, until_ms: u64) {
         self.unschedule(id);
-        if let Some(proposal) = self.get_mut(id) {
-            proposal.run_until_ms = Some(until_ms);
+        if let Some(proposal) = self.all.get_mut(&id).filter(|proposal| proposal.over.is_none()) {
+            (proposal.run_until_ms, proposal.asked) = (Some(until_ms), asked);
+            self.in_room.insert((proposal.order, id));
         }
         self.schedule(id);
+    }
+
+    /// The proposals that this participant was asked to carry out in the room, and that still run, in the order of opening.
+    pub(crate) fn asked_of(&self, participant: &ParticipantId) -> Vec<OperationId> {
+        let all = self.in_room.iter().map(|(_, id)| *id);
+        let of = |id: &OperationId| {
+            self.get(*id).is_some_and(|own| own.is_running() && own.asked.contains(participant))
+        };
+        all.filter(of).collect()
     }
 
     /// Sets the envelope that fulfils one, or removes it.
@@ -368,9 +226,11 @@ impl<H: Handles> Proposals<H> {
         let Some(proposal) = self.get_mut(id) else { return };
         proposal.over = Some((state, reason));
         proposal.updated_ms = now_ms;
+        let place = (proposal.order, id);
         (proposal.recalled, proposal.queued, proposal.early) = (None, None, None);
         let by = proposal.terms.by.clone();
-        self.ended.push_back(id);
+        self.in_room.remove(&place);
+        self.keep_ended(id, &by);
         self.lessen(&by);
         self.forget_oldest();
     }
@@ -394,13 +254,32 @@ impl<H: Handles> Proposals<H> {
         }
     }
 
+    fn keep_ended(&mut self, id: OperationId, by: &ParticipantId) {
+        self.ended.push_back(id);
+        *self.ended_counts.entry(self.account(by).into()).or_default() += 1;
+    }
+
+    /// Whether a proposal that is over is one of too many of its proposer.
+    fn is_beyond_share(&self, ended: &OperationId) -> bool {
+        let Some(proposal) = self.all.get(ended) else { return true };
+        let count = self.ended_counts.get(self.account(&proposal.terms.by));
+        count.is_some_and(|count| *count > PARTICIPANT_ENDED_PROPOSALS_MAX)
+    }
+
     fn forget_oldest(&mut self) {
         while self.ended.len() > ENDED_PROPOSALS_MAX {
-            let Some(oldest) = self.ended.pop_front() else { return };
-            if let Some(gone) = self.all.remove(&oldest)
-                && self.of_envelope(&gone.terms.envelope) == Some(oldest)
-            {
+            let at = self.ended.iter().position(|id| self.is_beyond_share(id)).unwrap_or_default();
+            let Some(oldest) = self.ended.remove(at) else { return };
+            let Some(gone) = self.all.remove(&oldest) else { continue };
+            if self.of_envelope(&gone.terms.envelope) == Some(oldest) {
                 self.by_envelope.remove(&gone.terms.envelope);
+            }
+            let account = self.account(&gone.terms.by);
+            if let Some(count) = self.ended_counts.get_mut(account) {
+                *count -= 1;
+                if *count == 0 {
+                    self.ended_counts.remove(account);
+                }
             }
         }
     }
@@ -424,46 +303,5 @@ impl<H: Handles> Proposals<H> {
         let mut all: Vec<(OperationId, &Proposal<H>)> = all.map(|(id, own)| (*id, own)).collect();
         all.sort_unstable_by_key(|(_, proposal)| proposal.order);
         all.into_iter()
-    }
-}
-
-/// The most ended proposals whose envelope ids are kept as digests; the first to expire is dropped first.
-pub const CLOSED_PROPOSALS_MAX: usize = 100_000;
-
-/// Digests with the times until which they are kept.
-#[derive(Debug, Default)]
-pub(crate) struct ClosedDigests {
-    /// In the order of the times.
-    all: VecDeque<(u64, u128)>,
-    /// The latest time of each digest: an envelope's id may be used again once its proposal is forgotten.
-    until_ms: HashMap<u128, u64>,
-}
-
-impl ClosedDigests {
-    /// Adds a digest, or keeps it longer.
-    pub(crate) fn add(&mut self, until_ms: u64, digest: u128) {
-        if self.until_ms.get(&digest).is_some_and(|known_ms| *known_ms >= until_ms) {
-            return;
-        }
-        self.until_ms.insert(digest, until_ms);
-        self.all.push_back((until_ms, digest));
-        if self.all.len() > CLOSED_PROPOSALS_MAX {
-            self.forget_first();
-        }
-    }
-
-    /// Whether a digest is kept.
-    pub(crate) fn contains(&mut self, now_ms: u64, digest: u128) -> bool {
-        while self.all.front().is_some_and(|(until_ms, _)| *until_ms <= now_ms) {
-            self.forget_first();
-        }
-        self.until_ms.contains_key(&digest)
-    }
-
-    fn forget_first(&mut self) {
-        let Some((until_ms, digest)) = self.all.pop_front() else { return };
-        if self.until_ms.get(&digest) == Some(&until_ms) {
-            self.until_ms.remove(&digest);
-        }
     }
 }

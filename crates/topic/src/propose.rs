@@ -94,7 +94,7 @@ impl<H: Handles> Topic<H> {
     /// Whether the topic accepts one more proposal of this participant.
     fn may_propose(&self, terms: &Terms) -> Result<(), Cause> {
         let full = self.proposals.len() >= self.limits.proposals_max
-            || self.proposals.count(&terms.by) >= self.limits.proposals_per_participant_max;
+            || self.proposals.count_on_account(&terms.by) >= self.limits.proposals_per_participant_max;
         if full {
             Err(Cause::Limit)
         } else if self.proposals.of_envelope(&terms.envelope).is_some() {

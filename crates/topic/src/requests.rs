@@ -91,9 +91,8 @@ impl<H: Handles> Topic<H> {
     /// server lists a tool of this name.
     fn serves_own(&self, link: LinkId, method: &Method, target: Option<Target<'_>>) -> bool {
         let (Some(Target::Tool(name)), "tools/call") = (target, method.as_str()) else { return false };
-        let serves = |tool| matches!(tool, BuiltinTool::WaitForProposal | BuiltinTool::WithdrawProposal);
         let is_server = |route: Route<'_>| route.is_listed() && Some(route.index) != self.catalog.builtin();
-        BuiltinTool::of(name).is_some_and(serves)
+        BuiltinTool::of(name).is_some_and(BuiltinTool::serves_own)
             && !self.lookup(link, Target::Tool(name)).is_some_and(is_server)
     }
 
@@ -108,7 +107,7 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn has_place(&self, link: LinkId) -> bool {
         self.members.linked(link).is_some_and(|(own, member)| {
             own.open.len() < self.limits.operations_per_link_max
-                && member.open < self.limits.operations_per_participant_max
+                && self.members.open_on_account(member) < self.limits.operations_per_participant_max
                 && self.operations.len() < self.limits.operations_max
         })
     }

@@ -6,6 +6,7 @@ use model::{Digest, KindRef, LinkId, OperationId, Outcome, ParticipantId, Propos
 
 use crate::{
     Handles, Topic,
+    admission::judge_kind,
     audience::{Audience, Reach},
     effect::{Cause, Effect, Ignored, RoomEffect, Rule, Verdict},
     event::{Decision, Intent, OperationRef, Requested, Say},
@@ -40,12 +41,14 @@ impl<H: Handles> Topic<H> {
                 return self.effects.all.extend(handle.map(withhold));
             }
         };
+        // Without a capability for its kind the envelope is for the gateway alone.
+        let alone = rule.at.is_none();
         self.effects.verdict = Some(Verdict::Admitted { to: None, own: None, rule });
         let (Some(from), Ok(parsed)) = (self.participant(link).cloned(), KindRef::parse(kind)) else {
             return;
         };
         let private = self.is_private(kind, correlation);
-        if !private {
+        if !private && !alone {
             let audience = Audience::new(Some(link), to, kind, self.reach_of(parsed, correlation));
             self.publish(say.message.clone(), bytes, audience);
         }
@@ -71,8 +74,8 @@ impl<H: Handles> Topic<H> {
         if parsed.is_reserved() {
             return Err(Cause::Reserved.into());
         }
-        let at = member.capabilities.position(parsed, to).ok_or(Cause::NotAdmitted)?;
-        Ok(Rule { capabilities: Arc::clone(&member.capabilities), at: Some(at) })
+        let at = judge_kind(&member.capabilities, parsed, to)?;
+        Ok(Rule { capabilities: Arc::clone(&member.capabilities), at })
     }
 
     /// Puts a message into the room's queue and, if so configured, into the replay ring.
@@ -214,6 +217,7 @@ impl<H: Handles> Topic<H> {
         let ruling = Ruling {
             fulfilment: Some(envelope.say.id.into()),
             requested: Some(requests),
+            named: envelope.say.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect(),
             ..Ruling::new(envelope.from.clone(), approval, Some(handle))
         };
         match same {

@@ -21,6 +21,7 @@ impl<H: Handles> Topic<H> {
             Event::Serve { link, server, handle, capabilities } => {
                 self.serve((link, server), handle, capabilities);
             }
+            Event::Available { server, runs } => self.available(server, runs),
             Event::Attach { link, server } => self.attach(link, server),
             Event::Detach { link, server } => self.detach(link, server),
             Event::Listed { server, scope, manifest, changed } => {

@@ -71,16 +71,16 @@ pub struct Server<H: Handles> {
 impl<H: Handles> Topic<H> {
     /// An empty topic.
     pub fn new(config: TopicConfig) -> Self {
-        let TopicConfig { name, upstreams, limits, mirrors, epoch, direct, kept } = config;
+        let TopicConfig { name, upstreams, limits, mirrors, epoch, direct, kept, guests } = config;
         Self {
             name,
             limits,
             mirrors,
             direct,
             catalog: Arc::new(Catalog::new(&upstreams, limits)),
-            members: Members::default(),
+            members: Members::new(guests),
             operations: Operations::default(),
-            proposals: Proposals::default(),
+            proposals: Proposals::new(guests),
             interests: Interests::default(),
             ring: Ring::new(epoch, kept),
             log: RequestLog::default(),
@@ -177,14 +177,14 @@ impl<H: Handles> Topic<H> {
         Some(Server { id, link: *member.links.first()?, handle })
     }
 
-    /// All participants in the topic, in the order of their seats.
+    /// All participants in the topic, in the order of their seats; no server that does not run.
     pub fn participants(&self) -> Vec<Present> {
         let present = |member: &crate::members::Member<H>| Present {
             person: member.person(),
             serves: !member.is_caller(),
             links: member.links.len(),
         };
-        self.members.iter().map(present).collect()
+        self.members.seen().map(present).collect()
     }
 
     /// The links of all callers, in no order, with their participants.
@@ -228,6 +228,11 @@ impl<H: Handles> Topic<H> {
     /// The number of participants in the topic, servers included.
     pub fn participants_len(&self) -> usize {
         self.members.len()
+    }
+
+    /// The number of links of guests.
+    pub fn guests_len(&self) -> usize {
+        self.members.guests_links()
     }
 
     /// The number of links.
@@ -299,7 +304,7 @@ impl<H: Handles> Topic<H> {
 
     /// The room's messages since a place, as a participant that gets every message would have got them.
     pub fn messages(&self, participant: &ParticipantId, from: Cursor) -> Replay<H::Message> {
-        let everything = crate::Listener { mode: crate::DeliveryMode::All, echo: true };
+        let everything = crate::Listener { mode: model::DeliveryMode::All, echo: true };
         // No link has this number: the reader's own messages are included anyway.
         let none = LinkId(u64::MAX);
         let includes = |audience: &crate::Audience| audience.includes(none, participant.as_str(), everything);

@@ -1,29 +1,39 @@
 //! One server's manifest, in its own order and spelling, and its index: public names, URIs, templates, and quarantined entries.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use model::ListKind;
 
 use crate::{
     config::{Limits, UpstreamNames},
-    names::{lies_under, public_name},
+    names::{lies_under, public_name, whole_name},
     template::Template,
 };
 
 /// The reason for which the topic offers an entry of a manifest to no caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Quarantine {
     /// The name is empty.
+    #[error("the name is empty")]
     Empty,
     /// Longer than [`Limits::name_bytes_max`] or [`Limits::uri_bytes_max`].
+    #[error("the name or URI is too long")]
     TooLong,
     /// Beyond [`Limits::items_per_list_max`] or [`Limits::templates_max`].
+    #[error("the list is too long")]
     TooMany,
-    /// The server lists it a second time, or another of its names is shortened to the same.
+    /// The server lists it a second time, or another of its names is the same in public: shortened, or because that one has the
+    /// prefix itself.
+    #[error("another entry of the server has the same public name: another `prefix` may keep them apart")]
     Twice,
     /// It lies in the space of another server's prefix, or is a name of the gateway's own.
+    #[error("the name belongs to another server or to the gateway: give this server another `prefix`")]
     Shadows,
     /// No URI template by RFC 6570, or one of more than 32 expressions.
+    #[error("the URI template cannot be read")]
     NoTemplate,
 }
 
@@ -105,6 +115,15 @@ impl Naming<'_> {
         };
         let mut set_aside =
             |item: &Item, why| quarantined.push(Quarantined { list, own: item.own.clone(), why });
+        let prefix = self.own.prefix.as_str();
+        let has_prefix = |item: &&Item| is_named(list) && lies_under(prefix, &item.own);
+        let with_prefix: HashSet<&str> = items.iter().filter(has_prefix).map(|item| &*item.own).collect();
+        // A name that has the prefix itself wins over one that receives it, whatever their order.
+        let is_taken = |item: &Item| {
+            !with_prefix.is_empty()
+                && !lies_under(prefix, &item.own)
+                && with_prefix.contains(&*whole_name(prefix, &item.own))
+        };
         for (at, item) in items.iter().enumerate() {
             if at >= entries_max {
                 set_aside(item, Quarantine::TooMany);
@@ -112,7 +131,9 @@ impl Naming<'_> {
             }
             match self.entry(list, item) {
                 Err(why) => set_aside(item, why),
-                Ok(entry) if entries.index.contains_key(&entry.public) => set_aside(item, Quarantine::Twice),
+                Ok(entry) if entries.index.contains_key(&entry.public) || is_taken(item) => {
+                    set_aside(item, Quarantine::Twice);
+                }
                 Ok(entry) => {
                     entries.index.insert(entry.public.clone(), entries.all.len());
                     entries.all.push(entry);

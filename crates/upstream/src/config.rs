@@ -26,8 +26,6 @@ pub struct ServerConfig {
     pub capabilities: Arc<Capabilities>,
     /// Whether the gateway starts it.
     pub enabled: bool,
-    /// The source of the definition: it decides whether the server starts without consent.
-    pub origin: Origin,
 }
 
 /// The transport of a server.
@@ -44,6 +42,11 @@ pub enum Transport {
     Demo,
     /// A participant that dials in and serves (`serves = true`).
     Participant,
+    /// None: its configuration needs an environment variable that is not set.
+    Unset {
+        /// The name of the variable.
+        variable: String,
+    },
 }
 
 /// A child process.
@@ -114,19 +117,6 @@ pub struct Timeouts {
     pub max: Duration,
 }
 
-/// The source of a server's definition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// A file or flag that the operator named on the command line or in the environment.
-    Named,
-    /// The operator's own configuration directory, or a built-in definition.
-    Own,
-    /// Any other file: in the working directory, or another client's.
-    Imported,
-    /// The REST API.
-    Api,
-}
-
 /// Limits of what one server may cost the gateway; the same for all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
@@ -134,10 +124,14 @@ pub struct ServerLimits {
     pub line_bytes_max: usize,
     /// Messages that wait to be written to a child process.
     pub queue_len_max: usize,
-    /// Open calls of one session; a further call is refused with `upstream_busy`.
+    /// Open calls at one server, in all its sessions; a further call is refused with `upstream_busy`.
     pub calls_max: usize,
+    /// The share of one participant in them.
+    pub participant_calls_max: usize,
     /// Open sessions that belong to single callers, per server.
     pub caller_sessions_max: usize,
+    /// The share of one participant in them.
+    pub participant_sessions_max: usize,
     /// A caller's session is closed after this time without a call.
     pub caller_idle: Duration,
     /// Longest wait for a child's answer to the modern probe; after it the legacy handshake begins.
@@ -156,7 +150,9 @@ impl Default for ServerLimits {
             line_bytes_max: 16 << 20,
             queue_len_max: 1_024,
             calls_max: 1_024,
+            participant_calls_max: 256,
             caller_sessions_max: 64,
+            participant_sessions_max: 16,
             caller_idle: Duration::from_secs(300),
             probe: Duration::from_secs(3),
             pages_max: 1_000,
@@ -196,17 +192,6 @@ impl Secret {
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
-    }
-}
-
-impl Origin {
-    /// Whether a command of this origin starts only after consent.
-    #[must_use]
-    pub fn needs_consent(self) -> bool {
-        match self {
-            Origin::Named | Origin::Own => false,
-            Origin::Imported | Origin::Api => true,
-        }
     }
 }
 

@@ -18,6 +18,9 @@ pub(crate) enum Fault {
     /// The server answered with an error or with an unusable result.
     #[error("{0}")]
     Answer(String),
+    /// The configuration of the server needs this environment variable, which is not set.
+    #[error("the environment variable `{0}` is not set")]
+    Unset(String),
 }
 
 impl Fault {
@@ -27,13 +30,29 @@ impl Fault {
         let (code, what, hint) = match self {
             Self::Link(failure) => link(failure),
             Self::Unsent(SendError::Busy) => (UpstreamBusy, "is busy", "try again later"),
+            Self::Unsent(SendError::Share) => {
+                (UpstreamBusy, "has yet to read what you sent before", "send less at once")
+            }
             Self::Unsent(SendError::TooLarge) => (RefusalCode::TooLarge, "takes no message of this size", ""),
             Self::Unsent(SendError::Closed) => (UpstreamDown, "is not running", RESTARTING),
             Self::Timeout => (UpstreamTimeout, "did not answer in time", ""),
             Self::Answer(_) => (UpstreamFailed, "gave an unusable answer", ""),
+            Self::Unset(_) => (UpstreamDown, "cannot start as it is configured", "tell the operator"),
         };
         let refusal = Refusal::new(code, format!("the server `{server}` {what}"));
         if hint.is_empty() { refusal } else { refusal.hint(hint) }
+    }
+}
+
+impl Fault {
+    /// The cause, for operators: it may contain an exit code, an HTTP status or the server's words, but no command, path or URL.
+    pub(crate) fn cause(&self) -> String {
+        match self {
+            Self::Link(LinkError::Unreachable(why)) => why.clone(),
+            Self::Link(_) | Self::Unsent(_) | Self::Timeout | Self::Answer(_) | Self::Unset(_) => {
+                self.to_string()
+            }
+        }
     }
 }
 

@@ -14,7 +14,11 @@ use wire::rpc::{Message, Shape, notification};
 use crate::session::requests::{PendingAnswer, result};
 use crate::session::{Handshake, Session};
 use crate::{
-    config::Transport, demo::DemoLink, fault::Fault, session::inbox::SessionInbox, session_api::QUESTIONS,
+    config::{StdioConfig, Transport},
+    demo::DemoLink,
+    fault::Fault,
+    session::inbox::SessionInbox,
+    session_api::QUESTIONS,
 };
 
 /// Dials the server and completes the handshake in `era`; with `None` it detects the era first.
@@ -25,8 +29,9 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
     let link = match transport {
         Transport::Stdio(stdio) => {
             let guard = setup.environment.guard.clone();
-            Link::stdio(&setup.spec.stdio(stdio), inbox(), guard)
-                .map_err(|error| LinkError::Unreachable(format!("the process cannot be started: {error}")))?
+            let log = Arc::clone(&setup.environment.stderr);
+            Link::stdio(&setup.spec.stdio(stdio), inbox(), guard, log)
+                .map_err(|error| LinkError::Unreachable(not_started(stdio, &error)))?
         }
         Transport::Http(http) if !setup.http_sse => Link::http(&setup.spec.http(http)?, inbox())?,
         Transport::Http(http) | Transport::Sse(http) => Link::sse(&setup.spec.http(http)?, inbox()).await?,
@@ -35,6 +40,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             let dial_in = setup.environment.dial_in.as_ref().ok_or(LinkError::NotConnected)?;
             dial_in.dial(inbox())?
         }
+        Transport::Unset { variable } => return Err(Fault::Unset(variable.clone())),
     };
     // A second link is dropped, which closes it.
     let _ = session.link.set(link);
@@ -48,10 +54,21 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             Transport::Http(_) if !setup.http_sse => probe_http(session).await?,
             Transport::Http(_) | Transport::Sse(_) => initialize(session, None).await?,
             Transport::Stdio(_) | Transport::Demo => probe_stdio(session).await?,
-            Transport::Participant => probe_http(session).await?,
+            Transport::Participant | Transport::Unset { .. } => probe_http(session).await?,
         },
     }
     Ok(())
+}
+
+/// Why a child cannot be started. Names neither the program nor its arguments.
+fn not_started(stdio: &StdioConfig, error: &std::io::Error) -> String {
+    let absent = error.kind() == std::io::ErrorKind::NotFound;
+    let what = match stdio.cwd.as_ref().is_some_and(|dir| !dir.is_dir()) {
+        true if absent => "the working directory does not exist",
+        _ if absent => "the program was not found",
+        _ => "the program cannot be started",
+    };
+    format!("{what}: {error}")
 }
 
 /// Probes a child for the modern era; after a short wait, or an error, initializes it as a legacy server. A late success of the

@@ -2,10 +2,11 @@
 //!
 //! Outlives sessions: a new session makes the subscriptions again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::LinkId;
-use platform::Mutex;
+use platform::{Mutex, Shares, Taken};
 
 /// Something at a server that links subscribe to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,24 +17,42 @@ pub enum Subscription {
     Task(String),
 }
 
+/// Subscriptions at one server that one participant has with all its links together, and all guests together.
+pub const PARTICIPANT_SUBSCRIPTIONS_MAX: usize = 256;
+
 /// The interest of all callers of one session and its successors.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Interest {
     table: Mutex<Table>,
+    /// What is subscribed and what is being subscribed, by account.
+    accounts: Arc<Shares>,
     /// Held during a subscription, so that the second of two requests for one URI sees the outcome of the first.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    links: BTreeMap<Subscription, BTreeSet<LinkId>>,
+    links: BTreeMap<Subscription, BTreeMap<LinkId, Taken>>,
     /// The log level that was set last.
     level: Option<String>,
     /// Grows with every change of the subscriptions that the server must learn.
     revision: u64,
 }
 
+impl Default for Interest {
+    fn default() -> Self {
+        // Those of all together are bounded by the server's own limit.
+        let accounts = Shares::new(usize::MAX, PARTICIPANT_SUBSCRIPTIONS_MAX);
+        Self { table: Mutex::default(), accounts, turn: tokio::sync::Mutex::default() }
+    }
+}
+
 impl Interest {
+    /// A place for one more subscription on an account, if it has one.
+    pub(crate) fn place(&self, account: &str) -> Option<Taken> {
+        self.accounts.of(account).take(1).ok()
+    }
+
     /// True when no link has this subscription.
     pub(crate) fn is_new(&self, subscription: &Subscription) -> bool {
         !self.table.lock().links.contains_key(subscription)
@@ -50,10 +69,10 @@ impl Interest {
     }
 
     /// Adds a link's subscription.
-    pub(crate) fn add(&self, link: LinkId, subscription: Subscription) {
+    pub(crate) fn add(&self, link: LinkId, subscription: Subscription, place: Taken) {
         let mut table = self.table.lock();
         let before = table.links.len();
-        table.links.entry(subscription).or_default().insert(link);
+        table.links.entry(subscription).or_default().insert(link, place);
         table.revision += u64::from(table.links.len() > before);
     }
 
@@ -71,7 +90,7 @@ impl Interest {
         let mut table = self.table.lock();
         let mut lost = Vec::new();
         table.links.retain(|one, links| {
-            let last = which(one) && links.remove(&link) && links.is_empty();
+            let last = which(one) && links.remove(&link).is_some() && links.is_empty();
             lost.extend(last.then(|| one.clone()));
             !last
         });
@@ -121,14 +140,29 @@ mod tests {
         Subscription::Resource(uri.to_owned())
     }
 
+    fn add(interest: &Interest, link: LinkId, subscription: Subscription) {
+        interest.add(link, subscription, interest.place("ann").unwrap());
+    }
+
+    #[test]
+    fn a_participant_subscribes_as_often_as_its_share_allows() {
+        let interest = Interest::default();
+        for number in 0..PARTICIPANT_SUBSCRIPTIONS_MAX {
+            add(&interest, LinkId(number as u64 % 2), uri(&number.to_string()));
+        }
+        assert!(interest.place("ann").is_none() && interest.place("bob").is_some());
+        interest.forget(LinkId(0));
+        assert!(interest.place("ann").is_some());
+    }
+
     #[test]
     fn a_subscription_stays_until_its_last_link_is_removed() {
         let interest = Interest::default();
         let (one, two) = (LinkId(1), LinkId(2));
         assert!(interest.is_new(&task("t")));
-        interest.add(one, task("t"));
+        add(&interest, one, task("t"));
         let before = interest.revision();
-        interest.add(two, task("t"));
+        add(&interest, two, task("t"));
         assert_eq!((interest.all(), interest.revision()), (vec![task("t")], before));
         assert!(!interest.is_new(&task("t")) && interest.is_new(&uri("t")));
         assert!(!interest.remove(one, &task("t")) && !interest.remove(one, &uri("t")));
@@ -142,7 +176,7 @@ mod tests {
         let interest = Interest::default();
         let (one, two) = (LinkId(1), LinkId(2));
         for (link, subscription) in [(one, task("s")), (one, uri("u")), (one, task("t")), (two, task("t"))] {
-            interest.add(link, subscription);
+            add(&interest, link, subscription);
         }
         let before = interest.revision();
         assert_eq!(interest.forget(one), [uri("u"), task("s")]);
@@ -155,9 +189,9 @@ mod tests {
     #[test]
     fn a_successor_takes_subscriptions_and_level() {
         let (of_old, of_new) = (Interest::default(), Interest::default());
-        of_old.add(LinkId(1), uri("a:1"));
+        add(&of_old, LinkId(1), uri("a:1"));
         of_old.set_level("info");
-        of_new.add(LinkId(2), uri("a:1"));
+        add(&of_new, LinkId(2), uri("a:1"));
         of_new.absorb(&of_old);
         assert_eq!((of_old.len(), of_new.level().as_deref()), (0, Some("info")));
         assert!(!of_new.remove(LinkId(2), &uri("a:1")) && of_new.remove(LinkId(1), &uri("a:1")));

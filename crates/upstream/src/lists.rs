@@ -106,7 +106,12 @@ fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: Lis
         list.items.retain(|tool| match check(session, tool, manifest, &mut verdicts) {
             Ok(()) => true,
             Err(reason) => {
-                tracing::warn!(server = session.upstream(), tool = tool.key, reason, "quarantined a tool");
+                tracing::warn!(
+                    server = session.upstream(),
+                    tool = tool.key,
+                    reason,
+                    "a tool is not listed: its schema cannot be used"
+                );
                 manifest.quarantined.push(Quarantined { name: tool.key.clone(), reason });
                 false
             }

@@ -16,9 +16,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{Guard, Link, SendMeta};
+use client::{Guard, Link, SendMeta, StderrLog};
 use model::{Notice, Refusal};
-use platform::Mutex;
+use platform::{Mutex, Shares};
 use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version};
 use wire::{mcp::Era, rpc::Id};
@@ -30,6 +30,9 @@ use crate::{
 };
 use pending::PendingTable;
 pub use tasks::TaskHold;
+
+/// Lines on stderr that a failure is shown with.
+const LAST_WORDS_MAX: usize = 5;
 
 /// An event of a session that concerns no single call.
 #[derive(Debug)]
@@ -52,6 +55,9 @@ pub enum SessionEvent<'a> {
 pub trait SessionEvents: Send + Sync {
     /// Takes one event.
     fn event(&self, session: &Arc<Session>, event: SessionEvent<'_>);
+
+    /// Takes that the server of this name runs now, or does not; in the order of the changes.
+    fn available(&self, server: &str, runs: bool);
 }
 
 /// The gateway's services for all sessions of a server.
@@ -67,6 +73,8 @@ pub struct Environment {
     pub dial_in: Option<Arc<DialIn>>,
     /// Numbers of requests, shared with the calls of the gateway.
     pub numbers: Arc<Numbers>,
+    /// What the server's processes write to stderr.
+    pub stderr: Arc<StderrLog>,
 }
 
 /// The server's declarations in the handshake.
@@ -93,13 +101,23 @@ pub(crate) struct SessionSetup {
     pub(crate) http_sse: bool,
     /// Whether the session ends with its first call.
     pub(crate) single_call: bool,
+    /// The calls at the server, in all its sessions.
+    pub(crate) calls: Arc<Shares>,
+}
+
+/// A failed request.
+struct Failure {
+    /// Why, in words for callers.
+    why: String,
+    /// Whether the server cannot be reached.
+    is_down: bool,
 }
 
 /// The health record of an open session.
 #[derive(Default)]
 struct Health {
-    /// Why the last request failed, in words for callers; the next answer clears it.
-    failure: Mutex<Option<String>>,
+    /// Why the last request failed; the next answer clears it.
+    failure: Mutex<Option<Failure>>,
     /// Set together with `failure`; every answer checks it.
     failing: AtomicBool,
     /// A check whether the server is still modern is running.
@@ -114,9 +132,12 @@ pub struct Session {
     pub(crate) setup: SessionSetup,
     pub(crate) link: OnceLock<Link>,
     handshake: Mutex<Option<Handshake>>,
-    version: OnceLock<Version>,
+    /// The place in [`Version::ALL`] of the revision that the last handshake chose.
+    version: AtomicUsize,
     pub(crate) manifest: Mutex<Arc<Manifest>>,
     pending: Mutex<PendingTable>,
+    /// What waits for its child process, with a share for each participant.
+    unsent: Arc<Shares>,
     /// Wakes the task that expires requests.
     timer: Arc<Notify>,
     /// Wakes the task that refreshes lists and legacy subscriptions.
@@ -158,9 +179,11 @@ impl Session {
             setup,
             link: OnceLock::new(),
             handshake: Mutex::default(),
-            version: OnceLock::new(),
+            version: AtomicUsize::new(Version::NEWEST_LEGACY as usize),
             manifest: Mutex::default(),
             pending: Mutex::default(),
+            // All together are bounded by the queue itself.
+            unsent: Shares::new(usize::MAX, client::PARTICIPANT_CHILD_QUEUE_BYTES_MAX),
             timer: Arc::default(),
             upkeep: Arc::default(),
             listening: Arc::default(),
@@ -205,10 +228,10 @@ impl Session {
         self.version().era()
     }
 
-    /// The negotiated protocol revision.
+    /// The negotiated protocol revision. A session that was opened again may have another one of the same era.
     #[must_use]
     pub fn version(&self) -> Version {
-        self.version.get().copied().unwrap_or(Version::NEWEST_LEGACY)
+        Version::ALL.get(self.version.load(Ordering::Relaxed)).copied().unwrap_or(Version::NEWEST_LEGACY)
     }
 
     /// True until the session has ended.
@@ -257,9 +280,21 @@ impl Session {
         self.handshake.lock().clone()
     }
 
+    /// Why the session ended, for operators; `None` while it is open.
+    pub(crate) fn end_cause(&self) -> Option<String> {
+        self.pending.lock().ended.as_ref().map(Fault::cause)
+    }
+
+    /// The last lines of its process on stderr.
+    pub(crate) fn last_words(&self) -> Vec<Arc<str>> {
+        let pid = self.link.get().and_then(|link| link.logged_pid());
+        pid.map(|pid| self.setup.environment.stderr.last_of(pid, LAST_WORDS_MAX)).unwrap_or_default()
+    }
+
     pub(crate) fn set_handshake(&self, handshake: Handshake) {
-        let _ = self.version.set(handshake.version);
-        *self.handshake.lock() = Some(handshake);
+        let mut current = self.handshake.lock();
+        self.version.store(handshake.version as usize, Ordering::Relaxed);
+        *current = Some(handshake);
     }
 
     pub(crate) fn refusal(&self, fault: &Fault) -> Refusal {

@@ -107,6 +107,8 @@ pub struct Caller<'a> {
     pub link: LinkId,
     /// The participant.
     pub participant: &'a ParticipantId,
+    /// The account on which it has its shares.
+    pub account: &'a str,
     /// The form of its payloads.
     pub form: Form,
     /// The declarations of its client: on its link, or in this request.
@@ -147,6 +149,8 @@ pub struct Outgoing<'a> {
     pub client_info: Option<&'a [u8]>,
     /// The participant that sends the request. Only servers that dial in learn it.
     pub from: &'a str,
+    /// The account on which the call is.
+    pub account: &'a str,
 }
 
 /// The number of a call: JSON-RPC id and progress token of the call at the server.

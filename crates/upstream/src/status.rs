@@ -1,4 +1,4 @@
-//! Status of a server: state, reason, counts. Contains nothing internal: no command, path, URL or secret.
+//! Status of a server: state, reason, counts. Contains no command, path or URL; the server's own words are marked.
 
 use std::sync::Arc;
 
@@ -35,6 +35,12 @@ pub struct Status {
     pub state: State,
     /// Why it is not ready, in plain words.
     pub reason: Option<String>,
+    /// The cause of its last failure, while it is not ready; for operators only.
+    pub cause: Option<String>,
+    /// The last lines of the process that failed; for operators only, and untrusted.
+    pub last_words: Vec<Arc<str>>,
+    /// Whether its shared session reached it with the last request. Only a degraded server may be out of reach.
+    pub reachable: bool,
     /// The eras that it is known to speak.
     pub eras: Vec<Era>,
     /// The protocol revision of the shared session.

@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use client::LinkError;
+use client::{LinkError, StderrLog};
 use model::{Form, LinkId, Refusal};
-use platform::Mutex;
+use platform::{Mutex, Shares};
 use tokio::{sync::watch, time::sleep};
 use wire::mcp::Era;
 
 use crate::session::{Environment, Session, SessionEvent, SessionEvents};
-use crate::{config::EraChoice, fault::Fault, manifest::Manifest, spec::UpstreamSpec, status::State};
+use crate::{config::EraChoice, fault::Fault, manifest::Manifest, spec::UpstreamSpec};
 
-use book::{Backoff, Book};
+use book::{Backoff, Book, Logged};
 
 /// The interval of the check for idle sessions.
 const TIDY: Duration = Duration::from_secs(5);
@@ -34,11 +34,13 @@ pub struct Upstream {
     spec: Arc<UpstreamSpec>,
     environment: Environment,
     book: Mutex<Book>,
+    /// Calls at the server, in all sessions and topics, and sessions of callers' own: each with a share for every participant.
+    calls: Arc<Shares>,
+    own_sessions: Arc<Shares>,
     /// Whether the first start has ended, in success or failure.
     settled: watch::Sender<bool>,
     restarts: AtomicU64,
-    /// State and reason of the last status line in the log.
-    logged: Mutex<Option<(State, Option<String>)>>,
+    logged: Mutex<Logged>,
     started_at: Instant,
 }
 
@@ -60,8 +62,13 @@ impl Upstream {
         let book = Book { eras, ..Book::default() };
         // A server that dials in may never connect: no list waits for it.
         let settled = environment.dial_in.is_some();
+        let limits = &spec.limits;
+        let calls = Shares::new(limits.calls_max, limits.participant_calls_max);
+        let own_sessions = Shares::new(limits.caller_sessions_max, limits.participant_sessions_max);
         let upstream = Arc::new_cyclic(|me| Self {
             spec: Arc::new(spec),
+            calls,
+            own_sessions,
             environment: Environment {
                 events: Arc::new(SupervisedEvents { upstream: me.clone(), gateway: environment.events }),
                 ..environment
@@ -101,6 +108,12 @@ impl Upstream {
     #[must_use]
     pub fn manifests(&self) -> Vec<Arc<Manifest>> {
         self.book.lock().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
+    }
+
+    /// What its processes write to stderr.
+    #[must_use]
+    pub fn stderr(&self) -> &Arc<StderrLog> {
+        &self.environment.stderr
     }
 
     /// The time under supervision.
@@ -157,11 +170,11 @@ impl Upstream {
     fn session_ended(&self, session: &Arc<Session>) {
         let mut guard = self.book.lock();
         let book = &mut *guard;
-        book.single_call.retain(|other| !Arc::ptr_eq(other, session));
+        book.single_call.retain(|(other, _)| !Arc::ptr_eq(other, session));
         let slot = book.slots.get_mut(&(session.era(), session.key().clone())).filter(|_| !book.closed);
         let here = slot.filter(|slot| slot.session.as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
         let Some(slot) = here else { return };
-        slot.session = None;
+        (slot.session, slot.taken) = (None, None);
         if self.is_away() {
             // A participant may disconnect and connect again at any time.
             drop(guard);
@@ -169,7 +182,10 @@ impl Upstream {
         }
         self.restarts.fetch_add(1, Ordering::Relaxed);
         let reason = format!("the server `{}` ended unexpectedly", self.spec.name());
-        book.cause.clear();
+        if !session.key().is_own() {
+            book.cause = session.end_cause().unwrap_or_default();
+            book.last_words = session.last_words();
+        }
         // A caller whose own session crashes delays only itself.
         let backoff = if session.key().is_own() { &mut slot.backoff } else { &mut book.backoff };
         if session.age() >= STABLE {
@@ -203,6 +219,10 @@ impl SessionEvents for SupervisedEvents {
             }
         }
         self.gateway.event(session, event);
+    }
+
+    fn available(&self, server: &str, runs: bool) {
+        self.gateway.available(server, runs);
     }
 }
 

@@ -21,7 +21,7 @@ use wire::rpc::{Id, Message};
 
 use super::*;
 use crate::config::{
-    EraChoice, Origin, Secret, ServerConfig, ServerLimits, Sessions, StdioConfig, Timeouts, Transport,
+    EraChoice, Secret, ServerConfig, ServerLimits, Sessions, StdioConfig, Timeouts, Transport,
 };
 
 /// One event of a call.
@@ -56,7 +56,7 @@ impl CallEvents for Recorder {
 }
 
 #[derive(Default)]
-struct SessionLog(Mutex<Vec<String>>);
+struct SessionLog(Mutex<Vec<String>>, Mutex<Vec<(String, bool)>>);
 
 impl SessionEvents for SessionLog {
     fn event(&self, _: &Arc<Session>, event: SessionEvent<'_>) {
@@ -68,6 +68,10 @@ impl SessionEvents for SessionLog {
             SessionEvent::Ended => "ended".to_owned(),
             SessionEvent::State => return,
         });
+    }
+
+    fn available(&self, server: &str, runs: bool) {
+        self.1.lock().push((server.to_owned(), runs));
     }
 }
 
@@ -94,7 +98,6 @@ fn config(args: &[&str]) -> ServerConfig {
         timeouts: Timeouts { start: Duration::from_secs(20), ..Timeouts::default() },
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
-        origin: Origin::Named,
     }
 }
 
@@ -109,6 +112,7 @@ fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fix
         events: Arc::clone(&log) as Arc<dyn SessionEvents>,
         dial_in: None,
         numbers: Arc::default(),
+        stderr: Arc::default(),
     };
     Fixture { upstream: Upstream::start(spec, environment), log }
 }
@@ -132,7 +136,10 @@ async fn session(
     era: Era,
 ) -> Result<Arc<Session>, Refusal> {
     let participant = &ParticipantId::new("scout").unwrap();
-    fixture.upstream.session(&Caller { link: LinkId(link), participant, form: era, client }).await
+    fixture
+        .upstream
+        .session(&Caller { link: LinkId(link), participant, account: "scout", form: era, client })
+        .await
 }
 
 async fn shared(fixture: &Fixture, era: Era) -> Arc<Session> {
@@ -173,6 +180,7 @@ fn try_call(
         related_task: None,
         client_info: None,
         from: "ann",
+        account: "ann",
     };
     session.call(outgoing, Arc::new(Recorder(sender))).map(|()| (number, events))
 }
@@ -377,7 +385,7 @@ async fn subscriptions_are_counted_and_survive_a_restart() {
     let fixture = start(&["legacy"]);
     let session = shared(&fixture, Era::Legacy).await;
     for link in [1, 2] {
-        assert_eq!(session.subscribe(LinkId(link), "test://a").await.unwrap().outcome, Outcome::Ok);
+        assert_eq!(session.subscribe(LinkId(link), "ann", "test://a").await.unwrap().outcome, Outcome::Ok);
     }
     assert_eq!(report(&session).await["subscribed"], json!(["test://a"]));
     session.unsubscribe(LinkId(1), &resource("test://a"));
@@ -395,7 +403,7 @@ async fn one_listen_stream_carries_all_subscriptions() {
     while report(&session).await["subscribed"].as_array().unwrap().is_empty() {
         assert!(Instant::now() < limit, "no listen stream");
     }
-    session.subscribe(LinkId(1), "test://a").await.unwrap();
+    session.subscribe(LinkId(1), "ann", "test://a").await.unwrap();
     let limit = Instant::now() + Duration::from_secs(20);
     loop {
         let report = report(&session).await;

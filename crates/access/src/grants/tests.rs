@@ -114,6 +114,13 @@ fn invalid_and_unauthorized_changes_are_refused() {
             "does not hold the capability",
         ),
         ("chat", request(&["mcp/*"], &[], None, None), RefusalCode::CapabilityViolation, "you do not hold"),
+        ("mcp/*", request(&[], &["chat"], None, None), RefusalCode::CapabilityViolation, "`chat`"),
+        (
+            "mcp/request:*",
+            request(&[], &["mcp/proposal:*"], None, None),
+            RefusalCode::CapabilityViolation,
+            "you do not hold",
+        ),
         (
             "mcp/*",
             request(&["portmoot/grants"], &[], None, None),
@@ -138,10 +145,15 @@ fn invalid_and_unauthorized_changes_are_refused() {
         assert_eq!(refusal.code, code, "{refusal}");
         assert!(refusal.message.contains(words), "{refusal}");
     }
-    // A participant that may grant may revoke capabilities that it does not hold, except those for the gateway's own acts.
-    let taken =
-        grants.change(&request(&[], &["chat"], None, None), &before, (&id("admin"), &set(&["mcp/*"])), 10);
-    assert_eq!(taken.unwrap().len(), 1);
+    // A participant takes away only what it holds itself, also as a part of a wider capability.
+    for (authority, taken) in
+        [("mcp/*", "chat"), ("chat", "mcp/proposal:*"), ("mcp/*", "mcp/proposal:*"), ("chat", "chat")]
+    {
+        let request = request(&[], &[taken], None, None);
+        let changed = grants.change(&request, &before, (&id("admin"), &set(&[authority])), 10);
+        let holds = authority == taken || (authority == "mcp/*" && taken != "chat");
+        assert_eq!(changed.is_ok(), holds, "{authority} {taken}");
+    }
 }
 
 #[test]

@@ -32,6 +32,8 @@ fn scout(capabilities: &[&str]) -> ParticipantConfig {
             capabilities: Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap()),
             topics: vec![TopicName::new("main").unwrap()],
             rate: None,
+            mode: <_>::default(),
+            wires: auth::Wires::ALL,
         }),
         credentials: vec![Credential { hash: TokenHash::of("pm_configured"), expires_ms: None }],
         capabilities_written: true,
@@ -54,21 +56,24 @@ fn a_token_works_until_it_expires_or_is_revoked_and_survives_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(Vec::new());
     let journal = JournalWriter::open(dir.path()).unwrap();
-    assert!(!journal.state(|state| identities(&config, state, false)).requires_token());
+    assert!(!journal.state(|state| identities(&config, state, false, None)).requires_token());
     let request = TokenRequest { lifetime_ms: Some(100), ..request("ci", Some(&["chat"])) };
     let TokenWithSecret { token, shown: issued } =
-        issue(&journal, &config, request, &[1; 32], 1_000).unwrap();
+        issue(&journal, &config, Authority::Operator, request, &[1; 32], 1_000).unwrap();
     assert!(token.starts_with("pm_") && issued.expires_ms == Some(1_100));
     drop(journal);
     let journal = JournalWriter::open(dir.path()).unwrap();
-    let known = journal.state(|state| identities(&config, state, false));
+    let known = journal.state(|state| identities(&config, state, false, None));
     assert_eq!(held(&known, &token, 1_099), Some(vec!["chat".into()]));
     assert_eq!(held(&known, &token, 1_100), None);
-    revoke(&journal, "ci", 1_050).unwrap();
-    let known = journal.state(|state| identities(&config, state, known.requires_token()));
+    revoke(&journal, &config, Authority::Operator, "ci", 1_050).unwrap();
+    let known = journal.state(|state| identities(&config, state, known.requires_token(), None));
     assert!(known.requires_token(), "a running gateway does not open when its last token goes");
     assert_eq!(held(&known, &token, 1_050), None);
-    assert_eq!(revoke(&journal, "ci", 1_060).unwrap_err().code, RefusalCode::UnknownTarget);
+    assert_eq!(
+        revoke(&journal, &config, Authority::Operator, "ci", 1_060).unwrap_err().code,
+        RefusalCode::UnknownTarget
+    );
 }
 
 #[test]
@@ -77,10 +82,10 @@ fn configured_capabilities_win_and_new_participants_may_propose() {
     let config = config(vec![scout(&["mcp/*"])]);
     let journal = JournalWriter::open(dir.path()).unwrap();
     let TokenWithSecret { token: first, .. } =
-        issue(&journal, &config, request("scout", None), &[1; 32], 1).unwrap();
+        issue(&journal, &config, Authority::Operator, request("scout", None), &[1; 32], 1).unwrap();
     let TokenWithSecret { token: second, .. } =
-        issue(&journal, &config, request("new", None), &[2; 32], 1).unwrap();
-    let known = journal.state(|state| identities(&config, state, false));
+        issue(&journal, &config, Authority::Operator, request("new", None), &[2; 32], 1).unwrap();
+    let known = journal.state(|state| identities(&config, state, false, None));
     assert_eq!(held(&known, &first, 1), Some(vec!["mcp/*".into()]));
     assert_eq!(held(&known, "pm_configured", 1), Some(vec!["mcp/*".into()]));
     assert_eq!(held(&known, &second, 1).unwrap(), ["mcp/proposal:*", "mcp/response:*", "chat"]);
@@ -91,7 +96,7 @@ fn an_invalid_request_is_refused_and_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(vec![scout(&["mcp/*"])]);
     let journal = JournalWriter::open(dir.path()).unwrap();
-    issue(&journal, &config, request("ci", None), &[1; 32], 1).unwrap();
+    issue(&journal, &config, Authority::Operator, request("ci", None), &[1; 32], 1).unwrap();
     let nowhere = TokenRequest { topics: Some(vec!["nowhere".into()]), ..request("a", None) };
     for (request, code) in [
         (request("", None), RefusalCode::Malformed),
@@ -103,8 +108,42 @@ fn an_invalid_request_is_refused_and_writes_nothing() {
         (request("scout", Some(&["chat"])), RefusalCode::Malformed),
         (nowhere, RefusalCode::Malformed),
     ] {
-        let found = issue(&journal, &config, request.clone(), &[9; 32], 1);
+        let found = issue(&journal, &config, Authority::Operator, request.clone(), &[9; 32], 1);
         assert_eq!(found.map(drop).map_err(|refusal| refusal.code), Err(code), "{request:?}");
     }
     assert_eq!(journal.state(|state| state.tokens().len()), 1);
+}
+
+#[test]
+fn a_rotated_token_stays_valid_for_a_while_and_older_ones_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = config(Vec::new());
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    let request = TokenRequest { lifetime_ms: Some(1_000), ..request("ci", Some(&["chat"])) };
+    let first = issue(&journal, &config, Authority::Operator, request, &[1; 32], 0).unwrap();
+    let rotate = |overlap_ms, random: u8, now_ms| {
+        let rotation = ("ci", overlap_ms);
+        rotate(&journal, &config, Authority::Operator, rotation, &[random; 32], now_ms).unwrap()
+    };
+    let second = rotate(100, 2, 500);
+    assert_eq!((second.shown.created_ms, second.shown.expires_ms), (500, Some(1_500)));
+    let valid = |token: &TokenWithSecret, now_ms| {
+        let known = journal.state(|state| identities(&config, state, true, None));
+        held(&known, &token.token, now_ms)
+    };
+    let chat = Some(vec!["chat".to_owned()]);
+    assert_eq!([599, 600].map(|now| valid(&first, now)), [chat.clone(), None]);
+    assert_eq!([600, 1_499, 1_500].map(|now| valid(&second, now)), [chat.clone(), chat.clone(), None]);
+    // The overlap does not outlast the token itself, and a third token ends the first.
+    let third = rotate(5_000, 3, 550);
+    assert_eq!(
+        [valid(&first, 551), valid(&second, 1_499), valid(&second, 1_500)],
+        [None, chat.clone(), None]
+    );
+    assert_eq!(valid(&third, 1_549), chat);
+    // Without an overlap the token before ends at once.
+    rotate(0, 4, 560);
+    assert_eq!(valid(&third, 560), None);
+    let unknown = super::rotate(&journal, &config, Authority::Operator, ("other", 1), &[9; 32], 1);
+    assert_eq!(unknown.map(drop).unwrap_err().code, RefusalCode::UnknownTarget);
 }

@@ -16,6 +16,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes, client::IntoClientRequest, http::Response};
 
 use super::error::ConnectError;
+use super::protocol::Cursor;
 use super::shared::{ConnectionState, Shared, random_u64};
 use super::spec::{FRAME_BYTES_MAX, ParticipantSpec};
 use crate::http::connect::{Connector, HttpSocket};
@@ -37,7 +38,7 @@ pub(super) async fn run(shared: Arc<Shared>, first: WebSocket, mut stop: watch::
     loop {
         let why = match socket.take() {
             Some(socket) => connection(&shared, socket, stop.clone()).await,
-            None => match unless_stopped(&mut stop, dial(&shared.spec)).await {
+            None => match unless_stopped(&mut stop, dial_again(&shared)).await {
                 Some(Ok(dialed)) => {
                     socket = Some(dialed);
                     continue;
@@ -210,9 +211,19 @@ const MESSAGE_CHARS: usize = 300;
 /// A WebSocket after its handshake.
 type WebSocket = WebSocketStream<TokioIo<HttpSocket>>;
 
-/// Dials once.
+/// Dials once, for the first time.
 pub(super) async fn dial(spec: &ParticipantSpec) -> Result<WebSocket, ConnectError> {
-    let address = spec.address()?;
+    dial_since(spec, None).await
+}
+
+/// Dials once, and asks for the envelopes since the latest connect.
+async fn dial_again(shared: &Shared) -> Result<WebSocket, ConnectError> {
+    let since = shared.protocol.lock().cursor;
+    dial_since(&shared.spec, since).await
+}
+
+async fn dial_since(spec: &ParticipantSpec, since: Option<Cursor>) -> Result<WebSocket, ConnectError> {
+    let address = spec.address(since)?;
     let dialed = timeout(spec.connect_timeout, open(spec, &address));
     dialed.await.unwrap_or_else(|_| Err(ConnectError::Unreachable("connecting took too long".to_owned())))
 }

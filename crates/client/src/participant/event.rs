@@ -53,8 +53,18 @@ pub enum Event {
         /// The other participants.
         others: Vec<ParticipantInfo>,
     },
+    /// Envelopes from before this connection, oldest first, where the topic keeps some: after the first connect the latest ones,
+    /// after another connect those that the participant has missed. No request among them was run.
+    History {
+        /// Each as the event that it would have been.
+        past: Vec<Self>,
+        /// Whether the participant has missed more than these.
+        is_cut: bool,
+    },
     /// A participant joined the topic.
     Joined(ParticipantInfo),
+    /// The capabilities of a participant have changed.
+    Changed(ParticipantInfo),
     /// A participant left the topic.
     Left(ParticipantInfo),
     /// A participant sent a chat message.
@@ -68,14 +78,21 @@ pub enum Event {
     },
     /// A participant proposed a call.
     Proposal(Box<IncomingProposal>),
-    /// A proposal of this participant changed its state.
+    /// A proposal changed its state, as the gateway reports it to the proposer. A participant in [`Mode::All`](super::Mode::All)
+    /// receives the reports about proposals of others too.
     ProposalState {
-        /// The proposal's id.
+        /// The proposal's id. Participants choose ids themselves, so two proposers may use the same one.
         proposal: String,
+        /// The proposer, which the report is addressed to.
+        to: String,
         /// The new state.
         state: ProposalState,
+        /// The participant that decided, if one did.
+        by: Option<String>,
         /// The reason, if there is one.
         reason: Option<String>,
+        /// Of a pending proposal: participants that it names and that were not in the topic.
+        absent: Vec<String>,
     },
     /// The gateway refused an envelope that is neither a pending request nor a pending proposal.
     Refused {
@@ -113,12 +130,19 @@ impl Event {
             |seen: &ParticipantInfo| seen.capabilities.iter().map(String::len).sum::<usize>() + seen.id.len();
         let content = match self {
             Self::Welcomed { you, others } => seen(you) + others.iter().map(seen).sum::<usize>(),
-            Self::Joined(participant) | Self::Left(participant) => seen(participant),
+            Self::Joined(participant) | Self::Changed(participant) | Self::Left(participant) => {
+                seen(participant)
+            }
             Self::Chat { text, envelope, .. } => text.len() + envelope.frame().len(),
             // The call of a proposal is a copy.
             Self::Proposal(proposal) => 2 * proposal.envelope.frame().len(),
             Self::Other(envelope) => envelope.frame().len(),
-            Self::ProposalState { reason, .. } => reason.as_ref().map_or(0, String::len),
+            Self::ProposalState { proposal, to, by, reason, absent, .. } => {
+                let len = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+                let absent: usize = absent.iter().map(String::len).sum();
+                proposal.len() + to.len() + len(by) + len(reason) + absent
+            }
+            Self::History { past, .. } => past.iter().map(Self::bytes).sum(),
             Self::Refused { error, .. } => error.message.len(),
             Self::Violation { why, .. } | Self::Disconnected { why, .. } => why.len(),
             Self::Lagged(_) => 0,

@@ -3,10 +3,11 @@
 //! It has no socket and no clock. It delivers to pending requests and proposals; everything else that follows from an
 //! envelope is returned as a [`Reaction`].
 
+use bytes::Bytes;
 use model::{GATEWAY, KindRef, SYSTEM};
 use serde::Deserialize;
 use wire::mcpx::check::{Act, Call, strict};
-use wire::mcpx::system::{PresenceChange, System};
+use wire::mcpx::system::{PresenceChange, System, WelcomeHistory};
 use wire::mcpx::{CHAT, Chat, Envelope, Head};
 use wire::rpc::{self, Id, Message};
 
@@ -28,8 +29,19 @@ pub(super) struct Protocol {
     pub(super) pending: PendingCalls,
     pub(super) violations: Violations,
     recent: Recent,
+    /// The beginning of the ids of all envelopes that this participant sends.
+    id_prefix: String,
+    /// The place in the topic's history at the latest connect, if the topic keeps one.
+    pub(super) cursor: Option<Cursor>,
     /// Whether the gateway withholds some envelopes of others, as the participant asked it to.
     is_filtered: bool,
+}
+
+/// A place in the history of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cursor {
+    pub(super) epoch: u64,
+    pub(super) offset: u64,
 }
 
 /// A request to be answered.
@@ -68,13 +80,23 @@ struct StatePayload {
     proposal: String,
     state: String,
     #[serde(default)]
+    by: Option<String>,
+    #[serde(default)]
     reason: Option<String>,
+    #[serde(default)]
+    absent: Vec<String>,
 }
 
 impl Protocol {
     /// The state before the first welcome.
-    pub(super) fn new(is_filtered: bool) -> Self {
-        Self { is_filtered, ..Self::default() }
+    pub(super) fn new(is_filtered: bool, id_prefix: &str) -> Self {
+        Self { is_filtered, id_prefix: id_prefix.to_owned(), ..Self::default() }
+    }
+
+    /// Fails pending requests: the connection is lost.
+    pub(super) fn disconnected(&mut self) {
+        self.roster.disconnected();
+        self.pending.fail_requests();
     }
 
     /// Processes one envelope.
@@ -111,11 +133,15 @@ impl Protocol {
         let event = match System::read(envelope) {
             Some(Ok(System::Welcome(welcome))) => {
                 self.roster.welcome(&welcome);
-                Event::Welcomed { you: welcome.you, others: welcome.participants }
+                let history = welcome.history.and_then(|history| self.history(history));
+                let welcomed = Event::Welcomed { you: welcome.you, others: welcome.participants };
+                let events = [welcomed].into_iter().chain(history);
+                return events.map(|event| Reaction::Event(Box::new(event))).collect();
             }
             Some(Ok(System::Presence(change))) => {
-                self.roster.change(&change);
+                let is_here = self.roster.change(&change);
                 match change {
+                    PresenceChange::Join(seen) if is_here => Event::Changed(seen),
                     PresenceChange::Join(seen) => Event::Joined(seen),
                     PresenceChange::Leave(seen) => Event::Left(seen),
                 }
@@ -133,6 +159,49 @@ impl Protocol {
             }
         };
         vec![Reaction::Event(Box::new(event))]
+    }
+
+    /// Reads the envelopes from before this connection: those that this participant has neither received nor sent. They may answer
+    /// what is pending, and nothing is run.
+    fn history(&mut self, history: WelcomeHistory) -> Option<Event> {
+        let WelcomeHistory { epoch, offset, complete, envelopes } = history;
+        let returns = self.cursor.replace(Cursor { epoch, offset }).is_some();
+        let mut past = Vec::new();
+        for envelope in envelopes {
+            let Ok(envelope) = Envelope::receive(Bytes::from(String::from(envelope))) else { continue };
+            let own = self.roster.is_me(envelope.from()) && envelope.id().starts_with(&self.id_prefix);
+            if !own && !self.recent.is_duplicate(envelope.from(), envelope.id()) {
+                past.push(self.past(envelope));
+            }
+        }
+        let is_cut = returns && !complete;
+        (is_cut || !past.is_empty()).then_some(Event::History { past, is_cut })
+    }
+
+    /// The event of an envelope from before this connection. One that violates the protocol is not counted now.
+    fn past(&mut self, envelope: Envelope) -> Event {
+        let head = KindRef::parse(envelope.kind()).ok().and_then(Head::of);
+        match head {
+            Some(Head::Request) => {
+                // What cannot fulfil a proposal changes nothing.
+                let _ = self.pending.add_fulfilment(&envelope);
+            }
+            Some(Head::Response) => {
+                let _ = self.pending.deliver(&envelope, self.roster.id(), self.is_filtered);
+            }
+            Some(Head::Proposal) => {
+                if let Ok(Act::Proposal(call)) = strict(envelope.kind(), envelope.payload_bytes()) {
+                    self.recent.add_proposal(envelope.id(), envelope.from());
+                    return Event::Proposal(Box::new(IncomingProposal { envelope, call }));
+                }
+            }
+            None => {
+                if let Some(event) = self.read_plain(&envelope) {
+                    return event;
+                }
+            }
+        }
+        Event::Other(envelope)
     }
 
     /// A request is run only if it names this participant and its kind agrees with its payload.
@@ -195,29 +264,37 @@ impl Protocol {
 
     /// An envelope that is neither a request, a proposal nor a response.
     fn plain(&mut self, envelope: Envelope) -> Vec<Reaction> {
-        let event = match envelope.kind() {
-            CHAT => match Chat::read(envelope.payload()) {
-                Ok(chat) => {
-                    let (from, text) = (envelope.from().to_owned(), chat.text.into_owned());
-                    Event::Chat { from, text, envelope }
-                }
-                Err(why) => return self.violation(&envelope, &why.to_string()),
-            },
-            PROPOSAL_STATE if envelope.from() == GATEWAY => match read_state(&envelope) {
-                Some(event) => {
-                    if let Event::ProposalState { proposal, state, reason } = &event {
-                        self.pending.update_state(proposal, *state, reason.as_deref());
-                    }
-                    event
-                }
-                None => Event::Other(envelope),
-            },
-            PROPOSAL_STATE => {
-                return self.violation(&envelope, "only the gateway reports the state of proposals");
-            }
-            _ => Event::Other(envelope),
-        };
+        if envelope.kind() == PROPOSAL_STATE && envelope.from() != GATEWAY {
+            return self.violation(&envelope, "only the gateway reports the state of proposals");
+        }
+        if envelope.kind() == CHAT
+            && let Err(why) = Chat::read(envelope.payload())
+        {
+            return self.violation(&envelope, &why.to_string());
+        }
+        let event = self.read_plain(&envelope).unwrap_or(Event::Other(envelope));
         vec![Reaction::Event(Box::new(event))]
+    }
+
+    /// The event of a chat message, or of a report of the gateway, which it passes on; `None` for any other envelope.
+    fn read_plain(&self, envelope: &Envelope) -> Option<Event> {
+        match envelope.kind() {
+            CHAT => {
+                let text = Chat::read(envelope.payload()).ok()?.text.into_owned();
+                Some(Event::Chat { from: envelope.from().to_owned(), text, envelope: envelope.clone() })
+            }
+            PROPOSAL_STATE if envelope.from() == GATEWAY => {
+                let event = read_state(envelope)?;
+                // Another proposer may have used the same id.
+                if let Event::ProposalState { proposal, to, state, reason, .. } = &event
+                    && self.roster.is_me(to)
+                {
+                    self.pending.update_state(proposal, *state, reason.as_deref());
+                }
+                Some(event)
+            }
+            _ => None,
+        }
     }
 
     fn violation(&mut self, envelope: &Envelope, why: &str) -> Vec<Reaction> {
@@ -232,13 +309,15 @@ fn other(envelope: Envelope) -> Vec<Reaction> {
 }
 
 fn read_state(envelope: &Envelope) -> Option<Event> {
-    let StatePayload { proposal, state, reason } = serde_json::from_slice(envelope.payload()).ok()?;
-    Some(Event::ProposalState { proposal, state: state.parse().ok()?, reason })
+    let StatePayload { proposal, state, by, reason, absent } =
+        serde_json::from_slice(envelope.payload()).ok()?;
+    let to = envelope.to().next()?.to_owned();
+    Some(Event::ProposalState { proposal, to, state: state.parse().ok()?, by, reason, absent })
 }
 
 /// Where the error goes for a request whose kind and payload disagree; `None` when its JSON-RPC id cannot be read.
 fn invalid_reply_to(envelope: &Envelope) -> Option<ReplyTo> {
-    let rpc_id = Message::read(envelope.payload_bytes()).ok()?.id()?.clone();
+    let rpc_id = Message::id_in(envelope.payload_bytes())?;
     let kind = format!("mcp/response{}", envelope.kind().strip_prefix("mcp/request")?);
     Some(ReplyTo {
         to: vec![envelope.from().to_owned()],
@@ -249,7 +328,7 @@ fn invalid_reply_to(envelope: &Envelope) -> Option<ReplyTo> {
 }
 
 /// The payload of an answer.
-pub(super) fn payload(rpc_id: &Id, result: &ServeResult) -> bytes::Bytes {
+pub(super) fn payload(rpc_id: &Id, result: &ServeResult) -> Bytes {
     match result {
         Ok(result) => rpc::result(rpc_id, result.get().as_bytes()),
         Err(error) => {

@@ -12,6 +12,8 @@ use wire::mcpx::system::{ParticipantInfo, PresenceChange, Welcome};
 pub(super) struct Roster {
     /// This participant; `None` before the first welcome.
     pub(super) you: Option<ParticipantInfo>,
+    /// The number of welcomes of this connection. All after the first have new capabilities.
+    welcomes: u64,
     allowed: Capabilities,
     /// The other participants, by id.
     pub(super) others: BTreeMap<String, ParticipantInfo>,
@@ -20,21 +22,27 @@ pub(super) struct Roster {
 impl Roster {
     /// Applies a welcome, the first or a later one: it replaces everything.
     pub(super) fn welcome(&mut self, welcome: &Welcome) {
+        self.welcomes += 1;
         self.allowed = welcome.you.allowed();
         self.you = Some(welcome.you.clone());
         self.others = welcome.participants.iter().map(|seen| (seen.id.clone(), seen.clone())).collect();
     }
 
-    /// Applies a join or a leave. One of this participant itself changes nothing.
-    pub(super) fn change(&mut self, change: &PresenceChange) {
+    /// The connection is lost: the next welcome is the first of another one.
+    pub(super) fn disconnected(&mut self) {
+        self.welcomes = 0;
+    }
+
+    /// Applies a join or a leave. One of this participant itself changes nothing. Returns whether it is a join of a participant
+    /// that is in the topic already: then only its capabilities have changed.
+    pub(super) fn change(&mut self, change: &PresenceChange) -> bool {
         match change {
-            PresenceChange::Join(seen) if !self.is_me(&seen.id) => {
-                self.others.insert(seen.id.clone(), seen.clone());
-            }
+            PresenceChange::Join(seen) if self.is_me(&seen.id) => self.welcomes > 1,
+            PresenceChange::Join(seen) => self.others.insert(seen.id.clone(), seen.clone()).is_some(),
             PresenceChange::Leave(seen) => {
                 self.others.remove(&seen.id);
+                false
             }
-            PresenceChange::Join(_) => {}
         }
     }
 
@@ -138,7 +146,8 @@ mod tests {
         let mut roster = Roster::default();
         let names = |roster: &Roster| roster.others.values().map(|seen| seen.id.clone()).collect::<Vec<_>>();
         assert!(!roster.is_me(""));
-        let welcome = Welcome { you: seen("me", &["chat"]), participants: vec![seen("b", &[])] };
+        let welcome =
+            Welcome { you: seen("me", &["chat"]), participants: vec![seen("b", &[])], history: None };
         roster.welcome(&welcome);
         for (change, expect) in [
             (PresenceChange::Join(seen("me", &["chat"])), vec!["b"]),
@@ -164,7 +173,11 @@ mod tests {
             (&["mcp/*", "chat"], [true, true, true, false]),
             (&[], [false; 4]),
         ] {
-            roster.welcome(&Welcome { you: seen("me", capabilities), participants: Vec::new() });
+            roster.welcome(&Welcome {
+                you: seen("me", capabilities),
+                participants: Vec::new(),
+                history: None,
+            });
             assert_eq!(allows(&roster), expect);
         }
     }

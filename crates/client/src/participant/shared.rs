@@ -52,14 +52,15 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(spec: ParticipantSpec) -> Arc<Self> {
+        let id_prefix = format!("{:016x}{:016x}", random_u64(), random_u64());
         Arc::new(Self {
-            protocol: Mutex::new(Protocol::new(spec.mode != Mode::All)),
+            protocol: Mutex::new(Protocol::new(spec.mode != Mode::All, &id_prefix)),
             subscribers: Mutex::default(),
             outgoing: Mutex::default(),
             state: watch::Sender::new(ConnectionState::Connecting),
             spec,
             permits: Arc::new(Semaphore::new(CALLS_MAX)),
-            id_prefix: format!("{:016x}{:016x}", random_u64(), random_u64()),
+            id_prefix,
             next_id: AtomicU64::new(1),
         })
     }
@@ -81,7 +82,7 @@ impl Shared {
         } else {
             ConnectionState::Connecting
         });
-        self.protocol.lock().pending.fail_requests();
+        self.protocol.lock().disconnected();
         let mut subscribers = self.subscribers.lock();
         subscribers.send(&Event::Disconnected { why: why.to_string(), is_final });
         if is_final {

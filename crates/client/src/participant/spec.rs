@@ -6,6 +6,7 @@ use http::Uri;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::ConnectError;
+use super::protocol::Cursor;
 use super::tools::{Serve, Tools};
 
 /// The longest message that is read, in bytes. A welcome may contain earlier envelopes.
@@ -103,8 +104,8 @@ impl ParticipantSpec {
         self
     }
 
-    /// The URL of the WebSocket (section 6.2).
-    pub(super) fn address(&self) -> Result<Uri, ConnectError> {
+    /// The URL of the WebSocket (section 6.2), for the history since this place.
+    pub(super) fn address(&self, since: Option<Cursor>) -> Result<Uri, ConnectError> {
         let wrong = |why: &'static str| ConnectError::BadUrl(why);
         let uri: Uri = self.url.parse().map_err(|_| wrong("it cannot be read"))?;
         let scheme = match uri.scheme_str() {
@@ -123,7 +124,9 @@ impl ParticipantSpec {
         let base = path.strip_suffix("/ws").or_else(|| path.strip_suffix("/mcp")).unwrap_or(path);
         let topic = utf8_percent_encode(&self.topic, QUERY);
         let (mode, echo) = (self.mode.as_query(), self.echo);
-        format!("{scheme}://{authority}{base}/ws?topic={topic}&mode={mode}&echo={echo}")
+        let since = since.map(|Cursor { epoch, offset }| format!("&epoch={epoch}&offset={offset}"));
+        let since = since.unwrap_or_default();
+        format!("{scheme}://{authority}{base}/ws?topic={topic}&mode={mode}&echo={echo}{since}")
             .parse()
             .map_err(|_| wrong("it cannot be read"))
     }
@@ -155,7 +158,7 @@ mod tests {
             ("http://gate.example/ws?topic=x", None),
             ("", None),
         ] {
-            let found = ParticipantSpec::new(url, None, "main").address().ok().map(|uri| uri.to_string());
+            let found = ParticipantSpec::new(url, None, "main").address(None).ok().map(|uri| uri.to_string());
             let expect = expect.map(|expect| format!("{expect}?topic=main&mode=all&echo=false"));
             assert_eq!(found, expect, "{url}");
         }
@@ -165,8 +168,10 @@ mod tests {
     fn the_query_is_encoded_and_the_token_is_not_printed() {
         let spec = ParticipantSpec::new("http://h", Some("secret"), "a b&c");
         let spec = ParticipantSpec { echo: true, ..spec }.receiving(Mode::DirectedAndProposals);
-        let address = spec.address().unwrap().to_string();
+        let address = spec.address(None).unwrap().to_string();
         assert_eq!(address, "ws://h/ws?topic=a%20b%26c&mode=directed%2Bproposals&echo=true");
+        let since = spec.address(Some(Cursor { epoch: 7, offset: 3 })).unwrap().to_string();
+        assert_eq!(since, address + "&epoch=7&offset=3");
         assert!(!format!("{spec:?}").contains("secret"));
     }
 }

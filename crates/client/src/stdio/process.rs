@@ -1,30 +1,88 @@
 //! Lifetime of a child process: its end, expected or not, within time limits and with its whole process group.
 
-use std::{process::ExitStatus, sync::Arc, time::Duration};
+use std::process::ExitStatus;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::{process::Child, sync::watch, task::JoinHandle, time::timeout};
 
 use super::queue::StdinQueue;
-use crate::{error::LinkError, guard::Guard, transport::Inbox};
+use crate::{
+    error::LinkError,
+    guard::{self, Guard},
+    transport::Inbox,
+};
 
 /// How long a child that is closed may live: after the end of its stdin, after SIGTERM, after SIGKILL.
 const EOF: Duration = Duration::from_secs(2);
-const TERM: Duration = Duration::from_secs(2);
+const TERM: Duration = Duration::from_secs(3);
 const KILL: Duration = Duration::from_secs(1);
 /// How long to wait for the last lines of a child that has ended; a grandchild may hold the pipe open.
 const DRAIN: Duration = Duration::from_millis(200);
-/// How long a child may live after it closed its stdout, and a group after SIGTERM.
+/// How long a child may live after it closed its stdout. A keeper meanwhile ends what the child has left behind.
+const CLOSED: Duration = Duration::from_millis(1500);
+/// How long a group may live after SIGTERM.
 const GRACE: Duration = Duration::from_millis(500);
 /// How often to check whether the rest of a group is gone.
 const POLL: Duration = Duration::from_millis(20);
 
+/// The process groups of a child: its own, and its keeper's if it has one.
+#[derive(Debug, Clone)]
+pub(super) struct Groups {
+    /// The process that this one has started: the child, or its keeper.
+    pub(super) started: u32,
+    child: Arc<OnceLock<u32>>,
+}
+
+impl Groups {
+    pub(super) fn new(started: u32, kept: bool) -> Self {
+        let child = if kept { OnceLock::new() } else { OnceLock::from(started) };
+        Self { started, child: Arc::new(child) }
+    }
+
+    /// The process id of the child, once its keeper has started it.
+    pub(super) fn child(&self) -> Option<u32> {
+        if self.child.get().is_none()
+            && let Some(pid) = guard::child_of(self.started)
+        {
+            let _ = self.child.set(pid);
+        }
+        self.child.get().copied()
+    }
+
+    /// Finds the child while its keeper runs, for the case that the keeper is killed. Never ends.
+    async fn find_child(&self) {
+        let mut wait = POLL;
+        while self.child().is_none() {
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(EOF);
+        }
+        std::future::pending().await
+    }
+
+    fn all(&self) -> impl Iterator<Item = Pid> {
+        let child = self.child.get().copied().filter(|child| *child != self.started);
+        [Some(self.started), child]
+            .into_iter()
+            .flatten()
+            .filter_map(|pid| i32::try_from(pid).ok().and_then(Pid::from_raw))
+    }
+
+    fn signal(&self, signal: Signal) {
+        for group in self.all() {
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
 /// Everything that ends with the child.
 pub(super) struct Running {
     pub(super) child: Child,
-    pub(super) pid: u32,
+    pub(super) groups: Groups,
     pub(super) queue: Arc<StdinQueue>,
     pub(super) reader: JoinHandle<std::io::Result<()>>,
+    pub(super) stderr: JoinHandle<std::io::Result<()>>,
     pub(super) inbox: Arc<dyn Inbox>,
     pub(super) guard: Option<Guard>,
 }
@@ -32,31 +90,34 @@ pub(super) struct Running {
 impl Running {
     /// Waits until the child's group is gone, because it has ended or `closing` says so.
     pub(super) async fn run(mut self, mut closing: watch::Receiver<bool>) {
-        let group = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        let groups = self.groups.clone();
         let why = tokio::select! {
             status = self.child.wait() => exited(status.ok()),
             // An error means that the link was dropped.
             () = async { drop(closing.wait_for(|closing| *closing).await) } => {
-                stop(&mut self, group).await;
+                stop(&mut self).await;
                 LinkError::Closed
             }
-            _ = &mut self.reader => match timeout(GRACE, self.child.wait()).await {
+            _ = &mut self.reader => match timeout(CLOSED, self.child.wait()).await {
                 Ok(status) => exited(status.ok()),
                 Err(_) => {
-                    stop(&mut self, group).await;
+                    stop(&mut self).await;
                     LinkError::Broken("stdout was closed".to_owned())
                 }
             },
+            () = groups.find_child() => LinkError::Closed,
         };
         self.queue.close();
-        if let Some(group) = group {
+        for group in groups.all() {
             end_rest(group).await;
         }
         if !self.reader.is_finished() && timeout(DRAIN, &mut self.reader).await.is_err() {
             self.reader.abort();
         }
+        // The last lines often say why it has ended.
+        let _ = timeout(DRAIN, &mut self.stderr).await;
         if let Some(guard) = &self.guard {
-            guard.release(self.pid);
+            guard.release(groups.started);
         }
         self.inbox.closed(why);
     }
@@ -67,20 +128,18 @@ fn exited(status: Option<ExitStatus>) -> LinkError {
 }
 
 /// Closes stdin, sends SIGTERM, sends SIGKILL, and waits after each step for its time.
-async fn stop(running: &mut Running, group: Option<Pid>) {
+async fn stop(running: &mut Running) {
     running.queue.close();
     if timeout(EOF, running.child.wait()).await.is_ok() {
         return;
     }
     for (signal, wait) in [(Signal::TERM, TERM), (Signal::KILL, KILL)] {
-        if let Some(group) = group {
-            let _ = kill_process_group(group, signal);
-        }
+        running.groups.signal(signal);
         if timeout(wait, running.child.wait()).await.is_ok() {
             return;
         }
     }
-    tracing::error!(pid = running.pid, "a child process does not end");
+    tracing::error!(pid = running.groups.started, "a child process does not end");
 }
 
 /// Ends the processes that the group's leader left behind. While one of them lives, the kernel does not reuse the

@@ -1,9 +1,9 @@
 //! Bounded queue to a child's stdin. A sender never waits; one task joins the waiting messages into one write.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
-use platform::Mutex;
+use platform::{Mutex, Share, Taken};
 use tokio::{io::AsyncWriteExt, process::ChildStdin, sync::Notify};
 use wire::rpc::one_line;
 
@@ -28,6 +28,9 @@ struct QueueState {
     /// Bytes and messages that the writer has taken but not yet written. They count towards the limits.
     writing: (usize, usize),
     closed: bool,
+    /// What the lines, and those that are being written, take of their participants' shares.
+    taken: Vec<Taken>,
+    taken_writing: Vec<Taken>,
 }
 
 impl StdinQueue {
@@ -35,9 +38,10 @@ impl StdinQueue {
         Self { state: Mutex::default(), wake: Notify::new(), bytes_max, len_max }
     }
 
-    /// Adds one line. Raw line breaks, legal only between JSON tokens, become spaces, so that a frame cannot hide a
+    /// Adds one line, on an account if it has one: the share of a participant is of bytes and of messages, each of which counts
+    /// as much more as makes that many. Raw line breaks, legal only between JSON tokens, become spaces, so that a frame cannot hide a
     /// second message.
-    pub(super) fn push(&self, frame: Bytes) -> Result<(), SendError> {
+    pub(super) fn push(&self, frame: Bytes, share: Option<&Arc<Share>>) -> Result<(), SendError> {
         let line = one_line(frame);
         let mut state = self.state.lock();
         if state.closed {
@@ -49,6 +53,10 @@ impl StdinQueue {
         let (bytes, len) = (state.lines.len() + state.writing.0, state.len + state.writing.1);
         if len >= self.len_max || bytes + line.len() >= self.bytes_max {
             return Err(SendError::Busy);
+        }
+        if let Some(share) = share {
+            let taken = take(share, line.len() + self.bytes_max / self.len_max.max(1))?;
+            state.taken.push(taken);
         }
         state.lines.extend_from_slice(&line);
         state.lines.extend_from_slice(b"\n");
@@ -70,7 +78,10 @@ impl StdinQueue {
     /// Swaps the empty `spare` for the waiting lines: false when there are none, `None` when the queue is also closed.
     fn take(&self, spare: &mut BytesMut) -> Option<bool> {
         let mut state = self.state.lock();
-        state.writing = (0, 0);
+        let QueueState { writing, taken, taken_writing, .. } = &mut *state;
+        *writing = (0, 0);
+        taken_writing.clear();
+        std::mem::swap(taken, taken_writing);
         if state.lines.is_empty() {
             return if state.closed { None } else { Some(false) };
         }
@@ -81,8 +92,19 @@ impl StdinQueue {
     }
 }
 
+/// Takes from a share, beyond it if nothing else is taken: a message may be longer than the share.
+fn take(share: &Arc<Share>, amount: usize) -> Result<Taken, SendError> {
+    let is_first = share.taken() == 0;
+    let mut taken = share.take(0).map_err(|_| SendError::Share)?;
+    match is_first {
+        true => taken.add(amount),
+        false => taken.grow(amount).map_err(|_| SendError::Share)?,
+    }
+    Ok(taken)
+}
+
 /// Writes until the queue is closed and empty, or the pipe breaks; then closes stdin.
-pub(super) async fn write(queue: std::sync::Arc<StdinQueue>, mut stdin: ChildStdin) -> io::Result<()> {
+pub(super) async fn write(queue: Arc<StdinQueue>, mut stdin: ChildStdin) -> io::Result<()> {
     let mut buffer = BytesMut::new();
     loop {
         // Senders that are ready run first, so that their lines join this write.
@@ -109,22 +131,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_participant_fills_its_share_and_no_other() {
+        let queue = StdinQueue::new(1000, 10);
+        let shares = platform::Shares::new(usize::MAX, 250);
+        let (greedy, other) = (shares.of("greedy"), shares.of("other"));
+        let line = || Bytes::from(vec![b'1'; 100]);
+        queue.push(line(), Some(&greedy)).unwrap();
+        assert_eq!(queue.push(line(), Some(&greedy)), Err(SendError::Share), "each counts 100 more");
+        queue.push(Bytes::from(vec![b'1'; 300]), Some(&other)).unwrap();
+        let mut taken = BytesMut::new();
+        assert_eq!(queue.take(&mut taken), Some(true));
+        assert_eq!(queue.push(line(), Some(&greedy)), Err(SendError::Share), "it is being written");
+        taken.clear();
+        assert_eq!(queue.take(&mut taken), Some(false));
+        assert_eq!(shares.taken(), 0);
+        queue.push(line(), Some(&greedy)).unwrap();
+    }
+
+    #[test]
     fn a_message_is_one_line_and_lines_being_written_count_towards_the_limits() {
         let queue = StdinQueue::new(30, 3);
-        queue.push(Bytes::from_static(b"{\"a\":\r\n1}")).unwrap();
-        queue.push(Bytes::from_static(b"{}")).unwrap();
+        queue.push(Bytes::from_static(b"{\"a\":\r\n1}"), None).unwrap();
+        queue.push(Bytes::from_static(b"{}"), None).unwrap();
         let mut taken = BytesMut::new();
         assert_eq!(queue.take(&mut taken), Some(true));
         assert_eq!(&*taken, b"{\"a\":  1}\n{}\n");
-        queue.push(Bytes::from_static(b"{}")).unwrap();
-        assert_eq!(queue.push(Bytes::from_static(b"{}")), Err(SendError::Busy));
-        assert_eq!(queue.push(Bytes::from_static(&[b'1'; 30])), Err(SendError::TooLarge));
+        queue.push(Bytes::from_static(b"{}"), None).unwrap();
+        assert_eq!(queue.push(Bytes::from_static(b"{}"), None), Err(SendError::Busy));
+        assert_eq!(queue.push(Bytes::from_static(&[b'1'; 30]), None), Err(SendError::TooLarge));
         taken.clear();
         assert_eq!(queue.take(&mut taken), Some(true));
         taken.clear();
         assert_eq!(queue.take(&mut taken), Some(false));
         queue.close();
-        assert_eq!(queue.push(Bytes::from_static(b"{}")), Err(SendError::Closed));
+        assert_eq!(queue.push(Bytes::from_static(b"{}"), None), Err(SendError::Closed));
         assert_eq!(queue.take(&mut taken), None);
     }
 }

@@ -9,6 +9,7 @@ use std::{io, sync::Arc};
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::stderr::StderrLog;
 use crate::transport::{Flow, Inbox};
 
 /// Buffer space for one read: the size of a pipe.
@@ -103,8 +104,12 @@ impl PerSecond {
     }
 }
 
-/// Logs stderr under the server's name, up to a number of lines a second.
-pub(super) async fn stderr(name: Arc<str>, mut pipe: impl AsyncRead + Unpin) -> io::Result<()> {
+/// Logs stderr under the server's name, and keeps it, up to a number of lines a second.
+pub(super) async fn stderr(
+    name: Arc<str>,
+    mut pipe: impl AsyncRead + Unpin,
+    (pid, log): (u32, Arc<StderrLog>),
+) -> io::Result<()> {
     let mut lines = LineFramer::new(STDERR_LINE_BYTES_MAX);
     let mut buffer = BytesMut::new();
     let mut rate = PerSecond::new();
@@ -120,8 +125,18 @@ pub(super) async fn stderr(name: Arc<str>, mut pipe: impl AsyncRead + Unpin) -> 
                 FramedLine::Whole(text) => (text, ""),
                 FramedLine::Overlong(head) => (head, "..."),
             };
-            if !text.is_empty() && admit(&mut rate, &name) {
+            if text.is_empty() {
+                continue;
+            }
+            let (admitted, omitted) = admit(&mut rate);
+            if let Some(omitted) = omitted {
+                let omitted = format!("{omitted} more lines omitted");
+                tracing::info!(target: "portmoot::stderr", server = &*name, "{omitted}");
+                log.push(pid, &omitted);
+            }
+            if admitted {
                 let text = String::from_utf8_lossy(text);
+                log.push(pid, &format!("{text}{cut}"));
                 // Escaped, so that a server cannot write to the operator's terminal.
                 tracing::info!(target: "portmoot::stderr", server = &*name, "{}{cut}", text.escape_debug());
             }
@@ -132,15 +147,11 @@ pub(super) async fn stderr(name: Arc<str>, mut pipe: impl AsyncRead + Unpin) -> 
     }
 }
 
-/// Counts a line of this second; true if it is to be logged.
-fn admit(lines: &mut PerSecond, name: &str) -> bool {
-    if let Some(omitted) = lines.ended().and_then(|count| count.checked_sub(STDERR_LINES_PER_SECOND))
-        && omitted > 0
-    {
-        tracing::info!(target: "portmoot::stderr", server = name, "{omitted} more lines omitted");
-    }
+/// Counts a line of this second: whether it is to be logged, and how many of the last second were not.
+fn admit(lines: &mut PerSecond) -> (bool, Option<usize>) {
+    let omitted = lines.ended().and_then(|count| count.checked_sub(STDERR_LINES_PER_SECOND));
     lines.count += 1;
-    lines.count <= STDERR_LINES_PER_SECOND
+    (lines.count <= STDERR_LINES_PER_SECOND, omitted.filter(|omitted| *omitted > 0))
 }
 
 /// The length of the beginning of an overlong line that is kept, in bytes.

@@ -52,12 +52,14 @@ fn spec(script: &str) -> StdioSpec {
 fn fake_gateway() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let guard = Guard::start(std::env::current_exe().unwrap()).unwrap();
+        let guard = Guard::shared(std::env::current_exe().unwrap()).unwrap();
         // One ends when its stdin is closed; the other ignores that and SIGTERM, and has a child of its own.
         let scripts = ["sleep 300", "trap '' TERM; sleep 300 & while true; do sleep 1; done"];
         let links: Vec<Link> = scripts
             .iter()
-            .map(|script| Link::stdio(&spec(script), Arc::new(NullInbox), Some(guard.clone())).unwrap())
+            .map(|script| {
+                Link::stdio(&spec(script), Arc::new(NullInbox), Some(guard.clone()), Arc::default()).unwrap()
+            })
             .collect();
         // A killed guard is started again and gets all groups.
         let first = guard.pid().unwrap();
@@ -131,7 +133,7 @@ fn no_child_outlives_a_killed_gateway() {
 #[tokio::test]
 async fn closing_ends_a_stubborn_child_and_its_descendants() {
     let script = "trap '' TERM; sleep 300 & while true; do sleep 1; done";
-    let link = Link::stdio(&spec(script), Arc::new(NullInbox), None).unwrap();
+    let link = Link::stdio(&spec(script), Arc::new(NullInbox), None, Arc::default()).unwrap();
     let pid = link.pid().unwrap();
     until("the grandchild runs", || members(pid) > 1);
     link.close().await;
@@ -140,7 +142,7 @@ async fn closing_ends_a_stubborn_child_and_its_descendants() {
 
 #[tokio::test]
 async fn a_dropped_link_ends_its_child() {
-    let link = Link::stdio(&spec("cat"), Arc::new(NullInbox), None).unwrap();
+    let link = Link::stdio(&spec("cat"), Arc::new(NullInbox), None, Arc::default()).unwrap();
     let pid = link.pid().unwrap();
     drop(link);
     let limit = Instant::now() + Duration::from_secs(20);
@@ -152,7 +154,7 @@ async fn a_dropped_link_ends_its_child() {
 
 #[tokio::test]
 async fn a_full_queue_rejects_messages_and_does_not_wait() {
-    let link = Link::stdio(&spec("sleep 300"), Arc::new(NullInbox), None).unwrap();
+    let link = Link::stdio(&spec("sleep 300"), Arc::new(NullInbox), None, Arc::default()).unwrap();
     let frame = Bytes::from(vec![b'1'; 500_000]);
     let taken =
         (0..1000).take_while(|_| link.send(frame.clone(), client::SendMeta::default()).is_ok()).count();

@@ -1,19 +1,21 @@
-//! Connection of an HTTP client: its permit, its guests, and what was learnt about its token.
+//! Connection of an HTTP client: what its client occupies, and what was learnt about its token.
 
 use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use access::Guests;
 use access::config::Config;
-use model::Refusal;
-use platform::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use auth::Wire;
+use model::{ParticipantId, Refusal};
+use platform::{Mutex, Share};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::handover::Handover;
 use super::head::Head;
+use super::places::Place;
 use super::timer::Deadline;
 use crate::links::ClientLinks;
 use crate::outlet::{Joined, Visitor};
@@ -23,13 +25,22 @@ use crate::slot::{First, Slot};
 /// An answer that takes longer than this comes as an event stream, so that no proxy gives up, in seconds.
 pub(crate) const QUIET_SECS: u64 = 15;
 
-/// One connection. A WebSocket or an event stream that the connection becomes keeps it.
+/// What a client occupies while it is connected. A WebSocket or an event stream that its connection becomes keeps it.
+pub(crate) struct Client {
+    /// The links of MCP clients.
+    pub(crate) links: Arc<ClientLinks>,
+    /// A connection in memory has none.
+    place: Option<Place>,
+    /// The guests that this client is.
+    pub(crate) guests: Guests,
+}
+
+/// One connection, as long as it is HTTP.
 pub(crate) struct Connection {
     /// The links of MCP clients.
     pub(crate) links: Arc<ClientLinks>,
-    _permit: Option<OwnedSemaphorePermit>,
-    /// The guests that this connection is.
-    pub(crate) guests: Guests,
+    /// What its client occupies.
+    pub(crate) client: Arc<Client>,
     /// Where an idle event stream leaves HTTP.
     pub(crate) handover: Arc<Handover>,
     stop: watch::Receiver<bool>,
@@ -52,6 +63,8 @@ pub(crate) struct Visit {
     session_id: Option<Box<str>>,
     /// Both.
     pub(crate) visitor: Visitor,
+    /// The participant's share of the bytes that wait.
+    pub(crate) held: Arc<Share>,
     /// The session of this id.
     session: OnceLock<Arc<Session>>,
     modern: OnceLock<Arc<Joined>>,
@@ -61,13 +74,12 @@ impl Connection {
     /// A new connection.
     pub(crate) fn new(
         links: &Arc<ClientLinks>,
-        permit: Option<OwnedSemaphorePermit>,
+        place: Option<Place>,
         stop: watch::Receiver<bool>,
     ) -> Arc<Self> {
         Arc::new(Self {
             links: Arc::clone(links),
-            _permit: permit,
-            guests: Guests::default(),
+            client: Arc::new(Client { links: Arc::clone(links), place, guests: Guests::default() }),
             handover: Arc::default(),
             stop,
             known: Mutex::default(),
@@ -78,6 +90,19 @@ impl Connection {
     /// Whether the gateway is about to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stop.borrow()
+    }
+
+    /// Puts the connection on the account of the participant that sends on it now. A connection in memory has no place.
+    ///
+    /// # Errors
+    /// The participant has too many connections.
+    pub(crate) fn belongs_to(&self, sender: &ParticipantId) -> Result<(), Refusal> {
+        self.client.place.as_ref().map_or(Ok(()), |place| place.belongs_to(sender))
+    }
+
+    /// Whether a newer connection from the same address needs its place.
+    pub(crate) fn must_make_way(&self, cx: &mut Context<'_>) -> bool {
+        self.client.place.as_ref().is_some_and(|place| place.poll_evicted(cx).is_ready())
     }
 
     /// The configuration in force, and the visit that the last request made, if this one makes the same.
@@ -108,11 +133,14 @@ impl Connection {
         let (bearer, session_id) = (head.bearer(), head.session_id());
         let of_session = session_id.filter(|_| bearer.is_none());
         let guest = of_session.and_then(|id| self.links.sessions.guest(id));
-        let (dispatch, participant) = registry.visitor(bearer, topic, guest, &self.guests)?;
+        let (dispatch, participant) =
+            registry.visitor(bearer, topic, Wire::Mcp, guest, &self.client.guests)?;
+        self.belongs_to(&participant.id)?;
         let visit = Arc::new(Visit {
             bearer: bearer.map(Box::from),
             topic: topic.into(),
             session_id: session_id.map(Box::from),
+            held: registry.held_of(&participant.id),
             visitor: Visitor { dispatch, participant },
             session: OnceLock::new(),
             modern: OnceLock::new(),
@@ -177,6 +205,13 @@ impl Connection {
         })
         .await;
         (first, took_long)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // What a guest does outside of a session ends with its connection.
+        self.links.leave_modern(&self.guests.all());
     }
 }
 

@@ -79,8 +79,7 @@ impl Exchange<'_> {
             let why = "Accept must list application/json and text/event-stream";
             return Err(error(StatusCode::NOT_ACCEPTABLE, code::INVALID_REQUEST, why));
         }
-        let held = &self.connection.links.registry.held;
-        let body = read_body(self.config.limits.body_bytes_max, held, body).await?;
+        let body = read_body(self.config.limits.body_bytes_max, &self.visit.held, body).await?;
         if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             return self.batch(&body);
         }

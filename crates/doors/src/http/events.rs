@@ -1,5 +1,6 @@
 //! Live stream of server-sent events, with comments that keep a silent one alive.
 
+use std::mem;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -14,7 +15,8 @@ pub(crate) type OnLeave = Box<dyn FnOnce(bool) + Send>;
 /// A live stream of server-sent events.
 pub(crate) struct Events {
     reader: Reader,
-    ready: Vec<Bytes>,
+    /// What is sent first, as it is. Empty it holds no memory.
+    lead: Bytes,
     /// Event ids are written only if the client can resume the stream.
     ids: bool,
     keep_alive: Interval,
@@ -29,12 +31,13 @@ impl Events {
         let period = reader.stream.bounds.keep_alive;
         let mut keep_alive = interval_at(Instant::now() + period, period);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { reader, ready: Vec::new(), ids, keep_alive, on_leave, over: false }
+        Self { reader, lead: Bytes::new(), ids, keep_alive, on_leave, over: false }
     }
 
-    /// Sends these bytes first, as they are.
+    /// Sends these bytes first, as they are, after what is to be sent first already.
     pub(crate) fn open_with(&mut self, bytes: Bytes) {
-        self.ready.push(bytes);
+        self.lead =
+            if self.lead.is_empty() { bytes } else { [mem::take(&mut self.lead), bytes].concat().into() };
     }
 
     fn encode(&self, item: &StreamItem) -> Bytes {
@@ -45,8 +48,8 @@ impl Events {
 
     /// The next bytes to send, at least one; `None` at the end.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if !self.ready.is_empty() {
-            return Poll::Ready(Some(self.ready.remove(0)));
+        if !self.lead.is_empty() {
+            return Poll::Ready(Some(mem::take(&mut self.lead)));
         }
         if self.over {
             return Poll::Ready(None);
@@ -70,7 +73,7 @@ impl Events {
 
     /// Whether everything was sent.
     pub(crate) fn is_over(&self) -> bool {
-        self.over && self.ready.is_empty()
+        self.over && self.lead.is_empty()
     }
 }
 

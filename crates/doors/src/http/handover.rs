@@ -189,11 +189,13 @@ mod tests {
     use super::*;
     use crate::stream::{Lifetime, Stream};
     use access::config::Limits;
-    use gateway::{Bounds, Held};
+    use gateway::Bounds;
+    use platform::Shares;
 
     fn stream() -> Arc<Stream> {
         let limits = Limits::default();
-        Stream::new(0, Lifetime::Resumable, 0, &Bounds::new(&limits, Held::new(limits.held_bytes_max)))
+        let held = Shares::new(limits.held_bytes_max, limits.held_bytes_max).of("ann");
+        Stream::new(0, Lifetime::Resumable, 0, &Bounds::new(&limits, held))
     }
 
     fn events(stream: &Arc<Stream>) -> Box<Events> {

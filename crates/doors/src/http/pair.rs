@@ -6,14 +6,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use auth::Participant;
+use access::account;
+use auth::{Participant, Wire};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use gateway::{Dispatch, Link};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use model::{ParticipantId, Refusal, RefusalCode};
-use platform::{Mutex, random};
+use platform::{Full, Mutex, SHARE_OF_POOL, Shares, Taken, random};
 use wire::rpc::{self, Message, Shape, code};
 
 use super::body::Body;
@@ -28,7 +29,9 @@ use crate::outlet::Visitor;
 use crate::stream::{Lifetime, Stream};
 
 /// Sessions of this transport open at once.
-const PAIRS_MAX: usize = 1024;
+pub const PAIRS_MAX: usize = 1024;
+/// The share of one participant.
+pub const PARTICIPANT_PAIRS_MAX: usize = PAIRS_MAX / SHARE_OF_POOL;
 
 /// One client: its participant, and the stream that it reads.
 struct Pair {
@@ -38,21 +41,30 @@ struct Pair {
     /// Whether `initialize` was accepted, and its link joins or has joined.
     begun: AtomicBool,
     link: OnceLock<Arc<Link>>,
+    _place: Taken,
 }
 
 /// All clients of this transport.
-#[derive(Default)]
-pub(crate) struct Pairs(Mutex<HashMap<String, Arc<Pair>>>);
+pub(crate) struct Pairs {
+    open: Mutex<HashMap<String, Arc<Pair>>>,
+    places: Arc<Shares>,
+}
+
+impl Default for Pairs {
+    fn default() -> Self {
+        Self { open: Mutex::default(), places: Shares::new(PAIRS_MAX, PARTICIPANT_PAIRS_MAX) }
+    }
+}
 
 impl Pairs {
     fn find(&self, id: &str, participant: &ParticipantId) -> Option<Arc<Pair>> {
-        let pairs = self.0.lock();
+        let pairs = self.open.lock();
         pairs.get(id).filter(|pair| pair.participant == *participant).cloned()
     }
 
     /// Ends a session with its event stream.
     fn end(&self, id: &str) {
-        let gone = self.0.lock().remove(id);
+        let gone = self.open.lock().remove(id);
         if let Some((pair, link)) = gone.as_ref().and_then(|pair| Some((pair, pair.link.get()?))) {
             pair.dispatch.leave(link);
         }
@@ -63,7 +75,7 @@ impl Pairs {
         // It is set once, by the request that has begun.
         let link = pair.link.get_or_init(|| link);
         // After that, so that one of the two sees the other: `end` or this.
-        if !self.0.lock().contains_key(id) {
+        if !self.open.lock().contains_key(id) {
             pair.dispatch.leave(link);
         }
     }
@@ -90,22 +102,23 @@ fn open(
     request: &Request<Incoming>,
 ) -> Answered<Response<Body>> {
     let registry = &links.registry;
-    let entered = registry.member(bearer(request.headers()), "main");
+    let entered = registry.member(bearer(request.headers()), "main", Some(Wire::Mcp));
     let (dispatch, participant) = entered.map_err(|refusal| Box::new(refused(&refusal)))?;
     let id = URL_SAFE_NO_PAD.encode(random::<24>());
-    let out = Stream::new(0, Lifetime::Reader, 0, &registry.bounds());
-    let full =
-        || Box::new(refused(&Refusal::new(RefusalCode::Overloaded, "too many event streams are open")));
-    let reader = out.read(None).ok_or_else(full)?;
-    {
-        let mut open = pairs.0.lock();
-        if open.len() >= PAIRS_MAX {
-            return Err(full());
-        }
-        let participant = participant.id.clone();
-        let (begun, link) = (AtomicBool::new(false), OnceLock::new());
-        open.insert(id.clone(), Arc::new(Pair { participant, dispatch, out, begun, link }));
-    }
+    let out = Stream::new(0, Lifetime::Reader, 0, &registry.bounds(&participant.id));
+    let full = |full: Full| {
+        let why = match full {
+            Full::Share => "you have too many event streams open",
+            Full::Pool => "too many event streams are open",
+        };
+        Box::new(refused(&Refusal::new(RefusalCode::Overloaded, why)))
+    };
+    let reader = out.read(None).ok_or_else(|| full(Full::Pool))?;
+    let place = pairs.places.of(account(&participant.id)).take(1).map_err(full)?;
+    let participant = participant.id.clone();
+    let (begun, link) = (AtomicBool::new(false), OnceLock::new());
+    let pair = Arc::new(Pair { participant, dispatch, out, begun, link, _place: place });
+    pairs.open.lock().insert(id.clone(), pair);
     let endpoint = format!("/messages?sessionId={id}");
     let pairs = Arc::clone(pairs);
     let on_leave: OnLeave = Box::new(move |_| pairs.end(&id));
@@ -141,7 +154,7 @@ async fn message(
             "the body must be application/json\n",
         )));
     }
-    let body = read_body(registry.limits().body_bytes_max, &registry.held, body).await?;
+    let body = read_body(registry.limits().body_bytes_max, &registry.held_of(&participant.id), body).await?;
     let message = Message::read(body);
     let message = message.map_err(|bad| Box::new(response::json(StatusCode::BAD_REQUEST, bad.answer())))?;
     match pair.link.get() {
@@ -187,14 +200,17 @@ mod tests {
         let (registry, id) = (registry(Limits::default()), "a");
         let links = ClientLinks::start(Arc::clone(&registry));
         let dispatch = registry.topic(&TopicName::new("main").unwrap()).unwrap();
-        let (user, out) = (user(&registry), Stream::new(0, Lifetime::Reader, 0, &registry.bounds()));
+        let user = user(&registry);
+        let out = Stream::new(0, Lifetime::Reader, 0, &registry.bounds(&user.id));
         let links_len = || dispatch.with(|topic| topic.links_len());
         let before = links_len();
         for has_ended in [true, false] {
             let (participant, begun, link) = (user.id.clone(), AtomicBool::new(true), OnceLock::new());
             let (dispatch, out) = (Arc::clone(&dispatch), Arc::clone(&out));
-            let pair = Arc::new(Pair { participant, dispatch, out, begun, link });
-            let pairs = Pairs(Mutex::new(HashMap::from([(id.to_owned(), Arc::clone(&pair))])));
+            let pairs = Pairs::default();
+            let place = pairs.places.of("user").take(1).unwrap();
+            let pair = Arc::new(Pair { participant, dispatch, out, begun, link, _place: place });
+            pairs.open.lock().insert(id.to_owned(), Arc::clone(&pair));
             if has_ended {
                 pairs.end(id);
             }

@@ -7,11 +7,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use gateway::{Held, Share};
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use platform::{Full, Share, Taken};
 
 use super::body::Body;
 use super::response::{self, Answered};
@@ -19,12 +19,12 @@ use super::response::{self, Answered};
 /// Seconds a client may take to send its body.
 pub(crate) const BODY_READ_SECS: u64 = 60;
 
-/// Reads a body within the configured bound.
+/// Reads a body within the configured bound. Its bytes are on its sender's account as they arrive.
 ///
 /// # Errors
-/// The response: 413 if it is too long, 408 if it takes too long, 400 if the connection breaks, 503 if too many bytes wait
-/// already.
-pub(crate) async fn read_body(limit: usize, held: &Arc<Held>, body: Incoming) -> Answered<Bytes> {
+/// The response: 413 if it is too long, 408 if it takes too long, 400 if the connection breaks, 503 if too many bytes of its
+/// sender, or of all, wait already.
+pub(crate) async fn read_body(limit: usize, held: &Arc<Share>, body: Incoming) -> Answered<Bytes> {
     if body.size_hint().lower() > limit as u64 {
         return Err(Box::new(too_large(limit)));
     }
@@ -39,8 +39,8 @@ pub(crate) async fn read_body(limit: usize, held: &Arc<Held>, body: Incoming) ->
     }
 }
 
-async fn collect(mut body: Incoming, limit: usize, held: &Arc<Held>) -> Answered<Bytes> {
-    let (mut whole, mut share) = (BytesMut::new(), Share::new(held));
+async fn collect(mut body: Incoming, limit: usize, held: &Arc<Share>) -> Answered<Bytes> {
+    let (mut whole, mut taken) = (BytesMut::new(), None);
     while let Some(frame) = body.frame().await {
         let broken = |_| Box::new(response::plain(StatusCode::BAD_REQUEST, "the body broke off\n"));
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
@@ -48,17 +48,34 @@ async fn collect(mut body: Incoming, limit: usize, held: &Arc<Held>) -> Answered
             return Err(Box::new(too_large(limit)));
         }
         let is_whole = whole.is_empty() && body.is_end_stream();
-        // A body in one piece waits for nothing.
-        if !(if is_whole { held.has_room(data.len()) } else { share.grow(data.len()) }) {
-            let why = "too much is being read; try again later\n";
-            return Err(Box::new(response::plain(StatusCode::SERVICE_UNAVAILABLE, why)));
-        }
         if is_whole {
-            return Ok(data);
+            // A body in one piece waits for nothing.
+            return held.check(data.len()).map_err(full).map(|()| data);
         }
+        grow(&mut taken, held, data.len()).map_err(full)?;
         whole.extend_from_slice(&data);
     }
     Ok(whole.freeze())
+}
+
+fn grow(taken: &mut Option<Taken>, held: &Arc<Share>, more: usize) -> Result<(), Full> {
+    match taken {
+        Some(taken) => taken.grow(more),
+        None => {
+            *taken = Some(held.take(more)?);
+            Ok(())
+        }
+    }
+}
+
+fn full(full: Full) -> Box<Response<Body>> {
+    let why = match full {
+        Full::Share => {
+            "too many bytes of this sender wait already (`participant_held_bytes_max`); send less at once\n"
+        }
+        Full::Pool => "too many bytes wait already (`held_bytes_max`); try again later\n",
+    };
+    Box::new(response::plain(StatusCode::SERVICE_UNAVAILABLE, why))
 }
 
 fn too_large(limit: usize) -> Response<Body> {

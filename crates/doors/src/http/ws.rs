@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use auth::Participant;
+use auth::{Participant, Wire};
 use axum::extract::Query;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,17 +19,18 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use model::{Form, LinkId, Refusal, RefusalCode};
-use room::{Close, Socket};
+use model::{DeliveryMode, Form, LinkId, Refusal, RefusalCode};
+use platform::{Share, Taken};
+use room::{Close, Queued, Socket};
 use serde::Deserialize;
 use store::audit::Verdict;
 use tokio::net::TcpStream;
-use topic::{Cursor, DeliveryMode, Listener};
+use topic::{Cursor, Listener};
 use tungstenite::handshake::derive_accept_key;
 use wire::mcpx::Envelope;
 
 use super::body::Body;
-use super::connection::Connection;
+use super::connection::{Client, Connection};
 use super::handover::Watched;
 use super::head::bearer;
 use super::request::not_allowed;
@@ -40,6 +41,8 @@ use reader::{Departure, Reader, Received};
 const MALFORMED_IN_A_ROW_MAX: u32 = 16;
 /// Bytes of a client's key (RFC 6455, section 4.1).
 const KEY_BYTES: usize = 16;
+/// Bytes of an unfinished message from which on they are counted.
+const PARTIAL_BYTES_MIN: usize = 4096;
 /// Messages that one connection may send before others run.
 const MESSAGES_AT_ONCE: u32 = 64;
 
@@ -49,8 +52,8 @@ const MESSAGES_AT_ONCE: u32 = 64;
 struct Wanted {
     #[serde(default = "main_topic")]
     topic: String,
-    #[serde(default = "every_message", deserialize_with = "Mode::deserialize")]
-    mode: DeliveryMode,
+    /// Without one, the configured mode of the participant.
+    mode: Option<Mode>,
     /// Whether it gets its own messages.
     #[serde(default = "yes")]
     echo: bool,
@@ -60,8 +63,7 @@ struct Wanted {
 }
 
 /// The modes as the address names them.
-#[derive(Deserialize)]
-#[serde(remote = "DeliveryMode")]
+#[derive(Debug, Clone, Copy, Deserialize)]
 enum Mode {
     #[serde(rename = "all")]
     All,
@@ -76,18 +78,25 @@ fn main_topic() -> String {
     "main".to_owned()
 }
 
-fn every_message() -> DeliveryMode {
-    DeliveryMode::All
-}
-
 fn yes() -> bool {
     true
 }
 
+impl From<Mode> for DeliveryMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::All => Self::All,
+            Mode::Directed => Self::Directed,
+            Mode::DirectedAndProposals => Self::DirectedAndProposals,
+        }
+    }
+}
+
 impl Wanted {
-    fn joining(&self) -> Joining {
+    fn joining(&self, participant: &Participant) -> Joining {
         let since = self.epoch.zip(self.offset).map(|(epoch, offset)| Cursor { epoch, offset });
-        let listener = Some(Listener { mode: self.mode, echo: self.echo });
+        let mode = self.mode.map_or(participant.mode, DeliveryMode::from);
+        let listener = Some(Listener { mode, echo: self.echo });
         Joining { listener, since, promotes: false, notified: false }
     }
 }
@@ -114,18 +123,21 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
         }
     };
     let registry = &connection.links.registry;
-    let entered = registry.visitor(bearer(request.headers()), &wanted.topic, None, &connection.guests);
+    let entered =
+        registry.visitor(bearer(request.headers()), &wanted.topic, Wire::Ws, None, &connection.client.guests);
     let (dispatch, participant) = match entered {
         Ok(entered) => entered,
         Err(refusal) => return refused(&refusal),
     };
+    if let Err(refusal) = connection.belongs_to(&participant.id) {
+        return refused(&refusal);
+    }
     let accept = match accept(request.headers()) {
         Ok(accept) => accept,
         Err(refused) => return *refused,
     };
-    let (link, joining) = (registry.context.link(), wanted.joining());
+    let (link, joining) = (registry.context.link(), wanted.joining(&participant));
     let upgrade = hyper::upgrade::on(&mut request);
-    connection.forget();
     tokio::spawn(begin(upgrade, Accepted { connection, dispatch, participant, link, joining }));
     let mut response = response::empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
@@ -136,8 +148,11 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
 }
 
 fn refused(refusal: &Refusal) -> Response<Body> {
-    let unauthenticated = refusal.code == RefusalCode::Unauthenticated;
-    let status = if unauthenticated { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
+    let status = match refusal.code {
+        RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,
+        RefusalCode::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::FORBIDDEN,
+    };
     response::with_challenge(response::plain(status, &format!("{refusal}\n")))
 }
 
@@ -185,6 +200,7 @@ fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
     let socket = Socket::new(stream, registry.context.now_ms());
     // What it requests of servers it requests as a legacy client without capabilities.
     let outlet = Box::new(RoomOutlet(Arc::clone(&socket)));
+    connection.links.make_room(&participant.id, &dispatch);
     let link = Link::new(link, participant, Form::ENVELOPE, plain_client(), outlet);
     if let Err(refusal) = registry.join(&dispatch, &link, joining) {
         dispatch.record_connection(&link, Verdict::Refused, refusal.code.as_str());
@@ -199,8 +215,10 @@ fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
     if connection.is_stopping() {
         dispatch.cut(link.id, Close::GoingAway);
     }
+    let (queued, partial) = (Queued::default(), Partial::new(registry.held_of(&link.participant.id)));
     let reader = Reader::new(lead, registry.limits().envelope_bytes_max);
-    let mut listening = Listening { connection, dispatch, link, socket, reader, malformed: 0 };
+    let client = Arc::clone(&connection.client);
+    let mut listening = Listening { client, dispatch, link, socket, reader, malformed: 0, queued, partial };
     tokio::spawn(async move { listening.run().await });
 }
 
@@ -212,15 +230,50 @@ fn forget_waker(stream: &TcpStream) {
     let _ = stream.poll_write_ready(&mut none);
 }
 
+/// Bytes of a message that has not arrived as a whole. Below [`PARTIAL_BYTES_MIN`] they are not counted: most messages arrive
+/// at once.
+struct Partial {
+    share: Arc<Share>,
+    taken: Option<Taken>,
+    bytes: usize,
+}
+
+impl Partial {
+    fn new(share: Arc<Share>) -> Self {
+        Self { share, taken: None, bytes: 0 }
+    }
+
+    /// Counts this many bytes from now on. False if they do not fit into the share.
+    fn holds(&mut self, bytes: usize) -> bool {
+        if bytes < PARTIAL_BYTES_MIN {
+            (self.taken, self.bytes) = (None, 0);
+            return true;
+        }
+        if bytes < self.bytes {
+            (self.taken, self.bytes) = (None, 0);
+        }
+        let more = bytes - self.bytes;
+        self.bytes = bytes;
+        match &mut self.taken {
+            Some(taken) => taken.grow(more).is_ok(),
+            None => self.share.take(more).map(|taken| self.taken = Some(taken)).is_ok(),
+        }
+    }
+}
+
 /// One WebSocket that listens to a topic.
 struct Listening {
-    connection: Arc<Connection>,
+    client: Arc<Client>,
     dispatch: Arc<Dispatch>,
     link: Arc<Link>,
     socket: Arc<Socket>,
     reader: Reader,
     /// Messages in a row that could not be read.
     malformed: u32,
+    /// What it has in the room's queue.
+    queued: Queued,
+    /// What it has of a message that has not arrived as a whole, on its participant's account.
+    partial: Partial,
 }
 
 impl Listening {
@@ -258,11 +311,14 @@ impl Listening {
         loop {
             match self.reader.next(self.socket.stream()) {
                 Received::Nothing => {
+                    if !self.partial.holds(self.reader.partial_bytes()) {
+                        return self.cut(Close::TooMuch);
+                    }
                     if poll_fn(|cx| self.socket.stream().poll_read_ready(cx)).await.is_err() {
                         self.socket.end(Bytes::new());
                         return Departure::Lost;
                     }
-                    self.socket.record_activity(self.connection.links.now_ms());
+                    self.socket.record_activity(self.client.links.now_ms());
                 }
                 Received::Text(text) => {
                     self.take(text);
@@ -274,7 +330,7 @@ impl Listening {
                     self.dispatch.tell_error(&self.link, "malformed_envelope", why);
                 }
                 Received::TooLong => {
-                    let bytes_max = self.connection.links.registry.limits().envelope_bytes_max;
+                    let bytes_max = self.client.links.registry.limits().envelope_bytes_max;
                     let why = format!("a message has at most {bytes_max} bytes");
                     self.dispatch.tell_error(&self.link, "message_too_large", &why);
                     return self.cut(Close::TooBig);
@@ -291,8 +347,8 @@ impl Listening {
                 sent = 0;
                 tokio::task::yield_now().await;
             }
-            if self.dispatch.room.is_full() {
-                Box::pin(self.dispatch.room.wait_for_space()).await;
+            if self.dispatch.room.is_full(&self.queued) {
+                Box::pin(self.dispatch.room.wait_for_space(&self.queued)).await;
             }
         }
     }
@@ -304,6 +360,7 @@ impl Listening {
     }
 
     fn take(&mut self, text: Bytes) {
+        self.dispatch.room.count(&mut self.queued, text.len());
         match Envelope::read(text) {
             Ok(envelope) => {
                 self.malformed = 0;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use access::config::Limits;
-use gateway::{Bounds, Held};
+use gateway::Bounds;
+use platform::Shares;
 
 use super::*;
 use crate::stream::{Lifetime, Reader, Stream};
 
 fn listening(bytes_max: usize) -> (ListenReply<Arc<Stream>>, Reader) {
-    let bounds = Bounds::new(&Limits::default(), Held::new(bytes_max));
+    let bounds = Bounds::new(&Limits::default(), Shares::new(bytes_max, bytes_max).of("ann"));
     let out = Stream::new(1, Lifetime::Reader, 1, &bounds);
     let reader = out.read(None).unwrap();
     (ListenReply::new(out), reader)

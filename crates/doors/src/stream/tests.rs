@@ -1,7 +1,7 @@
 //! Streams: order, resumption, bounds.
 
 use super::*;
-use gateway::Held;
+use platform::Shares;
 
 const MESSAGES_MAX: usize = 5;
 const BYTES_MAX: usize = 4096;
@@ -14,7 +14,7 @@ fn stream(lifetime: Lifetime, answers: u32) -> Arc<Stream> {
         replay_bytes_max: 64,
         envelope_bytes_max: 1024,
         keep_alive: std::time::Duration::from_secs(15),
-        held: Held::new(2 * BYTES_MAX),
+        held: Shares::new(2 * BYTES_MAX, 2 * BYTES_MAX).of("ann"),
     };
     Stream::new(1, lifetime, answers, &Arc::new(bounds))
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use upstream::config::{EraChoice, Origin, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport};
+use upstream::config::{EraChoice, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport};
 
 use super::*;
 
@@ -28,7 +28,6 @@ fn echo() -> ServerConfig {
         timeouts: Timeouts::default(),
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
-        origin: Origin::Named,
     }
 }
 

@@ -9,7 +9,10 @@ use topic::{Ended, Joining};
 use super::*;
 use crate::link::{Link, Outlet, plain_client};
 use crate::{audit::Recorder, registry::Start};
-use access::config::{Access, Config, McpCalls, TopicConfig};
+use access::{
+    config::{Access, Config, McpCalls, TopicConfig},
+    identities::local_user,
+};
 
 /// The outlet of a client whose end is another change of tokens.
 struct Chain(Arc<AccessJournal>, Sender<()>);
@@ -54,10 +57,10 @@ async fn what_follows_from_a_change_delays_no_other_change() {
         audit: Recorder::default(),
     });
     let admin = Admin::new(Arc::clone(&access), Arc::clone(&registry));
-    let boss = ParticipantId::new("boss").unwrap();
+    let boss = local_user(&registry.config());
     let request = TokenRequest { name: "scout".to_owned(), ..TokenRequest::default() };
     let token = admin.issue_token(&boss, request).unwrap().token;
-    let (dispatch, scout) = registry.member(Some(&token), "main").unwrap();
+    let (dispatch, scout) = registry.member(Some(&token), "main", None).unwrap();
     let (changed, changes) = channel();
     let outlet = Box::new(Chain(access, changed));
     let link = Link::new(registry.context.link(), scout, Form::Legacy, plain_client(), outlet);
@@ -67,5 +70,5 @@ async fn what_follows_from_a_change_delays_no_other_change() {
         changes.try_recv().is_ok(),
         "the other change is made while the first one's effects are carried out"
     );
-    assert!(registry.member(Some(&token), "main").is_err());
+    assert!(registry.member(Some(&token), "main", None).is_err());
 }

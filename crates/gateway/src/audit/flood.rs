@@ -2,7 +2,7 @@
 //!
 //! A participant that is refused a million times a minute costs the disk no more than one that is refused a few hundred times.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use platform::Mutex;
@@ -14,7 +14,7 @@ use access::ANONYMOUS_PREFIX;
 /// Entries of one participant, or of all guests, in one topic, with one verdict and one cause, that are written within a
 /// [`FLOOD_WINDOW`]; more are counted.
 pub const FLOOD_ENTRIES_MAX: u32 = 256;
-/// How long entries are counted before the count is written.
+/// How long entries are counted before the counts are written. A window begins with the first entry after the last one.
 pub const FLOOD_WINDOW: Duration = Duration::from_secs(10);
 /// Participants whose floods are counted at once; entries of others are written.
 pub const FLOODS_MAX: usize = 16_384;
@@ -28,12 +28,13 @@ pub const FLOOD: &str = "portmoot/flood";
 /// Participant, topic and verdict.
 type Key = (String, Option<String>, Verdict);
 
-/// The entries of one window.
+/// The entries of one key in a window.
 #[derive(Debug, Default)]
 struct Window {
     kind: Option<String>,
     mixed: bool,
-    causes: BTreeMap<String, Tally>,
+    /// By cause: at most [`CAUSES_MAX`], and the shared one.
+    tallies: HashMap<Box<str>, Tally>,
     /// Kept for the count, since the first entry that was not written.
     permit: Option<Permit>,
 }
@@ -62,29 +63,20 @@ impl Floods {
             drop(all);
             return permit.write(entry);
         }
-        let window = all.entry(key.clone()).or_insert_with(|| {
+        if all.is_empty() {
             let floods = self.clone();
             runtime.spawn(async move {
                 tokio::time::sleep(FLOOD_WINDOW).await;
-                floods.settle(&key);
+                floods.settle_all();
             });
-            Window::default()
-        });
-        if let Some(permit) = window.count(permit, entry) {
+        }
+        if let Some(permit) = all.entry(key).or_default().count(permit, entry) {
             drop(all);
             permit.write(entry);
         }
     }
 
-    /// Ends a window and writes its count.
-    fn settle(&self, key: &Key) {
-        let over = self.0.lock().remove(key);
-        if let Some(window) = over {
-            window.write(key);
-        }
-    }
-
-    /// Writes every count now.
+    /// Ends the window: writes every count.
     pub(super) fn settle_all(&self) {
         let all = std::mem::take(&mut *self.0.lock());
         for (key, window) in all {
@@ -98,8 +90,7 @@ impl Window {
     fn count(&mut self, permit: Permit, entry: &Entry<'_>) -> Option<Permit> {
         let why = entry.why.unwrap_or_default();
         let cause = why.split(':').next().unwrap_or_default();
-        let known = self.causes.contains_key(cause) || self.causes.len() < CAUSES_MAX;
-        let tally = self.causes.entry(if known { cause } else { OTHER }.to_owned()).or_default();
+        let tally = self.tally(cause);
         if tally.written < FLOOD_ENTRIES_MAX {
             tally.written += 1;
             return Some(permit);
@@ -113,11 +104,18 @@ impl Window {
         None
     }
 
+    /// The tally of a cause; the shared one if there are too many causes.
+    fn tally(&mut self, cause: &str) -> &mut Tally {
+        let known = self.tallies.contains_key(cause) || self.tallies.len() < CAUSES_MAX;
+        self.tallies.entry(if known { cause } else { OTHER }.into()).or_default()
+    }
+
     fn write(self, (from, topic, verdict): &Key) {
         let Some(permit) = self.permit else { return };
         let mut why = String::from("counted:");
-        let counted = self.causes.iter().filter(|(_, tally)| tally.counted > 0);
-        for (at, (cause, tally)) in counted.enumerate() {
+        let mut counted: Vec<_> = self.tallies.iter().filter(|(_, tally)| tally.counted > 0).collect();
+        counted.sort_unstable_by_key(|(cause, _)| *cause);
+        for (at, (cause, tally)) in counted.into_iter().enumerate() {
             let _ = write!(why, "{} {cause} {}", if at == 0 { "" } else { "," }, tally.counted);
         }
         let kind = self.kind.as_deref().filter(|_| !self.mixed).unwrap_or(FLOOD);
@@ -143,7 +141,7 @@ mod tests {
             assert_eq!(is_written, number < FLOOD_ENTRIES_MAX, "{number}");
         }
         assert!(count(&mut window, "not_admitted"));
-        let counted = |cause: &str| window.causes[cause].counted;
+        let mut counted = |cause: &str| window.tally(cause).counted;
         assert_eq!((counted("malformed"), counted("not_admitted")), (9, 0));
     }
 
@@ -155,7 +153,7 @@ mod tests {
         }
         let first = u32::try_from(CAUSES_MAX).unwrap();
         assert_eq!(written, first + FLOOD_ENTRIES_MAX);
-        assert_eq!(window.causes.len(), CAUSES_MAX + 1);
-        assert_eq!(window.causes[OTHER].counted, u64::from(10_000 - written));
+        assert_eq!(window.tallies.len(), CAUSES_MAX + 1);
+        assert_eq!(window.tally(OTHER).counted, u64::from(10_000 - written));
     }
 }

@@ -7,6 +7,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use model::{Capability, KindRef, ParticipantId, REQUEST, Refusal, RefusalCode};
 use platform::unix_ms;
+use room::Queued;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
@@ -85,7 +86,7 @@ pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent
     }
     // Arguments may contain line breaks, and some participants read line by line.
     let envelope = Envelope::read(one_line(frame)).map_err(|breach| breach.refusal())?;
-    dispatch.room.wait_for_space().await;
+    dispatch.room.wait_for_space(&Queued::default()).await;
     dispatch.speak(&call.link, envelope).map_err(|refusal| *refusal)?;
     let absent = dispatch.with(|topic| {
         let is_here = |name: &&String| ParticipantId::new(name).is_ok_and(|id| topic.has_participant(&id));

@@ -194,7 +194,7 @@ fn find(topic: &Topic, who: &ParticipantId, text: &str) -> Result<OperationId, R
 }
 
 /// The proposal of this id, or else the one that an envelope of this id made: envelope ids are chosen by their senders.
-fn named(topic: &Topic, text: &str) -> Option<OperationId> {
+pub(super) fn named(topic: &Topic, text: &str) -> Option<OperationId> {
     let own = text.parse::<OperationId>().ok().filter(|id| topic.proposal(*id).is_some());
     own.or_else(|| topic.proposed_by(text).map(|(id, _)| id))
 }

@@ -15,7 +15,7 @@ use wire::mcp::list::{Hints, Item, render};
 use super::{arguments, held_tasks, messages, participants, reviews};
 use crate::delivery::{finish, spawn};
 use crate::proposals::view::{View, tool_result, words};
-use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::content::Waits};
+use crate::{call::Call, dispatch::Dispatch, proposals::content::Waits, tasks::relay};
 use access::config::BuiltIn;
 
 const DEFINITIONS: &str = include_str!("tools.json");
@@ -35,8 +35,8 @@ pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     let form = call.request.payload.form;
     let Some(tool) = named(call) else { return finish(dispatch, call, Err(unknown())) };
     let body = match tool {
-        BuiltinTool::WaitForProposal => match own(dispatch, call) {
-            Ok(proposal) => return held_tasks::wait(dispatch, call, proposal.id, Waits::Tool),
+        BuiltinTool::WaitForProposal => match written(dispatch, call) {
+            Ok(proposal) => return held_tasks::wait(dispatch, call, proposal, Waits::Tool),
             Err(refusal) => Err(refusal),
         },
         BuiltinTool::WithdrawProposal => return spawn(dispatch, call, withdraw),
@@ -67,7 +67,7 @@ fn later<F, T: Serialize>(
 }
 
 async fn withdraw(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
-    let (id, reason) = (own(&dispatch, &call)?.id, arguments::text(&call.request, "reason"));
+    let (id, reason) = (own(&dispatch, &call)?, arguments::text(&call.request, "reason"));
     let proposal = held_tasks::withdraw(&dispatch, &call, id, reason).await?;
     let form = call.request.payload.form;
     Ok(words(&View::new(&dispatch, &proposal, form).verdict(), false, form))
@@ -97,7 +97,7 @@ fn is_for(dispatch: &Dispatch, capabilities: &Capabilities, tool: BuiltinTool) -
         KindRef::request("tools/call", Some(tool.name()))
             .is_ok_and(|kind| capabilities.admits(kind, &[GATEWAY]))
     };
-    exists && tool.is_for(capabilities) && may_request()
+    exists && tool.is_for(capabilities) && (tool.serves_own() || may_request())
 }
 
 /// The refusal of a tool that does not exist, or not for this caller.
@@ -113,10 +113,21 @@ fn named(call: &Call) -> Option<BuiltinTool> {
     }
 }
 
-/// The caller's own proposal that the argument `id` names.
-fn own(dispatch: &Dispatch, call: &Call) -> Result<ProposalView, Refusal> {
-    let id: Option<OperationId> = arguments::text(&call.request, "id").and_then(|id| id.parse().ok());
-    held_tasks::own(dispatch, call, id)
+/// The caller's own proposal that the argument `id`, or `proposal` as envelopes call it, names. It need not be on disk yet.
+fn own(dispatch: &Dispatch, call: &Call) -> Result<OperationId, Refusal> {
+    let who = call.link.participant.id.as_str();
+    let named = ["id", "proposal"].iter().find_map(|key| arguments::text(&call.request, key));
+    let own = dispatch.with(|topic| {
+        let id = reviews::named(topic, &named?)?;
+        topic.proposed(id).filter(|(content, _)| content.opened.by == who).map(|_| id)
+    });
+    own.ok_or_else(relay::unknown)
+}
+
+/// The same, once it is on disk.
+fn written(dispatch: &Dispatch, call: &Call) -> Result<OperationId, Refusal> {
+    let own = held_tasks::own(dispatch, call, Some(own(dispatch, call)?))?;
+    Ok(own.id)
 }
 
 /// The result of a tool: as data and as text, or the refusal in words.

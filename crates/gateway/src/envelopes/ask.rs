@@ -101,7 +101,8 @@ fn request(
         let operation = dispatch.context.operation();
         (operation, Call::new(operation, link, incoming, Names::Own, Arc::new(reply)))
     };
-    let calls = to.iter().map(call_to).collect();
+    let calls: Vec<_> = to.iter().map(call_to).collect();
+    calls.iter().try_for_each(|(_, call)| call.hold())?;
     let context = call.target().map(Into::into);
     Ok(Intent::Request(Requested { method: request.method, context, tag, calls, ruling }))
 }

@@ -53,6 +53,8 @@ impl Stage {
             capabilities: Arc::clone(&capabilities),
             topics: vec![dispatch.name().clone()],
             rate: None,
+            mode: <_>::default(),
+            wires: auth::Wires::ALL,
         };
         let (id, form, client) = (dispatch.context.link(), Form::Legacy, plain_client());
         let ann = Link::new(id, Arc::new(participant), form, client, Box::new(NoOutlet));

@@ -62,6 +62,8 @@ impl Stage {
             capabilities: Arc::clone(&capabilities),
             topics: Vec::new(),
             rate: None,
+            mode: <_>::default(),
+            wires: auth::Wires::ALL,
         };
         let handle = Link::new(link, Arc::new(member), Form::Legacy, plain_client(), Box::new(NoOutlet));
         let joining = Joining { promotes: true, ..Joining::default() };

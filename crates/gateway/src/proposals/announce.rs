@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal};
+use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
 use store::OpenedProposal;
 use topic::{Audience, Cause, Reach};
@@ -64,7 +64,8 @@ pub(crate) fn not_proposed(
 
 /// Tells a participant that its envelope proposes nothing.
 pub(crate) fn no_proposal(dispatch: &Arc<Dispatch>, by: &ParticipantId, envelope: &str, why: &str) {
-    let payload = state_payload(envelope, None, ProposalState::Rejected, None, Some(why));
+    let state = State { reason: Some(why), ..State::new(envelope, ProposalState::Rejected) };
+    let payload = state.payload();
     send_state(dispatch, by, envelope, &payload);
 }
 
@@ -135,6 +136,7 @@ pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     let answer = proposal.answer.as_ref().map(|answer| payload::answer(answer, method, None));
     Record::of(dispatch).concluded(proposal, answer.as_deref());
     notify_proposer(dispatch, proposal);
+    tell_fulfiller(dispatch, proposal);
 }
 
 /// Tells a proposer an outcome whose envelope does not name it.
@@ -147,9 +149,25 @@ pub(crate) fn relay(dispatch: &Arc<Dispatch>, message: &Bytes, to: &ParticipantI
 
 /// Notifies the proposer of the state of its proposal.
 fn notify_proposer(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
-    let ProposalView { id, envelope, state, decided_by, reason, .. } = proposal;
-    let payload = state_payload(envelope, Some(*id), *state, decided_by.as_ref(), reason.as_deref());
-    send_state(dispatch, &proposal.by, envelope, &payload);
+    let ProposalView { id, envelope, state, decided_by, reason, absent, .. } = proposal;
+    let state = State {
+        id: Some(*id),
+        by: decided_by.as_ref(),
+        reason: reason.as_deref(),
+        absent,
+        ..State::new(envelope, *state)
+    };
+    send_state(dispatch, &proposal.by, envelope, &state.payload());
+}
+
+/// Answers the envelope that fulfilled a proposal which no participant in the room has answered, or can.
+fn tell_fulfiller(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
+    let unanswered = proposal.in_room && proposal.answer.is_none() && proposal.state == ProposalState::Failed;
+    let sender = proposal.ruling.as_ref().and_then(|ruling| ruling.sender.as_ref());
+    let Some((link, message)) = sender.filter(|_| unanswered) else { return };
+    let Ok(envelope) = Envelope::read(message.clone()) else { return };
+    let reason = proposal.reason.as_deref().unwrap_or("there was no answer").to_owned();
+    dispatch.tell_refused(link, &envelope, &Refusal::new(RefusalCode::UpstreamFailed, reason));
 }
 
 fn send_state(dispatch: &Arc<Dispatch>, proposer: &ParticipantId, envelope: &str, payload: &[u8]) {
@@ -157,23 +175,38 @@ fn send_state(dispatch: &Arc<Dispatch>, proposer: &ParticipantId, envelope: &str
     dispatch.announce(&gateway, &[proposer.as_str()], PROPOSAL_STATE, Some(envelope), payload, None);
 }
 
-/// The state of a proposal, as its proposer gets it: the id of the envelope that proposed, the proposal's id if there is a
-/// proposal, the participant that decided.
-fn state_payload(
-    envelope: &str,
+/// The state of a proposal, as its proposer gets it.
+struct State<'p> {
+    /// The id of the envelope that proposed.
+    envelope: &'p str,
+    /// The proposal's id, if there is a proposal.
     id: Option<OperationId>,
     state: ProposalState,
-    by: Option<&ParticipantId>,
-    reason: Option<&str>,
-) -> Vec<u8> {
-    let id = id.map(|id| id.to_string());
-    let decider = by.filter(|_| state != ProposalState::Withdrawn);
-    json::object(|payload| {
-        payload.text("proposal", envelope).optional_text("operation", id.as_deref());
-        payload.text("state", state.as_str());
-        payload.optional_text("by", decider.map(ParticipantId::as_str));
-        payload.optional_text("reason", reason);
-    })
+    /// The participant that decided.
+    by: Option<&'p ParticipantId>,
+    reason: Option<&'p str>,
+    /// Participants that the proposal names and that are not here.
+    absent: &'p [ParticipantId],
+}
+
+impl<'p> State<'p> {
+    fn new(envelope: &'p str, state: ProposalState) -> Self {
+        Self { envelope, id: None, state, by: None, reason: None, absent: &[] }
+    }
+
+    fn payload(&self) -> Vec<u8> {
+        let id = self.id.map(|id| id.to_string());
+        let decider = self.by.filter(|_| self.state != ProposalState::Withdrawn);
+        json::object(|payload| {
+            payload.text("proposal", self.envelope).optional_text("operation", id.as_deref());
+            payload.text("state", self.state.as_str());
+            payload.optional_text("by", decider.map(ParticipantId::as_str));
+            payload.optional_text("reason", self.reason);
+            if !self.absent.is_empty() {
+                payload.texts("absent", self.absent.iter().map(ParticipantId::as_str));
+            }
+        })
+    }
 }
 
 /// The participants that an outcome concerns: the reviewer and the proposer.
@@ -213,8 +246,10 @@ mod tests {
     #[test]
     fn a_proposer_gets_the_state_in_full() {
         let boss = ParticipantId::new("boss").unwrap();
-        let notice =
-            |state, id, by, reason| String::from_utf8(state_payload("p\"1", id, state, by, reason)).unwrap();
+        let notice = |state, id, by, reason| {
+            let state = State { id, by, reason, ..State::new("p\"1", state) };
+            String::from_utf8(state.payload()).unwrap()
+        };
         let (id, by) = (Some(OperationId(7)), Some(&boss));
         let operation = OperationId(7).to_string();
         assert_eq!(
@@ -227,6 +262,10 @@ mod tests {
             notice(ProposalState::Pending, None, None, None),
             r#"{"proposal":"p\"1","state":"pending"}"#
         );
+        let ghost = [ParticipantId::new("ghost").unwrap()];
+        let pending = State { absent: &ghost, ..State::new("p1", ProposalState::Pending) };
+        let expected = r#"{"proposal":"p1","state":"pending","absent":["ghost"]}"#;
+        assert_eq!(String::from_utf8(pending.payload()).unwrap(), expected);
         let withdrawn = notice(ProposalState::Withdrawn, id, by, None);
         assert!(!withdrawn.contains("boss"), "{withdrawn}");
     }

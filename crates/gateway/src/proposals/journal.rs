@@ -13,6 +13,7 @@ use wire::mcpx::payload;
 
 use super::content::{Proposed, Ruling};
 use super::open::Opening;
+use super::waiting;
 use crate::dispatch::{Dispatch, Report};
 use crate::live::{Event, Live};
 use crate::record;
@@ -32,7 +33,12 @@ pub(crate) fn store(
     let report = move |durable| _ = reports.send(Report { proposal, durable });
     let Some(journal) = &dispatch.journal else { return report(true) };
     let record = record_of(proposal, &content.opened, &change, unix_ms());
-    submit(journal, record, report);
+    // On the proposer's account until it is durable: see [`waiting::has_room`].
+    let waits = matches!(change, Record::Opened).then(|| waiting::take(journal, &content.opened)).flatten();
+    submit(journal, record, move |durable| {
+        drop(waits);
+        report(durable);
+    });
 }
 
 /// Writes a record, then says whether it is durable.

@@ -10,6 +10,7 @@ use wire::mcp::{relay, task};
 use wire::{digest::ReviewedCall, mcpx::Envelope, mcpx::check};
 
 use super::content::Proposed;
+use super::waiting;
 use crate::call::{Call, Parks};
 use crate::live::{Event, Server};
 use crate::{audit::Permit, dispatch::Dispatch, link::Link, record::Record};
@@ -132,7 +133,9 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
     let digest = digest(&to, method, params.as_deref(), tool.as_deref());
     let digest = digest
         .map_err(|why| Refusal::new(RefusalCode::Malformed, format!("this cannot be proposed: {why}")))?;
-    let permits = [Some(dispatch.audit.reserve()?), Some(dispatch.audit.reserve()?)];
+    let account = dispatch.audit.account(by);
+    let reserve = || dispatch.audit.reserve_on(account.as_ref());
+    let permits = [Some(reserve()?), Some(reserve()?)];
     let (id, at_ms, ttl_ms) =
         (Dispatch::secret_id(), unix_ms(), millis(dispatch.settings.topic.proposal_ttl));
     let opened = OpenedProposal {
@@ -152,6 +155,10 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
         at_ms,
         expires_ms: at_ms.saturating_add(ttl_ms),
     };
+    if dispatch.journal.as_ref().is_some_and(|journal| !waiting::has_room(journal, &opened)) {
+        let why = "too much of your proposals waits to be written down";
+        return Err(Refusal::new(RefusalCode::Overloaded, why).hint("propose more slowly"));
+    }
     let expires_ms = dispatch.context.now_ms().saturating_add(ttl_ms);
     let terms = terms_of(&opened, by.clone(), to.into(), digest, expires_ms);
     Ok(Opening { id, content: Proposed::new(opened, call, permits), terms })

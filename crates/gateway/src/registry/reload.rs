@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak, atomic::Ordering};
 use std::time::Duration;
 
-use auth::Identities;
+use auth::{Identities, Wires};
 use model::{ParticipantId, TopicName};
 use platform::unix_ms;
 use tokio::sync::Notify;
@@ -11,7 +11,7 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use crate::dispatch::{Dispatch, Settings};
-use crate::{bounds::Bounds, handshake, proposals::journal, run, servers::Topics};
+use crate::{handshake, proposals::journal, run, servers::Topics};
 use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
 use access::grants::Grants;
 
@@ -43,6 +43,20 @@ impl Registry {
         for dispatch in self.topics() {
             let concerned = changed.map_or_else(|| callers(&dispatch), |changed| vec![changed.clone()]);
             concerned.iter().for_each(|participant| dispatch.refresh(participant));
+            self.close_wires(&dispatch, changed);
+        }
+    }
+
+    /// Ends the links of one participant or all that came in on a wire which is closed to them now.
+    pub(super) fn close_wires(&self, dispatch: &Arc<Dispatch>, changed: Option<&ParticipantId>) {
+        if !self.limits_wires.load(Ordering::Relaxed) {
+            return;
+        }
+        for (_, link, participant) in dispatch.with(crate::live::Topic::links) {
+            let is_meant = changed.is_none_or(|changed| *changed == participant);
+            if is_meant && !self.may_use(&participant, link.wire()) {
+                dispatch.end_link(&link);
+            }
         }
     }
 
@@ -58,6 +72,8 @@ impl Registry {
     }
 
     pub(super) fn apply(self: &Arc<Self>, config: Config) {
+        let limits_wires = config.participants.iter().any(|one| one.participant.wires != Wires::ALL);
+        self.limits_wires.store(limits_wires, Ordering::Relaxed);
         let me = Arc::downgrade(self);
         let topics = Topics(Box::new(move || me.upgrade().map_or_else(Vec::new, |me| me.topics())));
         let events: Arc<dyn SessionEvents> = Arc::new(topics);
@@ -74,6 +90,7 @@ impl Registry {
                 events: Arc::clone(&events),
                 dial_in: None,
                 numbers: Arc::clone(&self.context.numbers),
+                stderr: Arc::default(),
             };
             let spec = UpstreamSpec { config: server.clone(), limits: config.limits.servers() };
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
@@ -82,7 +99,6 @@ impl Registry {
         for (_, gone) in old {
             tokio::spawn(async move { gone.close().await });
         }
-        *self.bounds.write() = Bounds::new(&config.limits, Arc::clone(&self.held));
         *self.config.write() = Arc::new(config);
         self.open_topics();
         self.moved();
@@ -104,7 +120,8 @@ impl Registry {
             // Before any caller can enter it.
             journal::restore(&dispatch);
             self.topics.write().insert(topic.name.clone(), Arc::clone(&dispatch));
-            // Lists that changed meanwhile did not reach it.
+            // What changed meanwhile did not reach it.
+            dispatch.note_available();
             dispatch.list_servers();
         }
         for (topic, dispatch) in kept {

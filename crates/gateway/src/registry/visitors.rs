@@ -4,9 +4,9 @@
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
-use auth::{LOCAL_USER, Participant};
+use auth::{LOCAL_USER, Participant, Wire, Wires};
 use json::quote;
-use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
+use model::{Capabilities, DeliveryMode, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
 use store::audit::Verdict;
 
@@ -31,10 +31,11 @@ impl Registry {
         &self,
         bearer: Option<&str>,
         topic: &str,
+        wire: Wire,
         known: Option<Arc<Participant>>,
         guests: &Guests,
     ) -> Result<Visitor, Refusal> {
-        let entered = match self.entered(bearer, topic) {
+        let entered = match self.entered(bearer, topic, Some(wire)) {
             Err((refusal, None)) if bearer.is_none() => {
                 let guest = self.guest(topic, known, guests);
                 guest.unwrap_or(Err(refusal)).map_err(|refusal| (refusal, None))
@@ -44,12 +45,12 @@ impl Registry {
         entered.map_err(|denied| self.denied(denied, &for_topic(topic)))
     }
 
-    /// The same where guests may not come.
+    /// The same where guests may not come; without a wire, for the API.
     ///
     /// # Errors
     /// The refusal to send.
-    pub fn member(&self, bearer: Option<&str>, topic: &str) -> Result<Visitor, Refusal> {
-        self.entered(bearer, topic).map_err(|denied| self.denied(denied, &for_topic(topic)))
+    pub fn member(&self, bearer: Option<&str>, topic: &str, wire: Option<Wire>) -> Result<Visitor, Refusal> {
+        self.entered(bearer, topic, wire).map_err(|denied| self.denied(denied, &for_topic(topic)))
     }
 
     /// The bearer of a token that asks for something outside of topics; `what` begins with "for".
@@ -60,12 +61,20 @@ impl Registry {
         self.identify(bearer).map_err(|refusal| self.denied((refusal, None), what))
     }
 
+    /// The sender of a request, if it is known; without a token the local user, while callers need none. Records nothing.
+    pub fn sender(&self, bearer: Option<&str>) -> Option<Arc<Participant>> {
+        self.identify(bearer).ok()
+    }
+
     fn identify(&self, bearer: Option<&str>) -> Result<Arc<Participant>, Refusal> {
         self.identities.read().identify(bearer, unix_ms())
     }
 
-    fn entered(&self, bearer: Option<&str>, topic: &str) -> Result<Visitor, Denied> {
+    fn entered(&self, bearer: Option<&str>, topic: &str, wire: Option<Wire>) -> Result<Visitor, Denied> {
         let participant = self.identify(bearer).map_err(|refusal| (refusal, None))?;
+        if wire.is_some_and(|wire| !participant.wires.contains(wire)) {
+            return Err((closed_wire(), Some(participant)));
+        }
         match self.enter(topic, &participant) {
             Ok(dispatch) => Ok((dispatch, participant)),
             Err(refusal) => Err((refusal, Some(participant))),
@@ -94,15 +103,11 @@ impl Registry {
         if let Some(known) = known.or_else(|| guests.of(&name)) {
             return Some(Ok((dispatch, known)));
         }
-        let present = dispatch.with(crate::live::Topic::links);
-        if present.iter().filter(|(_, _, id)| is_guest(id)).count() >= TOPIC_GUESTS_MAX {
-            let refusal = Refusal::new(RefusalCode::Overloaded, "too many guests are in this topic");
-            return Some(Err(refusal.hint("come with a token")));
-        }
         let number = self.guests.fetch_add(1, Ordering::Relaxed);
         let id = ParticipantId::new(&format!("{ANONYMOUS_PREFIX}{number}")).ok()?;
         let capabilities = Arc::clone(allowed);
-        let guest = Arc::new(Participant { id, capabilities, topics: vec![name], rate: Some(rate) });
+        let (topics, rate, mode, wires) = (vec![name], Some(rate), DeliveryMode::default(), Wires::ALL);
+        let guest = Arc::new(Participant { id, capabilities, topics, rate, mode, wires });
         guests.add(&guest);
         Some(Ok((dispatch, guest)))
     }
@@ -170,18 +175,40 @@ impl Registry {
     /// Why the topic rejects it; if the participant may not enter it any more, or the topic is not configured any more.
     pub fn join(&self, dispatch: &Arc<Dispatch>, link: &Arc<Link>, joining: Joining) -> Result<(), Refusal> {
         let (epoch, participant) = (self.epoch(), &link.participant.id);
+        // A link joins once.
+        let _ = link.held.set(self.held_of(participant));
+        if is_guest(participant) && self.is_full_of_guests(dispatch) {
+            let refusal = Refusal::new(RefusalCode::Overloaded, "too many guests are in this topic");
+            return Err(refusal.hint("come with a token"));
+        }
         // Much time may have passed since the participant was identified: a client may send its request slowly.
         let standing = self.standing(participant, dispatch.name()).filter(|_| self.is_open(dispatch));
         let capabilities = standing.ok_or_else(no_topic)?;
+        if !self.may_use(participant, link.wire()) {
+            return Err(closed_wire());
+        }
         dispatch.join(link, &capabilities, joining)?;
         if self.epoch() != epoch {
             // Something changed meanwhile, and may have missed this link.
             dispatch.refresh(participant);
+            self.close_wires(dispatch, Some(participant));
         }
         if !self.is_open(dispatch) {
             dispatch.revoke(participant);
         }
         Ok(())
+    }
+
+    /// Whether a participant may come in on a wire now.
+    pub(crate) fn may_use(&self, id: &ParticipantId, wire: Wire) -> bool {
+        !self.limits_wires.load(Ordering::Relaxed)
+            || is_guest(id)
+            || self.known(id).is_some_and(|known| known.wires.contains(wire))
+    }
+
+    /// Whether no more links of guests may join a topic.
+    pub fn is_full_of_guests(&self, dispatch: &Dispatch) -> bool {
+        dispatch.with(|topic| topic.guests_len()) >= TOPIC_GUESTS_MAX
     }
 
     /// Whether this is a topic of the configuration in force.
@@ -202,6 +229,12 @@ impl Registry {
 /// The refusal of a topic that does not exist, or not for this participant.
 fn no_topic() -> Refusal {
     Refusal::new(RefusalCode::Forbidden, "there is no topic of this name that you may enter")
+}
+
+/// The refusal of a wire that is closed to a participant.
+fn closed_wire() -> Refusal {
+    Refusal::new(RefusalCode::Forbidden, "you may not come in on this wire")
+        .hint("the operator limits it with `wires` of the participant")
 }
 
 fn for_topic(topic: &str) -> String {

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use model::{Notice, ParticipantId, Payload};
-use platform::{Mutex, MutexGuard};
+use platform::{Mutex, MutexGuard, Share};
 use upstream::{CallNumber, Session};
 use wire::mcp::task;
 
@@ -45,10 +45,12 @@ impl Tasks {
     /// Takes a place for one more task of a participant. Without a free one the participant's oldest task that is over is
     /// forgotten.
     pub(crate) fn reserve(&self, holder: &ParticipantId) -> Option<TaskPlace> {
-        self.places.take(holder).or_else(|| {
-            self.table().forget_oldest(holder);
-            self.places.take(holder)
-        })
+        let own = self.places.of(holder);
+        let place = own.take(1).or_else(|_| {
+            self.table().forget_oldest(&own);
+            own.take(1)
+        });
+        place.ok()
     }
 
     /// Enters a task on its place; without a place it is not entered. True when the caller must begin to [`Tasks::sweep`].
@@ -134,8 +136,9 @@ impl Table {
         }
     }
 
-    fn forget_oldest(&mut self, holder: &ParticipantId) {
-        let own = self.all.values().filter(|(_, place)| place.is_of(holder)).map(|(task, _)| task);
+    /// Forgets the oldest task on an account that is over.
+    fn forget_oldest(&mut self, account: &Arc<Share>) {
+        let own = self.all.values().filter(|(_, place)| place.is_of(account)).map(|(task, _)| task);
         let oldest = own.filter(|task| task.is_over()).min_by_key(|task| task.origin.created_ms);
         if let Some(key) = oldest.map(|task| task.key()) {
             self.remove(&key);

@@ -19,6 +19,16 @@ pub(crate) struct ConfigArgs {
     pub(crate) data_dir: Option<PathBuf>,
 }
 
+/// `doctor` and `config check`: the configuration as `serve` would use it.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Address and port to listen on
+    #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN", hide_env_values = true)]
+    pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+}
+
 /// Address of a running gateway.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Gateway")]
@@ -39,7 +49,7 @@ pub(crate) struct RunningArgs {
 pub(crate) struct GatewayArgs {
     #[command(flatten)]
     pub(crate) running: RunningArgs,
-    /// Start servers that need consent without asking
+    /// Consent without being asked to a portmoot.toml that was found in this directory
     #[arg(long, short, help_heading = "Configuration")]
     pub(crate) yes: bool,
 }

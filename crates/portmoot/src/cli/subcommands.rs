@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::options::{ConfigArgs, GatewayArgs, RunningArgs};
+use super::options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs};
 
 /// `servers ...`.
 #[derive(Debug, Subcommand)]
@@ -27,7 +27,7 @@ pub(crate) enum ToolsCommand {
         #[arg(value_name = "PATTERN")]
         pattern: Option<String>,
         /// Topic whose tools to list
-        #[arg(long, default_value = crate::config::MAIN_TOPIC)]
+        #[arg(long, default_value = config::MAIN_TOPIC)]
         topic: String,
         #[command(flatten)]
         gateway: GatewayArgs,
@@ -41,8 +41,9 @@ pub(crate) enum ToolsCommand {
     },
     /// Call a tool
     ///
-    /// When the server requests input (elicitation), the form is shown at the terminal; without a terminal the request is
-    /// declined. URLs are printed in full and never opened. Exit code 1 when the tool returns an error.
+    /// When the server requests input (elicitation), the form is shown at the terminal. URLs are printed in full and never
+    /// opened. A tool that must run as a task is called as one, and its result awaited. A call that needs approval is proposed
+    /// and waits for the decision, 50 seconds unless --wait is given. Exit code 1 when the tool returns an error, 6 when there is no decision yet.
     Call {
         /// Public name of the tool
         name: String,
@@ -53,8 +54,70 @@ pub(crate) enum ToolsCommand {
         /// All arguments as one JSON object, @FILE with it, or - for stdin; KEY=VALUE arguments override its members
         #[arg(long, value_name = "JSON")]
         args: Option<String>,
+        /// Decline requests of the server for input; as without a terminal, the call then shares the gateway's session with
+        /// the server
+        #[arg(long)]
+        no_input: bool,
+        /// How long to wait for the decision about a call that needs approval
+        #[arg(long, value_name = "TIME", default_value = "50s")]
+        wait: String,
         /// Topic to call it in
-        #[arg(long, default_value = crate::config::MAIN_TOPIC)]
+        #[arg(long, default_value = config::MAIN_TOPIC)]
+        topic: String,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+}
+
+/// `resources ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ResourcesCommand {
+    /// List the resources that you may read
+    Ls {
+        /// Only resources whose names or URIs match, such as file:*; without a *, that contain it
+        #[arg(value_name = "PATTERN")]
+        pattern: Option<String>,
+        /// Topic whose resources to list
+        #[arg(long, default_value = config::MAIN_TOPIC)]
+        topic: String,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+    /// Print a resource: texts, or bytes unless stdout is a terminal
+    Read {
+        /// URI, as `resources ls` shows it
+        uri: String,
+        /// Topic to read it in
+        #[arg(long, default_value = config::MAIN_TOPIC)]
+        topic: String,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+}
+
+/// `prompts ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PromptsCommand {
+    /// List the prompts that you may get
+    Ls {
+        /// Only prompts whose names match, such as git_*; without a *, that contain it
+        #[arg(value_name = "PATTERN")]
+        pattern: Option<String>,
+        /// Topic whose prompts to list
+        #[arg(long, default_value = config::MAIN_TOPIC)]
+        topic: String,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+    /// Print the messages of a prompt
+    Get {
+        /// Public name of the prompt
+        name: String,
+        /// Arguments, each a text
+        #[arg(value_name = "KEY=VALUE")]
+        arguments: Vec<String>,
+        /// Topic to get it in
+        #[arg(long, default_value = config::MAIN_TOPIC)]
         topic: String,
         #[command(flatten)]
         gateway: GatewayArgs,
@@ -67,6 +130,22 @@ pub(crate) enum ParticipantsCommand {
     /// List the participants of your topics and their capabilities
     Ls {
         /// Only this topic
+        #[arg(long, value_name = "TOPIC")]
+        topic: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Show what a participant may do on each wire, and the capability that says so
+    ///
+    /// Over MCP, and when it approves or rejects with a command or a tool, a capability means public names; in rooms, over
+    /// WebSocket, it means the servers' own names. Needs the capability portmoot/grants for other participants than yourself.
+    /// With ACT, exit code 3 when it may do that on no wire.
+    Can {
+        /// Participant id
+        id: String,
+        /// Only this: a tool's name, a kind such as mcp/request:tools/call:read_*, chat or portmoot/tokens
+        act: Option<String>,
+        /// Only in this topic
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
         #[command(flatten)]
@@ -94,6 +173,8 @@ pub(crate) enum ParticipantsCommand {
         gateway: RunningArgs,
     },
     /// Revoke capabilities of a participant; its calls that need them are cancelled
+    ///
+    /// Takes effect at once. Needs the capability portmoot/grants; you can revoke only capabilities that you hold.
     Revoke {
         /// Participant id
         id: String,
@@ -178,6 +259,8 @@ pub(crate) enum ProposalsCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Issue a token and print it; it cannot be shown again
+    ///
+    /// Needs the capability portmoot/tokens, and all that the token's bearer may do.
     New {
         /// Id of the participant that authenticates with this token
         name: String,
@@ -195,6 +278,18 @@ pub(crate) enum TokenCommand {
     },
     /// List issued tokens
     Ls(GatewayArgs),
+    /// Issue another token to a participant; the one before stays valid for a while
+    ///
+    /// The new token has the capabilities, topics and lifetime of the one before. At most two are valid at once.
+    Rotate {
+        /// Participant id
+        name: String,
+        /// How long the token before stays valid, such as 10m or 1d
+        #[arg(long, value_name = "TIME", default_value = "1h")]
+        overlap: String,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
     /// Revoke all tokens of a participant; its sessions end at once
     Revoke {
         /// Participant id
@@ -252,8 +347,8 @@ pub(crate) enum AuditCommand {
 /// `config ...`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Check the configuration and report problems and settings without effect
-    Check(ConfigArgs),
+    /// Check the configuration as serve would use it; report problems and settings without effect
+    Check(CheckArgs),
     /// Print the merged configuration, with variables unexpanded
     Show {
         /// Show the file and line of every value

@@ -10,10 +10,12 @@ use wire::time::rfc3339;
 
 use crate::cli::{AuditCommand, ConfigArgs};
 use crate::commands::config::{data_dir, load, sources};
+use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::env;
+use crate::terminal::ProcessTerminal;
 use crate::timestamp::time_of;
 
 const COLUMNS: [&str; 8] = ["ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY"];
@@ -49,7 +51,11 @@ fn directory(config: &ConfigArgs, output: Output) -> Result<PathBuf, Failure> {
     let sources = sources(config);
     match sources.data_dir(&env) {
         Some(dir) => Ok(dir),
-        None => data_dir(&load(&sources, output)?, NO_LOG),
+        None => {
+            let loaded = load(&sources, output)?;
+            consent::obtain(&loaded, &mut ProcessTerminal, None, output)?;
+            data_dir(&loaded, NO_LOG)
+        }
     }
 }
 
@@ -91,7 +97,7 @@ fn print_report(report: &Report, output: Output) {
     let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
     if output.json {
         return output.result_json(&json!({
-            "whole": report.is_whole(),
+            "intact": report.is_whole(),
             "entries": report.entries,
             "head": report.head.to_string(),
             "unfinished_bytes": report.unfinished_bytes,
@@ -105,8 +111,8 @@ fn print_report(report: &Report, output: Output) {
     if more > 0 {
         output.result(&format!("and {more} more"));
     }
-    let whole = if report.is_whole() { "whole" } else { "NOT whole" };
-    output.result(&format!("{whole}: {} entries, head {}", report.entries, report.head));
+    let intact = if report.is_whole() { "intact" } else { "NOT intact" };
+    output.result(&format!("{intact}: {} entries, head {}", report.entries, report.head));
     if report.unfinished_bytes > 0 {
         let bytes = report.unfinished_bytes;
         output.message(&format!(

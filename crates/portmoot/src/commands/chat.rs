@@ -4,6 +4,7 @@ mod command;
 mod complete;
 mod input;
 mod open_proposals;
+mod rows;
 mod show;
 
 use std::collections::BTreeMap;
@@ -17,13 +18,14 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::cli::{OutputArgs, RunningArgs};
-use crate::commands::target::running_url;
+use crate::commands::target::running;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use command::{ChatCommand, HELP};
 use input::{Input, Printer};
-use open_proposals::OpenProposals;
+use open_proposals::{Named, OpenProposals};
+use rows::Rows;
 
 /// How long `/tools` waits for the answer of each participant.
 const LIST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -31,10 +33,10 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Outcome of a command that ran in the background.
 #[derive(Default)]
 struct CommandOutcome {
-    /// Lines to print.
-    lines: Vec<String>,
+    /// Texts to print.
+    lines: Vec<Rows>,
     /// The proposal that the command settled.
-    settled: Option<String>,
+    settled: Option<Named>,
 }
 
 struct Chat {
@@ -53,8 +55,8 @@ pub(crate) async fn run(
     talk: OutputArgs,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let url = running_url(gateway, output)?;
-    let spec = ParticipantSpec::new(&url, gateway.token.as_deref(), topic).receiving(Mode::All);
+    let gateway = running(gateway, output)?;
+    let spec = ParticipantSpec::new(&gateway.url, gateway.token.as_deref(), topic).receiving(Mode::All);
     let proposal_timeout = spec.proposal_timeout;
     let me = Participant::connect(spec).await.map_err(failure)?;
     let mut events = me.events();
@@ -68,7 +70,7 @@ pub(crate) async fn run(
         tokio::select! {
             event = events.next() => match event {
                 Some(Event::Disconnected { why, is_final: true }) => {
-                    chat.note(&show::disconnected(&why, true));
+                    chat.printer.message(&show::disconnected(&why, true));
                     input.leave().await;
                     return Err(match chat.me.connected().await {
                         Err(why) => failure(why),
@@ -88,7 +90,7 @@ pub(crate) async fn run(
             },
             Some(found) = chat.running.join_next() => {
                 let CommandOutcome { lines, settled } = found.unwrap_or_default();
-                settled.iter().for_each(|id| chat.proposals.close(id));
+                settled.iter().for_each(|named| chat.proposals.close(named));
                 lines.iter().for_each(|line| chat.printer.result(line));
             }
             // The input has ended and no command is running.
@@ -104,23 +106,51 @@ pub(crate) async fn run(
 
 impl Chat {
     fn note(&mut self, text: &str) {
-        self.printer.message(text);
+        self.printer.message(&Rows::new(text));
+    }
+
+    /// Shows the messages from before this connection, and the proposals among them that are still open.
+    fn recall(&mut self, past: &[Event], is_cut: bool) {
+        past.iter().for_each(|event| self.proposals.receive(event));
+        if self.json {
+            return past.iter().filter_map(show::frame).for_each(|frame| self.printer.json(&frame));
+        }
+        if is_cut {
+            self.note("! more messages were missed than the topic keeps");
+        }
+        let messages: Vec<Rows> = past.iter().filter_map(show::chat_line).collect();
+        if !messages.is_empty() {
+            self.note("* earlier messages:");
+            messages.iter().for_each(|message| self.printer.result(message));
+            self.note("* end of the earlier messages");
+        }
+        for event in past {
+            if let Event::Proposal(proposed) = event
+                && let Some(number) = self.proposals.number(&Named::of(proposed))
+            {
+                self.printer.message(&show::proposal(number, proposed));
+            }
+        }
     }
 
     fn receive(&mut self, event: &Event) {
+        if let Event::History { past, is_cut } = event {
+            return self.recall(past, *is_cut);
+        }
         self.proposals.receive(event);
         self.proposals.set_participants(self.me.others().into_iter().map(|seen| seen.id));
         if self.json {
             if let Some(frame) = show::frame(event) {
-                self.printer.result(&frame);
+                self.printer.json(&frame);
             }
             return;
         }
         match show::chat_line(event) {
             Some(text) => self.printer.result(&text),
             None => {
-                if let Some(text) = show::notice_line(event, |id| self.proposals.number(id)) {
-                    self.note(&text);
+                let number = |named: &Named| self.proposals.number(named);
+                if let Some(text) = show::notice_line(event, &self.me.you().id, number) {
+                    self.printer.message(&text);
                 }
             }
         }
@@ -131,10 +161,10 @@ impl Chat {
             ChatCommand::Empty | ChatCommand::Quit => {}
             ChatCommand::Send(text) => {
                 if let Err(why) = self.me.chat(text) {
-                    self.note(&show::not_sent(&why));
+                    self.printer.message(&show::not_sent(&why));
                 }
             }
-            ChatCommand::Help => self.note(HELP),
+            ChatCommand::Help => HELP.lines().for_each(|line| self.note(line)),
             ChatCommand::Who => {
                 let me = self.me.you();
                 let all = std::iter::once(&me).chain(&self.me.others()).map(show::person).collect::<Vec<_>>();
@@ -186,9 +216,9 @@ impl Chat {
                     Err(_) => {}
                 }
             }
-            let mut lines: Vec<String> = found.into_values().flat_map(|lines: Vec<String>| lines).collect();
+            let mut lines: Vec<Rows> = found.into_values().flat_map(|lines: Vec<Rows>| lines).collect();
             if lines.is_empty() {
-                lines.push("No participant lists tools for you.".to_owned());
+                lines.push(Rows::new("No participant lists tools for you."));
             }
             CommandOutcome { lines, settled: None }
         });
@@ -198,7 +228,7 @@ impl Chat {
         let params = format!("{{\"name\":{},\"arguments\":{arguments}}}", Value::from(name));
         let Ok(params) = RawValue::from_string(params) else { return };
         match self.me.call_mode(target, "tools/call", &params) {
-            Err(why) => self.note(&show::not_sent(&why)),
+            Err(why) => self.printer.message(&show::not_sent(&why)),
             Ok(None) => self.note("You have no capability to call or propose this."),
             Ok(Some(CallMode::Request)) => {
                 let (me, target) = (self.me.clone(), target.to_owned());
@@ -206,7 +236,7 @@ impl Chat {
                     .spawn(async move { outcome(&me.request(&target, "tools/call", &params).await, None) });
             }
             Ok(Some(CallMode::Propose)) => match self.me.propose(&[target], "tools/call", &params) {
-                Err(why) => self.note(&show::not_sent(&why)),
+                Err(why) => self.printer.message(&show::not_sent(&why)),
                 Ok(mut proposal) => {
                     self.note(&format!("Created proposal {}; a reviewer must approve it.", proposal.id()));
                     let proposal_timeout = self.proposal_timeout;
@@ -220,28 +250,27 @@ impl Chat {
     fn approve(&mut self, which: &str) {
         let Some(proposed) = self.proposals.find(which).cloned() else { return self.note(NO_PROPOSAL) };
         let me = self.me.clone();
-        self.running.spawn(async move { outcome(&me.fulfil(&proposed, None).await, Some(proposed.id())) });
+        self.running
+            .spawn(async move { outcome(&me.fulfil(&proposed, None).await, Some(Named::of(&proposed))) });
     }
 
     fn reject(&mut self, which: &str, reason: &str) {
-        let Some(id) = self.proposals.find(which).map(|proposed| proposed.id().to_owned()) else {
-            return self.note(NO_PROPOSAL);
-        };
+        let Some(named) = self.proposals.find(which).map(Named::of) else { return self.note(NO_PROPOSAL) };
         let (me, reason) = (self.me.clone(), reason.to_owned());
-        self.running.spawn(async move { outcome(&me.reject(&id, &reason).await, Some(&id)) });
+        self.running.spawn(async move { outcome(&me.reject(&named.id, &reason).await, Some(named)) });
     }
 }
 
 const NO_PROPOSAL: &str = "There is no such open proposal; /proposals lists the open ones.";
 
 /// The outcome of a call. It settles the proposal `about` if the call was answered.
-fn outcome(outcome: &Result<Box<RawValue>, CallError>, about: Option<&str>) -> CommandOutcome {
+fn outcome(outcome: &Result<Box<RawValue>, CallError>, about: Option<Named>) -> CommandOutcome {
     let line = match outcome {
         Ok(result) => show::result(result),
         Err(why) => show::failed(why),
     };
     let is_made = matches!(outcome, Ok(_) | Err(CallError::Answered(_)));
-    CommandOutcome { lines: vec![line], settled: about.filter(|_| is_made).map(str::to_owned) }
+    CommandOutcome { lines: vec![line], settled: about.filter(|_| is_made) }
 }
 
 fn failure(why: ConnectError) -> Failure {

@@ -2,14 +2,17 @@
 
 use std::path::PathBuf;
 
+use access::identities::tokens_configured;
+use json::visible;
 use serde_json::json;
+use store::Journal;
 
 use crate::cli::{ConfigArgs, ConfigCommand};
-use crate::config::{Loaded, Problem, Sources, to_json, to_toml};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::env;
+use config::{Loaded, Problem, Sources, mismatch, room_notes, to_json, to_toml};
 
 /// The configuration sources that these flags name.
 pub(crate) fn sources(args: &ConfigArgs) -> Sources {
@@ -24,8 +27,17 @@ pub(crate) fn sources(args: &ConfigArgs) -> Sources {
 /// Loads and checks the configuration, and prints notes about ignored settings.
 pub(crate) fn load(sources: &Sources, output: Output) -> Result<Loaded, Failure> {
     let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
-    loaded.notices.iter().for_each(|notice| output.message(&format!("note: {notice}")));
+    loaded.notices.iter().for_each(|notice| note(notice, output));
     Ok(loaded)
+}
+
+/// Prints notes about capabilities that can match nothing.
+pub(crate) fn note_unmatched(capabilities: &[String], output: Output) {
+    capabilities.iter().filter_map(|text| mismatch(text)).for_each(|text| note(&text, output));
+}
+
+fn note(text: &str, output: Output) {
+    output.message(&format!("note: {}", visible::lines(text)));
 }
 
 /// The data directory of a configuration. Without one, `then` says what follows.
@@ -39,22 +51,38 @@ pub(crate) fn data_dir(loaded: &Loaded, then: &str) -> Result<PathBuf, Failure> 
 
 pub(crate) fn run(command: ConfigCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ConfigCommand::Check(config) => check(&sources(&config), output),
+        ConfigCommand::Check(args) => {
+            check(&Sources { listen: args.listen, ..sources(&args.config) }, output)
+        }
         ConfigCommand::Show { origin, config } => show(&sources(&config), origin, output),
     }
 }
 
 fn check(sources: &Sources, output: Output) -> Result<Exit, Failure> {
+    let (problems, notes, summary) = match sources.load(&env) {
+        Ok(mut loaded) => {
+            let mut notes = std::mem::take(&mut loaded.notices);
+            notes.extend(room_notes(&loaded.tree, &loaded.config));
+            notes.extend(consent_note(&loaded));
+            (listen_problem(&loaded).into_iter().collect(), notes, summary(&loaded))
+        }
+        Err(problems) => (problems, Vec::new(), String::new()),
+    };
     if output.json {
-        let (problems, notes) = match sources.load(&env) {
-            Ok(loaded) => (Vec::new(), loaded.notices),
-            Err(problems) => (problems, Vec::new()),
-        };
         let rows: Vec<_> = problems.iter().map(row).collect();
         output.result_json(&json!({ "ok": problems.is_empty(), "problems": rows, "notes": notes }));
         return Ok(if problems.is_empty() { Exit::Ok } else { Exit::Usage });
     }
-    let loaded = load(sources, output)?;
+    notes.iter().for_each(|text| note(text, output));
+    if !problems.is_empty() {
+        return Err(Failure::configuration(&problems));
+    }
+    output.result(&summary);
+    Ok(Exit::Ok)
+}
+
+/// The contents of a valid configuration, and its files.
+fn summary(loaded: &Loaded) -> String {
     let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let parts = [
         count(loaded.config.servers.len(), "server"),
@@ -63,8 +91,27 @@ fn check(sources: &Sources, output: Output) -> Result<Exit, Failure> {
     ];
     let files: Vec<String> = loaded.files.iter().map(|path| path.display().to_string()).collect();
     let files = if files.is_empty() { "defaults only".to_owned() } else { files.join(", ") };
-    output.result(&format!("the configuration is valid: {} (from {files})", parts.join(", ")));
-    Ok(Exit::Ok)
+    format!("the configuration is valid: {} (from {files})", parts.join(", "))
+}
+
+/// What `serve` would refuse of a valid configuration: to listen for everybody while callers need no token.
+fn listen_problem(loaded: &Loaded) -> Option<Problem> {
+    let names_data_dir = loaded.found.as_ref().is_some_and(|found| found.names_data_dir);
+    // Issued tokens are in the journal. One that cannot be read may have some.
+    let dir = loaded.config.data_dir.as_deref().filter(|_| !names_data_dir);
+    let state = dir.map(Journal::peek).transpose().ok()?.unwrap_or_default();
+    let refusal =
+        auth::check_listen_address(loaded.config.listen, tokens_configured(&loaded.config, &state)).err()?;
+    let problem = Problem::new("config_listen", refusal.message).at(loaded.tree.place(&["server", "listen"]));
+    Some(problem.hint(refusal.hint.unwrap_or_default()))
+}
+
+/// A message about a found file, which is only used after consent.
+fn consent_note(loaded: &Loaded) -> Option<String> {
+    let name = &loaded.found.as_ref()?.name;
+    Some(format!(
+        "{name}: this file was found, not named: commands that use it ask for your consent, unless you name it with --config"
+    ))
 }
 
 fn row(problem: &Problem) -> serde_json::Value {

@@ -1,25 +1,27 @@
-//! Command `doctor`: checks everything that a gateway needs, without starting one; each failed check suggests a fix.
+//! Command `doctor`: checks everything that a gateway needs, without starting one, and asks the one that runs; each failed
+//! check suggests a fix.
 
-use std::env::split_paths;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 
 use access::config::Config;
 use access::identities::tokens_configured;
 use platform::unix_ms;
-use serde_json::json;
+use serde_json::{Value, json};
 use store::{Directory, Journal, State};
 use upstream::config::{ServerConfig, StdioConfig, Transport};
 
-use crate::cli::DoctorArgs;
+use crate::cli::CheckArgs;
 use crate::commands::config::sources;
-use crate::config::Sources;
+use crate::commands::servers::why;
+use crate::commands::target::Running;
+use crate::commands::view::cell;
 use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::env;
+use crate::remote::api;
+use config::Sources;
 
 /// A time before the release of this program, Unix milliseconds. A clock before it is wrong, and tokens would not expire.
 const RELEASE_MS: u64 = 1_785_196_800_000;
@@ -39,7 +41,7 @@ enum Severity {
     Error,
 }
 
-pub(crate) fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failure> {
     let sources = Sources { listen: args.listen.clone(), ..sources(&args.config) };
     let mut checks = vec![clock(unix_ms())];
     match sources.load(&env) {
@@ -57,7 +59,12 @@ pub(crate) fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
                 files.join(", ")
             };
             checks.push(passed("configuration", files));
-            checks.extend(examine(&loaded.config));
+            let names_data_dir = loaded.found.as_ref().is_some_and(|found| found.names_data_dir);
+            checks.extend(loaded.found.as_ref().map(|found| found_file(&found.name)));
+            // Without consent, nothing of a found file is followed.
+            let is_foreign = names_data_dir && args.config.data_dir.is_none();
+            let live = if is_foreign { Live::Absent } else { Live::ask(&loaded.config).await };
+            checks.extend(examine(&loaded.config, is_foreign, &live));
         }
     }
     let healthy = checks.iter().all(|check| check.severity != Severity::Error);
@@ -65,11 +72,75 @@ pub(crate) fn run(args: &DoctorArgs, output: Output) -> Result<Exit, Failure> {
     Ok(if healthy { Exit::Ok } else { Exit::Failed })
 }
 
-fn examine(config: &Config) -> Vec<Check> {
-    let (data, state, runs) = data_dir(config);
-    let mut checks = vec![data, port(config, runs), tokens(config, state.as_ref())];
-    checks.extend(config.servers.iter().map(server));
+fn examine(config: &Config, is_foreign: bool, live: &Live) -> Vec<Check> {
+    let mut checks = if is_foreign {
+        vec![
+            passed("data directory", "not examined: a file that you did not name chooses it"),
+            port(config, None),
+        ]
+    } else {
+        let (data, state, runs) = data_dir(config);
+        vec![data, port(config, runs), tokens(config, state.as_ref())]
+    };
+    checks.extend(live.check());
+    checks.extend(config.servers.iter().map(|one| live.judge(one, server(one))));
     checks
+}
+
+fn found_file(name: &str) -> Check {
+    let found = format!("`{name}` was found in this directory: it is used only with your consent");
+    let fix = format!("if you trust it, name it: --config {name}");
+    Check { severity: Severity::Warning, ..failed("configuration", found, fix) }
+}
+
+/// The servers of the gateway that runs with the data directory, as it sees them.
+enum Live {
+    /// None runs.
+    Absent,
+    /// It does not say.
+    Silent(Failure),
+    Known(Vec<Value>),
+}
+
+impl Live {
+    async fn ask(config: &Config) -> Self {
+        let token = env("PORTMOOT_TOKEN");
+        let running = match Running::of_directory(config.data_dir.clone(), token.as_deref()) {
+            Ok(Some(running)) => running,
+            Ok(None) => return Self::Absent,
+            Err(failure) => return Self::Silent(failure),
+        };
+        let asked = async { api::get(&running.endpoint()?, &["servers"], &[]).await?.read::<Value>() };
+        match asked.await {
+            Ok(mut answer) => match answer.get_mut("servers").map(Value::take) {
+                Some(Value::Array(servers)) => Self::Known(servers),
+                _ => Self::Known(Vec::new()),
+            },
+            Err(failure) => Self::Silent(failure),
+        }
+    }
+
+    /// A warning if the gateway does not say.
+    fn check(&self) -> Option<Check> {
+        let Self::Silent(failure) = self else { return None };
+        let fix = "pass a token with the capability portmoot/servers in PORTMOOT_TOKEN";
+        let found = format!("the running gateway does not say how its servers are: {}", failure.message);
+        Some(Check { severity: Severity::Warning, ..failed("servers", found, fix) })
+    }
+
+    /// The check of a server, unless the running gateway holds it down.
+    fn judge(&self, server: &ServerConfig, check: Check) -> Check {
+        let Self::Known(servers) = self else { return check };
+        let named = |one: &&Value| one.get("name").is_some_and(|name| name == server.name.as_str());
+        let Some(one) = servers.iter().find(named) else { return check };
+        // One that is being started again has a cause too.
+        let fails = one.get("cause").is_some() || ["down", "degraded"].contains(&&*cell(one, "state"));
+        if !fails || check.severity != Severity::Ok {
+            return check;
+        }
+        let found = format!("{} in the running gateway: {}", cell(one, "state"), why(one));
+        failed(&check.what, found, format!("see what it says: portmoot logs {}", server.name))
+    }
 }
 
 fn clock(now_ms: u64) -> Check {
@@ -89,7 +160,14 @@ fn data_dir(config: &Config) -> (Check, Option<State>, Option<String>) {
         return (failed(WHAT, "not configured", fix), Some(State::default()), None);
     };
     let shown = dir.display();
-    if let Some(owner) = Directory::owner(dir) {
+    let owner = match Directory::owner(dir) {
+        Ok(owner) => owner,
+        Err(error) => {
+            let fix = Failure::from(error).hint.unwrap_or_else(|| OTHER.into());
+            return (failed(WHAT, format!("{shown}: may belong to another user"), fix), None, None);
+        }
+    };
+    if let Some(owner) = owner {
         let listen = owner.listen.unwrap_or_default();
         let found = format!("{shown}: used by the gateway with process id {}, on {listen}", owner.pid);
         return (passed(WHAT, found), None, Some(listen));
@@ -157,6 +235,10 @@ fn server(server: &ServerConfig) -> Check {
     }
     match &server.transport {
         Transport::Stdio(child) => command(&what, child, server),
+        Transport::Unset { variable } => {
+            let found = format!("the environment variable `{variable}` is not set, so it cannot start");
+            failed(&what, found, format!("set {variable}, or write a default: ${{{variable}:-...}}"))
+        }
         Transport::Http(_) | Transport::Sse(_) | Transport::Demo | Transport::Participant => {
             passed(&what, consent::describe(server))
         }
@@ -168,27 +250,15 @@ fn command(what: &str, child: &StdioConfig, server: &ServerConfig) -> Check {
         let fix = "create the directory, or change `cwd`";
         return failed(what, format!("the working directory {} does not exist", cwd.display()), fix);
     }
-    let path = child.env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.expose().to_owned());
-    let path = path.or_else(|| env("PATH")).unwrap_or_default();
-    match find(&child.command, &path, child.cwd.as_deref()) {
+    match client::find_program(&child.command, child.cwd.as_deref()) {
         Some(_) => passed(what, consent::describe(server)),
         None => {
             let fix = format!("install `{}`, or set `command` to its full path", child.command);
-            failed(what, format!("`{}` is not on PATH", child.command), fix)
+            let lacks =
+                if child.command.contains('/') { "is no program that can be run" } else { "is not on PATH" };
+            failed(what, format!("`{}` {lacks}", child.command), fix)
         }
     }
-}
-
-/// Finds the program of a command as `execvp` does.
-fn find(command: &str, path: &str, cwd: Option<&Path>) -> Option<PathBuf> {
-    let runs = |file: &PathBuf| {
-        file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
-    };
-    if command.contains('/') {
-        let file = cwd.unwrap_or(Path::new("")).join(command);
-        return Some(file).filter(runs);
-    }
-    split_paths(path).map(|dir| dir.join(command)).find(runs)
 }
 
 fn report(checks: &[Check], healthy: bool, output: Output) {

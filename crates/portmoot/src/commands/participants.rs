@@ -1,8 +1,10 @@
-//! Commands `participants ls`, `participants grant` and `participants revoke`, with a running gateway.
+//! Commands `participants ls`, `participants can`, `participants grant` and `participants revoke`, with a running gateway.
 
 use serde_json::{Value, json};
 
 use crate::cli::{ParticipantsCommand, RunningArgs};
+use crate::commands::config::note_unmatched;
+use crate::commands::rights;
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, texts};
 use crate::exit::Exit;
@@ -11,7 +13,7 @@ use crate::output::Output;
 use crate::remote::api;
 use crate::timestamp::duration_of;
 
-const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "LINKS", "CAPABILITIES", "GRANTS"];
+const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "CONNECTIONS", "CAPABILITIES", "GRANTS"];
 
 pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
@@ -21,7 +23,11 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
             let answer = api::get(&remote, &["participants"], &query).await?.read()?;
             output.listing(&answer, "participants", &COLUMNS, row);
         }
+        ParticipantsCommand::Can { id, act, topic, gateway } => {
+            return rights::run(&id, act.as_deref(), topic.as_deref(), &gateway, output).await;
+        }
         ParticipantsCommand::Grant { id, capabilities, topic, time, reason, gateway } => {
+            note_unmatched(&capabilities, output);
             let time = time.as_deref().map(|text| duration_of("--for", text)).transpose()?;
             let seconds = time.map(|time| time.as_secs().max(1));
             let body = json!({ "add": capabilities, "expires_in_seconds": seconds, "reason": reason });

@@ -15,7 +15,7 @@ use crate::remote::{Remote, api};
 use crate::terminal::{ProcessTerminal, Terminal, confirm};
 use details::{ProposalDetails, ProposalList};
 
-const COLUMNS: [&str; 6] = ["ID", "STATE", "BY", "ACT", "TO", "EXPIRES"];
+const COLUMNS: [&str; 6] = ["ID", "STATE", "BY", "REQUEST", "TO", "EXPIRES"];
 
 pub(crate) async fn run(command: ProposalsCommand, output: Output) -> Result<Exit, Failure> {
     match command {

@@ -3,7 +3,6 @@
 use crate::cli::{ServeArgs, StdioArgs};
 use crate::commands::config::{load, sources};
 use crate::commands::target::owner_url;
-use crate::config::Sources;
 use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -12,33 +11,40 @@ use crate::process::env;
 use crate::remote::Remote;
 use crate::run;
 use crate::terminal::ProcessTerminal;
+use config::Sources;
 
 pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failure> {
     let sources = Sources { listen: args.listen, ..sources(&args.config) };
-    let mut loaded = load(&sources, output)?;
-    consent::obtain(&mut loaded.config, &mut ProcessTerminal, args.yes, output)?;
+    let loaded = load(&sources, output)?;
+    consent::obtain(&loaded, &mut ProcessTerminal, Some(args.yes), output)?;
+    consent::show_commands(&loaded.config, output);
     run::serve(loaded, sources, output).await
 }
 
 pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failure> {
     let gateway = args.gateway;
     let sources = Sources { keep_nothing: true, ..sources(&gateway.running.config) };
-    if let Some(url) = gateway.running.url.or_else(|| running(&sources)) {
+    let running = gateway.running.url.map_or_else(|| running(&sources), |url| Ok(Some(url)))?;
+    if let Some(url) = running {
         let remote = Remote::new(&url, gateway.running.token)?;
         output.message(&format!("serving this client with the running gateway at {url}"));
         remote.relay(&args.topic, tokio::io::stdin(), tokio::io::stdout()).await?;
         return Ok(Exit::Ok);
     }
-    let mut loaded = load(&sources, output)?;
-    consent::obtain(&mut loaded.config, &mut ProcessTerminal, gateway.yes, output)?;
+    let loaded = load(&sources, output)?;
+    consent::obtain(&loaded, &mut ProcessTerminal, Some(gateway.yes), output)?;
+    consent::show_commands(&loaded.config, output);
     output.message("serving this client with a gateway of its own");
     run::stdio(loaded, &args.topic).await
 }
 
 /// The URL of the gateway that owns the data directory. Files that are named without a data directory are for a gateway of
 /// their own.
-fn running(sources: &Sources) -> Option<String> {
+///
+/// # Errors
+/// As [`owner_url`].
+fn running(sources: &Sources) -> Result<Option<String>, Failure> {
     let has_files = sources.config.is_some() || !sources.mcp_config.is_empty();
     let is_joining = sources.data_dir.is_some() || !has_files;
-    is_joining.then(|| owner_url(sources.data_dir(&env)))?
+    if is_joining { owner_url(sources.data_dir(&env)) } else { Ok(None) }
 }

@@ -4,21 +4,37 @@ use serde_json::Value;
 
 use crate::cli::ServersCommand;
 use crate::commands::target::running_endpoint;
-use crate::commands::view::{cell, print};
+use crate::commands::view::{cell, print, texts};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::remote::api;
 
-const COLUMNS: [&str; 6] = ["NAME", "STATE", "TRANSPORT", "ERA", "TOOLS", "REASON"];
+const COLUMNS: [&str; 6] = ["NAME", "STATE", "TRANSPORT", "PROTOCOL", "TOOLS", "REASON"];
 
 pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         ServersCommand::Ls(gateway) => {
             let endpoint = running_endpoint(&gateway, output)?;
-            let answer = api::get(&endpoint, &["servers"], &[]).await?.read()?;
-            let row = |row: &Value| COLUMNS.iter().map(|column| cell(row, &column.to_lowercase())).collect();
-            output.listing(&answer, "servers", &COLUMNS, row);
+            let answer: Value = api::get(&endpoint, &["servers"], &[]).await?.read()?;
+            let mut columns = COLUMNS.to_vec();
+            let mut all = answer.get("servers").and_then(Value::as_array).into_iter().flatten();
+            if all.any(|server| server.get("topic").is_some()) {
+                // A participant that serves is listed once for each of its topics.
+                columns.insert(1, "TOPIC");
+            }
+            // The revision in use; without a session, which revisions the server is known to speak.
+            let protocol = |row: &Value| match row.get("version") {
+                Some(Value::String(_)) => "version",
+                _ => "era",
+            };
+            let member = |row: &Value, column: &str| match column {
+                "PROTOCOL" => cell(row, protocol(row)),
+                "REASON" => why(row),
+                _ => cell(row, &column.to_lowercase()),
+            };
+            let row = |row: &Value| columns.iter().map(|column| member(row, column)).collect();
+            output.listing(&answer, "servers", &columns, row);
         }
         ServersCommand::Show { name, gateway } => {
             let endpoint = running_endpoint(&gateway, output)?;
@@ -26,4 +42,12 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Why a server is not ready: the reason, the cause of the last failure, the last line on stderr; a dash if it is ready.
+pub(crate) fn why(server: &Value) -> String {
+    let reason = cell(server, "reason");
+    let cause = server.get("cause").and_then(Value::as_str).map(|cause| format!(": {cause}"));
+    let last = texts(server, "stderr").last().map(|line| format!(", stderr: {line}"));
+    format!("{reason}{}{}", cause.unwrap_or_default(), last.unwrap_or_default())
 }

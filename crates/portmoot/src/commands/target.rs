@@ -7,7 +7,6 @@ use store::Directory;
 use crate::address::connectable;
 use crate::cli::{GatewayArgs, RunningArgs};
 use crate::commands::config::{load, sources};
-use crate::config::Loaded;
 use crate::consent;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -16,41 +15,83 @@ use crate::process::env;
 use crate::remote::{Endpoint, Remote};
 use crate::run;
 use crate::terminal::ProcessTerminal;
+use config::Loaded;
 
 /// The gateway for a command.
 pub(crate) enum Target {
-    /// A running one, by its URL.
-    Running(String),
+    /// A running one.
+    Running(Running),
     /// None is running: the configuration for one in this process.
     Own(Box<Loaded>),
 }
 
-impl Target {
-    /// The gateway of `--url`, else the one that owns the data directory of the configuration. A running gateway needs no
-    /// valid configuration of the command.
+/// A running gateway, and how a command authenticates.
+#[derive(Debug, Clone)]
+pub(crate) struct Running {
+    pub(crate) url: String,
+    /// The token of the command line, else the operator key of the data directory.
+    pub(crate) token: Option<String>,
+}
+
+impl Running {
+    /// The gateway that owns this data directory.
     ///
     /// # Errors
-    /// When no gateway is running and the configuration is not valid.
-    pub(crate) fn of(args: &RunningArgs, output: Output) -> Result<Target, Failure> {
-        if let Some(url) = &args.url {
-            return Ok(Target::Running(url.clone()));
+    /// When another user runs it.
+    pub(crate) fn of_directory(
+        dir: Option<PathBuf>,
+        token: Option<&str>,
+    ) -> Result<Option<Running>, Failure> {
+        let Some(dir) = dir else { return Ok(None) };
+        let Some(url) = owner_url(Some(dir.clone()))? else { return Ok(None) };
+        let token = token.map(str::to_owned).or_else(|| store::operator_key(&dir));
+        Ok(Some(Running { url, token }))
+    }
+
+    /// Its endpoint.
+    ///
+    /// # Errors
+    /// When the URL is not valid.
+    pub(crate) fn endpoint(self) -> Result<Remote, Failure> {
+        Remote::new(&self.url, self.token)
+    }
+}
+
+impl Target {
+    /// The gateway of `--url`, else the one that owns the data directory of the configuration. A running gateway needs no
+    /// valid configuration of the command. `yes` is that option of a command which can do its work without a running gateway.
+    ///
+    /// # Errors
+    /// When no gateway is running and the configuration is not valid; when consent to a found file is missing that names the
+    /// data directory, or that the command would use; when another user runs the gateway.
+    pub(crate) fn of(args: &RunningArgs, yes: Option<bool>, output: Output) -> Result<Target, Failure> {
+        let token = args.token.as_deref();
+        if let Some(url) = args.url.clone() {
+            return Ok(Target::Running(Running { url, token: args.token.clone() }));
         }
         let sources = sources(&args.config);
-        if let Some(url) = owner_url(sources.data_dir(&env)) {
-            return Ok(Target::Running(url));
+        if let Some(running) = Running::of_directory(sources.data_dir(&env), token)? {
+            return Ok(Target::Running(running));
         }
         let loaded = load(&sources, output)?;
-        Ok(match owner_url(loaded.config.data_dir.clone()) {
-            Some(url) => Target::Running(url),
+        let names_data_dir = loaded.found.as_ref().is_some_and(|found| found.names_data_dir);
+        if yes.is_some() || (names_data_dir && args.config.data_dir.is_none()) {
+            consent::obtain(&loaded, &mut ProcessTerminal, yes, output)?;
+        }
+        Ok(match Running::of_directory(loaded.config.data_dir.clone(), token)? {
+            Some(running) => Target::Running(running),
             None => Target::Own(Box::new(loaded)),
         })
     }
 }
 
 /// The URL of the gateway that owns this data directory.
-pub(crate) fn owner_url(dir: Option<PathBuf>) -> Option<String> {
-    let listen = Directory::owner(&dir?)?.listen?;
-    Some(format!("http://{}", connectable(&listen)))
+///
+/// # Errors
+/// When the directory may be another user's: its gateway would receive the token of this command.
+pub(crate) fn owner_url(dir: Option<PathBuf>) -> Result<Option<String>, Failure> {
+    let owner = dir.map(|dir| Directory::owner(&dir)).transpose()?.flatten();
+    Ok(owner.and_then(|owner| owner.listen).map(|listen| format!("http://{}", connectable(&listen))))
 }
 
 /// The endpoint of the selected gateway.
@@ -58,23 +99,23 @@ pub(crate) fn owner_url(dir: Option<PathBuf>) -> Option<String> {
 /// # Errors
 /// When the URL or the configuration is not valid, consent is missing, or the gateway in this process does not start.
 pub(crate) fn resolve(args: &GatewayArgs, output: Output) -> Result<Box<dyn Endpoint>, Failure> {
-    match Target::of(&args.running, output)? {
-        Target::Running(url) => Ok(Box::new(Remote::new(&url, args.running.token.clone())?)),
-        Target::Own(mut loaded) => {
+    match Target::of(&args.running, Some(args.yes), output)? {
+        Target::Running(running) => Ok(Box::new(running.endpoint()?)),
+        Target::Own(loaded) => {
             output.message("no gateway is running: the servers are started for this command only");
-            consent::obtain(&mut loaded.config, &mut ProcessTerminal, args.yes, output)?;
+            consent::show_commands(&loaded.config, output);
             run::in_process(*loaded)
         }
     }
 }
 
-/// The URL of a running gateway.
+/// A running gateway.
 ///
 /// # Errors
 /// When the configuration is not valid, or no gateway is running.
-pub(crate) fn running_url(args: &RunningArgs, output: Output) -> Result<String, Failure> {
-    match Target::of(args, output)? {
-        Target::Running(url) => Ok(url),
+pub(crate) fn running(args: &RunningArgs, output: Output) -> Result<Running, Failure> {
+    match Target::of(args, None, output)? {
+        Target::Running(running) => Ok(running),
         Target::Own(_) => {
             let message = "no gateway is running with this data directory";
             Err(Failure::new(Exit::Failed, "gateway_unreachable", message)
@@ -86,7 +127,7 @@ pub(crate) fn running_url(args: &RunningArgs, output: Output) -> Result<String, 
 /// The endpoint of a running gateway.
 ///
 /// # Errors
-/// As [`running_url`], and when the URL is not valid.
+/// As [`running`], and when the URL is not valid.
 pub(crate) fn running_endpoint(args: &RunningArgs, output: Output) -> Result<Remote, Failure> {
-    Remote::new(&running_url(args, output)?, args.token.clone())
+    running(args, output)?.endpoint()
 }

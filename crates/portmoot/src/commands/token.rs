@@ -1,9 +1,10 @@
-//! Commands `token new`, `token ls` and `token revoke`: through the running gateway, else on the data directory.
+//! Commands `token new`, `token rotate`, `token ls` and `token revoke`: through the running gateway, else on the data directory.
 
 use std::path::PathBuf;
 
+use access::Authority;
 use access::config::Config;
-use access::tokens::{Token, TokenRequest, issue, revoke};
+use access::tokens::{Token, TokenRequest, issue, revoke, rotate};
 use auth::LOCAL_USER;
 use gateway::audit::{Recorder, TOKENS};
 use platform::unix_ms;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use store::{Journal, JournalWriter};
 
 use crate::cli::{GatewayArgs, TokenCommand};
-use crate::commands::config::data_dir;
+use crate::commands::config::{data_dir, note_unmatched};
 use crate::commands::target::Target;
 use crate::commands::view::{cell, texts};
 use crate::exit::Exit;
@@ -31,29 +32,42 @@ enum TokenStore {
 pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         TokenCommand::New { name, capabilities, topics, expires, gateway } => {
+            note_unmatched(&capabilities, output);
             let some = |list: Vec<String>| Some(list).filter(|list| !list.is_empty());
             let lifetime = expires.as_deref().map(|text| duration_of("--expires", text)).transpose()?;
             let lifetime_ms = lifetime.and_then(|lifetime| u64::try_from(lifetime.as_millis()).ok());
             let request =
                 TokenRequest { name, capabilities: some(capabilities), topics: some(topics), lifetime_ms };
-            let answer = new(token_store(&gateway, output)?, request).await?;
-            if output.json {
-                output.result_json(&answer);
-            } else {
-                output.message(&format!("token for `{}`; it cannot be shown again:", cell(&answer, "name")));
-                output.result(&cell(&answer, "token"));
-            }
+            print(&new(token_store(&gateway, output)?, request).await?, output);
+        }
+        TokenCommand::Rotate { name, overlap, gateway } => {
+            let lasts = duration_of("--overlap", &overlap)?;
+            let overlap_ms = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
+            print(&rotated(token_store(&gateway, output)?, &name, overlap_ms).await?, output);
+            output.message(&format!("the token before is valid for another {overlap} at most"));
         }
         TokenCommand::Ls(gateway) => {
             let answer = ls(token_store(&gateway, output)?).await?;
             output.listing(&answer, "tokens", &COLUMNS, row);
         }
         TokenCommand::Revoke { name, gateway } => {
-            revoke_tokens(token_store(&gateway, output)?, &name).await?;
+            let answer = revoke_tokens(token_store(&gateway, output)?, &name).await?;
+            let count = |member: &str| answer.get(member).and_then(Value::as_u64).unwrap_or_default();
+            let (ended, kept) = (count("grants_ended"), count("grants_kept"));
             if output.json {
-                output.result_json(&json!({ "revoked": name }))
+                output.result_json(&json!({ "revoked": name, "grants_ended": ended, "grants_kept": kept }));
             } else {
-                output.message(&format!("all tokens of `{name}` are revoked"))
+                output.message(&format!("all tokens of `{name}` are revoked"));
+                if ended > 0 {
+                    output.message(&format!(
+                        "{ended} changes of its capabilities have ended: the next `{name}` does not get them"
+                    ));
+                }
+                if kept > 0 {
+                    output.message(&format!(
+                        "`{name}` is configured: {kept} changes of its capabilities stay; to end them, clear its grants"
+                    ));
+                }
             }
         }
     }
@@ -61,8 +75,8 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
 }
 
 fn token_store(args: &GatewayArgs, output: Output) -> Result<TokenStore, Failure> {
-    match Target::of(&args.running, output)? {
-        Target::Running(url) => Remote::new(&url, args.running.token.clone()).map(TokenStore::Gateway),
+    match Target::of(&args.running, Some(args.yes), output)? {
+        Target::Running(running) => running.endpoint().map(TokenStore::Gateway),
         Target::Own(loaded) => {
             let dir = data_dir(&loaded, "tokens cannot be stored")?;
             Ok(TokenStore::Local { config: Box::new(loaded.config), dir })
@@ -81,11 +95,38 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(&config, Some(&journal))?;
             let (permit, name) = (audit.reserve()?, request.name.clone());
-            let made = issue(&journal, &config, request, &random, unix_ms());
+            let made = issue(&journal, &config, Authority::Operator, request, &random, unix_ms());
             permit.write_change((TOKENS, &name, None), LOCAL_USER, "issued", &made);
             Ok(json!(made?))
         }
     }
+}
+
+async fn rotated(token_store: TokenStore, name: &str, overlap_ms: u64) -> Result<Value, Failure> {
+    match token_store {
+        TokenStore::Gateway(remote) => {
+            let body = json!({ "overlap_ms": overlap_ms }).to_string();
+            api::post(&remote, &["tokens", name, "rotate"], &[], body).await?.read()
+        }
+        TokenStore::Local { config, dir } => {
+            let random: [u8; 32] = platform::random();
+            let journal = JournalWriter::open(&dir)?;
+            let audit = Recorder::open(&config, Some(&journal))?;
+            let (permit, rotation) = (audit.reserve()?, (name, overlap_ms));
+            let made = rotate(&journal, &config, Authority::Operator, rotation, &random, unix_ms());
+            permit.write_change((TOKENS, name, None), LOCAL_USER, "rotated", &made);
+            Ok(json!(made?))
+        }
+    }
+}
+
+/// Prints a new token.
+fn print(answer: &Value, output: Output) {
+    if output.json {
+        return output.result_json(answer);
+    }
+    output.message(&format!("token for `{}`; it cannot be shown again:", cell(answer, "name")));
+    output.result(&cell(answer, "token"));
 }
 
 async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
@@ -98,16 +139,16 @@ async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
     }
 }
 
-async fn revoke_tokens(token_store: TokenStore, name: &str) -> Result<(), Failure> {
+async fn revoke_tokens(token_store: TokenStore, name: &str) -> Result<Value, Failure> {
     match token_store {
-        TokenStore::Gateway(remote) => api::delete(&remote, &["tokens", name]).await,
+        TokenStore::Gateway(remote) => api::delete(&remote, &["tokens", name]).await?.read(),
         TokenStore::Local { config, dir } => {
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(&config, Some(&journal))?;
             let permit = audit.reserve()?;
-            let end = revoke(&journal, name, unix_ms());
+            let end = revoke(&journal, &config, Authority::Operator, name, unix_ms());
             permit.write_change((TOKENS, name, None), LOCAL_USER, "revoked", &end);
-            Ok(end?)
+            Ok(json!(end?))
         }
     }
 }

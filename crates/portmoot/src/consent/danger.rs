@@ -16,6 +16,17 @@ const INLINE: [(&str, &[&str]); 8] = [
 ];
 const WIPE: [&str; 4] = ["mkfs", "shred", "dd", "format"];
 
+/// Variables with which programs find or load code, in small letters.
+const LOADERS: [&str; 4] = ["path", "bash_env", "env", "java_tool_options"];
+const LOADER_PREFIXES: [&str; 8] =
+    ["ld_", "dyld_", "python", "node_", "perl5", "ruby", "git_", "npm_config_"];
+
+/// Whether an environment variable decides which code a program runs. Some systems and programs ignore the case of its letters.
+pub(crate) fn loads_code(variable: &str) -> bool {
+    let variable = variable.to_ascii_lowercase();
+    LOADERS.contains(&variable.as_str()) || LOADER_PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
+}
+
 /// The warnings for a command line, each at most once.
 pub(crate) fn dangers(words: &[&str]) -> Vec<&'static str> {
     let tokens: Vec<String> = words.iter().flat_map(|word| tokens(word)).collect();
@@ -100,6 +111,39 @@ fn pipes_into_shell(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_that_load_code_are_known_in_any_case() {
+        for variable in [
+            "PATH",
+            "Path",
+            "LD_PRELOAD",
+            "ld_library_path",
+            "DYLD_INSERT_LIBRARIES",
+            "PYTHONPATH",
+            "PYTHONSTARTUP",
+            "NODE_OPTIONS",
+            "Node_Path",
+            "BASH_ENV",
+            "ENV",
+            "PERL5LIB",
+            "PERL5OPT",
+            "RUBYOPT",
+            "RUBYLIB",
+            "JAVA_TOOL_OPTIONS",
+            "GIT_SSH_COMMAND",
+            "GIT_EXEC_PATH",
+            "npm_config_registry",
+            "NPM_CONFIG_SCRIPT_SHELL",
+        ] {
+            assert!(loads_code(variable), "{variable}");
+        }
+        for variable in
+            ["GITHUB_TOKEN", "HOME", "XPATH", "PATHS", "ENVIRONMENT", "PERL", "JAVA_HOME", "NPM_TOKEN", ""]
+        {
+            assert!(!loads_code(variable), "{variable}");
+        }
+    }
 
     #[test]
     fn dangerous_commands_give_warnings() {

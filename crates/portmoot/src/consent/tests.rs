@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use model::{Capabilities, ParticipantId};
-use upstream::config::{EraChoice, HttpConfig, Origin, Sessions, Timeouts};
+use upstream::config::{EraChoice, HttpConfig, Sessions, Timeouts};
 
 use super::*;
 use crate::terminal::ScriptedTerminal;
+use config::{Layer, Node, Origin};
 
-fn server(origin: Origin, transport: Transport) -> ServerConfig {
+fn server(transport: Transport) -> ServerConfig {
     ServerConfig {
         name: ParticipantId::new("github").unwrap(),
         transport,
@@ -18,7 +19,6 @@ fn server(origin: Origin, transport: Transport) -> ServerConfig {
         timeouts: Timeouts::default(),
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
-        origin,
     }
 }
 
@@ -34,61 +34,85 @@ fn child(command: &str, args: &[(&str, &str)], env: &[&str]) -> Transport {
 #[test]
 fn the_whole_command_is_shown_without_secrets() {
     let args = [("hush", "${TOKEN}"), ("two words", "two words"), ("a\u{202e}\n", "a\u{202e}\n"), ("", "")];
-    let text = describe(&server(Origin::Api, child("sudo", &args, &["GITHUB_TOKEN", "LD_PRELOAD"])));
+    let text = describe(&server(child("sudo", &args, &["GITHUB_TOKEN", "LD_PRELOAD"])));
     assert_eq!(
         text,
         "server `github` starts: sudo ${TOKEN} 'two words' 'a\\u{202e}\\u{a}' ''\n    \
          environment: GITHUB_TOKEN, LD_PRELOAD\n    \
          DANGER: runs with another user's rights (sudo or the like)\n    \
-         DANGER: its environment can make programs load other code"
+         DANGER: has an environment that decides which code it runs (LD_PRELOAD)"
     );
     let url = Secret::expanded("https://x.example/?key=hush", "https://x.example/?key=${KEY}");
     let http = HttpConfig { url, headers: vec![("authorization".into(), Secret::new("hush"))] };
-    let text = describe(&server(Origin::Api, Transport::Http(http)));
+    let text = describe(&server(Transport::Http(http)));
     assert_eq!(text, "server `github` connects to https://x.example/?key=${KEY}\n    headers: authorization");
 }
 
-#[test]
-fn only_imported_and_api_servers_need_consent() {
-    let output = Output::new(false, true, true);
-    for (origin, interactive, yes, answers, expect) in [
-        (Origin::Named, false, false, &[][..], Ok(true)),
-        (Origin::Own, false, false, &[], Ok(true)),
-        (Origin::Imported, false, true, &[], Ok(true)),
-        (Origin::Imported, false, false, &[], Err(Exit::Refused)),
-        (Origin::Api, false, false, &[], Err(Exit::Refused)),
-        (Origin::Imported, true, false, &["y"], Ok(true)),
-        (Origin::Imported, true, false, &["YES"], Ok(true)),
-        (Origin::Imported, true, false, &[""], Ok(false)),
-        (Origin::Imported, true, false, &["yep"], Ok(false)),
-        (Origin::Imported, true, false, &[], Ok(false)),
-    ] {
-        let mut config = Config { servers: vec![server(origin, child("x", &[], &[]))], ..Config::default() };
-        let mut script = ScriptedTerminal::new(interactive, answers);
-        let found = obtain(&mut config, &mut script, yes, output).map(|()| config.servers[0].enabled);
-        assert_eq!(
-            found.map_err(|failure| failure.exit),
-            expect,
-            "{origin:?} {interactive} {yes} {answers:?}"
-        );
+fn loaded(text: &str, found: bool) -> Loaded {
+    let found = found.then(|| FoundFile {
+        name: "portmoot.toml".into(),
+        text: text.into(),
+        servers: vec!["github".into()],
+        names_data_dir: false,
+    });
+    let config = Config { servers: vec![server(child("sudo", &[], &["Path"]))], ..Config::default() };
+    Loaded {
+        config,
+        tree: Node::empty(&Layer::new("x", Origin::Operator)),
+        files: vec![],
+        notices: vec![],
+        demo: false,
+        found,
     }
 }
 
 #[test]
-fn a_reload_starts_no_server_without_consent() {
-    let config = |origin, command: &str, enabled| {
-        let server = ServerConfig { enabled, ..server(origin, child(command, &[], &[])) };
-        Config { servers: vec![server], ..Config::default() }
-    };
-    for (before, after, expect) in [
-        (config(Origin::Imported, "x", true), config(Origin::Imported, "x", true), true),
-        (config(Origin::Imported, "x", true), config(Origin::Imported, "y", true), false),
-        (config(Origin::Imported, "x", false), config(Origin::Imported, "x", true), false),
-        (Config::default(), config(Origin::Imported, "x", true), false),
-        (Config::default(), config(Origin::Named, "x", true), true),
+fn only_a_found_file_needs_consent() {
+    let output = Output::new(false, true, true);
+    for (found, interactive, yes, answers, expect) in [
+        (false, false, None, &[][..], None),
+        (false, false, Some(false), &[], None),
+        (true, false, Some(true), &[], None),
+        (true, false, Some(false), &[], Some("consent_needed")),
+        (true, false, None, &[], Some("consent_needed")),
+        (true, true, Some(false), &["y"], None),
+        (true, true, None, &["YES"], None),
+        (true, true, Some(false), &[""], Some("consent_refused")),
+        (true, true, Some(false), &["yep"], Some("consent_refused")),
+        (true, true, Some(false), &[], Some("consent_refused")),
     ] {
-        let mut after = after;
-        let disabled = carry_over(&before, &mut after);
-        assert_eq!((after.servers[0].enabled, disabled.is_empty()), (expect, expect), "{before:?}");
+        let mut script = ScriptedTerminal::new(interactive, answers);
+        let result = obtain(&loaded("[server]\nlisten = \"x\"", found), &mut script, yes, output);
+        let failure = result.err();
+        let case = format!("{found} {interactive} {yes:?} {answers:?}");
+        assert_eq!(failure.as_ref().map(|failure| failure.code.as_str()), expect, "{case}");
+        let shown =
+            failure.as_ref().map(|failure| failure.message.clone()).unwrap_or_default() + &script.shown;
+        if interactive || expect == Some("consent_needed") {
+            for part in [
+                "    [server]\n    listen = \"x\"\n",
+                "server `github` runs with",
+                "which code it runs (Path)",
+            ] {
+                assert!(shown.contains(part), "{case}: {part}\n{shown}");
+            }
+        }
+        let hint = failure.and_then(|failure| failure.hint).unwrap_or_default();
+        assert_eq!(hint.contains("--yes"), expect.is_some() && yes.is_some(), "{case}: {hint}");
+    }
+}
+
+#[test]
+fn a_reload_takes_no_change_of_a_found_file() {
+    for (before, after, expect) in [
+        (Some("a"), Some("a"), true),
+        (Some("a"), Some("b"), false),
+        (None, Some("a"), false),
+        (Some("a"), None, true),
+        (None, None, true),
+    ] {
+        let load = |text: Option<&str>| loaded(text.unwrap_or_default(), text.is_some());
+        let result = carry_over(load(before).found.as_ref(), &load(after));
+        assert_eq!(result.is_ok(), expect, "{before:?} {after:?}");
     }
 }

@@ -60,8 +60,17 @@ pub(crate) async fn post(
 ///
 /// # Errors
 /// As [`get`].
-pub(crate) async fn delete(gateway: &dyn Endpoint, segments: &[&str]) -> Result<(), Failure> {
-    request(gateway, Method::DELETE, segments, &[], None).await.map(drop)
+pub(crate) async fn delete(gateway: &dyn Endpoint, segments: &[&str]) -> Result<Answer, Failure> {
+    request(gateway, Method::DELETE, segments, &[], None).await
+}
+
+/// The JSON body of `GET path`, whatever the status is: health and readiness.
+///
+/// # Errors
+/// When the gateway cannot be reached, or the answer is not JSON.
+pub(crate) async fn probe(gateway: &dyn Endpoint, path: &str) -> Result<serde_json::Value, Failure> {
+    let (_, body) = exchange(gateway, Method::GET, path.to_owned(), None).await?;
+    serde_json::from_slice(&body).map_err(|_| not_portmoot())
 }
 
 async fn request(
@@ -71,11 +80,24 @@ async fn request(
     query: &[(&str, &str)],
     body: Option<String>,
 ) -> Result<Answer, Failure> {
+    let (status, body) = exchange(gateway, method, path(segments, query), body).await?;
+    if !status.is_success() {
+        return Err(failure(status, &body));
+    }
+    Ok(Answer { text: String::from_utf8(body.into()).map_err(|_| not_portmoot())? })
+}
+
+async fn exchange(
+    gateway: &dyn Endpoint,
+    method: Method,
+    uri: String,
+    body: Option<String>,
+) -> Result<(StatusCode, Bytes), Failure> {
     let io = TokioIo::new(gateway.connect().await?);
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(io).await.map_err(|error| broken(&error))?;
     tokio::spawn(connection);
-    let mut request = Request::builder().method(method).uri(path(segments, query));
+    let mut request = Request::builder().method(method).uri(uri);
     request = request.header("host", gateway.authority()).header("accept", "application/json");
     if let Some(token) = gateway.token() {
         request = request.header("authorization", format!("Bearer {token}"));
@@ -91,11 +113,7 @@ async fn request(
     let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
     let status = answer.status();
     let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-    let body = body.map_err(|error| broken(&error))?.to_bytes();
-    if !status.is_success() {
-        return Err(failure(status, &body));
-    }
-    Ok(Answer { text: String::from_utf8(body.into()).map_err(|_| not_portmoot())? })
+    Ok((status, body.map_err(|error| broken(&error))?.to_bytes()))
 }
 
 /// Maps an error status to a failure, with the gateway's own message and hint if the body has them.

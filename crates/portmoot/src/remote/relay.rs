@@ -65,14 +65,13 @@ impl ClientSide {
         Some(open)
     }
 
-    /// The number of the modern request that a `notifications/cancelled` names. Over HTTP, closing the stream cancels the
-    /// request (2026-07-28, "Cancellation").
-    fn cancelled_request(&self, message: &Message) -> Option<u64> {
+    /// The number of the request that a `notifications/cancelled` names, and whether it is modern. Over HTTP, closing the stream
+    /// cancels a modern request (2026-07-28, "Cancellation").
+    fn cancelled_request(&self, message: &Message) -> Option<(u64, bool)> {
         let params = Params::read(message).ok()?;
         let id = params.request_id()?;
         let state = self.state();
-        let taken = state.pending.iter().find(|(_, open)| open.modern && open.id == id);
-        taken.map(|(number, _)| *number)
+        state.pending.iter().find(|(_, open)| open.id == id).map(|(number, open)| (*number, open.modern))
     }
 
     /// Whether the client awaits an answer. A listen request is answered only when it ends.
@@ -220,9 +219,13 @@ fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
         Err(error) => return client.send(error),
     };
     if message.method() == "notifications/cancelled"
-        && let Some(number) = client.cancelled_request(&message)
+        && let Some((number, modern)) = client.cancelled_request(&message)
     {
-        return cancel(link, client, number);
+        if modern {
+            return cancel(link, client, number);
+        }
+        // The client awaits no answer to it any more.
+        client.settle(number);
     }
     let request = message.id().filter(|_| message.shape() == Shape::Request);
     let headers = headers(client, &message);

@@ -12,6 +12,9 @@ use crate::failure::Failure;
 use crate::remote::endpoint::{Endpoint, PIPE_BYTES};
 use crate::responder::TerminalResponder;
 
+/// A server's error for a resource that it does not have (2025-11-25, "Resources").
+const RESOURCE_NOT_FOUND: i64 = -32002;
+
 const REVISION: &str = "2025-11-25";
 
 /// An open session. [`ClientSession::close`] ends it; the gateway ends a dropped session when it is idle.
@@ -65,6 +68,16 @@ impl<'a> ClientSession<'a> {
                 return Ok(result);
             }
         }
+    }
+
+    /// Cancels the last request, whose answer is not awaited any more.
+    pub(crate) async fn cancel(&mut self) {
+        let id = self.last_request;
+        let cancelled = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+        );
+        // A session that has ended has nothing to cancel.
+        let _ = self.send(cancelled.as_bytes()).await;
     }
 
     /// Ends the session.
@@ -136,7 +149,8 @@ fn rpc_failure(message: &Message) -> Failure {
         Some(code) => Failure::from(model::Refusal::new(code, message)),
         None => {
             let code = text("code").map_or_else(|| format!("rpc{}", error.code), str::to_owned);
-            Failure::new(Exit::Failed, &code, message)
+            let exit = if error.code == RESOURCE_NOT_FOUND { Exit::NotFound } else { Exit::Failed };
+            Failure::new(exit, &code, message)
         }
     };
     match hint {

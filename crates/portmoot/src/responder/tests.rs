@@ -51,7 +51,7 @@ fn the_user_can_decline_or_cancel() {
 fn requests_are_declined_without_a_terminal() {
     let mut script = ScriptedTerminal::default();
     let mut responder = TerminalResponder::new(&mut script, Output::new(false, true, true));
-    assert_eq!(responder.capabilities(), json!({ "elicitation": { "form": {}, "url": {} } }));
+    assert_eq!(responder.capabilities(), json!({}));
     assert_eq!(responder.answer("elicitation/create", &form().to_string()), Ok(action("decline")));
     assert_eq!(responder.answer("sampling/createMessage", "{}").unwrap_err().0, REJECTED);
 }

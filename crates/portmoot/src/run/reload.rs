@@ -2,27 +2,28 @@
 
 use access::config::Config;
 
-use crate::config::Sources;
 use crate::consent;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::env;
+use config::{FoundFile, Sources};
 
-/// Loads the configuration again, whole or not at all. A server that needs consent is disabled unless the operator gave
-/// consent to the same command before. Settings that need a restart stay as they are.
+/// Loads the configuration again, whole or not at all. `agreed` is the file that the operator did not name, as the operator
+/// consented to it. Settings that need a restart stay as they are.
 ///
 /// # Errors
-/// The problems of the new configuration; the gateway keeps the current one.
-pub(super) fn reload(sources: &Sources, before: &Config, output: Output) -> Result<Config, Failure> {
+/// The problems of the new configuration, or a change without consent; the gateway keeps the current configuration.
+pub(super) fn reload(
+    sources: &Sources,
+    before: &Config,
+    agreed: Option<&FoundFile>,
+    output: Output,
+) -> Result<Config, Failure> {
     let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
+    consent::carry_over(agreed, &loaded)?;
     let mut after = loaded.config;
     for key in keep_fixed(before, &mut after) {
         output.warn(&format!("`{key}` has changed: this takes effect when the gateway is restarted"));
-    }
-    for name in consent::carry_over(before, &mut after) {
-        output.warn(&format!(
-            "server `{name}` needs your consent and stays disabled: restart the gateway to give it"
-        ));
     }
     let started = after.servers.iter().filter(|server| server.enabled && !before.servers.contains(server));
     started.for_each(|server| output.message(&consent::describe(server)));
@@ -40,8 +41,17 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
     let kept = [
         ("server.listen", keep(&before.listen, &mut after.listen)),
         ("server.data_dir", keep(&before.data_dir, &mut after.data_dir)),
+        ("server.operator_key", keep(&before.operator_key, &mut after.operator_key)),
         ("server.limits.connections_max", keep(&old.connections_max, &mut new.connections_max)),
+        (
+            "server.limits.participant_connections_max",
+            keep(&old.participant_connections_max, &mut new.participant_connections_max),
+        ),
         ("server.limits.held_bytes_max", keep(&old.held_bytes_max, &mut new.held_bytes_max)),
+        (
+            "server.limits.participant_held_bytes_max",
+            keep(&old.participant_held_bytes_max, &mut new.participant_held_bytes_max),
+        ),
         ("server.limits.away", keep(&old.away, &mut new.away)),
         ("audit", keep(&before.audit, &mut after.audit)),
     ];

@@ -1,13 +1,13 @@
 //! A gateway from its start to its end: journal, identities, doors, reload.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use access::AccessJournal;
 use access::config::Config;
 use access::identities::tokens_configured;
-use auth::Sealer;
+use auth::{Sealer, TokenHash, encode_token};
 use client::Guard;
 use doors::Doors;
 use gateway::audit::Recorder;
@@ -17,6 +17,7 @@ use platform::{random, unix_ms};
 use store::{Journal, JournalWriter, State};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::descriptors::Descriptors;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::remote::broken_pipe;
@@ -26,6 +27,18 @@ pub(crate) struct Gateway {
     registry: Arc<Registry>,
     doors: Doors,
     access: Arc<AccessJournal>,
+    descriptors: Descriptors,
+}
+
+/// A new operator key, written into the data directory; its hash.
+fn operator_key(config: &Config, dir: &Path) -> Result<Option<TokenHash>, Failure> {
+    if !config.operator_key {
+        store::remove_operator_key(dir)?;
+        return Ok(None);
+    }
+    let key = encode_token(&random());
+    store::write_operator_key(dir, &key)?;
+    Ok(Some(TokenHash::of(&key)))
 }
 
 impl Gateway {
@@ -34,7 +47,8 @@ impl Gateway {
     ///
     /// # Errors
     /// When the data directory cannot be used.
-    pub(crate) fn start(config: Config, exe: Option<PathBuf>) -> Result<Self, Failure> {
+    pub(crate) fn start(mut config: Config, exe: Option<PathBuf>) -> Result<Self, Failure> {
+        let descriptors = Descriptors::fit(&mut config);
         let mut journal = config.data_dir.as_deref().map(Journal::open).transpose()?;
         let sealer = match journal.as_mut() {
             Some(journal) => access::sealer(journal, &random(), unix_ms())?,
@@ -46,7 +60,9 @@ impl Gateway {
         };
         let journal = journal.map(JournalWriter::start).transpose()?;
         let audit = Recorder::open(&config, journal.as_ref())?;
-        let access = Arc::new(AccessJournal::new(journal.clone(), requires_token));
+        let operator = config.data_dir.as_deref().map(|dir| operator_key(&config, dir)).transpose()?;
+        let access = AccessJournal::new(journal.clone(), requires_token).with_operator(operator.flatten());
+        let access = Arc::new(access);
         let (identities, grants) = (access.identities(&config), access.grants());
         let guard = exe.and_then(|exe| match Guard::start(exe) {
             Ok(guard) => Some(guard),
@@ -57,7 +73,7 @@ impl Gateway {
         });
         let registry = Registry::start(Start { config, identities, grants, sealer, guard, journal, audit });
         let doors = Doors::new(Arc::clone(&registry), api::router(&registry, &access));
-        Ok(Self { registry, doors, access })
+        Ok(Self { registry, doors, access, descriptors })
     }
 
     /// Listens on the configured address and serves until [`Gateway::stop`]. Returns the bound address.
@@ -72,6 +88,7 @@ impl Gateway {
             Failure::new(Exit::Failed, "cannot_listen", format!("cannot listen on {address}: {error}"))
                 .hint("another program may be using the port; choose one with --listen 127.0.0.1:PORT")
         })?;
+        self.descriptors.log();
         self.access.announce(&bound.to_string())?;
         Ok(bound)
     }

@@ -252,6 +252,7 @@ fn envelopes_whose_kind_and_payload_disagree_are_forwarded_but_not_executed() {
     let listing = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let doubled = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","na\u006de":"echo","arguments":{}}}"#;
     let rows = [
+        ("0", "mcp/request:tools/call:echo", json!({ "id": "of no version", "method": 5 })),
         ("1", "mcp/request:tools/call:echo", call("add")),
         ("2", "mcp/request:tools/list", call("echo")),
         ("3", "mcp/request:tools/call", listing.clone()),
@@ -281,13 +282,16 @@ fn envelopes_whose_kind_and_payload_disagree_are_forwarded_but_not_executed() {
                 "{notice}"
             );
             assert!(notice["payload"]["error"]["message"].is_string(), "{notice}");
+            // JSON-RPC: the same id, where the payload has one.
+            assert_eq!(notice["payload"]["id"], payload["id"], "{notice}");
         }
     }
     let before = stage.executed("doubled before");
     let text =
         envelope("mallory", "mcp/request:tools/call:echo", "doubled", &["tools"], json!({}), &json!({}));
     stage.mallory.text(text.replace("\"payload\":{}", &format!("\"payload\":{doubled}")));
-    assert!(stage.mallory.receive_message()["payload"]["error"].is_object());
+    let notice = stage.mallory.receive_message();
+    assert!(notice["payload"]["error"].is_object() && notice["payload"]["id"] == 1, "{notice}");
     assert_eq!(stage.executed("doubled after"), before + 1);
     let audit_log = AuditLog(&stage.home);
     for host in ["tools", "portmoot"] {

@@ -80,7 +80,7 @@ fn changed_entries_are_found() {
     let (home, segment) = home();
     let verify = |more: &[&str]| home.run(&[&["audit", "verify", "--data-dir", "data"], more].concat());
     let summaries = verify(&[]).expect(0).stdout;
-    let head = summaries.trim().strip_prefix("whole: 3 entries, head ").unwrap().to_owned();
+    let head = summaries.trim().strip_prefix("intact: 3 entries, head ").unwrap().to_owned();
     verify(&["--head", &head]).expect(0);
     verify(&["--head", "3"]).expect(2);
     let text = fs::read_to_string(&segment).unwrap();
@@ -88,7 +88,7 @@ fn changed_entries_are_found() {
     let summaries = verify(&[]).expect(1).stdout;
     assert!(summaries.starts_with("entry 1, or the entry before it, was changed\n"), "{summaries}");
     let report: Value = serde_json::from_str(&verify(&["--json"]).expect(1).stdout).unwrap();
-    assert_eq!((&report["whole"], &report["findings_count"]), (&Value::Bool(false), &Value::from(2)));
+    assert_eq!((&report["intact"], &report["findings_count"]), (&Value::Bool(false), &Value::from(2)));
     fs::write(&segment, text.lines().next().unwrap().to_owned() + "\n").unwrap();
     let summaries = verify(&["--head", &head]).expect(1).stdout;
     assert!(summaries.starts_with("the end was cut off: entries 2 to 3 are missing\n"), "{summaries}");

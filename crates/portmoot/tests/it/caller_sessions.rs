@@ -29,7 +29,7 @@ fn gone(pid: u64) {
 
 #[test]
 fn the_longest_idle_session_is_closed_for_a_new_one() {
-    let gateway = limited("upstream_sessions_max = 2");
+    let gateway = limited("upstream_sessions_max = 2\nparticipant_upstream_sessions_max = 2");
     let [one, two, three] = [(); 3].map(|()| sampler(&gateway));
     let (first, second) = (child(&one), child(&two));
     assert_ne!(first, second);
@@ -49,7 +49,7 @@ fn the_longest_idle_session_is_closed_for_a_new_one() {
 
 #[test]
 fn busy_sessions_are_not_closed_for_new_ones() {
-    let gateway = limited("upstream_sessions_max = 2");
+    let gateway = limited("upstream_sessions_max = 2\nparticipant_upstream_sessions_max = 2");
     let [one, two, three] = [(); 3].map(|()| sampler(&gateway));
     let children = [child(&one), child(&two)];
     let calls = [&one, &two].map(|session| session.send(call("7", "hang", "{}")));
@@ -57,7 +57,7 @@ fn busy_sessions_are_not_closed_for_new_ones() {
     let refused = three.call("record", &json!({}));
     assert_eq!(refused.pointer("/error/data/code"), Some(&json!("upstream_busy")), "{refused}");
     let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.contains("has too many sessions"), "{message}");
+    assert!(message.contains("too many sessions"), "{message}");
     // Callers of the shared session are not affected.
     child(&gateway.session());
     two.post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#);
@@ -70,7 +70,7 @@ fn busy_sessions_are_not_closed_for_new_ones() {
 
 #[test]
 fn a_lost_session_frees_its_slot() {
-    let gateway = limited("upstream_sessions_max = 2");
+    let gateway = limited("upstream_sessions_max = 2\nparticipant_upstream_sessions_max = 2");
     let [one, two, three] = [(); 3].map(|()| sampler(&gateway));
     let children = [child(&one), child(&two)];
     let calls = [&one, &two].map(|session| session.send(call("7", "hang", "{}")));

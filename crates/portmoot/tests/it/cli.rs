@@ -34,15 +34,17 @@ fn usage_help_and_scripts() {
 #[test]
 fn lists_are_tables_or_json_with_hidden_characters_shown() {
     let body = r#"{"servers":[{"name":"files","state":"ready","transport":"stdio","era":"legacy","tools":11},
+        {"name":"new","state":"ready","transport":"http","era":"legacy+modern","version":"2026-07-28","tools":2},
         {"name":"odd\u001b[2J","state":"down","reason":"exited"}]}"#;
     let (url, seen) = gateway(move |_| (200, JSON, body.into()));
     let home = Home::new().env("PORTMOOT_TOKEN", "pm_secret");
     let ran = home.run(&["servers", "ls", "--url", &url]).expect(0);
     assert_eq!(
         ran.stdout,
-        "NAME          STATE  TRANSPORT  ERA     TOOLS  REASON\n\
-         files         ready  stdio      legacy  11     -\n\
-         odd\\u{1b}[2J  down   -          -       -      exited\n"
+        "NAME          STATE  TRANSPORT  PROTOCOL    TOOLS  REASON\n\
+         files         ready  stdio      legacy      11     -\n\
+         new           ready  http       2026-07-28  2      -\n\
+         odd\\u{1b}[2J  down   -          -           -      exited\n"
     );
     let request = seen.recv().unwrap();
     assert_eq!(request.line, "GET /api/v1/servers HTTP/1.1");

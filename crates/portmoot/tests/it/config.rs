@@ -15,15 +15,31 @@ fn check_reports_all_problems_and_exits_with_2() {
     home.write("bad.toml", "[servers.files]\ncomand = \"x\"\n[sever]\n");
     let ran = home.run(&["config", "check", "--config", "bad.toml"]).expect(2);
     assert_eq!(ran.stdout, "");
-    assert_eq!(
-        ran.stderr,
-        "error: the configuration is not valid, 3 problems:\n\
-         `[servers.files]` has neither `command` nor `url` [config_missing]\n  at bad.toml:1\n  \
-         hint: add a `command` to start, or a `url` to connect to\n\
-         unknown key `comand` in `[servers.files]` [config_unknown_key]\n  at bad.toml:2\n  \
-         hint: did you mean `command`?\n\
-         unknown key `sever` in the configuration [config_unknown_key]\n  at bad.toml:3\n  \
-         hint: did you mean `server`?\n"
+    for (place, message, hint) in [
+        (
+            "1:1",
+            "error[config_missing]: `[servers.files]` has neither `command` nor `url`",
+            "add a `command` to start",
+        ),
+        (
+            "2:1",
+            "error[config_unknown_key]: unknown key `comand` in `[servers.files]`",
+            "did you mean `command`?",
+        ),
+        (
+            "3:2",
+            "error[config_unknown_key]: unknown key `sever` in the configuration",
+            "did you mean `server`?",
+        ),
+    ] {
+        for part in [&format!("--> bad.toml:{place}\n"), message, hint] {
+            assert!(ran.stderr.contains(part), "{part}\n{}", ran.stderr);
+        }
+    }
+    assert!(
+        ran.stderr.ends_with("\n\nerror: the configuration is not valid: 3 problems\n"),
+        "{}",
+        ran.stderr
     );
     let ran = home.run(&["config", "check", "--json", "--config", "bad.toml"]).expect(2);
     assert!(
@@ -83,8 +99,8 @@ fn a_found_configuration_needs_consent() {
     let path = home.write("portmoot.toml", SERVER);
     let ran = home.run(&["serve", "--listen", "127.0.0.1:0"]).expect(3);
     for part in [
-        "server `files` starts: sudo server ${ROOT:-/srv}",
-        "DANGER: runs with another user's rights",
+        "    command = \"sudo\"\n    args = [\"server\", \"${ROOT:-/srv}\"]\n",
+        "DANGER: server `files` runs with another user's rights",
         "[consent_needed]",
         "--yes",
     ] {
@@ -153,7 +169,7 @@ fn without_a_home_the_gateway_says_that_it_keeps_nothing() {
         gateway.ready("demo");
         gateway.stop().expect(0).stderr
     };
-    let warning = "warning: nothing is kept after the end";
+    let warning = "nothing is kept after the end";
     for (variables, more) in [(&[][..], &[][..]), (&[("HOME", "")], &[]), (&[("HOME", "relative")], &[])] {
         assert!(serve(variables, more).contains(warning), "{variables:?} {more:?}");
     }
@@ -337,7 +353,7 @@ fn problems_are_in_the_order_of_the_lines() {
     let changes = files.windows(2).filter(|two| two[0] != two[1]).count();
     assert!(changes == 1, "the problems of a file are together: {files:?}");
     let printed = home.run(&args[..2].iter().chain(&args[3..]).copied().collect::<Vec<_>>()).expect(2).stderr;
-    let place = |line: usize| printed.find(&format!("at bad.toml:{line}\n")).unwrap();
+    let place = |line: usize| printed.find(&format!("--> bad.toml:{line}:")).unwrap();
     assert!(place(2) < place(4) && place(9) < place(11), "{printed}");
 }
 
@@ -370,4 +386,188 @@ fn a_command_with_its_arguments_is_a_problem() {
     }
     check("command = \"a server\"\ncwd = \"my tools\"").expect(0);
     check("command = \"${DIR}/a server\"\nenabled = false").expect(0);
+}
+
+#[test]
+fn capabilities_that_can_match_nothing_are_noted() {
+    let home = Home::new();
+    let text = "[servers.search]\ntype = \"demo\"\ncapabilities = [\"mcp/request:root/list\"]\n\
+                [profiles.p]\ncapabilities = [\"mcp/requests\"]\n[participants.me]\n\
+                capabilities = [\"mcp/request:tools/call:search_search_web\", \"mcp/request:tools/cal:x\", \"portmoot/token\", { kind = \"chat\", to = [\"serch\", \"me\"] }]\n";
+    home.write("own.toml", text);
+    let noted = |place: &str, hint: &str| {
+        let ran = home.run(&["config", "check", "--config", "own.toml"]).expect(0);
+        let found = ran
+            .stderr
+            .lines()
+            .any(|line| line.starts_with(&format!("note: own.toml:{place}: ")) && line.contains(hint));
+        assert!(found, "{place} {hint}\n{}", ran.stderr);
+    };
+    noted(
+        "3",
+        "`servers.search.capabilities`: `root/list` in `mcp/request:root/list` matches no method of MCP: did you mean `roots/list`?",
+    );
+    noted("5", "did you mean `mcp/request`?");
+    noted("7", "did you mean `tools/call`?");
+    noted("7", "did you mean `portmoot/tokens`?");
+    noted("7", "did you mean `mcp/request:tools/call:search_web`?");
+    noted("7", "there is no server or participant `serch`: did you mean `search`?");
+    let issued =
+        home.run(&["token", "new", "ci", "--capability", "portmoot/token", "--data-dir", "state"]).expect(0);
+    assert!(issued.stderr.contains("did you mean `portmoot/tokens`?"), "{}", issued.stderr);
+}
+
+#[test]
+fn check_reports_what_serve_refuses() {
+    let home = Home::new().env("ME", "a-token-that-is-long-enough");
+    let open = "[server]\nlisten = \"0.0.0.0:0\"\n";
+    home.write("own.toml", open);
+    let [check, serve] = [["config", "check"], ["serve", "--quiet"]]
+        .map(|args| [&args[..], &["--config", "own.toml"]].concat());
+    let refused = home.run(&serve).expect(3).stderr;
+    let checked = home.run(&check).expect(2).stderr;
+    assert!(refused.contains("would give every client full access"), "{refused}");
+    assert!(
+        checked.contains("would give every client full access") && checked.contains("own.toml:2"),
+        "{checked}"
+    );
+    let rows: Value =
+        serde_json::from_str(&home.run(&[&check[..], &["--json"]].concat()).expect(2).stdout).unwrap();
+    assert_eq!(
+        (&rows["problems"][0]["code"], &rows["problems"][0]["line"]),
+        (&json!("config_listen"), &json!(2))
+    );
+    home.write("own.toml", "");
+    let by_flag = home.run(&[&check[..], &["--listen", "0.0.0.0:0"]].concat()).expect(2).stderr;
+    assert!(
+        by_flag.contains("would give every client full access") && by_flag.contains("--> --listen"),
+        "{by_flag}"
+    );
+    // With a configured token, or an issued one, callers need a token.
+    home.write("own.toml", &format!("{open}[participants.me]\ntoken_env = \"ME\"\n"));
+    home.run(&check).expect(0);
+    home.write("own.toml", open);
+    home.run(&["token", "new", "ci", "--config", "own.toml"]).expect(0);
+    home.run(&check).expect(0);
+    assert!(Gateway::start(&home, open).stop().expect(0).stderr.contains("need a token"));
+}
+
+#[test]
+fn a_variable_that_is_not_set_stops_only_its_own_server() {
+    let home = Home::new();
+    let lacking = [
+        r#"{"command":"${GONE}"}"#,
+        r#"{"command":"sh","args":["-c","${GONE}"]}"#,
+        r#"{"command":"sh","env":{"KEY":"${GONE}"}}"#,
+        r#"{"command":"sh","cwd":"${GONE}"}"#,
+        r#"{"url":"${GONE}/mcp"}"#,
+        r#"{"url":"http://127.0.0.1:1","headers":{"k":"${env:GONE}"}}"#,
+    ];
+    let keys = ["command", "args", "env.KEY", "cwd", "url", "headers.k"];
+    let servers: Vec<String> =
+        lacking.iter().enumerate().map(|(at, text)| format!("\n\"s{at}\":{text}")).collect();
+    home.write(
+        "mcp.json",
+        &format!("{{\"mcpServers\":{{{},\n\"well\":{{\"type\":\"demo\"}}}}}}", servers.join(",")),
+    );
+    let files = ["--mcp-config", "mcp.json"];
+    let checked = home.run(&[&["config", "check"][..], &files].concat()).expect(0).stderr;
+    let gateway = Gateway::start_with(&home, &files);
+    gateway.ready("well");
+    for (at, key) in keys.iter().enumerate() {
+        let note = format!(
+            "note: mcp.json:{}: `servers.s{at}.{key}`: the environment variable `GONE` is not set, so the server `s{at}` cannot start",
+            at + 2
+        );
+        assert!(checked.contains(&note), "{note}\n{checked}");
+        assert!(gateway.log().contains(&note), "{note}\n{}", gateway.log());
+        let down = gateway.wait_for(&format!("s{at}"), "down");
+        assert_eq!(down["cause"], "the environment variable `GONE` is not set", "{down}");
+    }
+    let log = gateway.receive("down server=\"s0\"");
+    assert!(log.contains("cause=\"the environment variable `GONE` is not set\""), "{log}");
+    let client = crate::support::Client::plain(&gateway);
+    assert!(client.names("tools").contains(&"well_echo".to_owned()));
+    let doctor = home.run(&[&["doctor"][..], &files].concat()).expect(1).stdout;
+    assert!(
+        doctor.contains("server s3: the environment variable `GONE` is not set")
+            && doctor.contains("fix: set GONE"),
+        "{doctor}"
+    );
+    gateway.stop().expect(0);
+    // What is wrong in the text itself stops the gateway: it is a mistake, whatever the environment.
+    home.write("mcp.json", r#"{"mcpServers":{"a":{"command":"sh","args":["${GONE"]}}}"#);
+    let refused = home.run(&[&["serve", "--listen", "127.0.0.1:0"][..], &files].concat()).expect(2).stderr;
+    assert!(refused.contains("`servers.a.args`: `${` is never closed"), "{refused}");
+}
+
+#[test]
+fn every_message_about_a_client_file_has_its_line_and_its_server() {
+    let home = Home::new();
+    for (server, message) in [
+        (r#"{"comand":"sh"}"#, "unknown key `comand` in `[servers.files]`"),
+        (r#"{"args":[]}"#, "`[servers.files]` has neither `command` nor `url`"),
+        (r#"{"command":"sh","url":"http://x/"}"#, "`[servers.files]` has both"),
+        (r#"{"command":"sh","args":[1]}"#, "`servers.files.args` must be a list of texts"),
+        (r#"{"command":"sh","env":{"K":[]}}"#, "`servers.files.env.K` must be a text"),
+        (r#"{"command":"sh","env":{"K":"${"}}"#, "`servers.files.env.K`: `${` is never closed"),
+        (r#"{"command":"sh","env":{"a=b":"c"}}"#, "`servers.files.env`: `a=b` is not a valid"),
+        (r#"{"command":"~ann/x"}"#, "`servers.files.command`: `~ann` is not expanded"),
+        (r#"{"command":"no such program"}"#, "`servers.files.command` is one program"),
+        (r#"{"url":"nowhere"}"#, "`servers.files.url` is not an absolute"),
+        (
+            r#"{"url":"http://x/","headers":{"a b":"c"}}"#,
+            "`servers.files.headers`: `a b` is not a valid header",
+        ),
+        (r#"{"type":"smtp","url":"http://x/"}"#, "`smtp` is not a value of `servers.files.type`"),
+        (r#"{"command":"sh","prefix":"a b"}"#, "`servers.files.prefix`: `a b` cannot be part of a tool name"),
+        (r#"{"command":"sh","era":"auto","protocolEra":"auto"}"#, "`[servers.files]`: `era` and"),
+        (r#"{"command":"sh","capabilities":["*"]}"#, "`servers.files.capabilities`: `*` is not a capability"),
+        (r#"{"command":"sh","tool_timeouts":{"t":1}}"#, "`servers.files.tool_timeouts.t` must be a duration"),
+        (r#"{"command":"sh","max_timeout":"1s"}"#, "`servers.files.max_timeout` is shorter"),
+        (r#"{"command":"sh","retries":1e999}"#, "`mcpServers.files.retries`: a number is too large"),
+        (r#"{"command":"sh","command":"sh"}"#, "`mcpServers.files`: the member `command` occurs twice"),
+    ] {
+        home.write("mcp.json", &format!("{{\n\"mcpServers\": {{\n\"files\": {server}\n}}\n}}"));
+        let ran = home.run(&["config", "check", "--mcp-config", "mcp.json"]).expect(2).stderr;
+        assert!(ran.contains(message) && ran.contains("--> mcp.json:3:"), "{server}: {message}\n{ran}");
+        let json = home.run(&["config", "check", "--json", "--mcp-config", "mcp.json"]).expect(2).stdout;
+        let found: Value = serde_json::from_str(&json).unwrap();
+        assert!(found["problems"].as_array().unwrap().iter().all(|problem| problem["line"] == 3), "{found}");
+    }
+}
+
+#[test]
+fn capabilities_that_mean_more_in_rooms_are_noted() {
+    let home = Home::new();
+    let servers = "[servers.gh]\ncommand = \"true\"\n[servers.other]\ncommand = \"true\"\n[servers.bare]\ncommand = \"true\"\nprefix = \"\"\n";
+    let notes = |capabilities: &str, more: &str| {
+        let config = format!("{servers}[participants.ci]\ncapabilities = [{capabilities}]\n{more}");
+        home.write("own.toml", &config);
+        let checked = home.run(&["config", "check", "--config", "own.toml", "--json"]).expect(0).stdout;
+        let checked: serde_json::Value = serde_json::from_str(&checked).unwrap();
+        let notes = checked["notes"].as_array().unwrap().clone();
+        notes.iter().map(|note| note.as_str().unwrap().to_owned()).collect::<Vec<String>>()
+    };
+    let gh = notes("\"mcp/request:tools/call:gh_*\"", "");
+    let [note] = gh.as_slice() else { panic!("{gh:?}") };
+    assert!(note.starts_with("own.toml:9: `mcp/request:tools/call:gh_*` of `ci`"), "{note}");
+    assert!(note.contains("(of gh)") && note.contains("also of other:"), "{note}");
+    assert!(note.contains(r#"{ kind = "mcp/request:tools/call:gh_*", to = ["gh"] }"#), "{note}");
+    assert!(note.contains(r#"wires = ["mcp"]"#), "{note}");
+    let own = notes("\"mcp/request:tools/call:read_file\"", "");
+    assert!(own[0].contains("of no server") && own[0].contains("also of gh, other"), "{own:?}");
+    for (capabilities, more) in [
+        // Narrowed, or the same on both wires, or not about tools and prompts, or in no room.
+        ("{ kind = \"mcp/request:tools/call:gh_*\", to = [\"gh\"] }", ""),
+        ("\"mcp/request:tools/call:*\", \"mcp/request:tools/call\", \"mcp/*\", \"chat\"", ""),
+        ("\"mcp/request:tools/call:*_echo\"", ""),
+        ("\"mcp/request:resources/read:file:*\"", ""),
+        ("\"mcp/request:tools/call:gh_*\"", "wires = [\"mcp\"]\n"),
+        ("\"mcp/request:tools/call:gh_*\"", "[topics.main]\nservers = [\"gh\", \"bare\"]\n"),
+    ] {
+        assert_eq!(notes(capabilities, more), Vec::<String>::new(), "{capabilities} {more}");
+    }
+    let shown = home.run(&["config", "check", "--config", "own.toml"]).expect(0);
+    assert!(!shown.stderr.contains("note:"), "{}", shown.stderr);
 }

@@ -182,7 +182,7 @@ fn tool_changes_of_a_dialed_in_server_are_announced_to_clients() {
     worker.list(&[schema("one"), schema("two"), broken]);
     changes.next_of("notifications/tools/list_changed");
     assert_eq!(ann.names("tools"), ["worker_one", "worker_two"]);
-    assert_eq!(setup.state()["quarantined"][0]["name"], "odd", "{}", setup.state());
+    assert_eq!(setup.state()["unlisted_tools"][0]["name"], "odd", "{}", setup.state());
     worker.0.leave();
     changes.next_of("notifications/tools/list_changed");
     assert_eq!(ann.names("tools"), [""; 0]);
@@ -398,4 +398,25 @@ fn the_serves_setting_can_change_while_connected() {
     worker.answer_text(&asked, "secret");
     worker.0.chat("again");
     assert_eq!(mallory.receive_message()["id"], "again");
+}
+
+#[test]
+fn servers_ls_names_the_topics_of_a_participant_that_serves() {
+    let setup =
+        start("topics = [\"main\", \"board\"]\n", "[topics.main]\n[topics.board]\naccess = \"public\"\n");
+    let _worker = Worker::serving(&setup, &["look"]);
+    let (url, ann) = (setup.gateway.url(), token("ann"));
+    let listed = setup.home.run(&["servers", "ls", "--url", &url, "--token", &ann]).expect(0).stdout;
+    let words = |line: &str| line.split_whitespace().take(4).map(str::to_owned).collect::<Vec<_>>();
+    let rows: Vec<Vec<String>> = listed.lines().map(words).collect();
+    assert_eq!(rows[0], ["NAME", "TOPIC", "STATE", "TRANSPORT"], "{listed}");
+    for (topic, state) in [("main", "ready"), ("board", "down")] {
+        let row = ["worker", topic, state, "participant"].map(str::to_owned).to_vec();
+        assert_eq!(rows.iter().filter(|one| **one == row).count(), 1, "{listed}");
+    }
+    // Without such participants there is no such column.
+    let (home, config) = people(&[("ann", &["portmoot/servers"])]);
+    let gateway = Gateway::start(&home, &config);
+    let listed = home.run(&["servers", "ls", "--url", &gateway.url(), "--token", &ann]).expect(0).stdout;
+    assert!(!listed.contains("TOPIC"), "{listed}");
 }

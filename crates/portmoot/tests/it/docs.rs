@@ -52,6 +52,9 @@ fn every_documented_path_answers_as_documented() {
     for (path, methods) in document["paths"].as_object().unwrap() {
         let filled = match path.as_str() {
             "/api/v1/servers/{name}" => "/api/v1/servers/demo",
+            "/api/v1/servers/{name}/logs" => "/api/v1/servers/demo/logs",
+            "/api/v1/tokens/{name}/rotate" => "/api/v1/tokens/absent/rotate",
+            "/api/v1/participants/{id}/can" => "/api/v1/participants/local/can",
             "/api/v1/tools/{name}" => "/api/v1/tools/demo_echo",
             "/api/v1/tokens/{name}" => "/api/v1/tokens/absent",
             // There are no proposals: every one is unknown.
@@ -127,12 +130,22 @@ fn every_test_named_in_the_documents_exists() {
     let others =
         ["_meta", "input_required", "upstream_timeout", "legacy_sse", "prefix_name", "correlation_id"];
     // The second document is the table of attacks in the module docs; the code below it is left out.
-    let pages =
-        ["docs/mcp.md", "crates/portmoot/tests/it/attacks.rs", "docs/mcpx-conformance.md", "ARCHITECTURE.md"];
+    let pages = [
+        "docs/mcp.md",
+        "crates/portmoot/tests/it/attacks.rs",
+        "docs/mcpx-conformance.md",
+        "docs/limits.md",
+        "ARCHITECTURE.md",
+    ];
     for page in pages {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
         let prose: String = match page {
             "ARCHITECTURE.md" => section(&text, "Invariants").to_owned(),
+            // The last cell of a row names tests; the others name keys and codes.
+            "docs/limits.md" => {
+                let rows = text.lines().filter(|line| line.matches(" | ").count() == 5);
+                rows.filter_map(|row| row.rsplit_once(" | ")).map(|(_, tests)| tests).collect()
+            }
             page if page.ends_with(".rs") => {
                 text.lines().take_while(|line| line.starts_with("//!")).collect()
             }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::home::{Home, Ran};
-use crate::support::{Client, Gateway, fixture};
+use crate::support::{Client, Gateway, fixture, until};
 
 const ON_ITS_OWN: &str = "no gateway is running: the servers are started for this command only\n";
 
@@ -112,48 +112,159 @@ fn blocks(language: &str) -> Vec<String> {
     readme.split(&opening).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-#[test]
-fn the_recipes_of_the_readme_work() {
-    let me = "a-token-of-the-readme-for-me";
-    let home = Home::new().env("GITHUB_TOKEN", "x").env("SEARCH_TOKEN", "x").env("PORTMOOT_TOKEN", me);
-    let home = home.env("MY_TOKEN", me).env("AGENT_TOKEN", "a-token-of-the-readme-for-agents");
+/// A home whose PATH has this program and a server in the place of `npx`.
+fn equipped() -> Home {
+    let home = Home::new();
     let program = |name: &str, script: String| {
         let path = home.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}"));
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     };
-    let fixture = harness::fixture_binary();
-    program("npx", format!("exec {fixture:?} --stdio\n"));
+    program("npx", format!("exec {:?} --stdio\n", harness::fixture_binary()));
     program("portmoot", format!("exec {:?} \"$@\"\n", env!("CARGO_BIN_EXE_portmoot")));
     let path = format!("{}/bin:/usr/local/bin:/usr/bin:/bin", home.path().display());
-    let home = home.env("PATH", &path);
-    let gateway = Gateway::start(&home, &blocks("toml").concat());
-    gateway.ready("github");
-    let agent = Client::of(&gateway, "a-token-of-the-readme-for-agents");
-    let _held = ["one", "two"].map(|text| agent.begin_call("gh_echo", json!({ "text": text })));
-    let pending = || gateway.pending(&home, me)["id"].as_str().unwrap().to_owned();
-    let mut ran = 0;
+    home.env("PATH", &path)
+}
+
+/// A line of a shell, with a word on its stdin after a moment.
+fn shell(home: &Home, line: &str) -> Command {
+    let of_home = home.command(&[]);
+    let variables = of_home.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("(sleep 0.3; echo hello) | (\n{line}\n)")]).env_clear().envs(variables);
+    shell.current_dir(home.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    shell
+}
+
+/// Runs a line as the README has it.
+#[track_caller]
+fn run_line(home: &Home, line: &str) {
+    let done = Ran::from(shell(home, line).output().unwrap());
+    assert!(!line.contains(" chat ") || !done.stdout.contains("refused"), "{line}: {}", done.stdout);
+    assert_eq!(done.code, 0, "{line}\n{}{}", done.stdout, done.stderr);
+}
+
+/// Lines that build, install, or need the program of another vendor.
+const NOT_RUN: [&str; 4] =
+    ["cargo run --release", "cargo install", "cargo nextest run --workspace", "claude mcp add"];
+
+#[test]
+fn every_line_of_the_readme_works() {
+    let [servers, team] = blocks("toml").try_into().unwrap();
     let lines = blocks("sh").concat();
-    for line in lines.lines().filter(|line| line.starts_with("portmoot ") && !line.contains(" serve ")) {
-        let line =
-            if line.contains(" ID") { line.replace(" ID", &format!(" {}", pending())) } else { line.into() };
-        let line = line.replace("   # asks", " --yes # asks");
-        let of_home = home.command(&[]);
-        let variables = of_home.get_envs().filter_map(|(name, value)| Some((name, value?)));
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("(sleep 0.3; echo hello) | {line}")]).env_clear().envs(variables);
-        let done = Ran::from(shell.current_dir(home.path()).output().unwrap());
-        assert!(!done.stdout.contains("refused"), "{line}: {}", done.stdout);
-        assert_eq!(done.code, 0, "{line}\n{}{}", done.stdout, done.stderr);
-        ran += 1;
+    let mut lines = lines.lines().filter(|line| !NOT_RUN.iter().any(|other| line.starts_with(other)));
+    // With servers of one's own, whose variables are set.
+    let home = equipped().env("GITHUB_TOKEN", "x").env("SEARCH_TOKEN", "x");
+    home.write(
+        ".config/Claude/claude_desktop_config.json",
+        r#"{ "mcpServers": { "a": { "command": "npx" } } }"#,
+    );
+    let line = lines.next().unwrap();
+    let (_, file) = line.split_once("portmoot serve --mcp-config ").unwrap();
+    let file = file.replace('~', &home.path().display().to_string());
+    Gateway::start_with(&home, &["--mcp-config", &file]).ready("a");
+    home.write("portmoot.toml", &servers);
+    let check = lines.next().unwrap();
+    assert!(check.starts_with("portmoot config check --config portmoot.toml"), "{check}");
+    run_line(&home, check);
+    assert!(lines.next().unwrap().starts_with("portmoot serve --config portmoot.toml"));
+    let gateway = Gateway::start_with(&home, &["--config", "portmoot.toml"]);
+    gateway.ready("github");
+    for command in ["portmoot servers ls", "portmoot logs github"] {
+        let line = lines.next().unwrap();
+        assert!(line.starts_with(command), "{line}");
+        run_line(&home, line);
     }
-    assert!(ran >= 11, "{ran}");
+    let log = gateway.stop().stderr;
+    assert!(log.contains("environment: GITHUB_PERSONAL_ACCESS_TOKEN"), "{log}");
+    // With participants, on a machine with nothing set up.
+    let home = equipped();
+    home.write("team.toml", &team);
+    assert_eq!(lines.next().unwrap(), "portmoot serve --config team.toml");
+    let gateway = Gateway::start_with(&home, &["--config", "team.toml"]);
+    gateway.ready("demo");
+    let mut agents = Vec::new();
+    let pending = || {
+        let all = home.run(&["proposals", "ls", "--json"]).expect(0).stdout;
+        let all: Value = serde_json::from_str(&all).unwrap();
+        let mut all = all["proposals"].as_array().unwrap().iter();
+        all.find(|one| one["state"] == "pending").map(|one| one["id"].as_str().unwrap().to_owned())
+    };
+    let mut ran = 0;
+    for line in lines {
+        ran += 1;
+        if line.starts_with("PORTMOOT_TOKEN=$(portmoot token new agent)") {
+            agents.push(shell(&home, line).spawn().unwrap());
+            continue;
+        }
+        let line = match line.contains(" ID") {
+            true => line.replace(" ID", &format!(" {}", until("a proposal", pending))),
+            false => line.to_owned(),
+        };
+        run_line(&home, &line.replace("   # asks", " --yes # asks"));
+        if line.contains("proposals approve") {
+            let agent = agents.pop().unwrap().wait_with_output().unwrap();
+            let agent = Ran::from(agent).expect(0);
+            assert_eq!(agent.stdout, "42\n", "{}", agent.stderr);
+            assert!(agent.stderr.contains("this call needs approval: it is proposed as"), "{}", agent.stderr);
+            // Another proposal, to reject.
+            let again = "PORTMOOT_TOKEN=$(portmoot token rotate agent) portmoot tools call demo_add a=40 b=2";
+            agents.push(shell(&home, again).spawn().unwrap());
+        }
+    }
+    assert!(ran >= 12, "{ran}");
+    let rejected = Ran::from(agents.pop().unwrap().wait_with_output().unwrap()).expect(1);
+    assert!(rejected.stdout.contains("not on production"), "{}", rejected.stdout);
+    drop(gateway);
     for client in blocks("json") {
         home.write("client.json", &client);
         let checked = home.run(&["config", "check", "--mcp-config", "client.json"]).expect(0);
         assert!(checked.stderr.contains("`portmoot`: this gateway itself"), "{}", checked.stderr);
     }
-    let log = gateway.stop().stderr;
-    assert!(log.contains("environment: GITHUB_PERSONAL_ACCESS_TOKEN"), "{log}");
+    // The examples with their output.
+    let console = blocks("console").concat();
+    for example in console.split("$ ").filter(|example| !example.is_empty()) {
+        let (command, expect) = example.split_once('\n').unwrap();
+        let args: Vec<&str> = command.strip_prefix("target/release/portmoot ").unwrap().split(' ').collect();
+        assert_eq!(home.run(&args).expect(0).stdout, expect, "{command}");
+    }
+}
+
+#[test]
+fn every_command_of_the_banner_works() {
+    let program = env!("CARGO_BIN_EXE_portmoot");
+    let mut ran = Vec::new();
+    for args in [&[][..], &["--config", "people.toml"], &["--config", "none.toml"]] {
+        let home = Home::new();
+        home.write("FILE.json", r#"{ "mcpServers": {} }"#);
+        let people = "[participants.NAME]\ncapabilities = [\"chat\"]\n[servers.demo]\ntype = \"demo\"\n";
+        home.write("people.toml", people);
+        home.write("none.toml", "");
+        let gateway = Gateway::start_with(&home, args);
+        gateway.receive("next");
+        // The last line of the banner follows.
+        let banner = until("the banner", || Some(gateway.log()).filter(|log| log.contains("\n\n")));
+        for command in banner.lines().filter_map(|line| Some(line.split_once(program)?.1.trim_start())) {
+            let command = command.split("     ").next().unwrap().split(", ").next().unwrap().trim();
+            ran.push(command.split(' ').take(2).collect::<Vec<_>>().join(" "));
+            if command.starts_with("serve ") {
+                let other = ["--listen", "127.0.0.1:0", "--data-dir", "other"];
+                let args: Vec<&str> = command.split(' ').skip(1).chain(other).collect();
+                Gateway::serve(home.command(&[&["serve"], &args[..]].concat())).stop().expect(0);
+            } else if command.starts_with("stdio") {
+                let args: Vec<&str> = command.split(' ').skip(1).collect();
+                let token = ["--token", "unknown-token-of-this-test"];
+                // With participants, a client that starts it passes a token of its own.
+                let (answers, _) = piped(&home, &[&args[..], &token].concat(), "demo_now");
+                assert!(!answers.is_empty());
+            } else {
+                home.run(&command.split(' ').collect::<Vec<_>>()).expect(0);
+            }
+        }
+        gateway.stop().expect(0);
+    }
+    ran.sort_unstable();
+    ran.dedup();
+    assert_eq!(ran, ["serve --mcp-config", "servers ls", "stdio", "token new", "tools call"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! Another participant decides with `portmoot proposals`.
 
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -176,7 +177,12 @@ fn decisions_count_once_and_are_bound_to_the_digest() {
     assert_eq!(again, "");
 
     let url = gateway.url();
-    let held = home.run(&["tools", "call", "a_echo", "text=held", "--url", &url, "--token", SCOUT]).expect(6);
+    let of_command =
+        ["tools", "call", "a_echo", "text=held", "--wait", "500ms", "--url", &url, "--token", SCOUT];
+    let begun = Instant::now();
+    let held = home.run(&of_command).expect(6);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(held.stderr.contains("waiting for a decision"), "{}", held.stderr);
     assert!(held.stdout.contains("wait_for_proposal"), "{}", held.stdout);
     let other = id_of(&gateway.pending(&home, BOSS));
     proposals(&home, &gateway, SCOUT, &["withdraw", &other], 0);

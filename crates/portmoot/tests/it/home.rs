@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 
 /// The home directory of one test.
 pub(crate) struct Home {
-    dir: tempfile::TempDir,
+    dir: Arc<tempfile::TempDir>,
     env: Vec<(String, String)>,
 }
 
@@ -19,7 +20,12 @@ pub(crate) struct Ran {
 
 impl Home {
     pub(crate) fn new() -> Home {
-        Home { dir: tempfile::tempdir().unwrap(), env: Vec::new() }
+        Home { dir: Arc::new(tempfile::tempdir().unwrap()), env: Vec::new() }
+    }
+
+    /// The same directory with an environment of its own.
+    pub(crate) fn beside(other: &Home) -> Home {
+        Home { dir: Arc::clone(&other.dir), env: other.env.clone() }
     }
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Home {

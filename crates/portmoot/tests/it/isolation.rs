@@ -128,7 +128,7 @@ fn a_slow_start_delays_the_first_list_up_to_a_limit() {
 fn a_server_that_never_starts_is_down_and_reveals_nothing_internal() {
     let home = Home::new();
     let config = "[servers.gone]\ncommand = \"/opt/secret-place/no-such-program\"\nargs = [\"--key=hush\"]\n\
-        [servers.quits]\ncommand = \"sh\"\nargs = [\"-c\", \"echo hush-hush >&2; exit 3\"]\n\
+        [servers.quits]\ncommand = \"sh\"\nargs = [\"-c\", \"echo no store here >&2; exit 3\"]\n\
         [servers.nowhere]\nurl = \"http://127.0.0.1:9/hush\"\n\
         [servers.mute]\ncommand = \"sleep\"\nargs = [\"1000\"]\nstart_timeout = \"400ms\"\n"
         .to_owned()

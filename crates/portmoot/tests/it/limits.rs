@@ -41,7 +41,7 @@ fn headers() {
 
 #[test]
 fn connections() {
-    let gateway = limited("connections_max = 4");
+    let gateway = limited("connections_max = 4\nparticipant_connections_max = 4");
     let held: Vec<_> = (0..4).map(|_| gateway.connect()).collect();
     let mut waiting = gateway.connect();
     waiting
@@ -142,7 +142,10 @@ fn calls_of_a_participant() {
 #[test]
 fn calls_at_an_upstream() {
     let peer = hanging();
-    let config = format!("[server.limits]\nupstream_calls_max = 2\n{}", peer.child("peer", ""));
+    let config = format!(
+        "[server.limits]\nupstream_calls_max = 2\nparticipant_upstream_calls_max = 2\n{}",
+        peer.child("peer", "")
+    );
     let gateway = Gateway::serve(&config);
     let session = gateway.session();
     let held = [session.send(call("7", "hang", "{}")), session.send(call("8", "hang", "{}"))];
@@ -155,7 +158,7 @@ fn calls_at_an_upstream() {
 
 #[test]
 fn sessions() {
-    for limits in ["sessions_max = 3", "participant_sessions_max = 3"] {
+    for limits in ["sessions_max = 3\nparticipant_sessions_max = 3", "participant_sessions_max = 3"] {
         let gateway = limited(limits);
         let first = gateway.session();
         let calls = first.send(call("7", "hang", "{}"));
@@ -190,7 +193,7 @@ fn idle_sessions_end() {
 /// 10,000 idle sessions: memory is bounded, and a new one is accepted.
 #[test]
 fn ten_thousand_abandoned_sessions() {
-    let gateway = limited("sessions_max = 1000");
+    let gateway = limited("sessions_max = 1000\nparticipant_sessions_max = 1000");
     let first = gateway.session();
     works(&first);
     let open_many = |count: usize| {

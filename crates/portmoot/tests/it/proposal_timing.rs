@@ -185,3 +185,79 @@ fn equal_envelope_ids_of_two_proposers_are_kept_apart() {
     worker.send("mcp/response:tools/call", "a3", &["boss"], names("same"), &result);
     state(&mut stage.agent, "p1", "completed");
 }
+
+/// A call of the worker's own tool.
+fn dig(id: u64) -> Value {
+    let params = json!({ "name": "dig", "arguments": {} });
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+}
+
+const DIG: &str = "mcp/request:tools/call:dig";
+
+/// The agent proposes to `worker`, and the boss fulfils the proposal by an envelope.
+fn fulfilled(stage: &mut Stage, proposal: &str, fulfilment: &str) -> Value {
+    stage.agent.send("mcp/proposal:tools/call:dig", proposal, &["worker"], json!({}), &dig(0));
+    let pending = state(&mut stage.agent, proposal, "pending");
+    stage.boss.send(DIG, fulfilment, &["worker"], names(proposal), &dig(3));
+    state(&mut stage.agent, proposal, "running");
+    pending["payload"]["absent"].clone()
+}
+
+#[test]
+fn a_proposal_for_an_absent_participant_fails_at_once_for_proposer_and_fulfiller() {
+    let mut stage = Stage::new();
+    // The proposer learns that the worker is not there when it proposes, and what became of the proposal once it is approved.
+    assert_eq!(fulfilled(&mut stage, "p1", "f1"), json!(["worker"]));
+    let why = "worker is not in the topic: it was not carried out";
+    assert_eq!(state(&mut stage.agent, "p1", "failed")["payload"]["reason"], why);
+    assert_eq!(stage.boss.refused("f1", "upstream_failed")["payload"]["message"], why);
+    assert_eq!((&stage.shown("p1")["state"], &stage.shown("p1")["reason"]), (&json!("failed"), &json!(why)));
+    // It never runs: neither does the same approval later, nor another.
+    let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
+    stage.boss.send(DIG, "f2", &["worker"], names("p1"), &dig(3));
+    stage.boss.refused("f2", "conflict");
+    // Over the API the same.
+    worker.receive_until(|received| received["id"] == "f2");
+    worker.leave();
+    stage.agent.send("mcp/proposal:tools/call:dig", "p2", &["worker"], json!({}), &dig(0));
+    state(&mut stage.agent, "p2", "pending");
+    assert_eq!(stage.approve("boss", &stage.shown("p2")).status, 200);
+    state(&mut stage.agent, "p2", "running");
+    assert_eq!(state(&mut stage.agent, "p2", "failed")["payload"]["reason"], why);
+}
+
+#[test]
+fn a_participant_that_leaves_fails_what_it_was_asked_for_proposer_and_fulfiller() {
+    let mut stage = Stage::new();
+    let why = "worker is not in the topic any more and has not answered: it may have carried it out";
+    for (number, how) in ["closes", "breaks", "is revoked"].iter().enumerate() {
+        let (proposal, fulfilment) = (format!("p{number}"), format!("f{number}"));
+        let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
+        assert_eq!(fulfilled(&mut stage, &proposal, &fulfilment), Value::Null);
+        worker.receive_until(|received| received["id"] == fulfilment);
+        match *how {
+            "closes" => worker.leave(),
+            "breaks" => drop(worker),
+            _ => {
+                let config = stage.config.replace("[participants.worker]", "[participants.other]");
+                stage.home.write("portmoot.toml", &config);
+                assert_eq!(worker.closed(), 4002);
+            }
+        }
+        assert_eq!(state(&mut stage.agent, &proposal, "failed")["payload"]["reason"], why, "{how}");
+        assert_eq!(stage.boss.refused(&fulfilment, "upstream_failed")["payload"]["message"], why, "{how}");
+    }
+}
+
+#[test]
+fn a_participant_that_reconnects_in_time_still_answers() {
+    let mut stage = Stage::new();
+    let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
+    fulfilled(&mut stage, "p1", "f1");
+    worker.receive_until(|received| received["id"] == "f1");
+    // A newer socket replaces the older one, so that the participant does not leave in between.
+    let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
+    let result = json!({ "jsonrpc": "2.0", "id": 3, "result": { "content": [] } });
+    worker.send("mcp/response:tools/call:dig", "a1", &["boss", "agent"], names("f1"), &result);
+    answer_and(&mut stage.agent, "p1", "completed");
+}

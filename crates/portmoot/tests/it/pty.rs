@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::home::{Home, Ran};
 
@@ -40,9 +41,16 @@ pub(crate) fn run_with_stdout_at_terminal(home: &Home, args: &[&str], steps: &[(
     run_steps(home, args, steps, Options { all: true, ..Options::default() }, || {})
 }
 
+/// The same on a terminal of so many columns.
+pub(crate) fn run_at_terminal_of(columns: u16, home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
+    run_steps(home, args, steps, Options { all: true, columns: Some(columns), ..Options::default() }, || {})
+}
+
 /// How a program is connected to the terminal.
 #[derive(Default, Clone, Copy)]
 struct Options {
+    /// The width of the terminal, if it has one.
+    columns: Option<u16>,
     /// With stdout too.
     all: bool,
     /// As the session leader of the terminal.
@@ -59,6 +67,9 @@ fn run_steps(
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
+    if let Some(ws_col) = options.columns {
+        tcsetwinsize(&ours, Winsize { ws_col, ws_row: 24, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    }
     let name = ptsname(&ours, Vec::new()).unwrap();
     let theirs = || open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
     let mut command = home.command(args);

@@ -1,8 +1,8 @@
-//! Three servers from public registries behind one gateway, configured by an MCP client's file.
+//! Other people's servers and clients, from public registries, with one gateway.
 
 use std::collections::BTreeSet;
 
-use harness::{deps, python_client};
+use harness::{deps, python_client, repository};
 use serde_json::{Value, json};
 
 use crate::front::Front;
@@ -81,4 +81,18 @@ fn three_servers_behind_one_endpoint() {
     let modern = walk("modern");
     check(&modern);
     said(&modern, "filesystem_list_allowed_directories", &mine.path().display().to_string());
+}
+
+#[test]
+#[ignore = "installs 14 clients (1 GB); by hand: cargo nextest run -p portmoot --run-ignored only foreign"]
+fn foreign_clients_list_and_call() {
+    let server = deps().server_everything("stdio");
+    let front = Front::serve_client_file(
+        &json!({ "mcpServers": { "everything": { "command": server[0], "args": server[1..] } } }).to_string(),
+    );
+    let run = repository().join("tests/third-party/foreign/run");
+    let ran = std::process::Command::new(run).arg(front.url("/mcp")).output().unwrap();
+    let table = String::from_utf8(ran.stdout).unwrap();
+    println!("{table}");
+    assert!(ran.status.success(), "{table}{}", String::from_utf8_lossy(&ran.stderr));
 }

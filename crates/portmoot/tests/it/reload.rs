@@ -139,7 +139,13 @@ fn settings_that_need_a_restart_are_named_and_unchanged() {
     gateway.signal("HUP");
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md")).unwrap();
-    let limits = ["connections_max", "held_bytes_max", "away"];
+    let limits = [
+        "connections_max",
+        "participant_connections_max",
+        "held_bytes_max",
+        "participant_held_bytes_max",
+        "away",
+    ];
     assert_eq!(page.matches("Needs a restart.").count(), limits.len());
     let limits = limits.map(|key| format!("server.limits.{key}"));
     for key in

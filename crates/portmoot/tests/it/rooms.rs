@@ -62,6 +62,39 @@ fn refused_upgrades_have_their_status() {
 }
 
 #[test]
+fn the_configured_mode_counts_unless_the_address_has_one() {
+    let (home, mut config) = people(&[("sender", FULL), ("shy", FULL), ("judge", FULL)]);
+    for (name, mode) in [("shy", "directed"), ("judge", "directed+proposals")] {
+        let table = format!("[participants.{name}]\n");
+        config = config.replace(&table, &format!("{table}mode = {mode:?}\n"));
+    }
+    let gateway = Gateway::start(&home, &config);
+    let mut sender = Socket::enter(&gateway, "sender", "?echo=false");
+    let mut received = |name: &str, query: &str| {
+        let mut socket = Socket::enter(&gateway, name, query);
+        let proposal = "mcp/proposal:tools/call:x";
+        for (id, kind, to) in [("1", "chat", "absent"), ("2", proposal, "absent"), ("3", "chat", name)] {
+            sender.send(kind, id, &[to], json!({}), &json!({}));
+        }
+        std::iter::from_fn(|| {
+            let id = socket.receive_message()["id"].as_str().unwrap().to_owned();
+            Some(id)
+        })
+        .take_while(|id| id != "3")
+        .collect::<String>()
+    };
+    for (name, query, expected) in [
+        ("shy", "", ""),
+        ("shy", "?mode=all", "12"),
+        ("shy", "?mode=directed+proposals", "2"),
+        ("judge", "", "2"),
+        ("judge", "?mode=directed", ""),
+    ] {
+        assert_eq!(received(name, query), expected, "{name} {query}");
+    }
+}
+
+#[test]
 fn participants_receive_the_envelopes_of_their_mode() {
     let (home, config) =
         people(&[("sender", FULL), ("all", FULL), ("directed", FULL), ("reviewer", FULL), ("encoded", FULL)]);
@@ -273,6 +306,46 @@ fn late_joiners_receive_the_history() {
     assert_eq!(visit("late", "?topic=quiet"), Value::Null);
 }
 
+/// The params of an `initialize` that asks for this revision.
+fn initialize(revision: &str) -> Value {
+    let info = json!({ "name": "a", "version": "1" });
+    json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": info })
+}
+
+#[test]
+fn servers_answer_initialize_with_the_revision_that_was_asked_for() {
+    let (home, config) = people(&[("agent", FULL)]);
+    let servers = fixture("legacy", &[]) + &fixture("modern", &["--era", "modern"]);
+    let gateway = Gateway::start(&home, &(servers + &config));
+    ["legacy", "modern"].iter().for_each(|name| gateway.ready(name));
+    let mut agent = Socket::enter(&gateway, "agent", "?mode=directed&echo=false");
+    for host in ["legacy", "modern", "portmoot"] {
+        for (asked, expected) in [
+            ("2024-11-05", "2024-11-05"),
+            ("2025-03-26", "2025-03-26"),
+            ("2025-06-18", "2025-06-18"),
+            ("2025-11-25", "2025-11-25"),
+            // The newest revision that opens with `initialize`.
+            ("2026-07-28", "2025-11-25"),
+            ("2030-01-01", "2025-11-25"),
+        ] {
+            let params = initialize(asked);
+            let payload = json!({ "jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params });
+            let id = format!("{host} {asked}");
+            agent.send("mcp/request:initialize", &id, &[host], json!({}), &payload);
+            let result = agent.receive_message()["payload"]["result"].clone();
+            assert_eq!(result["protocolVersion"], expected, "{id}: {result}");
+            let capabilities = result["capabilities"].as_object().unwrap();
+            assert!(capabilities["tools"].is_object(), "{id}: {result}");
+            // What no legacy revision has, and what a room does not carry out.
+            for absent in ["extensions", "tasks", "logging"] {
+                assert!(!capabilities.contains_key(absent), "{id}: {result}");
+            }
+            assert!(asked > "2025" || !capabilities.contains_key("completions"), "{id}: {result}");
+        }
+    }
+}
+
 #[test]
 fn servers_are_participants_that_answer() {
     let (home, config) = people(&[("agent", FULL)]);
@@ -301,8 +374,7 @@ fn servers_are_participants_that_answer() {
             ("resources/list", "resources"),
             ("resources/templates/list", "resourceTemplates"),
         ] {
-            let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "a", "version": "1" } });
-            let params = if method == "initialize" { params } else { json!({}) };
+            let params = if method == "initialize" { initialize("2025-11-25") } else { json!({}) };
             let payload = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
             let id = format!("{host} {method}");
             agent.send(&format!("mcp/request:{method}"), &id, &[host], json!({}), &payload);

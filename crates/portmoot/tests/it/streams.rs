@@ -45,7 +45,7 @@ const STREAMS_MAX: u64 = 1024;
 
 #[test]
 fn a_request_without_room_for_its_stream_is_refused() {
-    let limits = "[server.limits]\nparticipant_calls_max = 3000\nupstream_calls_max = 3000\n";
+    let limits = "[server.limits]\nparticipant_calls_max = 3000\nupstream_calls_max = 3000\nparticipant_upstream_calls_max = 3000\n";
     let gateway = Gateway::serve(&format!("{}{limits}", over_stdio("", &[])));
     let session = gateway.session_as(&[], "2025-03-26", "{}");
     for id in 0..STREAMS_MAX {

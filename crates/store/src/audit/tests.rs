@@ -305,6 +305,42 @@ fn a_failing_disk_stops_the_log_and_permits_are_bounded() {
 }
 
 #[test]
+fn a_participant_fills_its_share_of_the_log_and_no_other() {
+    let disk = SimDisk::default();
+    let audit = AuditLog::on(open(&disk, false).unwrap(), Policy::default()).unwrap();
+    let (greedy, other) = (audit.account("greedy"), audit.account("other"));
+    let permits: Vec<_> = std::iter::from_fn(|| audit.reserve_on(&greedy).ok()).collect();
+    assert_eq!(permits.len(), AUDIT_PERMITS_MAX / SHARE_OF_POOL);
+    assert!(matches!(audit.reserve_on(&greedy), Err(StoreError::Share)));
+    audit.reserve_on(&other).unwrap().write(&entry(1, "chat"));
+    drop(permits);
+    audit.reserve_on(&greedy).unwrap().write(&entry(2, "chat"));
+    audit.flush().unwrap();
+    assert_eq!((times(&disk), greedy.taken(), other.taken()), (vec![1, 2], 0, 0));
+}
+
+#[test]
+fn a_segment_that_cannot_be_opened_is_opened_later_and_no_entry_is_lost() {
+    let disk = SimDisk::default();
+    let audit = AuditLog::on(open(&disk, false).unwrap(), Policy::default()).unwrap();
+    let mut written = 0;
+    for opens in 1..6 {
+        disk.fail_opens(opens % 3);
+        // More than one segment's worth, so that one group opens several.
+        let permits: Vec<_> = (0..20).map(|_| audit.reserve().unwrap()).collect();
+        for permit in permits {
+            written += 1;
+            permit.write(&entry(written, "chat"));
+        }
+        while audit.flush().is_err() {
+            assert!(audit.failure().is_some_and(|why| why.contains("too many open files")));
+        }
+    }
+    assert_eq!(times(&disk), (1..=written).collect::<Vec<_>>());
+    assert!(report(&disk, true).is_whole());
+}
+
+#[test]
 fn entries_are_written_as_their_policy_says() {
     let check = |payloads: Payloads, payload: &[u8], expected: &str| {
         let entry = Entry { payload: Some(payload), to: &[], why: None, ..entry(5, "a\"\n\u{202e}") };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::chain::{Chain, ChainHead, ChainLine};
 use super::entry::{Entry, LoggedPayload, Verdict};
 use super::files::{Files, HEAD_FILE, SLOTS, SegmentPart, StoredHead, name, segment_parts};
-use crate::disk::{DiskFile, on};
+use crate::disk::{DiskFile, on, opened};
 use crate::error::StoreError;
 use crate::group::{Items, Sink};
 use platform::Mutex;
@@ -29,7 +29,10 @@ pub(super) struct LogWriter {
     turn: u64,
     segment: Option<Segment>,
     segment_bytes_max: u64,
+    /// Lines that are in the chain and not yet in a segment.
     text: Vec<u8>,
+    /// Entries of the group that are in the chain: more than none at its begin if a segment could not be opened.
+    chained: usize,
 }
 
 #[derive(Debug)]
@@ -63,9 +66,19 @@ impl LogWriter {
         let turn = known.map_or(0, |kept| kept.turn);
         let durable_head = Arc::new(Mutex::new(recovered.head));
         let head = recovered.head;
-        let (text, segment) = (Vec::new(), None);
-        let mut log =
-            LogWriter { files, chain, head, durable_head, head_file, turn, segment, segment_bytes_max, text };
+        let (text, segment, chained) = (Vec::new(), None, 0);
+        let mut log = LogWriter {
+            files,
+            chain,
+            head,
+            durable_head,
+            head_file,
+            turn,
+            segment,
+            segment_bytes_max,
+            text,
+            chained,
+        };
         if known.is_none() {
             // Both slots: from now on a slot that is not intact was torn or changed.
             log.write_head()?;
@@ -83,11 +96,16 @@ impl LogWriter {
         Ok(log)
     }
 
-    /// Writes entries, syncs them, and then the head.
+    /// Writes entries, syncs them, and then the head. After [`StoreError::Unopened`] it goes on where it stopped when it is
+    /// called with the same entries again.
     pub(super) fn write<'a>(&mut self, bodies: impl Iterator<Item = &'a [u8]>) -> Result<(), StoreError> {
-        let before = self.head.seq;
-        let mut bodies = bodies.peekable();
+        let before = self.durable_head.lock().seq;
+        let mut bodies = bodies.skip(self.chained).peekable();
+        if self.chained > 0 {
+            self.write_text(before)?;
+        }
         while let Some(body) = bodies.next() {
+            self.chained += 1;
             self.head = self.chain.write(&mut self.text, &self.head, body, bodies.peek().is_none());
             let filled = self.segment.as_ref().map_or(0, |segment| segment.bytes) + self.text.len() as u64;
             if filled >= self.segment_bytes_max {
@@ -97,6 +115,7 @@ impl LogWriter {
             }
         }
         self.write_text(before)?;
+        self.chained = 0;
         if self.head.seq == before { Ok(()) } else { self.write_head() }
     }
 
@@ -112,7 +131,7 @@ impl LogWriter {
                 let first =
                     ChainLine::read(self.text.split(|byte| *byte == b'\n').next().unwrap_or_default());
                 let name = name(first.map_or(before + 1, |parsed| parsed.seq));
-                let file = segments.open(&name).map_err(on(segments, "open", &name))?;
+                let file = opened(segments, &name)?;
                 none.insert(Segment { name, file, bytes: 0 })
             }
         };
@@ -262,6 +281,8 @@ impl Items for Bodies {
 
 impl Sink for LogWriter {
     type Items = Bodies;
+
+    const RETRIES: bool = true;
 
     fn commit(&mut self, bodies: &Bodies) -> Result<(), StoreError> {
         self.write(bodies.iter())

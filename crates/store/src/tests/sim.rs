@@ -18,6 +18,8 @@ struct Files {
     by_name: BTreeMap<String, Content>,
     /// Changes that still succeed; `None` is no limit.
     changes_left: Option<usize>,
+    /// Attempts to open a file that fail from now on.
+    unopened: usize,
     /// Seed for the part of a torn write that is kept.
     seed: u64,
 }
@@ -32,6 +34,11 @@ impl SimDisk {
     /// Lets this many more changes succeed; then every change fails.
     pub(crate) fn fail_after(&self, changes: usize) {
         self.0.lock().changes_left = Some(changes);
+    }
+
+    /// Lets this many attempts to open a file fail, as without descriptors.
+    pub(crate) fn fail_opens(&self, count: usize) {
+        self.0.lock().unopened = count;
     }
 
     /// Simulates a power failure: unsynced writes are lost, except for a torn part of each file's last write.
@@ -108,6 +115,13 @@ impl Disk for SimDisk {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        {
+            let mut files = self.0.lock();
+            if files.unopened > 0 {
+                files.unopened -= 1;
+                return Err(io::Error::other("too many open files"));
+            }
+        }
         self.change(|files| _ = files.by_name.entry(name.to_owned()).or_default())?;
         Ok(Box::new(SimFile { disk: self.clone(), name: name.to_owned() }))
     }
@@ -155,6 +169,14 @@ impl DiskFile for SimFile {
             let longest = content.current.len().max(to);
             content.current.resize(longest, 0);
             content.current[from..to].copy_from_slice(bytes);
+        })
+    }
+
+    fn note(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.disk.change(|files| {
+            let content = &mut files.by_name.get_mut(&self.name).unwrap().current;
+            content.resize(content.len().max(bytes.len()), 0);
+            content[..bytes.len()].copy_from_slice(bytes);
         })
     }
 

@@ -133,3 +133,46 @@ proptest! {
         prop_assert!(found.len() <= submitted);
     }
 }
+
+#[test]
+fn a_participant_has_a_share_of_the_journals_queue() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    let (greedy, other) = (journal.account("greedy"), journal.account("other"));
+    let waits = greedy.take(PARTICIPANT_WRITER_BYTES_MAX).unwrap();
+    assert!(!greedy.has_room(1) && !journal.account("greedy").has_room(1));
+    assert!(other.has_room(PARTICIPANT_WRITER_BYTES_MAX));
+    drop(waits);
+    assert!(greedy.has_room(1));
+}
+
+#[test]
+fn a_compacted_journal_that_cannot_be_opened_is_opened_later() {
+    let disk = SimDisk::default();
+    let writer = writer(&disk);
+    disk.fail_opens(2);
+    let (mut acknowledged, mut refused) = (Vec::new(), 0);
+    for number in 0..200 {
+        let nothing = Record::ProposalEnded(EndedProposal {
+            id: "unknown".into(),
+            state: "failed".into(),
+            reason: None,
+            answer: None,
+            at_ms: 0,
+        });
+        let mut records = vec![nothing; 7];
+        let name = format!("token-{number}");
+        records.push(token(name.clone()));
+        match writer.append(&records) {
+            Ok(()) => acknowledged.push(name),
+            Err(error) => {
+                assert!(matches!(error, StoreError::Unopened { .. }), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((refused, acknowledged.len()), (1, 199), "the first attempt is made with the compaction");
+    drop(writer);
+    let found = names(&super::tests::writer(&disk));
+    assert!(acknowledged.iter().all(|name| found.contains(name)) && found.len() == acknowledged.len());
+}

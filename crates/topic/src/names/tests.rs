@@ -4,6 +4,20 @@ use super::*;
 fn public_names_are_the_prefix_and_the_own_name() {
     assert_eq!(public_name("gh", "create_issue"), "gh_create_issue");
     assert_eq!(public_name("", "create_issue"), "create_issue");
+    for (own, public) in [
+        ("git_status", "git_status"),
+        ("git_git_status", "git_git_status"),
+        ("git_", "git_"),
+        ("git", "git_git"),
+        ("gitstatus", "git_gitstatus"),
+        ("git-status", "git_git-status"),
+        ("Git_status", "git_Git_status"),
+        ("status", "git_status"),
+    ] {
+        assert_eq!(public_name("git", own), public);
+    }
+    let long = "x".repeat(200);
+    assert_eq!(public_name("gh", &format!("gh_{long}")), public_name("gh", &long));
     let long = "x".repeat(200);
     assert_eq!(public_name("", &long), long);
 }

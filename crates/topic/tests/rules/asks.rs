@@ -70,7 +70,7 @@ fn the_configured_capabilities_of_a_server_judge_its_questions() {
     stage.ask("one", 3, About::Call(op(1)), ROOTS);
     // The server keeps its seat, and open questions that it may no longer ask end.
     let effects = stage.server_with(ONE, "one", capabilities);
-    assert_eq!(shown(&effects), ["cancel ask 2 at call 1", "refuse ask 2: withdrawn"]);
+    assert_eq!(shown(&effects), ["changed one", "cancel ask 2 at call 1", "refuse ask 2: withdrawn"]);
     stage.call(BOB, 4, "one_a");
     let mut ask =
         |call, operation, method| shown(&stage.ask("one", operation, About::Call(op(call)), method));
@@ -83,13 +83,15 @@ fn the_configured_capabilities_of_a_server_judge_its_questions() {
     assert_eq!(
         shown(&effects),
         [
+            "changed one",
             "cancel ask 3 at call 1",
             "refuse ask 3: withdrawn",
             "cancel ask 6 at call 1",
             "refuse ask 6: withdrawn"
         ]
     );
-    assert!(stage.server_with(ONE, "one", caps(&[])).room.is_empty(), "it is present already");
+    let effects = stage.server_with(ONE, "one", caps(&[]));
+    assert_eq!(shown(&effects)[0], "changed one", "it is present already");
     assert_eq!(stage.topic.operations_len(), 2);
 }
 
@@ -178,6 +180,24 @@ fn questions_are_limited_for_each_link_and_each_server() {
     stage.cancel(ONE, 13);
     stage.answer(ONE, 3, 5);
     assert_eq!(shown(&stage.ask("one", 15, About::Call(op(1)), ROOTS)), ["ask 15 of 1 at call 1"]);
+}
+
+#[test]
+fn questions_of_a_server_are_limited_for_each_participant() {
+    let limits =
+        Limits { asks_per_server_max: 4, asks_per_server_and_participant_max: 1, ..Limits::default() };
+    let mut stage = with(limits);
+    let (other, dan) = (model::LinkId(4), model::LinkId(5));
+    stage.caller(other, "ann", &["mcp/*"]);
+    stage.caller(dan, "dan", &["mcp/*"]);
+    stage.call(other, 2, "one_a");
+    stage.call(dan, 3, "one_a");
+    assert_eq!(stage.ask("one", 11, About::Call(op(1)), ROOTS).all.len(), 1);
+    let asked = stage.ask("one", 12, About::Call(op(2)), ROOTS);
+    assert_eq!(refused(&asked), Cause::Limit, "on another link of the same participant");
+    assert_eq!(stage.ask("one", 13, About::Call(op(3)), ROOTS).all.len(), 1, "of another participant");
+    stage.answer(ANN, 11, 5);
+    assert_eq!(stage.ask("one", 14, About::Call(op(2)), ROOTS).all.len(), 1);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Audiences of published messages: the listeners that get each.
 
-use model::LinkId;
-use topic::{Audience, DeliveryMode, Event, ListScope, Listener, Reach, RoomEffect};
+use model::{DeliveryMode, LinkId};
+use topic::{Audience, Event, ListScope, Listener, Reach, RoomEffect};
 
 use crate::{
     envelope::Envelope,

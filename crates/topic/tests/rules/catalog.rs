@@ -26,6 +26,32 @@ fn public_names_lead_to_own_names() {
 }
 
 #[test]
+fn a_prefix_is_not_doubled() {
+    // Of two names that are the same in public, the one that has the prefix itself is offered, in any order.
+    for names in [["one_create", "create"], ["create", "one_create"]] {
+        let mut stage = Stage::new();
+        stage.lists("one", ListScope::Shared, tools(&[names[0], names[1], "one_one_x", "one-y", "one_"]));
+        assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_create", "one_one_x", "one_one-y", "one_"]);
+        assert_eq!(delivered(&stage.call(ANN, 1, "one_create")), ("one".into(), None));
+        assert_eq!(refused(&stage.call(ANN, 2, "one_one_create")), Cause::Unknown);
+        let hidden: Vec<_> =
+            stage.topic.quarantined(&id("one")).iter().map(|one| (one.own.to_string(), one.why)).collect();
+        assert_eq!(hidden, [("create".to_owned(), Quarantine::Twice)]);
+    }
+    // Without the other, it has the name.
+    let mut stage = Stage::new();
+    stage.lists("one", ListScope::Shared, tools(&["create"]));
+    assert_eq!(delivered(&stage.call(ANN, 1, "one_create")), ("one".into(), Some("create".into())));
+    // Names that are shortened are compared before they are shortened.
+    let long = "x".repeat(80);
+    let mut stage = Stage::new();
+    stage.lists("one", ListScope::Shared, tools(&[&long, &format!("one_{long}")]));
+    let seen = stage.sees(ANN, ListKind::Tools);
+    assert_eq!(seen.len(), 1);
+    assert_eq!(delivered(&stage.call(ANN, 1, &seen[0])), ("one".into(), Some(format!("one_{long}"))));
+}
+
+#[test]
 fn no_server_takes_anothers_names() {
     let mut stage = Stage::new();
     stage.server(OWN, "portmoot");

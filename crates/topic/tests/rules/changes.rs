@@ -92,7 +92,7 @@ fn a_listener_that_may_not_see_a_change_gets_none() {
     assert!(shown(&stage.lists("two", ListScope::Shared, tools(&["a"]))).is_empty());
     assert_eq!(shown(&stage.lists("one", ListScope::Shared, tools(&["a"]))), ["Tools changed for call 1"]);
     // Changed capabilities change a caller's lists.
-    assert_eq!(shown(&stage.regrant("ann", &["mcp/*"])), ["Tools changed for call 1"]);
+    assert_eq!(shown(&stage.regrant("ann", &["mcp/*"])), ["changed ann", "Tools changed for call 1"]);
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use model::{Capabilities, Capability, Digest, LinkId};
-use topic::{Cause, Decision};
+use topic::{Cause, Decision, ListScope};
 
 use crate::{
     numbers::Effect,
     proposals::{REJECT, WITHDRAW, pending, stage},
     shown::{refused, shown},
-    stage::{ANN, APPROVE, BOB, CID, EXPIRES_MS, SHOWN, caps, id, op},
+    stage::{ANN, APPROVE, BOB, CID, EXPIRES_MS, SHOWN, caps, id, op, tools},
 };
 
 #[test]
@@ -40,13 +40,15 @@ fn a_participant_that_could_make_the_request_decides_but_for_the_proposer() {
 }
 
 #[test]
-fn a_capability_for_any_wire_is_enough_to_decide() {
+fn a_decision_without_an_envelope_is_judged_under_the_public_name() {
     let may = |capabilities: &Arc<Capabilities>| {
         let effects = pending().decide_as(1, "dee", Some(capabilities), APPROVE);
         matches!(&effects.all[0], Effect::Store { .. })
     };
     let could = |grant: &str| may(&caps(&[grant]));
-    assert!(could("mcp/request:tools/call:a") && could("mcp/request:tools/call:one_a") && could("mcp/*"));
+    assert!(could("mcp/request:tools/call:one_a") && could("mcp/request:tools/call:one_*") && could("mcp/*"));
+    // The server's own name is that of envelopes.
+    assert!(!could("mcp/request:tools/call:a") && !could("mcp/request:tools/call:a*"));
     assert!(!could("mcp/request:tools/call:two_a") && !could("mcp/proposal:*"));
     assert!(!could("mcp/request:prompts/*"));
     let narrowed = |to: &str| {
@@ -157,4 +159,19 @@ fn a_proposal_is_seen_by_its_proposer_and_by_participants_that_could_decide() {
     assert!(sees(&stage, "bob", &[], false).is_empty());
     assert_eq!(sees(&stage, "bob", &[], true), [1, 2]);
     assert_eq!((stage.links("ann"), stage.links("cid")), (vec![ANN], vec![CID]));
+}
+
+#[test]
+fn a_name_that_another_has_in_public_gives_no_right_to_decide() {
+    let may = |listed: &[&str]| {
+        let mut stage = stage();
+        stage.lists("one", ListScope::Shared, tools(listed));
+        stage.restore(1, false);
+        let outside = caps(&["mcp/request:tools/call:one_a"]);
+        let effects = stage.decide_as(1, "dee", Some(&outside), APPROVE);
+        matches!(&effects.all[0], Effect::Store { .. })
+    };
+    // The proposal is for `a`. Where the server has an `one_a` of its own, that name means another tool.
+    assert!(may(&["a"]) && may(&[]));
+    assert!(!may(&["a", "one_a"]) && !may(&["one_a"]));
 }

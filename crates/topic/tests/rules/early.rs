@@ -1,7 +1,6 @@
 //! Envelopes that arrive before the journal has answered: fulfilments of openings, and answers to approvals.
 
-use model::LinkId;
-use topic::DeliveryMode;
+use model::{DeliveryMode, LinkId};
 
 use crate::{
     envelope::Envelope,

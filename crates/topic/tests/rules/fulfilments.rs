@@ -1,7 +1,7 @@
 //! Envelopes that fulfil a proposal: an approval, carried out once.
 
-use model::LinkId;
-use topic::{Cause, DeliveryMode};
+use model::{DeliveryMode, LinkId};
+use topic::Cause;
 
 use crate::{
     envelope::Envelope,

@@ -128,7 +128,7 @@ fn a_cancelled_call_withdraws_its_proposal() {
     let revoke = ["left bob", stored, "drop 11", "closed 2: revoked"];
     check(Event::Revoke { participant: bob }, &revoke);
     let capabilities = crate::stage::caps(&[]);
-    let regrant = [stored, "refuse 11: withdrawn", "Tools changed for link 2"];
+    let regrant = ["changed bob", stored, "refuse 11: withdrawn", "Tools changed for link 2"];
     check(Event::Regrant { participant: bob, capabilities }, &regrant);
     let lost = [
         "left one",

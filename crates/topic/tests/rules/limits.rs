@@ -58,3 +58,24 @@ fn operations_of_a_participant_on_all_its_links() {
     stage.fail(BARE, 1);
     delivered(&stage.call(ANN, 5, "x"));
 }
+
+#[test]
+fn all_guests_have_the_operations_of_one_participant() {
+    let mut stage = Stage::configured(|config| {
+        config.limits = Limits { operations_per_participant_max: 2, ..Limits::default() };
+        config.guests = "guest-";
+    });
+    stage.caller(BOB, "guest-1", &["mcp/*"]);
+    stage.caller(CID, "guest-2", &["mcp/*"]);
+    assert_eq!(stage.topic.guests_len(), 2);
+    delivered(&stage.call(BOB, 1, "x"));
+    delivered(&stage.call(CID, 2, "x"));
+    assert_eq!(refused(&stage.call(BOB, 3, "x")), Cause::Limit);
+    delivered(&stage.call(ANN, 3, "x"));
+    stage.fail(BARE, 1);
+    delivered(&stage.call(CID, 4, "x"));
+    assert_eq!(refused(&stage.call(BOB, 5, "x")), Cause::Limit);
+    stage.leave(CID);
+    delivered(&stage.call(BOB, 5, "x"));
+    assert_eq!(stage.topic.guests_len(), 1);
+}

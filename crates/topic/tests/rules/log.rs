@@ -1,7 +1,6 @@
 //! Envelopes that receivers ignore: repeats, mismatches, and answers of participants that were not asked.
 
-use model::LinkId;
-use topic::DeliveryMode;
+use model::{DeliveryMode, LinkId};
 
 use crate::{
     envelope::Envelope,

@@ -1,11 +1,11 @@
 //! Joining and leaving, and the room's announcements of both, in order.
 
-use model::LinkId;
-use topic::{Cause, DeliveryMode, Present, RoomEffect};
+use model::{DeliveryMode, LinkId};
+use topic::{Cause, Present, RoomEffect};
 
 use crate::{
-    shown::{refused, shown},
-    stage::{ANN, BOB, CID, ONE, Stage, caps, id},
+    shown::{delivered, refused, shown},
+    stage::{ANN, BOB, CID, ONE, Stage, caps, configured, id},
 };
 
 #[test]
@@ -68,7 +68,8 @@ fn a_revocation_ends_every_link() {
 fn a_later_link_brings_the_newest_capabilities() {
     let mut stage = Stage::new();
     stage.call(ANN, 1, "hidden");
-    assert_eq!(shown(&stage.caller(LinkId(2), "ann", &["chat"])), ["cancel 1", "refuse 1: withdrawn"]);
+    let expected = ["changed ann", "cancel 1", "refuse 1: withdrawn"];
+    assert_eq!(shown(&stage.caller(LinkId(2), "ann", &["chat"])), expected);
     assert_eq!(stage.topic.capabilities(&id("ann")), Some(&caps(&["chat"])));
 }
 
@@ -145,7 +146,7 @@ fn a_listener_is_replaced_at_the_limit_and_not_without_need() {
 fn a_listener_is_welcomed_anew_with_other_capabilities() {
     let mut stage = Stage::new();
     stage.listener(BOB, "bob", &["chat"], DeliveryMode::All);
-    let renewed = ["renew 2 bob among ann,bare,bob,one,two"];
+    let renewed = ["renew 2 bob among ann,bare,bob,one,two", "changed bob"];
     assert_eq!(shown(&stage.regrant("bob", &["chat", "notes/*"])), renewed);
     assert!(shown(&stage.regrant("bob", &["chat", "notes/*"])).is_empty());
     assert_eq!(shown(&stage.caller(CID, "bob", &["chat"])), renewed, "another link brings other ones");
@@ -154,7 +155,12 @@ fn a_listener_is_welcomed_anew_with_other_capabilities() {
     assert_eq!(stage.topic.capabilities(&id("bob")).map(|own| own.iter().count()), Some(1));
     // The newcomer's own welcome has its new capabilities.
     let effects = stage.listener(LinkId(4), "bob", &["chat", "notes/*"], DeliveryMode::All);
-    let expected = ["exit 2: replaced", "enter 4 bob All among ann,bare,bob,one,two", "closed 2: replaced"];
+    let expected = [
+        "exit 2: replaced",
+        "changed bob",
+        "enter 4 bob All among ann,bare,bob,one,two",
+        "closed 2: replaced",
+    ];
     assert_eq!(shown(&effects), expected);
 }
 
@@ -173,4 +179,57 @@ fn the_topic_knows_its_participants_and_links() {
     assert_eq!((stage.topic.handle(BOB), stage.topic.handle(ONE)), (Some(2), None));
     assert_eq!(stage.topic.participant(ONE), Some(&id("one")));
     assert_eq!(stage.topic.name().as_str(), "main");
+}
+
+#[test]
+fn a_server_that_does_not_run_has_left_and_keeps_its_seat() {
+    let mut stage = Stage::new();
+    stage.lists("one", topic::ListScope::Shared, crate::stage::tools(&["a"]));
+    stage.call(ANN, 1, "one_a");
+    let available = |stage: &mut Stage, server: &str, runs| {
+        shown(&stage.step(topic::Event::Available { server: &id(server), runs }))
+    };
+    assert!(available(&mut stage, "one", true).is_empty(), "it has joined with its seat");
+    assert_eq!(available(&mut stage, "one", false), ["left one"]);
+    assert!(available(&mut stage, "one", false).is_empty());
+    // Who enters now does not see it, and its new capabilities are announced to no participant.
+    let entered = ["enter 2 bob All among ann,bare,bob,two", "joined bob"];
+    assert_eq!(shown(&stage.listener(BOB, "bob", &["chat"], DeliveryMode::All)), entered);
+    let names: Vec<String> =
+        stage.topic.participants().iter().map(|present| present.person.id.to_string()).collect();
+    assert!(!names.contains(&"one".to_owned()), "{names:?}");
+    assert!(shown(&stage.regrant("one", &["chat"])).is_empty());
+    assert!(shown(&stage.server(ONE, "one")).is_empty(), "a reload changes nothing about it");
+    // Its calls, its lists and its names stay: a call starts it, or learns why it cannot.
+    assert!(stage.sees(ANN, model::ListKind::Tools).contains(&"one_a".to_owned()));
+    assert_eq!(delivered(&stage.call(ANN, 2, "one_a")).0, "one");
+    assert_eq!(shown(&stage.answer(ONE, 1, 5)), ["settle 1 with 5"]);
+    assert_eq!(shown(&stage.caller(CID, "one", &[])), ["not joined 3: taken"]);
+    assert_eq!(available(&mut stage, "one", true), ["joined one"]);
+    // One that is no longer configured leaves once.
+    available(&mut stage, "one", false);
+    let mut without = configured();
+    without.retain(|server| server.id != id("one"));
+    let removed = shown(&stage.step(topic::Event::Configure { upstreams: &without }));
+    assert!(!removed.contains(&"left one".to_owned()), "{removed:?}");
+    for server in ["one", "ann", "unknown"] {
+        assert!(available(&mut stage, server, false).is_empty(), "{server} is no server here");
+    }
+}
+
+#[test]
+fn new_capabilities_are_announced_to_all_that_see_the_participant() {
+    let mut stage = Stage::new();
+    stage.listener(BOB, "bob", &["chat"], DeliveryMode::All);
+    let effects = stage.regrant("ann", &["mcp/*", "chat"]);
+    match &effects.room[..] {
+        [RoomEffect::Changed(person)] => {
+            assert_eq!((&person.id, &person.capabilities), (&id("ann"), &caps(&["mcp/*", "chat"])));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(shown(&stage.regrant("ann", &["mcp/*", "chat"])).is_empty(), "nothing has changed");
+    assert!(shown(&stage.regrant("cid", &["chat"])).is_empty(), "an absent participant is not announced");
+    let narrowed = std::sync::Arc::new(model::Capabilities::default());
+    assert_eq!(shown(&stage.server_with(ONE, "one", narrowed)), ["changed one"]);
 }

@@ -1,7 +1,7 @@
 //! Mirrors of MCP clients' calls, for listeners that get every message.
 
-use model::LinkId;
-use topic::{DeliveryMode, ListScope, Listener, RoomEffect};
+use model::{DeliveryMode, LinkId};
+use topic::{ListScope, Listener, RoomEffect};
 
 use crate::{
     holds,

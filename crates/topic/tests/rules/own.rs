@@ -1,6 +1,7 @@
 //! Proposers' own requests that name their own proposal: the topic settles the proposal before the request runs.
 
-use topic::{DeliveryMode, Limits};
+use model::DeliveryMode;
+use topic::Limits;
 
 use crate::{
     envelope::Envelope,

@@ -207,7 +207,7 @@ fn a_parked_call_is_revoked_with_its_proposer() {
     let mut stage = parked();
     let why = "its proposer may not propose it any more";
     let effects = shown(&stage.regrant("bob", &["chat"]));
-    assert_eq!(effects[0], format!("store p1 decided withdrawn by bob unasked: {why}"));
+    assert_eq!(effects[1], format!("store p1 decided withdrawn by bob unasked: {why}"));
     stage.stored(1);
     assert_eq!(stage.topic.parked_len(), 0);
 }

@@ -1,13 +1,15 @@
 //! Private envelopes between a participant and the gateway.
 
-use model::{LinkId, OperationId};
-use topic::{DeliveryMode, Event};
+use model::{DeliveryMode, LinkId, OperationId};
+use topic::Event;
 
 use crate::{
     envelope::Envelope,
+    numbers::Intent,
+    proposals::pending,
     serving::serving,
     shown::shown,
-    stage::{BOB, DIRECT, Stage},
+    stage::{BOB, CID, DIRECT, OWN, Stage},
 };
 
 const WORKER: LinkId = LinkId(7);
@@ -60,4 +62,46 @@ fn a_private_answer_is_admitted_like_any_envelope() {
     let about = direct(5);
     let effects = stage.send(Envelope::answer(WORKER, "a1", &[], &about));
     assert_eq!(shown(&effects), ["withhold from 7: capability_violation"]);
+}
+
+/// A request to call a tool of these participants.
+fn calls<'a>(link: LinkId, kind: &'a str, to: &'a [&'a str], operation: u128) -> Envelope<'a> {
+    let mut drawn = Envelope::request(link, kind, to, &[operation]);
+    if let Intent::Request(requested) = &mut drawn.intent {
+        requested.context = kind.rsplit(':').next().map(Into::into);
+    }
+    Envelope { kind, ..drawn }
+}
+
+#[test]
+fn requests_about_own_proposals_need_no_capability_and_reach_the_gateway_alone() {
+    let (withdraw, wait) =
+        ("mcp/request:tools/call:withdraw_proposal", "mcp/request:tools/call:wait_for_proposal");
+    let mut stage = pending();
+    for (kind, operation) in [(withdraw, 11), (wait, 12)] {
+        let expected = [format!("deliver {operation} to portmoot")];
+        assert_eq!(shown(&stage.send(calls(BOB, kind, &["portmoot"], operation))), expected);
+    }
+    // New capabilities end neither, as long as the participant may propose something.
+    assert_eq!(
+        shown(&stage.regrant("bob", &["mcp/proposal:tools/call:a"])),
+        ["renew 2 bob among ann,bare,bob,cid,one,portmoot,two", "changed bob"]
+    );
+    assert_eq!(shown(&stage.answer(OWN, 11, 5)), ["settle 11 with 5"]);
+    let no = ["withhold from 2: capability_violation"];
+    for (kind, to) in [
+        (withdraw, &["one"][..]),
+        (withdraw, &["portmoot", "one"]),
+        (withdraw, &[]),
+        ("mcp/request:tools/call:approve_proposal", &["portmoot"]),
+        ("mcp/request:tools/call", &["portmoot"]),
+    ] {
+        assert_eq!(shown(&stage.send(calls(BOB, kind, to, 13))), no, "{kind} {to:?}");
+    }
+    let effects = stage.send(calls(CID, withdraw, &["portmoot"], 14));
+    assert_eq!(shown(&effects), ["withhold from 3: capability_violation"], "cid may not propose");
+    // With a capability it is an envelope like any other.
+    stage.regrant("bob", &["mcp/*"]);
+    let again = Envelope { id: "again", ..calls(BOB, withdraw, &["portmoot"], 15) };
+    assert_eq!(shown(&stage.send(again)), ["publish again", "deliver 15 to portmoot"]);
 }

@@ -1,7 +1,7 @@
 //! Proposals: two steps for each change, one end, and limits.
 
-use model::ProposalState;
-use topic::{Cause, Decision, DeliveryMode, Limits};
+use model::{DeliveryMode, LinkId, ProposalState};
+use topic::{Cause, Decision, Limits};
 
 use crate::{
     envelope::Envelope,
@@ -175,6 +175,23 @@ fn a_participant_that_leaves_may_come_back_for_its_proposals() {
 }
 
 #[test]
+fn all_guests_have_the_proposals_of_one_participant() {
+    let mut stage = Stage::configured(|config| {
+        config.limits = Limits { proposals_per_participant_max: 2, ..Limits::default() };
+        config.guests = "guest-";
+    });
+    let [one, two] = [LinkId(11), LinkId(12)];
+    stage.caller(one, "guest-1", &["mcp/*"]);
+    stage.caller(two, "guest-2", &["mcp/*"]);
+    stage.proposes(one, "guest-1", 1);
+    stage.leave(one);
+    stage.proposes(two, "guest-2", 2);
+    let refused = shown(&stage.proposes(two, "guest-2", 3));
+    assert!(refused.contains(&"not proposed p3 of guest-2: limit".to_owned()), "{refused:?}");
+    assert_eq!(shown(&stage.proposes(ANN, "ann", 4))[1], "store p4 opened");
+}
+
+#[test]
 fn open_proposals_are_limited() {
     let limits = Limits { proposals_max: 3, proposals_per_participant_max: 2, ..Limits::default() };
     let mut stage = stage_with(limits);
@@ -225,4 +242,79 @@ fn a_proposal_to_the_room_waits_for_its_answer_and_no_longer() {
     assert!(shown(&stage.tick(until_ms - 1)).is_empty());
     assert_eq!(shown(&stage.tick(until_ms)), ["store p1 ended failed: there was no answer"]);
     assert_eq!(shown(&stage.stored(1)), ["concluded p1 failed: there was no answer"]);
+}
+
+/// Bob's proposal 1 is for these participants, and ann approves it.
+fn approved_for(stage: &mut Stage, to: &[&str]) -> Vec<String> {
+    stage.proposes_to(BOB, "bob", 1, to);
+    stage.stored(1);
+    stage.decide(1, "ann", APPROVE);
+    shown(&stage.stored(1))
+}
+
+#[test]
+fn a_proposal_for_participants_that_are_not_there_fails_at_once() {
+    let why = "dan is not in the topic: it was not carried out";
+    let mut stage = stage();
+    let expected = ["approved p1 at ".into(), "ruled 9".into(), format!("store p1 ended failed: {why}")];
+    assert_eq!(approved_for(&mut stage, &["dan"]), expected);
+    assert_eq!(shown(&stage.stored(1)), [format!("concluded p1 failed: {why}")]);
+    let view = stage.topic.proposal(op(1)).unwrap();
+    assert!(view.in_room && view.absent.is_empty(), "{view:?}");
+    // One of those that it names is enough.
+    let mut stage = self::stage();
+    assert_eq!(approved_for(&mut stage, &["dan", "cid"]), ["approved p1 at ", "ruled 9"]);
+    // While it is pending, its proposer learns who is missing; a server is there while it has its seat.
+    let mut stage = self::stage();
+    stage.proposes_to(BOB, "bob", 1, &["dan", "cid", "one"]);
+    stage.stored(1);
+    assert_eq!(stage.topic.proposal(op(1)).unwrap().absent, [id("dan")]);
+}
+
+#[test]
+fn a_proposal_fails_when_the_last_participant_that_may_answer_leaves() {
+    let gone = |names: &str| {
+        let why = "not in the topic any more and has not answered: it may have carried it out";
+        format!("store p1 ended failed: {names} is {why}")
+    };
+    let mut stage = stage();
+    stage.caller(LinkId(4), "dan", &["chat"]);
+    approved_for(&mut stage, &["dan", "cid"]);
+    assert_eq!(shown(&stage.leave(LinkId(4))), ["left dan", "closed 4"]);
+    let expected = ["left cid".into(), "closed 3".into(), gone("none of dan, cid")];
+    assert_eq!(shown(&stage.leave(CID)), expected);
+    // One of several links is no leave, nor is a listener that another one replaces.
+    let mut stage = self::stage();
+    stage.listener(LinkId(4), "cid", &["chat"], DeliveryMode::All);
+    approved_for(&mut stage, &["cid"]);
+    assert_eq!(shown(&stage.leave(CID)), ["closed 3"]);
+    let replaced = stage.listener(LinkId(5), "cid", &["chat"], DeliveryMode::All);
+    assert!(!shown(&replaced).iter().any(|line| line.contains("p1")), "{:?}", shown(&replaced));
+    let revoked = shown(&stage.revoke("cid"));
+    assert_eq!(revoked.last(), Some(&gone("cid")), "{revoked:?}");
+    // An answer from before counts, also if it came before the approval was on disk.
+    let mut stage = self::stage();
+    stage.proposes_to(BOB, "bob", 1, &["cid"]);
+    stage.stored(1);
+    stage.send(Envelope::request(ANN, "f1", &["cid"], &[]).about("p1"));
+    stage.regrant("cid", &["mcp/response:*"]);
+    stage.send(Envelope::answer(CID, "a1", &["ann", "bob"], "f1"));
+    stage.leave(CID);
+    assert_eq!(shown(&stage.stored(1)).last().unwrap(), "store p1 ended completed with 5");
+}
+
+#[test]
+fn an_open_proposal_depends_on_the_participants_that_its_fulfilment_names() {
+    let mut stage = stage();
+    stage.proposes_to(BOB, "bob", 1, &[]);
+    stage.stored(1);
+    // The proposer is named so that it gets the request; it does not carry it out.
+    stage.send(Envelope::request(ANN, "f1", &["cid", "bob"], &[]).about("p1"));
+    assert_eq!(shown(&stage.stored(1)), ["approved p1 at ", "ruled 9"]);
+    let left = shown(&stage.leave(CID));
+    assert!(left.last().unwrap().starts_with("store p1 ended failed: cid is not in the topic any more"));
+    // A decision without an envelope names none: any participant may answer.
+    let mut stage = self::stage();
+    assert_eq!(approved_for(&mut stage, &[]), ["approved p1 at ", "ruled 9"]);
+    assert_eq!(shown(&stage.leave(CID)), ["left cid", "closed 3"]);
 }

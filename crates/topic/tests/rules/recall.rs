@@ -1,13 +1,12 @@
 //! Recall of proposals: participants that may no longer propose have none pending, present or absent.
 
-use topic::DeliveryMode;
-
 use crate::{
     numbers::Effects,
     proposals::{WITHDRAW, pending, stage},
     shown::shown,
     stage::{APPROVE, BOB, CID, Stage},
 };
+use model::DeliveryMode;
 
 const UNENTITLED: &str = "its proposer may not propose it any more";
 const REVOKED: &str = "its proposer may not be here any more";

@@ -1,7 +1,7 @@
 //! Replay of messages, for late listeners and for readers.
 
-use model::LinkId;
-use topic::{Audience, Cursor, DeliveryMode, Event, Kept, Listener, Reach, Replay, RoomEffect};
+use model::{DeliveryMode, LinkId};
+use topic::{Audience, Cursor, Event, Kept, Listener, Reach, Replay, RoomEffect};
 
 use crate::{
     numbers::Effects,

@@ -1,7 +1,7 @@
 //! Proposals from before a restart.
 
-use model::{Method, ProposalState};
-use topic::{DeliveryMode, ENDED_PROPOSALS_MAX, EndedProposal, Event, Restore, Terms};
+use model::{DeliveryMode, Method, ProposalState};
+use topic::{ENDED_PROPOSALS_MAX, EndedProposal, Event, Restore, Terms};
 
 use crate::{
     envelope::Envelope,
@@ -48,6 +48,7 @@ fn a_held_call_of_a_participant_that_serves_is_executed_at_its_server_side() {
         stage.step(Event::Configure { upstreams: &crate::serving::serving() });
         stage.server(crate::stage::OWN, "portmoot");
         stage.server(model::LinkId(8), "worker");
+        stage.caller(model::LinkId(7), "worker", &["mcp/response:*"]);
         let (by, to) = (id("bob"), [id("worker")]);
         let (proposal, terms) = (op(1), crate::stage::terms(&by, &to, "p1"));
         stage.step(Event::Restore(Restore { proposal, terms, content: 1, held, public: None, end: None }));
@@ -80,6 +81,22 @@ fn an_ended_proposal_that_is_forgotten_hides_no_other_of_its_envelope() {
     assert!(stage.topic.proposal(op(100)).is_none());
     let fulfilment = Envelope::request(ANN, "f1", &["one"], &[11]).about("p1");
     assert_eq!(shown(&stage.send(fulfilment))[1], "store p1 decided running by ann");
+}
+
+#[test]
+fn ended_proposals_of_one_participant_push_out_no_others() {
+    let mut stage = stage();
+    let to = [id("one")];
+    let mut ended = |number: u128, by: &str| {
+        let end = EndedProposal { state: ProposalState::Rejected, reason: None, decided: None, answer: None };
+        let terms = crate::stage::terms(&id(by), &to, &format!("e{number}"));
+        let (proposal, content) = (op(number), number);
+        let restore = Restore { proposal, terms, content, held: false, public: None, end: Some(end) };
+        stage.step(Event::Restore(restore));
+    };
+    ended(1, "bob");
+    (2..3 * ENDED_PROPOSALS_MAX as u128).for_each(|number| ended(number, "greedy"));
+    assert!(stage.topic.proposal(op(1)).is_some() && stage.topic.proposal(op(2)).is_none());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Envelopes in the room: admission and rate limits.
 
-use model::{Capabilities, Capability, KindRef, LinkId, Method, RateLimit, RefusalCode};
-use topic::{Audience, Cause, DeliveryMode, Ended, Event, Reach, Requested, RoomEffect, Target, Verdict};
+use model::{Capabilities, Capability, DeliveryMode, KindRef, LinkId, Method, RateLimit, RefusalCode};
+use topic::{Audience, Cause, Ended, Event, Reach, Requested, RoomEffect, Target, Verdict};
 
 use crate::{
     envelope::Envelope,
@@ -72,8 +72,9 @@ fn a_request_in_the_room_is_judged_by_its_kind_alone() {
     assert_eq!(asks(&mut stage, "completion/complete", Some("plan"), 2), ["publish 2", "deliver 2 to one"]);
     stage.request(BOB, 3, "tools/list", Some(Target::Upstream("one")));
     let effects = stage.regrant("bob", &["chat", "mcp/request:completion/complete"]);
-    assert_eq!(shown(&effects), ["cancel 1", "refuse 1: withdrawn"]);
-    assert_eq!(shown(&stage.regrant("bob", &["chat"])), ["cancel 2", "refuse 2: withdrawn"]);
+    assert_eq!(shown(&effects), ["changed bob", "cancel 1", "refuse 1: withdrawn"]);
+    let expected = ["changed bob", "cancel 2", "refuse 2: withdrawn"];
+    assert_eq!(shown(&stage.regrant("bob", &["chat"])), expected);
     assert_eq!(shown(&stage.answer(ONE, 3, 5)), ["settle 3 with 5"]);
 }
 
@@ -141,7 +142,7 @@ fn a_request_to_a_server_is_the_senders_operation() {
     assert_eq!(shown(&stage.send(Envelope::request(BOB, "r4", &["ann"], &[6]))), ["publish r4"]);
     assert_eq!(shown(&stage.send(Envelope::request(BOB, "r5", &[], &[]))), ["publish r5"]);
     let effects = stage.regrant("bob", &[]);
-    let expected = ["cancel 2", "refuse 2: withdrawn", "cancel 4", "refuse 4: withdrawn"];
+    let expected = ["changed bob", "cancel 2", "refuse 2: withdrawn", "cancel 4", "refuse 4: withdrawn"];
     assert_eq!(shown(&effects)[1..], expected);
     stage.regrant("bob", &["mcp/request:*"]);
     stage.send(Envelope::request(BOB, "r6", &["two"], &[7]));

@@ -1,7 +1,7 @@
 //! Participants that serve: they join and leave as themselves, and their server side has a seat of its own.
 
-use model::{LinkId, ListKind};
-use topic::{Cause, DeliveryMode, Event, ListScope, Manifest, Present, UpstreamNames};
+use model::{DeliveryMode, LinkId, ListKind};
+use topic::{Cause, Event, ListScope, Manifest, Present, UpstreamNames};
 
 use crate::{
     envelope::Envelope,

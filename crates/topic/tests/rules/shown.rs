@@ -82,6 +82,7 @@ fn room(effect: &RoomEffect<Numbers>) -> String {
             format!("renew {} {} among {}", link.0, person.id, roster_text(roster))
         }
         RoomEffect::Joined(person) => format!("joined {}", person.id),
+        RoomEffect::Changed(person) => format!("changed {}", person.id),
         RoomEffect::Left(participant) => format!("left {participant}"),
         RoomEffect::Publish { message, audience } => format!("publish {message}{}", reach(audience)),
         RoomEffect::Mirror { mirrored, audience } => {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use model::{
-    Capabilities, Digest, LinkId, ListKind, Method, OperationId, Outcome, ParticipantId, RateLimit, Refusal,
-    RefusalCode, TopicName,
+    Capabilities, DeliveryMode, Digest, LinkId, ListKind, Method, OperationId, Outcome, ParticipantId,
+    RateLimit, Refusal, RefusalCode, TopicName,
 };
 use topic::{
-    About, Ask, Decision, DeliveryMode, End, Interest, Item, Join, Joining, Limits, ListScope, Listener,
-    Manifest, OperationRef, Request, Restore, Resume, Target, Terms, TopicConfig, UpstreamNames,
+    About, Ask, Decision, End, Interest, Item, Join, Joining, Limits, ListScope, Listener, Manifest,
+    OperationRef, Request, Restore, Resume, Target, Terms, TopicConfig, UpstreamNames,
 };
 
 use crate::numbers::{Effects, Event, Numbers, Topic};

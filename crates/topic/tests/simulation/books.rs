@@ -44,6 +44,8 @@ pub(crate) struct Books {
     /// Callers' links.
     pub(crate) links: BTreeMap<LinkId, Link>,
     pub(crate) servers: BTreeMap<ParticipantId, Served>,
+    /// Servers that do not run, of those that others would see.
+    pub(crate) away: BTreeSet<ParticipantId>,
     pub(crate) standing: BTreeMap<ParticipantId, Standing>,
     /// The capabilities of servers.
     pub(crate) asking: BTreeMap<ParticipantId, Arc<Capabilities>>,
@@ -154,6 +156,7 @@ impl Books {
     pub(crate) fn forget(&mut self) {
         self.links.clear();
         self.servers.clear();
+        self.away.clear();
         self.calls.clear();
         self.waiting.clear();
         self.questions.clear();

@@ -24,10 +24,13 @@ pub(crate) const GRANTS: [&[&str]; 10] = [
     &["mcp/request:*/call:*a*", "mcp/request:resources/read:portmoot:*"],
     &["mcp/request:*", "mcp/proposal:*", "mcp/response:*"],
 ];
-pub(crate) const NAMES: [&str; 8] = [
-    "a",
+pub(crate) const NAMES: [&str; 9] = [
+    // Proposed by envelope: no server has another name that is the same in public.
+    "data",
     "b",
     "deploy",
+    // The same in public at the server `one`.
+    "a",
     "one_a",
     "proxy",
     "very_long_name_that_goes_on_and_on_until_it_is_cut_somewhere_1",

@@ -18,8 +18,9 @@ pub(crate) struct Decided {
     pub(crate) same: bool,
     pub(crate) withdraws: bool,
     pub(crate) fulfilment: Option<String>,
-    /// It came as a request in the room.
+    /// It came as a request in the room, to these participants.
     pub(crate) requested: bool,
+    pub(crate) named: Vec<ParticipantId>,
 }
 
 /// An answer in the room.
@@ -69,6 +70,10 @@ pub(crate) struct Turn {
     pub(crate) dismissed: Vec<ParticipantId>,
     /// The server that takes its seat.
     pub(crate) serving: Option<ParticipantId>,
+    /// The server that begins or ceases to run.
+    pub(crate) available: Option<(ParticipantId, bool)>,
+    /// The participant whose new capabilities the others must learn.
+    pub(crate) changes: Option<ParticipantId>,
     pub(crate) answering: Option<Answering>,
     /// The operation that its opener cancels.
     pub(crate) cancelling: Option<OperationId>,

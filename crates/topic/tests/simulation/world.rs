@@ -71,6 +71,7 @@ impl World {
             12 => self.revoke(),
             13..16 => self.listed(),
             16 => self.session(),
+            98 if self.prng.one_in(2) => self.available(),
             17 => self.configure(),
             18 => self.reserve(),
             19..33 => self.request(),
@@ -127,7 +128,10 @@ impl World {
         assert_eq!(topic.parked_len(), books.parked_len());
         assert_eq!(topic.proposals_len(), books.deals_open());
         assert_eq!(topic.links_len(), books.links.len() + books.servers.len());
-        assert_eq!(topic.participants_len(), books.room.here.len());
+        assert_eq!(topic.participants_len(), books.room.here.len() + books.away.len());
+        let seen: Vec<_> = topic.participants().into_iter().map(|present| present.person.id).collect();
+        assert_eq!(seen.len(), books.room.here.len());
+        assert!(seen.iter().all(|id| books.room.here.contains(id)));
         assert!(books.calls.keys().chain(books.questions.keys()).all(|id| topic.is_open(*id)));
         for (link, own) in &books.links {
             assert_eq!(topic.is_busy(*link), books.open_of(*link) > 0);
@@ -242,6 +246,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Join(_) | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
         Event::Configure { .. } | Event::Serve { .. } | Event::Attach { .. } | Event::Detach { .. } => true,
         Event::Listed { .. } => true,
+        Event::Available { .. } => false,
         Event::Request(_) | Event::Resume(_) | Event::Wait { .. } | Event::Ask(_) => false,
         Event::Answer { .. } | Event::Cancel { .. } | Event::Say(_) | Event::Announce { .. } => false,
         Event::Execute { .. } | Event::Propose { .. } | Event::Unproposable { .. } => false,

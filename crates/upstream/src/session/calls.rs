@@ -5,7 +5,7 @@ use std::{sync::Arc, sync::atomic::Ordering, time::Instant};
 use bytes::Bytes;
 use client::SendMeta;
 use model::{Refusal, RefusalCode, Target};
-use platform::millis;
+use platform::{Full, millis};
 use wire::mcp::{Era, relay};
 use wire::rpc::{Message, notification};
 
@@ -39,7 +39,10 @@ impl Session {
         let outgoing = relay::Outgoing { form: self.era(), number, own, client_info, related_task };
         let frame = relay::encode_request(request, &outgoing).map_err(|malformed| {
             tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
-            Refusal::new(RefusalCode::Internal, "the request cannot be converted to the server's era")
+            Refusal::new(
+                RefusalCode::Internal,
+                "the request cannot be converted to the server's protocol revision",
+            )
         })?;
         let headers = self.headers_of(self.era(), &frame, (request.method.as_str(), target), self.version());
 
@@ -47,14 +50,13 @@ impl Session {
         if let Some(fault) = &pending.ended {
             return Err(self.refusal(fault));
         }
-        if pending.requests.len() >= self.setup.spec.limits.calls_max {
-            return Err(self.refusal(&Fault::Unsent(client::SendError::Busy)));
-        }
+        let pools = (&*self.setup.calls, &*self.unsent);
+        let (place, unsent) = pending.place(pools, call.account).map_err(|full| self.full(full))?;
         let first = pending.requests.is_empty();
         let defer = self.is_serial() && pending.calls() > 0;
         let kept = self.may_resend().then(|| (frame.clone(), headers.clone()));
         let deadlines = Deadlines::new(now, patience, longest);
-        let waiter = Waiter::Call { events, progress: request.progress.clone() };
+        let waiter = Waiter::Call { events, progress: request.progress.clone(), place };
         pending
             .requests
             .insert(number, PendingRequest { waiter, deadlines: Some(deadlines), sent: kept, questions: 0 });
@@ -65,7 +67,9 @@ impl Session {
         } else {
             drop(pending);
             let from = self.link.get().is_some_and(|link| link.names_senders()).then(|| call.from.into());
-            if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from }) {
+            if let Err(unsent) =
+                self.send(frame, SendMeta { request: Some(number), headers, from, unsent: Some(unsent) })
+            {
                 self.pending.lock().settle(number);
                 return Err(self.refusal(&Fault::Unsent(unsent)));
             }
@@ -74,6 +78,16 @@ impl Session {
             self.timer.notify_one();
         }
         Ok(())
+    }
+
+    fn full(&self, full: Full) -> Refusal {
+        match full {
+            Full::Share => {
+                let what = format!("you have too many open calls at the server `{}`", self.upstream());
+                Refusal::new(RefusalCode::UpstreamBusy, what).hint("wait for one of them to end")
+            }
+            Full::Pool => self.refusal(&Fault::Unsent(client::SendError::Busy)),
+        }
     }
 
     /// Whether the server is the built-in demo server, which answers on the spot.
@@ -108,7 +122,9 @@ impl Session {
 
     /// Sends a request whose frame was kept: deferred, or to be sent again.
     pub(super) fn send_kept(&self, number: u64, (frame, headers): SentRequest) {
-        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None }) {
+        if let Err(unsent) =
+            self.send(frame, SendMeta { request: Some(number), headers, ..SendMeta::default() })
+        {
             self.finish(number, Err(Fault::Unsent(unsent)));
         }
     }
@@ -124,7 +140,9 @@ impl Session {
     pub(super) fn deliver(&self, request: PendingRequest, end: Result<Message, Fault>) {
         match request.waiter {
             Waiter::Own(waiter) => drop(waiter.send(end)),
-            Waiter::Call { events, .. } => {
+            Waiter::Call { events, place, .. } => {
+                // First: its caller may call again at once.
+                drop(place);
                 events.done(match end {
                     Ok(message) => Ok(relay::decode_answer(&message, self.era())),
                     Err(fault) => Err(self.refusal(&fault)),

@@ -216,7 +216,7 @@ impl Session {
         let (known, found) = {
             let mut pending = self.pending.lock();
             match pending.extend(number, Instant::now()).map(|request| &request.waiter) {
-                Some(Waiter::Call { events, progress: Some(token) }) => {
+                Some(Waiter::Call { events, progress: Some(token), .. }) => {
                     (true, Some((Arc::clone(events), token.clone())))
                 }
                 Some(Waiter::Call { progress: None, .. } | Waiter::Own(_)) => (true, None),

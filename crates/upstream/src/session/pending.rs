@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use http::HeaderMap;
+use platform::{Full, Share, Shares, Taken};
 use tokio::sync::oneshot;
 use wire::rpc::Message;
 
@@ -19,8 +20,8 @@ pub(super) type SentRequest = (Bytes, Option<Box<HeaderMap>>);
 
 /// The receiver of an answer.
 pub(super) enum Waiter {
-    /// A caller, with the progress token that it chose, as it spelled it.
-    Call { events: Arc<dyn CallEvents>, progress: Option<Bytes> },
+    /// A caller, with the progress token that it chose, as it spelled it, and its place at the server.
+    Call { events: Arc<dyn CallEvents>, progress: Option<Bytes>, place: Taken },
     /// The session itself.
     Own(oneshot::Sender<Result<Message, Fault>>),
 }
@@ -55,6 +56,9 @@ impl Deadlines {
     }
 }
 
+/// Accounts that a session remembers. Beyond them it looks each up again.
+const ACCOUNTS_MAX: usize = 1024;
+
 /// All pending requests of one session, by number.
 #[derive(Default)]
 pub(super) struct PendingTable {
@@ -67,9 +71,36 @@ pub(super) struct PendingTable {
     pub(super) awaiting_reopen: Option<Vec<u64>>,
     /// Why the session ended; it accepts no further request.
     pub(super) ended: Option<Fault>,
+    /// Accounts of callers at the server, so that a call looks for its own without another lock.
+    accounts: HashMap<Box<str>, Account, RandomState>,
+}
+
+/// The shares of one account at a server.
+struct Account {
+    calls: Arc<Share>,
+    /// Of what waits for the session's child process.
+    unsent: Arc<Share>,
 }
 
 impl PendingTable {
+    /// A place at the server for one more call on this account, and the account's share of what waits for the server.
+    pub(super) fn place(
+        &mut self,
+        (calls, unsent): (&Shares, &Shares),
+        account: &str,
+    ) -> Result<(Taken, Arc<Share>), Full> {
+        if let Some(known) = self.accounts.get(account) {
+            return Ok((known.calls.take(1)?, Arc::clone(&known.unsent)));
+        }
+        if self.accounts.len() >= ACCOUNTS_MAX {
+            self.accounts.clear();
+        }
+        let own = Account { calls: calls.of(account), unsent: unsent.of(account) };
+        let place = (own.calls.take(1)?, Arc::clone(&own.unsent));
+        self.accounts.insert(account.into(), own);
+        Ok(place)
+    }
+
     /// Pending calls of callers.
     pub(super) fn calls(&self) -> usize {
         self.requests.values().filter(|request| matches!(request.waiter, Waiter::Call { .. })).count()

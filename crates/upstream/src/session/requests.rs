@@ -75,7 +75,9 @@ impl Session {
             PendingRequest { waiter: Waiter::Own(waiter), deadlines, sent: None, questions: 0 },
         );
         drop(pending);
-        if let Err(unsent) = self.send(frame, SendMeta { request: Some(number), headers, from: None }) {
+        if let Err(unsent) =
+            self.send(frame, SendMeta { request: Some(number), headers, ..SendMeta::default() })
+        {
             self.settle(number);
             return Err(Fault::Unsent(unsent));
         }

@@ -18,32 +18,36 @@ use crate::interest::Subscription;
 const COVERED: Duration = Duration::from_secs(5);
 
 impl Session {
-    /// Subscribes a link to updates of a resource; the server gets one request per URI. [`super::SessionEvent::Notice`]
+    /// Subscribes a link on this account to updates of a resource; the server gets one request per URI. [`super::SessionEvent::Notice`]
     /// reports the updates. Returns the server's own answer (a result or an error), or an empty result where the server
     /// has the subscription already.
     ///
     /// # Errors
     /// A refusal when the server cannot be asked, or `subscriptions_max` is reached.
-    pub async fn subscribe(&self, link: LinkId, uri: &str) -> Result<Answer, Refusal> {
+    pub async fn subscribe(&self, link: LinkId, account: &str, uri: &str) -> Result<Answer, Refusal> {
         let interest = &self.setup.interest;
+        let place = interest.place(account).ok_or_else(|| {
+            let what = format!("you have too many subscriptions at the server `{}`", self.upstream());
+            Refusal::new(RefusalCode::Overloaded, what).hint("end some of them")
+        })?;
         let _turn = interest.turn.lock().await;
         let subscription = Subscription::Resource(uri.to_owned());
         if !interest.is_new(&subscription) {
-            interest.add(link, subscription);
+            interest.add(link, subscription, place);
             return Ok(empty_result());
         }
         if interest.len() >= self.setup.spec.limits.subscriptions_max {
             return Err(Refusal::new(RefusalCode::Overloaded, "too many resource subscriptions"));
         }
         if self.era() == Era::Modern {
-            interest.add(link, subscription);
+            interest.add(link, subscription, place);
             // A subscribed client misses no update from here on.
             let _ = self.renew_listen_stream().await;
             return Ok(empty_result());
         }
         let answer = self.set_at_server("resources/subscribe", "uri", uri).await?;
         if answer.outcome == Outcome::Ok {
-            interest.add(link, subscription);
+            interest.add(link, subscription, place);
         }
         Ok(answer)
     }
@@ -57,12 +61,13 @@ impl Session {
 
     /// Subscribes a link to the states of a task (modern servers); [`super::SessionEvent::Notice`] reports them. True when
     /// the listen stream covers the task.
-    pub async fn watch_task(&self, link: LinkId, task: &str) -> bool {
+    pub async fn watch_task(&self, link: LinkId, account: &str, task: &str) -> bool {
         let interest = &self.setup.interest;
         if self.era() == Era::Legacy || interest.len() >= self.setup.spec.limits.subscriptions_max {
             return false;
         }
-        interest.add(link, Subscription::Task(task.to_owned()));
+        let Some(place) = interest.place(account) else { return false };
+        interest.add(link, Subscription::Task(task.to_owned()), place);
         self.renew_listen_stream().await
     }
 

@@ -8,20 +8,28 @@ use std::time::{Duration, Instant};
 use std::{sync::Arc, sync::atomic::Ordering};
 
 use client::LinkError;
+use model::RefusalCode;
 use wire::mcp::Era;
 
-use super::{Session, SessionEvent, pending::Waiter};
+use super::{Failure, Session, SessionEvent, pending::Waiter};
 use crate::{fault::Fault, handshake, lists};
 
 impl Session {
     /// Why the open session counts as degraded, in words for callers.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.health.failure.lock().clone()
+        self.health.failure.lock().as_ref().map(|failure| failure.why.clone())
+    }
+
+    /// Whether the server could be reached with the last request.
+    pub(crate) fn is_reachable(&self) -> bool {
+        self.health.failure.lock().as_ref().is_none_or(|failure| !failure.is_down)
     }
 
     /// Records a failed request: others may fail like it.
     pub(super) fn record_failure(&self, fault: &Fault) {
-        *self.health.failure.lock() = Some(self.refusal(fault).message.into_owned());
+        let refusal = self.refusal(fault);
+        let is_down = refusal.code == RefusalCode::UpstreamDown;
+        *self.health.failure.lock() = Some(Failure { why: refusal.message.into_owned(), is_down });
         self.health.failing.store(true, Ordering::Relaxed);
         self.emit(SessionEvent::State);
     }

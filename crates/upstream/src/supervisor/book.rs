@@ -7,9 +7,12 @@ use std::time::{Duration, Instant};
 use std::{collections::HashMap, sync::Arc};
 
 use model::LinkId;
+use platform::Taken;
 use wire::mcp::Era;
 
-use crate::{interest::Interest, manifest::Manifest, session::Session, session_api::SessionKey};
+use crate::{
+    interest::Interest, manifest::Manifest, session::Session, session_api::SessionKey, status::State,
+};
 
 /// The place of one session and its successors.
 pub(super) type Place = (Era, SessionKey);
@@ -20,8 +23,8 @@ pub(super) struct Book {
     /// The eras that it speaks; empty before detection.
     pub(super) eras: Vec<Era>,
     pub(super) slots: HashMap<Place, Slot>,
-    /// Sessions that end with their call.
-    pub(super) single_call: Vec<Arc<Session>>,
+    /// Sessions that end with their call, and their places.
+    pub(super) single_call: Vec<(Arc<Session>, Taken)>,
     /// The last manifest in each era, in the order of the first fetch.
     pub(super) manifests: Vec<(Era, Arc<Manifest>)>,
     pub(super) backoff: Backoff,
@@ -29,8 +32,9 @@ pub(super) struct Book {
     pub(super) starting: usize,
     /// Why the lists are incomplete, in words for callers.
     pub(super) incomplete: Option<String>,
-    /// Why the last start failed, for the log only.
+    /// Why the last start failed or the last session ended, for operators, and the last lines of the process on stderr.
     pub(super) cause: String,
+    pub(super) last_words: Vec<Arc<str>>,
     /// Whether the server only speaks HTTP+SSE (2024-11-05).
     pub(super) http_sse: bool,
     pub(super) closed: bool,
@@ -78,7 +82,10 @@ impl Book {
 
     /// All sessions, also one that has ended just now.
     pub(super) fn sessions(&self) -> impl Iterator<Item = &Arc<Session>> {
-        self.slots.values().filter_map(|slot| slot.session.as_ref()).chain(&self.single_call)
+        self.slots
+            .values()
+            .filter_map(|slot| slot.session.as_ref())
+            .chain(self.single_call.iter().map(|(session, _)| session))
     }
 
     /// Removes callers' sessions that have been idle for as long as `idle`, and slots without one.
@@ -90,10 +97,21 @@ impl Book {
     }
 }
 
+/// What was logged and reported last.
+#[derive(Default)]
+pub(super) struct Logged {
+    /// State and reason of the last status line.
+    pub(super) line: Option<(State, Option<String>)>,
+    /// Whether the server ran.
+    pub(super) runs: Option<bool>,
+}
+
 /// The place of one session; a successor takes the same slot.
 #[derive(Default)]
 pub(super) struct Slot {
     pub(super) session: Option<Arc<Session>>,
+    /// The place of a caller's session.
+    pub(super) taken: Option<Taken>,
     /// Held while a session is opened.
     pub(super) turn: Arc<tokio::sync::Mutex<()>>,
     pub(super) interest: Arc<Interest>,

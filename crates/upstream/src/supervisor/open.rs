@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use client::LinkError;
 use model::{Refusal, RefusalCode};
-use platform::millis;
+use platform::{Full, Taken, millis};
 use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
 
-use super::book::{Book, Place};
+use super::book::{Book, Place, Slot};
 use super::{Upstream, close_all};
 use crate::config::{EraChoice, Sessions, Transport};
 use crate::session::{Session, SessionEvent, SessionSetup};
@@ -31,8 +31,13 @@ impl Upstream {
         if self.is_away() {
             return Err(self.away_refusal());
         }
-        if self.spec.config.sessions == Sessions::Call && owner.is_some() {
-            return self.open(era, owner, Arc::default()).await;
+        if let Some(owner) = owner.filter(|_| self.spec.config.sessions == Sessions::Call) {
+            let place = self.own_place(&mut self.book.lock(), owner)?;
+            let session = self.open(era, Some(owner), Arc::default()).await?;
+            let mut book = self.book.lock();
+            book.single_call.retain(|(other, _)| other.is_open());
+            book.single_call.push((Arc::clone(&session), place));
+            return Ok(session);
         }
         // Before detection there is one slot, so that only one process is probed.
         let place = (era.unwrap_or(Era::Modern), SessionKey::of(owner));
@@ -45,15 +50,12 @@ impl Upstream {
             if let Some(session) = book.open(&place, user) {
                 return Ok(session);
             }
-            if owner.is_some() && !book.slots.get(&place).is_some_and(|slot| slot.is_taken()) {
-                self.make_room(&mut book)?;
-            }
             let slot = book.slots.entry(place.clone()).or_default();
             slot.used_by(user);
             (Arc::clone(&slot.turn), slot.backoff.total)
         };
         let _turn = turn.lock().await;
-        let interest = {
+        let (interest, taken) = {
             let mut book = self.book.lock();
             // A task that waited for another attempt shares its outcome, in whichever era it succeeded.
             let mut eras =
@@ -65,7 +67,8 @@ impl Upstream {
             if let Some(reason) = slot.backoff.reason.clone().filter(|_| slot.backoff.total > failures) {
                 return Err(Refusal::new(RefusalCode::UpstreamDown, reason).hint(RETRIED));
             }
-            Arc::clone(&slot.interest)
+            let interest = Arc::clone(&slot.interest);
+            (interest, owner.map(|owner| self.own_place(&mut book, owner)).transpose()?)
         };
         self.await_backoff(&place).await?;
         let opened = self.open(era, owner, interest).await;
@@ -85,7 +88,7 @@ impl Upstream {
         }
         let mut slot = book.slots.remove(&place).unwrap_or_default();
         slot.backoff.started();
-        slot.session = Some(Arc::clone(&session));
+        (slot.session, slot.taken) = (Some(Arc::clone(&session)), taken);
         slot.interest = Arc::clone(&session.setup.interest);
         let replaced = book.slots.insert((session.era(), place.1), slot);
         close_all(replaced.and_then(|slot| slot.session).into_iter().collect());
@@ -97,22 +100,34 @@ impl Upstream {
         Ok(session)
     }
 
-    /// Makes room for one more session of a caller: closes the session that was idle longest, or, if none is idle, one that
-    /// only tasks keep open.
-    fn make_room(&self, book: &mut Book) -> Result<(), Refusal> {
-        let own = || book.slots.iter().filter(|((_, key), _)| key.is_own());
-        let taken = own().filter(|(_, slot)| slot.is_taken()).count();
-        if taken + book.single_call.len() < self.spec.limits.caller_sessions_max {
-            return Ok(());
+    /// A place for one more session of a caller. If there is none, the session that was idle longest is closed for it, or, if
+    /// none is idle, one that only tasks keep open: one of the participant itself if its share is full.
+    fn own_place(&self, book: &mut Book, owner: &Caller<'_>) -> Result<Taken, Refusal> {
+        let account = self.own_sessions.of(owner.account);
+        loop {
+            let full = match account.take(1) {
+                Ok(taken) => return Ok(taken),
+                Err(full) => full,
+            };
+            let counts = |slot: &Slot| match (&slot.taken, full) {
+                (None, _) => false,
+                (Some(_), Full::Pool) => true,
+                (Some(taken), Full::Share) => taken.is_of(&account),
+            };
+            let slots = book.slots.iter().filter(|(_, slot)| counts(slot));
+            let quiet = slots
+                .filter_map(|(place, slot)| Some(((slot.idle().is_some(), slot.quiet()?), place.clone())));
+            let Some((_, place)) = quiet.max_by_key(|(rank, _)| *rank) else {
+                let who = if full == Full::Share {
+                    "you have too many sessions at"
+                } else {
+                    "too many sessions are open at"
+                };
+                let what = format!("{who} the server `{}`", self.spec.name());
+                return Err(Refusal::new(RefusalCode::UpstreamBusy, what).hint("try again later"));
+            };
+            close_all(book.slots.remove(&place).and_then(|slot| slot.session).into_iter().collect());
         }
-        let quiet =
-            own().filter_map(|(place, slot)| Some(((slot.idle().is_some(), slot.quiet()?), place.clone())));
-        let Some((_, place)) = quiet.max_by_key(|(rank, _)| *rank) else {
-            let what = format!("the server `{}` has too many sessions", self.spec.name());
-            return Err(Refusal::new(RefusalCode::UpstreamBusy, what).hint("try again later"));
-        };
-        close_all(book.slots.remove(&place).and_then(|slot| slot.session).into_iter().collect());
-        Ok(())
     }
 
     /// Waits for the end of a short back-off; refuses during a long one.
@@ -164,6 +179,16 @@ impl Upstream {
             self.book.lock().http_sse = second.is_ok();
             outcome = if second.is_ok() { second } else { outcome };
         }
+        if let Err(fault) = &outcome
+            && !matches!(fault, Fault::Link(LinkError::Unreachable(_) | LinkError::Closed) | Fault::Unsent(_))
+            && matches!(self.spec.config.transport, Transport::Stdio(_))
+            && era.is_none()
+        {
+            // The probe precedes the handshake, and some legacy servers end at it or answer no handshake after it: a new
+            // process gets the handshake alone.
+            let second = self.attempt(Some(Era::Legacy), owner, &interest).await;
+            outcome = if second.is_ok() { second } else { outcome };
+        }
         self.record(&outcome, owner.is_some());
         self.log_status();
         if outcome.is_err() {
@@ -180,6 +205,8 @@ impl Upstream {
             Ok(session) => {
                 if !own {
                     book.backoff.started();
+                    book.cause.clear();
+                    book.last_words.clear();
                 }
                 if let Some(handshake) = session.handshake()
                     && (book.eras.is_empty() || (handshake.both && book.eras.len() == 1))
@@ -188,9 +215,6 @@ impl Upstream {
                     book.eras =
                         if handshake.both { vec![Era::Modern, Era::Legacy] } else { vec![session.era()] };
                 }
-                if session.setup.single_call {
-                    book.single_call.push(Arc::clone(session));
-                }
             }
             Err(fault) => {
                 if own {
@@ -198,7 +222,7 @@ impl Upstream {
                     return;
                 }
                 tracing::debug!(server = self.spec.name(), %fault, "could not start the server");
-                book.cause = fault.to_string();
+                book.cause = fault.cause();
                 let reason = fault.refusal(self.spec.name()).message.into_owned();
                 book.backoff.failed(Instant::now(), reason);
                 // The detected era may be wrong, or the operator has replaced the server.
@@ -224,10 +248,14 @@ impl Upstream {
             interest: Arc::clone(interest),
             single_call: self.spec.config.sessions == Sessions::Call && owner.is_some(),
             http_sse: self.book.lock().http_sse,
+            calls: Arc::clone(&self.calls),
         });
         let opened = timeout(self.spec.config.timeouts.start, handshake::open(&session, era)).await;
         if let Err(fault) = opened.unwrap_or(Err(Fault::Timeout)) {
             session.close().await;
+            if owner.is_none() {
+                self.book.lock().last_words = session.last_words();
+            }
             return Err(fault);
         }
         let Some(handshake) = session.handshake() else {

@@ -93,7 +93,7 @@ impl Upstream {
                 ended.extend(slot.open().cloned());
             }
         }
-        let of_calls = book.single_call.iter();
+        let of_calls = book.single_call.iter().map(|(session, _)| session);
         ended.extend(of_calls.filter(|one| one.setup.interest.remove(link, subscription)).cloned());
         drop(book);
         // A session sends, so no lock is held here.
@@ -115,7 +115,8 @@ impl Upstream {
             }
             !leaves
         });
-        ended.extend(book.single_call.iter().map(|one| (Arc::clone(one), one.setup.interest.forget(link))));
+        let of_calls = book.single_call.iter().map(|(session, _)| session);
+        ended.extend(of_calls.map(|one| (Arc::clone(one), one.setup.interest.forget(link))));
         drop(book);
         for (session, lost) in ended {
             lost.iter().for_each(|subscription| session.unsubscribe_at_server(subscription));

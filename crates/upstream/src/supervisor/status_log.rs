@@ -10,6 +10,11 @@ use crate::status::{State, Status};
 /// The log target of status lines, so that a filter can select them alone.
 const TARGET: &str = "portmoot::servers";
 
+/// A cause without the operating system's number of the error, which the log has.
+fn without_number(cause: &str) -> String {
+    cause.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
 impl Upstream {
     /// The status now, for `servers ls` and `/readyz`.
     #[must_use]
@@ -32,10 +37,14 @@ impl Upstream {
             (None, _) => (State::Starting, None),
         };
         let manifest = book.manifest();
+        let failed = state != State::Ready && !book.cause.is_empty();
         Status {
+            cause: failed.then(|| without_number(&book.cause)),
+            last_words: if failed { book.last_words.clone() } else { Vec::new() },
             name: Arc::from(self.spec.name()),
             state,
             reason,
+            reachable: shared.is_none_or(|session| session.is_reachable()),
             eras: book.eras.clone(),
             version: shared.map(|session| session.version().as_str().to_owned()),
             pid: shared.and_then(|session| session.link.get()?.pid()),
@@ -49,15 +58,40 @@ impl Upstream {
         }
     }
 
-    /// Logs the state if it differs from the last line. A start is not logged, only its outcome.
+    /// Reports whether the server runs, unless that is not known yet; no change is reported meanwhile.
+    pub fn report_available(&self, report: impl FnOnce(bool)) {
+        let _logged = self.logged.lock();
+        if let Some(runs) = self.runs(&self.status()) {
+            report(runs);
+        }
+    }
+
+    /// Whether a server with this status runs; `None` before the outcome of its first start, and once the gateway has stopped it:
+    /// then another one may run under its name.
+    fn runs(&self, status: &Status) -> Option<bool> {
+        match status.state {
+            _ if self.book.lock().closed => None,
+            State::Ready | State::Degraded => Some(status.reachable),
+            State::Down => Some(false),
+            State::Starting => self.has_settled().then_some(false),
+        }
+    }
+
+    /// Logs the state if it differs from the last line, and reports whether the server runs if that differs from the last
+    /// report. A start is not logged, only its outcome.
     pub(super) fn log_status(&self) {
+        let mut logged = self.logged.lock();
         let status = self.status();
+        let runs = self.runs(&status);
+        if let Some(runs) = runs.filter(|_| runs != logged.runs) {
+            logged.runs = Some(runs);
+            self.environment.events.available(self.spec.name(), runs);
+        }
         if status.state == State::Starting {
             return;
         }
         let now = (status.state, status.reason);
-        let mut logged = self.logged.lock();
-        if logged.as_ref() == Some(&now) {
+        if logged.line.as_ref() == Some(&now) {
             return;
         }
         let (server, reason) = (self.spec.name(), now.1.as_deref().unwrap_or_default());
@@ -79,6 +113,6 @@ impl Upstream {
                 tracing::warn!(target: TARGET, server, reason, cause, "down");
             }
         }
-        *logged = Some(now);
+        logged.line = Some(now);
     }
 }

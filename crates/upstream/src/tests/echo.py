@@ -1,6 +1,6 @@
 """A small MCP server for the tests of server supervision: newline-delimited JSON on stdin and stdout.
 
-Usage: echo.py legacy|modern|both [silent-probe] [slow-start SECONDS] [hang] [flood] [fail-once FILE]
+Usage: echo.py legacy|modern|both [silent-probe] [ends-at-probe] [spoilt-by-probe] [slow-start SECONDS] [hang] [flood] [fail-once FILE]
 """
 import json
 import os
@@ -17,6 +17,7 @@ CANCELLED = []
 SUBSCRIBED = []
 INITS = 0
 CHANGED = False
+PROBED = False
 VERSIONS = {"modern": ["2026-07-28"], "both": ["2025-11-25", "2026-07-28"]}
 CAPABILITIES = {
     "tools": {"listChanged": True},
@@ -94,7 +95,7 @@ def call(id, params, modern):
 
 
 def serve(message):
-    global INITS
+    global INITS, PROBED
     method, id, params = message.get("method"), message.get("id"), message.get("params", {})
     modern = "io.modelcontextprotocol/protocolVersion" in params.get("_meta", {})
     if method is None:
@@ -107,6 +108,13 @@ def serve(message):
                    "cacheScope": "private"}, True)
     elif method == "server/discover" and "silent-probe" in FLAGS:
         pass
+    elif method == "server/discover" and "ends-at-probe" in FLAGS:
+        os._exit(7)
+    elif method == "server/discover" and "spoilt-by-probe" in FLAGS:
+        PROBED = True
+        send({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "method not found"}})
+    elif method == "initialize" and PROBED:
+        send({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "already started"}})
     elif method == "initialize" and ERA != "modern":
         INITS += 1
         reply(id, {"protocolVersion": params["protocolVersion"], "capabilities": CAPABILITIES,

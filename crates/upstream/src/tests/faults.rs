@@ -36,6 +36,68 @@ async fn a_crash_costs_only_the_open_calls() {
 }
 
 #[tokio::test]
+async fn a_server_that_dislikes_the_probe_is_started_again_for_the_handshake() {
+    for flag in ["ends-at-probe", "spoilt-by-probe"] {
+        let fixture = start(&["legacy", flag]);
+        fixture.upstream.settled().await;
+        let session = shared(&fixture, Era::Legacy).await;
+        assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok(), "{flag}");
+        let status = fixture.upstream.status();
+        assert_eq!(
+            (status.state, status.restarts, status.eras),
+            (State::Ready, 0, vec![Era::Legacy]),
+            "{flag}"
+        );
+        // A crash later costs no probe: the era is known.
+        assert!(done(&mut call(&session, "crash", &json!({}))).await.is_err());
+        let again = shared(&fixture, Era::Legacy).await;
+        assert!(done(&mut call(&again, "echo", &json!({}))).await.is_ok(), "{flag}");
+        fixture.upstream.close().await;
+    }
+}
+
+#[tokio::test]
+async fn the_status_says_why_a_server_failed() {
+    let mut config = config(&["legacy", "fail-once", "/no/such/file", "ends-at-probe"]);
+    config.era = EraChoice::Modern;
+    let fixture = start_with(config, |_| {});
+    fixture.upstream.settled().await;
+    let status = fixture.upstream.status();
+    assert_eq!(status.cause.as_deref(), Some("process ended (exit code 7)"));
+    assert_eq!(status.last_words, [Arc::from("echo server starts")]);
+    fixture.upstream.close().await;
+    // After an end in the middle of a session, too.
+    let fixture = start(&["legacy"]);
+    let session = shared(&fixture, Era::Legacy).await;
+    assert_eq!((fixture.upstream.status().cause, fixture.upstream.status().last_words.len()), (None, 0));
+    assert!(done(&mut call(&session, "crash", &json!({}))).await.is_err());
+    // It may be ready again already.
+    let status = fixture.upstream.status();
+    assert!(status.cause.is_none_or(|cause| cause == "process ended (exit code 3)"));
+    fixture.upstream.close().await;
+    let absent = |command: &str, cwd: Option<&str>| {
+        let mut config = super::config(&[]);
+        config.transport = Transport::Stdio(StdioConfig {
+            command: command.to_owned(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: cwd.map(Into::into),
+        });
+        start_with(config, |_| {})
+    };
+    for (fixture, cause) in [
+        (absent("/no/such/program", None), "the program was not found"),
+        (absent("/etc/passwd", None), "the program cannot be started"),
+        (absent("sh", Some("/no/such/directory")), "the working directory does not exist"),
+    ] {
+        fixture.upstream.settled().await;
+        let found = fixture.upstream.status().cause.unwrap();
+        assert!(found.starts_with(cause) && !found.contains("/no/such"), "{found}");
+        fixture.upstream.close().await;
+    }
+}
+
+#[tokio::test]
 async fn garbage_and_overlong_lines_cost_no_other_call() {
     let fixture = start_with(config(&["legacy"]), |spec| spec.limits.line_bytes_max = 100_000);
     let session = shared(&fixture, Era::Legacy).await;
@@ -92,4 +154,24 @@ async fn dropping_an_upstream_ends_its_sessions() {
     let pid = report(&session).await["pid"].as_u64().unwrap();
     drop((session, fixture));
     until("the child has ended", || !alive(pid)).await;
+}
+
+#[tokio::test]
+async fn a_server_is_reported_when_it_ceases_and_begins_to_run() {
+    let fixture = start(&["legacy"]);
+    let session = shared(&fixture, Era::Legacy).await;
+    let reports = || fixture.log.1.lock().clone();
+    let report = |runs| ("echo".to_owned(), runs);
+    assert_eq!(reports(), [report(true)]);
+    let _ = done(&mut call(&session, "crash", &json!({}))).await;
+    until("it runs again", || reports() == [true, false, true].map(report)).await;
+    let asked = || {
+        let mut found = None;
+        fixture.upstream.report_available(|runs| found = Some(runs));
+        found
+    };
+    assert_eq!(asked(), Some(true));
+    // Stopped by the gateway, it reports nothing any more: another one may run under its name.
+    fixture.upstream.close().await;
+    assert_eq!((asked(), reports().len()), (None, 3));
 }

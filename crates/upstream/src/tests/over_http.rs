@@ -13,6 +13,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
+use wire::mcp::Version;
+
 use super::*;
 use crate::config::HttpConfig;
 
@@ -44,6 +46,8 @@ struct Server {
     kind: Kind,
     url: String,
     session: AtomicUsize,
+    /// The revision that it chooses in place of the requested one.
+    revision: Mutex<Option<&'static str>>,
     inits: AtomicUsize,
     seen: Mutex<Vec<(Method, HeaderMap, Value)>>,
     streams: Mutex<HashMap<String, Sender>>,
@@ -65,6 +69,7 @@ impl Server {
             kind,
             url: format!("http://{}/mcp", listener.local_addr().unwrap()),
             session: AtomicUsize::new(1),
+            revision: Mutex::default(),
             inits: AtomicUsize::new(0),
             seen: Mutex::default(),
             streams: Mutex::default(),
@@ -139,7 +144,8 @@ impl Server {
             &match body["method"].as_str()? {
                 "initialize" => {
                     self.inits.fetch_add(1, Ordering::SeqCst);
-                    json!({"protocolVersion": body["params"]["protocolVersion"],
+                    let asked = body["params"]["protocolVersion"].as_str();
+                    json!({"protocolVersion": self.revision.lock().or(asked),
                     "capabilities": {"tools": {"listChanged": true}}, "serverInfo": {}})
                 }
                 "server/discover" => {
@@ -288,13 +294,20 @@ async fn a_legacy_http_server_loses_its_session_and_no_call() {
     assert_eq!(headers["authorization"], "Bearer ours");
     assert_eq!(headers.len(), 7, "{headers:?}");
 
+    assert_eq!(session.version(), Version::NEWEST_LEGACY);
     server.session.store(2, Ordering::SeqCst);
+    *server.revision.lock() = Some("2025-06-18");
     let mut calls: Vec<_> = (0..3).map(|_| call(&session, "echo", &json!({}))).collect();
     for events in &mut calls {
         assert_eq!(done(events).await.unwrap()["id"], "a-1");
     }
     assert_eq!(server.inits.load(Ordering::SeqCst), 2);
     assert!(session.is_open());
+    // The server that was started anew has chosen another revision.
+    assert_eq!(session.version(), Version::V2025_06_18);
+    assert_eq!(fixture.upstream.status().version.as_deref(), Some("2025-06-18"));
+    done(&mut call(&session, "echo", &json!({}))).await.unwrap();
+    assert_eq!(server.seen("tools/call").last().unwrap()["mcp-protocol-version"], "2025-06-18");
     fixture.upstream.close().await;
     assert!(server.seen.lock().iter().any(|(method, ..)| *method == Method::DELETE));
 }
@@ -385,7 +398,7 @@ async fn notifications_on_a_replaced_listen_stream_still_arrive() {
     let fixture = fixture(&server);
     let session = shared(&fixture, Era::Modern).await;
     until("the first stream is open", || server.streams.lock().contains_key("lists")).await;
-    session.subscribe(model::LinkId(7), "test://followed").await.unwrap();
+    session.subscribe(model::LinkId(7), "ann", "test://followed").await.unwrap();
     // `subscribe` returns after the server has the subscription.
     assert!(server.streams.lock().contains_key("both"));
     let before = server.seen("tools/list").len();

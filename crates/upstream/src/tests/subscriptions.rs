@@ -7,7 +7,7 @@ async fn a_links_subscriptions_end_in_every_session() {
     let fixture = start(&["legacy"]);
     let session = shared(&fixture, Era::Legacy).await;
     for (link, uri) in [(1, "test://a"), (1, "test://b"), (2, "test://a"), (2, "test://c")] {
-        assert_eq!(session.subscribe(LinkId(link), uri).await.unwrap().outcome, Outcome::Ok);
+        assert_eq!(session.subscribe(LinkId(link), "ann", uri).await.unwrap().outcome, Outcome::Ok);
     }
     fixture.upstream.unsubscribe(LinkId(1), &resource("test://a"));
     fixture.upstream.release(LinkId(1));
@@ -27,7 +27,7 @@ async fn subscriptions_survive_a_failed_restart() {
     let marker = std::env::temp_dir().join(format!("portmoot-fail-once-{}", std::process::id()));
     let fixture = start(&["legacy", "fail-once", marker.to_str().unwrap()]);
     let session = shared(&fixture, Era::Legacy).await;
-    assert_eq!(session.subscribe(LinkId(1), "test://a").await.unwrap().outcome, Outcome::Ok);
+    assert_eq!(session.subscribe(LinkId(1), "ann", "test://a").await.unwrap().outcome, Outcome::Ok);
     // The next start finds the marker, removes it and fails; the detected era is forgotten.
     std::fs::write(&marker, "").unwrap();
     let _ = done(&mut call(&session, "crash", &json!({}))).await;

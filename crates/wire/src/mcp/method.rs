@@ -101,6 +101,11 @@ pub fn lookup(name: &str) -> Option<&'static MethodRow> {
     TABLE.iter().find(|method| method.name == name)
 }
 
+/// All rows.
+pub fn all() -> impl Iterator<Item = &'static MethodRow> {
+    TABLE.iter()
+}
+
 const fn row(name: &'static str, eras: &str) -> MethodRow {
     let (legacy, modern) = match eras.as_bytes() {
         b"both" => (true, true),

@@ -42,10 +42,11 @@ pub fn refused(refusal: &Refusal, method: &str, id: Option<&Id>) -> Bytes {
     refusal::encode(refusal, Era::Legacy, method, None).answer(id)
 }
 
-/// The error that answers an envelope whose kind and payload differ.
+/// The error that answers an envelope whose kind and payload differ, under the JSON-RPC id that the payload has.
 #[must_use]
-pub fn mismatch(why: &str) -> Bytes {
-    rpc::error(None, rpc::code::INVALID_REQUEST, &format!("kind and payload differ: {why}"), None)
+pub fn mismatch(why: &str, payload: Bytes) -> Bytes {
+    let id = Message::id_in(payload);
+    rpc::error(id.as_ref(), rpc::code::INVALID_REQUEST, &format!("kind and payload differ: {why}"), None)
 }
 
 /// The answer in a payload.

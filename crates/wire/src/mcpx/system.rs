@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use json::{JsonError, Object};
 use model::{Capabilities, Capability, Refusal, RefusalCode, SYSTEM};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use super::envelope::{Breach, Draft, Envelope, envelope};
 
@@ -244,6 +245,28 @@ pub struct Welcome {
     pub you: ParticipantInfo,
     /// The other participants of the topic.
     pub participants: Vec<ParticipantInfo>,
+    /// The envelopes before the join, if the topic keeps some.
+    #[serde(default)]
+    pub history: Option<WelcomeHistory>,
+}
+
+/// The envelopes before a join, read from a welcome. They are for reading: no receiver acts on them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct WelcomeHistory {
+    /// The number of the gateway process that assigns the offsets.
+    pub epoch: u64,
+    /// The offset of the next envelope.
+    pub offset: u64,
+    /// Whether no envelope since the requested offset is missing.
+    pub complete: bool,
+    /// The envelopes, oldest first, as they were sent.
+    #[serde(deserialize_with = "raw_texts")]
+    pub envelopes: Vec<Box<str>>,
+}
+
+fn raw_texts<'de, D: Deserializer<'de>>(all: D) -> Result<Vec<Box<str>>, D::Error> {
+    let all: Vec<Box<RawValue>> = Deserialize::deserialize(all)?;
+    Ok(all.into_iter().map(Into::into).collect())
 }
 
 /// A presence message that was read.

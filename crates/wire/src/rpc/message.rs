@@ -106,6 +106,12 @@ impl Message {
         Ok(Self { frame, at, outline })
     }
 
+    /// The id in these bytes, where it can be read, whether or not they are a message.
+    #[must_use]
+    pub fn id_in(frame: Bytes) -> Option<Id> {
+        Self::read(frame).map_or_else(|malformed| malformed.id, |message| message.id().cloned())
+    }
+
     /// Reads any message, also with members and spellings that are rare.
     fn read_thoroughly(frame: Bytes) -> Result<Self, Malformed> {
         let members =

@@ -1,4 +1,5 @@
 use bytes::Bytes;
+use model::ProposalState;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::oneshot;
@@ -9,7 +10,7 @@ use crate::participant::pending::{PENDING_MAX, PendingRequest, ProposalUpdate, R
 
 /// The protocol of `me`, welcomed, in a topic with `worker`.
 fn welcomed(is_filtered: bool) -> Protocol {
-    let mut protocol = Protocol::new(is_filtered);
+    let mut protocol = Protocol::new(is_filtered, "mine-");
     let you = json!({ "id": "me", "capabilities": ["mcp/*", "chat"] });
     let payload = json!({ "you": you, "participants": [{ "id": "worker", "capabilities": [] }] });
     assert_eq!(
@@ -52,13 +53,22 @@ fn word(reaction: &Reaction) -> String {
         Reaction::Event(event) => match &**event {
             Event::Welcomed { .. } => "welcomed".into(),
             Event::Joined(seen) => format!("joined {}", seen.id),
+            Event::Changed(seen) => format!("changed {}: {}", seen.id, seen.capabilities.join(",")),
             Event::Left(seen) => format!("left {}", seen.id),
             Event::Chat { from, text, .. } => format!("{from}: {text}"),
             Event::Proposal(proposed) => format!("proposal {}", proposed.request_kind().unwrap()),
-            Event::ProposalState { proposal, state, .. } => format!("{proposal} is {state}"),
+            Event::ProposalState { proposal, to, state, by, .. } => {
+                let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+                format!("{proposal} of {to} is {state}{by}")
+            }
             Event::Refused { error, .. } => format!("refused {}", error.error),
             Event::Other(envelope) => format!("other {}", envelope.kind()),
             Event::Violation { from, .. } => format!("violation {from}"),
+            Event::History { past, is_cut } => {
+                let past: Vec<String> =
+                    past.iter().map(|event| word(&Reaction::Event(Box::new(event.clone())))).collect();
+                format!("history {}{}", past.join(", "), if *is_cut { ", cut" } else { "" })
+            }
             Event::Disconnected { .. } | Event::Lagged(_) => unreachable!(),
         },
         Reaction::Job(job) => {
@@ -101,6 +111,13 @@ fn a_request_runs_only_if_it_names_the_participant_and_its_kind_agrees_with_its_
             vec!["violation a", "refuse 6 mcp/response:ping -32600"],
         ),
         ("7", &["me"], CALL, json!({}), vec!["violation a"]),
+        (
+            "7 with an id",
+            &["me"],
+            CALL,
+            json!({ "id": "x", "method": 5 }),
+            vec!["violation a", "refuse 7 with an id mcp/response:tools/call:echo -32600"],
+        ),
         // A proposal is never run, not even one whose payload is a request.
         (
             "8",
@@ -125,7 +142,7 @@ fn a_request_runs_only_if_it_names_the_participant_and_its_kind_agrees_with_its_
     ] {
         assert_eq!(receive(&mut protocol, id, "a", to, kind, None, payload), expect, "{id}");
     }
-    assert_eq!(protocol.violations.0["a"], 7);
+    assert_eq!(protocol.violations.0["a"], 8);
 }
 
 #[test]
@@ -146,6 +163,12 @@ fn presence_and_refusals() {
     let error = json!({ "error": "capability_violation", "message": "no" });
     for (kind, about, payload, expect) in [
         ("system/presence", None, json!({ "event": "join", "participant": seen("b") }), vec!["joined b"]),
+        (
+            "system/presence",
+            None,
+            json!({ "event": "join", "participant": seen("b") }),
+            vec!["changed b: chat"],
+        ),
         ("system/presence", None, json!({ "event": "leave", "participant": { "id": "b" } }), vec!["left b"]),
         ("system/error", Some("x"), error.clone(), vec!["refused capability_violation"]),
         ("system/error", None, error, vec!["refused capability_violation"]),
@@ -282,10 +305,16 @@ fn the_outcome_of_a_proposal_is_the_answer_to_its_fulfilment() {
 fn only_the_gateway_reports_the_state_of_a_proposal() {
     let mut protocol = welcomed(false);
     let mut updates = protocol.pending.add_proposal("p", vec![], CALL.into()).unwrap();
-    let payload = json!({ "proposal": "p", "state": "rejected", "reason": "too bold" });
-    let reactions =
-        receive(&mut protocol, "1", "portmoot", &["me"], "portmoot/proposal", None, payload.clone());
-    assert_eq!(reactions, ["p is rejected"]);
+    let payload = json!({ "proposal": "p", "state": "rejected", "by": "boss", "reason": "too bold" });
+    let report = |protocol: &mut Protocol, id, to: &[&str]| {
+        receive(protocol, id, "portmoot", to, "portmoot/proposal", None, payload.clone())
+    };
+    // Another proposer has used the same id: the report is not about this participant's proposal.
+    assert_eq!(report(&mut protocol, "0", &["scout"]), ["p of scout is rejected by boss"]);
+    assert!(updates.try_recv().is_err());
+    assert_eq!(report(&mut protocol, "nameless", &[]), ["other portmoot/proposal"]);
+    assert!(updates.try_recv().is_err());
+    assert_eq!(report(&mut protocol, "1", &["me"]), ["p of me is rejected by boss"]);
     let Ok(ProposalUpdate::State(state, reason)) = updates.try_recv() else { panic!() };
     assert_eq!((state.as_str(), reason.as_deref()), ("rejected", Some("too bold")));
     let reactions = receive(&mut protocol, "2", "mallory", &["me"], "portmoot/proposal", None, payload);
@@ -339,4 +368,80 @@ fn a_call_that_is_only_mirrored_to_the_topic_is_neither_run_nor_a_violation() {
         );
     }
     assert_eq!(protocol.violations.0, [].into());
+}
+
+#[test]
+fn a_second_join_has_new_capabilities() {
+    let joined = |protocol: &mut Protocol, id: &str, capabilities: &[&str]| {
+        let participant = json!({ "id": id, "capabilities": capabilities });
+        let payload = json!({ "event": "join", "participant": participant });
+        receive(protocol, "p", "system:gateway", &[], "system/presence", None, payload)
+    };
+    let mut protocol = welcomed(false);
+    assert_eq!(joined(&mut protocol, "me", &["mcp/*", "chat"]), ["joined me"]);
+    assert_eq!(joined(&mut protocol, "worker", &["chat"]), ["changed worker: chat"]);
+    assert_eq!(protocol.roster.others["worker"].capabilities, ["chat"]);
+    // Its own new capabilities come with another welcome, before the join.
+    let you = json!({ "id": "me", "capabilities": ["chat"] });
+    let payload = json!({ "you": you, "participants": [] });
+    let renewed = receive(&mut protocol, "w", "system:gateway", &["me"], "system/welcome", None, payload);
+    assert_eq!(renewed, ["welcomed"]);
+    assert_eq!(joined(&mut protocol, "me", &["chat"]), ["changed me: chat"]);
+    assert_eq!(joined(&mut protocol, "worker", &["chat"]), ["joined worker"], "it had left meanwhile");
+}
+
+/// A welcome with this history, and the reactions to it.
+fn history(protocol: &mut Protocol, complete: bool, envelopes: &[Envelope]) -> Vec<String> {
+    let envelopes: Vec<Value> =
+        envelopes.iter().map(|one| serde_json::from_slice(one.frame()).unwrap()).collect();
+    let history = json!({ "epoch": 5, "offset": 9, "complete": complete, "envelopes": envelopes });
+    let you = json!({ "id": "me", "capabilities": ["mcp/*"] });
+    let payload = json!({ "you": you, "participants": [], "history": history });
+    receive(protocol, "w", "system:gateway", &["me"], "system/welcome", None, payload)
+}
+
+#[test]
+fn past_envelopes_are_events_and_nothing_among_them_is_run() {
+    let mut protocol = Protocol::new(false, "mine-");
+    assert_eq!(protocol.cursor, None);
+    let chat = |id: &str, from: &str| envelope(id, from, &[], "chat", None, &json!({ "text": id }));
+    let wrong = envelope("5", "a", &[], "chat", None, &json!({ "words": 1 }));
+    let asked = envelope("2", "a", &["me"], CALL, None, &call("echo"));
+    let proposed = json!({ "method": "tools/call", "params": { "name": "echo" } });
+    let proposal = envelope("3", "scout", &["me"], "mcp/proposal:tools/call:echo", None, &proposed);
+    let all = [chat("1", "a"), asked.clone(), proposal, chat("4", "me"), wrong];
+    let request = format!("other {CALL}");
+    let expected =
+        ["welcomed".to_owned(), format!("history a: 1, {request}, proposal {CALL}, me: 4, other chat")];
+    // The first join begins with the latest envelopes: that there were earlier ones is no news.
+    assert_eq!(history(&mut protocol, false, &all), expected);
+    assert_eq!(protocol.cursor, Some(Cursor { epoch: 5, offset: 9 }));
+    assert!(protocol.violations.0.is_empty());
+    // The same request does not run either when it comes again.
+    let again = protocol.receive(asked);
+    assert!(again.is_empty(), "{again:?}");
+    // Another connect: what was received or sent before is left out.
+    protocol.disconnected();
+    receive(&mut protocol, "6", "a", &[], "chat", None, json!({ "text": "6" }));
+    let all = [chat("1", "a"), chat("6", "a"), chat("mine-1", "me"), chat("7", "a")];
+    assert_eq!(history(&mut protocol, true, &all), ["welcomed", "history a: 7"]);
+    assert_eq!(history(&mut protocol, true, &all), ["welcomed"]);
+    assert_eq!(history(&mut protocol, false, &all), ["welcomed", "history , cut"]);
+}
+
+#[test]
+fn past_envelopes_answer_what_is_pending() {
+    let mut protocol = welcomed(false);
+    let mut updates = protocol.pending.add_proposal("p", vec!["worker".into()], CALL.into()).unwrap();
+    protocol.disconnected();
+    let state = json!({ "proposal": "p", "state": "completed", "by": "boss" });
+    let result = json!({ "jsonrpc": "2.0", "id": 7, "result": {} });
+    let past = [
+        envelope("f", "boss", &["worker"], CALL, Some("p"), &call("echo")),
+        envelope("r", "worker", &["boss"], RESPONSE, Some("f"), &result),
+        envelope("s", "portmoot", &["me"], "portmoot/proposal", Some("p"), &state),
+    ];
+    history(&mut protocol, true, &past);
+    assert!(matches!(updates.try_recv(), Ok(ProposalUpdate::Answer(_))));
+    assert!(matches!(updates.try_recv(), Ok(ProposalUpdate::State(ProposalState::Completed, None))));
 }

@@ -19,6 +19,9 @@ const READ_BYTES: usize = 16 * 1024;
 /// Bytes handed to the library at once. Small: an idle connection keeps them.
 const PIECE_BYTES: usize = 256;
 
+/// Bytes of the longest control frame of a client (RFC 6455, section 5.5).
+const CONTROL_BYTES_MAX: usize = 125 + 6;
+
 thread_local! {
     static SCRATCH: RefCell<[u8; READ_BYTES]> = const { RefCell::new([0; READ_BYTES]) };
 }
@@ -58,6 +61,8 @@ pub(super) struct Reader {
     /// Bytes that were read and not yet handed to the library.
     lead: Bytes,
     answer: Vec<u8>,
+    /// Bytes handed to the library since the last whole message.
+    handed: usize,
 }
 
 impl Reader {
@@ -70,7 +75,17 @@ impl Reader {
             .max_frame_size(Some(message_bytes_max));
         // Even an empty lead keeps the buffer that the handshake was read with.
         let lead = if lead.is_empty() { Bytes::new() } else { lead };
-        Self { context: WebSocketContext::new(Role::Server, Some(config)), lead, answer: Vec::new() }
+        Self {
+            context: WebSocketContext::new(Role::Server, Some(config)),
+            lead,
+            answer: Vec::new(),
+            handed: 0,
+        }
+    }
+
+    /// Bytes of a message that has not arrived as a whole, about.
+    pub(super) fn partial_bytes(&self) -> usize {
+        self.handed
     }
 
     /// The next message, without waiting.
@@ -78,14 +93,21 @@ impl Reader {
         if !self.answer.is_empty() {
             return Received::Answer(std::mem::take(&mut self.answer).into());
         }
-        let mut both = Both { lead: &mut self.lead, stream, answer: &mut self.answer };
+        let mut both =
+            Both { lead: &mut self.lead, stream, answer: &mut self.answer, handed: &mut self.handed };
         let received = loop {
             match self.context.read(&mut both) {
-                Ok(Message::Text(text)) => break Received::Text(text.into()),
+                Ok(Message::Text(text)) => {
+                    *both.handed = 0;
+                    break Received::Text(text.into());
+                }
                 Ok(Message::Binary(_)) => {
+                    *both.handed = 0;
                     break Received::Wrong("an envelope is a text message, not a binary one");
                 }
-                Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
+                Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {
+                    *both.handed = both.handed.saturating_sub(CONTROL_BYTES_MAX);
+                }
                 Ok(Message::Close(close)) => {
                     // The answer to it is ready once it is asked for.
                     let _ = self.context.flush(&mut both);
@@ -133,6 +155,7 @@ struct Both<'b> {
     lead: &'b mut Bytes,
     stream: &'b TcpStream,
     answer: &'b mut Vec<u8>,
+    handed: &'b mut usize,
 }
 
 impl Read for Both<'_> {
@@ -144,6 +167,7 @@ impl Read for Both<'_> {
             })?;
         }
         let count = self.lead.len().min(into.len());
+        *self.handed += count;
         self.lead.copy_to_slice(into.get_mut(..count).unwrap_or_default());
         if self.lead.is_empty() {
             *self.lead = Bytes::new();

@@ -43,6 +43,8 @@ fn proposal(method: &str, state: ProposalState) -> ProposalView {
         answer: None,
         updated_ms: 0,
         deciders: Vec::new(),
+        in_room: false,
+        absent: Vec::new(),
     }
 }
 

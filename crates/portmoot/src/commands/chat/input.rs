@@ -10,6 +10,7 @@ use rustyline::{CompletionType, Config, Editor, ExternalPrinter};
 use tokio::sync::mpsc;
 
 use super::complete::{Completing, SharedCandidates};
+use super::rows::{Rows, columns};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -80,13 +81,18 @@ impl Input {
 
 impl Printer {
     /// Prints a chat message or the result of a command to stdout.
-    pub(super) fn result(&mut self, text: &str) {
-        self.print(text, Output::result);
+    pub(super) fn result(&mut self, rows: &Rows) {
+        self.print(&rows.render(columns()), Output::result);
+    }
+
+    /// Prints a line of JSON to stdout.
+    pub(super) fn json(&mut self, line: &str) {
+        self.print(line, Output::result);
     }
 
     /// Prints a message of the program to stderr.
-    pub(super) fn message(&mut self, text: &str) {
-        self.print(text, Output::message);
+    pub(super) fn message(&mut self, rows: &Rows) {
+        self.print(&rows.render(columns()), Output::message);
     }
 
     fn print(&mut self, text: &str, plainly: fn(Output, &str)) {

@@ -2,12 +2,25 @@
 
 use std::collections::VecDeque;
 
-use client::participant::{Event, IncomingProposal};
+use client::participant::{Event, IncomingProposal, ProposalState};
 
 use super::complete::SharedCandidates;
 
 /// Most proposals kept; the oldest are dropped first.
 const OPEN_PROPOSALS_MAX: usize = 256;
+
+/// A proposal by its proposer and the id that the proposer chose: two proposers may choose the same one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) by: String,
+    pub(super) id: String,
+}
+
+impl Named {
+    pub(super) fn of(proposed: &IncomingProposal) -> Self {
+        Self { by: proposed.from().to_owned(), id: proposed.id().to_owned() }
+    }
+}
 
 /// The open proposals.
 pub(super) struct OpenProposals {
@@ -32,7 +45,7 @@ impl OpenProposals {
         self.names.lock().set_participants(participants, proposals);
     }
 
-    /// Processes an event: a proposal is open until a request fulfils it or the gateway reports that it is closed.
+    /// Processes an event: a proposal is open until the gateway reports to its proposer that it runs or is over.
     pub(super) fn receive(&mut self, event: &Event) {
         match event {
             Event::Proposal(proposed) => {
@@ -42,17 +55,16 @@ impl OpenProposals {
                     self.open.pop_front();
                 }
             }
-            Event::Other(envelope) if envelope.kind().starts_with("mcp/request:") => {
-                self.close(envelope.correlation_id().unwrap_or_default());
+            Event::ProposalState { proposal, to, state, .. } if *state != ProposalState::Pending => {
+                self.close(&Named { by: to.clone(), id: proposal.clone() });
             }
-            Event::ProposalState { proposal, state, .. } if state.is_over() => self.close(proposal),
             _ => {}
         }
     }
 
     /// Removes a proposal.
-    pub(super) fn close(&mut self, id: &str) {
-        self.open.retain(|(_, proposed)| proposed.id() != id);
+    pub(super) fn close(&mut self, named: &Named) {
+        self.open.retain(|(_, proposed)| Named::of(proposed) != *named);
     }
 
     /// All open proposals, oldest first.
@@ -61,21 +73,18 @@ impl OpenProposals {
     }
 
     /// The number of a proposal.
-    pub(super) fn number(&self, id: &str) -> Option<usize> {
-        self.open.iter().find(|(_, proposed)| proposed.id() == id).map(|(number, _)| *number)
+    pub(super) fn number(&self, named: &Named) -> Option<usize> {
+        let (number, _) = self.open.iter().find(|(_, proposed)| Named::of(proposed) == *named)?;
+        Some(*number)
     }
 
-    /// The proposal with this id or number; `None` if the text matches the id of one and the number of another.
+    /// The proposal with this id or number; `None` if the text is the id or number of several.
     pub(super) fn find(&self, which: &str) -> Option<&IncomingProposal> {
-        let by_id = self.open.iter().find(|(_, proposed)| proposed.id() == which);
-        let by_number = || {
-            let number: usize = which.trim_start_matches('#').parse().ok()?;
-            self.open.iter().find(|(own, _)| *own == number)
-        };
-        match (by_id, by_number()) {
-            (Some(one), Some(other)) if one.0 != other.0 => None,
-            (Some(one), _) | (None, Some(one)) => Some(&one.1),
-            (None, None) => None,
-        }
+        let number: Option<usize> = which.trim_start_matches('#').parse().ok();
+        let is_meant =
+            |(own, proposed): &&(usize, IncomingProposal)| Some(*own) == number || proposed.id() == which;
+        let mut meant = self.open.iter().filter(is_meant);
+        let (_, one) = meant.next()?;
+        meant.next().is_none().then_some(one)
     }
 }

@@ -61,12 +61,6 @@ impl Arguments {
         Ok(Arguments(all))
     }
 
-    /// Whether the schema of the tool decides about the type of an argument: `n=3` may be a number or a text.
-    pub(crate) fn need_schema(&self) -> bool {
-        let is_open = |text: &str| serde_json::from_str(text).is_ok_and(|value: Value| !value.is_string());
-        self.0.iter().any(|(_, given)| matches!(given, Given::Text(text) if is_open(text)))
-    }
-
     /// The object to send to a tool with this `inputSchema`.
     pub(crate) fn object(&self, schema: &Value) -> String {
         let properties = schema.get("properties");
@@ -213,20 +207,6 @@ mod tests {
             let arguments = Arguments::read(None, &[format!("n={value}")]).unwrap();
             let schema = json!({ "properties": { "n": schema } });
             assert_eq!(arguments.object(&schema), format!(r#"{{"n":{expect}}}"#), "{schema}");
-        }
-        for (argument, expect) in [
-            ("n=3", true),
-            ("n=null", true),
-            ("n=[]", true),
-            ("n=hello", false),
-            ("n=\"3\"", false),
-            ("n:=3", false),
-        ] {
-            assert_eq!(
-                Arguments::read(None, &[argument.into()]).unwrap().need_schema(),
-                expect,
-                "{argument}"
-            );
         }
     }
 }

@@ -102,7 +102,7 @@ fn compaction_removes_expired_digests_from_disk() {
     assert_eq!(found, [(1 + CLOSED_PROPOSALS_KEPT_MS, old), (END_MS + CLOSED_PROPOSALS_KEPT_MS, new)]);
     journal.compact().unwrap();
     assert_eq!(digests(&journal, 0), [new]);
-    let line = format!("{{\"record\":\"proposals_closed\",\"digests\":[[4002592000000,\"{new:032x}\"]]}}\n");
+    let line = format!("\",\"record\":\"proposals_closed\",\"digests\":[[4002592000000,\"{new:032x}\"]]}}\n");
     assert!(text(dir.path()).contains(&line), "golden line");
 }
 

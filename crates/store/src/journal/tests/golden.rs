@@ -1,5 +1,6 @@
 //! Golden tests of the journal format: every record, and a journal of the older format.
 
+use super::super::head::HEAD_FILE;
 use super::*;
 
 const LINES: &str = r#"{"record":"sealing_key","key":"aa","created_ms":1}
@@ -28,9 +29,26 @@ fn every_record_has_its_golden_line() {
     assert_eq!(String::from_utf8(lines(&records).unwrap()).unwrap(), LINES);
 }
 
-/// The older format has every record except the digests of closed proposals.
+/// The lines of a journal: numbers and checksums.
+const SEALED: &str = r#"{"n":0,"sum":"bbbc65254906131b","journal":2,"id":"00","follows":{"id":"01","lines":2,"sum":"0000000000000003"}}
+{"n":1,"sum":"f06b2c0145a55599","record":"sealing_key","key":"aa","created_ms":1}
+{"n":2,"sum":"622e72b2ae1e70b5","record":"audit_key","key":"bb","created_ms":2}
+"#;
+
 #[test]
-fn a_journal_of_the_older_format_is_read_and_not_changed() {
+fn every_line_has_its_number_and_checksum() {
+    let (mut chain, mut text) = (Chain::default(), Vec::new());
+    chain.seal(
+        br#"{"journal":2,"id":"00","follows":{"id":"01","lines":2,"sum":"0000000000000003"}}"#,
+        &mut text,
+    );
+    chain.seal_all(LINES.lines().take(2).collect::<Vec<_>>().join("\n").as_bytes(), &mut text);
+    assert_eq!(String::from_utf8(text).unwrap(), SEALED);
+}
+
+/// The older format has no numbers and checksums.
+#[test]
+fn a_journal_of_the_older_format_is_read_and_written_anew() {
     let dir = tempfile::tempdir().unwrap();
     let is_old = |line: &&str| !line.contains("proposals_closed");
     let old: String = LINES.split_inclusive('\n').filter(is_old).collect();
@@ -46,10 +64,14 @@ fn a_journal_of_the_older_format_is_read_and_not_changed() {
     assert_eq!(state.grants().count(), 0);
     assert_eq!(state.ended_sessions(23).collect::<Vec<_>>(), ["m1", "m2"]);
     assert_eq!(state.closed_proposals(0).count(), 0);
-    assert_eq!(fs::read_to_string(dir.path().join(JOURNAL_FILE)).unwrap(), old);
+    assert!(fs::read_to_string(dir.path().join(JOURNAL_FILE)).unwrap().starts_with(r#"{"n":0,"sum":""#));
+    let before = journal.state().clone();
+    drop(journal);
+    assert_eq!(*Journal::open(dir.path()).unwrap().state(), before);
     let mut all = old.clone();
     all.push_str(LINES.lines().find(|line| !is_old(line)).unwrap());
     fs::write(dir.path().join(JOURNAL_FILE), all + "\n").unwrap();
+    fs::remove_file(dir.path().join(HEAD_FILE)).unwrap();
     let digests = [(16, 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f), (17, u128::MAX)];
     assert_eq!(Journal::peek(dir.path()).unwrap().closed_proposals(0).collect::<Vec<_>>(), digests);
 }

@@ -56,6 +56,8 @@ pub(crate) struct Deal {
     pub(crate) recalled: bool,
     /// The decision came as a request in the room.
     pub(crate) requested: bool,
+    /// The participants that the request names.
+    pub(crate) named: Vec<ParticipantId>,
     /// It was approved, and no server has it: a participant in the room answers, in time.
     pub(crate) in_room: bool,
     /// A decision that waits for the opening.
@@ -291,11 +293,24 @@ impl Books {
                 .values()
                 .any(|open| open.proposal == Some(*id) && matches!(open.place, Place::Held | Place::Parked));
             assert!(deal.approved == 0 || !held, "{id} was approved, and its call was not let go");
+            let awaited = deal.in_room && deal.is_running() && deal.runs == 0 && !waits;
+            assert!(
+                !awaited || self.is_answerable(deal),
+                "{id} waits for participants that are gone: {deal:?}"
+            );
         }
         for (call, waiting) in &self.waiting {
             let deal = &self.deals[&waiting.proposal];
             assert!(deal.over.is_none() && deal.writing.is_some(), "call {call} waits for what is over");
         }
+    }
+
+    /// Whether a participant that may answer in the room is there.
+    pub(crate) fn is_answerable(&self, deal: &Deal) -> bool {
+        let named = deal.named.iter().filter(|one| **one != deal.by).collect();
+        let asked: Vec<&ParticipantId> = if deal.to.is_empty() { named } else { deal.to.iter().collect() };
+        let is_here = |one: &&ParticipantId| self.links.values().any(|link| link.participant == **one);
+        asked.is_empty() || asked.iter().any(is_here)
     }
 
     /// Whether an operation or deadline will end an approved proposal.

@@ -43,7 +43,12 @@ impl Books {
                 assert_ne!(outcome, Outcome::Ok);
                 assert_eq!(given, answer);
             }
-            (_, None) => assert_eq!(answer, None),
+            (_, None) => {
+                assert_eq!(answer, None);
+                if state == ProposalState::Failed && deal.in_room && !self.is_answerable(deal) {
+                    self.count("unanswerable");
+                }
+            }
             (state, outcome) => panic!("{id} {state} with {outcome:?}"),
         }
         self.deals.get_mut(&id).unwrap().answer = answer;

@@ -10,6 +10,10 @@ use super::Books;
 /// The upper half of the ids of envelopes to one participant alone.
 pub(crate) const DIRECT: u64 = 0xd1;
 
+/// The kinds of requests for a sender's own proposals.
+const OWN: [&str; 2] =
+    ["mcp/request:tools/call:withdraw_proposal", "mcp/request:tools/call:wait_for_proposal"];
+
 /// An envelope as it is drawn.
 pub(crate) struct Envelope {
     pub(crate) link: LinkId,
@@ -27,7 +31,16 @@ pub(crate) enum Fate {
     Withheld(Cause),
     /// It is for the gateway alone.
     Private,
+    /// The same, and its sender needs no capability for it: it calls a tool for the sender's own proposals.
+    Own,
     Published,
+}
+
+impl Fate {
+    /// Whether receivers that the gateway plays act on it.
+    pub(crate) fn is_acted_on(self) -> bool {
+        matches!(self, Self::Own | Self::Published)
+    }
 }
 
 /// Envelopes that were acted on, and requests that named participants.
@@ -78,7 +91,8 @@ impl Books {
         }
         let to: Vec<&str> = envelope.to.iter().map(String::as_str).collect();
         if !self.granted(&by).is_some_and(|granted| granted.admits(kind, &to)) {
-            return Fate::Withheld(Cause::NotAdmitted);
+            let own = self.is_about_own(&by, &envelope.kind, &to);
+            return if own { Fate::Own } else { Fate::Withheld(Cause::NotAdmitted) };
         }
         let answers = envelope.kind.starts_with("mcp/response:")
             || envelope.kind.starts_with("mcp/request:notifications/");
@@ -86,7 +100,15 @@ impl Books {
         if private { Fate::Private } else { Fate::Published }
     }
 
-    /// The same without taking a token.
+    /// Whether an envelope calls a tool of the gateway for proposals of its sender's own.
+    pub(crate) fn is_about_own(&self, by: &ParticipantId, kind: &str, to: &[&str]) -> bool {
+        let granted = self.granted(by);
+        granted.is_some_and(|granted| granted.iter().any(|one| one.admits_head("mcp/proposal")))
+            && to == ["portmoot"]
+            && OWN.contains(&kind)
+    }
+
+    /// The fate of an envelope, without taking a token.
     pub(crate) fn peek(&mut self, envelope: &Envelope, now_ms: u64) -> Fate {
         let before = self.standing.clone();
         let fate = self.fate(envelope, now_ms);

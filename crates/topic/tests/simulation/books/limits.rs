@@ -16,6 +16,7 @@ pub(crate) const LIMITS: Limits = Limits {
     operations_per_participant_max: 9,
     asks_per_link_max: 3,
     asks_per_server_max: 3,
+    asks_per_server_and_participant_max: 2,
     proposals_max: 8,
     proposals_per_participant_max: 4,
     items_per_list_max: 10_000,
@@ -37,6 +38,12 @@ impl Books {
 
     pub(crate) fn asks_by(&self, server: &ParticipantId) -> usize {
         self.questions.values().filter(|open| open.server == *server).count()
+    }
+
+    /// The questions of a server that wait for a participant.
+    pub(crate) fn asks_between(&self, server: &ParticipantId, participant: &ParticipantId) -> usize {
+        let links = self.links_of(participant);
+        self.questions.values().filter(|open| open.server == *server && links.contains(&open.link)).count()
     }
 
     /// The open operations on all links of a caller.

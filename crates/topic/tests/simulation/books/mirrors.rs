@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{OperationId, Outcome};
-use topic::{Audience, DeliveryMode, Mirrored};
+use model::{DeliveryMode, OperationId, Outcome};
+use topic::{Audience, Mirrored};
 
 use super::{Books, calls::Call};
 use crate::{numbers::Numbers, turn::Turn};

@@ -42,6 +42,11 @@ impl Books {
             || self.servers.contains_key(participant) && !self.serves(participant)
     }
 
+    /// Whether the others see a participant in the topic.
+    pub(crate) fn is_seen(&self, participant: &ParticipantId) -> bool {
+        self.is_here(participant) && !self.away.contains(participant)
+    }
+
     pub(crate) fn links_of(&self, participant: &ParticipantId) -> Vec<LinkId> {
         let own = self.links.iter().filter(|(_, link)| link.participant == *participant);
         own.map(|(link, _)| *link).collect()
@@ -83,6 +88,7 @@ impl Books {
         }
         for server in &turn.dismissed {
             assert!(self.servers.remove(server).is_some());
+            self.away.remove(server);
             self.forget_subscriptions(server);
         }
     }

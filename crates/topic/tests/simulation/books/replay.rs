@@ -1,7 +1,7 @@
 //! Replay of the room's messages: the kept ones and their listeners.
 
-use model::{LinkId, ParticipantId};
-use topic::{Cursor, DeliveryMode, Kept, Listener, READABLE_MESSAGES_MAX, Replay};
+use model::{DeliveryMode, LinkId, ParticipantId};
+use topic::{Cursor, Kept, Listener, READABLE_MESSAGES_MAX, Replay};
 
 use super::{
     Books,

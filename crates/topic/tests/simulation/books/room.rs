@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{LinkId, ParticipantId};
-use topic::{Audience, DeliveryMode, Listener, Person};
+use model::{DeliveryMode, LinkId, ParticipantId};
+use topic::{Audience, Listener, Person};
 
 use super::Books;
 use crate::{
@@ -54,6 +54,8 @@ pub(crate) struct Room {
     pub(crate) published: Vec<Message>,
     /// Whether this step has published its message.
     publishes: bool,
+    /// Whether it has announced new capabilities.
+    changes: bool,
     pub(crate) kept: topic::Kept,
     /// The place of the oldest message that is kept.
     pub(crate) oldest: usize,
@@ -91,7 +93,9 @@ impl Books {
             }
             RoomEffect::Joined(person) => {
                 let joins = turn.joining.as_ref().map(|own| &own.participant);
-                assert!(joins == Some(&person.id) || turn.serving.as_ref() == Some(&person.id));
+                let comes_back = turn.available.as_ref() == Some(&(person.id.clone(), true));
+                assert!(joins == Some(&person.id) || turn.serving.as_ref() == Some(&person.id) || comes_back);
+                self.check_person(person);
                 assert!(self.room.here.insert(person.id.clone()), "{} joined twice", person.id);
                 self.room.listeners.values_mut().for_each(|listener| {
                     let own = listener.participant == person.id;
@@ -101,6 +105,12 @@ impl Books {
                         "a listener is welcomed first"
                     );
                 });
+            }
+            RoomEffect::Changed(person) => {
+                assert_eq!(turn.changes.as_ref(), Some(&person.id));
+                self.check_person(person);
+                assert!(self.room.here.contains(&person.id), "{} is not here", person.id);
+                assert!(!std::mem::replace(&mut self.room.changes, true), "announced twice");
             }
             RoomEffect::Left(participant) => {
                 assert!(self.room.here.remove(participant), "{participant} left twice");
@@ -144,12 +154,14 @@ impl Books {
 
     pub(crate) fn finish_room(&mut self, effects: &Effects, turn: &Turn) {
         let published = std::mem::take(&mut self.room.publishes);
+        let changed = std::mem::take(&mut self.room.changes);
+        assert_eq!(changed, turn.changes.is_some(), "new capabilities are announced");
         let withheld =
             effects.all.iter().any(|effect| matches!(effect, crate::numbers::Effect::Withhold { .. }));
         assert!(!(published && withheld), "published and withheld");
         assert_eq!(published, turn.message.is_some(), "a message is published once");
         let callers = self.links.values().map(|link| link.participant.clone());
-        let servers = self.servers.keys().filter(|id| !self.serves(id)).cloned();
+        let servers = self.servers.keys().filter(|id| !self.serves(id) && !self.away.contains(*id)).cloned();
         assert_eq!(callers.chain(servers).collect::<BTreeSet<_>>(), self.room.here, "presence");
         let listens = |link: &LinkId| self.links[link].listener.is_some();
         let listeners: Vec<LinkId> = self.links.keys().filter(|link| listens(link)).copied().collect();

@@ -41,7 +41,8 @@ impl Books {
             "too late or too soon"
         );
         self.fulfil(id, &decided);
-        self.deals.get_mut(&id).unwrap().requested = decided.requested;
+        let deal = self.deals.get_mut(&id).unwrap();
+        (deal.requested, deal.named) = (decided.requested, decided.named);
     }
 
     /// A decision is entered: it must count or be refused.

@@ -44,7 +44,8 @@ impl Books {
         let full = self.open_of(link) >= LIMITS.operations_per_link_max
             || self.open_len() >= LIMITS.operations_max
             || self.asks_by(server) + own_calls >= LIMITS.asks_per_server_max
-            || self.asks_of(link) >= LIMITS.asks_per_link_max;
+            || self.asks_of(link) >= LIMITS.asks_per_link_max
+            || self.asks_between(server, &caller) >= LIMITS.asks_per_server_and_participant_max;
         if full { Err(Cause::Limit) } else { Ok(link) }
     }
 

@@ -129,6 +129,10 @@ impl World {
                 }
                 self.books.count("private");
             }
+            (Fate::Own, Some(Verdict::Admitted { rule, .. })) => {
+                assert!(rule.as_str().is_none());
+                self.books.count("about own proposals");
+            }
             (Fate::Published, Some(Verdict::Admitted { rule, .. })) => {
                 assert!(rule.as_str().is_some());
                 let by = self.books.owner(link);

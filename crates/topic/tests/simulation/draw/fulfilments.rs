@@ -7,10 +7,10 @@ use crate::{
     books::{
         calls::{Call, Waiting},
         deals::{Deal, Written},
-        envelopes::{Envelope, Fate},
+        envelopes::Envelope,
     },
     draw::{held::SHOWN, requests::blank},
-    names::{NAMES, SERVERS, id},
+    names::{BUILT_IN, NAMES, SERVERS, id},
     numbers::{Effect, Effects},
     turn::{Decided, Turn},
     world::World,
@@ -84,6 +84,9 @@ impl World {
             }
         } else if self.prng.one_in(2) {
             to = vec![self.prng.any(&SERVERS).0.to_owned()];
+        } else if self.prng.one_in(2) {
+            to = vec!["portmoot".to_owned()];
+            context = self.prng.any(&BUILT_IN).to_owned();
         }
         let acted: Vec<String> = self.books.log.acted.iter().map(|(_, id)| id.clone()).collect();
         let again = self.prng.pick(&acted).cloned().filter(|_| self.prng.one_in(12));
@@ -124,6 +127,7 @@ impl World {
             withdraws: false,
             fulfilment: Some(drawn.id.clone()),
             requested: true,
+            named: drawn.to.iter().map(|to| id(to)).collect(),
         });
         if let (Plan::Decision(proposal), Some(decided)) = (plan, &decided) {
             turn.decision = Some((proposal, decided.clone()));
@@ -144,7 +148,7 @@ impl World {
             ruling: request.ruling,
         });
         let fate = self.books.peek(&drawn, self.now_ms);
-        let plan = if fate == Fate::Published { plan } else { Plan::Untaken };
+        let plan = if fate.is_acted_on() { plan } else { Plan::Untaken };
         if plan == Plan::Untaken {
             (turn.decision, turn.own) = (None, None);
         }
@@ -152,7 +156,7 @@ impl World {
             self.books.decides(*proposal, decided.ruling);
         }
         let (fate, effects) = self.sends(drawn, turn, intent);
-        if fate != Fate::Published {
+        if !fate.is_acted_on() {
             return assert!(calls.keys().all(|call| !self.books.has(*call)));
         }
         self.books.log.ask(&id, &from, &to);

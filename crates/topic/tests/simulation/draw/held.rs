@@ -100,7 +100,7 @@ pub(crate) fn blank(
     envelope: &str,
     (expires_ms, content): (u64, u64),
 ) -> Deal {
-    let (own, public, writing, durable, runner, queued, fulfilment) = <_>::default();
+    let (own, public, writing, durable, runner, queued, fulfilment, named) = <_>::default();
     let (early, answer, over, envelope) = (None, None, None, envelope.to_owned());
     let (held, proposed, recalled, requested, in_room, end_lost, restored, gone) = <_>::default();
     let (approved, runs, runs_own) = (0, 0, 0);
@@ -123,6 +123,7 @@ pub(crate) fn blank(
         runner,
         recalled,
         requested,
+        named,
         in_room,
         queued,
         fulfilment,

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use model::{Capabilities, LinkId, ParticipantId, RateLimit};
-use topic::{Cursor, DeliveryMode, Ended, Join, Joining, Listener};
+use model::{Capabilities, DeliveryMode, LinkId, ParticipantId, RateLimit};
+use topic::{Cursor, Ended, Join, Joining, Listener};
 
 use crate::{
     books::{limits::LIMITS, participants::Link},
@@ -90,6 +90,7 @@ impl World {
             self.books.judge_deals(participant);
         }
         turn.regrants = (stays && differs).then(|| participant.clone());
+        turn.changes = turn.regrants.clone();
         let renews =
             self.books.listener_of(participant).filter(|own| Some(*own) != there && stays && differs);
         let participant = participant.clone();
@@ -112,7 +113,7 @@ impl World {
     fn may_join(&self, participant: &ParticipantId, link: LinkId, there: Option<LinkId>) -> bool {
         let links = self.books.links_of(participant).len();
         let room = match links {
-            0 => self.books.room.here.len() < LIMITS.participants_max,
+            0 => self.books.room.here.len() + self.books.away.len() < LIMITS.participants_max,
             links => there.is_some() || links < LIMITS.links_per_participant_max,
         };
         // A server's name may be free for a while.
@@ -189,6 +190,7 @@ impl World {
             self.books.judge_deals(participant);
         }
         let regrants = (here && differs).then(|| participant.clone());
+        let changes = regrants.clone().filter(|own| self.books.is_seen(own));
         let approved = |books: &crate::books::Books| {
             let runs = books.calls.iter().filter(|(_, open)| open.proposal.is_some() && open.own.is_some());
             let runs = runs.filter(|(_, open)| open.place == crate::books::calls::Place::AtServer);
@@ -196,8 +198,10 @@ impl World {
         };
         let runs = approved(&self.books);
         let renews = self.books.listener_of(participant).filter(|_| regrants.is_some());
-        let effects =
-            self.live(Event::Regrant { participant, capabilities }, Turn { regrants, ..Turn::default() });
+        let effects = self.live(
+            Event::Regrant { participant, capabilities },
+            Turn { regrants, changes, ..Turn::default() },
+        );
         assert_eq!(approved(&self.books), runs, "what was approved does not depend on the caller's grants");
         let renewed = effects.room.iter().any(|effect| matches!(effect, RoomEffect::Renew { .. }));
         assert_eq!(renewed, renews.is_some());

@@ -109,6 +109,7 @@ impl World {
             withdraws: matches!(decision, Decision::Withdraw { .. }),
             fulfilment: fulfilment.clone(),
             requested: false,
+            named: Vec::new(),
         };
         self.books.decides(proposal, ruling);
         let turn = Turn { decision: Some((proposal, decided.clone())), ..Turn::default() };

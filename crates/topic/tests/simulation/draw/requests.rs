@@ -85,7 +85,10 @@ impl Books {
             // A request in the room is judged by its kind alone.
             let by_envelope = || {
                 let kind = KindRef::request(open.method, open.own.as_deref());
-                kind.is_ok_and(|kind| self.granted(&open.by).is_some_and(|own| own.admits(kind, &[at])))
+                kind.is_ok_and(|kind| {
+                    self.granted(&open.by).is_some_and(|own| own.admits(kind, &[at]))
+                        || self.is_about_own(&open.by, &kind.to_string(), &[at])
+                })
             };
             let admitted = || match open.in_room {
                 true => by_envelope(),

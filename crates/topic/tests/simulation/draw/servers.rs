@@ -46,12 +46,34 @@ impl World {
         if !hidden {
             self.books.standing.entry(server.clone()).or_default().granted = Some(capabilities.clone());
         }
+        let differs = self.books.asking.get(server) != Some(&capabilities);
+        turn.changes =
+            (seated.is_some() && differs && self.books.is_seen(server) && !hidden).then(|| server.clone());
         turn.serving = Some(server.clone());
         self.books.asking.insert(server.clone(), capabilities.clone());
         self.books.servers.insert(server.clone(), Served { link, handle });
         let effects = self.live(Event::Serve { link, server, handle, capabilities }, turn);
         let joined = effects.room.iter().any(|effect| matches!(effect, RoomEffect::Joined(_)));
         assert_eq!(joined, seated.is_none() && !hidden, "only a server that others see joins");
+    }
+
+    /// A server begins or ceases to run, or one that serves is reported.
+    pub(crate) fn available(&mut self) {
+        let (server, runs) = (self.any_server(), self.prng.one_in(2));
+        let seen = self.books.servers.contains_key(&server) && !self.books.serves(&server);
+        let differs = seen && runs == self.books.away.contains(&server);
+        if differs {
+            match runs {
+                true => assert!(self.books.away.remove(&server)),
+                false => assert!(self.books.away.insert(server.clone())),
+            }
+            self.books.count(if runs { "server came back" } else { "server went down" });
+        }
+        let available = differs.then(|| (server.clone(), runs));
+        let effects =
+            self.live(Event::Available { server: &server, runs }, Turn { available, ..Turn::default() });
+        assert_eq!(effects.room.len(), usize::from(differs));
+        assert!(effects.all.is_empty(), "calls, lists and questions go on");
     }
 
     /// Servers come, go, and change places and prefixes. The caller that serves may become a server, or nothing.
@@ -81,7 +103,8 @@ impl World {
         let turn = Turn { dismissed, ..Turn::default() };
         let before = std::mem::replace(&mut self.books.configured, all.to_vec());
         let hidden = |id: &ParticipantId| before.iter().any(|names| names.id == *id && names.serves);
-        let leave = turn.dismissed.iter().filter(|server| !hidden(server)).count();
+        let seen = |server: &&ParticipantId| !hidden(server) && !self.books.away.contains(*server);
+        let leave = turn.dismissed.iter().filter(seen).count();
         let effects = self.live(Event::Configure { upstreams: all }, turn);
         let left = effects.room.iter().filter(|effect| matches!(effect, RoomEffect::Left(_))).count();
         assert_eq!(left, leave, "a server that is not configured leaves");

@@ -100,7 +100,7 @@ fn kinds_agree_with_their_payloads() {
             Err("the member \"argumentſ\" could be taken for `arguments`"),
         ),
         ("tools/call:", "tools/call", "{}", Err("the part after the last colon is empty")),
-        ("*", "tools/call", "{}", Err("a kind names one act: `*` belongs in a capability")),
+        ("*", "tools/call", "{}", Err("a kind names one kind of message: `*` belongs in a capability")),
     ] {
         let read = request(&format!("mcp/request:{kind}"), method, params);
         let read = read.as_ref().map(Call::target).map_err(String::as_str);

@@ -1,0 +1,160 @@
+//! Rights of a participant, entry by entry, on each wire: `/api/v1/participants/{id}/can`.
+
+use auth::Participant;
+use axum::Json;
+use axum::extract::{Path, State};
+use gateway::Dispatch;
+use model::{
+    Capabilities, Capability, KindRef, ListKind, PROPOSAL, ParticipantId, REQUEST, Refusal, RefusalCode,
+};
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+use crate::error::{ApiResult, Problem};
+use crate::participants::{GRANTS, InTopic, participant_of};
+use crate::state::{Api, Caller};
+
+/// What a participant may do in the topics that the caller may enter. Needs `portmoot/grants` for other participants than the
+/// caller.
+///
+/// Over MCP, and for decisions by the API, the command line and tools, a capability is judged under the public name; over
+/// WebSocket under the server's own.
+#[utoipa::path(
+    get,
+    path = "/api/v1/participants/{id}/can",
+    params(("id" = String, Path), ("topic" = Option<String>, Query)),
+    responses((status = 200, body = Rights), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn can(
+    State(api): State<Api>,
+    Caller(caller): Caller,
+    InTopic(topic): InTopic,
+    Path(id): Path<String>,
+) -> ApiResult<Json<Rights>> {
+    let id = participant_of(&id)?;
+    let unknown = || {
+        let message = format!("there is no participant `{id}` of whom you may know what it may do");
+        Refusal::new(RefusalCode::UnknownTarget, message).hint("list them: portmoot participants ls")
+    };
+    let topics = match &topic {
+        Some(topic) => vec![api.registry.enter(topic.as_str(), &caller)?],
+        None => api.sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
+    };
+    let may_know =
+        |dispatch: &Arc<Dispatch>| caller.id == id || api.holds(&caller, GRANTS, Some(dispatch.name()));
+    let topics: Vec<Arc<Dispatch>> = topics.into_iter().filter(may_know).collect();
+    let participant = api.admin.known(&id).ok().filter(|_| !topics.is_empty()).ok_or_else(unknown)?;
+    let mut entries = Vec::new();
+    let mut in_topics = Vec::new();
+    for dispatch in topics.iter().filter(|dispatch| api.registry.may_enter(&participant, dispatch.name())) {
+        dispatch.wait_for_servers().await;
+        let capabilities = api.registry.in_force(&participant, Some(dispatch.name()));
+        entries.extend(rights(dispatch, &participant, &capabilities));
+        let capabilities = capabilities.iter().map(shown).collect();
+        in_topics.push(TopicRights { topic: dispatch.name().to_string(), capabilities });
+    }
+    let wires = [("mcp", participant.wires.mcp), ("ws", participant.wires.ws)];
+    let wires = wires.into_iter().filter(|(_, open)| *open).map(|(name, _)| name.to_owned()).collect();
+    Ok(Json(Rights { participant: participant.id.to_string(), wires, topics: in_topics, entries }))
+}
+
+/// The rights to each entry that servers list in a topic, in the order of the configuration.
+fn rights(dispatch: &Dispatch, who: &Participant, held: &Capabilities) -> Vec<Right> {
+    let snapshot = dispatch.with(|topic| topic.list_snapshot_of(&Arc::new(Capabilities::full())));
+    let mut rights = Vec::new();
+    for (list, method) in [
+        (ListKind::Tools, "tools/call"),
+        (ListKind::Prompts, "prompts/get"),
+        (ListKind::Resources, "resources/read"),
+    ] {
+        for listing in snapshot.list(list) {
+            let server = listing.upstream;
+            // The gateway's own tools need no capability of their own.
+            if *server == ParticipantId::gateway() {
+                continue;
+            }
+            let over_mcp = || admitted(held, method, &listing.public, server);
+            let in_room = || admitted(held, method, listing.own, server);
+            rights.push(Right {
+                topic: dispatch.name().to_string(),
+                server: server.to_string(),
+                method: method.to_owned(),
+                name: listing.public.to_string(),
+                own: listing.own.to_string(),
+                mcp: who.wires.mcp.then(over_mcp).flatten(),
+                ws: who.wires.ws.then(in_room).flatten(),
+            });
+        }
+    }
+    rights
+}
+
+/// How an act is admitted, and by which capability.
+fn admitted(held: &Capabilities, method: &str, name: &str, server: &ParticipantId) -> Option<Admitted> {
+    let by = |head: &str| {
+        let kind = format!("{head}:{method}:{name}");
+        let place = held.position(KindRef::parse(&kind).ok()?, &[server.as_str()])?;
+        held.get(place).map(shown)
+    };
+    let may = |verdict: &str, capability| Admitted { verdict: verdict.to_owned(), capability };
+    by(REQUEST).map(|by| may("may", by)).or_else(|| by(PROPOSAL).map(|by| may("may propose", by)))
+}
+
+/// A capability with the addressees that it is narrowed to.
+fn shown(capability: &Capability) -> String {
+    match capability.addressees() {
+        None => capability.to_string(),
+        Some(to) => format!("{capability} to {}", to.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// What a participant may do.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Rights {
+    /// The participant.
+    pub participant: String,
+    /// The wires on which it may come in.
+    pub wires: Vec<String>,
+    /// The topics that it may enter, as far as the caller may know them.
+    pub topics: Vec<TopicRights>,
+    /// What servers list there, whether it may use it or not.
+    pub entries: Vec<Right>,
+}
+
+/// The capabilities of a participant in a topic.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TopicRights {
+    /// The topic.
+    pub topic: String,
+    /// Its capabilities, in the order in which they are tried.
+    pub capabilities: Vec<String>,
+}
+
+/// The right to one tool, prompt or resource.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Right {
+    /// The topic.
+    pub topic: String,
+    /// The server.
+    pub server: String,
+    /// `tools/call`, `prompts/get` or `resources/read`.
+    pub method: String,
+    /// The public name or URI.
+    pub name: String,
+    /// The server's own name or URI.
+    pub own: String,
+    /// Over MCP, and for decisions without an envelope; absent if it may not.
+    pub mcp: Option<Admitted>,
+    /// By an envelope over WebSocket; absent if it may not.
+    pub ws: Option<Admitted>,
+}
+
+/// An act that is admitted.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Admitted {
+    /// `may` or `may propose`.
+    pub verdict: String,
+    /// The capability that says so.
+    pub capability: String,
+}

@@ -1,0 +1,37 @@
+//! Configuration loading: files and flags are merged as trees, then checked as a whole into one `access::config::Config`.
+//! Nothing is opened or started before the check passes.
+
+mod check;
+mod client_file;
+mod excerpt;
+mod expand;
+mod found;
+mod json_file;
+mod node;
+mod participants;
+mod problem;
+mod profiles;
+mod read_file;
+mod reader;
+mod room_notes;
+mod servers;
+mod settings;
+mod show;
+mod sources;
+mod toml_file;
+mod topics;
+mod unmatched;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub use found::FoundFile;
+pub use node::{Layer, Node, Origin};
+pub use participants::MAIN_TOPIC;
+pub use problem::{Problem, report};
+pub use reader::{DURATION, duration};
+pub use room_notes::room_notes;
+pub use show::{to_json, to_toml};
+pub use sources::{Loaded, Sources};
+pub use unmatched::mismatch;

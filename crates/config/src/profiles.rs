@@ -1,0 +1,44 @@
+//! Tables `[profiles.NAME]`: named sets of capabilities for participants and topics.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::Capabilities;
+
+use crate::problem::Problem;
+use crate::reader::Table;
+use crate::values::capabilities;
+
+/// The configured profiles, by name.
+pub(crate) type Profiles = BTreeMap<String, Arc<Capabilities>>;
+
+/// Reads every profile.
+pub(crate) fn read(root: &Table<'_>) -> Profiles {
+    let one = |(entry, table): (&crate::node::TreeEntry, Table<'_>)| {
+        let held = capabilities(&table);
+        if held.is_none() && table.get("capabilities").is_none() {
+            let message = format!("{} has no `capabilities`", table.name());
+            table.wrong("config_value", message, "list them; [] is a profile without capabilities");
+        }
+        table.finish();
+        (entry.key.clone(), held.unwrap_or_default())
+    };
+    root.tables("profiles").into_iter().map(one).collect()
+}
+
+/// The profile that a key names; notes a problem if there is none.
+pub(crate) fn profile(
+    table: &Table<'_>,
+    key: &'static str,
+    profiles: &Profiles,
+) -> Option<Arc<Capabilities>> {
+    let name = table.text(key)?;
+    let found = profiles.get(name).cloned();
+    if found.is_none() {
+        let message = format!("`{}`: there is no profile `{name}`", table.full(key));
+        let problem = Problem::new("config_unknown_profile", message).at(table.place(key));
+        let known = profiles.keys().map(String::as_str);
+        table.problems().note(problem.suggest(name, known, format!("add [profiles.{name}]")));
+    }
+    found
+}

@@ -1,0 +1,309 @@
+//! Tables `[servers.NAME]`, read as [`ServerConfig`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::expand::is_reference;
+use crate::node::{Node, TreeEntry, Value};
+use crate::problem::Problem;
+use crate::reader::{DURATION, Problems, Table, duration};
+use crate::values::{Env, Unset, Variables, capabilities, participant_id};
+use model::{Capabilities, GATEWAY, ParticipantId};
+use upstream::config::{
+    EraChoice, HttpConfig, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
+};
+
+const ERAS: [(&str, EraChoice); 3] =
+    [("auto", EraChoice::Auto), ("legacy", EraChoice::Legacy), ("modern", EraChoice::Modern)];
+const SESSIONS: [(&str, Sessions); 4] = [
+    ("auto", Sessions::Auto),
+    ("shared", Sessions::Shared),
+    ("caller", Sessions::Caller),
+    ("call", Sessions::Call),
+];
+
+#[derive(Clone, Copy)]
+enum Type {
+    Stdio,
+    Http,
+    Sse,
+    Demo,
+}
+
+const TYPES: [(&str, Type); 6] = [
+    ("stdio", Type::Stdio),
+    ("http", Type::Http),
+    ("streamable-http", Type::Http),
+    ("streamableHttp", Type::Http),
+    ("sse", Type::Sse),
+    ("demo", Type::Demo),
+];
+
+/// Reads every server, in the order of the configuration. `notices` receives messages about those that cannot start.
+pub(crate) fn read(root: &Table<'_>, env: Env<'_>, notices: &mut Vec<String>) -> Vec<ServerConfig> {
+    let tables = root.tables("servers");
+    tables.into_iter().filter_map(|(entry, table)| server(entry, table, env, notices)).collect()
+}
+
+fn server(
+    entry: &TreeEntry,
+    table: Table<'_>,
+    env: Env<'_>,
+    notices: &mut Vec<String>,
+) -> Option<ServerConfig> {
+    let enabled = table.flag("enabled").unwrap_or(true);
+    // A disabled server needs no variables.
+    let written = |_: &str| Some(String::new());
+    let env: Env<'_> = if enabled { env } else { &written };
+    let name = server_id(entry, table.problems());
+    let variables = Variables::of(env);
+    let transport = transport(&table, &variables);
+    let unset = variables.unset();
+    for Unset { variable, key, location } in &unset {
+        notices.push(format!(
+            "{location}: `{key}`: the environment variable `{variable}` is not set, so the server `{}` cannot start: \
+             set it, or write a default: ${{{variable}:-...}}",
+            entry.key
+        ));
+    }
+    let transport = match unset.into_iter().map(|one| one.variable).next() {
+        Some(variable) => transport.map(|_| Transport::Unset { variable }),
+        None => transport,
+    };
+    let prefix = prefix(&table, name.as_ref());
+    let era = table.choice("era", &ERAS);
+    let other_era = table.choice("protocolEra", &ERAS);
+    if let (Some(_), Some(_)) = (era, other_era) {
+        let message = format!("{}: `era` and `protocolEra` are the same setting", table.name());
+        table.wrong("config_twice", message, "keep one of them");
+    }
+    let sessions = table.choice("sessions", &SESSIONS).unwrap_or_default();
+    let timeouts = timeouts(&table);
+    let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
+    table.finish();
+    Some(ServerConfig {
+        name: name?,
+        transport: transport?,
+        prefix,
+        era: era.or(other_era).unwrap_or_default(),
+        sessions,
+        timeouts,
+        capabilities,
+        enabled,
+    })
+}
+
+/// The name of a server. MCP clients allow white space in names; ids have none, so it becomes `-`.
+pub(crate) fn server_name(key: &str) -> String {
+    let words: Vec<&str> = key.split_whitespace().collect();
+    if words.is_empty() { key.to_owned() } else { words.join("-") }
+}
+
+fn server_id(entry: &TreeEntry, problems: &Problems) -> Option<ParticipantId> {
+    let name = server_name(&entry.key);
+    if name == GATEWAY {
+        let problem =
+            Problem::new("config_name", format!("a server cannot be called `{GATEWAY}`")).at(&entry.location);
+        problems.note(problem.hint("the gateway uses that name itself: choose another"));
+        return None;
+    }
+    participant_id(&name, &entry.location, problems)
+}
+
+fn transport(table: &Table<'_>, variables: &Variables<'_>) -> Option<Transport> {
+    let kind = table.choice("type", &TYPES);
+    let command = variables.path_at(table, "command");
+    let args = args(table, variables);
+    let child_env = variables.secrets_at(table, "env");
+    let cwd = variables.path_at(table, "cwd").map(|cwd| PathBuf::from(cwd.expose()));
+    let url = variables.secret_at(table, "url");
+    let headers = variables.secrets_at(table, "headers");
+    let typed_wrongly = kind.is_none() && table.get("type").is_some();
+    let kind = match (kind, &command, &url) {
+        (Some(kind), _, _) => kind,
+        (None, Some(_), None) => Type::Stdio,
+        (None, None, Some(_)) => Type::Http,
+        (None, None, None) if typed_wrongly => return None,
+        (None, None, None) => {
+            let message = format!("{} has neither `command` nor `url`", table.name());
+            table.wrong("config_missing", message, "add a `command` to start, or a `url` to connect to");
+            return None;
+        }
+        (None, Some(_), Some(_)) => {
+            let message = format!("{} has both `command` and `url`", table.name());
+            table.wrong("config_twice", message, "keep one of them");
+            return None;
+        }
+    };
+    match kind {
+        Type::Demo => Some(Transport::Demo),
+        Type::Stdio => {
+            let command = needed(table, "command", command)?;
+            check_command(table, &command, cwd.as_deref(), variables.env());
+            let command = command.expose().to_owned();
+            env_names(table, &child_env);
+            Some(Transport::Stdio(StdioConfig { command, args, env: child_env, cwd }))
+        }
+        Type::Http | Type::Sse => {
+            let url = needed(table, "url", url)?;
+            // Where a variable is not set, the text is not the one that counts.
+            let is_whole = variables.unset().is_empty();
+            let good = (!is_whole || check_url(table, &url)) && check_headers(table, &headers);
+            let http = HttpConfig { url, headers };
+            good.then_some(if matches!(kind, Type::Sse) {
+                Transport::Sse(http)
+            } else {
+                Transport::Http(http)
+            })
+        }
+    }
+}
+
+fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option<Secret> {
+    let value = value.filter(|value| !value.written().is_empty());
+    if value.is_none() {
+        let message = format!("{} needs a `{key}`", table.name());
+        table.wrong("config_missing", message, "servers of this `type` need it");
+    }
+    value
+}
+
+/// Checks that a command with blanks is a program, and not a program with arguments.
+fn check_command(table: &Table<'_>, command: &Secret, cwd: Option<&Path>, env: Env<'_>) {
+    let mut words = command.written().split_whitespace();
+    let (Some(program), Some(first)) = (words.next(), words.next()) else { return };
+    let path = env("PATH").unwrap_or_default();
+    let dirs = std::env::split_paths(&path).chain(cwd.map(Path::to_owned)).chain([PathBuf::new()]);
+    let is_found = dirs.map(|dir| dir.join(command.expose())).any(|file| file.exists());
+    // The variables of a disabled server are empty.
+    if is_found || is_reference(command.written()) {
+        return;
+    }
+    let args: Vec<&str> = std::iter::once(first).chain(words).collect();
+    let message = format!(
+        "`{}` is one program, and there is no program `{}`",
+        table.full("command"),
+        command.written().escape_debug()
+    );
+    table.note_value(
+        "command",
+        message,
+        format!("if it has arguments, write command = {program:?} and args = {args:?}"),
+    );
+}
+
+fn args(table: &Table<'_>, variables: &Variables<'_>) -> Vec<Secret> {
+    let texts = table.texts("args").unwrap_or_default();
+    let one = |(text, location)| variables.secret(text, table.full("args"), location, table.problems());
+    texts.into_iter().map(one).collect()
+}
+
+fn env_names(table: &Table<'_>, variables: &[(String, Secret)]) {
+    for (name, value) in variables {
+        if name.is_empty() || name.contains(['=', '\0']) || value.expose().contains('\0') {
+            let message = format!(
+                "`{}`: `{}` is not a valid environment variable",
+                table.full("env"),
+                name.escape_debug()
+            );
+            table.note_value("env", message, "a name has no `=`, and names and values have no NUL");
+        }
+    }
+}
+
+/// Checks the expanded URL. The message shows it unexpanded: its variables may be secrets.
+fn check_url(table: &Table<'_>, url: &Secret) -> bool {
+    // A disabled server's variables are empty.
+    if url.expose().is_empty() {
+        return true;
+    }
+    let parsed: Result<hyper::Uri, _> = url.expose().parse();
+    let good =
+        parsed.is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
+    if !good {
+        let message =
+            format!("`{}` is not an absolute http or https URL: `{}`", table.full("url"), url.written());
+        table.note_value("url", message, "for example \"http://127.0.0.1:9000/mcp\"");
+    }
+    good
+}
+
+fn check_headers(table: &Table<'_>, headers: &[(String, Secret)]) -> bool {
+    let wrong = headers.iter().find(|(name, value)| {
+        hyper::header::HeaderName::from_bytes(name.as_bytes()).is_err()
+            || hyper::header::HeaderValue::from_str(value.expose()).is_err()
+    });
+    if let Some((name, _)) = wrong {
+        let message = format!("`{}`: `{}` is not a valid header", table.full("headers"), name.escape_debug());
+        table.note_value(
+            "headers",
+            message,
+            "a header has a name of letters, digits and `-`, and a value of one line",
+        );
+    }
+    wrong.is_none()
+}
+
+/// The prefix of public names. Tool names have letters, digits, `_`, `-` and `.` only.
+fn prefix(table: &Table<'_>, name: Option<&ParticipantId>) -> Arc<str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    match table.text("prefix") {
+        Some(prefix) if prefix.chars().all(fits) => prefix.into(),
+        Some(prefix) => {
+            let message = format!(
+                "`{}`: `{}` cannot be part of a tool name",
+                table.full("prefix"),
+                prefix.escape_debug()
+            );
+            table.note_value("prefix", message, "use letters, digits, `_`, `-` and `.`");
+            prefix.into()
+        }
+        None => {
+            let name = name.map(ParticipantId::as_str).unwrap_or_default();
+            name.chars().map(|c| if fits(c) { c } else { '_' }).collect::<String>().into()
+        }
+    }
+}
+
+/// Timeouts of a server, or of a participant that serves.
+pub(crate) fn timeouts(table: &Table<'_>) -> Timeouts {
+    let standard = Timeouts::default();
+    let mut tools = BTreeMap::new();
+    for entry in table.entries("tool_timeouts") {
+        match entry.node.text().and_then(duration) {
+            Some(time) => drop(tools.insert(entry.key.clone(), time)),
+            None => {
+                let message = format!("`{}.{}` must be {DURATION}", table.full("tool_timeouts"), entry.key);
+                table.problems().note(Problem::new("config_value", message).at(&entry.location));
+            }
+        }
+    }
+    let request = table.duration("request_timeout").unwrap_or(standard.request);
+    let longest = tools.values().copied().fold(request, Duration::max);
+    let written_max = table.duration("max_timeout");
+    if written_max.is_some_and(|max| max < longest) {
+        let message = format!("`{}` is shorter than another timeout", table.full("max_timeout"));
+        table.note_value("max_timeout", message, "`max_timeout` limits all other timeouts: raise it");
+    }
+    let max = written_max.unwrap_or_else(|| standard.max.max(longest));
+    Timeouts { start: table.duration("start_timeout").unwrap_or(standard.start), request, tools, max }
+}
+
+/// Messages about arguments that begin with `~/`, which only a shell expands.
+pub(crate) fn unexpanded(tree: &Node) -> Vec<String> {
+    let mut found = Vec::new();
+    for server in tree.get("servers").map(Node::entries).unwrap_or_default() {
+        let Some(Value::List(items)) = server.node.get("args").map(|node| &node.value) else { continue };
+        for (item, text) in items.iter().filter_map(|item| Some((item, item.text()?))) {
+            if text.starts_with("~/") {
+                found.push(format!(
+                    "{}: `servers.{}.args`: `~` in `{text}` is not expanded: write ${{HOME}}",
+                    item.location, server.key
+                ));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,115 @@
+//! Tables `[server]`, `[server.limits]` and `[audit]`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use access::config::{AuditConfig, Config, Limits};
+use platform::default_share;
+use store::audit::Payloads;
+
+use crate::reader::Table;
+use crate::values::{Env, plain_path_at};
+
+const PAYLOADS: [(&str, Payloads); 3] =
+    [("full", Payloads::Full), ("digest", Payloads::Digest), ("none", Payloads::None)];
+
+/// Reads `[server]` and `[audit]`, all else by default; `None` if the listen address is not valid.
+pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
+    let table = root.table("server")?;
+    let listen = listen(&table);
+    let data_dir = plain_path_at(&table, "data_dir", env);
+    let hosts = table.texts("hosts").unwrap_or_default();
+    let hosts = hosts.into_iter().map(|(host, _)| host.to_ascii_lowercase()).collect();
+    let legacy_sse = table.flag("legacy_sse").unwrap_or(false);
+    let operator_key = table.flag("operator_key").unwrap_or(true);
+    let limits = table.table("limits").map(|table| limits(table)).unwrap_or_default();
+    table.finish();
+    let audit = audit(root);
+    let listen = listen?;
+    Some(Config { listen, data_dir, hosts, operator_key, legacy_sse, limits, audit, ..Config::default() })
+}
+
+fn audit(root: &Table<'_>) -> AuditConfig {
+    let Some(table) = root.table("audit") else { return AuditConfig::default() };
+    let enabled = table.flag("enabled").unwrap_or(true);
+    let payloads = table.choice("payloads", &PAYLOADS).unwrap_or_default();
+    let redact = table.texts("redact").unwrap_or_default();
+    let redact = redact.into_iter().map(|(name, _)| name.to_owned()).collect();
+    table.finish();
+    AuditConfig { enabled, payloads, redact }
+}
+
+/// Parses the listen address. `localhost:PORT` and `:PORT` mean loopback; no name is looked up.
+fn listen(table: &Table<'_>) -> Option<SocketAddr> {
+    let written = table.text("listen")?;
+    let loopback = |port: &str| port.parse().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)));
+    let parsed = match written.strip_prefix("localhost:").or_else(|| written.strip_prefix(':')) {
+        Some(port) => loopback(port).ok(),
+        None => written.parse().ok(),
+    };
+    if parsed.is_none() {
+        let message = format!("`{}` must be an address and a port, not \"{written}\"", table.full("listen"));
+        table.note_value(
+            "listen",
+            message,
+            "for example \"127.0.0.1:7070\", or \"[::]:7070\" for all interfaces",
+        );
+    }
+    parsed
+}
+
+fn limits(table: Table<'_>) -> Limits {
+    let standard = Limits::default();
+    let bytes = |key, standard: usize| above_zero(&table, key, table.bytes(key), standard);
+    let count = |key, standard: usize| {
+        let count = table.count(key).map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        above_zero(&table, key, count, standard)
+    };
+    let time = |key, standard: Duration| table.duration(key).unwrap_or(standard);
+    let body_bytes_max = bytes("body_bytes_max", standard.body_bytes_max);
+    let held_bytes_max = bytes("held_bytes_max", standard.held_bytes_max);
+    // A share always has room for one whole body.
+    let held_share = default_share(held_bytes_max).max(body_bytes_max);
+    let connections_max = count("connections_max", standard.connections_max);
+    let sessions_max = count("sessions_max", standard.sessions_max);
+    let upstream_calls_max = count("upstream_calls_max", standard.upstream_calls_max);
+    let upstream_sessions_max = count("upstream_sessions_max", standard.upstream_sessions_max);
+    let share = |key, of: usize| count(key, default_share(of)).min(of);
+    let limits = Limits {
+        body_bytes_max,
+        header_bytes_max: bytes("header_bytes_max", standard.header_bytes_max),
+        line_bytes_max: bytes("line_bytes_max", standard.line_bytes_max),
+        held_bytes_max,
+        participant_held_bytes_max: bytes("participant_held_bytes_max", held_share).min(held_bytes_max),
+        envelope_bytes_max: bytes("envelope_bytes_max", standard.envelope_bytes_max),
+        connections_max,
+        participant_connections_max: share("participant_connections_max", connections_max),
+        sessions_max,
+        participant_sessions_max: share("participant_sessions_max", sessions_max),
+        session_idle: time("session_idle", standard.session_idle),
+        participant_calls_max: count("participant_calls_max", standard.participant_calls_max),
+        upstream_calls_max,
+        participant_upstream_calls_max: share("participant_upstream_calls_max", upstream_calls_max),
+        upstream_sessions_max,
+        participant_upstream_sessions_max: share("participant_upstream_sessions_max", upstream_sessions_max),
+        upstream_session_idle: time("upstream_session_idle", standard.upstream_session_idle),
+        queue_len_max: count("queue_len_max", standard.queue_len_max),
+        resume_events_max: count("resume_events_max", standard.resume_events_max),
+        resume_bytes_max: bytes("resume_bytes_max", standard.resume_bytes_max),
+        batch_len_max: count("batch_len_max", standard.batch_len_max),
+        topic_participants_max: count("topic_participants_max", standard.topic_participants_max),
+        away: time("away", standard.away),
+        keep_alive: time("keep_alive", standard.keep_alive),
+        hold: time("hold", standard.hold),
+    };
+    table.finish();
+    limits
+}
+
+fn above_zero(table: &Table<'_>, key: &'static str, value: Option<usize>, standard: usize) -> usize {
+    if value == Some(0) {
+        let message = format!("`{}` must be more than 0", table.full(key));
+        table.note_value(key, message, "remove it for the default");
+    }
+    value.unwrap_or(standard)
+}

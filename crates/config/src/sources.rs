@@ -1,0 +1,196 @@
+//! Sources of settings and their order: defaults, file, client files, flags.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use access::config::Config;
+
+use crate::check::check;
+use crate::client_file;
+use crate::expand::expand_home;
+use crate::found::{FoundFile, keep_servers};
+use crate::node::{self, Layer, Node, Origin, Value};
+use crate::problem::Problem;
+use crate::read_file::read_file;
+use crate::unmatched::unmatched;
+use crate::values::Env;
+use crate::{json_file, servers, toml_file, topics};
+
+pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
+const DEMO: &str = include_str!("demo.toml");
+const FILE_NAME: &str = "portmoot.toml";
+
+/// Configuration files and overrides from the command line.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// `--config`.
+    pub config: Option<PathBuf>,
+    /// `--mcp-config`; each file overrides those before it.
+    pub mcp_config: Vec<PathBuf>,
+    /// `--listen`.
+    pub listen: Option<String>,
+    /// `--data-dir`.
+    pub data_dir: Option<PathBuf>,
+    /// Store nothing on disk unless `--data-dir` is given: `portmoot stdio`.
+    pub keep_nothing: bool,
+}
+
+/// A loaded and checked configuration.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// The checked configuration.
+    pub config: Config,
+    /// The merged tree, variables unexpanded.
+    pub tree: Node,
+    /// The files it was read from, to watch for changes.
+    pub files: Vec<PathBuf>,
+    /// Messages about ignored keys of client files and settings without effect.
+    pub notices: Vec<String>,
+    /// Whether there is no configuration file, so that the demo server is used.
+    pub demo: bool,
+    /// The file that the operator did not name, if there is one: this configuration may be used only after consent to it.
+    pub found: Option<FoundFile>,
+}
+
+impl Sources {
+    /// Reads and checks the configuration; also used for reloads.
+    ///
+    /// # Errors
+    /// All problems.
+    pub fn load(&self, env: Env<'_>) -> Result<Loaded, Vec<Problem>> {
+        let mut loaded = self.merge(env).map_err(|problem| vec![problem])?;
+        loaded.config = check(&loaded.tree, env, &mut loaded.notices)?;
+        loaded.notices.extend(topics::unimplemented(&loaded.tree));
+        loaded.notices.extend(servers::unexpanded(&loaded.tree));
+        loaded.notices.extend(unmatched(&loaded.tree, &loaded.config));
+        if loaded.config.data_dir.is_none() && !self.keep_nothing {
+            loaded.config.data_dir = state_dir(env);
+        }
+        if self.keep_nothing && self.data_dir.is_none() {
+            loaded.config.data_dir = None;
+        }
+        Ok(loaded)
+    }
+
+    /// The data directory, also of a configuration that is not valid. `None` if there is none, a file cannot be read, or a
+    /// file that needs consent names it: then only [`Sources::load`] says what it is.
+    pub fn data_dir(&self, env: Env<'_>) -> Option<PathBuf> {
+        let full = |text: &str| expand_home(text, env).ok().map(PathBuf::from);
+        if let Some(named) = &self.data_dir {
+            return full(&named.display().to_string());
+        }
+        match self.tree(env).ok()?.get("server").and_then(|server| server.get("data_dir")) {
+            None => state_dir(env),
+            Some(node) if node.location.layer.origin == Origin::Found => None,
+            Some(node) => full(node.text()?),
+        }
+    }
+
+    /// The merged tree of all layers, not checked.
+    ///
+    /// # Errors
+    /// The first problem: a file that cannot be read or is no TOML or JSON.
+    pub fn tree(&self, env: Env<'_>) -> Result<Node, Problem> {
+        self.merge(env).map(|loaded| loaded.tree)
+    }
+
+    fn merge(&self, env: Env<'_>) -> Result<Loaded, Problem> {
+        let defaults = |text| Layer::file(node::DEFAULTS, Origin::Operator, text);
+        let mut tree = toml_file::read(&defaults(DEFAULTS))?;
+        let (mut files, mut notices) = (Vec::new(), Vec::new());
+        let mut clients = Node::empty(&defaults(""));
+        for path in &self.mcp_config {
+            let file = client_file::adapt(json_file::read(&read(path, Origin::Operator)?)?)?;
+            clients.overlay(file.tree);
+            notices.extend(file.notices);
+        }
+        let mut found = None;
+        if let Some((path, origin)) = self.main_file(env) {
+            let mut file = toml_file::read(&read(&path, origin)?)?;
+            if origin == Origin::Found {
+                if !self.mcp_config.is_empty() {
+                    notices.extend(keep_servers(&mut file, &clients));
+                }
+                found = FoundFile::of(&file);
+            }
+            // The servers of a found file come after those that the operator named: of two equal URIs, the earlier server keeps its.
+            if found.is_some() && !self.mcp_config.is_empty() {
+                clients.overlay(file);
+            } else {
+                tree.overlay(file);
+            }
+            files.push(path);
+        }
+        tree.overlay(clients);
+        files.extend(self.mcp_config.iter().cloned());
+        let demo = files.is_empty();
+        if demo {
+            tree.overlay(toml_file::read(&defaults(DEMO))?);
+        }
+        self.flags(&mut tree);
+        // `load` replaces it after the check.
+        let config = Config::default();
+        Ok(Loaded { config, tree, files, notices, demo, found })
+    }
+
+    /// The configuration file: `--config`, else `portmoot.toml` in the current directory, else the user's.
+    fn main_file(&self, env: Env<'_>) -> Option<(PathBuf, Origin)> {
+        if let Some(named) = &self.config {
+            return Some((named.clone(), Origin::Operator));
+        }
+        let here = PathBuf::from(FILE_NAME);
+        if here.is_file() {
+            return Some((here, Origin::Found));
+        }
+        let users = config_dir(env)?.join(FILE_NAME);
+        users.is_file().then_some((users, Origin::Operator))
+    }
+
+    fn flags(&self, tree: &mut Node) {
+        let mut set = |flag: &str, key: &str, value: Option<String>| {
+            if let Some(value) = value {
+                let layer: Arc<Layer> = Layer::new(flag, Origin::Operator);
+                tree.overlay(Node::at(&layer, &["server", key], Value::Text(value)));
+            }
+        };
+        set("--listen", "listen", self.listen.clone());
+        set("--data-dir", "data_dir", self.data_dir.as_ref().map(|path| path.display().to_string()));
+    }
+}
+
+/// Configuration directory of the service, else of the user.
+pub(crate) fn config_dir(env: Env<'_>) -> Option<PathBuf> {
+    base_dir(env, "CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", ".config")
+}
+
+/// Default data directory of the service, else of the user.
+fn state_dir(env: Env<'_>) -> Option<PathBuf> {
+    base_dir(env, "STATE_DIRECTORY", "XDG_STATE_HOME", ".local/state")
+}
+
+/// `of_service` is set by systemd: directories of the service alone, separated by colons.
+fn base_dir(env: Env<'_>, of_service: &str, variable: &str, below_home: &str) -> Option<PathBuf> {
+    let absolute = |path: String| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    let first = |paths: String| absolute(paths.split(':').next().unwrap_or_default().to_owned());
+    if let Some(own) = env(of_service).and_then(first) {
+        return Some(own);
+    }
+    if let Some(base) = env(variable).and_then(absolute) {
+        return Some(base.join("portmoot"));
+    }
+    let home = env("HOME").and_then(absolute)?;
+    let below_home = if cfg!(target_os = "macos") { "Library/Application Support" } else { below_home };
+    Some(home.join(below_home).join("portmoot"))
+}
+
+fn read(path: &Path, origin: Origin) -> Result<Arc<Layer>, Problem> {
+    let name = path.display().to_string();
+    match read_file(path) {
+        // Some editors write a byte order mark.
+        Ok(text) => Ok(Layer::file(name, origin, text.strip_prefix('\u{feff}').unwrap_or(&text))),
+        Err(error) => {
+            let problem = Problem::new("config_unreadable", format!("cannot read this file: {error}"));
+            Err(problem.at(&Layer::new(name, origin).unknown_line()))
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! Configuration tests: files to checked values or problems.
+
+mod documented;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use access::config::{Access, Config};
+use upstream::config::{EraChoice, Secret, Sessions, Transport};
+
+use super::check::check;
+use super::client_file;
+use super::node::{DEFAULTS, Layer, Node, Origin};
+use super::{json_file, to_toml, toml_file, topics};
+
+const BASE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[topics.main]\n";
+
+fn env(name: &str) -> Option<String> {
+    match name {
+        "TOKEN" => Some("hush-hush-hush-hush".into()),
+        "SHORT" => Some("hush".into()),
+        _ => None,
+    }
+}
+
+fn layer(toml: &str) -> Arc<Layer> {
+    Layer::file("portmoot.toml", Origin::Operator, toml)
+}
+
+fn tree(toml: &str) -> Node {
+    let mut tree = toml_file::read(&Layer::file(DEFAULTS, Origin::Operator, BASE)).unwrap();
+    tree.overlay(toml_file::read(&layer(toml)).unwrap());
+    tree
+}
+
+fn good(toml: &str) -> Config {
+    match check(&tree(toml), &env, &mut Vec::new()) {
+        Ok(config) => config,
+        Err(problems) => panic!("{toml}\n{problems:?}"),
+    }
+}
+
+/// All problems as they are printed.
+fn problems(toml: &str) -> String {
+    if let Err(problem) = toml_file::read(&layer(toml)) {
+        return problem.to_string();
+    }
+    let problems = check(&tree(toml), &env, &mut Vec::new()).unwrap_err();
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn settings_without_effect_are_reported() {
+    let written =
+        tree("[topics.main]\nbuiltin = [\"room\", \"proxy\"]\n[topics.side]\nbuiltin = [\"search_tools\"]\n");
+    assert_eq!(
+        topics::unimplemented(&written),
+        [
+            "portmoot.toml:2: `topics.main.builtin`: `proxy` has no effect yet: remove it",
+            "portmoot.toml:4: `topics.side.builtin`: `search_tools` has no effect yet: remove it",
+        ]
+    );
+    assert!(topics::unimplemented(&tree("[topics.main]\nbuiltin = [\"room\", \"proposals\"]\n")).is_empty());
+}
+
+#[test]
+fn every_problem_is_reported_with_its_line_and_a_hint() {
+    let toml = r#"
+[servers.github]
+comand = "npx"
+url = "http://127.0.0.1:9000/mcp"
+era = "modren"
+request_timeout = 30
+
+[servers.search]
+command = "search"
+env = { KEY = "${GONE" }
+
+[participants.scout]
+token = "x"
+token_env = "SHORT"
+capabilities = ["*", { kind = "chat", from = "x" }]
+topics = ["mian"]
+
+[topics.side]
+servers = ["serch"]
+mcp_calls = "all"
+
+[sever]
+"#;
+    insta::assert_snapshot!(problems(toml), @r#"
+    unknown key `comand` in `[servers.github]` [config_unknown_key]
+      at portmoot.toml:3
+      hint: did you mean `command`?
+    `modren` is not a value of `servers.github.era` [config_value]
+      at portmoot.toml:5
+      hint: did you mean `modern`?
+    `servers.github.request_timeout` must be a duration with its unit, such as "500ms", "30s", "5m", "2h" or "7d", not 30 [config_value]
+      at portmoot.toml:6
+    `servers.search.env.KEY`: `${` is never closed [config_variable]
+      at portmoot.toml:10
+      hint: write ${NAME}, or $${ for a literal ${
+    `participants.scout.token`: a token must not be in the configuration file [config_token]
+      at portmoot.toml:13
+      hint: use `token_env`, `token_file` or `token_sha256`
+    `participants.scout.token_env`: the token has fewer than 16 characters [config_token]
+      at portmoot.toml:14
+      hint: issue one with: portmoot token new NAME
+    `participants.scout.capabilities`: `*` is not a capability: `*` cannot span namespaces: write `mcp/*`, `name/*`, or the exact word [config_capability]
+      at portmoot.toml:15
+      hint: for example "mcp/request:tools/call:read_*" or "chat"
+    `participants.scout.capabilities`: unknown key `from` in a capability: it has `kind` and `to` [config_capability]
+      at portmoot.toml:15
+      hint: for example "mcp/request:tools/call:read_*" or "chat"
+    `scout` may join `mian`, but there is no such topic [config_unknown_topic]
+      at portmoot.toml:16
+      hint: did you mean `main`?
+    `topics.side.servers`: there is no server `serch` [config_unknown_server]
+      at portmoot.toml:19
+      hint: did you mean `search`?
+    `all` is not a value of `topics.side.mcp_calls` [config_value]
+      at portmoot.toml:20
+      hint: one of `none`, `kinds`, `full`
+    unknown key `sever` in the configuration [config_unknown_key]
+      at portmoot.toml:22
+      hint: did you mean `server`?
+    "#);
+}
+
+#[test]
+fn problems_have_messages() {
+    for (toml, expect) in [
+        ("[servers.a]", "`[servers.a]` has neither `command` nor `url` [config_missing]"),
+        (
+            "[servers.a]\ncommand = 'x'\nurl = 'http://x/'",
+            "`[servers.a]` has both `command` and `url` [config_twice]",
+        ),
+        ("[servers.a]\ntype = 'sse'\ncommand = 'x'", "`[servers.a]` needs a `url` [config_missing]"),
+        (
+            "[servers.a]\nurl = 'ftp://x/'",
+            "`servers.a.url` is not an absolute http or https URL: `ftp://x/` [config_value]",
+        ),
+        (
+            "[servers.a]\nurl = 'http://${TOKEN} /'",
+            "`servers.a.url` is not an absolute http or https URL: `http://${TOKEN} /` [config_value]",
+        ),
+        (
+            "[servers.a]\nurl = 'http://x/'\nheaders = { 'a b' = 'x' }",
+            "`a b` is not a valid header [config_value]",
+        ),
+        ("[servers.a]\ncommand = 'x'\nprefix = 'a/b'", "`a/b` cannot be part of a tool name [config_value]"),
+        ("[servers.portmoot]\ncommand = 'x'", "a server cannot be called `portmoot` [config_name]"),
+        (
+            "[servers.a]\ncommand = 'x'\nera = 'auto'\nprotocolEra = 'auto'",
+            "`era` and `protocolEra` are the same setting [config_twice]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nmax_timeout = '1s'",
+            "`servers.a.max_timeout` is shorter than another timeout [config_value]",
+        ),
+        ("[profiles.a]", "`[profiles.a]` has no `capabilities` [config_value]"),
+        ("[topics.a]\naccess = 'open'", "`open` is not a value of `topics.a.access` [config_value]"),
+        (
+            "[topics.a]\nanonymous = 'a'",
+            "`topics.a.anonymous`: there is no profile `a` [config_unknown_profile]",
+        ),
+        (
+            "[participants.a]\nprofile = 'a'",
+            "`participants.a.profile`: there is no profile `a` [config_unknown_profile]",
+        ),
+        ("[participants.anonymous-1]", "a participant cannot be called `anonymous-1` [config_name]"),
+        ("[servers]\na = 1", "`servers` must be a table of tables, not 1 [config_value]"),
+        (
+            "[servers.a]\ncommand = 'x'\n[topics.main]\n[participants.a_b]\nserves = true",
+            "names of `a` and `a_b` could shadow each other: give one of them another `prefix` [config_prefix]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[topics.main]\n[participants.a]\nserves = true",
+            "the name `a` is used twice: in `[servers]` and in `[participants]` [config_twice]",
+        ),
+        (
+            "[topics.main]\n[participants.a]\nserves = true\n[participants.'a/b']\nserves = true\n[participants.'a_b']\nserves = true",
+            "names of `a` and `a/b` could shadow each other: give one of them another `prefix` [config_prefix]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.b]\ncommand = 'x'\nprefix = 'a_b'",
+            "names of `a` and `b` could shadow each other: give one of them another `prefix` [config_prefix]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[participants.a]\ntoken_env = 'TOKEN'",
+            "the name `a` is used twice: in `[servers]` and in `[participants]` [config_twice]",
+        ),
+        (
+            "[participants.'аса']\n[participants.aca]",
+            "the names `аса` in `[participants]` and `aca` in `[participants]` look alike [config_alike]",
+        ),
+        (
+            "[participants.'b\u{43e}ss']",
+            "`bоss` is not a valid name: the name mixes scripts, so that it can look like another name [config_name]",
+        ),
+        ("[participants.Local]", "a participant cannot be called `Local` [config_name]"),
+        (
+            "[participants.a]\ntoken_env = 'TOKEN'\n[participants.b]\ntoken_env = 'TOKEN'",
+            "`a` and `b` have the same token [config_token_twice]",
+        ),
+        (
+            "[participants.a]\ntoken_env = 'GONE'",
+            "`participants.a.token_env`: the environment variable `GONE` is not set [config_token]",
+        ),
+        (
+            "[participants.a]\ntoken_env = 'SHORT'",
+            "`participants.a.token_env`: the token has fewer than 16 characters [config_token]",
+        ),
+        (
+            "[participants.a]\ntoken = 'x'",
+            "`participants.a.token`: a token must not be in the configuration file [config_token]",
+        ),
+        (
+            "[participants.a]\ntoken_sha256 = 'x'",
+            "`participants.a.token_sha256` must be 64 hexadecimal digits [config_token]",
+        ),
+        ("[participants.a]\ncapabilities = ['*']", "`*` is not a capability"),
+        (
+            "[participants.a]\ncapabilities = [{ kind = 'chat', from = 'x' }]",
+            "unknown key `from` in a capability: it has `kind` and `to` [config_capability]",
+        ),
+        ("[participants.a]\nrate = '5/h'", "`participants.a.rate` is not a rate [config_value]"),
+        (
+            "[participants.a]\ntopics = ['mian']",
+            "`a` may join `mian`, but there is no such topic [config_unknown_topic]",
+        ),
+        (
+            "[topics.main]\nservers = ['x']",
+            "`topics.main.servers`: there is no server `x` [config_unknown_server]",
+        ),
+        (
+            "[topics.main]\nbuiltin = ['proxi']",
+            "`topics.main.builtin`: there is no built-in tool `proxi` [config_value]",
+        ),
+        (
+            "[server]\nlisten = 'everywhere'",
+            "`server.listen` must be an address and a port, not \"everywhere\" [config_value]",
+        ),
+        (
+            "[server.limits]\nsessions_max = 0",
+            "`server.limits.sessions_max` must be more than 0 [config_value]",
+        ),
+        (
+            "[server.limits]\nsession_max = 1",
+            "unknown key `session_max` in `[server.limits]` [config_unknown_key]",
+        ),
+        ("[sever]\n", "unknown key `sever` in the configuration [config_unknown_key]"),
+        ("listen = 2026-07-28", "a date is not a valid value here [config_value]"),
+        ("a = \n", "[config_syntax]"),
+    ] {
+        let found = problems(toml);
+        assert!(found.contains(expect), "{toml}\n{found}");
+    }
+}
+
+#[test]
+fn a_server_has_its_values() {
+    let config = good(
+        r#"
+[servers.github]
+command = "npx"
+args = ["-y", "--token=${TOKEN}"]
+env = { KEY = "${GONE:-none}", PORT = 80 }
+cwd = "/tmp"
+prefix = "gh"
+protocolEra = "legacy"
+sessions = "caller"
+request_timeout = "5s"
+tool_timeouts = { slow = "20m" }
+[servers."two words"]
+type = "streamableHttp"
+url = "https://example.com/mcp"
+headers = { Authorization = "Bearer ${env:TOKEN}" }
+[servers.old]
+type = "sse"
+url = "http://127.0.0.1/sse"
+enabled = false
+headers = { x = "${GONE}" }
+"#,
+    );
+    let [github, words, old] = config.servers.as_slice() else { panic!("three") };
+    let Transport::Stdio(child) = &github.transport else { panic!("stdio") };
+    assert_eq!(child.args[1], Secret::expanded("--token=hush-hush-hush-hush", "--token=${TOKEN}"));
+    assert_eq!(child.env[0], ("KEY".into(), Secret::expanded("none", "${GONE:-none}")));
+    assert_eq!(child.env[1], ("PORT".into(), Secret::new("80")));
+    assert_eq!((&*github.prefix, github.era, github.sessions), ("gh", EraChoice::Legacy, Sessions::Caller));
+    assert_eq!(github.timeouts.request, Duration::from_secs(5));
+    assert_eq!(
+        github.timeouts.max,
+        Duration::from_secs(1_200),
+        "the default maximum is raised to the longest timeout"
+    );
+    assert_eq!((words.name.as_str(), &*words.prefix), ("two-words", "two-words"));
+    let Transport::Http(http) = &words.transport else { panic!("http") };
+    assert_eq!(http.headers[0].1.expose(), "Bearer hush-hush-hush-hush");
+    assert!(!format!("{config:?}").contains("hush-"), "debug output has no secret");
+    assert!(!old.enabled && matches!(old.transport, Transport::Sse(_)));
+    let topic: Vec<_> = config.topics[0].servers.iter().map(|name| name.as_str()).collect();
+    assert_eq!(topic, ["github", "two-words", "old"], "in the order of the file");
+}
+
+#[test]
+fn participants_have_configured_or_default_capabilities() {
+    let config = good(
+        r#"
+[participants.scout]
+token_env = "TOKEN"
+capabilities = ["mcp/request:*/list", { kind = "mcp/request:tools/call:search_*", to = ["search"] }]
+rate = { limit = "2/s", burst = 9 }
+[participants.new]
+rate = "30/min"
+"#,
+    );
+    let [scout, new] = config.participants.as_slice() else { panic!("two") };
+    assert_eq!(scout.credentials[0].hash, auth::TokenHash::of("hush-hush-hush-hush"));
+    assert!(scout.capabilities_written && scout.participant.capabilities.iter().count() == 2);
+    assert_eq!(scout.participant.rate, Some(model::RateLimit { per_minute: 120, burst: 9 }));
+    assert!(!new.capabilities_written && new.credentials.is_empty());
+    let held: Vec<_> = new.participant.capabilities.iter().map(|one| one.as_str()).collect();
+    assert_eq!(held, ["mcp/proposal:*", "mcp/response:*", "chat"]);
+    assert_eq!(new.participant.rate, Some(model::RateLimit { per_minute: 30, burst: 30 }));
+    assert_eq!(new.participant.topics[0].as_str(), "main");
+}
+
+#[test]
+fn profiles_give_capabilities_to_participants_and_topics() {
+    let config = good(
+        r#"
+[profiles.reader]
+capabilities = ["chat", "mcp/request:*/list"]
+[participants.scout]
+profile = "reader"
+capabilities = ["mcp/proposal:*", "chat"]
+serves = true
+[participants.new]
+profile = "reader"
+[topics.main]
+[topics.lobby]
+access = "public"
+anonymous = "reader"
+proposal_ttl = "90s"
+[topics.board]
+access = "private"
+"#,
+    );
+    let [scout, new] = config.participants.as_slice() else { panic!("two") };
+    let held = |one: &access::config::ParticipantConfig| -> Vec<String> {
+        one.participant.capabilities.iter().map(|one| one.as_str().to_owned()).collect()
+    };
+    assert_eq!(held(scout), ["chat", "mcp/request:*/list", "mcp/proposal:*"]);
+    assert_eq!(held(new), ["chat", "mcp/request:*/list"]);
+    assert_eq!((scout.serves.is_some(), new.serves.is_some(), new.capabilities_written), (true, false, true));
+    let [main, lobby, board] = config.topics.as_slice() else { panic!("three") };
+    let access: Vec<Access> = [main, lobby, board].map(|topic| topic.access).into();
+    assert_eq!(access, [Access::Restricted, Access::Public, Access::Private]);
+    assert_eq!(
+        (main.anonymous.is_some(), lobby.anonymous.as_ref().map(|held| held.iter().count())),
+        (false, Some(2))
+    );
+    assert_eq!((main.proposal_ttl.as_secs(), lobby.proposal_ttl.as_secs()), (300, 90));
+}
+
+fn client_tree(json: &str) -> Result<(Node, Vec<String>), String> {
+    let layer = Layer::file("mcp.json", Origin::Operator, json);
+    let file = json_file::read(&layer).and_then(client_file::adapt).map_err(|problem| problem.to_string())?;
+    let mut tree = tree("");
+    tree.overlay(file.tree);
+    Ok((tree, file.notices))
+}
+
+#[test]
+fn client_files_are_converted() {
+    let (tree, notices) = client_tree(
+        r#"{ "theme": "dark", "mcpServers": {
+            "z": { "command": "npx", "args": ["-y", "x"], "env": { "A": "b" }, "autoApprove": [], "timeout": 60 },
+            "a": { "type": "streamable-http", "url": "http://127.0.0.1:1/mcp", "headers": null },
+            "off": { "command": "x", "disabled": true } } }"#,
+    )
+    .unwrap();
+    let config = check(&tree, &env, &mut Vec::new()).unwrap();
+    let found: Vec<_> = config.servers.iter().map(|server| (server.name.as_str(), server.enabled)).collect();
+    assert_eq!(found, [("z", true), ("a", true), ("off", false)]);
+    assert_eq!(notices, ["mcp.json:2: server `z`: `autoApprove`, `timeout` ignored"]);
+    let (tree, _) =
+        client_tree(r#"{ "inputs": [], "servers": { "a": { "type": "stdio", "command": "x" } } }"#).unwrap();
+    assert_eq!(check(&tree, &env, &mut Vec::new()).unwrap().servers.len(), 1);
+    let (tree, _) =
+        client_tree(r#"{ "servers": { "a": { "command": "x", "args": ["${input:key}"] } } }"#).unwrap();
+    assert!(
+        check(&tree, &env, &mut Vec::new()).unwrap_err()[0].to_string().contains("does not support inputs")
+    );
+    for (json, expect) in [
+        ("{}", "has neither `mcpServers`"),
+        ("[", "[config_syntax]"),
+        ("// no\n{}", "without comments"),
+        (r#"{"mcpServers":{"a":{"command":"x","command":"y"}}}"#, "the member `command` occurs twice"),
+        ("{\"mcpServers\":{\n\"a\":null,\n\"a\":{}}}", "mcp.json:3"),
+        ("{\n\"a\":18446744073709551615}", "a number is too large [config_syntax]\n  at mcp.json:2"),
+        ("{\"a\":\n1e999}", "mcp.json:2"),
+    ] {
+        let error = client_tree(json).unwrap_err();
+        assert!(error.contains(expect), "{json}: {error}");
+    }
+}
+
+#[test]
+fn a_shown_configuration_can_be_read_again_and_has_no_secret() {
+    let toml = "[servers.\"a b\"]\ncommand = \"x\\u0007\\\"\"\nenv = { KEY = \"bare\", OTHER = \"${TOKEN}\" }\ntool_timeouts = { t = '1s' }\n\
+                [participants.p]\ncapabilities = ['chat', { kind = 'chat', to = ['x'] }]\n";
+    let shown = to_toml(&tree(toml), false);
+    insta::assert_snapshot!(shown, @r#"
+    [server]
+    listen = "127.0.0.1:7070"
+
+    [topics.main]
+
+    [servers."a b"]
+    command = "x\U00000007\""
+
+    [servers."a b".env]
+    KEY = "(hidden)"
+    OTHER = "${TOKEN}"
+
+    [servers."a b".tool_timeouts]
+    t = "1s"
+
+    [participants.p]
+    capabilities = ["chat", { kind = "chat", to = ["x"] }]
+    "#);
+    let again = toml_file::read(&layer(&shown)).unwrap();
+    assert_eq!(to_toml(&again, false), shown);
+    assert!(to_toml(&tree(toml), true).contains("command = \"x\\U00000007\\\"\"  # portmoot.toml:2"));
+}

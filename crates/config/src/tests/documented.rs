@@ -1,0 +1,99 @@
+//! Tests of `docs/configuration.md`: it lists every key with its default, and no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use access::config::Config;
+
+use crate::node::{Layer, Node, Origin};
+use crate::reader::{Problems, Table};
+use crate::sources::DEFAULTS;
+use crate::{participants, profiles, servers, settings, toml_file, topics};
+
+/// Read only to reject them.
+const NOT_KEYS: [&str; 2] = ["participants.NAME.token", "server.limits"];
+const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[server.limits]\n[audit]\n[servers.NAME]\ntype = \"demo\"\n\
+     [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n";
+
+fn env(_: &str) -> Option<String> {
+    None
+}
+
+fn tree(toml: &str) -> Node {
+    toml_file::read(&Layer::file("sample", Origin::Operator, toml)).unwrap()
+}
+
+/// Every key that the loader reads, by its full name.
+fn known() -> BTreeSet<String> {
+    let tree = tree(SAMPLE);
+    let problems = Problems::default();
+    let root = Table::root(&tree, &problems);
+    settings::read(&root, &env);
+    let found = servers::read(&root, &env, &mut Vec::new());
+    let profiles = profiles::read(&root);
+    participants::read(&root, &env, &profiles);
+    topics::read(&root, &found, &profiles);
+    let read_keys = problems.read_keys.borrow().clone();
+    read_keys.into_iter().filter(|key| key.contains('.') && !NOT_KEYS.contains(&key.as_str())).collect()
+}
+
+/// The page's keys with their defaults: rows of the tables under headings such as "## `[servers.NAME]`".
+fn documented() -> BTreeMap<String, String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (mut table, mut rows) = ("", BTreeMap::new());
+    for line in page.lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            table = heading.strip_prefix("`[").and_then(|rest| rest.strip_suffix("]`")).unwrap_or_default();
+        }
+        let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_matches([' ', '|'])).collect();
+        let key = cells.first().and_then(|key| key.strip_prefix('`')).and_then(|key| key.strip_suffix('`'));
+        if let (false, Some(key), Some(default)) = (table.is_empty(), key, cells.get(2)) {
+            rows.insert(format!("{table}.{key}"), (*default).to_owned());
+        }
+    }
+    rows
+}
+
+/// Checks a sample. A server and a participant cannot share a name, and participants join `main`.
+fn checked(toml: &str) -> Config {
+    let toml = toml.replace("[participants.NAME]", "[topics.main]\n[participants.WHO]");
+    crate::check::check(&tree(&toml), &env, &mut Vec::new())
+        .unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))
+}
+
+#[test]
+fn the_page_lists_every_key_and_no_other() {
+    let documented: BTreeSet<String> = documented().into_keys().collect();
+    let known = known();
+    let missing: Vec<_> = known.difference(&documented).collect();
+    let gone: Vec<_> = documented.difference(&known).collect();
+    assert!(missing.is_empty() && gone.is_empty(), "not on the page: {missing:#?}\nno such key: {gone:#?}");
+}
+
+#[test]
+fn the_defaults_on_the_page_are_the_defaults() {
+    const LISTEN: &str = "listen = \"127.0.0.1:7070\"\n";
+    let plain = checked(SAMPLE);
+    let mut compared = 0;
+    for (key, default) in documented() {
+        let (table, key) = key.rsplit_once('.').unwrap();
+        let Some(value) = default.strip_prefix('`').and_then(|default| default.strip_suffix('`')) else {
+            continue;
+        };
+        let heading = format!("[{table}]\n");
+        let line = format!("{key} = {value}\n");
+        let sample = if key == "listen" { SAMPLE.replace(LISTEN, "") } else { SAMPLE.to_owned() };
+        let written = checked(&sample.replace(&heading, &format!("{heading}{line}")));
+        assert_eq!(written, plain, "{table}: {line}");
+        compared += 1;
+    }
+    assert!(compared > 25, "{compared}");
+}
+
+#[test]
+fn the_layer_of_defaults_says_what_holds_without_it() {
+    let without = "[server]\nlisten = \"127.0.0.1:7070\"\n[topics.main]\n";
+    assert_eq!(checked(DEFAULTS), checked(without));
+    assert!(topics::unimplemented(&tree(DEFAULTS)).is_empty());
+}

@@ -1,0 +1,125 @@
+//! Tables `[topics.NAME]`, read as [`TopicConfig`].
+
+use std::time::Duration;
+
+use crate::node::{Node, TreeEntry, Value};
+use crate::problem::Problem;
+use crate::profiles::{Profiles, profile};
+use crate::reader::Table;
+use crate::values::{rate, topic_name};
+use access::GUEST_RATE;
+use access::config::{Access, BuiltIn, McpCalls, TopicConfig};
+use model::ParticipantId;
+use upstream::config::ServerConfig;
+
+const ACCESS: [(&str, Access); 3] =
+    [("public", Access::Public), ("restricted", Access::Restricted), ("private", Access::Private)];
+const MCP_CALLS: [(&str, McpCalls); 3] =
+    [("none", McpCalls::None), ("kinds", McpCalls::Kinds), ("full", McpCalls::Full)];
+const BUILT_IN: [(&str, BuiltIn); 4] = [
+    ("proposals", BuiltIn::Proposals),
+    ("room", BuiltIn::Room),
+    ("proxy", BuiltIn::Proxy),
+    ("search_tools", BuiltIn::SearchTools),
+];
+/// Built-in tools that are not implemented yet.
+const UNIMPLEMENTED: [&str; 2] = ["proxy", "search_tools"];
+const HISTORY_MAX: u64 = 100_000;
+const LIST_WAIT: Duration = Duration::from_secs(5);
+const PROPOSAL_TTL: Duration = Duration::from_secs(300);
+
+/// Reads every topic. `servers` and `profiles` are the configured ones.
+pub(crate) fn read(root: &Table<'_>, servers: &[ServerConfig], profiles: &Profiles) -> Vec<TopicConfig> {
+    let tables = root.tables("topics");
+    tables.into_iter().filter_map(|(entry, table)| topic(entry, table, servers, profiles)).collect()
+}
+
+/// Messages about built-in tools that have no effect yet.
+pub(crate) fn unimplemented(tree: &Node) -> Vec<String> {
+    let mut reported = Vec::new();
+    let topics = tree.get("topics").map(Node::entries).unwrap_or_default();
+    for topic in topics {
+        let Some(Value::List(items)) = topic.node.get("builtin").map(|node| &node.value) else { continue };
+        for item in items {
+            if let Some(name) = item.text().filter(|name| UNIMPLEMENTED.contains(name)) {
+                reported.push(format!(
+                    "{}: `topics.{}.builtin`: `{name}` has no effect yet: remove it",
+                    item.location, topic.key
+                ));
+            }
+        }
+    }
+    reported
+}
+
+fn topic(
+    entry: &TreeEntry,
+    table: Table<'_>,
+    servers: &[ServerConfig],
+    profiles: &Profiles,
+) -> Option<TopicConfig> {
+    let name = topic_name(&entry.key, &entry.location, table.problems());
+    let access = table.choice("access", &ACCESS).unwrap_or_default();
+    let anonymous = profile(&table, "anonymous", profiles);
+    let anonymous_rate = rate(&table, "anonymous_rate").unwrap_or(GUEST_RATE);
+    let history = table.count("history").unwrap_or(0);
+    if history > HISTORY_MAX {
+        let message = format!("`{}` is more than {HISTORY_MAX}", table.full("history"));
+        table.note_value(
+            "history",
+            message,
+            "all envelopes of the history are kept in memory: choose a smaller number",
+        );
+    }
+    let chosen = chosen_servers(&table, servers);
+    let mcp_calls = table.choice("mcp_calls", &MCP_CALLS).unwrap_or_default();
+    let builtin = builtin(&table);
+    let list_wait = table.duration("list_wait").unwrap_or(LIST_WAIT);
+    let proposal_ttl = table.duration("proposal_ttl").unwrap_or(PROPOSAL_TTL);
+    table.finish();
+    let history = usize::try_from(history).unwrap_or(usize::MAX);
+    Some(TopicConfig {
+        name: name?,
+        access,
+        anonymous,
+        anonymous_rate,
+        history,
+        servers: chosen,
+        mcp_calls,
+        builtin,
+        list_wait,
+        proposal_ttl,
+    })
+}
+
+fn chosen_servers(table: &Table<'_>, servers: &[ServerConfig]) -> Vec<ParticipantId> {
+    let wanted = table.texts("servers").unwrap_or_else(|| vec![("*", table.location())]);
+    let known = || servers.iter().map(|server| server.name.as_str());
+    for (name, location) in &wanted {
+        if *name != "*" && !known().any(|known| known == *name) {
+            let message = format!("`{}`: there is no server `{name}`", table.full("servers"));
+            let problem = Problem::new("config_unknown_server", message).at(location);
+            let otherwise = format!("add [servers.{name}], or write \"*\"");
+            table.problems().note(problem.suggest(name, known(), otherwise));
+        }
+    }
+    let chosen =
+        |server: &&ServerConfig| wanted.iter().any(|(name, _)| *name == "*" || *name == server.name.as_str());
+    servers.iter().filter(chosen).map(|server| server.name.clone()).collect()
+}
+
+fn builtin(table: &Table<'_>) -> Vec<BuiltIn> {
+    let wanted = table.texts("builtin").unwrap_or_default();
+    let known = |(name, location): (&str, &_)| {
+        let found = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, built_in)| *built_in);
+        if found.is_none() {
+            let message = format!("`{}`: there is no built-in tool `{name}`", table.full("builtin"));
+            let problem = Problem::new("config_value", message).at(location);
+            let otherwise = "the built-in tools are `proposals`, `room`, `proxy` and `search_tools`";
+            let known = BUILT_IN.iter().map(|(known, _)| *known);
+            table.problems().note(problem.suggest(name, known, otherwise));
+        }
+        found
+    };
+    wanted.into_iter().filter_map(known).collect()
+}

@@ -1,0 +1,170 @@
+//! Capabilities that can match nothing: a misspelled head, method, act of the gateway or addressee, and what is meant instead.
+
+use access::config::Config;
+use gateway::audit::{GRANTS, TOKENS};
+use model::{Capability, GATEWAY, KindRef, PROPOSAL, REQUEST};
+use wire::mcp::method::{self, TargetKind};
+
+use crate::node::{Node, Value};
+use crate::problem::suggestion;
+
+/// Acts of the gateway itself.
+const ACTS: [&str; 3] = [GRANTS, TOKENS, "portmoot/servers"];
+const ACTS_BEGIN: &str = "portmoot/";
+const HEADS: [&str; 3] = [REQUEST, PROPOSAL, "mcp/response"];
+
+/// Tables whose entries have `capabilities`.
+const TABLES: [&str; 3] = ["servers", "profiles", "participants"];
+
+/// Messages about capabilities of a valid configuration that can match nothing.
+pub(crate) fn unmatched(tree: &Node, config: &Config) -> Vec<String> {
+    let servers = config.servers.iter().map(|server| server.name.as_str());
+    let participants = config.participants.iter().map(|one| one.participant.id.as_str());
+    let names: Vec<&str> = servers.chain(participants).chain([GATEWAY]).collect();
+    let prefixes: Vec<&str> = config.servers.iter().map(|server| &*server.prefix).collect();
+    let mut found = Vec::new();
+    for table in TABLES {
+        for entry in tree.get(table).map(Node::entries).unwrap_or_default() {
+            let Some(list) = entry.node.get("capabilities") else { continue };
+            let Value::List(items) = &list.value else { continue };
+            for item in items {
+                let at = format!("{}: `{table}.{}.capabilities`", item.location, entry.key);
+                let kind = item.text().or_else(|| item.get("kind")?.text()).unwrap_or_default();
+                let why = mismatch(kind).or_else(|| doubled(kind, &prefixes));
+                found.extend(why.map(|why| format!("{at}: {why}")));
+                found.extend(addressees(item, &names).map(|why| format!("{at}: {why}")));
+            }
+        }
+    }
+    found
+}
+
+/// Why a valid capability can match nothing, as far as the gateway knows the kinds.
+pub fn mismatch(text: &str) -> Option<String> {
+    let (head, rest) = text.split_once(':').map_or((text, None), |(head, rest)| (head, Some(rest)));
+    if text.starts_with(ACTS_BEGIN) {
+        let known = Capability::parse(text).is_ok_and(|one| ACTS.iter().any(|act| one.admits_head(act)));
+        let acts = || {
+            format!("the gateway's own capabilities are {}", ACTS.map(|act| format!("`{act}`")).join(", "))
+        };
+        return (!known).then(|| {
+            let hint = suggestion(text, ACTS).unwrap_or_else(acts);
+            format!("`{text}` matches nothing that the gateway does: {hint}")
+        });
+    }
+    if !head.starts_with("mcp/") {
+        // The method of a request, without the part before it.
+        let is_method = method::lookup(head).is_some();
+        return is_method.then(|| format!("`{text}` matches no request: did you mean `{REQUEST}:{text}`?"));
+    }
+    let one = Capability::parse(head).ok()?;
+    if !HEADS.iter().any(|head| one.admits_head(head)) {
+        let rest = rest.map(|rest| format!(":{rest}")).unwrap_or_default();
+        let hint = suggestion(head, HEADS).unwrap_or_else(|| format!("write `{REQUEST}{rest}`"));
+        return Some(format!("`{head}` is no kind of MCP: {hint}"));
+    }
+    let rest = rest?;
+    let (name, context) = rest.split_once(':').map_or((rest, None), |(name, context)| (name, Some(context)));
+    let one = Capability::parse(&format!("{REQUEST}:{name}")).ok()?;
+    let matches =
+        |row: &&method::MethodRow| KindRef::request(row.name, None).is_ok_and(|kind| one.admits(kind));
+    let rows: Vec<_> = method::all().filter(matches).collect();
+    if rows.is_empty() {
+        // An exact name may be a method that the gateway does not know.
+        let hint = suggestion(name, families().chain(method::all().map(|row| row.name)));
+        let hint =
+            hint.or_else(|| name.contains('*').then(|| "methods are named as in `tools/call`".to_owned()))?;
+        return Some(format!("`{name}` in `{text}` matches no method of MCP: {hint}"));
+    }
+    let has_context = rows.iter().any(|row| row.target != TargetKind::None);
+    let context = context.filter(|context| !has_context && *context != "*")?;
+    Some(format!(
+        "`{text}` matches nothing, because `{name}` has no name or URI behind it: leave out `:{context}`"
+    ))
+}
+
+/// A context with a doubled prefix, which no public name has unless the server's own name does.
+fn doubled(text: &str, prefixes: &[&str]) -> Option<String> {
+    let (head, name) = text.rsplit_once(':')?;
+    let is_named = head.ends_with(":tools/call") || head.ends_with(":prompts/get");
+    let prefix = prefixes
+        .iter()
+        .find(|prefix| !prefix.is_empty() && name.starts_with(&format!("{prefix}_{prefix}_")))?;
+    let rest = name.strip_prefix(&format!("{prefix}_"))?;
+    is_named.then(|| {
+        format!("the prefix `{prefix}` is not repeated in public names: did you mean `{head}:{rest}`?")
+    })
+}
+
+/// Patterns for all methods of a family: `tools/*`.
+fn families() -> impl Iterator<Item = &'static str> {
+    ["tools/*", "prompts/*", "resources/*", "notifications/*", "tasks/*"].into_iter()
+}
+
+/// Which addressees of a capability name no configured server or participant.
+fn addressees(item: &Node, names: &[&str]) -> impl Iterator<Item = String> {
+    let written: Vec<&str> = match item.get("to") {
+        Some(Node { value: Value::List(items), .. }) => items.iter().filter_map(Node::text).collect(),
+        Some(one) => one.text().into_iter().collect(),
+        None => Vec::new(),
+    };
+    let matches = |pattern: &str| {
+        let one = Capability::parse("chat").and_then(|chat| chat.to([pattern]));
+        let chat = KindRef::parse("chat");
+        one.is_ok_and(|one| names.iter().any(|name| chat.is_ok_and(|chat| one.admits_to(chat, &[name]))))
+    };
+    let unknown: Vec<String> =
+        written.into_iter().filter(|pattern| !matches(pattern)).map(str::to_owned).collect();
+    let hint =
+        |name: &str| suggestion(name, names.iter().copied()).unwrap_or_else(|| "check the name".to_owned());
+    let texts: Vec<String> = unknown
+        .iter()
+        .map(|name| format!("there is no server or participant `{name}`: {}", hint(name)))
+        .collect();
+    texts.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_that_can_match_nothing_are_named_with_what_is_meant() {
+        for (text, expect) in [
+            ("mcp/request:tools/cal", Some("did you mean `tools/call`?")),
+            ("mcp/request:tools/cal:x", Some("did you mean `tools/call`?")),
+            ("mcp/proposal:Tools/Call", Some("did you mean `tools/call`?")),
+            ("mcp/request:tool/*", Some("did you mean `tools/*`?")),
+            ("mcp/request:x*y", Some("methods are named as in `tools/call`")),
+            ("mcp/requests", Some("did you mean `mcp/request`?")),
+            ("mcp/requests:tools/call:x", Some("did you mean `mcp/request`?")),
+            ("mcp/req*:tools/cal", Some("did you mean `tools/call`?")),
+            ("mcp/z", Some("is no kind of MCP")),
+            ("mcp/request:tools/list:x", Some("leave out `:x`")),
+            ("tools/call:x", Some("did you mean `mcp/request:tools/call:x`?")),
+            ("tools/call", Some("did you mean `mcp/request:tools/call`?")),
+            ("portmoot/token", Some("did you mean `portmoot/tokens`?")),
+            ("portmoot/x", Some("matches nothing that the gateway does")),
+            ("portmoot/tokens:new", Some("did you mean `portmoot/tokens`?")),
+            ("portmoot/*", None),
+            ("portmoot/servers", None),
+            ("mcp/*", None),
+            ("mcp/req*", None),
+            ("mcp/request", None),
+            ("mcp/request:*", None),
+            ("mcp/request:*/list", None),
+            ("mcp/request:tools/*", None),
+            ("mcp/request:tools/*:x", None),
+            ("mcp/request:tools/list:*", None),
+            ("mcp/request:acme/do", None),
+            ("mcp/response:*", None),
+            ("chat", None),
+            ("acme/event", None),
+        ] {
+            let found = mismatch(text);
+            assert_eq!(found.is_some(), expect.is_some(), "{text}: {found:?}");
+            assert!(found.unwrap_or_default().contains(expect.unwrap_or_default()), "{text}");
+            assert!(Capability::parse(text).is_ok(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Values that several tables share: expanded texts, names, capabilities, rates.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use model::{Capabilities, Capability, IdError, ParticipantId, RateLimit, TopicName};
+use upstream::config::Secret;
+
+use crate::expand::{ExpandError, expand, expand_home, expand_path};
+use crate::node::{Location, Node, Value};
+use crate::problem::Problem;
+use crate::reader::{Problems, Table};
+
+/// Hint at a `~user`.
+pub(crate) const FULL_PATH: &str = "write the full path: only `~` and `~/` mean a home directory, your own";
+
+/// Lookup of environment variables; tests pass their own.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The environment for the texts of one server. A variable that is not set concerns this server alone.
+pub(crate) struct Variables<'a> {
+    env: Env<'a>,
+    unset: RefCell<Vec<Unset>>,
+}
+
+/// A variable that a text needs and that is not set.
+#[derive(Debug, Clone)]
+pub(crate) struct Unset {
+    /// Its name.
+    pub(crate) variable: String,
+    /// The full name of the key whose text needs it.
+    pub(crate) key: String,
+    /// The location of the text.
+    pub(crate) location: Location,
+}
+
+impl<'a> Variables<'a> {
+    pub(crate) fn of(env: Env<'a>) -> Variables<'a> {
+        Variables { env, unset: RefCell::default() }
+    }
+
+    pub(crate) fn env(&self) -> Env<'a> {
+        self.env
+    }
+
+    /// The variables that the texts so far need and that are not set.
+    pub(crate) fn unset(&self) -> Vec<Unset> {
+        self.unset.borrow().clone()
+    }
+
+    /// Expands a text; it stays unexpanded if a variable is not set, or after a problem.
+    pub(crate) fn secret(&self, text: &str, key: String, location: &Location, problems: &Problems) -> Secret {
+        self.expanded(expand(text, self.env), text, key, location, problems)
+    }
+
+    /// The expanded text under a key.
+    pub(crate) fn secret_at(&self, table: &Table<'_>, key: &'static str) -> Option<Secret> {
+        let text = table.text(key)?;
+        Some(self.secret(text, table.full(key), table.place(key), table.problems()))
+    }
+
+    /// The expanded path under a key: `~` and variables.
+    pub(crate) fn path_at(&self, table: &Table<'_>, key: &'static str) -> Option<Secret> {
+        let text = table.text(key)?;
+        let expanded = expand_path(text, self.env);
+        Some(self.expanded(expanded, text, table.full(key), table.place(key), table.problems()))
+    }
+
+    /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their spelling.
+    pub(crate) fn secrets_at(&self, table: &Table<'_>, key: &'static str) -> Vec<(String, Secret)> {
+        let one = |entry: &crate::node::TreeEntry| {
+            let full = format!("{}.{}", table.full(key), entry.key);
+            let text = match &entry.node.value {
+                Value::Text(text) => text.clone(),
+                Value::Integer(number) => number.to_string(),
+                Value::Decimal(number) => number.to_string(),
+                Value::Flag(flag) => flag.to_string(),
+                Value::List(_) | Value::Table(_) => {
+                    let message = format!("`{full}` must be a text");
+                    table.problems().note(Problem::new("config_value", message).at(&entry.location));
+                    return None;
+                }
+            };
+            Some((entry.key.clone(), self.secret(&text, full, &entry.node.location, table.problems())))
+        };
+        table.entries(key).iter().filter_map(one).collect()
+    }
+
+    fn expanded(
+        &self,
+        result: Result<String, ExpandError>,
+        text: &str,
+        key: String,
+        location: &Location,
+        problems: &Problems,
+    ) -> Secret {
+        match result {
+            Ok(expanded) => return Secret::expanded(expanded, text),
+            Err(ExpandError::Unset(variable)) => {
+                self.unset.borrow_mut().push(Unset { variable, key, location: location.clone() });
+            }
+            Err(error) => note_expansion(&error, &key, location, problems),
+        }
+        Secret::new(text)
+    }
+}
+
+/// Notes that a text cannot be expanded.
+fn note_expansion(error: &ExpandError, key: &str, location: &Location, problems: &Problems) {
+    let hint = match error {
+        ExpandError::Unset(name) => format!("set {name}"),
+        ExpandError::Open => "write ${NAME}, or $${ for a literal ${".into(),
+        ExpandError::Name(name) if name.starts_with("input:") => {
+            "the gateway does not support inputs: put the value in an environment variable and write ${NAME}"
+                .into()
+        }
+        ExpandError::User(_) => FULL_PATH.into(),
+        ExpandError::Name(_) => "write ${NAME}, ${NAME:-default} or ${env:NAME}".into(),
+    };
+    problems.note(Problem::new("config_variable", format!("`{key}`: {error}")).at(location).hint(hint));
+}
+
+/// The path under a key, in which only `~` is expanded.
+pub(crate) fn plain_path_at(table: &Table<'_>, key: &'static str, env: Env<'_>) -> Option<PathBuf> {
+    let text = table.text(key)?;
+    match expand_home(text, env) {
+        Ok(path) => Some(PathBuf::from(path)),
+        Err(error) => {
+            note_expansion(&error, &table.full(key), table.place(key), table.problems());
+            None
+        }
+    }
+}
+
+/// Parses the name of a participant; notes a problem if it is not valid.
+pub(crate) fn participant_id(name: &str, location: &Location, problems: &Problems) -> Option<ParticipantId> {
+    noted(ParticipantId::new(name), name, location, problems)
+}
+
+/// Parses the name of a topic; notes a problem if it is not valid.
+pub(crate) fn topic_name(name: &str, location: &Location, problems: &Problems) -> Option<TopicName> {
+    noted(TopicName::new(name), name, location, problems)
+}
+
+/// The capabilities under `capabilities`: texts, or `{ kind = "...", to = [...] }`.
+pub(crate) fn capabilities(table: &Table<'_>) -> Option<Arc<Capabilities>> {
+    let items = table.list("capabilities")?;
+    Some(Arc::new(items.iter().filter_map(|item| capability(table, item)).collect()))
+}
+
+/// A rate: `"100/s"`, `"600/min"`, or `{ limit = "100/s", burst = 200 }`.
+pub(crate) fn rate(table: &Table<'_>, key: &'static str) -> Option<RateLimit> {
+    let node = table.get(key)?;
+    let (limit, burst) = match &node.value {
+        Value::Text(limit) => (Some(limit.as_str()), None),
+        Value::Table(_) => {
+            let inner = table.table(key)?;
+            let (limit, burst) = (inner.text("limit"), inner.count("burst"));
+            inner.finish();
+            (limit, burst)
+        }
+        Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::List(_) => (None, None),
+    };
+    let rate = limit.and_then(|limit| parse_rate(limit, burst));
+    if rate.is_none() {
+        let message = format!("`{}` is not a rate", table.full(key));
+        let hint = "write \"100/s\", \"600/min\", or { limit = \"100/s\", burst = 200 }";
+        table.note_value(key, message, hint);
+    }
+    rate
+}
+
+fn parse_rate(limit: &str, burst: Option<u64>) -> Option<RateLimit> {
+    let (number, unit) = limit.split_once('/')?;
+    let number: u32 = number.trim().parse().ok().filter(|number| *number > 0)?;
+    let per_minute = match unit.trim() {
+        "s" => number.checked_mul(60)?,
+        "m" | "min" => number,
+        _ => return None,
+    };
+    let burst = burst.map_or(Some(number), |burst| u32::try_from(burst).ok().filter(|burst| *burst > 0))?;
+    Some(RateLimit { per_minute, burst })
+}
+
+fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {
+    let wrong = |message: String| {
+        let message = format!("`{}`: {message}", table.full("capabilities"));
+        let problem = Problem::new("config_capability", message).at(&item.location);
+        table.problems().note(problem.hint("for example \"mcp/request:tools/call:read_*\" or \"chat\""));
+    };
+    let (kind, to) = match &item.value {
+        Value::Text(kind) => (kind.as_str(), None),
+        Value::Table(entries) => {
+            let unknown = entries.iter().find(|entry| entry.key != "kind" && entry.key != "to");
+            if let Some(entry) = unknown {
+                wrong(format!("unknown key `{}` in a capability: it has `kind` and `to`", entry.key));
+                return None;
+            }
+            let Some(kind) = item.get("kind").and_then(Node::text) else {
+                wrong("a capability table needs a `kind`".into());
+                return None;
+            };
+            (kind, item.get("to"))
+        }
+        other => {
+            wrong(format!("a capability is a text or {{ kind, to }}, not {}", other.what()));
+            return None;
+        }
+    };
+    let parsed = Capability::parse(kind).and_then(|capability| match to.map(addressees) {
+        None => Ok(capability),
+        Some(names) => capability.to(names),
+    });
+    parsed.map_err(|error| wrong(format!("`{kind}` is not a capability: {error}"))).ok()
+}
+
+/// The addressees. A value that is not a text or a list of texts gives an empty list, which is not valid.
+fn addressees(node: &Node) -> Vec<&str> {
+    match &node.value {
+        Value::List(items) => items.iter().map(Node::text).collect::<Option<_>>().unwrap_or_default(),
+        _ => node.text().into_iter().collect(),
+    }
+}
+
+fn noted<T>(parsed: Result<T, IdError>, name: &str, location: &Location, problems: &Problems) -> Option<T> {
+    let note = |error| {
+        problems.note(
+            Problem::new("config_name", format!("`{}` is not a valid name: {error}", name.escape_debug()))
+                .at(location),
+        );
+    };
+    parsed.map_err(note).ok()
+}

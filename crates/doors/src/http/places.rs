@@ -1,0 +1,250 @@
+//! Places for connections: a share for each participant, for all guests together, and for each address whose senders are not
+//! known yet.
+//!
+//! A connection is its address's until a request on it names a known sender. An address whose share is full loses its oldest
+//! unknown connection to a new one, so that silent connections lock out no newcomer.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use access::account;
+use futures_util::task::AtomicWaker;
+use model::{ParticipantId, Refusal, RefusalCode};
+use platform::{Mutex, Shares, Taken};
+use tokio::sync::OwnedSemaphorePermit;
+
+/// The bits of an IPv6 address that one sender cannot choose.
+const NETWORK_BITS: u32 = 64;
+
+/// The places of one listener.
+pub(crate) struct Places {
+    known: Arc<Shares>,
+    /// Connections of one address before their senders are known, and of all addresses together.
+    address_newcomers_max: usize,
+    newcomers_max: usize,
+    newcomers: Mutex<Newcomers>,
+}
+
+#[derive(Default)]
+struct Newcomers {
+    next: u64,
+    /// By address, oldest first.
+    by_address: HashMap<IpAddr, BTreeMap<u64, Arc<Standing>>>,
+    /// The addresses of all, oldest first.
+    all: BTreeMap<u64, IpAddr>,
+}
+
+impl Newcomers {
+    /// Has the oldest one make way, of an address if it is named.
+    fn evict(&mut self, address: Option<IpAddr>) {
+        let first = |own: &BTreeMap<u64, Arc<Standing>>| own.first_key_value().map(|(number, _)| *number);
+        let oldest = match address {
+            Some(address) => self.by_address.get(&address).and_then(first),
+            None => self.all.first_key_value().map(|(number, _)| *number),
+        };
+        if let Some(gone) = oldest.and_then(|oldest| self.remove(oldest)) {
+            gone.evicted.store(true, Ordering::Release);
+            gone.waker.wake();
+        }
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Arc<Standing>> {
+        let address = self.all.remove(&number)?;
+        let own = self.by_address.get_mut(&address)?;
+        let gone = own.remove(&number);
+        if own.is_empty() {
+            self.by_address.remove(&address);
+        }
+        gone
+    }
+}
+
+/// What a connection is to the others of its address.
+#[derive(Default)]
+struct Standing {
+    /// Its sender is known: no other needs its place.
+    known: AtomicBool,
+    /// It must make way for another.
+    evicted: AtomicBool,
+    waker: AtomicWaker,
+}
+
+/// The place of one connection.
+pub(crate) struct Place {
+    places: Arc<Places>,
+    number: u64,
+    standing: Arc<Standing>,
+    /// On the account of the sender, once it is known.
+    taken: Mutex<Option<Taken>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Places {
+    /// So many places, of which each holder may have `share`.
+    pub(crate) fn new(connections_max: usize, share: usize) -> Arc<Self> {
+        let known = Shares::new(connections_max, share);
+        let address_newcomers_max = known.share();
+        // The other half stays for senders that are known.
+        let newcomers_max = address_newcomers_max.max(connections_max / 2);
+        Arc::new(Self { known, address_newcomers_max, newcomers_max, newcomers: Mutex::default() })
+    }
+
+    /// The place of a new connection from an address. It may cost the oldest connection of an unknown sender its place.
+    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr, permit: OwnedSemaphorePermit) -> Place {
+        let address = network(address);
+        let standing = Arc::<Standing>::default();
+        let mut newcomers = self.newcomers.lock();
+        newcomers.next += 1;
+        let number = newcomers.next;
+        if newcomers.by_address.get(&address).is_some_and(|own| own.len() >= self.address_newcomers_max) {
+            newcomers.evict(Some(address));
+        } else if newcomers.all.len() >= self.newcomers_max {
+            newcomers.evict(None);
+        }
+        newcomers.all.insert(number, address);
+        newcomers.by_address.entry(address).or_default().insert(number, Arc::clone(&standing));
+        drop(newcomers);
+        let (places, taken) = (Arc::clone(self), Mutex::default());
+        Place { places, number, standing, taken, _permit: permit }
+    }
+
+    fn leave(&self, number: u64) {
+        self.newcomers.lock().remove(number);
+    }
+}
+
+impl Place {
+    /// Puts the connection on the account of the participant that sends on it now.
+    ///
+    /// # Errors
+    /// The participant has too many connections.
+    pub(crate) fn belongs_to(&self, sender: &ParticipantId) -> Result<(), Refusal> {
+        let share = self.places.known.of(account(sender));
+        let mut taken = self.taken.lock();
+        if taken.as_ref().is_some_and(|taken| taken.is_of(&share)) {
+            return Ok(());
+        }
+        let new = share.take(1).map_err(|_| {
+            Refusal::new(RefusalCode::Overloaded, "you have too many connections")
+                .hint("close some, or raise `participant_connections_max`")
+        })?;
+        let is_first = taken.replace(new).is_none();
+        drop(taken);
+        if is_first {
+            self.standing.known.store(true, Ordering::Release);
+            // It would keep the memory of the task that reads requests.
+            drop(self.standing.waker.take());
+            self.places.leave(self.number);
+        }
+        Ok(())
+    }
+
+    /// Ready once the connection must make way for another.
+    pub(crate) fn poll_evicted(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.standing.known.load(Ordering::Acquire) {
+            return Poll::Pending;
+        }
+        self.standing.waker.register(cx.waker());
+        // After that, so that one of the two sees the other: `enter` or this.
+        if self.standing.evicted.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.taken.get_mut().is_none() {
+            self.places.leave(self.number);
+        }
+    }
+}
+
+/// The address as far as its sender cannot choose it.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let network = u128::from(v6) >> (128 - NETWORK_BITS) << (128 - NETWORK_BITS);
+            IpAddr::V6(Ipv6Addr::from(network))
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    struct Stage {
+        places: Arc<Places>,
+        all: Arc<Semaphore>,
+    }
+
+    impl Stage {
+        fn enter(&self, address: &str) -> Place {
+            let permit = Arc::clone(&self.all).try_acquire_owned().unwrap();
+            self.places.enter(address.parse().unwrap(), permit)
+        }
+    }
+
+    fn stage(share: usize) -> Stage {
+        Stage { places: Places::new(100, share), all: Arc::new(Semaphore::new(100)) }
+    }
+
+    fn is_evicted(place: &Place) -> bool {
+        place.poll_evicted(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn the_oldest_unknown_connection_of_an_address_makes_way() {
+        let stage = stage(2);
+        let (first, second) = (stage.enter("10.0.0.1"), stage.enter("10.0.0.1"));
+        let elsewhere = stage.enter("10.0.0.2");
+        assert!(!is_evicted(&first));
+        let third = stage.enter("::ffff:10.0.0.1");
+        assert!(is_evicted(&first) && !is_evicted(&second) && !is_evicted(&elsewhere));
+        second.belongs_to(&ParticipantId::new("ann").unwrap()).unwrap();
+        let fourth = stage.enter("10.0.0.1");
+        assert!(!is_evicted(&third), "one of them is known by now");
+        drop((first, second, third, fourth, elsewhere));
+        assert!(stage.places.newcomers.lock().by_address.is_empty());
+        assert_eq!(stage.places.known.taken(), 0);
+    }
+
+    #[test]
+    fn unknown_connections_of_many_addresses_leave_half_of_the_places() {
+        let stage = stage(2);
+        let places: Vec<Place> = (0..51).map(|number| stage.enter(&format!("10.0.1.{number}"))).collect();
+        assert!(is_evicted(&places[0]) && !places[1..].iter().any(is_evicted));
+    }
+
+    #[test]
+    fn a_participant_has_its_share_and_guests_have_one_together() {
+        let stage = stage(2);
+        let id = |name: &str| ParticipantId::new(name).unwrap();
+        let open = |name: &str| {
+            let place = stage.enter("10.0.0.1");
+            place.belongs_to(&id(name)).map(|()| place)
+        };
+        let ann = [open("ann").unwrap(), open("ann").unwrap()];
+        assert!(open("ann").is_err());
+        assert!(ann[0].belongs_to(&id("ann")).is_ok(), "it is on this account already");
+        let guests = [open("anonymous-1").unwrap(), open("anonymous-2").unwrap()];
+        assert!(open("anonymous-3").is_err() && open("bob").is_ok());
+        assert!(guests[0].belongs_to(&id("ann")).is_err(), "a proxy may send for several participants");
+        drop(ann);
+        assert!(guests[0].belongs_to(&id("ann")).is_ok() && open("anonymous-3").is_ok());
+    }
+
+    #[test]
+    fn one_network_is_one_address() {
+        let net = |text: &str| network(text.parse().unwrap()).to_string();
+        assert_eq!(net("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!((net("::ffff:10.0.0.1"), net("10.0.0.1")), ("10.0.0.1".into(), "10.0.0.1".into()));
+    }
+}

@@ -1,0 +1,75 @@
+//! Command `status`: what runs, and whether it is ready.
+
+use json::visible;
+use serde_json::{Value, json};
+
+use crate::cli::RunningArgs;
+use crate::commands::servers::why;
+use crate::commands::target::running;
+use crate::commands::view::cell;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::remote::api;
+
+/// Prints the state of the running gateway. Exit code 1 if it is not ready.
+pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, Failure> {
+    let running = running(gateway, output)?;
+    let (url, endpoint) = (running.url.clone(), running.endpoint()?);
+    let health = api::probe(&endpoint, "/healthz").await?;
+    let ready = api::probe(&endpoint, "/readyz").await?;
+    let is_ready = ready.get("ready") == Some(&Value::Bool(true));
+    let servers = list(api::get(&endpoint, &["servers"], &[]).await, "servers");
+    let proposals = list(api::get(&endpoint, &["proposals"], &[]).await, "proposals");
+    if output.json {
+        let status = json!({
+            "url": url,
+            "version": health.get("version"),
+            "ready": is_ready,
+            "audit": ready.get("audit"),
+            "servers": servers,
+            "open_proposals": proposals.as_ref().map(Vec::len),
+        });
+        output.result_json(&status);
+        return Ok(if is_ready { Exit::Ok } else { Exit::Failed });
+    }
+    let mut lines = vec![
+        format!("gateway    {url}, portmoot {}", visible::line(&cell(&health, "version"))),
+        format!("ready      {}", if is_ready { "yes" } else { "no" }),
+    ];
+    if ready.get("audit").is_some_and(|audit| !audit.is_null()) {
+        lines.push("audit log  cannot be written: acts that must be recorded are refused".to_owned());
+    }
+    match &servers {
+        None => lines.push(format!(
+            "servers    {} not ready (their names need the capability portmoot/servers)",
+            cell(&ready, "servers_not_ready")
+        )),
+        Some(servers) => {
+            let is_up = |server: &&Value| server.get("state").is_some_and(|state| state == "ready");
+            let up = servers.iter().filter(is_up).count();
+            lines.push(format!("servers    {up} of {} ready", servers.len()));
+            let down = servers.iter().filter(|server| !is_up(server));
+            lines.extend(down.map(|server| {
+                let (name, state) = (cell(server, "name"), cell(server, "state"));
+                format!("           {}", visible::line(&format!("{name} is {state}: {}", why(server))))
+            }));
+        }
+    }
+    match proposals.map(|proposals| proposals.len()) {
+        None => {}
+        Some(0) => lines.push("proposals  none open".to_owned()),
+        Some(open) => lines.push(format!("proposals  {open} open: portmoot proposals ls")),
+    }
+    output.result(&lines.join("\n"));
+    Ok(if is_ready { Exit::Ok } else { Exit::Failed })
+}
+
+/// A list of an answer; `None` if the caller may not see it.
+fn list(answer: Result<api::Answer, Failure>, member: &str) -> Option<Vec<Value>> {
+    let mut answer: Value = answer.ok()?.read().ok()?;
+    match answer.get_mut(member)?.take() {
+        Value::Array(items) => Some(items),
+        _ => None,
+    }
+}

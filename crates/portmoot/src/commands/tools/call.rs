@@ -1,0 +1,112 @@
+//! Command `tools call`: a call in an MCP session, as a task where the tool or an approval needs one.
+
+use std::time::Duration;
+
+use json::visible;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{arguments::Arguments, content, unknown::or_similar};
+use crate::cli::GatewayArgs;
+use crate::commands::target::resolve;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::remote::{ClientSession, Endpoint, api};
+use crate::responder::TerminalResponder;
+use crate::terminal::{ProcessTerminal, Terminal, Unattended};
+
+/// The text of a task for the model that made the call (2025-11-25, "Model Immediate Response").
+const IMMEDIATE: &str = "/_meta/io.modelcontextprotocol~1model-immediate-response";
+
+/// Where and how a tool is called.
+pub(super) struct Place<'a> {
+    pub(super) topic: &'a str,
+    pub(super) gateway: &'a GatewayArgs,
+    /// Whether requests of the server for input are not shown.
+    pub(super) no_input: bool,
+    /// How long to wait for the decision about a call that needs approval.
+    pub(super) wait: Duration,
+}
+
+/// Calls a tool in an MCP session, so that requests of the server reach this terminal.
+pub(super) async fn call(
+    name: &str,
+    arguments: &Arguments,
+    place: Place<'_>,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let Place { topic, gateway, no_input, wait } = place;
+    let endpoint = resolve(gateway, output)?;
+    let tool = tool(&*endpoint, name, topic).await;
+    let arguments = arguments.object(tool.get("inputSchema").unwrap_or(&Value::Null));
+    let held = tool.get("held").is_some_and(|held| *held == Value::Bool(true));
+    let requires_task = tool.pointer("/execution/taskSupport").is_some_and(|support| support == "required");
+    // Without a person to ask, the session declares nothing, and shares the gateway's session with the server.
+    let (mut person, mut unattended) = (ProcessTerminal, Unattended);
+    let terminal: &mut dyn Terminal = if no_input { &mut unattended } else { &mut person };
+    let mut session =
+        ClientSession::open(&*endpoint, topic, TerminalResponder::new(terminal, output)).await?;
+    let (quoted, task) = (Value::from(name), if held || requires_task { r#","task":{}"# } else { "" });
+    let params =
+        format!(r#"{{"name":{quoted},"arguments":{arguments},"_meta":{{"progressToken":1}}{task}}}"#);
+    let answer = session.request("tools/call", &params).await;
+    let end = match answer {
+        Ok(result) => follow(&mut session, result, held.then_some(wait), output).await,
+        Err(failure) => Err(failure),
+    };
+    session.close().await;
+    let (result, pending) = or_similar(end, name, topic, &*endpoint).await?;
+    let parsed: Value = serde_json::from_str(&result).unwrap_or_default();
+    if output.json {
+        output.result(&result);
+    } else if let Some(text) = parsed.pointer(IMMEDIATE).and_then(Value::as_str).filter(|_| pending) {
+        output.result(&visible::lines(text));
+    } else {
+        output.result(&content::text(&parsed));
+    }
+    let failed = parsed.get("isError").and_then(Value::as_bool).unwrap_or(false);
+    // Also a call whose tool is not listed may need approval: its result names the proposal.
+    let proposal = parsed.get("_meta").is_some_and(|meta| meta.get("portmoot/proposal").is_some());
+    Ok(match (failed, pending || proposal) {
+        (_, true) => Exit::Held,
+        (true, false) => Exit::Failed,
+        (false, false) => Exit::Ok,
+    })
+}
+
+/// The result of a call, after its task, if it became one; true if it waits for a decision still.
+async fn follow(
+    session: &mut ClientSession<'_>,
+    result: String,
+    held: Option<Duration>,
+    output: Output,
+) -> Result<(String, bool), Failure> {
+    let created: Value = serde_json::from_str(&result).unwrap_or_default();
+    let Some(id) = created.pointer("/task/taskId").and_then(Value::as_str) else {
+        return Ok((result, false));
+    };
+    let params = json!({ "taskId": id }).to_string();
+    let Some(wait) = held else {
+        output.message(&format!("the server runs this call as a task, {}: waiting", visible::line(id)));
+        return Ok((session.request("tasks/result", &params).await?, false));
+    };
+    let show = format!("portmoot proposals show {id}");
+    output.message(&format!(
+        "this call needs approval: it is proposed as {id} ({show}); waiting for a decision"
+    ));
+    match timeout(wait, session.request("tasks/result", &params)).await {
+        Ok(end) => Ok((end?, false)),
+        Err(_) => {
+            session.cancel().await;
+            output.message(&format!("no decision yet: the proposal goes on; to look at it: {show}"));
+            Ok((result, true))
+        }
+    }
+}
+
+/// The tool as the API describes it; null if it is not known.
+async fn tool(endpoint: &dyn Endpoint, name: &str, topic: &str) -> Value {
+    let found = api::get(endpoint, &["tools", name], &[("topic", topic)]).await;
+    found.and_then(|answer| answer.read()).unwrap_or_default()
+}

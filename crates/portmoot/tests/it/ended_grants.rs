@@ -1,0 +1,127 @@
+//! Ends of grants: with the tokens of their participant, and only by participants that hold what is granted.
+
+use serde_json::{Value, json};
+
+use crate::home::Home;
+use crate::http::{Connection, Reply};
+use crate::support::{Gateway, fixture};
+
+const ROOT: &str = "token-of-the-root-operator";
+const GRANTER: &str = "token-of-one-who-may-only-grant";
+const PEOPLE: &str = "[participants.root]\ntoken_env = \"ROOT_TOKEN\"\n\
+    capabilities = [\"mcp/*\", \"chat\", \"game/*\", \"portmoot/*\"]\n\
+    [participants.granter]\ntoken_env = \"GRANTER_TOKEN\"\ncapabilities = [\"chat\", \"portmoot/grants\"]\n\
+    [participants.fixed]\ncapabilities = [\"game/*\", \"chat\"]\n";
+
+fn setup() -> (Home, String) {
+    let home = Home::new().env("ROOT_TOKEN", ROOT).env("GRANTER_TOKEN", GRANTER);
+    let data = format!("[server]\ndata_dir = \"{}\"\n", home.path().join("data").display());
+    (home, data + PEOPLE + &fixture("a", &[]))
+}
+
+fn api(gateway: &Gateway, token: &str, method: &str, path: &str, body: &Value) -> Reply {
+    let bearer = format!("Bearer {token}");
+    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    Connection::open(gateway.address()).exchange(method, &format!("/api/v1/{path}"), &headers, &body)
+}
+
+#[track_caller]
+fn root(gateway: &Gateway, method: &str, path: &str, body: &Value) -> Value {
+    let reply = api(gateway, ROOT, method, path, body);
+    assert!(matches!(reply.status, 200 | 201), "{reply:?}");
+    reply.json()
+}
+
+/// Issues a token, and returns the capabilities of its participant.
+fn issue(gateway: &Gateway, name: &str) -> Value {
+    root(gateway, "POST", "tokens", &json!({ "name": name }));
+    held(gateway, name)
+}
+
+fn held(gateway: &Gateway, name: &str) -> Value {
+    let all = root(gateway, "GET", "participants?topic=main", &Value::Null);
+    let found = all["participants"].as_array().unwrap().iter().find(|one| one["id"] == name).cloned();
+    found.unwrap_or_else(|| panic!("no {name}: {all}"))["capabilities"].clone()
+}
+
+const CHANGE: &str = r#"{"add": ["mcp/request:tools/*"], "remove": ["chat"]}"#;
+
+#[test]
+fn grants_end_with_the_tokens_of_their_participant() {
+    let (home, config) = setup();
+    let gateway = Gateway::start(&home, &config);
+    let fresh = issue(&gateway, "scout");
+    root(&gateway, "POST", "participants/scout/grants", &serde_json::from_str(CHANGE).unwrap());
+    assert_ne!(held(&gateway, "scout"), fresh);
+    let revoked = root(&gateway, "DELETE", "tokens/scout", &Value::Null);
+    assert_eq!(revoked, json!({ "name": "scout", "grants_ended": 2, "grants_kept": 0 }));
+    assert_eq!(issue(&gateway, "scout"), fresh, "the next participant of this name");
+    // The same after a restart, and by the command line.
+    root(&gateway, "POST", "participants/scout/grants", &serde_json::from_str(CHANGE).unwrap());
+    gateway.stop();
+    let ran = home.run(&["token", "revoke", "scout", "--config", "portmoot.toml"]).expect(0);
+    assert!(ran.stderr.contains("2 changes of its capabilities have ended"), "{}", ran.stderr);
+    let gateway = Gateway::start(&home, &config);
+    assert_eq!(issue(&gateway, "scout"), fresh);
+    assert_eq!(root(&gateway, "DELETE", "tokens/scout", &Value::Null)["grants_ended"], 0);
+}
+
+#[test]
+fn grants_of_a_configured_participant_stay() {
+    let (home, config) = setup();
+    let gateway = Gateway::start(&home, &config);
+    issue(&gateway, "fixed");
+    root(&gateway, "POST", "participants/fixed/grants", &serde_json::from_str(CHANGE).unwrap());
+    let changed = held(&gateway, "fixed");
+    let revoked = root(&gateway, "DELETE", "tokens/fixed", &Value::Null);
+    assert_eq!(revoked, json!({ "name": "fixed", "grants_ended": 0, "grants_kept": 2 }));
+    assert_eq!(issue(&gateway, "fixed"), changed, "a capability that was taken from it does not come back");
+    // Once it is not configured any more, another participant of its name begins without them.
+    root(&gateway, "DELETE", "tokens/fixed", &Value::Null);
+    gateway.stop();
+    let at = config.find("[participants.fixed]").unwrap();
+    let end = config.find("[servers").unwrap();
+    let gateway = Gateway::start(&home, &(config[..at].to_owned() + &config[end..]));
+    let fresh = issue(&gateway, "other");
+    assert_eq!(issue(&gateway, "fixed"), fresh);
+}
+
+#[test]
+fn a_granter_takes_away_nothing_that_it_does_not_hold() {
+    let (home, config) = setup();
+    let gateway = Gateway::start(&home, &config);
+    issue(&gateway, "scout");
+    root(
+        &gateway,
+        "POST",
+        "participants/scout/grants",
+        &json!({ "add": ["mcp/request:tools/*"], "remove": [] }),
+    );
+    let before = held(&gateway, "scout");
+    for path in ["participants/scout/grants", "participants/scout/grants?topic=main"] {
+        for capability in ["mcp/request:tools/*", "mcp/proposal:*"] {
+            let body = json!({ "add": [], "remove": [capability] });
+            let reply = api(&gateway, GRANTER, "POST", path, &body);
+            assert_eq!(
+                (reply.status, &reply.json()["code"]),
+                (403, &json!("capability_violation")),
+                "{reply:?}"
+            );
+        }
+        let reply =
+            api(&gateway, GRANTER, "POST", path, &json!({ "add": [], "remove": ["chat", "mcp/proposal:*"] }));
+        assert_eq!(reply.status, 403, "all or nothing: {reply:?}");
+    }
+    let cleared = api(&gateway, GRANTER, "DELETE", "participants/scout/grants", &Value::Null);
+    assert_eq!(cleared.status, 403, "{cleared:?}");
+    assert_eq!(held(&gateway, "scout"), before);
+    let reply = api(
+        &gateway,
+        GRANTER,
+        "POST",
+        "participants/scout/grants",
+        &json!({ "add": [], "remove": ["chat"] }),
+    );
+    assert_eq!(reply.status, 200, "it holds `chat` itself: {reply:?}");
+}

@@ -1,0 +1,425 @@
+//! Shares: a greedy participant exhausts one bound after the other, and another participant is served all the while
+//! (docs/limits.md).
+
+mod guests;
+mod start;
+
+use std::any::Any;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::home::Home;
+use crate::http::{Connection, Events, TIMEOUT};
+use crate::support::{Client, Gateway, fixture, modern, until};
+use crate::ws::{Socket, TEXT, home_of, masked, token};
+
+const GREEDY: &str = "greedy";
+const OTHER: &str = "other";
+/// The longest that a call of the other participant may take on a busy machine.
+const SOON: Duration = Duration::from_secs(5);
+
+// The shares that follow from the configuration below.
+const CONNECTIONS: usize = 300;
+const BODY_BYTES: usize = 200 << 10;
+const HELD_BYTES: usize = 256 << 10;
+const CALLS: usize = 12;
+const UPSTREAM_CALLS: usize = 8;
+const UPSTREAM_SESSIONS: usize = 2;
+const SESSIONS: usize = 16;
+// The shares that are constants.
+const SUBSCRIPTIONS: usize = 256;
+const PAIRS: usize = 256;
+const PROPOSALS: usize = 256;
+
+const LIMITS: &str = "legacy_sse = true
+[server.limits]
+connections_max = 1200
+body_bytes_max = \"200KiB\"
+held_bytes_max = \"1MiB\"
+sessions_max = 64
+participant_calls_max = 12
+upstream_calls_max = 32
+upstream_sessions_max = 8
+";
+
+struct Stage {
+    gateway: Gateway,
+    other: Client,
+}
+
+impl Stage {
+    fn new() -> (Home, Stage) {
+        let home = home_of(&[(GREEDY, &[]), (OTHER, &[])]);
+        let person = |name: &str| {
+            let variable = format!("TOKEN_{}", name.to_uppercase());
+            let may = "[\"mcp/*\", \"chat\", \"portmoot/servers\"]";
+            format!(
+                "[participants.{name}]\ntoken_env = {variable:?}\ncapabilities = {may}\ntopics = [\"main\", \"second\"]\n"
+            )
+        };
+        let data = format!("[server]\ndata_dir = {:?}\n", home.path().join("data"));
+        let servers = fixture("tools", &["--era", "legacy"]) + &fixture("more", &["--era", "legacy"]);
+        let config = [
+            data,
+            LIMITS.to_owned(),
+            person(GREEDY),
+            person(OTHER),
+            servers,
+            "[topics.main]\n[topics.second]\n".to_owned(),
+        ];
+        let gateway = Gateway::start(&home, &config.concat());
+        gateway.ready("tools");
+        gateway.ready("more");
+        let other = Client::of(&gateway, &token(OTHER));
+        (home, Stage { gateway, other })
+    }
+
+    fn greedy(&self, path: &str, capabilities: Value) -> Greedy {
+        Greedy(Client::open(&self.gateway, Some(&token(GREEDY)), path, capabilities))
+    }
+
+    /// Calls that never end.
+    fn hanging(&self, client: &Client, tool: &str, count: usize) -> Vec<Events> {
+        (0..count).map(|_| client.begin_call(tool, json!({}))).collect()
+    }
+
+    /// Waits until a server has so many open calls.
+    fn open_at(&self, server: &str, count: usize) {
+        let path = format!("/api/v1/servers/{server}");
+        until(&format!("{count} calls are open"), || {
+            let calls = self.gateway.get(&path, Some(&token(OTHER))).json()["calls"].clone();
+            (calls == json!(count)).then_some(())
+        });
+    }
+
+    /// The other participant calls tools, on its connection and on a new one.
+    #[track_caller]
+    fn is_served(&self, when: &str) {
+        let begun = Instant::now();
+        let large = "x".repeat(100 << 10);
+        for tool in ["tools_echo", "more_echo"] {
+            let answer = self.other.call(tool, json!({ "text": large }));
+            assert!(
+                answer["content"][0]["text"].as_str().is_some_and(|text| text.len() == large.len()),
+                "{when}"
+            );
+        }
+        let new = Client::of(&self.gateway, &token(OTHER));
+        assert_eq!(new.call("tools_echo", json!({ "text": "new" }))["content"][0]["text"], "new", "{when}");
+        assert_eq!(new.delete(), 204);
+        assert!(begun.elapsed() < SOON, "{when}: {:?}", begun.elapsed());
+    }
+}
+
+/// A session of the greedy participant. Its calls end with it.
+struct Greedy(Client);
+
+impl Deref for Greedy {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.0
+    }
+}
+
+impl Drop for Greedy {
+    fn drop(&mut self) {
+        self.0.delete();
+    }
+}
+
+/// What a greedy participant holds.
+type Held = Box<dyn Any>;
+
+fn code(answer: &Value) -> &str {
+    answer.pointer("/error/data/code").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn bearer(name: &str) -> String {
+    format!("Bearer {}", token(name))
+}
+
+/// Begins a request; nothing is read.
+fn begun(stage: &Stage, head: &str, body: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(stage.gateway.address()).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let head = format!("{head} HTTP/1.1\r\nhost: localhost\r\nauthorization: {}\r\n", bearer(GREEDY));
+    // The gateway may answer and close before everything is written.
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+    stream
+}
+
+/// The status of an answer.
+fn status(stream: &mut TcpStream) -> u16 {
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).unwrap();
+    std::str::from_utf8(&head[9..]).unwrap().parse().unwrap()
+}
+
+fn connections(stage: &Stage) -> Held {
+    let mut open = Vec::new();
+    loop {
+        let mut connection = Connection::open(stage.gateway.address());
+        let reply = connection.exchange("GET", "/api/v1/tools", &[("authorization", &bearer(GREEDY))], "");
+        if reply.status != 200 {
+            assert_eq!((reply.status, open.len()), (503, CONNECTIONS), "{reply:?}");
+            assert!(reply.body.contains("you have too many connections"), "{reply:?}");
+            return Box::new(open);
+        }
+        open.push(connection);
+    }
+}
+
+/// A body of which the last byte is missing.
+fn slow_body(stage: &Stage, path: &str) -> TcpStream {
+    let head = format!(
+        "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\ncontent-length: {BODY_BYTES}\r\n\r\n"
+    );
+    begun(stage, &format!("POST {path}"), &[head.as_bytes(), &vec![b' '; BODY_BYTES - 1]].concat())
+}
+
+fn bodies(stage: &Stage) -> Held {
+    let mut held = Vec::new();
+    // Wherever a body is read.
+    for path in ["/mcp", "/mcp/second", "/api/v1/proposals/00/approve"] {
+        let first = slow_body(stage, "/mcp");
+        std::thread::sleep(Duration::from_millis(200));
+        let mut second = slow_body(stage, path);
+        assert_eq!(status(&mut second), 503, "{path}");
+        held.push(first);
+        if held.len() < 3 {
+            held.clear();
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+    Box::new(held)
+}
+
+fn requests_of_open_calls(stage: &Stage) -> Held {
+    let client = stage.greedy("/mcp", json!({}));
+    let large = json!({ "text": "x".repeat(150 << 10) });
+    let held = client.begin_call("tools_hang", large.clone());
+    stage.open_at("tools", 1);
+    // The body alone has no room any more.
+    assert_eq!(client.status("tools/call", json!({ "name": "tools_echo", "arguments": large })), 503);
+    Box::new((client, held))
+}
+
+fn unfinished_messages(stage: &Stage) -> Held {
+    let mut socket = Socket::enter(&stage.gateway, GREEDY, "?mode=directed");
+    let frame = masked(0x80 | TEXT, &vec![b'x'; HELD_BYTES + (64 << 10)]);
+    socket.raw(&frame[..frame.len() - 1]);
+    assert_eq!(socket.closed(), 1013);
+    // Just below its share it may keep.
+    let mut socket = Socket::enter(&stage.gateway, GREEDY, "?mode=directed");
+    socket.raw(&frame[..HELD_BYTES - (16 << 10)]);
+    Box::new(socket)
+}
+
+fn calls_at_a_server(stage: &Stage) -> Held {
+    // In all topics together.
+    let (main, second) = (stage.greedy("/mcp", json!({})), stage.greedy("/mcp/second", json!({})));
+    let mut held = stage.hanging(&main, "tools_hang", UPSTREAM_CALLS / 2);
+    held.extend(stage.hanging(&second, "tools_hang", UPSTREAM_CALLS / 2));
+    stage.open_at("tools", UPSTREAM_CALLS);
+    for client in [&main, &second] {
+        let refused = client.ask("tools/call", json!({ "name": "tools_echo", "arguments": { "text": "x" } }));
+        assert_eq!(code(&refused), "upstream_busy", "{refused}");
+        assert!(refused.to_string().contains("you have too many open calls"), "{refused}");
+    }
+    // And over every wire.
+    let (mut socket, _) = Socket::welcomed(&stage.gateway, GREEDY, "?mode=directed");
+    socket.call("c1", &["tools"], "echo", json!({ "text": "x" }));
+    let refused = socket.receive_until(|envelope| envelope["correlation_id"] == "c1");
+    assert!(refused.to_string().contains("you have too many open calls"), "{refused}");
+    Box::new((main, second, held, socket))
+}
+
+fn sessions_at_a_server(stage: &Stage) -> Held {
+    let asked = |_| stage.greedy("/mcp", json!({ "sampling": {} }));
+    let busy: Vec<Greedy> = (0..UPSTREAM_SESSIONS).map(asked).collect();
+    let held: Vec<_> = busy.iter().flat_map(|client| stage.hanging(client, "tools_hang", 1)).collect();
+    stage.open_at("tools", UPSTREAM_SESSIONS);
+    let more = asked(0);
+    let refused = more.ask("tools/call", json!({ "name": "tools_echo", "arguments": { "text": "x" } }));
+    assert_eq!(code(&refused), "upstream_busy", "{refused}");
+    assert!(refused.to_string().contains("you have too many sessions"), "{refused}");
+    Box::new((busy, more, held))
+}
+
+fn subscriptions(stage: &Stage) -> Held {
+    let clients = [stage.greedy("/mcp", json!({})), stage.greedy("/mcp/second", json!({}))];
+    let uri = |number: usize| json!({ "uri": format!("test://template/{number}/data") });
+    for number in 0..SUBSCRIPTIONS {
+        let answer = clients[number % 2].ask("resources/subscribe", uri(number));
+        assert!(answer["result"].is_object(), "{number}: {answer}");
+    }
+    let refused = clients[0].ask("resources/subscribe", uri(SUBSCRIPTIONS));
+    assert_eq!(code(&refused), "overloaded", "{refused}");
+    Box::new(clients)
+}
+
+fn sessions(stage: &Stage) -> Held {
+    // Each is in use: an idle one would make way.
+    let busy = |_| {
+        let client = stage.greedy("/mcp", json!({}));
+        let events = client.listen();
+        (client, events)
+    };
+    let held: Vec<_> = (0..SESSIONS).map(busy).collect();
+    let client = Client::resume(&stage.gateway, Some(&token(GREEDY)), "/mcp", "");
+    let info = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+    assert_eq!(client.status("initialize", params), 503);
+    Box::new(held)
+}
+
+fn event_streams_of_2024(stage: &Stage) -> Held {
+    let mut open = Vec::new();
+    loop {
+        let mut stream = begun(stage, "GET /sse", b"accept: text/event-stream\r\n\r\n");
+        let status = status(&mut stream);
+        if status != 200 {
+            assert_eq!((status, open.len()), (503, PAIRS));
+            return Box::new(open);
+        }
+        open.push(stream);
+    }
+}
+
+fn calls(stage: &Stage) -> Held {
+    let client = stage.greedy("/mcp", json!({}));
+    let mut held = stage.hanging(&client, "tools_hang", UPSTREAM_CALLS);
+    held.extend(stage.hanging(&client, "more_hang", CALLS - UPSTREAM_CALLS));
+    stage.open_at("more", CALLS - UPSTREAM_CALLS);
+    stage.open_at("tools", UPSTREAM_CALLS);
+    let refused = client.ask("tools/call", json!({ "name": "more_echo", "arguments": { "text": "x" } }));
+    assert_eq!(code(&refused), "overloaded", "{refused}");
+    Box::new((client, held))
+}
+
+fn proposals(stage: &Stage) -> Held {
+    let mut socket = Socket::enter(&stage.gateway, GREEDY, "?mode=directed");
+    let asks = json!({ "method": "tools/call", "params": { "name": "echo", "arguments": {} } });
+    for number in 0..=PROPOSALS {
+        socket.send("mcp/proposal:tools/call:echo", &format!("p{number}"), &["tools"], json!({}), &asks);
+    }
+    let last = format!("p{PROPOSALS}");
+    socket.receive_until(|envelope| {
+        envelope["correlation_id"] == last.as_str()
+            && envelope.to_string().contains("too many proposals are open")
+    });
+    Box::new(socket)
+}
+
+fn messages_of_the_room(stage: &Stage) -> Held {
+    let mut socket = Socket::enter(&stage.gateway, GREEDY, "?mode=directed");
+    let text = json!({ "text": "x".repeat(200 << 10) });
+    let sender = std::thread::spawn(move || {
+        for number in 0..200 {
+            socket.send("chat", &format!("c{number}"), &[], json!({}), &text);
+        }
+        socket
+    });
+    Box::new(sender)
+}
+
+/// The bounds as docs/limits.md names them.
+const BOUNDS: [(&str, fn(&Stage) -> Held); 12] = [
+    ("Connections", connections),
+    ("Bytes that wait", bodies),
+    ("Requests of open calls", requests_of_open_calls),
+    ("Unfinished WebSocket messages", unfinished_messages),
+    ("Calls at a server", calls_at_a_server),
+    ("Callers' own sessions at a server", sessions_at_a_server),
+    ("Subscriptions at a server", subscriptions),
+    ("Legacy sessions", sessions),
+    ("Event streams of 2024-11-05", event_streams_of_2024),
+    ("Calls in a topic", calls),
+    ("Proposals", proposals),
+    ("Queue of a room", messages_of_the_room),
+];
+
+#[test]
+fn a_greedy_participant_disturbs_no_other() {
+    let (_home, stage) = Stage::new();
+    stage.is_served("before");
+    for (bound, exhaust) in BOUNDS {
+        let held = exhaust(&stage);
+        stage.is_served(bound);
+        drop(held);
+        stage.is_served(&format!("after {bound}"));
+    }
+}
+
+#[test]
+fn an_approved_proposal_runs_on_its_proposers_account() {
+    let mut stage = crate::stage::Stage::with("[server.limits]\nupstream_calls_max = 8\n");
+    let kind = "mcp/proposal:tools/call:hang";
+    let hang = json!({ "method": "tools/call", "params": { "name": "hang", "arguments": {} } });
+    let becomes = |stage: &crate::stage::Stage, id: &str, state: &str| {
+        until(&format!("{id} is {state}"), || (stage.shown(id)["state"] == state).then_some(()));
+    };
+    for (id, state) in [("a1", "running"), ("a2", "running"), ("a3", "failed")] {
+        stage.agent.send(kind, id, &["tools"], json!({}), &hang);
+        crate::stage::state(&mut stage.agent, id, "pending");
+        assert_eq!(stage.approve("boss", &stage.shown(id)).status, 200);
+        becomes(&stage, id, state);
+        let seen = |envelope: &Value| envelope["payload"]["state"] == state;
+        stage.agent.receive_until(seen);
+    }
+    stage.boss.send(kind, "b1", &["tools"], json!({}), &hang);
+    crate::stage::state(&mut stage.boss, "b1", "pending");
+    assert_eq!(stage.approve("chief", &stage.shown("b1")).status, 200);
+    becomes(&stage, "b1", "running");
+}
+
+/// The text of all Rust files below a folder.
+fn sources(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let text = |path: PathBuf| match path.extension() {
+        Some(end) if end == "rs" => std::fs::read_to_string(path).unwrap(),
+        _ if path.is_dir() => sources(&path),
+        _ => String::new(),
+    };
+    entries.map(text).collect()
+}
+
+#[test]
+fn every_shared_bound_is_exhausted_or_names_its_test() {
+    let page = include_str!("../../../../docs/limits.md");
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.matches(" | ").count() == 5)
+        .map(|line| line.trim_matches(['|', ' ']).split(" | ").collect())
+        .filter(|row: &Vec<&str>| row[0] != "bound")
+        .collect();
+    assert!(rows.len() > 15, "{rows:?}");
+    let greedy = "`a_greedy_participant_disturbs_no_other`";
+    for row in &rows {
+        let played = BOUNDS.iter().any(|(bound, _)| *bound == row[0]);
+        assert_eq!(row[5].contains(greedy), played, "{row:?}");
+        assert!(row[5].starts_with('`'), "no test is named: {row:?}");
+    }
+    for (bound, _) in BOUNDS {
+        assert!(rows.iter().any(|row| row[0] == bound), "docs/limits.md has no row `{bound}`");
+    }
+    // What a row calls its bound and its share is a constant or a field of the code.
+    let code = sources(&harness::repository().join("crates"));
+    let names =
+        rows.iter().flat_map(|row| [row[2], row[3]]).flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    for name in names.filter(|name| name.contains('_')) {
+        let known = [format!("const {name}: "), format!("pub {name}: ")];
+        assert!(known.iter().any(|known| code.contains(known)), "docs/limits.md names `{name}`");
+    }
+    let configuration = include_str!("../../../../docs/configuration.md");
+    let table = configuration.split("## `[server.limits]`").nth(1).unwrap().split("\n## ").next().unwrap();
+    for key in table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()) {
+        assert!(page.contains(&format!("`{key}`")), "docs/limits.md does not name `{key}`");
+    }
+}

@@ -1,0 +1,177 @@
+//! Replay of a journal: its lines, checked, and the state that follows from them.
+
+use serde::{Deserialize, Serialize};
+
+use super::chain::{Chain, is_numbered, is_torn};
+use super::head::{HEAD_FILE, Head, Place};
+use crate::{disk::Disk, error::StoreError, record::Record, state::State};
+
+/// The file of the lines, in the data directory.
+pub(crate) const JOURNAL_FILE: &str = "journal.jsonl";
+/// The version of the format that this program writes.
+const FORMAT: u32 = 2;
+
+/// The first line of a journal.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Header {
+    journal: u32,
+    pub(super) id: String,
+    /// The last place of the file that this one has replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    follows: Option<Place>,
+}
+
+impl Header {
+    pub(super) fn new(follows: Option<Place>) -> Self {
+        let id = data_encoding::HEXLOWER.encode(&platform::random::<16>());
+        Self { journal: FORMAT, id, follows }
+    }
+}
+
+/// A journal that was read.
+#[derive(Debug, Default)]
+pub(super) struct Replay {
+    pub(super) state: State,
+    /// The id of the file and its lines; `None` if there is no journal, or one of the format without checksums.
+    pub(super) file: Option<(String, Chain)>,
+    /// The bytes up to the end of the last whole line, and whether others follow.
+    pub(super) whole_bytes: usize,
+    pub(super) torn: bool,
+    /// Whether the last whole line lacks its line feed, which an interrupted write has not written.
+    pub(super) open_end: bool,
+}
+
+/// Reads all whole lines. A last line of which a part is missing was never acknowledged: it is skipped.
+pub(super) fn replay(disk: &dyn Disk, text: &[u8], head: &Head) -> Result<Replay, StoreError> {
+    let reader = Reader { disk, replay: Replay::default(), line: 0 };
+    if text.is_empty() || !is_numbered(text) {
+        return match head {
+            Head::Absent => reader.unnumbered(text),
+            Head::Unreadable | Head::At(_) if text.is_empty() => Err(lost(disk, "it is gone")),
+            Head::Unreadable | Head::At(_) => {
+                reader.unnumbered(text)?;
+                Err(lost(disk, "it is of an older version"))
+            }
+        };
+    }
+    reader.numbered(text, head)
+}
+
+struct Reader<'d> {
+    disk: &'d dyn Disk,
+    replay: Replay,
+    line: usize,
+}
+
+impl Reader<'_> {
+    /// Reads the format without numbers and checksums, of which every line is a record.
+    fn unnumbered(mut self, text: &[u8]) -> Result<Replay, StoreError> {
+        let (whole, _) = whole_lines(text);
+        for line in whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            self.line += 1;
+            if is_numbered(line) {
+                return Err(self.damaged("the lines before it have no number and no checksum"));
+            }
+            self.record(line)?;
+        }
+        self.replay.whole_bytes = whole.len();
+        Ok(self.replay)
+    }
+
+    fn numbered(mut self, text: &[u8], head: &Head) -> Result<Replay, StoreError> {
+        let (whole, mut tail) = whole_lines(text);
+        let mut chain = Chain::default();
+        let mut lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+        let mut header = None;
+        self.replay.whole_bytes = whole.len();
+        lines.push(tail);
+        for line in lines {
+            self.line += 1;
+            let is_tail = !line.ends_with(b"\n");
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            let mut next = chain;
+            match next.check(line) {
+                Ok(()) if is_tail => {
+                    (self.replay.whole_bytes, self.replay.open_end) = (text.len(), true);
+                    tail = b"";
+                }
+                Ok(()) => {}
+                Err(_) if is_tail => break,
+                Err(cause) => return Err(self.damaged(&cause)),
+            }
+            chain = next;
+            match &header {
+                None => header = Some(self.header(line)?),
+                Some(_) => self.record(line)?,
+            }
+            self.compare(header.as_ref(), chain, head)?;
+        }
+        let shortened = tail.split_last().is_some_and(|(_, line)| chain.clone().check(line).is_ok());
+        if shortened || !is_torn(chain, tail) {
+            return Err(self.damaged("it is not a line that was being written"));
+        }
+        let header = header.ok_or_else(|| self.damaged("the first line is missing"))?;
+        self.complete(&header, chain, head)?;
+        self.replay.torn = !tail.is_empty();
+        self.replay.file = Some((header.id, chain));
+        Ok(self.replay)
+    }
+
+    fn header(&self, line: &[u8]) -> Result<Header, StoreError> {
+        match serde_json::from_slice::<Header>(line) {
+            Ok(header) if header.journal == FORMAT => Ok(header),
+            Ok(header) => Err(self.damaged(&format!("a newer version wrote it (format {})", header.journal))),
+            Err(cause) => Err(self.damaged(&cause.to_string())),
+        }
+    }
+
+    fn record(&mut self, line: &[u8]) -> Result<(), StoreError> {
+        let record = serde_json::from_slice::<Record>(line);
+        self.replay.state.apply(&record.map_err(|cause| self.damaged(&cause.to_string()))?);
+        Ok(())
+    }
+
+    /// Compares the line at the head's place with the head.
+    fn compare(&self, header: Option<&Header>, chain: Chain, head: &Head) -> Result<(), StoreError> {
+        match (header, head) {
+            (Some(header), Head::At(place))
+                if place.id == header.id && place.lines == chain.lines && !place.is_at(chain) =>
+            {
+                Err(self.damaged(&format!("it is not the line that `{HEAD_FILE}` names")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that the journal has reached the head, or follows a file that has.
+    fn complete(&self, header: &Header, chain: Chain, head: &Head) -> Result<(), StoreError> {
+        let Head::At(place) = head else { return Ok(()) };
+        if place.id == header.id {
+            let (is, was) = (chain.lines, place.lines);
+            return match is < was {
+                true => Err(lost(self.disk, &format!("its end is gone: it has {is} lines, and had {was}"))),
+                false => Ok(()),
+            };
+        }
+        match &header.follows {
+            Some(before) if before.id == place.id && before.lines >= place.lines => Ok(()),
+            Some(_) | None => Err(lost(self.disk, "it is another or an older one")),
+        }
+    }
+
+    fn damaged(&self, cause: &str) -> StoreError {
+        let [path, head] = [JOURNAL_FILE, HEAD_FILE].map(|name| self.disk.path().join(name));
+        StoreError::Damaged { path, head, line: self.line, cause: cause.to_owned() }
+    }
+}
+
+fn lost(disk: &dyn Disk, cause: &str) -> StoreError {
+    let [path, head] = [JOURNAL_FILE, HEAD_FILE].map(|name| disk.path().join(name));
+    StoreError::Lost { path, head, cause: cause.to_owned() }
+}
+
+/// The whole lines of a text, and what follows the last line feed.
+fn whole_lines(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    text.split_at(end)
+}

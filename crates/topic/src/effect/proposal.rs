@@ -1,0 +1,73 @@
+//! Proposals in effects: what must be on disk, and a proposal at one moment.
+
+use std::sync::Arc;
+
+use model::{OperationId, ParticipantId, ProposalState};
+
+use crate::Handles;
+
+/// A change of a proposal that must be on disk before it has effects.
+#[derive(Debug, Clone)]
+pub enum Record<H: Handles> {
+    /// A participant opened it.
+    Opened,
+    /// A participant decided about it. A rejected or withdrawn proposal is over; no [`Record::Ended`] follows.
+    Decided {
+        /// The participant that decided.
+        by: ParticipantId,
+        /// [`ProposalState::Running`] if it was approved, or rejected or withdrawn.
+        state: ProposalState,
+        /// The reason, in words for the proposer.
+        reason: Option<Arc<str>>,
+        /// The shell's part of the decision; `None` if the topic withdraws the proposal itself.
+        ruling: Option<H::Ruling>,
+    },
+    /// It is over: completed, failed or expired, or withdrawn after it was approved and before it ran.
+    Ended {
+        /// Its last state.
+        state: ProposalState,
+        /// The reason, in words for the proposer.
+        reason: Option<Arc<str>>,
+        /// The answer of the server or participant that carried it out.
+        answer: Option<H::Answer>,
+    },
+}
+
+/// The most participants that a [`ProposalView`] names as able to decide.
+pub const DECIDERS_SHOWN_MAX: usize = 16;
+
+/// A proposal at one moment, with the shell's handles.
+#[derive(Debug, Clone)]
+pub struct ProposalView<H: Handles> {
+    /// Its id.
+    pub id: OperationId,
+    /// The proposer.
+    pub by: ParticipantId,
+    /// The id of the envelope that proposed.
+    pub envelope: Arc<str>,
+    /// The proposed request, in full.
+    pub content: H::Content,
+    /// Whether it was a held call.
+    pub held: bool,
+    /// Its state.
+    pub state: ProposalState,
+    /// The reason for its end, in words for the proposer.
+    pub reason: Option<Arc<str>>,
+    /// The participant that decided.
+    pub decided_by: Option<ParticipantId>,
+    /// The shell's part of the decision.
+    pub ruling: Option<H::Ruling>,
+    /// The envelope that fulfils it.
+    pub fulfilment: Option<Arc<str>>,
+    /// Whether a participant carries it out in the room, or was to.
+    pub in_room: bool,
+    /// The outcome and the answer.
+    pub answer: Option<H::Answer>,
+    /// The time of its latest change, on the clock of [`Topic::step`](crate::Topic::step).
+    pub updated_ms: u64,
+    /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at most. Empty in lists of
+    /// proposals.
+    pub deciders: Vec<ParticipantId>,
+    /// While it is pending, participants that it names and that are not in the topic. Empty in lists of proposals.
+    pub absent: Vec<ParticipantId>,
+}

@@ -1,0 +1,122 @@
+//! Verdicts of a step and causes of refusals and ends, for records and wires.
+
+use std::sync::Arc;
+
+use model::{Capabilities, ParticipantId};
+
+/// The capability that admitted a request or envelope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// The participant's capabilities.
+    pub capabilities: Arc<Capabilities>,
+    /// The place in them; `None` if none is needed.
+    pub at: Option<usize>,
+}
+
+impl Rule {
+    /// The text of the capability.
+    pub fn as_str(&self) -> Option<&str> {
+        self.capabilities.get(self.at?).map(model::Capability::as_str)
+    }
+}
+
+/// The verdict about a step's event, if a participant requested something: a request, an envelope, a resumption.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The request or envelope is admitted.
+    Admitted {
+        /// The server that gets it; `None` for an envelope.
+        to: Option<ParticipantId>,
+        /// The server's own name or URI, if it differs from the requested one.
+        own: Option<Arc<str>>,
+        /// The capability that admitted it.
+        rule: Rule,
+    },
+    /// The request is held as a proposal.
+    Held {
+        /// The server that it is for.
+        to: ParticipantId,
+        /// The server's own name or URI, if it differs.
+        own: Option<Arc<str>>,
+    },
+    /// The request or envelope is refused.
+    Refused(Cause),
+}
+
+/// The cause of a refusal or an end, for records and for wires that name it. On MCP wires the refusals of [`Cause::Unknown`] and
+/// [`Cause::NotAdmitted`] are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Cause {
+    /// No target has this name.
+    Unknown,
+    /// No capability admits it.
+    NotAdmitted,
+    /// It was admitted, and the capability has been withdrawn since.
+    Withdrawn,
+    /// The method or the target is no part of a kind.
+    Malformed,
+    /// The participant exceeds its rate limit.
+    RateLimited,
+    /// The topic is at one of its limits.
+    Limit,
+    /// The server is not in the topic.
+    UpstreamDown,
+    /// The server could not take the request, or gave no answer.
+    Failed,
+    /// Its time has run out.
+    Expired,
+    /// The call, session or link that it belonged to is over.
+    Moot,
+    /// The name is taken on the other side.
+    Taken,
+    /// A newer link of the same participant is there.
+    Replaced,
+    /// A kind that only the gateway itself may use.
+    Reserved,
+    /// A participant tried to decide about a proposal of its own.
+    Own,
+    /// The proposal is already decided, or its decision is being written.
+    Decided,
+    /// The reviewer saw another request than the proposed one.
+    Differs,
+    /// The request is not the proposed one.
+    #[strum(serialize = "conflict: this is not what was proposed")]
+    Mismatch,
+    /// The server has changed its description of the tool.
+    #[strum(serialize = "conflict: the server describes the tool otherwise now")]
+    Redefined,
+    /// An envelope of this id has already proposed a request.
+    #[strum(serialize = "malformed: this cannot be proposed: an envelope of this id has proposed already")]
+    Repeated,
+    /// The journal or the audit log cannot write the record that must be on disk first.
+    LogUnavailable,
+}
+
+impl Cause {
+    /// The name of the cause in records.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// The reason for which the topic ended a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ended {
+    /// Its participant was revoked.
+    Revoked,
+    /// Another link of its participant listens to the room now.
+    Replaced,
+}
+
+/// The reason for which a receiver that the gateway plays does not act on an envelope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ignored {
+    /// The receiver has already acted on an envelope of this id and sender.
+    Repeat,
+    /// Kind and payload differ.
+    Mismatch,
+    /// An answer to a request that named other participants.
+    NotAsked,
+}

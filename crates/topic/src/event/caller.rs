@@ -1,0 +1,124 @@
+//! Events of a caller's link: it joins, requests, comes back.
+
+use std::sync::Arc;
+
+use model::{Capabilities, LinkId, ListenFilter, Method, OperationId, ParticipantId, RateLimit};
+
+use crate::{Cursor, Handles, Listener, LogLevel};
+
+/// The target of a request, under its public spelling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Target<'a> {
+    /// A tool's public name.
+    Tool(&'a str),
+    /// A prompt's public name.
+    Prompt(&'a str),
+    /// A resource's public URI, or a public URI template.
+    Uri(&'a str),
+    /// A server itself, for a method that names nothing in it.
+    Upstream(&'a str),
+}
+
+impl<'a> Target<'a> {
+    /// The context of the request's kind.
+    pub fn context(self) -> Option<&'a str> {
+        match self {
+            Self::Tool(text) | Self::Prompt(text) | Self::Uri(text) => Some(text),
+            Self::Upstream(_) => None,
+        }
+    }
+}
+
+/// A caller's link that joins.
+#[derive(Debug, Clone)]
+pub struct Join<'a, H: Handles> {
+    /// The link.
+    pub link: LinkId,
+    /// Its sending side.
+    pub handle: H::Link,
+    /// The participant whose link it is.
+    pub participant: &'a ParticipantId,
+    /// The participant's capabilities. They count as [`Event::Regrant`](crate::Event::Regrant), whether or not the participant is in
+    /// the topic already.
+    pub capabilities: Arc<Capabilities>,
+    /// The participant's rate limit; `None` is without limit. Replaces an older one.
+    pub rate: Option<RateLimit>,
+    /// What its wire can do.
+    pub joining: Joining,
+}
+
+/// How a link joins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Joining {
+    /// How the link listens to the room; `None` on MCP wires. Replaces the participant's older listening link, which ends
+    /// first; of two the one with the greater number is newer, whichever joins first.
+    pub listener: Option<Listener>,
+    /// The cursor from which on a listener wants the messages that it missed.
+    pub since: Option<Cursor>,
+    /// Whether the topic holds calls that may only be proposed, because the link's wire has no proposals. Lists then show the
+    /// entries that the caller may call or propose.
+    pub promotes: bool,
+    /// Whether the link takes notifications that belong to no request. Otherwise it gets them only on its listen requests.
+    pub notified: bool,
+}
+
+/// A caller's request.
+#[derive(Debug, Clone)]
+pub struct Request<'a, H: Handles> {
+    /// The caller's link.
+    pub link: LinkId,
+    /// A new id for the request's life. An id that is open already is ignored.
+    pub operation: OperationId,
+    /// The name that the caller gave the request, by which it may cancel.
+    pub tag: Option<H::Tag>,
+    /// The method under which the request is judged.
+    pub method: Method,
+    /// The target; `None` is the gateway itself.
+    pub target: Option<Target<'a>>,
+    /// The change of the notifications that its link gets.
+    pub interest: Interest,
+    /// The request itself.
+    pub call: H::Call,
+}
+
+/// The change that a request makes to the notifications of its link, from its admission on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Interest {
+    /// No change.
+    #[default]
+    None,
+    /// The link subscribes to the request's target, a resource. The topic undoes it if the server does not answer with a result.
+    Subscribe,
+    /// The link ends its subscription to the target.
+    Unsubscribe,
+    /// The link gets log messages from this level on.
+    Level(LogLevel),
+    /// The request listens for as long as it is open.
+    Listen(ListenFilter),
+}
+
+/// A caller that comes back for an operation that was answered for now.
+#[derive(Debug, Clone)]
+pub struct Resume<H: Handles> {
+    /// The caller's link.
+    pub link: LinkId,
+    /// A new id for this request's life.
+    pub operation: OperationId,
+    /// The name that the caller gave the request.
+    pub tag: Option<H::Tag>,
+    /// The proposal behind the parked operation.
+    pub parked: OperationId,
+    /// When the caller is answered for now once more.
+    pub until_ms: u64,
+    /// The request itself.
+    pub call: H::Call,
+}
+
+/// An operation of a link, by id or by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperationRef<T> {
+    /// The operation of this id.
+    Id(OperationId),
+    /// The youngest operation to which the link gave this name.
+    Tag(T),
+}

@@ -1,0 +1,149 @@
+//! Envelopes and what they ask for: requests, proposals with their terms, decisions and ends.
+
+use std::sync::Arc;
+
+use model::{Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
+
+use crate::Handles;
+
+/// An envelope that a link sends to the room.
+#[derive(Debug)]
+pub struct Say<'a, H: Handles> {
+    /// The sender's link.
+    pub link: LinkId,
+    /// The envelope's id.
+    pub id: &'a str,
+    /// The kind, as it was written.
+    pub kind: &'a str,
+    /// The addressees; an envelope without addressees is for all participants.
+    pub to: &'a [&'a str],
+    /// The id of the envelope that this one answers or fulfils.
+    pub correlation: Option<&'a str>,
+    /// The digest under which [`Say::correlation`] would be kept if it named a proposal that is over.
+    pub correlation_digest: Option<u128>,
+    /// The envelope's bytes.
+    pub message: H::Message,
+    /// The length of the bytes.
+    pub bytes: usize,
+    /// The receiver's task.
+    pub intent: Intent<H>,
+}
+
+/// The task that an envelope sets the gateway, or a server that the gateway plays.
+#[derive(Debug)]
+pub enum Intent<H: Handles> {
+    /// None: the room gets the envelope, and the gateway takes no further step.
+    None,
+    /// `mcp/request`: servers that it names carry it out.
+    Request(Requested<H>),
+    /// `mcp/proposal`: the sender proposes a request.
+    Propose {
+        /// A new, unguessable id for the proposal's life.
+        proposal: OperationId,
+        /// The proposed request. `by` is the sender.
+        terms: Terms,
+        /// The same in full.
+        content: H::Content,
+    },
+    /// `mcp/response`: the sender answers a request.
+    Answer {
+        /// [`Outcome::Ok`] or [`Outcome::Error`].
+        outcome: Outcome,
+        /// The answer.
+        answer: H::Answer,
+    },
+    /// `mcp/request` of a notification. Only the participant that called may cancel.
+    Cancel {
+        /// The name of the request that the sender cancels.
+        tag: H::Tag,
+    },
+    /// Kind and payload differ, so that no receiver may act on it (MCPx v0.1, section 4.3).
+    Mismatch,
+}
+
+/// A request in the room.
+#[derive(Debug)]
+pub struct Requested<H: Handles> {
+    /// The method.
+    pub method: Method,
+    /// The server's own name or URI, if the method has one.
+    pub context: Option<Arc<str>>,
+    /// The name that the sender gave the request.
+    pub tag: Option<H::Tag>,
+    /// One call for each of [`Say::to`], with a new operation id, in that order.
+    pub calls: Vec<(OperationId, H::Call)>,
+    /// The digest of the request as the server lists its target now, and the shell's part of the decision, if the request decides
+    /// about a proposal.
+    pub ruling: Option<(Option<Digest>, H::Ruling)>,
+}
+
+/// The terms of a proposal: proposer, request, addressees, expiry.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// The proposer.
+    pub by: ParticipantId,
+    /// The method of the proposed request.
+    pub method: Method,
+    /// The server's own name or URI, if the method has one.
+    pub context: Option<Arc<str>>,
+    /// The servers or participants that the proposal names. A proposal that names none is for any of them.
+    pub to: Box<[ParticipantId]>,
+    /// The id of the envelope that proposes.
+    pub envelope: Arc<str>,
+    /// The digest of the request as reviewers see it.
+    pub digest: Digest,
+    /// When the proposal expires.
+    pub expires_ms: u64,
+}
+
+/// A participant's decision about a proposal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision<'a> {
+    /// The proposed request may run, once.
+    Approve {
+        /// The digest of the request as this reviewer saw it.
+        shown: Digest,
+        /// The digest of the same with what the server lists now; `None` if it cannot be made any more.
+        current: Option<Digest>,
+    },
+    /// It never runs.
+    Reject {
+        /// Why, in words for the proposer.
+        reason: Option<&'a str>,
+    },
+    /// The proposer withdraws it.
+    Withdraw {
+        /// Why, for the record.
+        reason: Option<&'a str>,
+    },
+}
+
+/// A proposal of before a restart.
+#[derive(Debug, Clone)]
+pub struct Restore<'a, H: Handles> {
+    /// Its id.
+    pub proposal: OperationId,
+    /// The proposed request.
+    pub terms: Terms,
+    /// The same in full.
+    pub content: H::Content,
+    /// Whether it was a held call.
+    pub held: bool,
+    /// The public name or URI under which the call was held.
+    pub public: Option<&'a str>,
+    /// Its end: it is kept for queries. Without an end it is pending.
+    pub end: Option<EndedProposal<H>>,
+}
+
+/// The end of a proposal from before a restart.
+#[derive(Debug, Clone)]
+pub struct EndedProposal<H: Handles> {
+    /// One of the states that are over.
+    pub state: ProposalState,
+    /// The reason, in words for the proposer.
+    pub reason: Option<Arc<str>>,
+    /// The participant that decided, with the shell's part of its decision.
+    pub decided: Option<(ParticipantId, H::Ruling)>,
+    /// The answer of the server or participant that carried it out.
+    pub answer: Option<H::Answer>,
+}

@@ -1,0 +1,204 @@
+//! One proposal: its terms, its phase, the decision about it.
+
+use std::sync::Arc;
+
+use model::{
+    Capabilities, Digest, KindRef, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState,
+};
+
+use crate::{
+    Handles,
+    event::{Decision, Terms},
+};
+
+/// The phase of a proposal. A change that must be on disk first takes two steps, so three phases wait for the journal.
+#[derive(Debug, Clone)]
+pub(crate) enum Phase<H: Handles> {
+    /// Its opening is being written.
+    Opening,
+    /// Open to decisions.
+    Pending,
+    /// A decision is being written.
+    Deciding(Box<Ruling<H>>),
+    /// Approved: it runs, once.
+    Running,
+    /// Its end is being written.
+    Ending(ProposalState, Option<Arc<str>>),
+}
+
+/// A decision that a participant made.
+#[derive(Debug, Clone)]
+pub(crate) struct Ruling<H: Handles> {
+    pub(crate) by: ParticipantId,
+    /// The capabilities of `by`, if it is not in the topic.
+    pub(crate) outside: Option<Arc<Capabilities>>,
+    /// [`ProposalState::Running`], [`ProposalState::Rejected`] or [`ProposalState::Withdrawn`].
+    pub(crate) state: ProposalState,
+    pub(crate) reason: Option<Arc<str>>,
+    /// Of an approval: the digests of the request as the participant saw it, and as it is now.
+    pub(crate) approves: Option<(Digest, Option<Digest>)>,
+    /// The shell's part of it; `None` if the topic itself withdraws the proposal, even if the journal fails.
+    pub(crate) handle: Option<H::Ruling>,
+    /// The envelope that fulfils the proposal, or the one that announces an approval without an envelope.
+    pub(crate) fulfilment: Option<Arc<str>>,
+    /// The calls by which servers carry it out, if it was a request in the room.
+    pub(crate) requested: Option<RoomRequests<H>>,
+    /// The participants that such a request names.
+    pub(crate) named: Box<[ParticipantId]>,
+}
+
+impl<H: Handles> Ruling<H> {
+    /// A decision without an envelope, of a participant in the topic.
+    pub(crate) fn new(by: ParticipantId, decision: Decision<'_>, handle: Option<H::Ruling>) -> Self {
+        let (state, reason, approves) = match decision {
+            Decision::Approve { shown, current } => (ProposalState::Running, None, Some((shown, current))),
+            Decision::Reject { reason } => (ProposalState::Rejected, reason, None),
+            Decision::Withdraw { reason } => (ProposalState::Withdrawn, reason, None),
+        };
+        let (outside, fulfilment, requested, named) = <_>::default();
+        let reason = reason.map(Arc::from);
+        Self { by, outside, state, reason, approves, handle, fulfilment, requested, named }
+    }
+}
+
+/// A call of a request in the room, with its server and its operation.
+pub(crate) type RoomCall<H> = (ParticipantId, OperationId, <H as Handles>::Call);
+
+/// A request in the room, at each of the servers that it names.
+#[derive(Debug, Clone)]
+pub(crate) struct RoomRequests<H: Handles> {
+    pub(crate) link: LinkId,
+    pub(crate) tag: Option<H::Tag>,
+    pub(crate) method: Method,
+    pub(crate) context: Option<Arc<str>>,
+    pub(crate) calls: Vec<RoomCall<H>>,
+}
+
+impl<H: Handles> RoomRequests<H> {
+    /// Whether it asks for what was proposed, at whatever server.
+    pub(crate) fn asks_for(&self, proposal: &Proposal<H>) -> bool {
+        self.method == proposal.terms.method && self.context == proposal.terms.context
+    }
+}
+
+/// An answer in the room that arrived before the approval was on disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Early<H: Handles> {
+    pub(crate) outcome: Outcome,
+    pub(crate) answer: H::Answer,
+    pub(crate) message: H::Message,
+    pub(crate) names_proposer: bool,
+}
+
+/// One proposal.
+#[derive(Debug)]
+pub(crate) struct Proposal<H: Handles> {
+    /// Its number in the order of opening.
+    pub(crate) order: u64,
+    pub(crate) terms: Terms,
+    /// The public name or URI, of a held call.
+    pub(crate) public: Option<Arc<str>>,
+    pub(crate) content: H::Content,
+    /// Whether it was a held call.
+    pub(crate) held: bool,
+    /// The held or parked call behind it, and later the operation that carries it out.
+    pub(crate) call: Option<OperationId>,
+    pub(crate) phase: Phase<H>,
+    /// The reason for which it is withdrawn as soon as the change that is being written is on disk.
+    pub(crate) recalled: Option<Arc<str>>,
+    /// A decision that arrived before the opening was on disk.
+    pub(crate) queued: Option<Box<Ruling<H>>>,
+    /// Requests of the proposer itself that run once the withdrawal is on disk.
+    pub(crate) deferred: Vec<RoomRequests<H>>,
+    /// The participant that decided, with the shell's part of its decision.
+    pub(crate) decided: Option<(ParticipantId, Option<H::Ruling>)>,
+    /// The envelope that fulfils it, once known.
+    pub(crate) fulfilment: Option<Arc<str>>,
+    pub(crate) early: Option<Early<H>>,
+    /// The time until which a participant may answer in the room.
+    pub(crate) run_until_ms: Option<u64>,
+    /// The participants that were asked to carry it out in the room; none if any may.
+    pub(crate) asked: Box<[ParticipantId]>,
+    /// The outcome and the answer.
+    pub(crate) answer: Option<H::Answer>,
+    /// Its last state, once it is over.
+    pub(crate) over: Option<(ProposalState, Option<Arc<str>>)>,
+    /// Whether its end could not be written, so that it is pending again after a restart.
+    pub(crate) end_lost: bool,
+    pub(crate) updated_ms: u64,
+    /// Operations that wait for its end.
+    pub(crate) waiting: Vec<OperationId>,
+}
+
+impl<H: Handles> Proposal<H> {
+    /// One that no participant has decided about.
+    pub(crate) fn new(terms: Terms, content: H::Content, phase: Phase<H>) -> Self {
+        Self {
+            order: 0,
+            terms,
+            public: None,
+            content,
+            held: false,
+            call: None,
+            phase,
+            recalled: None,
+            queued: None,
+            deferred: Vec::new(),
+            decided: None,
+            fulfilment: None,
+            early: None,
+            run_until_ms: None,
+            asked: Box::default(),
+            answer: None,
+            over: None,
+            end_lost: false,
+            updated_ms: 0,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Its addressees, for capabilities to match.
+    pub(crate) fn addressees(&self) -> Vec<&str> {
+        self.terms.to.iter().map(ParticipantId::as_str).collect()
+    }
+
+    /// Whether these capabilities admit the proposed request as an envelope to its addressees.
+    pub(crate) fn is_asked_for(&self, capabilities: &Capabilities) -> bool {
+        KindRef::request(self.terms.method.as_str(), self.terms.context.as_deref())
+            .is_ok_and(|kind| capabilities.admits(kind, &self.addressees()))
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.phase, Phase::Running) && self.over.is_none()
+    }
+
+    /// Whether it is open to decisions.
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(self.phase, Phase::Pending) && self.over.is_none()
+    }
+
+    /// Whether its opening is on disk, so that participants may learn of it.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.phase, Phase::Opening)
+    }
+
+    /// Its state, as participants may learn it.
+    pub(crate) fn state(&self) -> ProposalState {
+        if let Some((state, _)) = &self.over {
+            return *state;
+        }
+        match &self.phase {
+            Phase::Opening | Phase::Pending | Phase::Deciding(_) => ProposalState::Pending,
+            Phase::Running | Phase::Ending(ProposalState::Completed | ProposalState::Failed, _) => {
+                ProposalState::Running
+            }
+            Phase::Ending(..) => ProposalState::Pending,
+        }
+    }
+
+    /// Whether a response in the room of this sender and kind answers it.
+    pub(crate) fn is_answered_by(&self, from: &ParticipantId, kind: KindRef<'_>) -> bool {
+        (self.terms.to.is_empty() || self.terms.to.contains(from))
+            && kind.answers(self.terms.method.as_str(), self.terms.context.as_deref())
+    }
+}
