@@ -33,7 +33,7 @@ impl Books {
             assert_eq!(*by, deal.by, "only its proposer withdraws");
         } else {
             assert_ne!(*by, deal.by, "no participant decides about its own");
-            assert!(self.could(by, decided.outside.as_ref(), deal), "{by} decided without leave");
+            assert!(self.could(&decided, deal), "{by} decided without leave");
             assert!(state == ProposalState::Rejected || decided.same, "not what was shown");
         }
         assert!(
@@ -95,7 +95,7 @@ impl Books {
     }
 
     fn check_refusal(&self, deal: &Deal, decided: &Decided, cause: Cause) {
-        let could = self.could(&decided.by, decided.outside.as_ref(), deal);
+        let could = self.could(&decided, deal);
         let own = deal.by == decided.by;
         let pending = deal.is_pending() && !deal.recalled;
         match cause {

@@ -6,6 +6,7 @@ use model::{Capabilities, KindRef, ParticipantId, RateLimit};
 use topic::public_name;
 
 use super::{Books, deals::Deal};
+use crate::turn::Decided;
 
 /// Standing of a participant, present or absent.
 #[derive(Debug, Clone, Default)]
@@ -71,44 +72,56 @@ impl Books {
         bucket.is_none_or(|bucket| bucket.take(now_ms))
     }
 
-    /// Whether capabilities admit the proposed request, as an envelope or as a call of an MCP client.
-    pub(crate) fn covers(&self, capabilities: &Capabilities, deal: &Deal, proposed: bool) -> bool {
-        let admits = |context: Option<&str>, to: &[&str]| {
-            let kind = match proposed {
-                true => KindRef::proposal(deal.method, context),
-                false => KindRef::request(deal.method, context),
-            };
-            kind.is_ok_and(|kind| capabilities.admits(kind, to))
-        };
+    /// Whether capabilities admit the proposed request as an envelope.
+    fn covers_as_envelope(capabilities: &Capabilities, deal: &Deal, proposed: bool) -> bool {
         let to: Vec<&str> = deal.to.iter().map(|to| to.as_str()).collect();
-        if admits(deal.own.as_deref(), &to) {
-            return true;
-        }
-        let [server] = &deal.to[..] else { return false };
-        let Some(names) = self.configured.iter().find(|names| names.id == *server && !names.builtin) else {
-            return false;
-        };
-        let public = match (&deal.public, &deal.own) {
-            (Some(public), _) => public.clone(),
-            (None, Some(own)) if deal.method == "resources/read" => own.clone(),
-            (None, Some(own)) => public_name(&names.prefix, own),
-            (None, None) => return false,
-        };
-        admits(Some(&public), &[server.as_str()])
+        admits(capabilities, deal, proposed, deal.own.as_deref(), &to)
     }
 
-    /// Whether a participant could make the proposed request.
-    pub(crate) fn could(&self, by: &ParticipantId, outside: Option<&Arc<Capabilities>>, deal: &Deal) -> bool {
-        let inside = self.is_here(by).then(|| self.granted(by)).flatten();
-        inside.or(outside).is_some_and(|capabilities| self.covers(capabilities, deal, false))
+    /// Whether capabilities admit the proposed request as a call of an MCP client at each addressee.
+    fn covers_as_call(&self, capabilities: &Capabilities, deal: &Deal, proposed: bool) -> bool {
+        if deal.to.is_empty() {
+            return Self::covers_as_envelope(capabilities, deal, proposed);
+        }
+        deal.to.iter().all(|to| {
+            let server = self.configured.iter().find(|names| names.id == *to && !names.builtin);
+            let public = match (server, &deal.public, &deal.own) {
+                (_, Some(public), _) => Some(public.clone()),
+                (Some(names), None, Some(own)) if deal.method != "resources/read" => {
+                    Some(public_name(&names.prefix, own))
+                }
+                (_, None, own) => own.clone(),
+            };
+            admits(capabilities, deal, proposed, public.as_deref(), &[to.as_str()])
+        })
+    }
+
+    /// Whether a participant that is here could make the proposed request as an envelope.
+    pub(crate) fn could_send(&self, by: &ParticipantId, deal: &Deal) -> bool {
+        let granted = self.is_here(by).then(|| self.granted(by)).flatten();
+        granted.is_some_and(|capabilities| Self::covers_as_envelope(capabilities, deal, false))
+    }
+
+    /// Whether a participant could make the proposed request, in the way in which it decides: an envelope is judged by its
+    /// kind, any other decision by the public name.
+    pub(crate) fn could(&self, decided: &Decided, deal: &Deal) -> bool {
+        let inside = self.is_here(&decided.by).then(|| self.granted(&decided.by)).flatten();
+        inside.or(decided.outside.as_ref()).is_some_and(|capabilities| match decided.requested {
+            true => Self::covers_as_envelope(capabilities, deal, false),
+            false => self.covers_as_call(capabilities, deal, false),
+        })
     }
 
     /// The capabilities of a participant have changed: proposals that it may no longer make must end.
     pub(crate) fn judge_deals(&mut self, participant: &ParticipantId) {
         let granted = self.granted(participant).cloned();
         let entitled = |deal: &Deal| {
-            let granted = granted.as_ref();
-            granted.is_some_and(|own| self.covers(own, deal, true) || self.covers(own, deal, false))
+            granted.as_ref().is_some_and(|own| {
+                let held = deal.to.len() == 1 && self.covers_as_call(own, deal, true);
+                let requests =
+                    Self::covers_as_envelope(own, deal, false) || self.covers_as_call(own, deal, false);
+                held || requests || Self::covers_as_envelope(own, deal, true)
+            })
         };
         let own = self.deals.iter().filter(|(_, deal)| deal.by == *participant && deal.may_be_recalled());
         let ends: Vec<_> = own.filter(|(_, deal)| !entitled(deal)).map(|(id, _)| *id).collect();
@@ -120,4 +133,18 @@ impl Books {
     pub(crate) fn standings(&self) -> BTreeMap<ParticipantId, Option<Arc<Capabilities>>> {
         self.standing.iter().map(|(id, own)| (id.clone(), own.granted.clone())).collect()
     }
+}
+
+fn admits(
+    capabilities: &Capabilities,
+    deal: &Deal,
+    proposed: bool,
+    context: Option<&str>,
+    to: &[&str],
+) -> bool {
+    let kind = match proposed {
+        true => KindRef::proposal(deal.method, context),
+        false => KindRef::request(deal.method, context),
+    };
+    kind.is_ok_and(|kind| capabilities.admits(kind, to))
 }

@@ -63,7 +63,7 @@ impl World {
         let any = self.speaker();
         let Some(deal) = deal.filter(|_| !self.prng.one_in(6)) else { return any };
         let own = self.prng.one_in(4);
-        let fits = |by: &ParticipantId| if own { *by == deal.by } else { self.books.could(by, None, deal) };
+        let fits = |by: &ParticipantId| if own { *by == deal.by } else { self.books.could_send(by, deal) };
         let links = self.books.links.iter().filter(|(_, link)| fits(&link.participant));
         let links: Vec<LinkId> = links.map(|(link, _)| *link).collect();
         self.prng.pick(&links).copied().unwrap_or(any)

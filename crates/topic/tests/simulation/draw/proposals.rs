@@ -129,7 +129,7 @@ impl World {
         assert!(deal.queued.is_none() && deal.durable.is_empty() && deal.writing == Some(Written::Opened));
         let may = match decided.withdraws {
             true => decided.by == deal.by,
-            false => decided.by != deal.by && self.books.could(&decided.by, decided.outside.as_ref(), deal),
+            false => decided.by != deal.by && self.books.could(&decided, deal),
         };
         assert!(may, "it waits in vain");
         self.books.fulfil(proposal, &decided);
