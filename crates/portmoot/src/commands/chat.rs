@@ -4,6 +4,7 @@ mod command;
 mod complete;
 mod input;
 mod open_proposals;
+mod printer;
 mod rows;
 mod show;
 
@@ -23,8 +24,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use command::{ChatCommand, HELP};
-use input::{Input, Printer};
+use input::Input;
 use open_proposals::{Named, OpenProposals};
+use printer::Printer;
 use rows::Rows;
 
 /// How long `/tools` waits for the answer of each participant.
@@ -68,7 +70,7 @@ pub(crate) async fn run(
     let mut typing = true;
     loop {
         tokio::select! {
-            event = events.next() => match event {
+            event = async { chat.printer.room().await; events.next().await } => match event {
                 Some(Event::Disconnected { why, is_final: true }) => {
                     chat.printer.message(&show::disconnected(&why, true));
                     input.leave().await;
@@ -101,6 +103,8 @@ pub(crate) async fn run(
         }
     }
     chat.me.close().await;
+    // No line is read any more: what waits for the editor is printed without it.
+    drop(input);
     Ok(Exit::Ok)
 }
 

@@ -6,11 +6,11 @@ use std::io::{self, BufRead, IsTerminal};
 
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
-use rustyline::{CompletionType, Config, Editor, ExternalPrinter};
+use rustyline::{CompletionType, Config, Editor};
 use tokio::sync::mpsc;
 
 use super::complete::{Completing, SharedCandidates};
-use super::rows::{Rows, columns};
+use super::printer::Printer;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -27,12 +27,6 @@ pub(super) struct Input {
     is_edited: bool,
 }
 
-/// Printer. While a line is being edited, the line editor prints.
-pub(super) struct Printer {
-    editor: Option<Box<dyn ExternalPrinter + Send>>,
-    output: Output,
-}
-
 impl Input {
     /// Starts the reading thread.
     ///
@@ -43,14 +37,12 @@ impl Input {
         let (resume, resumed) = std::sync::mpsc::sync_channel(1);
         let names = SharedCandidates::default();
         let is_edited = io::stdin().is_terminal() && io::stdout().is_terminal();
-        let mut printer = Printer { editor: None, output };
-        let read: Box<dyn FnMut() -> Option<String> + Send> = if is_edited {
+        let (printer, read): (_, Box<dyn FnMut() -> Option<String> + Send>) = if is_edited {
             let mut editor = editor(names.clone()).map_err(|error| broken(&error))?;
             let external = editor.create_external_printer().map_err(|error| broken(&error))?;
-            printer.editor = Some(Box::new(external));
-            Box::new(move || edited(&mut editor))
+            (Printer::beside(external, output), Box::new(move || edited(&mut editor)))
         } else {
-            Box::new(plain)
+            (Printer::plain(output), Box::new(plain))
         };
         std::thread::spawn(move || pass(read, &send, &resumed));
         Ok((Self { lines, resume, names, is_edited }, printer))
@@ -75,30 +67,6 @@ impl Input {
     pub(super) async fn leave(mut self) {
         if self.is_edited {
             self.next().await;
-        }
-    }
-}
-
-impl Printer {
-    /// Prints a chat message or the result of a command to stdout.
-    pub(super) fn result(&mut self, rows: &Rows) {
-        self.print(&rows.render(columns()), Output::result);
-    }
-
-    /// Prints a line of JSON to stdout.
-    pub(super) fn json(&mut self, line: &str) {
-        self.print(line, Output::result);
-    }
-
-    /// Prints a message of the program to stderr.
-    pub(super) fn message(&mut self, rows: &Rows) {
-        self.print(&rows.render(columns()), Output::message);
-    }
-
-    fn print(&mut self, text: &str, plainly: fn(Output, &str)) {
-        let printed = self.editor.as_mut().is_some_and(|editor| editor.print(format!("{text}\n")).is_ok());
-        if !printed {
-            plainly(self.output, text);
         }
     }
 }
