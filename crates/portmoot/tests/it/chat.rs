@@ -98,8 +98,7 @@ fn chat_says_whose_proposal_has_changed_and_who_decided() {
     proposer.type_line(r#"/call worker echo {"text": "please"}"#);
     let proposed = boss.receive_until(|received| received["from"] == "scout");
     let id = proposed["id"].as_str().unwrap();
-    let pending = format!("* your proposal {id} is pending (not here: worker)");
-    assert_eq!(proposer.wait_for_line("* your"), pending);
+    let pending = proposer.wait_for_line("* your");
     // Another participant uses the same id: what becomes of its proposal changes nothing about the first one.
     let kind = "mcp/proposal:tools/call:echo";
     boss.send(kind, id, &["worker"], json!({}), &json!({ "method": "tools/call", "params": echo("x") }));
@@ -119,6 +118,7 @@ fn chat_says_whose_proposal_has_changed_and_who_decided() {
     reader.type_line("/quit");
     let (code, seen) = reader.wait_for_exit();
     assert!(code == 0 && !seen.contains("your proposal"), "{seen}");
+    assert_eq!(pending, format!("* your proposal {id} is pending (not here: worker)"));
 }
 
 #[test]

@@ -69,12 +69,12 @@ fn the_commands_and_links_of_the_readme_work() {
 fn a_command_needs_no_gateway() {
     let home = Home::new();
     assert_eq!(home.run(&["tools", "call", "demo_add", "a:=40", "b:=2"]).expect(0).stdout, "42\n");
-    assert!(home.run(&["tools", "show", "demo_echo"]).expect(0).stdout.contains("Returns the text."));
     // States of servers are those of a running gateway.
     for of_a_gateway in [&["servers", "ls"][..], &["servers", "show", "demo"]] {
         let none = home.run(of_a_gateway).expect(1).stderr;
         assert!(none.contains("[gateway_unreachable]") && none.contains("portmoot serve"), "{none}");
     }
+    assert!(home.run(&["tools", "show", "demo_echo"]).expect(0).stdout.contains("Returns the text."));
     assert!(!home.path().join(".local").exists(), "nothing is stored on disk");
 }
 
@@ -319,7 +319,6 @@ fn a_bare_stdio_joins_the_running_gateway() {
         (called["result"]["structuredContent"]["pid"].as_u64().unwrap(), stderr)
     };
     let of_its_own = "serving this client with a gateway of its own\n";
-    assert!(pid(&["--config", "own.toml"]).1.contains(of_its_own));
     for dir in [&[][..], &["--data-dir", "elsewhere"]] {
         let gateway = Gateway::start_with(&home, &[&["--config", "own.toml"], dir].concat());
         gateway.ready("a");
@@ -339,6 +338,7 @@ fn a_bare_stdio_joins_the_running_gateway() {
         assert!(gateway.log().contains(&stdio), "{}", gateway.log());
         gateway.stop().expect(0);
     }
+    assert!(pid(&["--config", "own.toml"]).1.contains(of_its_own));
     let (answers, stderr) = piped(&home, &[], "demo_now");
     assert!(answers.iter().any(|answer| answer["id"] == 2 && answer["result"].is_object()), "{answers:?}");
     assert_eq!(stderr, of_its_own);

@@ -90,22 +90,28 @@ fn one_question_covers_the_whole_file() {
 
 #[test]
 fn beside_a_client_file_only_the_servers_of_a_found_file_are_taken() {
-    let text = "[server]\nlisten = \"127.0.0.1:1\"\ndata_dir = \"theirs\"\n[audit]\nenabled = false\n\
-                [servers.mine]\nenv = { PATH = \"tools\" }\nprefix = \"theirs\"\n\
-                [participants.eve]\ncapabilities = [\"mcp/*\"]\n";
-    let home = found(text);
+    let settings = "[server]\nlisten = \"127.0.0.1:1\"\ndata_dir = \"theirs\"\n[audit]\nenabled = false\n\
+                    [participants.eve]\ncapabilities = [\"mcp/*\"]\n";
+    let text = format!("{settings}[servers.mine]\nenv = {{ PATH = \"tools\" }}\nprefix = \"theirs\"\n");
+    let home = found(settings);
     home.write("mine.json", r#"{"mcpServers":{"mine":{"type":"demo"}}}"#);
     let mine = ["--mcp-config", "mine.json"];
-    // Nothing of the file is left, so there is nothing to consent to.
-    let gateway = Gateway::start_with(&home, &mine);
-    gateway.ready("mine");
-    let log = gateway.log();
-    for what in ["`server`", "`audit`", "server `mine`", "`participants`"] {
-        assert!(log.contains(&format!("{what} ignored beside --mcp-config")), "{what}\n{log}");
+    for (text, ignored) in [
+        (settings, &["`server`", "`audit`", "`participants`"][..]),
+        (&text, &["`server`", "`audit`", "server `mine`", "`participants`"]),
+    ] {
+        home.write(FILE, text);
+        // Nothing of the file is left, so there is nothing to consent to.
+        let gateway = Gateway::start_with(&home, &mine);
+        gateway.ready("mine");
+        assert!(!home.path().join("theirs").exists() && home.path().join(".local").exists());
+        let log = gateway.log();
+        for what in ignored {
+            assert!(log.contains(&format!("{what} ignored beside --mcp-config")), "{what}\n{log}");
+        }
+        assert!(Client::plain(&gateway).names("tools").contains(&"mine_echo".to_owned()));
+        gateway.stop().expect(0);
     }
-    assert!(Client::plain(&gateway).names("tools").contains(&"mine_echo".to_owned()));
-    gateway.stop().expect(0);
-    assert!(!home.path().join("theirs").exists() && home.path().join(".local").exists());
     home.write(FILE, &format!("{text}[servers.theirs]\ntype = \"demo\"\n"));
     let ran = home.run(&[&["serve", "--listen", "127.0.0.1:0"][..], &mine].concat()).expect(3);
     assert!(ran.stderr.contains("[servers.theirs]"), "{}", ran.stderr);
@@ -225,16 +231,19 @@ fn a_program_is_looked_up_in_the_path_of_the_gateway() {
         command
     };
     let gateway = Gateway::serve(with_path(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]));
+    let [stolen, started] = ["stolen", "path"].map(|name| home.path().join(name));
+    until("a program has started", || (stolen.exists() || started.exists()).then_some(()));
+    assert!(!stolen.exists(), "it is the program of the configuration's PATH");
     gateway.ready("a");
     assert!(
         gateway.log().contains("DANGER: has an environment that decides which code it runs (PATH)"),
         "{}",
         gateway.log()
     );
-    let ran = until("the server has started", || fs::read_to_string(home.path().join("path")).ok());
+    let ran = fs::read_to_string(&started).unwrap();
     assert!(ran.starts_with(&path), "the child has the PATH of its configuration: {ran}");
     gateway.stop().expect(0);
-    assert!(!home.path().join("stolen").exists());
+    assert!(!stolen.exists());
     // The doctor looks where the gateway does.
     let doctor = Ran::from(
         home.command(&["doctor", "--listen", "127.0.0.1:0", "--config", "own.toml"]).output().unwrap(),

@@ -1,9 +1,13 @@
 //! One path for all: retries are admitted like requests, refusals leave nothing open, and a server's configured capabilities
 //! judge it.
 
+use std::sync::Barrier;
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::audit_log::AuditLog;
+use crate::http::TIMEOUT;
 use crate::peer::{Peer, answer, small, tool};
 use crate::program::Program;
 use crate::reviewed::Reviewed;
@@ -155,6 +159,59 @@ fn calls_that_are_refused_after_admission_leave_nothing_open() {
     ann.delete();
     let answered = until("it is free again", || Some(fine()).filter(|answer| answer["result"].is_object()));
     assert!(answered["result"]["content"].is_array(), "{answered}");
+}
+
+/// The topic may know a server, or know it no more, before the rest of the gateway does, or after it: whatever a call is
+/// answered then, it is over. In most rounds no call meets that moment, so there are many.
+#[test]
+fn calls_that_meet_a_server_as_it_joins_leave_nothing_open() {
+    const CALLERS: usize = 16;
+    const ROUNDS: usize = 30;
+    let (home, config) = people(&[("ann", &["mcp/*", "portmoot/servers"])]);
+    // More threads than cores: any may be stopped between two lines, at the worst of times.
+    let home = home.env("TOKIO_WORKER_THREADS", "8");
+    // It is ready in one topic before it joins the other.
+    let config = config + &fixture("tools", &[]) + "[topics.side]\nservers = [\"tools\"]\n[topics.main]\n";
+    let [without, with] = ["[]", "[\"tools\"]"].map(|servers| format!("{config}servers = {servers}\n"));
+    let gateway = Gateway::start(&home, &without);
+    gateway.ready("tools");
+    let take_over = |config: &str| {
+        home.write("portmoot.toml", config);
+        gateway.signal("HUP");
+    };
+    let open = || {
+        let metrics = gateway.get("/metrics", Some(&token("ann"))).body;
+        let count = metrics.lines().find_map(|line| {
+            line.strip_prefix("portmoot_topic_operations{topic=\"main\"} ").map(str::to_owned)
+        });
+        count.unwrap_or_else(|| panic!("{metrics}"))
+    };
+    let mut callers: Vec<_> = (0..CALLERS).map(|_| Client::of(&gateway, &token("ann"))).collect();
+    let succeeds = |client: &Client| client.ask("tools/call", call(None))["result"].is_object();
+    for round in 0..ROUNDS {
+        let call_until = |client: &Client, wanted| {
+            let end = Instant::now() + TIMEOUT;
+            while succeeds(client) != wanted {
+                assert!(Instant::now() < end, "the server did not join or leave in time");
+            }
+        };
+        for (config, wanted) in [(&with, true), (&without, false)] {
+            let calling = Barrier::new(CALLERS + 1);
+            std::thread::scope(|scope| {
+                for client in &mut callers {
+                    let (calling, call_until) = (&calling, &call_until);
+                    scope.spawn(move || {
+                        call_until(client, !wanted);
+                        calling.wait();
+                        call_until(client, wanted);
+                    });
+                }
+                calling.wait();
+                take_over(config);
+            });
+            assert_eq!(open(), "0", "every call of round {round} has its answer");
+        }
+    }
 }
 
 #[test]

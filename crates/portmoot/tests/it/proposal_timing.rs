@@ -207,10 +207,11 @@ fn fulfilled(stage: &mut Stage, proposal: &str, fulfilment: &str) -> Value {
 fn a_proposal_for_an_absent_participant_fails_at_once_for_proposer_and_fulfiller() {
     let mut stage = Stage::new();
     // The proposer learns that the worker is not there when it proposes, and what became of the proposal once it is approved.
-    assert_eq!(fulfilled(&mut stage, "p1", "f1"), json!(["worker"]));
+    let absent = fulfilled(&mut stage, "p1", "f1");
     let why = "worker is not in the topic: it was not carried out";
     assert_eq!(state(&mut stage.agent, "p1", "failed")["payload"]["reason"], why);
     assert_eq!(stage.boss.refused("f1", "upstream_failed")["payload"]["message"], why);
+    assert_eq!(absent, json!(["worker"]));
     assert_eq!((&stage.shown("p1")["state"], &stage.shown("p1")["reason"]), (&json!("failed"), &json!(why)));
     // It never runs: neither does the same approval later, nor another.
     let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");

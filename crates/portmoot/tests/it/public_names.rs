@@ -22,19 +22,21 @@ fn a_prefix_is_shown_once() {
     let gateway = Gateway::start(&home, &config);
     ["git", "bare"].iter().for_each(|name| gateway.ready(name));
     let token = "a-token-that-is-long-enough";
+    let client = Client::of(&gateway, token);
+    let mut names = until("all tools", || {
+        let has = |names: &[String], name: &str| names.iter().any(|one| one == name);
+        Some(client.names("tools")).filter(|names| has(names, "own") && has(names, "git_log"))
+    });
+    names.sort();
+    assert_eq!(names, ["git_change", "git_log", "git_status", "own"]);
     let listed = |pattern: &str| {
         home.run(&["tools", "ls", pattern, "--url", &gateway.url(), "--token", token]).expect(0).stdout
     };
-    let shown =
-        until("all tools", || Some(listed("*")).filter(|all| all.contains("own") && all.contains("git_log")));
+    let shown = listed("*");
     assert!(
         shown.contains("is git_status") && !shown.contains("git_git_") && !shown.contains("of bare"),
         "{shown}"
     );
-    let client = Client::of(&gateway, token);
-    let mut names = client.names("tools");
-    names.sort();
-    assert_eq!(names, ["git_change", "git_log", "git_status", "own"]);
     client.call("git_status", serde_json::json!({}));
     client.call("git_log", serde_json::json!({}));
     assert_eq!((git.calls(), bare.calls()), ("git_status\nlog\n".into(), String::new()));

@@ -1,5 +1,6 @@
 //! Configuration reload tests: a changed file takes effect as a whole or not at all.
 
+use rustix::fs::{Mode, OFlags};
 use serde_json::json;
 
 use crate::home::Home;
@@ -178,7 +179,12 @@ fn files_that_are_no_files_delay_nothing() {
     };
     fifo(&path);
     gateway.signal("HUP");
-    gateway.receive("it is not a regular file");
+    until("it is not a regular file", || {
+        // A reader would wait until a writer comes.
+        let written = rustix::fs::open(&path, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty());
+        assert!(written.is_err(), "the gateway reads it");
+        gateway.log().contains("it is not a regular file").then_some(())
+    });
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
     gateway.signal("HUP");

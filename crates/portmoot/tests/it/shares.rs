@@ -172,6 +172,7 @@ fn connections(stage: &Stage) -> Held {
             return Box::new(open);
         }
         open.push(connection);
+        assert!(open.len() <= CONNECTIONS, "no more than its share");
     }
 }
 
@@ -289,6 +290,7 @@ fn event_streams_of_2024(stage: &Stage) -> Held {
             return Box::new(open);
         }
         open.push(stream);
+        assert!(open.len() <= PAIRS, "no more than its share");
     }
 }
 

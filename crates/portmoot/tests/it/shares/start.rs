@@ -37,12 +37,19 @@ fn idle_connections_leave_descriptors_for_files_and_children() {
     let config = format!("[server]\ndata_dir = {:?}\n{}", home.path().join("data"), fixture("tools", &[]));
     let gateway = limited(&home, &config, "-n 256");
     assert_eq!(limits(gateway.pid()), (256, 256));
-    gateway.receive("128 connections are accepted instead of 10000");
     gateway.ready("tools");
+    let known = Client::plain(&gateway);
     let idle: Vec<TcpStream> = (0..400).map(|_| TcpStream::connect(gateway.address()).unwrap()).collect();
+    let echoes =
+        |client: &Client| client.call("tools_echo", json!({ "text": "x" }))["content"][0]["text"] == "x";
+    // The first entry of the audit log needs a file.
+    let log = home.path().join("data/audit/00000000000000000001.jsonl");
+    until("the calls are recorded", || {
+        assert!(echoes(&known));
+        std::fs::read_to_string(&log).ok().filter(|text| text.contains("tools_echo"))
+    });
     let client = Client::plain(&gateway);
-    let echoes = || client.call("tools_echo", json!({ "text": "x" }))["content"][0]["text"] == "x";
-    assert!(echoes());
+    assert!(echoes(&client));
     // A new child needs pipes.
     let before = gateway.server("tools")["pid"].clone();
     crate::support::signal(u32::try_from(before.as_u64().unwrap()).unwrap(), "KILL");
@@ -50,8 +57,9 @@ fn idle_connections_leave_descriptors_for_files_and_children() {
         let now = gateway.server("tools");
         (now["state"] == "ready" && now["pid"] != before).then_some(())
     });
-    assert!(echoes());
+    assert!(echoes(&known));
     drop(idle);
+    gateway.receive("128 connections are accepted instead of 10000");
 }
 
 #[test]
