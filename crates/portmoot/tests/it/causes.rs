@@ -143,8 +143,7 @@ fn logs_print_and_follow_what_a_server_writes() {
         assert!(lines.next().unwrap().unwrap().contains("tick"));
     }
     // A command that waits does not keep the gateway from stopping.
-    let begun = std::time::Instant::now();
-    gateway.stop().expect(0);
-    assert!(begun.elapsed().as_secs() < 15, "{:?}", begun.elapsed());
+    let log = gateway.stop().expect(0).stderr;
+    assert!(!log.contains("some connections were still open"), "{log}");
     assert_ne!(follow.wait().unwrap().code(), Some(0));
 }
