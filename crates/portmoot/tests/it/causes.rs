@@ -121,7 +121,7 @@ fn servers_are_named_only_to_those_who_may_see_them() {
 
 #[test]
 fn logs_print_and_follow_what_a_server_writes() {
-    let home = Home::new();
+    let home = Home::new().env("PORTMOOT_LOG", "doors=info");
     let config = "[servers.talks]\ncommand = \"sh\"\nargs = [\"-c\", \"while true; do \
         printf 'tick \\\\033[2Jtock\\\\n' >&2; sleep 0.2; done\"]\nstart_timeout = \"20s\"\n[servers.demo]\ntype = \"demo\"\n";
     let gateway = Gateway::start(&home, config);
