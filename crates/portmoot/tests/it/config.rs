@@ -2,8 +2,6 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::{Value, json};
-
 use crate::home::{Home, Ran};
 use crate::support::Gateway;
 
