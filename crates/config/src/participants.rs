@@ -126,15 +126,15 @@ fn token_file(path: &str, env: Env<'_>) -> Result<String, Wrong> {
 fn wires(table: &Table<'_>) -> Wires {
     let Some(written) = table.texts("wires") else { return Wires::ALL };
     let mut wires = Wires { mcp: false, ws: false };
-    if written.is_empty() {
-        let message = format!("`{}` is empty: the participant could not come in", table.full("wires"));
-        table.note_value("wires", message, "list a wire, or remove the key for all of them");
+    // `proto` is not implemented yet, so there is nothing to open.
+    if written.iter().all(|(name, _)| *name == "proto") {
+        let message = format!("`{}` opens no wire: the participant could not come in", table.full("wires"));
+        table.note_value("wires", message, "list `mcp` or `ws`, or remove the key for all wires");
     }
     for (name, location) in written {
         match name {
             "mcp" => wires.mcp = true,
             "ws" => wires.ws = true,
-            // Not implemented yet, so there is nothing to open.
             "proto" => {}
             _ => {
                 let message = format!("`{}`: there is no wire `{name}`", table.full("wires"));

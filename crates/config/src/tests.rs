@@ -224,6 +224,14 @@ fn problems_have_messages() {
             "[participants.a]\ncapabilities = [{ kind = 'chat', from = 'x' }]",
             "unknown key `from` in a capability: it has `kind` and `to` [config_capability]",
         ),
+        (
+            "[participants.a]\nwires = ['proto']",
+            "`participants.a.wires` opens no wire: the participant could not come in [config_value]",
+        ),
+        (
+            "[participants.a]\nwires = ['wss']",
+            "`participants.a.wires`: there is no wire `wss` [config_value]",
+        ),
         ("[participants.a]\nrate = '5/h'", "`participants.a.rate` is not a rate [config_value]"),
         (
             "[participants.a]\ntopics = ['mian']",

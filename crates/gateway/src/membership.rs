@@ -19,7 +19,7 @@ impl Dispatch {
     ///
     /// # Errors
     /// The topic's refusal: it is full, the name is a server's, or a newer link of the participant listens.
-    pub fn join(
+    pub(crate) fn join(
         self: &Arc<Self>,
         link: &Arc<Link>,
         capabilities: &Arc<Capabilities>,

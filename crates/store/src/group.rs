@@ -192,10 +192,10 @@ impl<I> GroupCommit<I> {
 
     /// The error that stopped the writing; `None` while the queue works.
     pub(crate) fn failure(&self) -> Option<String> {
-        let stopped =
-            self.shared.stopped.load(Ordering::Acquire) || self.shared.paused.load(Ordering::Relaxed);
-        let why = || self.shared.queue.lock().failure.clone();
-        stopped.then(|| why().unwrap_or_else(|| "the writing thread has ended".into()))
+        // Flags and cause change under the lock.
+        let queue = self.shared.queue.lock();
+        let fails = self.shared.stopped.load(Ordering::Acquire) || self.shared.paused.load(Ordering::Relaxed);
+        fails.then(|| queue.failure.clone().unwrap_or_else(|| "the writing thread has ended".into()))
     }
 }
 
@@ -287,7 +287,8 @@ impl<I> Shared<I> {
 
     fn resume(&self) {
         if self.paused.load(Ordering::Relaxed) {
-            self.queue.lock().failure = None;
+            let mut queue = self.queue.lock();
+            queue.failure = None;
             self.paused.store(false, Ordering::Relaxed);
         }
     }
@@ -364,116 +365,4 @@ fn run<I: Items, S: Sink<Items = I>>(shared: &Shared<I>, mut sink: S) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Sink that sends the size of each group, in bytes.
-    struct SizeSender(mpsc::Sender<usize>);
-
-    impl Items for Vec<u8> {
-        fn bytes(&self) -> usize {
-            self.len()
-        }
-
-        fn clear(&mut self) {
-            Vec::clear(self);
-        }
-    }
-
-    impl Sink for SizeSender {
-        type Items = Vec<u8>;
-
-        const RETRIES: bool = false;
-
-        fn commit(&mut self, items: &Vec<u8>) -> Result<(), StoreError> {
-            self.0.send(items.len()).map_err(|_| StoreError::Stopped)
-        }
-    }
-
-    /// A queue that gathers items for an hour unless they reach a limit.
-    fn group(sizes: mpsc::Sender<usize>) -> GroupCommit<Vec<u8>> {
-        let hour = Duration::from_secs(3600);
-        let limits = QueueLimits { permits_max: 8, bytes_max: 1024, gather: hour, gather_bytes: 100 };
-        GroupCommit::start("test", SizeSender(sizes), limits).unwrap()
-    }
-
-    /// Sink that cannot open its file so many times.
-    struct Unopened<const RETRIES: bool>(usize, mpsc::Sender<usize>);
-
-    impl<const RETRIES: bool> Sink for Unopened<RETRIES> {
-        type Items = Vec<u8>;
-
-        const RETRIES: bool = RETRIES;
-
-        fn commit(&mut self, items: &Vec<u8>) -> Result<(), StoreError> {
-            if self.0 > 0 {
-                self.0 -= 1;
-                let cause = std::io::Error::other("too many open files");
-                return Err(StoreError::Unopened { path: "segment".into(), cause });
-            }
-            self.1.send(items.len()).map_err(|_| StoreError::Stopped)
-        }
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_opened_pauses_the_queue_and_loses_nothing() {
-        let (sender, sizes) = mpsc::channel();
-        let limits =
-            QueueLimits { permits_max: 8, bytes_max: 1024, gather: Duration::ZERO, gather_bytes: 100 };
-        let group = GroupCommit::start("test", Unopened::<true>(3, sender), limits).unwrap();
-        group.reserve().unwrap().fill(None, |items| items.push(1));
-        while group.failure().is_none() {
-            thread::yield_now();
-        }
-        assert!(matches!(group.reserve(), Err(StoreError::Paused)));
-        assert!(group.failure().unwrap().contains("too many open files"));
-        assert_eq!(sizes.recv_timeout(Duration::from_secs(10)), Ok(1), "it was tried again");
-        while group.failure().is_some() {
-            thread::yield_now();
-        }
-        group.fill_and_wait(|items| items.push(2)).unwrap();
-        assert_eq!(sizes.recv_timeout(Duration::from_secs(10)), Ok(1));
-    }
-
-    #[test]
-    fn items_whose_file_cannot_be_opened_fail_alone_if_they_are_not_written_later() {
-        let (sender, sizes) = mpsc::channel();
-        let limits =
-            QueueLimits { permits_max: 8, bytes_max: 1024, gather: Duration::ZERO, gather_bytes: 100 };
-        let group = GroupCommit::start("test", Unopened::<false>(1, sender), limits).unwrap();
-        let first = group.fill_and_wait(|items| items.push(1));
-        assert!(matches!(first, Err(StoreError::Unopened { .. })));
-        group.fill_and_wait(|items| items.extend([2, 2])).unwrap();
-        assert_eq!(sizes.recv_timeout(Duration::from_secs(10)), Ok(2));
-    }
-
-    #[test]
-    fn a_queue_that_waits_for_a_file_can_be_closed() {
-        let limits =
-            QueueLimits { permits_max: 8, bytes_max: 1024, gather: Duration::ZERO, gather_bytes: 100 };
-        let group =
-            GroupCommit::start("test", Unopened::<true>(usize::MAX, mpsc::channel().0), limits).unwrap();
-        group.reserve().unwrap().fill(None, |items| items.push(1));
-        while group.failure().is_none() {
-            thread::yield_now();
-        }
-        assert!(matches!(group.flush(), Err(StoreError::Paused)));
-        drop(group);
-    }
-
-    #[test]
-    fn a_full_batch_is_written_at_once() {
-        let (sender, sizes) = mpsc::channel();
-        let group = group(sender);
-        let next = || sizes.recv_timeout(Duration::from_secs(10));
-        for (count, bytes) in [(4, 1), (2, 50), (1, 100), (4, 1)] {
-            for _ in 0..count {
-                group.reserve().unwrap().fill(None, |items| items.resize(items.len() + bytes, 0));
-            }
-            assert_eq!(next(), Ok(count * bytes));
-        }
-        group.reserve().unwrap().fill(None, |items| items.push(0));
-        drop(group);
-        assert_eq!(next(), Ok(1));
-    }
-}
+mod tests;

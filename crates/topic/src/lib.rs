@@ -16,6 +16,7 @@
 mod admission;
 mod asks;
 mod audience;
+mod bucket;
 mod catalog;
 mod config;
 mod decide;

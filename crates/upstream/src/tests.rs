@@ -2,6 +2,7 @@
 
 mod faults;
 mod over_http;
+mod sessions;
 mod subscriptions;
 
 use std::path::Path;
@@ -273,18 +274,6 @@ async fn a_modern_server_that_starts_slower_than_the_probe_is_modern() {
 }
 
 #[tokio::test]
-async fn a_server_of_both_eras_has_one_process_for_each() {
-    let fixture = start(&["both"]);
-    let modern = shared(&fixture, Era::Modern).await;
-    let legacy = shared(&fixture, Era::Legacy).await;
-    assert_eq!((modern.era(), legacy.era()), (Era::Modern, Era::Legacy));
-    assert_ne!(report(&modern).await["pid"], report(&legacy).await["pid"]);
-    assert!(Arc::ptr_eq(&modern, &shared(&fixture, Era::Modern).await));
-    assert_eq!(fixture.upstream.status().sessions, 2);
-    fixture.upstream.close().await;
-}
-
-#[tokio::test]
 async fn progress_carries_the_callers_token_and_extends_the_deadline() {
     let mut config = config(&["legacy"]);
     config.timeouts.tools.insert("progress".to_owned(), Duration::from_millis(900));
@@ -332,38 +321,6 @@ async fn questions_reach_only_the_caller_that_declared_them() {
 }
 
 #[tokio::test]
-async fn sessions_of_modern_links_end_with_the_last_link_that_used_them() {
-    let fixture = start(&["legacy"]);
-    let asked = client(r#"{"elicitation":{}}"#);
-    // One participant in three topics; the third link uses no session of this server.
-    let own = session(&fixture, 7, &asked, Era::Modern).await.unwrap();
-    assert!(Arc::ptr_eq(&own, &session(&fixture, 8, &asked, Era::Modern).await.unwrap()));
-    for link in [9, 7, 7] {
-        fixture.upstream.release(LinkId(link));
-        assert_eq!((own.is_open(), fixture.upstream.status().sessions), (true, 2), "link {link}");
-    }
-    fixture.upstream.release(LinkId(8));
-    until("the session has ended", || !own.is_open()).await;
-    let again = session(&fixture, 8, &asked, Era::Modern).await.unwrap();
-    assert_eq!(again.key(), own.key());
-    fixture.upstream.close().await;
-}
-
-#[tokio::test]
-async fn calls_of_a_modern_caller_with_questions_run_one_after_the_other() {
-    let fixture = start(&["legacy"]);
-    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Modern).await.unwrap();
-    let mut first = call(&own, "ask", &json!({}));
-    let mut second = call(&own, "echo", &json!({}));
-    let CallEvent::Question(question, _) = next(&mut first).await else { panic!("no question") };
-    assert!(second.try_recv().is_err());
-    question.answer(&accepted("{}")).unwrap();
-    assert!(done(&mut first).await.is_ok());
-    assert!(done(&mut second).await.is_ok());
-    fixture.upstream.close().await;
-}
-
-#[tokio::test]
 async fn list_changes_are_merged_and_update_the_manifest() {
     for era in ["legacy", "modern"] {
         let fixture = start(&[era]);
@@ -378,76 +335,4 @@ async fn list_changes_are_merged_and_update_the_manifest() {
         assert_eq!(fixture.upstream.manifest(), session.manifest());
         fixture.upstream.close().await;
     }
-}
-
-#[tokio::test]
-async fn subscriptions_are_counted_and_survive_a_restart() {
-    let fixture = start(&["legacy"]);
-    let session = shared(&fixture, Era::Legacy).await;
-    for link in [1, 2] {
-        assert_eq!(session.subscribe(LinkId(link), "ann", "test://a").await.unwrap().outcome, Outcome::Ok);
-    }
-    assert_eq!(report(&session).await["subscribed"], json!(["test://a"]));
-    session.unsubscribe(LinkId(1), &resource("test://a"));
-    let _ = done(&mut call(&session, "crash", &json!({}))).await;
-    let again = shared(&fixture, Era::Legacy).await;
-    assert_eq!(report(&again).await["subscribed"], json!(["test://a"]));
-    fixture.upstream.close().await;
-}
-
-#[tokio::test]
-async fn one_listen_stream_carries_all_subscriptions() {
-    let fixture = start(&["modern"]);
-    let session = shared(&fixture, Era::Modern).await;
-    let limit = Instant::now() + Duration::from_secs(20);
-    while report(&session).await["subscribed"].as_array().unwrap().is_empty() {
-        assert!(Instant::now() < limit, "no listen stream");
-    }
-    session.subscribe(LinkId(1), "ann", "test://a").await.unwrap();
-    let limit = Instant::now() + Duration::from_secs(20);
-    loop {
-        let report = report(&session).await;
-        let last = report["subscribed"].as_array().unwrap().last().cloned().unwrap_or_default();
-        if last["resourceSubscriptions"] == json!(["test://a"])
-            && !report["cancelled"].as_array().unwrap().is_empty()
-        {
-            assert_eq!(last["toolsListChanged"], true);
-            break;
-        }
-        assert!(Instant::now() < limit, "{report}");
-    }
-    fixture.upstream.close().await;
-}
-
-#[tokio::test]
-async fn each_call_has_its_own_process_if_configured() {
-    let mut config = config(&["legacy"]);
-    config.sessions = Sessions::Call;
-    let fixture = start_with(config, |_| {});
-    let mut pids = Vec::new();
-    for _ in 0..2 {
-        let session = shared(&fixture, Era::Legacy).await;
-        pids.push(report(&session).await["pid"].as_u64().unwrap());
-    }
-    assert_ne!(pids[0], pids[1]);
-    until("both have ended", || !pids.iter().any(|pid| alive(*pid))).await;
-    fixture.upstream.close().await;
-}
-
-#[tokio::test]
-async fn the_session_that_was_idle_longest_is_closed_for_a_new_one() {
-    let fixture = start_with(config(&["legacy"]), |spec| spec.limits.caller_sessions_max = 2);
-    let mut open = Vec::new();
-    let asking = client(r#"{"roots":{}}"#);
-    for number in 1..=3 {
-        let session = session(&fixture, number, &asking, Era::Legacy).await.unwrap();
-        assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
-        open.push(session);
-    }
-    until("the first session is closed", || !open[0].is_open()).await;
-    assert!(open[1].is_open() && open[2].is_open());
-    let _busy = (call(&open[1], "hang", &json!({})), call(&open[2], "hang", &json!({})));
-    let refusal = session(&fixture, 4, &asking, Era::Legacy).await.unwrap_err();
-    assert_eq!(refusal.code, RefusalCode::UpstreamBusy);
-    fixture.upstream.close().await;
 }

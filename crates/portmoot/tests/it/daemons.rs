@@ -6,14 +6,17 @@ use serde_json::json;
 use crate::home::Home;
 use crate::support::{Client, Gateway, is_alive, signal, until};
 
-/// A server that starts a daemon: in a session of its own, without a parent, descriptors or environment, deaf to SIGTERM. The
-/// daemon's process id is in the file `name`. Then the server runs the fixture, or what `after` says.
+/// A server that starts a daemon: in a session of its own, without a parent, descriptors or environment, deaf to SIGTERM. Once a
+/// daemon's process id is in the file `name`, the server runs the fixture, or what `after` says.
 fn with_daemon(home: &Home, name: &str, after: &str) -> String {
     let file = home.path().join(name).display().to_string();
     let daemon =
         format!("trap \"\" TERM HUP; exec <&- >&- 2>&-; echo $$ >> {file}; while true; do sleep 0.1; done");
     let leaver = format!("sh -c '{daemon}' &");
-    let script = format!("setsid env -i PATH=\"$PATH\" sh -c {}; {after}", quoted(&leaver));
+    let script = format!(
+        "setsid env -i PATH=\"$PATH\" sh -c {}; until [ -s {file} ]; do sleep 0.01; done; {after}",
+        quoted(&leaver)
+    );
     format!("[servers.{name}]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n")
 }
 
@@ -99,14 +102,15 @@ fn no_daemon_outlives_a_server_that_ends_by_itself() {
 }
 
 fn daemons_so_far(home: &Home, name: &str) -> Vec<u64> {
-    let text = until("a daemon starts", || std::fs::read_to_string(home.path().join(name)).ok());
+    let text = std::fs::read_to_string(home.path().join(name)).unwrap();
+    assert!(!text.is_empty(), "a daemon has started");
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
 #[test]
 fn no_daemon_outlives_a_server_that_kills_its_own_group() {
     let home = Home::new();
-    let gateway = Gateway::start(&home, &with_daemon(&home, "a", "sleep 0.3; kill -s KILL 0"));
+    let gateway = Gateway::start(&home, &with_daemon(&home, "a", "kill -s KILL 0"));
     gateway.wait_for("a", "down");
     daemons_so_far(&home, "a").into_iter().for_each(ends);
 }
@@ -137,6 +141,7 @@ fn a_server_ends_with_its_keeper() {
     let home = Home::new();
     let gateway = Gateway::start(&home, &with_daemon(&home, "a", &fixture()));
     let server = pid(&gateway, "a");
+    let daemon = daemons(&home, "a", 1)[0];
     let stat = std::fs::read_to_string(format!("/proc/{server}/stat")).unwrap();
     let keeper = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap();
     assert_ne!(keeper, gateway.pid());
@@ -150,5 +155,5 @@ fn a_server_ends_with_its_keeper() {
     signal(keeper, "KILL");
     ends(server.into());
     // Its daemon is out of reach without the keeper.
-    signal(u32::try_from(daemons(&home, "a", 1)[0]).unwrap(), "KILL");
+    signal(u32::try_from(daemon).unwrap(), "KILL");
 }

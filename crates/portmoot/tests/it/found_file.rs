@@ -132,11 +132,23 @@ fn a_reload_takes_no_change_of_a_found_file() {
     gateway
         .receive("`portmoot.toml` has changed, and is used only with your consent code=\"consent_needed\"");
     gateway.receive("the gateway keeps its current configuration");
-    // A comment changes nothing.
-    home.write(FILE, &format!("# changed\n{before}"));
+}
+
+#[test]
+fn a_comment_in_a_found_file_needs_no_consent_and_delays_no_other_change() {
+    let table = "[servers.a]\ntype = \"demo\"\n";
+    let home = found(table);
+    let mine = |name: &str| {
+        home.write("mine.json", &json!({ "mcpServers": { name: { "type": "demo" } } }).to_string())
+    };
+    mine("b");
+    let gateway = Gateway::start_with(&home, &["--yes", "--mcp-config", "mine.json"]);
+    gateway.ready("b");
+    home.write(FILE, &format!("# changed\n{table}"));
+    mine("c");
     gateway.signal("HUP");
-    std::thread::sleep(std::time::Duration::from_millis(1_500));
-    assert_eq!(gateway.log().matches("consent_needed").count(), 1, "{}", gateway.log());
+    gateway.ready("c");
+    assert!(!gateway.log().contains("consent_needed"), "{}", gateway.log());
 }
 
 /// Locks a directory as a gateway does, with the address of another.

@@ -1,6 +1,6 @@
 //! Late approvals: a reviewer who approves what runs already is not confirmed, however the approval meets the end of the run.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ fn an_approval_that_meets_the_end_of_the_run_is_not_confirmed() {
         let path = format!("/{}/approve", proposal["id"].as_str().unwrap());
         api(gateway.address(), who, "POST", &path, &json!({ "digest": proposal["digest"] })).status
     };
-    let (ended, late) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -75,10 +75,13 @@ fn an_approval_that_meets_the_end_of_the_run_is_not_confirmed() {
             let statuses: Vec<u16> = std::thread::scope(|scope| {
                 let boss = || {
                     let mut statuses = Vec::new();
-                    while !over.load(Ordering::Relaxed) {
+                    loop {
+                        let is_over = over.load(Ordering::Relaxed);
                         statuses.push(approve("boss", &proposal));
+                        if is_over {
+                            break statuses;
+                        }
                     }
-                    statuses
                 };
                 let bosses = [scope.spawn(boss), scope.spawn(boss)];
                 let end = End(&over);
@@ -86,12 +89,10 @@ fn an_approval_that_meets_the_end_of_the_run_is_not_confirmed() {
                 drop(end);
                 bosses.into_iter().flat_map(|boss| boss.join().unwrap()).collect()
             });
-            late.fetch_add(statuses.len(), Ordering::Relaxed);
             assert!(statuses.iter().all(|status| *status == 409), "round {round}: {statuses:?}");
             assert_eq!(shown()["decided_by"], "chief");
         }
     });
-    assert!(late.load(Ordering::Relaxed) >= ROUNDS, "approvals came late");
     assert_eq!(runs.calls("echo"), ROUNDS);
 }
 

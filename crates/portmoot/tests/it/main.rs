@@ -18,6 +18,7 @@ mod cli_calls;
 mod cli_gateway;
 mod clients;
 mod config;
+mod config_check;
 mod conformance;
 mod crash;
 mod daemons;

@@ -81,6 +81,12 @@ impl Siege {
         Siege { gateway, vault, count: 0, _home: home }
     }
 
+    /// The headers of a legacy session of the scout.
+    fn legacy(&self) -> String {
+        let session = Client::of(&self.gateway, &token("scout")).session.clone();
+        format!("mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n")
+    }
+
     /// Sends one HTTP request as the scout and reads its answer.
     fn post(&mut self, what: &str, head: &str, body: &[u8]) {
         let address = self.gateway.address().to_owned();
@@ -150,8 +156,7 @@ impl Siege {
 #[test]
 fn no_spelling_of_a_name_reaches_another_tool() {
     let mut siege = Siege::new();
-    let session = Client::of(&siege.gateway, &token("scout")).session.clone();
-    let legacy = format!("mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n");
+    let legacy = siege.legacy();
     for (at, name) in names().iter().enumerate() {
         let inner = format!(r#""name":{name},"arguments":{{"attack":{at}}}"#);
         let call = |params: &str| {
@@ -189,8 +194,7 @@ fn no_spelling_of_a_name_reaches_another_tool() {
 #[test]
 fn no_spelling_of_a_uri_leads_out_of_a_folder() {
     let mut siege = Siege::new();
-    let session = Client::of(&siege.gateway, &token("scout")).session.clone();
-    let legacy = format!("mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n");
+    let legacy = siege.legacy();
     for (at, uri) in uris().iter().enumerate() {
         for method in ["resources/read", "resources/subscribe"] {
             let body =
@@ -209,8 +213,7 @@ fn no_spelling_of_a_uri_leads_out_of_a_folder() {
 #[test]
 fn no_ambiguous_body_or_head_is_taken_for_another_request() {
     let mut siege = Siege::new();
-    let session = Client::of(&siege.gateway, &token("scout")).session.clone();
-    let legacy = format!("mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n");
+    let legacy = siege.legacy();
     for (at, body) in bodies().iter().enumerate() {
         let shown = String::from_utf8_lossy(body).chars().take(120).collect::<String>();
         siege.post(&format!("body {at}: {shown}"), &legacy, body);

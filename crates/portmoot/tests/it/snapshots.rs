@@ -59,7 +59,7 @@ impl Stage {
         let words = args.iter().take_while(|word| !word.starts_with('-'));
         self.covered
             .extend((1..=2).map(|count| words.clone().take(count).copied().collect::<Vec<_>>().join(" ")));
-        let ran = self.home.run(args);
+        let ran = steady(|| self.home.run(args));
         let mut text = format!("$ portmoot {}\n[exit {}]\n", args.join(" "), ran.code);
         let mut part = |title: &str, shown: &str| {
             if !shown.is_empty() {
@@ -70,7 +70,7 @@ impl Stage {
         part("stderr", &ran.stderr);
         if shown == Shown::Both {
             let home = Home::beside(&self.home).env("TERM", "xterm");
-            part("at a terminal", &run_with_stdout_at_terminal(&home, args, &[]).stderr);
+            part("at a terminal", &steady(|| run_with_stdout_at_terminal(&home, args, &[])).stderr);
         }
         let text = self.normal(&text, shown == Shown::Uncounted);
         let path = folder().join(format!("{name}.txt"));
@@ -109,6 +109,13 @@ impl Stage {
         out.pop();
         out
     }
+}
+
+/// Runs a command that shows a server that cannot start between two attempts to start it.
+fn steady(run: impl Fn() -> Ran) -> Ran {
+    until("no server is starting", || {
+        Some(run()).filter(|ran| !format!("{}{}", ran.stdout, ran.stderr).contains("starting"))
+    })
 }
 
 /// A word without what differs from run to run.

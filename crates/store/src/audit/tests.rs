@@ -337,6 +337,7 @@ fn a_segment_that_cannot_be_opened_is_opened_later_and_no_entry_is_lost() {
             assert!(matches!(error, StoreError::Paused), "{error}");
             assert!(audit.failure().is_none_or(|why| why.contains("too many open files")));
         }
+        assert_eq!(disk.opens_to_fail(), 0, "all of them were tried");
     }
     assert_eq!(times(&disk), (1..=written).collect::<Vec<_>>());
     assert!(report(&disk, true).is_whole());

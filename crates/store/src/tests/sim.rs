@@ -41,6 +41,10 @@ impl SimDisk {
         self.0.lock().unopened = count;
     }
 
+    pub(crate) fn opens_to_fail(&self) -> usize {
+        self.0.lock().unopened
+    }
+
     /// Simulates a power failure: unsynced writes are lost, except for a torn part of each file's last write.
     pub(crate) fn crash(&self, seed: u64) {
         let mut files = self.0.lock();

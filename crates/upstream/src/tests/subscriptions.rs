@@ -1,4 +1,4 @@
-//! Subscriptions of a link end with its interest.
+//! Subscriptions of links: one for each resource and server, kept over a restart, ended with their links.
 
 use super::*;
 
@@ -41,5 +41,44 @@ async fn subscriptions_survive_a_failed_restart() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
     assert_eq!(report(&again).await["subscribed"], json!(["test://a"]));
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn subscriptions_are_counted_and_survive_a_restart() {
+    let fixture = start(&["legacy"]);
+    let session = shared(&fixture, Era::Legacy).await;
+    for link in [1, 2] {
+        assert_eq!(session.subscribe(LinkId(link), "ann", "test://a").await.unwrap().outcome, Outcome::Ok);
+    }
+    assert_eq!(report(&session).await["subscribed"], json!(["test://a"]));
+    session.unsubscribe(LinkId(1), &resource("test://a"));
+    let _ = done(&mut call(&session, "crash", &json!({}))).await;
+    let again = shared(&fixture, Era::Legacy).await;
+    assert_eq!(report(&again).await["subscribed"], json!(["test://a"]));
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn one_listen_stream_carries_all_subscriptions() {
+    let fixture = start(&["modern"]);
+    let session = shared(&fixture, Era::Modern).await;
+    let limit = Instant::now() + Duration::from_secs(20);
+    while report(&session).await["subscribed"].as_array().unwrap().is_empty() {
+        assert!(Instant::now() < limit, "no listen stream");
+    }
+    session.subscribe(LinkId(1), "ann", "test://a").await.unwrap();
+    let limit = Instant::now() + Duration::from_secs(20);
+    loop {
+        let report = report(&session).await;
+        let last = report["subscribed"].as_array().unwrap().last().cloned().unwrap_or_default();
+        if last["resourceSubscriptions"] == json!(["test://a"])
+            && !report["cancelled"].as_array().unwrap().is_empty()
+        {
+            assert_eq!(last["toolsListChanged"], true);
+            break;
+        }
+        assert!(Instant::now() < limit, "{report}");
+    }
     fixture.upstream.close().await;
 }

@@ -1,0 +1,80 @@
+//! Sessions of callers: which calls share one, and when one is closed.
+
+use super::*;
+
+#[tokio::test]
+async fn a_server_of_both_eras_has_one_process_for_each() {
+    let fixture = start(&["both"]);
+    let modern = shared(&fixture, Era::Modern).await;
+    let legacy = shared(&fixture, Era::Legacy).await;
+    assert_eq!((modern.era(), legacy.era()), (Era::Modern, Era::Legacy));
+    assert_ne!(report(&modern).await["pid"], report(&legacy).await["pid"]);
+    assert!(Arc::ptr_eq(&modern, &shared(&fixture, Era::Modern).await));
+    assert_eq!(fixture.upstream.status().sessions, 2);
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn sessions_of_modern_links_end_with_the_last_link_that_used_them() {
+    let fixture = start(&["legacy"]);
+    let asked = client(r#"{"elicitation":{}}"#);
+    // One participant in three topics; the third link uses no session of this server.
+    let own = session(&fixture, 7, &asked, Era::Modern).await.unwrap();
+    assert!(Arc::ptr_eq(&own, &session(&fixture, 8, &asked, Era::Modern).await.unwrap()));
+    for link in [9, 7, 7] {
+        fixture.upstream.release(LinkId(link));
+        assert_eq!((own.is_open(), fixture.upstream.status().sessions), (true, 2), "link {link}");
+    }
+    fixture.upstream.release(LinkId(8));
+    until("the session has ended", || !own.is_open()).await;
+    let again = session(&fixture, 8, &asked, Era::Modern).await.unwrap();
+    assert_eq!(again.key(), own.key());
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn calls_of_a_modern_caller_with_questions_run_one_after_the_other() {
+    let fixture = start(&["legacy"]);
+    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Modern).await.unwrap();
+    let mut first = call(&own, "ask", &json!({}));
+    let mut second = call(&own, "echo", &json!({}));
+    let CallEvent::Question(question, _) = next(&mut first).await else { panic!("no question") };
+    assert!(second.try_recv().is_err());
+    question.answer(&accepted("{}")).unwrap();
+    assert!(done(&mut first).await.is_ok());
+    assert!(done(&mut second).await.is_ok());
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn each_call_has_its_own_process_if_configured() {
+    let mut config = config(&["legacy"]);
+    config.sessions = Sessions::Call;
+    let fixture = start_with(config, |_| {});
+    let mut pids = Vec::new();
+    for _ in 0..2 {
+        let session = shared(&fixture, Era::Legacy).await;
+        pids.push(report(&session).await["pid"].as_u64().unwrap());
+    }
+    assert_ne!(pids[0], pids[1]);
+    until("both have ended", || !pids.iter().any(|pid| alive(*pid))).await;
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn the_session_that_was_idle_longest_is_closed_for_a_new_one() {
+    let fixture = start_with(config(&["legacy"]), |spec| spec.limits.caller_sessions_max = 2);
+    let mut open = Vec::new();
+    let asking = client(r#"{"roots":{}}"#);
+    for number in 1..=3 {
+        let session = session(&fixture, number, &asking, Era::Legacy).await.unwrap();
+        assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
+        open.push(session);
+    }
+    until("the first session is closed", || !open[0].is_open()).await;
+    assert!(open[1].is_open() && open[2].is_open());
+    let _busy = (call(&open[1], "hang", &json!({})), call(&open[2], "hang", &json!({})));
+    let refusal = session(&fixture, 4, &asking, Era::Legacy).await.unwrap_err();
+    assert_eq!(refusal.code, RefusalCode::UpstreamBusy);
+    fixture.upstream.close().await;
+}
