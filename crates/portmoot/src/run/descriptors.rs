@@ -33,6 +33,18 @@ impl Descriptors {
         Self { limit, wanted, connections }
     }
 
+    /// Raises the limit for the servers of another configuration; the connections stay as they are.
+    pub(super) fn grow(self, config: &Config) {
+        let connections = self.connections;
+        let wanted = connections.saturating_add(reserve(config));
+        let limit = raise(wanted);
+        if limit < wanted {
+            tracing::warn!(
+                "this process may open {limit} files, and these servers with {connections} connections may need {wanted}: raise the hard limit, or lower `connections_max` and restart"
+            );
+        }
+    }
+
     /// Logs that fewer connections fit than were configured.
     pub(super) fn log(self) {
         let Self { limit, wanted, connections } = self;

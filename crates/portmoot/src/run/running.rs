@@ -122,6 +122,7 @@ impl Gateway {
     /// Takes over a new configuration, whole. What needs a restart is the same in it.
     pub(crate) fn reload(&self, config: Config) {
         let new = config.clone();
+        self.descriptors.grow(&config);
         self.access.with_identities(&config, |identities| self.registry.reload(new, identities));
         self.registry.refresh(None);
     }

@@ -169,6 +169,33 @@ fn settings_that_need_a_restart_are_named_and_unchanged() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn the_limit_of_descriptors_grows_with_the_servers() {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+    let home = Home::new();
+    let few = "[server.limits]\nconnections_max = 10\nparticipant_connections_max = 10\n\
+               upstream_sessions_max = 20\nparticipant_upstream_sessions_max = 20\n";
+    let config = |servers: &[&str]| {
+        servers.iter().fold(few.to_owned(), |config, server| config + &fixture(server, &[]))
+    };
+    let gateway = Gateway::start(&home, &config(&["a"]));
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // The limit of the gateway until now, with another one in its place.
+    let replaced = |current: u64| {
+        let limit = Rlimit { current: Some(current), maximum };
+        let pid = Pid::from_raw(i32::try_from(gateway.pid()).unwrap());
+        prlimit(pid, Resource::Nofile, limit).unwrap().current
+    };
+    gateway.ready("a");
+    replaced(100);
+    home.write("portmoot.toml", &config(&["a", "b"]));
+    gateway.signal("HUP");
+    gateway.ready("b");
+    // Files, connections, and what the sessions of both servers may have.
+    assert_eq!(replaced(400), Some(128 + 10 + 2 * 22 * 4));
+}
+
+#[test]
 fn files_that_are_no_files_delay_nothing() {
     let home = Home::new();
     let config = fixture("a", &[]);
