@@ -203,10 +203,10 @@ impl ClientLinks {
             let (marks, by) = (some.iter().map(Mark::to_string).collect(), Some(by.to_owned()));
             Record::SessionsEnded(EndedSessions { marks, by, at_ms, until_ms })
         };
-        let of = |(by, marks): (&Box<str>, &Vec<Mark>)| {
-            marks.chunks(RECORD_MARKS_MAX).map(|some| record(by, some)).collect::<Vec<_>>()
+        let of = |(by, marks): (Box<str>, Vec<Mark>)| {
+            marks.chunks(RECORD_MARKS_MAX).map(|some| record(&by, some)).collect::<Vec<_>>()
         };
-        place.submit(ended.iter().flat_map(of).collect(), move |written| {
+        place.submit(ended.into_iter().flat_map(of).collect(), move |written| {
             if let Err(error) = written {
                 tracing::error!(%error, "ended sessions could not be written down: they may be resumed after a restart");
             }

@@ -116,11 +116,12 @@ impl<T> Latest<T> {
         Some(*oldest).filter(|oldest| oldest + 1 < self.next)
     }
 
+    /// Takes out the oldest thing of its owner.
     fn remove(&mut self, number: u64) -> Option<T> {
         let Thing { owner, weight, value } = self.things.remove(&number)?;
         self.weight -= weight;
         self.change(owner, |own| {
-            own.numbers.pop_front_if(|first| *first == number);
+            own.numbers.pop_front();
             own.weight -= weight;
         });
         Some(value)

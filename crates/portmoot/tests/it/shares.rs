@@ -55,6 +55,13 @@ upstream_calls_max = 32
 upstream_sessions_max = 8
 ";
 
+/// Few participants, and small proposals.
+const FEW: &str = "[server.limits]
+topic_participants_max = 12
+proposal_bytes_max = \"4MiB\"
+participant_proposal_bytes_max = \"1MiB\"
+";
+
 struct Stage {
     home: Home,
     gateway: Gateway,
@@ -102,6 +109,11 @@ impl Stage {
         self.gateway = Gateway::start_with(&self.home, &["--config", "portmoot.toml"]);
         ["tools", "more", "jobs"].iter().for_each(|name| self.gateway.ready(name));
         self.other = Client::of(&self.gateway, &token(OTHER));
+    }
+
+    /// A participant's socket in the room. The participant may be there already.
+    fn enters(&self, who: &str) -> Socket {
+        Socket::welcomed(&self.gateway, who, "?mode=directed&echo=false").0
     }
 
     /// A plain request of a participant.
@@ -391,7 +403,7 @@ const USUAL: &[Play] = &[
 /// The plays on each stage.
 const PLAYED: &[(Set, &[Play])] = &[
     (Set { limits: LIMITS, descriptors: None }, SMALL),
-    (Set { limits: "[server.limits]\ntopic_participants_max = 12\n", descriptors: None }, USUAL),
+    (Set { limits: FEW, descriptors: None }, USUAL),
     (Set { limits: "", descriptors: Some(256) }, &[("Descriptors", start::descriptors)]),
 ];
 
@@ -408,9 +420,7 @@ fn a_greedy_participant_disturbs_no_other() {
         let mut stage = Stage::new(set);
         stage.is_served("before");
         for (bound, exhaust) in *plays {
-            let begun = Instant::now();
             let held = exhaust(&mut stage);
-            println!("{bound}: {:?}", begun.elapsed());
             stage.is_served(bound);
             drop(held);
             stage.is_served(&format!("after {bound}"));

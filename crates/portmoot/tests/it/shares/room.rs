@@ -5,7 +5,7 @@ use crate::audit_log::AuditLog;
 use crate::stage::{ECHO, FULFIL, echoes, fulfilment, names};
 use crate::support::modern_request;
 
-const DIRECTED: &str = "?mode=directed&echo=false";
+const PROPOSAL_BYTES: usize = 1 << 20;
 const REQUESTS: usize = topic::REQUESTS_MAX;
 const ENDED: usize = topic::ENDED_PROPOSALS_MAX;
 const ENDED_ON_DISK: usize = store::ENDED_KEPT;
@@ -15,7 +15,7 @@ const AT_ONCE: usize = 200;
 const GUESTS: usize = 3;
 
 pub(super) fn latest_requests(stage: &mut Stage) -> Held {
-    let mut other = Socket::enter(&stage.gateway, OTHER, DIRECTED);
+    let mut other = stage.enters(OTHER);
     let executed = |other: &mut Socket, id: &str| {
         other.call(id, &["tools"], "record", json!({}));
         let received = other.receive_until(|received| received["correlation_id"] == id);
@@ -26,22 +26,21 @@ pub(super) fn latest_requests(stage: &mut Stage) -> Held {
     other.receive_until(|received| received["correlation_id"] == "once");
     let before = executed(&mut other, "before");
     // Each is refused, and remembered all the same.
+    let is_refused = |received: &Value| received.to_string().contains("you have too many open calls");
     let client = stage.greedy("/mcp", json!({}));
     let held = stage.hanging(&client, "more_hang", UPSTREAM_CALLS);
     stage.open_at("more", UPSTREAM_CALLS);
-    let mut socket = Socket::enter(&stage.gateway, GREEDY, DIRECTED);
+    let mut socket = stage.enters(GREEDY);
     for first in (0..=REQUESTS).step_by(AT_ONCE) {
-        let ids: Vec<String> = (first..first + AT_ONCE).map(|number| format!("c{number}")).collect();
+        let ids: Vec<String> = (first..first + AT_ONCE).map(|number| format!("l{number}")).collect();
         ids.iter().for_each(|id| socket.call(id, &["more"], "echo", json!({ "text": "x" })));
         for _ in &ids {
-            socket.receive_until(|received| received["payload"]["error"].is_object());
+            socket.receive_until(is_refused);
         }
     }
     // What the greedy participant sent first is forgotten: sent again, it is refused again.
-    socket.call("c0", &["more"], "echo", json!({ "text": "x" }));
-    socket.receive_until(|received| {
-        received["correlation_id"] == "c0" && received.to_string().contains("you have too many open calls")
-    });
+    socket.call("l0", &["more"], "echo", json!({ "text": "x" }));
+    assert_eq!(socket.receive_until(is_refused)["correlation_id"], "l0");
     // What the other sent is not: sent again, it is not carried out again.
     once(&mut other);
     assert_eq!(executed(&mut other, "after"), before + 1, "the one call is the one that asks");
@@ -70,7 +69,7 @@ pub(super) fn guests(stage: &mut Stage) -> Held {
 pub(super) fn participants(stage: &mut Stage) -> Held {
     let guests = guests(stage);
     let sessions: Vec<Greedy> = (0..20).map(|_| stage.greedy("/mcp", json!({}))).collect();
-    let socket = Socket::enter(&stage.gateway, GREEDY, DIRECTED);
+    let socket = stage.enters(GREEDY);
     // All of them have one place.
     let third = Client::of(&stage.gateway, &token(THIRD));
     assert!(third.call("tools_echo", json!({ "text": "x" }))["content"].is_array());
@@ -106,16 +105,16 @@ fn proposes(socket: &mut Socket, id: &str, text: &str) -> Value {
 }
 
 pub(super) fn bytes_of_proposals(stage: &mut Stage) -> Held {
-    let mut socket = Socket::enter(&stage.gateway, GREEDY, DIRECTED);
-    let text = "x".repeat(1_000 << 10);
-    let fit = topic::Limits::default().proposal_bytes_per_participant_max / text.len();
+    let mut socket = stage.enters(GREEDY);
+    let text = "x".repeat(250 << 10);
+    let fit = PROPOSAL_BYTES / text.len();
     for number in 0..fit {
         let opened = proposes(&mut socket, &format!("b{number}"), &text);
         assert_eq!(opened["payload"]["state"], "pending", "{number}: {opened}");
     }
     let refused = proposes(&mut socket, "one more", &text);
     assert!(refused.to_string().contains("or too long ones"), "{refused}");
-    let mut other = Socket::enter(&stage.gateway, OTHER, DIRECTED);
+    let mut other = stage.enters(OTHER);
     assert_eq!(proposes(&mut other, "others", &text)["payload"]["state"], "pending");
     settle(&mut other, &["others".to_owned()]);
     settle(&mut socket, &(0..fit).map(|number| format!("b{number}")).collect::<Vec<_>>());
@@ -136,7 +135,7 @@ fn settle(socket: &mut Socket, ids: &[String]) {
 
 /// The id of a participant's proposal that is over.
 fn ended_of(stage: &Stage, who: &str, envelope: &str) -> String {
-    let mut socket = Socket::enter(&stage.gateway, who, DIRECTED);
+    let mut socket = stage.enters(who);
     assert_eq!(proposes(&mut socket, envelope, "x")["payload"]["state"], "pending");
     settle(&mut socket, &[envelope.to_owned()]);
     let all = stage.get(who, "/api/v1/proposals?all=true").json();
@@ -147,7 +146,7 @@ fn ended_of(stage: &Stage, who: &str, envelope: &str) -> String {
 }
 
 fn ends(stage: &Stage, name: &str, count: usize) {
-    let mut socket = Socket::enter(&stage.gateway, GREEDY, DIRECTED);
+    let mut socket = stage.enters(GREEDY);
     for first in (0..count).step_by(AT_ONCE) {
         let ids: Vec<String> =
             (first..(first + AT_ONCE).min(count)).map(|number| format!("{name}{number}")).collect();

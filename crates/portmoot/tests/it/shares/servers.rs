@@ -8,12 +8,15 @@ const TASKS: usize = 256;
 pub(super) fn questions(stage: &mut Stage) -> Held {
     let ask = |client: &Client| client.begin_call("tools_test_sampling", json!({ "prompt": "x" }));
     let clients = [(); 2].map(|()| stage.greedy("/mcp", json!({ "sampling": {} })));
-    let asked = |number: usize| {
-        let call = ask(&clients[number % 2]);
-        call.next_of("sampling/createMessage");
-        call
-    };
-    let held: Vec<Events> = (0..QUESTIONS).map(asked).collect();
+    // Of several open calls in a session none is known to be the one that it asks for.
+    let streams = clients.each_ref().map(|client| client.listen());
+    let held: Vec<Events> = (0..QUESTIONS).map(|number| ask(&clients[number % 2])).collect();
+    let mut asked = 0;
+    until("all are asked", || {
+        let received = streams.iter().chain(&held).flat_map(Events::so_far);
+        asked += received.filter(|message| message["method"] == "sampling/createMessage").count();
+        (asked == QUESTIONS).then_some(())
+    });
     let refused = ask(&clients[0]).next();
     assert!(refused["method"].is_null() && refused["id"].is_u64(), "it is not asked: {refused}");
     assert!(refused.to_string().contains("too much is open"), "{refused}");
@@ -26,7 +29,7 @@ pub(super) fn questions(stage: &mut Stage) -> Held {
     let answer = call.next();
     assert!(answer["result"].is_object() && answer.to_string().contains('y'), "{answer}");
     assert_eq!(other.delete(), 204);
-    Box::new((clients, held))
+    Box::new((clients, streams, held))
 }
 
 /// A child that reads nothing.
@@ -34,7 +37,7 @@ pub(super) fn queue_to_a_child(stage: &mut Stage) -> Held {
     let pid = stage.get(OTHER, "/api/v1/servers/more").json()["pid"].as_u64().unwrap();
     let signal = |name| crate::support::signal(u32::try_from(pid).unwrap(), name);
     signal("STOP");
-    let mut socket = Socket::enter(&stage.gateway, GREEDY, "?mode=directed");
+    let mut socket = stage.enters(GREEDY);
     let text = "x".repeat(900 << 10);
     for number in 0..6 {
         socket.call(&format!("c{number}"), &["more"], "echo", json!({ "text": text }));
