@@ -1,4 +1,4 @@
-//! Plays against what a topic keeps and whom it lets in: proposals, requests, guests, participants, refusals.
+//! Plays against what a topic keeps and has places for: proposals, requests, guests, participants, refusals.
 
 use super::*;
 use crate::audit_log::AuditLog;
@@ -59,7 +59,7 @@ fn guest(stage: &Stage) -> (Connection, Reply) {
 pub(super) fn guests(stage: &mut Stage) -> Held {
     // Those of before may not have left yet.
     let comes =
-        |_| until("a guest is let in", || Some(guest(stage)).filter(|(_, reply)| reply.status == 200));
+        |_| until("a guest has a place", || Some(guest(stage)).filter(|(_, reply)| reply.status == 200));
     let held: Vec<_> = (0..GUESTS).map(comes).collect();
     let (_, refused) = guest(stage);
     assert!(refused.body.contains("too many guests are in this topic"), "{refused:?}");
