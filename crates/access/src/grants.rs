@@ -33,6 +33,26 @@ pub struct GrantRequest {
     pub reason: Option<String>,
 }
 
+/// A capability that a change names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The capability.
+    pub capability: Capability,
+    /// Until when the change gives it to the participant, in Unix milliseconds; 0 if it does not.
+    pub given_until_ms: u64,
+}
+
+impl Changed {
+    fn new(text: &str, given_until_ms: u64) -> Option<Self> {
+        Some(Self { capability: Capability::parse(text).ok()?, given_until_ms })
+    }
+}
+
+/// Until when the participant has a capability more if this change of it ends now.
+fn given_by_its_end(change: &Grant) -> u64 {
+    if change.granted { 0 } else { change.expires_ms.unwrap_or(u64::MAX) }
+}
+
 impl fmt::Display for GrantRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (added, removed) = (self.add.join(", "), self.remove.join(", "));
@@ -94,6 +114,20 @@ impl Grants {
         ends.filter(|end| *end > since_ms).min()
     }
 
+    /// When changes of these participants expire, later than `now_ms` and before `until_ms`.
+    pub(crate) fn ends<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a ParticipantId>,
+        now_ms: u64,
+        until_ms: u64,
+    ) -> Vec<u64> {
+        let all = ids.into_iter().flat_map(|id| self.of(id, now_ms)).filter_map(|grant| grant.expires_ms);
+        let mut ends: Vec<u64> = all.filter(|end| *end < until_ms).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ends
+    }
+
     /// The records of a change, made by a participant with these capabilities. `before` are the capabilities of the participant
     /// whose are changed, in the topic of the change or outside of topics.
     ///
@@ -153,13 +187,35 @@ impl Grants {
         Ok(topics.into_iter().map(record).collect())
     }
 
+    /// The capabilities that a request changes, and until when it gives each: to its own end, or to that of a revocation which it
+    /// replaces, whichever is later.
+    #[must_use]
+    pub fn changed(&self, request: &GrantRequest, now_ms: u64) -> Vec<Changed> {
+        let replaced = |grant: &&Grant, text: &String| {
+            let here = request.topic.as_ref().map(TopicName::as_str);
+            let is_replaced = grant.expires_ms.is_some() || request.expires_ms.is_none();
+            grant.capability == *text && is_replaced && (here.is_none() || grant.topic.as_deref() == here)
+        };
+        let lifted = |text: &String| {
+            let own = self.of(&request.participant, now_ms).filter(|grant| replaced(grant, text));
+            own.map(given_by_its_end).max().unwrap_or_default()
+        };
+        let end = request.expires_ms.unwrap_or(u64::MAX);
+        let added = request.add.iter().map(|text| (text, end.max(lifted(text))));
+        let removed = request.remove.iter().map(|text| {
+            // A revocation gives something if it replaces a longer one.
+            (text, if request.expires_ms.is_some() { lifted(text) } else { 0 })
+        });
+        added.chain(removed).filter_map(|(text, until_ms)| Changed::new(text, until_ms)).collect()
+    }
+
     /// The capabilities that change if the changes of a participant are cleared, in one topic or all.
     #[must_use]
-    pub fn cleared(&self, id: &ParticipantId, topic: Option<&TopicName>, now_ms: u64) -> Vec<Capability> {
+    pub fn cleared(&self, id: &ParticipantId, topic: Option<&TopicName>, now_ms: u64) -> Vec<Changed> {
         let cleared =
             |grant: &&Grant| topic.is_none_or(|topic| grant.topic.as_deref() == Some(topic.as_str()));
-        let texts = self.of(id, now_ms).filter(cleared).map(|grant| &grant.capability);
-        texts.filter_map(|text| Capability::parse(text).ok()).collect()
+        let changes = self.of(id, now_ms).filter(cleared);
+        changes.filter_map(|grant| Changed::new(&grant.capability, given_by_its_end(grant))).collect()
     }
 
     fn check(&self, request: &GrantRequest, now_ms: u64) -> Result<(), Refusal> {

@@ -46,6 +46,7 @@ impl Gateway {
             rate: None,
             mode: <_>::default(),
             wires: auth::Wires::ALL,
+            expires_ms: None,
         };
         let credential = Credential { hash: TokenHash::of("pm_scout"), expires_ms: None };
         Identities::tokens([(credential, Arc::new(scout))])

@@ -6,7 +6,7 @@ mod tests;
 use std::sync::Arc;
 
 use auth::{LOCAL_USER, Participant};
-use model::{Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
+use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{random, unix_ms};
 use store::{JournalWriter, Record};
 
@@ -129,14 +129,9 @@ impl Admin {
                 let before = self.registry.in_force(&known, topic);
                 let grants = self.registry.grants();
                 let changes = grants.change(request, &before, (&by.id, &authority), at_ms)?;
-                let changed: Vec<Capability> = request
-                    .add
-                    .iter()
-                    .chain(&request.remove)
-                    .flat_map(|text| Capability::parse(text))
-                    .collect();
+                let changed = grants.changed(request, at_ms);
                 let (author, config) = (right_of(by, &grants), self.registry.config());
-                author.may_change(&config, &known, topic, changed.iter(), at_ms)?;
+                author.may_change(&config, &known, topic, &changed, at_ms)?;
                 let records: Vec<Record> = changes.into_iter().map(Record::GrantChanged).collect();
                 self.write(journal, &records)?;
                 Ok(Granted { before, now: self.registry.in_force(&known, topic), at_ms })
@@ -160,7 +155,7 @@ impl Admin {
                 let (known, at_ms, grants) = (self.known(id)?, unix_ms(), self.registry.grants());
                 let (author, config) = (right_of(by, &grants), self.registry.config());
                 let cleared = grants.cleared(id, topic, at_ms);
-                author.may_change(&config, &known, topic, cleared.iter(), at_ms)?;
+                author.may_change(&config, &known, topic, &cleared, at_ms)?;
                 let (participant, topic) = (id.to_string(), topic.map(ToString::to_string));
                 self.write(journal, &[Record::GrantsCleared { participant, topic, at_ms }])
             })

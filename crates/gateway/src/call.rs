@@ -317,6 +317,7 @@ mod tests {
             rate: None,
             mode: <_>::default(),
             wires: auth::Wires::ALL,
+            expires_ms: None,
         };
         let (participant, form) = (Arc::new(participant), Form::Legacy);
         let link = Link::new(LinkId(1), participant, form, plain_client(), Box::new(NoOutlet));

@@ -82,6 +82,7 @@ mod stage;
 mod streams;
 mod support;
 mod tasks;
+mod timed_rights;
 mod tls;
 mod twelve;
 mod uri_collisions;
