@@ -88,10 +88,12 @@ async fn receive_chat(events: &mut Events, wanted: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_participant_receives_what_it_missed_once_and_runs_none_of_it() {
     let (_home, gateway) = keeping(5);
-    let (boss, _) = join(&gateway, "boss").await;
+    // It receives what it says, and so learns when the topic has it.
+    let (boss, mut said) = enter(ParticipantSpec { echo: true, ..spec(&gateway, "boss") }).await;
     for text in ["1", "2"] {
         boss.chat(text).unwrap();
     }
+    receive_chat(&mut said, "2").await;
     let ran = Arc::<AtomicUsize>::default();
     let counted = Arc::clone(&ran);
     let tools = Tools::new("worker", "1").tool("echo", "Counts", json!({}), move |_| {
@@ -109,6 +111,7 @@ async fn a_participant_receives_what_it_missed_once_and_runs_none_of_it() {
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": echo("x") });
     boss.send("mcp/request:tools/call:echo", &["worker"], None, &call).unwrap();
     boss.chat("5").unwrap();
+    receive_chat(&mut said, "5").await;
     line.mend();
     // Neither what it has received nor what it has sent; in order.
     assert_eq!(history(&mut events).await, (vec!["5".to_owned()], false));
@@ -119,6 +122,7 @@ async fn a_participant_receives_what_it_missed_once_and_runs_none_of_it() {
     for number in 7..14 {
         boss.chat(&number.to_string()).unwrap();
     }
+    receive_chat(&mut said, "13").await;
     line.mend();
     let (texts, is_cut) = history(&mut events).await;
     assert_eq!((texts, is_cut), (["9", "10", "11", "12", "13"].map(String::from).to_vec(), true));
