@@ -95,7 +95,7 @@ impl Books {
     }
 
     fn check_refusal(&self, deal: &Deal, decided: &Decided, cause: Cause) {
-        let could = self.could(&decided, deal);
+        let could = self.could(decided, deal);
         let own = deal.by == decided.by;
         let pending = deal.is_pending() && !deal.recalled;
         match cause {
