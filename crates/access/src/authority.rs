@@ -10,6 +10,10 @@ use crate::config::{Access, Config, TopicConfig};
 use crate::grants::{Changed, Grants};
 use crate::identities::configured;
 
+/// The capability to grant and revoke capabilities, and the kind under which that is recorded.
+pub const GRANTS: &str = "portmoot/grants";
+/// The same for tokens that are issued and revoked.
+pub const TOKENS: &str = "portmoot/tokens";
 /// The capability about servers: their states and logs, and tokens of participants that serve.
 pub const SERVERS: &str = "portmoot/servers";
 

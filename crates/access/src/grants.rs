@@ -1,12 +1,18 @@
 //! Grants: changes of capabilities on record, and their effect on the configured ones.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{fmt, sync::Arc};
 
 use model::{CAPABILITIES_MAX, Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
 use store::{Grant, GrantChange, State};
 
+use crate::config::Config;
+
 /// The longest reason, in characters.
 pub const REASON_CHARS_MAX: usize = 1_000;
+/// What is said of [`Grants::not_applied`].
+pub const NOT_APPLIED: &str =
+    "changes of capabilities on record do not apply: they were made before the participant was configured";
 /// Changes on record for one participant.
 pub const PARTICIPANT_GRANTS_MAX: usize = 1_024;
 
@@ -14,6 +20,8 @@ pub const PARTICIPANT_GRANTS_MAX: usize = 1_024;
 #[derive(Debug, Default)]
 pub struct Grants {
     by_participant: HashMap<String, Vec<Grant>>,
+    configured: HashSet<String>,
+    not_applied: BTreeSet<String>,
 }
 
 /// A request to change the capabilities of a participant.
@@ -65,14 +73,28 @@ impl fmt::Display for GrantRequest {
 }
 
 impl Grants {
-    /// The changes in the journal.
+    /// The changes in the journal, as far as they are those of the participants that have their names now. One that was made for
+    /// the bearer of a token does not apply to a participant that is configured under its name later, nor the other way round.
     #[must_use]
-    pub fn read(state: &State) -> Grants {
+    pub fn read(state: &State, config: &Config) -> Grants {
         let mut by_participant: HashMap<String, Vec<Grant>> = HashMap::new();
+        let mut not_applied = BTreeSet::new();
+        let configured: HashSet<String> =
+            config.participants.iter().map(|one| one.participant.id.to_string()).collect();
         for grant in state.grants() {
-            by_participant.entry(grant.participant.clone()).or_default().push(grant.clone());
+            let is_configured = configured.contains(&grant.participant);
+            if grant.configured.is_none_or(|was_configured| was_configured == is_configured) {
+                by_participant.entry(grant.participant.clone()).or_default().push(grant.clone());
+            } else if is_configured {
+                not_applied.insert(grant.participant.clone());
+            }
         }
-        Grants { by_participant }
+        Grants { by_participant, configured, not_applied }
+    }
+
+    /// Configured participants for whose names there are changes of earlier participants, which do not apply to them.
+    pub fn not_applied(&self) -> impl Iterator<Item = &str> {
+        self.not_applied.iter().map(String::as_str)
     }
 
     /// The changes of one participant that have not expired, in the order in which they are applied: those for all topics first.
@@ -182,6 +204,7 @@ impl Grants {
                 reason: request.reason.clone(),
                 at_ms: now_ms,
                 expires_ms: request.expires_ms,
+                configured: Some(self.configured.contains(request.participant.as_str())),
             }
         };
         Ok(topics.into_iter().map(record).collect())

@@ -5,11 +5,11 @@
 use auth::{TokenHash, encode_token};
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
-use store::{Grant, IssuedToken, JournalWriter, Record, State};
+use store::{IssuedToken, JournalWriter, Record, State};
 use utoipa::ToSchema;
 
 use crate::identities::{bearer, configured};
-use crate::{Authority, config::Config, guests::is_gateways_name, journal::not_written};
+use crate::{Authority, config::Config, grants::Grants, guests::is_gateways_name, journal::not_written};
 
 /// A request for a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -171,7 +171,7 @@ pub fn revoke(
     for bearer in tokens.iter().filter_map(|token| bearer(config, token)) {
         authority.may_take(config, &bearer, now_ms)?;
     }
-    let grants = changes(journal, name, now_ms);
+    let grants = changes(journal, config, name, now_ms);
     let ended = ended_grants(journal, config, name, now_ms);
     let (grants_ended, grants_kept) = if ended.is_some() { (grants, 0) } else { (0, grants) };
     let records = [Record::TokenRevoked { name: name.to_owned(), at_ms: now_ms }];
@@ -181,9 +181,9 @@ pub fn revoke(
 }
 
 /// How many changes of a participant's capabilities are in force.
-fn changes(journal: &JournalWriter, name: &str, now_ms: u64) -> usize {
-    let of = |grant: &&Grant| grant.participant == name && grant.applies(now_ms);
-    journal.state(|state| state.grants().filter(of).count())
+fn changes(journal: &JournalWriter, config: &Config, name: &str, now_ms: u64) -> usize {
+    let Ok(id) = ParticipantId::new(name) else { return 0 };
+    journal.state(|state| Grants::read(state, config).of(&id, now_ms).count())
 }
 
 /// The end of the grants on record for a name, if there are any and it is not that of a configured participant.

@@ -4,14 +4,13 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
+use access::TOKENS;
 use access::tokens::{RevokedTokens, Token, TokenRequest, TokenWithSecret};
 use axum::extract::{Path, State};
 use axum::{Json, http::StatusCode};
 
 use crate::error::{ApiResult, Problem};
 use crate::state::{Api, Body, Caller, blocking};
-
-const TOKENS: &str = "portmoot/tokens";
 
 /// The issued tokens. Needs `portmoot/tokens`. Private topics that the caller may not enter are left out.
 #[utoipa::path(

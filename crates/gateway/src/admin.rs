@@ -10,11 +10,10 @@ use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{random, unix_ms};
 use store::{JournalWriter, Record};
 
-use crate::audit::{GRANTS, TOKENS};
 use crate::registry::Registry;
 use access::grants::{GrantRequest, Grants};
 use access::tokens::{self, RevokedTokens, Token, TokenRequest, TokenWithSecret};
-use access::{AccessJournal, Authority, not_written};
+use access::{AccessJournal, Authority, GRANTS, TOKENS, not_written};
 
 /// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and in force in every topic when
 /// its method returns, whether the participant is present or not. Changes block on the disk.
@@ -70,7 +69,7 @@ impl Admin {
                 let authority = right_of(by, &grants);
                 let issued = tokens::issue(journal, &config, authority, request, &random(), unix_ms())?;
                 // Before the token is valid: those of an earlier participant of this name have ended.
-                self.registry.set_grants(journal.state(Grants::read));
+                self.registry.set_grants(self.journal.grants(&config));
                 self.registry.set_identities(self.journal.identities(&config));
                 Ok(issued)
             })
@@ -110,7 +109,7 @@ impl Admin {
                 let authority = right_of(by, &grants);
                 let revoked = tokens::revoke(journal, &config, authority, name, unix_ms())?;
                 self.registry.set_identities(self.journal.identities(&config));
-                self.registry.set_grants(journal.state(Grants::read));
+                self.registry.set_grants(self.journal.grants(&config));
                 Ok(revoked)
             })
         })
@@ -181,7 +180,7 @@ impl Admin {
     /// Writes a change of grants to the journal, then puts it in force.
     fn write(&self, journal: &JournalWriter, records: &[Record]) -> Result<(), Refusal> {
         journal.append(records).map_err(|error| not_written(&error))?;
-        self.registry.set_grants(journal.state(Grants::read));
+        self.registry.set_grants(self.journal.grants(&self.registry.config()));
         Ok(())
     }
 

@@ -103,6 +103,9 @@ pub struct GrantChange {
     /// Time of expiry in Unix milliseconds, after which the change before applies again; `None` is never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
+    /// Whether the participant was a configured one, and not one that had a token only. `None` in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configured: Option<bool>,
 }
 
 /// Sessions that no client can resume, also after a restart.

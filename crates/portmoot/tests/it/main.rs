@@ -24,6 +24,7 @@ mod daemons;
 mod decided_once;
 mod dial_in;
 mod docs;
+mod doctor;
 mod ended_grants;
 mod examples;
 mod fake_gateway;

@@ -23,6 +23,8 @@ pub struct Grant {
     pub at_ms: u64,
     /// Time of expiry in Unix milliseconds, after which the change before applies again; `None` is never.
     pub expires_ms: Option<u64>,
+    /// Whether the participant was a configured one; `None` in records of earlier versions.
+    pub configured: Option<bool>,
 }
 
 impl Grant {
@@ -44,6 +46,7 @@ impl Grant {
             reason: self.reason.clone(),
             at_ms: self.at_ms,
             expires_ms: self.expires_ms,
+            configured: self.configured,
         })
     }
 }
@@ -85,6 +88,7 @@ impl Grants {
                 reason: change.reason.clone(),
                 at_ms: change.at_ms,
                 expires_ms: change.expires_ms,
+                configured: change.configured,
             };
             let key = (change.participant.clone(), change.topic.clone(), capability.clone());
             let changes = self.changes.entry(key).or_default();

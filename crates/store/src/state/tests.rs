@@ -124,6 +124,7 @@ fn granted(
         reason: None,
         at_ms,
         expires_ms,
+        configured: None,
     })
 }
 
