@@ -72,6 +72,7 @@ mod reviewed;
 mod reviewing;
 mod room_presence;
 mod rooms;
+mod sdk_outcomes;
 mod secrets;
 mod sessions;
 mod shares;
