@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::record::{GrantChange, Record};
 
-/// One capability that an operator granted to a participant or revoked, in addition to the configured ones.
+/// One capability that was granted to a participant or revoked, in addition to the configured ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// The participant.
     pub participant: String,
     /// The topic; `None` is all topics.
     pub topic: Option<String>,
-    /// The capability, as the operator wrote it.
+    /// The capability, as its author wrote it.
     pub capability: String,
     /// Whether it is granted; otherwise it is revoked.
     pub granted: bool,
