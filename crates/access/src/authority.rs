@@ -1,17 +1,27 @@
-//! Authority of the author of a change: a participant gives and takes only what it holds itself.
+//! Authority of the author of a change: a participant gives and takes only what it holds itself, and gives it for no longer.
 
 use std::sync::Arc;
 
 use auth::Participant;
 use model::{Capabilities, Capability, Refusal, RefusalCode, TopicName};
+use wire::time::rfc3339;
 
 use crate::config::{Access, Config, TopicConfig};
-use crate::{grants::Grants, identities::configured};
+use crate::grants::{Changed, Grants};
+use crate::identities::configured;
 
+/// The capability to grant and revoke capabilities, and the kind under which that is recorded.
+pub const GRANTS: &str = "portmoot/grants";
+/// The same for tokens that are issued and revoked.
+pub const TOKENS: &str = "portmoot/tokens";
 /// The capability about servers: their states and logs, and tokens of participants that serve.
 pub const SERVERS: &str = "portmoot/servers";
 
 const ASK: &str = "ask a participant that may do all of it, or the operator";
+const SHORTER: &str = "ask for a shorter time, or a participant that holds it for longer";
+
+/// The end of what never ends.
+const NEVER: u64 = u64::MAX;
 
 /// By which right tokens and capabilities are given and taken.
 #[derive(Debug, Clone, Copy)]
@@ -23,57 +33,84 @@ pub enum Authority<'a> {
 }
 
 impl Authority<'_> {
-    /// Refuses a token whose bearer may do something, outside of topics or in one of them, that the participant may not do.
+    /// Refuses a token that the participant may not revoke: its bearer may do something, outside of topics or in one of them,
+    /// that the participant may not do.
     ///
     /// # Errors
     /// The refusal, which names the capability, but no topic: one that the participant may not enter may be private.
-    pub(crate) fn covers(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
+    pub(crate) fn may_take(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
+        self.covers(config, bearer, now_ms, now_ms)
+    }
+
+    /// Refuses a token that the participant may not issue: at some time until it expires, by what is on record now, its bearer may
+    /// do something that the participant may not do then.
+    ///
+    /// # Errors
+    /// As [`Authority::may_take`].
+    pub(crate) fn may_give(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
+        let until_ms = bearer.expires_ms.unwrap_or(NEVER);
+        self.lasts(until_ms, &token_of(bearer))?;
+        self.covers(config, bearer, until_ms, now_ms)
+    }
+
+    fn covers(
+        &self,
+        config: &Config,
+        bearer: &Participant,
+        until_ms: u64,
+        now_ms: u64,
+    ) -> Result<(), Refusal> {
         let Self::Participant(author, grants) = *self else { return Ok(()) };
         let serves = configured(config, bearer.id.as_str()).is_some_and(|one| one.serves.is_some());
-        if serves && author.id != bearer.id {
-            let servers = Capability::parse(SERVERS).ok();
-            let own = self.in_force(None, now_ms);
-            servers.map_or(Ok(()), |servers| held(&servers, &own, "a token of a participant that serves"))?;
+        if let Some(servers) = Capability::parse(SERVERS).ok().filter(|_| serves && author.id != bearer.id) {
+            self.holds(&servers, None, (until_ms, now_ms), "a token of a participant that serves")?;
         }
         if !author.wires.includes(bearer.wires) {
             let message = format!("`{}` may come in on wires on which you may not", bearer.id);
             let refusal = Refusal::new(RefusalCode::CapabilityViolation, message);
             return Err(refusal.hint("the operator configures `wires` of the participant first"));
         }
-        let what = format!("a token of `{}`", bearer.id);
-        let mut checked: Vec<[Arc<Capabilities>; 2]> = Vec::new();
+        let what = token_of(bearer);
+        let mut compared = false;
+        let mut moments = vec![now_ms];
+        moments.extend(grants.ends([&author.id, &bearer.id], now_ms, until_ms));
         for topic in self.places(config, bearer, None, &what)? {
-            let theirs = grants.over(&bearer.id, &bearer.capabilities, topic, now_ms);
-            let pair = [theirs, self.in_force(topic, now_ms)];
-            // Where no grant differs, the sets are the same in all topics.
-            let is_same = |other: &[Arc<Capabilities>; 2]| {
-                other.iter().zip(&pair).all(|(one, other)| Arc::ptr_eq(one, other))
-            };
-            if !checked.iter().any(is_same) {
-                let [theirs, own] = &pair;
-                theirs.iter().try_for_each(|capability| held(capability, own, &what))?;
-                checked.push(pair);
+            for at_ms in moments.iter().copied() {
+                let theirs = grants.over(&bearer.id, &bearer.capabilities, topic, at_ms);
+                let own = self.in_force(topic, at_ms);
+                // Without a grant, the sets are the same in all topics and at all times.
+                let is_plain =
+                    Arc::ptr_eq(&theirs, &bearer.capabilities) && Arc::ptr_eq(&own, &author.capabilities);
+                if !(is_plain && compared) {
+                    theirs
+                        .iter()
+                        .try_for_each(|capability| held(capability, &own, &what, (at_ms, now_ms)))?;
+                    compared |= is_plain;
+                }
             }
         }
         Ok(())
     }
 
     /// Refuses a change of a participant's capabilities, in one topic or in all that it may enter, of which the author of the
-    /// change does not hold one everywhere.
+    /// change does not hold one everywhere, for as long as the change gives it.
     ///
     /// # Errors
     /// The refusal that names the first capability which is not held.
-    pub fn may_change<'c>(
+    pub fn may_change(
         &self,
         config: &Config,
         whose: &Participant,
         topic: Option<&TopicName>,
-        changed: impl Iterator<Item = &'c Capability> + Clone,
+        changed: &[Changed],
         now_ms: u64,
     ) -> Result<(), Refusal> {
-        for topic in self.places(config, whose, topic, "this change")? {
-            let own = self.in_force(topic, now_ms);
-            changed.clone().try_for_each(|capability| held(capability, &own, "this change"))?;
+        const WHAT: &str = "this change";
+        changed.iter().try_for_each(|one| self.lasts(one.given_until_ms, WHAT))?;
+        for topic in self.places(config, whose, topic, WHAT)? {
+            for one in changed {
+                self.holds(&one.capability, topic, (one.given_until_ms, now_ms), WHAT)?;
+            }
         }
         Ok(())
     }
@@ -109,6 +146,32 @@ impl Authority<'_> {
         Ok(places)
     }
 
+    /// Refuses what lasts longer than the author's own token.
+    fn lasts(&self, until_ms: u64, what: &str) -> Result<(), Refusal> {
+        let Self::Participant(author, _) = self else { return Ok(()) };
+        match author.expires_ms.filter(|end| *end < until_ms) {
+            None => Ok(()),
+            Some(end) => {
+                let message = format!("your token expires at {}, and {what} would last longer", rfc3339(end));
+                Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint(SHORTER))
+            }
+        }
+    }
+
+    /// Refuses a capability that the author does not hold now, or will not hold until then.
+    fn holds(
+        &self,
+        capability: &Capability,
+        topic: Option<&TopicName>,
+        (until_ms, now_ms): (u64, u64),
+        what: &str,
+    ) -> Result<(), Refusal> {
+        let Self::Participant(author, grants) = *self else { return Ok(()) };
+        let ends = grants.ends([&author.id], now_ms, until_ms);
+        let at = |at_ms| held(capability, &self.in_force(topic, at_ms), what, (at_ms, now_ms));
+        std::iter::once(now_ms).chain(ends).try_for_each(at)
+    }
+
     fn in_force(&self, topic: Option<&TopicName>, now_ms: u64) -> Arc<Capabilities> {
         match self {
             Self::Operator => Arc::new(Capabilities::full()),
@@ -121,11 +184,25 @@ fn enters(participant: &Participant, topic: &TopicConfig) -> bool {
     topic.access == Access::Public || participant.may_enter(&topic.name)
 }
 
-/// Refuses a capability that the author of a change does not hold.
-fn held(capability: &Capability, own: &Capabilities, what: &str) -> Result<(), Refusal> {
+fn token_of(bearer: &Participant) -> String {
+    format!("a token of `{}`", bearer.id)
+}
+
+/// Refuses a capability that the author of a change does not hold among its `own`, which are those of this time.
+fn held(
+    capability: &Capability,
+    own: &Capabilities,
+    what: &str,
+    (at_ms, now_ms): (u64, u64),
+) -> Result<(), Refusal> {
     if own.covers(capability) {
         return Ok(());
     }
-    let message = format!("you do not hold `{capability}`, which {what} needs");
-    Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint(ASK))
+    if at_ms == now_ms {
+        let message = format!("you do not hold `{capability}`, which {what} needs");
+        return Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint(ASK));
+    }
+    let message =
+        format!("you do not hold `{capability}` from {} on, and {what} would last longer", rfc3339(at_ms));
+    Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint(SHORTER))
 }

@@ -1,12 +1,18 @@
 //! Grants: changes of capabilities on record, and their effect on the configured ones.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{fmt, sync::Arc};
 
 use model::{CAPABILITIES_MAX, Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
 use store::{Grant, GrantChange, State};
 
+use crate::config::Config;
+
 /// The longest reason, in characters.
 pub const REASON_CHARS_MAX: usize = 1_000;
+/// What is said of [`Grants::not_applied`].
+pub const NOT_APPLIED: &str =
+    "changes of capabilities on record do not apply: they were made before the participant was configured";
 /// Changes on record for one participant.
 pub const PARTICIPANT_GRANTS_MAX: usize = 1_024;
 
@@ -14,6 +20,8 @@ pub const PARTICIPANT_GRANTS_MAX: usize = 1_024;
 #[derive(Debug, Default)]
 pub struct Grants {
     by_participant: HashMap<String, Vec<Grant>>,
+    configured: HashSet<String>,
+    not_applied: BTreeSet<String>,
 }
 
 /// A request to change the capabilities of a participant.
@@ -33,6 +41,26 @@ pub struct GrantRequest {
     pub reason: Option<String>,
 }
 
+/// A capability that a change names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The capability.
+    pub capability: Capability,
+    /// Until when the change gives it to the participant, in Unix milliseconds; 0 if it does not.
+    pub given_until_ms: u64,
+}
+
+impl Changed {
+    fn new(text: &str, given_until_ms: u64) -> Option<Self> {
+        Some(Self { capability: Capability::parse(text).ok()?, given_until_ms })
+    }
+}
+
+/// Until when the participant has a capability more if this change of it ends now.
+fn given_by_its_end(change: &Grant) -> u64 {
+    if change.granted { 0 } else { change.expires_ms.unwrap_or(u64::MAX) }
+}
+
 impl fmt::Display for GrantRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (added, removed) = (self.add.join(", "), self.remove.join(", "));
@@ -45,14 +73,28 @@ impl fmt::Display for GrantRequest {
 }
 
 impl Grants {
-    /// The changes in the journal.
+    /// The changes in the journal, as far as they are those of the participants that have their names now. One that was made for
+    /// the bearer of a token does not apply to a participant that is configured under its name later, nor the other way round.
     #[must_use]
-    pub fn read(state: &State) -> Grants {
+    pub fn read(state: &State, config: &Config) -> Grants {
         let mut by_participant: HashMap<String, Vec<Grant>> = HashMap::new();
+        let mut not_applied = BTreeSet::new();
+        let configured: HashSet<String> =
+            config.participants.iter().map(|one| one.participant.id.to_string()).collect();
         for grant in state.grants() {
-            by_participant.entry(grant.participant.clone()).or_default().push(grant.clone());
+            let is_configured = configured.contains(&grant.participant);
+            if grant.configured.is_none_or(|was_configured| was_configured == is_configured) {
+                by_participant.entry(grant.participant.clone()).or_default().push(grant.clone());
+            } else if is_configured {
+                not_applied.insert(grant.participant.clone());
+            }
         }
-        Grants { by_participant }
+        Grants { by_participant, configured, not_applied }
+    }
+
+    /// Configured participants for whose names there are changes of earlier participants, which do not apply to them.
+    pub fn not_applied(&self) -> impl Iterator<Item = &str> {
+        self.not_applied.iter().map(String::as_str)
     }
 
     /// The changes of one participant that have not expired, in the order in which they are applied: those for all topics first.
@@ -92,6 +134,20 @@ impl Grants {
     pub fn next_expiry(&self, since_ms: u64) -> Option<u64> {
         let ends = self.by_participant.values().flatten().filter_map(|grant| grant.expires_ms);
         ends.filter(|end| *end > since_ms).min()
+    }
+
+    /// When changes of these participants expire, later than `now_ms` and before `until_ms`.
+    pub(crate) fn ends<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a ParticipantId>,
+        now_ms: u64,
+        until_ms: u64,
+    ) -> Vec<u64> {
+        let all = ids.into_iter().flat_map(|id| self.of(id, now_ms)).filter_map(|grant| grant.expires_ms);
+        let mut ends: Vec<u64> = all.filter(|end| *end < until_ms).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ends
     }
 
     /// The records of a change, made by a participant with these capabilities. `before` are the capabilities of the participant
@@ -148,18 +204,41 @@ impl Grants {
                 reason: request.reason.clone(),
                 at_ms: now_ms,
                 expires_ms: request.expires_ms,
+                configured: Some(self.configured.contains(request.participant.as_str())),
             }
         };
         Ok(topics.into_iter().map(record).collect())
     }
 
+    /// The capabilities that a request changes, and until when it gives each: to its own end, or to that of a revocation which it
+    /// replaces, whichever is later.
+    #[must_use]
+    pub fn changed(&self, request: &GrantRequest, now_ms: u64) -> Vec<Changed> {
+        let replaced = |grant: &&Grant, text: &String| {
+            let here = request.topic.as_ref().map(TopicName::as_str);
+            let is_replaced = grant.expires_ms.is_some() || request.expires_ms.is_none();
+            grant.capability == *text && is_replaced && (here.is_none() || grant.topic.as_deref() == here)
+        };
+        let lifted = |text: &String| {
+            let own = self.of(&request.participant, now_ms).filter(|grant| replaced(grant, text));
+            own.map(given_by_its_end).max().unwrap_or_default()
+        };
+        let end = request.expires_ms.unwrap_or(u64::MAX);
+        let added = request.add.iter().map(|text| (text, end.max(lifted(text))));
+        let removed = request.remove.iter().map(|text| {
+            // A revocation gives something if it replaces a longer one.
+            (text, if request.expires_ms.is_some() { lifted(text) } else { 0 })
+        });
+        added.chain(removed).filter_map(|(text, until_ms)| Changed::new(text, until_ms)).collect()
+    }
+
     /// The capabilities that change if the changes of a participant are cleared, in one topic or all.
     #[must_use]
-    pub fn cleared(&self, id: &ParticipantId, topic: Option<&TopicName>, now_ms: u64) -> Vec<Capability> {
+    pub fn cleared(&self, id: &ParticipantId, topic: Option<&TopicName>, now_ms: u64) -> Vec<Changed> {
         let cleared =
             |grant: &&Grant| topic.is_none_or(|topic| grant.topic.as_deref() == Some(topic.as_str()));
-        let texts = self.of(id, now_ms).filter(cleared).map(|grant| &grant.capability);
-        texts.filter_map(|text| Capability::parse(text).ok()).collect()
+        let changes = self.of(id, now_ms).filter(cleared);
+        changes.filter_map(|grant| Changed::new(&grant.capability, given_by_its_end(grant))).collect()
     }
 
     fn check(&self, request: &GrantRequest, now_ms: u64) -> Result<(), Refusal> {

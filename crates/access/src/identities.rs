@@ -52,7 +52,7 @@ pub fn local_user(config: &Config) -> Arc<Participant> {
     let id = ParticipantId::new(LOCAL_USER).unwrap_or_else(|_| ParticipantId::gateway());
     let topics = config.topics.iter().map(|topic| topic.name.clone()).collect();
     let (capabilities, mode) = (Arc::new(Capabilities::full()), <_>::default());
-    Arc::new(Participant { id, capabilities, topics, rate: None, mode, wires: Wires::ALL })
+    Arc::new(Participant { id, capabilities, topics, rate: None, mode, wires: Wires::ALL, expires_ms: None })
 }
 
 /// The bearer of an issued token. Written capabilities of the configuration win over those of the token.
@@ -75,7 +75,7 @@ pub(super) fn bearer(config: &Config, token: &IssuedToken) -> Option<Arc<Partici
     let mode = configured.map(|one| one.participant.mode).unwrap_or_default();
     let wires = configured.map_or(Wires::ALL, |one| one.participant.wires);
     let id = ParticipantId::new(&token.name).ok()?;
-    Some(Arc::new(Participant { id, capabilities, topics, rate, mode, wires }))
+    Some(Arc::new(Participant { id, capabilities, topics, rate, mode, wires, expires_ms: token.expires_ms }))
 }
 
 /// The configured participant of this name.

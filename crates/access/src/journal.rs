@@ -43,9 +43,9 @@ impl AccessJournal {
         self.state(|state| identities(config, state, self.requires_token, self.operator))
     }
 
-    /// All changes of capabilities on record.
-    pub fn grants(&self) -> Grants {
-        self.state(Grants::read)
+    /// All changes of capabilities that apply to these participants.
+    pub fn grants(&self, config: &Config) -> Grants {
+        self.state(|state| Grants::read(state, config))
     }
 
     /// The issued tokens, without their secrets.
@@ -53,11 +53,11 @@ impl AccessJournal {
         self.state(|state| state.tokens().to_vec())
     }
 
-    /// Hands the identities under another configuration to `take`. No change is made meanwhile, so that none is overwritten by
-    /// older identities.
-    pub fn with_identities<T>(&self, config: &Config, take: impl FnOnce(Identities) -> T) -> T {
+    /// Hands the identities and grants under another configuration to `take`. No change is made meanwhile, so that none is
+    /// overwritten by older ones.
+    pub fn under<T>(&self, config: &Config, take: impl FnOnce(Identities, Grants) -> T) -> T {
         let _changes = self.changes.lock();
-        take(self.identities(config))
+        take(self.identities(config), self.grants(config))
     }
 
     /// Makes one change. Blocks on the disk.

@@ -16,7 +16,7 @@ mod journal;
 mod sealing;
 pub mod tokens;
 
-pub use authority::{Authority, SERVERS};
+pub use authority::{Authority, GRANTS, SERVERS, TOKENS};
 pub use guests::{
     ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, account, is_gateways_name, is_guest,
 };

@@ -5,11 +5,11 @@
 use auth::{TokenHash, encode_token};
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
-use store::{Grant, IssuedToken, JournalWriter, Record, State};
+use store::{IssuedToken, JournalWriter, Record, State};
 use utoipa::ToSchema;
 
 use crate::identities::{bearer, configured};
-use crate::{Authority, config::Config, guests::is_gateways_name, journal::not_written};
+use crate::{Authority, config::Config, grants::Grants, guests::is_gateways_name, journal::not_written};
 
 /// A request for a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -81,8 +81,8 @@ pub struct RevokedTokens {
 /// A name that is not configured begins without grants: those on record were an earlier participant's.
 ///
 /// # Errors
-/// A refusal if the name, a capability or a topic is not valid, if the name has a token already, if its bearer could do more
-/// than the issuer, or if the journal cannot be written.
+/// A refusal if the name, a capability or a topic is not valid, if the name has a token already, if its bearer could do more,
+/// or for longer, than the issuer, or if the journal cannot be written.
 pub fn issue(
     journal: &JournalWriter,
     config: &Config,
@@ -102,7 +102,7 @@ pub fn issue(
         expires_ms: request.lifetime_ms.map(|lifetime| now_ms.saturating_add(lifetime)),
     };
     if let Some(bearer) = bearer(config, &issued) {
-        authority.covers(config, &bearer, now_ms)?;
+        authority.may_give(config, &bearer, now_ms)?;
     }
     let mut records: Vec<Record> = ended_grants(journal, config, &issued.name, now_ms).into_iter().collect();
     records.push(Record::TokenIssued(issued.clone()));
@@ -114,8 +114,8 @@ pub fn issue(
 /// `overlap_ms` at most; older ones end. Two calls about one name must not run at once.
 ///
 /// # Errors
-/// A refusal if the participant has no issued token, if its bearer may do more than the participant that rotates, or if the
-/// journal cannot be written.
+/// A refusal if the participant has no issued token, if its bearer may do more, or for longer, than the participant that
+/// rotates, or if the journal cannot be written.
 pub fn rotate(
     journal: &JournalWriter,
     config: &Config,
@@ -126,9 +126,6 @@ pub fn rotate(
 ) -> Result<TokenWithSecret, Refusal> {
     let newest = journal.state(|state| state.tokens().iter().rfind(|token| token.name == name).cloned());
     let newest = newest.ok_or_else(|| no_token(name))?;
-    if let Some(bearer) = bearer(config, &newest) {
-        authority.covers(config, &bearer, now_ms)?;
-    }
     let token = encode_token(random);
     let lifetime_ms = newest.expires_ms.map(|end| end.saturating_sub(newest.created_ms));
     let issued = IssuedToken {
@@ -137,6 +134,9 @@ pub fn rotate(
         expires_ms: lifetime_ms.map(|lifetime| now_ms.saturating_add(lifetime)),
         ..newest.clone()
     };
+    if let Some(bearer) = bearer(config, &issued) {
+        authority.may_give(config, &bearer, now_ms)?;
+    }
     let end = now_ms.saturating_add(overlap_ms);
     let end = newest.expires_ms.map_or(end, |expires| expires.min(end));
     let before = IssuedToken { expires_ms: Some(end), ..newest };
@@ -169,9 +169,9 @@ pub fn revoke(
         return Err(no_token(name));
     }
     for bearer in tokens.iter().filter_map(|token| bearer(config, token)) {
-        authority.covers(config, &bearer, now_ms)?;
+        authority.may_take(config, &bearer, now_ms)?;
     }
-    let grants = changes(journal, name, now_ms);
+    let grants = changes(journal, config, name, now_ms);
     let ended = ended_grants(journal, config, name, now_ms);
     let (grants_ended, grants_kept) = if ended.is_some() { (grants, 0) } else { (0, grants) };
     let records = [Record::TokenRevoked { name: name.to_owned(), at_ms: now_ms }];
@@ -181,9 +181,9 @@ pub fn revoke(
 }
 
 /// How many changes of a participant's capabilities are in force.
-fn changes(journal: &JournalWriter, name: &str, now_ms: u64) -> usize {
-    let of = |grant: &&Grant| grant.participant == name && grant.applies(now_ms);
-    journal.state(|state| state.grants().filter(of).count())
+fn changes(journal: &JournalWriter, config: &Config, name: &str, now_ms: u64) -> usize {
+    let Ok(id) = ParticipantId::new(name) else { return 0 };
+    journal.state(|state| Grants::read(state, config).of(&id, now_ms).count())
 }
 
 /// The end of the grants on record for a name, if there are any and it is not that of a configured participant.

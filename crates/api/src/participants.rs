@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use store::Grant;
 use utoipa::ToSchema;
 
-use access::{grants::GrantRequest, is_guest};
+use access::{GRANTS, grants::GrantRequest, is_guest};
 use auth::Participant;
 use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::{Json, http::StatusCode, http::request::Parts};
@@ -16,8 +16,6 @@ use wire::time::{read_rfc3339, rfc3339};
 
 use crate::error::{ApiError, ApiResult, Problem};
 use crate::state::{Api, Body, Caller, blocking};
-
-pub(crate) const GRANTS: &str = "portmoot/grants";
 
 /// The query of all these routes.
 #[derive(Deserialize)]

@@ -1,5 +1,6 @@
 //! Rights of a participant, entry by entry, on each wire: `/api/v1/participants/{id}/can`.
 
+use access::GRANTS;
 use auth::Participant;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 
 use crate::error::{ApiResult, Problem};
-use crate::participants::{GRANTS, InTopic, participant_of};
+use crate::participants::{InTopic, participant_of};
 use crate::state::{Api, Caller};
 
 /// What a participant may do in the topics that the caller may enter. Needs `portmoot/grants` for other participants than the

@@ -4,14 +4,13 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
+use access::TOKENS;
 use access::tokens::{RevokedTokens, Token, TokenRequest, TokenWithSecret};
 use axum::extract::{Path, State};
 use axum::{Json, http::StatusCode};
 
 use crate::error::{ApiResult, Problem};
 use crate::state::{Api, Body, Caller, blocking};
-
-const TOKENS: &str = "portmoot/tokens";
 
 /// The issued tokens. Needs `portmoot/tokens`. Private topics that the caller may not enter are left out.
 #[utoipa::path(
@@ -24,7 +23,7 @@ pub(crate) async fn tokens(State(api): State<Api>, Caller(by): Caller) -> ApiRes
     Ok(Json(TokenList { tokens: api.admin.issued_tokens(&by) }))
 }
 
-/// Issues a token, which is valid at once. Needs `portmoot/tokens`, and all that its bearer may do.
+/// Issues a token, which is valid at once. Needs `portmoot/tokens`, and all that its bearer may do, for as long.
 #[utoipa::path(
     post,
     path = "/api/v1/tokens",
@@ -42,7 +41,7 @@ pub(crate) async fn issue(
     Ok((StatusCode::CREATED, Json(blocking(move || admin.issue_token(&by, request)).await?)))
 }
 
-/// Issues another token to a participant that has one. Needs `portmoot/tokens`, and all that their bearer may do.
+/// Issues another token to a participant that has one. Needs `portmoot/tokens`, and all that their bearer may do, for as long.
 ///
 /// The new token has the capabilities, topics and lifetime of the newest one, which stays valid for a while.
 #[utoipa::path(

@@ -141,6 +141,8 @@ pub struct Participant {
     pub mode: DeliveryMode,
     /// The wires on which it may come in.
     pub wires: Wires,
+    /// When the token that it came with expires, in Unix milliseconds; `None` is never.
+    pub expires_ms: Option<u64>,
 }
 
 /// A wire on which participants come in.
@@ -215,6 +217,7 @@ mod tests {
             rate: None,
             mode: DeliveryMode::All,
             wires: Wires::ALL,
+            expires_ms: None,
         })
     }
 

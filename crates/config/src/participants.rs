@@ -62,6 +62,7 @@ fn participant(
         rate,
         mode,
         wires,
+        expires_ms: None,
     });
     Some(ParticipantConfig { participant, credentials, capabilities_written, serves })
 }

@@ -6,15 +6,14 @@ mod tests;
 use std::sync::Arc;
 
 use auth::{LOCAL_USER, Participant};
-use model::{Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName};
+use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{random, unix_ms};
 use store::{JournalWriter, Record};
 
-use crate::audit::{GRANTS, TOKENS};
 use crate::registry::Registry;
 use access::grants::{GrantRequest, Grants};
 use access::tokens::{self, RevokedTokens, Token, TokenRequest, TokenWithSecret};
-use access::{AccessJournal, Authority, not_written};
+use access::{AccessJournal, Authority, GRANTS, TOKENS, not_written};
 
 /// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and in force in every topic when
 /// its method returns, whether the participant is present or not. Changes block on the disk.
@@ -70,7 +69,7 @@ impl Admin {
                 let authority = right_of(by, &grants);
                 let issued = tokens::issue(journal, &config, authority, request, &random(), unix_ms())?;
                 // Before the token is valid: those of an earlier participant of this name have ended.
-                self.registry.set_grants(journal.state(Grants::read));
+                self.registry.set_grants(self.journal.grants(&config));
                 self.registry.set_identities(self.journal.identities(&config));
                 Ok(issued)
             })
@@ -110,7 +109,7 @@ impl Admin {
                 let authority = right_of(by, &grants);
                 let revoked = tokens::revoke(journal, &config, authority, name, unix_ms())?;
                 self.registry.set_identities(self.journal.identities(&config));
-                self.registry.set_grants(journal.state(Grants::read));
+                self.registry.set_grants(self.journal.grants(&config));
                 Ok(revoked)
             })
         })
@@ -129,14 +128,9 @@ impl Admin {
                 let before = self.registry.in_force(&known, topic);
                 let grants = self.registry.grants();
                 let changes = grants.change(request, &before, (&by.id, &authority), at_ms)?;
-                let changed: Vec<Capability> = request
-                    .add
-                    .iter()
-                    .chain(&request.remove)
-                    .flat_map(|text| Capability::parse(text))
-                    .collect();
+                let changed = grants.changed(request, at_ms);
                 let (author, config) = (right_of(by, &grants), self.registry.config());
-                author.may_change(&config, &known, topic, changed.iter(), at_ms)?;
+                author.may_change(&config, &known, topic, &changed, at_ms)?;
                 let records: Vec<Record> = changes.into_iter().map(Record::GrantChanged).collect();
                 self.write(journal, &records)?;
                 Ok(Granted { before, now: self.registry.in_force(&known, topic), at_ms })
@@ -160,7 +154,7 @@ impl Admin {
                 let (known, at_ms, grants) = (self.known(id)?, unix_ms(), self.registry.grants());
                 let (author, config) = (right_of(by, &grants), self.registry.config());
                 let cleared = grants.cleared(id, topic, at_ms);
-                author.may_change(&config, &known, topic, cleared.iter(), at_ms)?;
+                author.may_change(&config, &known, topic, &cleared, at_ms)?;
                 let (participant, topic) = (id.to_string(), topic.map(ToString::to_string));
                 self.write(journal, &[Record::GrantsCleared { participant, topic, at_ms }])
             })
@@ -186,7 +180,7 @@ impl Admin {
     /// Writes a change of grants to the journal, then puts it in force.
     fn write(&self, journal: &JournalWriter, records: &[Record]) -> Result<(), Refusal> {
         journal.append(records).map_err(|error| not_written(&error))?;
-        self.registry.set_grants(journal.state(Grants::read));
+        self.registry.set_grants(self.journal.grants(&self.registry.config()));
         Ok(())
     }
 

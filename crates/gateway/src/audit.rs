@@ -17,11 +17,7 @@ use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
 pub use permit::{Permit, entry};
 
-/// The kind under which tokens that are issued and revoked are recorded.
-pub const TOKENS: &str = "portmoot/tokens";
-/// The same for grants.
-pub const GRANTS: &str = "portmoot/grants";
-/// The same for connections: opened, rejected, ended.
+/// The kind under which connections are recorded: opened, rejected, ended.
 pub const CONNECTION: &str = "portmoot/connection";
 /// The name under which a rejected connection without a valid token is recorded. No participant can have it.
 pub const UNKNOWN_PARTICIPANT: &str = "system:nobody";

@@ -1,13 +1,12 @@
 //! Call: one request of a link from its admission to its end, and its way back.
 
-use std::any::Any;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use model::{Answer, LinkId, ListKind, OperationId, ParticipantId, Refusal, RefusalCode, Request};
+use model::{Answer, LinkId, ListKind, Notice, OperationId, ParticipantId, Refusal, RefusalCode, Request};
 use platform::{Full, Taken};
 use topic::Interest;
-use upstream::{ClientProfile, Session};
+use upstream::{CallEvents, ClientProfile, Question, Session};
 use wire::{mcp::task::Wish, rpc::Id};
 
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
@@ -123,10 +122,22 @@ impl Reply for NoReply {
     fn refuse(&self, _: &Call, _: &Refusal) {}
 }
 
+/// The topic of a call at its server, to which everything that the server sends about the call goes.
+pub(crate) trait CallTopic: Send + Sync {
+    /// Takes a notification about the call.
+    fn noticed(self: Arc<Self>, call: &Call, delivered: &Delivered, notice: Notice);
+
+    /// Takes a question to the caller.
+    fn asked(self: Arc<Self>, call: &Call, delivered: &Delivered, question: Question);
+
+    /// Takes the end of the call.
+    fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>);
+}
+
 /// Where a call was delivered.
 pub(crate) struct Delivered {
-    /// The topic. A call does not know its type: the topic's dispatch knows calls.
-    pub(crate) topic: Weak<dyn Any + Send + Sync>,
+    /// The topic.
+    pub(crate) topic: Weak<dyn CallTopic>,
     /// The server's link in the topic, by which it answers.
     pub(crate) link: LinkId,
     /// The server.
@@ -205,6 +216,12 @@ impl Call {
         })
     }
 
+    /// The topic at its server, and where it has delivered the call.
+    fn delivery(&self) -> Option<(Arc<dyn CallTopic>, &Delivered)> {
+        let delivered = self.delivered.get()?;
+        Some((delivered.topic.upgrade()?, delivered))
+    }
+
     /// Enters a long request in the account of its caller.
     ///
     /// # Errors
@@ -275,6 +292,26 @@ impl std::fmt::Debug for Call {
     }
 }
 
+impl CallEvents for Call {
+    fn notice(&self, notice: Notice) {
+        if let Some((topic, delivered)) = self.delivery() {
+            topic.noticed(self, delivered, notice);
+        }
+    }
+
+    fn question(&self, question: Question) {
+        if let Some((topic, delivered)) = self.delivery() {
+            topic.asked(self, delivered, question);
+        }
+    }
+
+    fn done(&self, end: Result<Answer, Refusal>) {
+        if let Some((topic, delivered)) = self.delivery() {
+            topic.ended(self, delivered, end);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicUsize;
@@ -317,6 +354,7 @@ mod tests {
             rate: None,
             mode: <_>::default(),
             wires: auth::Wires::ALL,
+            expires_ms: None,
         };
         let (participant, form) = (Arc::new(participant), Form::Legacy);
         let link = Link::new(LinkId(1), participant, form, plain_client(), Box::new(NoOutlet));

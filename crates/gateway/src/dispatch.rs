@@ -276,6 +276,7 @@ fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
         rate: None,
         mode: <_>::default(),
         wires: auth::Wires::ALL,
+        expires_ms: None,
     };
     let (form, client) = (model::Form::ENVELOPE, plain_client());
     Link::new(context.link(), Arc::new(participant), form, client, Box::new(NoOutlet))

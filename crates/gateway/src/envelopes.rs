@@ -29,7 +29,7 @@ impl Dispatch {
     pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
         match self.step_envelope(link, &envelope) {
             Ok((effects, unproposable)) => self.finish_envelope(link, &envelope, effects, unproposable),
-            Err(refusal) => self.tell_refused(link, &envelope, &refusal),
+            Err(refusal) => self.tell_refused(link.id, &link.participant.id, &envelope, &refusal),
         }
     }
 
@@ -181,7 +181,7 @@ impl Dispatch {
     pub fn tell_breach(&self, link: &Link, breach: &Breach) {
         let from = link.participant.id.as_str();
         Record::of(self).malformed(from, breach.refusal().code.as_str());
-        self.tell(link, |stamp| system::breach(stamp, from, breach));
+        self.tell(link.id, |stamp| system::breach(stamp, from, breach));
     }
 
     /// Answers a message that is too long or no text.
@@ -189,21 +189,26 @@ impl Dispatch {
         let from = link.participant.id.as_str();
         Record::of(self).malformed(from, error);
         let notice = ErrorDraft { error, message, ..ErrorDraft::default() };
-        self.tell(link, |stamp| system::error(stamp, from, &notice));
+        self.tell(link.id, |stamp| system::error(stamp, from, &notice));
     }
 
     /// Answers an envelope that is refused.
-    pub(crate) fn tell_refused(&self, link: &Link, envelope: &Envelope, refusal: &Refusal) {
-        let participant = &link.participant.id;
+    pub(crate) fn tell_refused(
+        &self,
+        link: LinkId,
+        participant: &ParticipantId,
+        envelope: &Envelope,
+        refusal: &Refusal,
+    ) {
         let capabilities = self.capabilities_of(participant);
         let sender = Person { id: participant.as_str(), capabilities: &capabilities };
         self.tell(link, |stamp| system::refused(stamp, refusal, envelope, sender));
     }
 
     /// Sends an envelope of the gateway, with a new id, to one link alone.
-    fn tell(&self, link: &Link, envelope: impl FnOnce(Stamp<'_>) -> Bytes) {
+    fn tell(&self, link: LinkId, envelope: impl FnOnce(Stamp<'_>) -> Bytes) {
         let (id, ts) = self.stamp();
-        self.whisper(link.id, &envelope(Stamp { id: &id, ts: Some(&ts) }));
+        self.whisper(link, &envelope(Stamp { id: &id, ts: Some(&ts) }));
     }
 
     /// Id and time for an envelope of the gateway.
@@ -215,7 +220,7 @@ impl Dispatch {
 /// Answers an envelope that the topic does not publish. [`Dispatch::say`] has recorded it.
 pub(crate) fn withhold(dispatch: &Dispatch, link: &Link, message: &Bytes, refusal: &Refusal) {
     if let Ok(envelope) = Envelope::read(message.clone()) {
-        dispatch.tell_refused(link, &envelope, refusal);
+        dispatch.tell_refused(link.id, &link.participant.id, &envelope, refusal);
     }
 }
 
@@ -235,6 +240,19 @@ pub(crate) fn ignored(
         Ignored::NotAsked => {
             let request = envelope.correlation_id().unwrap_or_default();
             record(&format!("not_asked: {} named others", quote(request)));
+        }
+        Ignored::Absent => {
+            let absent: Vec<&str> = envelope.to().collect();
+            let why = match absent.as_slice() {
+                [one] => format!("{one} is not in the topic"),
+                several => format!("none of {} is in the topic", several.join(", ")),
+            };
+            record(&format!("absent: {why}"));
+            let refusal =
+                Refusal::new(RefusalCode::UpstreamFailed, format!("{why}: there will be no answer"));
+            if let Some(link) = dispatch.with(|topic| topic.listener(from)) {
+                dispatch.tell_refused(link, from, &envelope, &refusal);
+            }
         }
         Ignored::Mismatch => {
             let Err(mismatch) = strict(envelope.kind(), envelope.payload_bytes()) else { return };

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use model::{Answer, Notice, OperationId, ParticipantId, Refusal, Target};
 use platform::{millis, unix_ms};
 use topic::{About, Ask, Cause, End, OperationRef, Receiver, Request, Resume, Subject, Verdict};
-use upstream::{CallEvents, Question};
+use upstream::Question;
 use wire::mcp::relay;
 
-use crate::call::{Call, Delivered, Incoming, Names, Reply, Tag};
+use crate::call::{Call, CallTopic, Delivered, Incoming, Names, Reply, Tag};
 use crate::link::{Link, Undelivered};
 use crate::live::{Asked, Effect, Event};
 use crate::sealed::Purpose;
@@ -148,37 +148,28 @@ pub(crate) fn named(request: &model::Request) -> Option<topic::Target<'_>> {
     })
 }
 
-/// The topic of a call at its server, and where it has delivered the call.
-fn delivered(call: &Call) -> Option<(Arc<Dispatch>, &Delivered)> {
-    let delivered = call.delivered.get()?;
-    Some((delivered.topic.upgrade()?.downcast().ok()?, delivered))
-}
-
-/// What the server sends about a call becomes an event of the topic.
-impl CallEvents for Call {
-    fn notice(&self, notice: Notice) {
-        let Some((dispatch, delivered)) = delivered(self) else { return };
-        let notice = match self.session.get() {
-            Some(session) => dispatch.tasks.rename_notice(session, notice),
+/// What a server sends about a call becomes an event of the call's topic.
+impl CallTopic for Dispatch {
+    fn noticed(self: Arc<Self>, call: &Call, delivered: &Delivered, notice: Notice) {
+        let notice = match call.session.get() {
+            Some(session) => self.tasks.rename_notice(session, notice),
             None => notice,
         };
-        dispatch.notice(&delivered.server, Subject::Call(self.id), notice);
+        self.notice(&delivered.server, Subject::Call(call.id), notice);
     }
 
-    fn question(&self, question: Question) {
-        let Some((dispatch, delivered)) = delivered(self) else { return };
-        let session = self.session.get().map(Arc::downgrade).unwrap_or_default();
+    fn asked(self: Arc<Self>, call: &Call, delivered: &Delivered, question: Question) {
+        let session = call.session.get().map(Arc::downgrade).unwrap_or_default();
         let asked = Asked { question, session, server: delivered.server.clone(), task: None };
-        dispatch.ask(asked, About::Call(self.id));
+        self.ask(asked, About::Call(call.id));
     }
 
-    fn done(&self, end: Result<Answer, Refusal>) {
-        let Some((dispatch, delivered)) = delivered(self) else { return };
+    fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>) {
         let end = match end {
             Ok(answer) => End::Answered { outcome: answer.outcome, answer },
             Err(refusal) => End::Failed(Box::new(refusal)),
         };
-        dispatch.take(Event::Answer { link: delivered.link, operation: self.id, end });
+        self.take(Event::Answer { link: delivered.link, operation: call.id, end });
     }
 }
 

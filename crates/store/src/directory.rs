@@ -6,7 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, FlockOperation, access, flock};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +83,21 @@ impl Directory {
             return Err(StoreError::Foreign { dir: path.to_owned() });
         }
         Ok(read_owner(&lock))
+    }
+
+    /// Checks that this process may write in a directory, its lock file and these other files of it. Changes nothing, and does
+    /// not lock it.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] that names what it may not write.
+    pub(crate) fn check_writable(path: &Path, files: &[&str]) -> Result<(), StoreError> {
+        let may = |path: &Path, mode| match access(path, mode) {
+            Err(cause) if cause != Errno::NOENT => Err(StoreError::io("write", path, cause.into())),
+            _ => Ok(()),
+        };
+        may(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)?;
+        let mut files = files.iter().chain(&[LOCK_FILE]);
+        files.try_for_each(|file| may(&path.join(file), Access::READ_OK | Access::WRITE_OK))
     }
 
     /// Writes the address on which this process listens into the lock file, for commands that connect to it.

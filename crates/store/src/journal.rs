@@ -9,7 +9,7 @@ use std::{io, ops::DerefMut, path::Path, sync::Arc};
 use crate::disk::{Disk, DiskFile, Folder, on, opened};
 use crate::{directory::Directory, error::StoreError, record::Record, state::State};
 use chain::Chain;
-use head::{HeadFile, Place};
+use head::{HEAD_FILE, HeadFile, Place};
 use replay::{Header, JOURNAL_FILE, Replay, replay};
 
 /// The open journal of one data directory, for one caller that blocks on the disk at each call. Many callers share a
@@ -40,6 +40,15 @@ impl Journal {
     /// As [`Journal::open`], except for [`StoreError::Locked`].
     pub fn peek(dir: &Path) -> Result<State, StoreError> {
         JournalFile::peek(&Folder::new(dir.to_owned()))
+    }
+
+    /// Reads the state as [`Journal::peek`], and checks that this process could open the journal.
+    ///
+    /// # Errors
+    /// As [`Journal::peek`].
+    pub fn check(dir: &Path) -> Result<State, StoreError> {
+        Directory::check_writable(dir, &[JOURNAL_FILE, HEAD_FILE])?;
+        Journal::peek(dir)
     }
 
     /// State after all records.

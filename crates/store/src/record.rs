@@ -1,4 +1,4 @@
-//! Records of the journal: one JSON object per line.
+//! Records of the journal: the facts that outlive a restart, and how each is written as JSON.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// An operator issued a token. The record holds its hash, never the token.
+    /// The operator or a participant issued a token. The record holds its hash, never the token.
     TokenIssued(IssuedToken),
-    /// An operator revoked every token of a participant.
+    /// The operator or a participant revoked every token of a participant.
     TokenRevoked {
         /// The participant.
         name: String,
@@ -27,9 +27,9 @@ pub enum Record {
     ProposalEnded(EndedProposal),
     /// Ended proposals of which the journal keeps digests only.
     ProposalsClosed(ClosedProposals),
-    /// An operator granted or revoked capabilities of a participant.
+    /// The operator or a participant granted or revoked capabilities of a participant.
     GrantChanged(GrantChange),
-    /// An operator removed every grant and revocation of a participant: its configured capabilities apply again.
+    /// Every grant and revocation of a participant ended, cleared or with its tokens: its configured capabilities apply again.
     GrantsCleared {
         /// The participant.
         participant: String,
@@ -43,14 +43,14 @@ pub enum Record {
     SessionsEnded(EndedSessions),
 }
 
-/// A token that an operator issued with `portmoot token new` or the API.
+/// A token that was issued with `portmoot token new` or the API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssuedToken {
     /// The participant that the token authenticates.
     pub name: String,
     /// SHA-256 of the token, 64 hexadecimal digits.
     pub sha256: String,
-    /// Capabilities as the operator wrote them; `None` means those of the configuration, or those of a new participant.
+    /// Capabilities as its issuer wrote them; `None` means those of the configuration, or those of a new participant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<String>>,
     /// Topics that it may enter; `None` means those of the configuration, or `main`.
@@ -87,10 +87,10 @@ pub struct GrantChange {
     /// The topic; `None` is all topics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// Granted capabilities, as the operator wrote them.
+    /// Granted capabilities, as their author wrote them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,
-    /// Revoked capabilities, as the operator wrote them.
+    /// Revoked capabilities, as their author wrote them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<String>,
     /// The participant that changed them.
@@ -103,6 +103,9 @@ pub struct GrantChange {
     /// Time of expiry in Unix milliseconds, after which the change before applies again; `None` is never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
+    /// Whether the participant was a configured one, and not one that had a token only. `None` in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configured: Option<bool>,
 }
 
 /// Sessions that no client can resume, also after a restart.

@@ -1,4 +1,5 @@
-//! State of the journal: tokens, keys, proposals, grants and ended sessions after all records.
+//! State of the journal after all records: tokens, sealing keys, the key of the audit log, proposals with the digests of old
+//! ones, grants, ended sessions.
 
 mod closed;
 mod grants;

@@ -10,6 +10,7 @@ use crate::{
     audience::{Audience, Reach},
     effect::{Cause, Effect, Ignored, RoomEffect, Rule, Verdict},
     event::{Decision, Intent, OperationRef, Requested, Say},
+    members::Member,
     proposals::{DEFERRED_MAX, Phase, RoomRequests, Ruling},
     refusals::{self, Refused},
 };
@@ -127,7 +128,7 @@ impl<H: Handles> Topic<H> {
         let is_closed = closed().is_some_and(|digest| self.proposals.closed.contains(self.now_ms, digest));
         let plays = self.played(&envelope);
         if named.is_none() && !is_closed && plays.is_empty() {
-            return;
+            return self.between_participants(&envelope);
         }
         let proposal = named.and_then(|id| self.proposals.known(id));
         let own = proposal.is_some_and(|proposal| proposal.terms.by == envelope.from);
@@ -152,6 +153,15 @@ impl<H: Handles> Topic<H> {
             Some(id) => self.fulfils(id, envelope, requests, ruling),
             None if is_closed => self.refuse_all(requests.calls, Cause::Decided),
             None => self.run_requests(requests, None),
+        }
+    }
+
+    /// A request that participants alone may answer: its sender learns at once that none of them is there.
+    fn between_participants(&mut self, envelope: &Said<'_, H>) {
+        let named: Vec<_> = envelope.say.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+        let is_here = |one: &ParticipantId| self.members.of_id(one).is_some_and(Member::is_caller);
+        if !envelope.say.to.is_empty() && !named.iter().any(is_here) {
+            self.ignore(envelope, named, Ignored::Absent);
         }
     }
 

@@ -33,12 +33,12 @@ fn after(changes: &[GrantRequest], now_ms: u64) -> [Vec<String>; 3] {
     let (mut state, configured) = (State::default(), set(&["mcp/proposal:*", "chat"]));
     let (main, side) = (TopicName::new("main").unwrap(), TopicName::new("side").unwrap());
     for (at, change) in (1..).zip(changes) {
-        let grants = Grants::read(&state);
+        let grants = Grants::read(&state, &Config::default());
         let before = grants.over(&id("agent-a"), &configured, change.topic.as_ref(), at);
         let records = grants.change(change, &before, (&id("admin"), &Capabilities::full()), at).unwrap();
         records.into_iter().for_each(|change| state.apply(&Record::GrantChanged(change)));
     }
-    let grants = Grants::read(&state);
+    let grants = Grants::read(&state, &Config::default());
     [Some(&main), Some(&side), None].map(|topic| {
         let held = grants.over(&id("agent-a"), &configured, topic, now_ms);
         held.iter().map(|capability| capability.as_str().to_owned()).collect()
@@ -169,10 +169,11 @@ fn the_next_expiry_is_known() {
             reason: None,
             at_ms: 1,
             expires_ms: Some(expires_ms),
+            configured: None,
         };
         state.apply(&Record::GrantChanged(change));
     }
-    let grants = Grants::read(&state);
+    let grants = Grants::read(&state, &Config::default());
     assert_eq!([0, 20, 50].map(|since| grants.next_expiry(since)), [Some(20), Some(50), None]);
     assert_eq!(texts(&grants.over(&id("agent-a"), &set(&[]), None, 20)), ["name/50"]);
 }

@@ -34,6 +34,7 @@ fn scout(capabilities: &[&str]) -> ParticipantConfig {
             rate: None,
             mode: <_>::default(),
             wires: auth::Wires::ALL,
+            expires_ms: None,
         }),
         credentials: vec![Credential { hash: TokenHash::of("pm_configured"), expires_ms: None }],
         capabilities_written: true,

@@ -53,9 +53,36 @@ struct PendingProposal {
     to: Vec<String>,
     /// The kind of the request that fulfils it.
     kind: String,
-    /// The addressees of the requests that fulfil it, by envelope id.
-    fulfilments: HashMap<String, Vec<String>>,
+    /// The requests that may fulfil it, by envelope id.
+    fulfilments: HashMap<String, Fulfilment>,
+    /// The participant whose approval counted, once the gateway has reported it.
+    approved_by: Option<String>,
+    /// Answers that came before that report, each with the sender of the request that it answers, if that is known.
+    early: Vec<(Option<String>, Message)>,
     updates: mpsc::Sender<ProposalUpdate>,
+}
+
+/// A request that may fulfil a proposal.
+#[derive(Debug)]
+struct Fulfilment {
+    by: String,
+    to: Vec<String>,
+}
+
+impl PendingProposal {
+    /// Takes the report that this participant's approval counted, and passes on the answers that waited for it.
+    fn approved(&mut self, by: &str) {
+        self.approved_by = Some(by.to_owned());
+        for (fulfiller, answer) in std::mem::take(&mut self.early) {
+            if fulfiller.is_none_or(|fulfiller| fulfiller == by) {
+                self.answered(answer);
+            }
+        }
+    }
+
+    fn answered(&self, answer: Message) {
+        let _ = self.updates.try_send(ProposalUpdate::Answer(Box::new(answer)));
+    }
 }
 
 /// The relation of a response to the pending requests.
@@ -67,6 +94,15 @@ pub(super) enum Match {
     None,
     /// It names something that is pending, but violates the protocol.
     Violation(String),
+}
+
+/// What a participant receives of its topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct View {
+    /// It may not receive every fulfilment: a response that names it and fits exactly one proposal answers that proposal.
+    pub(super) misses_fulfilments: bool,
+    /// The gateway reports whose approval of a proposal counts: an answer to another participant's request is no outcome.
+    pub(super) reports_approvals: bool,
 }
 
 /// Everything that is pending.
@@ -93,7 +129,8 @@ impl PendingCalls {
     ) -> Result<mpsc::Receiver<ProposalUpdate>, CallError> {
         self.check_limit()?;
         let (updates, receiver) = mpsc::channel(UPDATES_MAX);
-        let proposal = PendingProposal { to, kind, fulfilments: HashMap::new(), updates };
+        let (fulfilments, approved_by, early) = <_>::default();
+        let proposal = PendingProposal { to, kind, fulfilments, approved_by, early, updates };
         self.proposals.insert(id.to_owned(), proposal);
         Ok(receiver)
     }
@@ -131,33 +168,48 @@ impl PendingCalls {
         }
     }
 
-    /// Delivers the state of a proposal, as the gateway reports it.
-    pub(super) fn update_state(&self, proposal: &str, state: ProposalState, reason: Option<&str>) {
-        if let Some(proposal) = self.proposals.get(proposal) {
+    /// Delivers the state of a proposal, as the gateway reports it, and the participant that has decided.
+    pub(super) fn update_state(
+        &mut self,
+        proposal: &str,
+        state: ProposalState,
+        by: Option<&str>,
+        reason: Option<&str>,
+    ) {
+        use ProposalState::{Completed, Failed, Running};
+        if let Some(proposal) = self.proposals.get_mut(proposal) {
+            if let Some(by) = by.filter(|_| matches!(state, Running | Completed | Failed)) {
+                proposal.approved(by);
+            }
             let _ = proposal.updates.try_send(ProposalUpdate::State(state, reason.map(str::to_owned)));
         }
     }
 
-    /// Adds a request that names a pending proposal to the proposal's fulfilments, if it is the proposed call and
-    /// addresses only proposed participants. `Err` when its kind and payload disagree. Does nothing with any other request.
-    pub(super) fn add_fulfilment(&mut self, request: &Envelope) -> Result<(), String> {
+    /// Adds a request that names a pending proposal to the proposal's fulfilments, if it is the proposed call, of another
+    /// participant than `me`, and to the proposed participants. `Err` when its kind and payload disagree. Does nothing with any
+    /// other request.
+    pub(super) fn add_fulfilment(&mut self, request: &Envelope, me: &str) -> Result<(), String> {
         let proposal = request.correlation_id().and_then(|id| self.proposals.get_mut(id));
         let Some(proposal) = proposal else { return Ok(()) };
         let act = strict(request.kind(), request.payload_bytes()).map_err(|why| why.to_string())?;
         let Act::Request(call) = act else { return Ok(()) };
         let is_same_call = call.kind(Head::Request).as_ref() == Ok(&proposal.kind);
         let to: Vec<String> = request.to().map(str::to_owned).collect();
-        let is_proposed = |one: &String| proposal.to.is_empty() || proposal.to.contains(one);
-        let is_addressed = !to.is_empty() && to.iter().all(is_proposed);
-        if is_same_call && is_addressed && proposal.fulfilments.len() < FULFILMENTS_MAX {
-            proposal.fulfilments.insert(request.id().to_owned(), to);
+        // It may name the proposer too, so that the proposer gets it.
+        let is_proposed = |one: &String| proposal.to.is_empty() || proposal.to.contains(one) || one == me;
+        let is_addressed = !to.is_empty()
+            && to.iter().all(is_proposed)
+            && proposal.to.iter().all(|proposed| to.contains(proposed));
+        let is_others = request.from() != me;
+        if is_same_call && is_addressed && is_others && proposal.fulfilments.len() < FULFILMENTS_MAX {
+            let by = request.from().to_owned();
+            proposal.fulfilments.insert(request.id().to_owned(), Fulfilment { by, to });
         }
         Ok(())
     }
 
-    /// Delivers a response. `me` is the id of this participant. With `misses_fulfilments`, which says that it may not
-    /// have received every fulfilment, a response that names it and fits exactly one proposal answers that proposal.
-    pub(super) fn deliver(&mut self, response: &Envelope, me: &str, misses_fulfilments: bool) -> Match {
+    /// Delivers a response to the participant `me`.
+    pub(super) fn deliver(&mut self, response: &Envelope, me: &str, view: View) -> Match {
         let Some(request_id) = response.correlation_id() else { return Match::None };
         if self.requests.contains_key(request_id) {
             return self.answer_request(request_id, response, me);
@@ -165,18 +217,29 @@ impl PendingCalls {
         let known = self.proposals.iter().find(|(_, proposal)| proposal.fulfilments.contains_key(request_id));
         let id = match known {
             Some((id, _)) => Some(id.clone()),
-            None if misses_fulfilments && response.to().any(|to| to == me) => self.only_fit(response),
+            None if view.misses_fulfilments && response.to().any(|to| to == me) => self.only_fit(response),
             None => None,
         };
-        let Some(proposal) = id.and_then(|id| self.proposals.get(&id)) else { return Match::None };
-        let may_answer = proposal.fulfilments.get(request_id).unwrap_or(&proposal.to);
+        let Some(proposal) = id.and_then(|id| self.proposals.get_mut(&id)) else { return Match::None };
+        let fulfilment = proposal.fulfilments.get(request_id);
+        let may_answer = fulfilment.map_or(&proposal.to, |fulfilment| &fulfilment.to);
         // The gateway may repeat an answer that left the proposer out.
         if response.from() != GATEWAY && !may_answer.iter().any(|one| one == response.from()) {
             return Match::Violation("it answers a request to others".to_owned());
         }
         match answer_to(&proposal.kind, response) {
             Ok(message) => {
-                let _ = proposal.updates.try_send(ProposalUpdate::Answer(Box::new(message)));
+                let by = fulfilment.map(|fulfilment| fulfilment.by.clone());
+                match &proposal.approved_by {
+                    // The request was no approval, whatever its receiver has made of it.
+                    Some(approver) if by.as_ref().is_some_and(|by| by != approver) => return Match::None,
+                    None if view.reports_approvals => {
+                        if proposal.early.len() < FULFILMENTS_MAX {
+                            proposal.early.push((by, message));
+                        }
+                    }
+                    _ => proposal.answered(message),
+                }
                 Match::Delivered
             }
             Err(why) => Match::Violation(why.to_string()),

@@ -13,7 +13,7 @@ use wire::rpc::{self, Id, Message};
 
 use super::error::RpcError;
 use super::event::{Event, IncomingProposal};
-use super::pending::{Match, PendingCalls};
+use super::pending::{Match, PendingCalls, View};
 use super::roster::{Recent, Roster, Violations};
 use super::tools::{FulfilledProposal, IncomingRequest, ServeResult};
 
@@ -117,13 +117,11 @@ impl Protocol {
         match head {
             Some(Head::Request) => self.request(envelope),
             Some(Head::Proposal) => self.proposal(envelope),
-            Some(Head::Response) => {
-                match self.pending.deliver(&envelope, self.roster.id(), self.is_filtered) {
-                    Match::Delivered => Vec::new(),
-                    Match::None => other(envelope),
-                    Match::Violation(why) => self.violation(&envelope, &why),
-                }
-            }
+            Some(Head::Response) => match self.pending.deliver(&envelope, self.roster.id(), self.view()) {
+                Match::Delivered => Vec::new(),
+                Match::None => other(envelope),
+                Match::Violation(why) => self.violation(&envelope, &why),
+            },
             None => self.plain(envelope),
         }
     }
@@ -184,10 +182,10 @@ impl Protocol {
         match head {
             Some(Head::Request) => {
                 // What cannot fulfil a proposal changes nothing.
-                let _ = self.pending.add_fulfilment(&envelope);
+                let _ = self.pending.add_fulfilment(&envelope, self.roster.id());
             }
             Some(Head::Response) => {
-                let _ = self.pending.deliver(&envelope, self.roster.id(), self.is_filtered);
+                let _ = self.pending.deliver(&envelope, self.roster.id(), self.view());
             }
             Some(Head::Proposal) => {
                 if let Ok(Act::Proposal(call)) = strict(envelope.kind(), envelope.payload_bytes()) {
@@ -207,7 +205,7 @@ impl Protocol {
     /// A request is run only if it names this participant and its kind agrees with its payload.
     fn request(&mut self, envelope: Envelope) -> Vec<Reaction> {
         let mut reactions = Vec::new();
-        if let Err(why) = self.pending.add_fulfilment(&envelope) {
+        if let Err(why) = self.pending.add_fulfilment(&envelope, self.roster.id()) {
             reactions = self.violation(&envelope, &why);
         }
         if !envelope.to().any(|to| self.roster.is_me(to)) {
@@ -277,7 +275,7 @@ impl Protocol {
     }
 
     /// The event of a chat message, or of a report of the gateway, which it passes on; `None` for any other envelope.
-    fn read_plain(&self, envelope: &Envelope) -> Option<Event> {
+    fn read_plain(&mut self, envelope: &Envelope) -> Option<Event> {
         match envelope.kind() {
             CHAT => {
                 let text = Chat::read(envelope.payload()).ok()?.text.into_owned();
@@ -286,14 +284,22 @@ impl Protocol {
             PROPOSAL_STATE if envelope.from() == GATEWAY => {
                 let event = read_state(envelope)?;
                 // Another proposer may have used the same id.
-                if let Event::ProposalState { proposal, to, state, reason, .. } = &event
+                if let Event::ProposalState { proposal, to, state, by, reason, .. } = &event
                     && self.roster.is_me(to)
                 {
-                    self.pending.update_state(proposal, *state, reason.as_deref());
+                    self.pending.update_state(proposal, *state, by.as_deref(), reason.as_deref());
                 }
                 Some(event)
             }
             _ => None,
+        }
+    }
+
+    /// A gateway that reports the state of proposals is a participant of the topic itself.
+    fn view(&self) -> View {
+        View {
+            misses_fulfilments: self.is_filtered,
+            reports_approvals: self.roster.others.contains_key(GATEWAY),
         }
     }
 

@@ -49,8 +49,8 @@ async fn what_follows_from_a_change_delays_no_other_change() {
     let config = Config { topics: vec![topic], ..Config::default() };
     let registry = Registry::start(Start {
         identities: access.identities(&config),
-        config,
-        grants: access.grants(),
+        config: config.clone(),
+        grants: access.grants(&config),
         sealer: Sealer::new(&[7; 32], None),
         guard: None,
         journal: Some(journal),

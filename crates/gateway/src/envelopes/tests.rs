@@ -55,6 +55,7 @@ impl Stage {
             rate: None,
             mode: <_>::default(),
             wires: auth::Wires::ALL,
+            expires_ms: None,
         };
         let (id, form, client) = (dispatch.context.link(), Form::Legacy, plain_client());
         let ann = Link::new(id, Arc::new(participant), form, client, Box::new(NoOutlet));

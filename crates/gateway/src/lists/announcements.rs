@@ -95,6 +95,7 @@ mod tests {
             rate: None,
             mode: <_>::default(),
             wires: auth::Wires::ALL,
+            expires_ms: None,
         };
         Link::new(LinkId(1), Arc::new(ann), Form::Legacy, plain_client(), Box::new(NoOutlet))
     }

@@ -64,6 +64,7 @@ impl Stage {
             rate: None,
             mode: <_>::default(),
             wires: auth::Wires::ALL,
+            expires_ms: None,
         };
         let handle = Link::new(link, Arc::new(member), Form::Legacy, plain_client(), Box::new(NoOutlet));
         let joining = Joining { promotes: true, ..Joining::default() };

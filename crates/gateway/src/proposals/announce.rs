@@ -167,7 +167,8 @@ fn tell_fulfiller(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     let Some((link, message)) = sender.filter(|_| unanswered) else { return };
     let Ok(envelope) = Envelope::read(message.clone()) else { return };
     let reason = proposal.reason.as_deref().unwrap_or("there was no answer").to_owned();
-    dispatch.tell_refused(link, &envelope, &Refusal::new(RefusalCode::UpstreamFailed, reason));
+    let refusal = Refusal::new(RefusalCode::UpstreamFailed, reason);
+    dispatch.tell_refused(link.id, &link.participant.id, &envelope, &refusal);
 }
 
 fn send_state(dispatch: &Arc<Dispatch>, proposer: &ParticipantId, envelope: &str, payload: &[u8]) {

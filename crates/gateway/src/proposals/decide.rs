@@ -153,7 +153,7 @@ pub(crate) fn refused(dispatch: &Arc<Dispatch>, refused: RefusedDecision<Live>) 
     if let Some((link, message)) = ruling.sender.as_ref().filter(|_| !answered)
         && let Ok(envelope) = Envelope::read(message.clone())
     {
-        dispatch.tell_refused(link, &envelope, &refusal);
+        dispatch.tell_refused(link.id, &link.participant.id, &envelope, &refusal);
     }
     ruling.finish(Err(*refusal));
 }

@@ -21,8 +21,9 @@ const EXPIRY_MAX: Duration = Duration::from_secs(5);
 impl Registry {
     /// Takes over a new configuration: servers that did not change keep running. Participants that may not enter a topic any more
     /// leave it with the [`Registry::refresh`] that must follow.
-    pub fn reload(self: &Arc<Self>, config: Config, identities: Identities) {
+    pub fn reload(self: &Arc<Self>, config: Config, identities: Identities, grants: Grants) {
         *self.identities.write() = Arc::new(identities);
+        self.set_grants(grants);
         self.apply(config);
     }
 

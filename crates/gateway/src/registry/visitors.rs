@@ -107,7 +107,8 @@ impl Registry {
         let id = ParticipantId::new(&format!("{ANONYMOUS_PREFIX}{number}")).ok()?;
         let capabilities = Arc::clone(allowed);
         let (topics, rate, mode, wires) = (vec![name], Some(rate), DeliveryMode::default(), Wires::ALL);
-        let guest = Arc::new(Participant { id, capabilities, topics, rate, mode, wires });
+        let guest = Participant { id, capabilities, topics, rate, mode, wires, expires_ms: None };
+        let guest = Arc::new(guest);
         guests.add(&guest);
         Some(Ok((dispatch, guest)))
     }

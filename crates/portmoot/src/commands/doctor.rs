@@ -4,6 +4,7 @@
 use std::net::TcpListener;
 
 use access::config::Config;
+use access::grants::{Grants, NOT_APPLIED};
 use access::identities::tokens_configured;
 use platform::unix_ms;
 use serde_json::{Value, json};
@@ -80,7 +81,8 @@ fn examine(config: &Config, is_foreign: bool, live: &Live) -> Vec<Check> {
         ]
     } else {
         let (data, state, runs) = data_dir(config);
-        vec![data, port(config, runs), tokens(config, state.as_ref())]
+        let grants = state.as_ref().and_then(|state| grants(config, state));
+        [data, port(config, runs), tokens(config, state.as_ref())].into_iter().chain(grants).collect()
     };
     checks.extend(live.check());
     checks.extend(config.servers.iter().map(|one| live.judge(one, server(one))));
@@ -182,8 +184,9 @@ fn data_dir(config: &Config) -> (Check, Option<State>, Option<String>) {
         };
         return (check, Some(State::default()), None);
     }
-    match Journal::open(dir) {
-        Ok(journal) => (passed(WHAT, shown.to_string()), Some(journal.state().clone()), None),
+    // Without taking it: a gateway may start meanwhile, and what is to be repaired is left to it.
+    match Journal::check(dir) {
+        Ok(state) => (passed(WHAT, shown.to_string()), Some(state), None),
         Err(error) => {
             let fix = Failure::from(error).hint.unwrap_or_else(|| OTHER.into());
             (failed(WHAT, format!("cannot open {shown}"), fix), None, None)
@@ -226,6 +229,16 @@ fn tokens(config: &Config, state: Option<&State>) -> Check {
         true => passed("tokens", "required from all callers"),
         false => passed("tokens", "none: connections from this machine act as the local user"),
     }
+}
+
+/// A warning if there are grants that configured participants do not get.
+fn grants(config: &Config, state: &State) -> Option<Check> {
+    let grants = Grants::read(state, config);
+    let names: Vec<&str> = grants.not_applied().collect();
+    let first = names.first()?;
+    let found = format!("{}: {NOT_APPLIED}", names.join(", "));
+    let fix = format!("grant again what it shall have: portmoot participants grant {first} CAPABILITY");
+    Some(Check { severity: Severity::Warning, ..failed("grants", found, fix) })
 }
 
 fn server(server: &ServerConfig) -> Check {

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use access::Authority;
 use access::config::Config;
 use access::tokens::{Token, TokenRequest, issue, revoke, rotate};
+use access::{Authority, TOKENS};
 use auth::LOCAL_USER;
-use gateway::audit::{Recorder, TOKENS};
+use gateway::audit::Recorder;
 use platform::unix_ms;
 use serde_json::{Value, json};
 use store::{Journal, JournalWriter};
@@ -133,8 +133,8 @@ async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
     match token_store {
         TokenStore::Gateway(remote) => api::get(&remote, &["tokens"], &[]).await?.read(),
         TokenStore::Local { dir, .. } => {
-            let journal = Journal::open(&dir)?;
-            Ok(json!({ "tokens": journal.state().tokens().iter().map(Token::of).collect::<Vec<_>>() }))
+            let state = Journal::peek(&dir)?;
+            Ok(json!({ "tokens": state.tokens().iter().map(Token::of).collect::<Vec<_>>() }))
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use access::AccessJournal;
 use access::config::Config;
+use access::grants::{Grants, NOT_APPLIED};
 use access::identities::tokens_configured;
 use auth::{Sealer, TokenHash, encode_token};
 use client::Guard;
@@ -20,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::descriptors::Descriptors;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::LOG_TARGET;
 use crate::remote::broken_pipe;
 
 /// A running gateway.
@@ -39,6 +41,15 @@ fn operator_key(config: &Config, dir: &Path) -> Result<Option<TokenHash>, Failur
     let key = encode_token(&random());
     store::write_operator_key(dir, &key)?;
     Ok(Some(TokenHash::of(&key)))
+}
+
+/// Warns of changes of capabilities that configured participants do not get.
+fn log_not_applied(grants: &Grants) {
+    let names: Vec<&str> = grants.not_applied().collect();
+    if !names.is_empty() {
+        let participants = names.join(", ");
+        tracing::warn!(target: LOG_TARGET, participants, "{}", NOT_APPLIED);
+    }
 }
 
 impl Gateway {
@@ -63,7 +74,8 @@ impl Gateway {
         let operator = config.data_dir.as_deref().map(|dir| operator_key(&config, dir)).transpose()?;
         let access = AccessJournal::new(journal.clone(), requires_token).with_operator(operator.flatten());
         let access = Arc::new(access);
-        let (identities, grants) = (access.identities(&config), access.grants());
+        let (identities, grants) = (access.identities(&config), access.grants(&config));
+        log_not_applied(&grants);
         let guard = exe.and_then(|exe| match Guard::start(exe) {
             Ok(guard) => Some(guard),
             Err(error) => {
@@ -123,7 +135,10 @@ impl Gateway {
     pub(crate) fn reload(&self, config: Config) {
         let new = config.clone();
         self.descriptors.grow(&config);
-        self.access.with_identities(&config, |identities| self.registry.reload(new, identities));
+        self.access.under(&config, |identities, grants| {
+            log_not_applied(&grants);
+            self.registry.reload(new, identities, grants);
+        });
         self.registry.refresh(None);
     }
 

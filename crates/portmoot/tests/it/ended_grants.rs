@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::home::Home;
 use crate::http::{Connection, Reply};
-use crate::support::{Gateway, fixture};
+use crate::support::{Gateway, fixture, until};
 
 const ROOT: &str = "token-of-the-root-operator";
 const GRANTER: &str = "token-of-one-who-may-only-grant";
@@ -85,6 +85,43 @@ fn grants_of_a_configured_participant_stay() {
     let gateway = Gateway::start(&home, &(config[..at].to_owned() + &config[end..]));
     let fresh = issue(&gateway, "other");
     assert_eq!(issue(&gateway, "fixed"), fresh);
+}
+
+#[test]
+fn a_participant_that_is_configured_later_gets_no_grants_of_an_earlier_one() {
+    let (home, config) = setup();
+    let home = home.env("SCOUT_TOKEN", "token-of-the-configured-scout");
+    let gateway = Gateway::start(&home, &config);
+    issue(&gateway, "scout");
+    root(&gateway, "POST", "participants/scout/grants", &serde_json::from_str(CHANGE).unwrap());
+    let configured =
+        "[participants.scout]\ntoken_env = \"SCOUT_TOKEN\"\ncapabilities = [\"chat\", \"game/*\"]\n";
+    let later = config.replace("[participants.fixed]", &format!("{configured}[participants.fixed]"));
+    home.write("portmoot.toml", &later);
+    gateway.signal("HUP");
+    until("scout has what is configured", || {
+        (held(&gateway, "scout") == json!(["chat", "game/*"])).then_some(())
+    });
+    let says = "they were made before the participant was configured";
+    let log = gateway.stop().stderr;
+    assert!(log.contains(says) && log.contains("scout"), "{log}");
+    let doctor = home.run(&["doctor", "--config", "portmoot.toml"]).stdout;
+    assert!(
+        doctor.contains(&format!(
+            "careful grants: scout: changes of capabilities on record do not apply: {says}"
+        )),
+        "{doctor}"
+    );
+    // The same after a restart. What is granted to the configured participant applies, and ends when it is not configured.
+    let gateway = Gateway::start(&home, &later);
+    assert_eq!(held(&gateway, "scout"), json!(["chat", "game/*"]));
+    root(&gateway, "POST", "participants/scout/grants", &json!({ "remove": ["game/*"] }));
+    assert_eq!(held(&gateway, "scout"), json!(["chat"]));
+    let log = gateway.stop().stderr;
+    assert!(log.contains(says), "{log}");
+    // The bearer of the token is there again, with what was changed for it and nothing else.
+    let gateway = Gateway::start(&home, &config);
+    assert_eq!(held(&gateway, "scout"), json!(["mcp/proposal:*", "mcp/response:*", "mcp/request:tools/*"]));
 }
 
 #[test]

@@ -88,6 +88,7 @@ async fn receive_chat(events: &mut Events, wanted: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_participant_receives_what_it_missed_once_and_runs_none_of_it() {
     let (_home, gateway) = keeping(5);
+    // It receives what it says, and so learns when the topic has it.
     let (boss, mut said) = enter(ParticipantSpec { echo: true, ..spec(&gateway, "boss") }).await;
     for text in ["1", "2"] {
         boss.chat(text).unwrap();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::home::Home;
 use crate::http::TIMEOUT;
 use crate::support::Gateway;
-use crate::ws::{config_of, home_of, token};
+use crate::ws::{Socket, config_of, home_of, token};
 
 /// The participants.
 const PEOPLE: &[(&str, &[&str])] = &[
@@ -265,9 +265,10 @@ async fn an_answer_from_another_participant_is_ignored_and_counted() {
     let (worker, mut asked) = join(&gateway, "worker").await;
     let (mallory, mut overheard) = join(&gateway, "mallory").await;
     let (boss, mut received) = join(&gateway, "boss").await;
-    // Two participants receive a request for a third one that is absent.
+    // Two participants receive a request for a third one, which does not answer.
+    let _mute = Socket::enter(&gateway, "mute", "");
     let calling = boss.clone();
-    let call = tokio::spawn(async move { calling.request("absent", "tools/call", &echo("x")).await });
+    let call = tokio::spawn(async move { calling.request("mute", "tools/call", &echo("x")).await });
     for (participant, events) in [(&mallory, &mut overheard), (&worker, &mut asked)] {
         let request = receive(events, "the request", |event| match event {
             Event::Other(envelope) if envelope.kind() == "mcp/request:tools/call:echo" => Some(envelope),

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::record::{GrantChange, Record};
 
-/// One capability that an operator granted to a participant or revoked, in addition to the configured ones.
+/// One capability that was granted to a participant or revoked, in addition to the configured ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// The participant.
     pub participant: String,
     /// The topic; `None` is all topics.
     pub topic: Option<String>,
-    /// The capability, as the operator wrote it.
+    /// The capability, as its author wrote it.
     pub capability: String,
     /// Whether it is granted; otherwise it is revoked.
     pub granted: bool,
@@ -23,6 +23,8 @@ pub struct Grant {
     pub at_ms: u64,
     /// Time of expiry in Unix milliseconds, after which the change before applies again; `None` is never.
     pub expires_ms: Option<u64>,
+    /// Whether the participant was a configured one; `None` in records of earlier versions.
+    pub configured: Option<bool>,
 }
 
 impl Grant {
@@ -44,6 +46,7 @@ impl Grant {
             reason: self.reason.clone(),
             at_ms: self.at_ms,
             expires_ms: self.expires_ms,
+            configured: self.configured,
         })
     }
 }
@@ -85,6 +88,7 @@ impl Grants {
                 reason: change.reason.clone(),
                 at_ms: change.at_ms,
                 expires_ms: change.expires_ms,
+                configured: change.configured,
             };
             let key = (change.participant.clone(), change.topic.clone(), capability.clone());
             let changes = self.changes.entry(key).or_default();

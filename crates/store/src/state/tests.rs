@@ -128,6 +128,7 @@ fn granted(
         reason: None,
         at_ms,
         expires_ms,
+        configured: None,
     })
 }
 

@@ -119,4 +119,6 @@ pub enum Ignored {
     Mismatch,
     /// An answer to a request that named other participants.
     NotAsked,
+    /// A request between participants, of which none is in the topic to answer.
+    Absent,
 }

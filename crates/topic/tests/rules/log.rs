@@ -1,4 +1,4 @@
-//! Envelopes that receivers ignore: repeats, mismatches, and answers of participants that were not asked.
+//! Envelopes that receivers ignore: repeats, mismatches, answers of participants that were not asked, requests to the absent.
 
 use model::{DeliveryMode, LinkId};
 
@@ -66,6 +66,26 @@ fn an_envelope_whose_kind_and_payload_differ_is_not_acted_on() {
     assert_eq!(shown(&stage.send(unnamed)), ["publish s"]);
     let proposal = mismatch("p", "mcp/proposal:tools/call:a", &[]);
     assert_eq!(shown(&stage.send(proposal)), ["publish p", "ignore p of dan by portmoot: mismatch"]);
+}
+
+#[test]
+fn a_request_to_participants_that_are_not_there_is_noticed() {
+    let mut stage = stage();
+    let asked = |stage: &mut Stage, id, to| shown(&stage.send(Envelope::request(ANN, id, to, &[])));
+    assert_eq!(asked(&mut stage, "r1", &["bob"]), ["publish r1", "ignore r1 of ann by bob: absent"]);
+    let expected = ["publish r2", "ignore r2 of ann by bob,cid: absent"];
+    assert_eq!(asked(&mut stage, "r2", &["bob", "cid"]), expected);
+    // One that is there may answer, and so may any if none is named.
+    assert_eq!(asked(&mut stage, "r3", &["bob", "dan"]), ["publish r3"]);
+    assert_eq!(asked(&mut stage, "r4", &[]), ["publish r4"]);
+    stage.listener(BOB, "bob", &["mcp/response:*"], DeliveryMode::All);
+    assert_eq!(asked(&mut stage, "r5", &["bob"]), ["publish r5"]);
+    stage.leave(BOB);
+    assert_eq!(asked(&mut stage, "r6", &["bob"]), ["publish r6", "ignore r6 of ann by bob: absent"]);
+    // A notification waits for no answer.
+    let kind = "mcp/request:notifications/progress";
+    let notified = stage.send(Envelope { intent: Intent::None, ..Envelope::new(ANN, "n", kind, &["bob"]) });
+    assert_eq!(shown(&notified), ["publish n"]);
 }
 
 #[test]

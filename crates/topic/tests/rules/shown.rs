@@ -111,6 +111,7 @@ fn effect(effect: &Effect) -> String {
                 Ignored::Repeat => "repeat",
                 Ignored::Mismatch => "mismatch",
                 Ignored::NotAsked => "not asked",
+                Ignored::Absent => "absent",
             };
             format!("ignore {message} of {from} by {}: {why}", names(by))
         }

@@ -40,6 +40,7 @@ pub(crate) const SEEN: &[&str] = &[
     "repeat",
     "mismatch",
     "not asked",
+    "absent",
     "relayed",
     // Calls.
     "delivered",
@@ -186,6 +187,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
         Effect::Ignore { why: Ignored::Repeat, .. } => "repeat",
         Effect::Ignore { why: Ignored::Mismatch, .. } => "mismatch",
         Effect::Ignore { why: Ignored::NotAsked, .. } => "not asked",
+        Effect::Ignore { why: Ignored::Absent, .. } => "absent",
         Effect::Relay { .. } => "relayed",
         Effect::Deliver { .. } => "delivered",
         Effect::Hold { .. } => "held",

@@ -249,6 +249,79 @@ fn requests_end_with_a_refusal_or_the_connection() {
     assert_eq!(outcome.try_recv().unwrap().unwrap_err(), CallError::Lost);
 }
 
+/// The outcome of a proposal after these steps, in a topic whose gateway reports approvals: `NAME asks TO`, `answer NAME`,
+/// which answers that participant's request, and `approved NAME`.
+fn reported(steps: &[&str]) -> Vec<String> {
+    let mut protocol = welcomed(false);
+    let join = json!({ "event": "join", "participant": { "id": "portmoot", "capabilities": [] } });
+    receive(&mut protocol, "j", "system:gateway", &[], "system/presence", None, join);
+    let to = vec!["worker".into(), "other".into()];
+    let mut updates = protocol.pending.add_proposal("p", to, CALL.into()).unwrap();
+    for step in steps {
+        let (one, rest) = step.split_once(' ').unwrap();
+        match (one, rest) {
+            ("answer", by) => {
+                let result = json!({ "jsonrpc": "2.0", "id": 7, "result": { "to": by } });
+                receive(
+                    &mut protocol,
+                    &format!("r{by}"),
+                    "worker",
+                    &[by, "me"],
+                    RESPONSE,
+                    Some(&format!("f{by}")),
+                    result,
+                );
+            }
+            ("approved", by) => {
+                let state = json!({ "proposal": "p", "state": "running", "by": by });
+                receive(
+                    &mut protocol,
+                    &format!("s{by}"),
+                    "portmoot",
+                    &["me"],
+                    PROPOSAL_STATE,
+                    Some("p"),
+                    state,
+                );
+            }
+            (by, to) => {
+                let to: Vec<&str> = to.split(' ').skip(1).collect();
+                receive(&mut protocol, &format!("f{by}"), by, &to, CALL, Some("p"), call("echo"));
+            }
+        }
+    }
+    let mut all = Vec::new();
+    while let Ok(update) = updates.try_recv() {
+        if let ProposalUpdate::Answer(answer) = update {
+            let result: Value = serde_json::from_slice(answer.result().unwrap()).unwrap();
+            all.push(result["to"].as_str().unwrap().to_owned());
+        }
+    }
+    all
+}
+
+#[test]
+fn only_the_request_that_the_gateway_took_as_approval_has_the_outcome() {
+    const BOSS: &str = "boss asks worker other";
+    const EVE: &str = "eve asks worker other";
+    for (steps, expected) in [
+        (&[BOSS, "approved boss", "answer boss"][..], &["boss"][..]),
+        // An answer that is faster than the approval is written waits for it.
+        (&[BOSS, "answer boss"], &[]),
+        (&[BOSS, "answer boss", "approved boss"], &["boss"]),
+        // Another participant's request was refused as an approval, before or after the one that counted.
+        (&[EVE, BOSS, "answer eve", "approved boss", "answer boss"], &["boss"]),
+        (&[BOSS, "approved boss", EVE, "answer eve"], &[]),
+        // Some of the proposed participants, or one more; the proposer itself.
+        (&["boss asks worker", "approved boss", "answer boss"], &[]),
+        (&["boss asks worker other cid", "approved boss", "answer boss"], &[]),
+        (&["boss asks worker other me", "approved boss", "answer boss"], &["boss"]),
+        (&["me asks worker other", "approved boss", "answer me"], &[]),
+    ] {
+        assert_eq!(reported(steps), expected, "{steps:?}");
+    }
+}
+
 /// What follows for the proposer when `boss` fulfils its proposal `p` like this and `from` answers.
 fn outcome(
     is_filtered: bool,

@@ -16,7 +16,7 @@ const LINES: &str = r#"{"record":"sealing_key","key":"aa","created_ms":1}
 {"record":"proposal_ended","id":"p","state":"completed","reason":"done","answer":"{}","at_ms":14}
 {"record":"proposal_ended","id":"q","state":"expired","at_ms":15}
 {"record":"proposals_closed","digests":[[16,"000102030405060708090a0b0c0d0e0f"],[17,"ffffffffffffffffffffffffffffffff"]]}
-{"record":"grant_changed","participant":"scout","topic":"main","added":["chat"],"removed":["mcp/*"],"by":"ana","reason":"so","at_ms":18,"expires_ms":19}
+{"record":"grant_changed","participant":"scout","topic":"main","added":["chat"],"removed":["mcp/*"],"by":"ana","reason":"so","at_ms":18,"expires_ms":19,"configured":true}
 {"record":"grant_changed","participant":"scout","by":"ana","at_ms":20}
 {"record":"grants_cleared","participant":"scout","topic":"main","at_ms":21}
 {"record":"grants_cleared","participant":"scout","at_ms":22}

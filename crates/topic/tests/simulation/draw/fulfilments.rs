@@ -21,6 +21,8 @@ use crate::{
 enum Plan {
     /// No receiver that the gateway plays acts on it.
     Untaken,
+    /// The same, and no participant that it names is there.
+    Absent,
     Repeat,
     /// They are refused.
     Refused,
@@ -160,7 +162,7 @@ impl World {
             return assert!(calls.keys().all(|call| !self.books.has(*call)));
         }
         self.books.log.ask(&id, &from, &to);
-        if !matches!(plan, Plan::Untaken | Plan::Repeat) {
+        if !matches!(plan, Plan::Untaken | Plan::Absent | Plan::Repeat) {
             self.books.log.acted.insert((from, id));
         }
         self.check_plan((plan, held), calls, decided, &effects);
@@ -173,7 +175,9 @@ impl World {
         let is_closed = named.is_none() && closed();
         let plays = drawn.to.iter().any(|to| self.is_played(to, false));
         if named.is_none() && !is_closed && !plays {
-            return Plan::Untaken;
+            let is_here = |to: &String| !self.books.links_of(&self::id(to)).is_empty();
+            let is_absent = !drawn.to.is_empty() && !drawn.to.iter().any(is_here);
+            return if is_absent { Plan::Absent } else { Plan::Untaken };
         }
         let fulfils = named.is_some_and(|id| self.books.deals[&id].by != *by) || is_closed;
         if self.books.log.acted.contains(&(by.clone(), drawn.id.clone())) && !fulfils {
@@ -198,7 +202,7 @@ impl World {
         effects: &Effects,
     ) {
         let ignored = effects.all.iter().any(|effect| matches!(effect, Effect::Ignore { .. }));
-        assert_eq!(ignored, plan == Plan::Repeat, "{plan:?}");
+        assert_eq!(ignored, matches!(plan, Plan::Repeat | Plan::Absent), "{plan:?}");
         let refused_decision = effects.all.iter().any(|effect| matches!(effect, Effect::RefuseDecision(_)));
         let waits_with = match plan {
             Plan::Own(id) => Some(id),
@@ -209,7 +213,7 @@ impl World {
             let taken = self.is_played(open.server.as_str(), held) || plan == Plan::Refused;
             let has = self.books.has(call);
             match (plan, waits_with) {
-                (Plan::Untaken | Plan::Repeat, _) => assert!(!has, "{call} was taken"),
+                (Plan::Untaken | Plan::Absent | Plan::Repeat, _) => assert!(!has, "{call} was taken"),
                 (Plan::Own(_) | Plan::Decision(_), Some(proposal)) if taken => {
                     assert!(!has, "{call} waits");
                     let own = matches!(plan, Plan::Own(_));
