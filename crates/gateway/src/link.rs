@@ -7,7 +7,7 @@ use auth::{Participant, Wire};
 use bytes::Bytes;
 use model::{Form, LinkId, ListKind, Notice, OperationId, Refusal, Request};
 use platform::Share;
-use room::Socket;
+use room::{Queued, Socket};
 use topic::Ended;
 use upstream::{Caller, ClientProfile};
 
@@ -29,6 +29,8 @@ pub struct Link {
     pub(crate) audit: OnceLock<Arc<Share>>,
     /// Its participant's share of the bytes that wait, from its join on.
     pub(crate) held: OnceLock<Arc<Share>>,
+    /// What it has in the room's queue.
+    pub queued: Queued,
 }
 
 /// The sending side of a link. Without methods of its own it sends nothing and asks its client nothing.
@@ -97,8 +99,8 @@ impl Link {
         client: ClientProfile,
         outlet: Box<dyn Outlet>,
     ) -> Arc<Self> {
-        let (rejected, audit, held) = <_>::default();
-        Arc::new(Self { id, participant, form, client, outlet, rejected, audit, held })
+        let (rejected, audit, held, queued) = <_>::default();
+        Arc::new(Self { id, participant, form, client, outlet, rejected, audit, held, queued })
     }
 
     /// The wire on which its participant came in.

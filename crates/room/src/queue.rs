@@ -19,12 +19,9 @@ struct Queue {
     bytes: usize,
 }
 
-/// What one sender has in the queue.
+/// What one sender has in the queue: since which turn of the writer, and how many bytes.
 #[derive(Debug, Default)]
-pub struct Queued {
-    turn: u64,
-    bytes: usize,
-}
+pub struct Queued(Mutex<(u64, usize)>);
 
 /// The room of one topic.
 #[derive(Default)]
@@ -80,18 +77,20 @@ impl Room {
 
     /// Whether the queue, or this sender's share of it, is beyond its bound: the sender must wait.
     pub fn is_full(&self, own: &Queued) -> bool {
-        let waits = own.turn == self.turns.load(Ordering::Acquire);
-        (waits && own.bytes > SENDER_QUEUE_BYTES_MAX) || self.queue().bytes > ROOM_QUEUE_BYTES_MAX
+        let (turn, bytes) = *own.0.lock();
+        let waits = turn == self.turns.load(Ordering::Acquire);
+        (waits && bytes > SENDER_QUEUE_BYTES_MAX) || self.queue().bytes > ROOM_QUEUE_BYTES_MAX
     }
 
     /// Adds bytes that a sender is going to have in the queue.
-    pub fn count(&self, own: &mut Queued, bytes: usize) {
+    pub fn count(&self, own: &Queued, bytes: usize) {
         // Looked at first: what the writer takes meanwhile counts for one turn longer at most.
         let turn = self.turns.load(Ordering::Acquire);
-        if own.turn != turn {
-            *own = Queued { turn, bytes: 0 };
+        let mut own = own.0.lock();
+        if own.0 != turn {
+            *own = (turn, 0);
         }
-        own.bytes += bytes;
+        own.1 += bytes;
     }
 
     /// Number of queued events.
@@ -125,7 +124,7 @@ impl Drop for Room {
 mod tests {
     use super::*;
 
-    fn publish(room: &Room, own: &mut Queued, bytes: usize) {
+    fn publish(room: &Room, own: &Queued, bytes: usize) {
         room.count(own, bytes);
         let envelope = bytes::Bytes::from(vec![b'x'; bytes]);
         room.push([RoomEvent::Direct { link: model::LinkId(1), frame: envelope }]);
@@ -133,17 +132,17 @@ mod tests {
 
     #[test]
     fn a_sender_that_has_its_share_in_the_queue_waits_and_no_other() {
-        let (room, mut greedy, mut other) = (Room::default(), Queued::default(), Queued::default());
-        publish(&room, &mut greedy, SENDER_QUEUE_BYTES_MAX);
+        let (room, greedy, other) = (Room::default(), Queued::default(), Queued::default());
+        publish(&room, &greedy, SENDER_QUEUE_BYTES_MAX);
         assert!(!room.is_full(&greedy));
-        publish(&room, &mut greedy, 1);
-        publish(&room, &mut other, 1);
+        publish(&room, &greedy, 1);
+        publish(&room, &other, 1);
         assert!(room.is_full(&greedy) && !room.is_full(&other));
         room.take();
         assert!(!room.is_full(&greedy), "the writer has taken everything");
-        publish(&room, &mut greedy, SENDER_QUEUE_BYTES_MAX);
+        publish(&room, &greedy, SENDER_QUEUE_BYTES_MAX);
         assert!(!room.is_full(&greedy), "what it had before does not count");
-        publish(&room, &mut other, ROOM_QUEUE_BYTES_MAX - SENDER_QUEUE_BYTES_MAX + 1);
+        publish(&room, &other, ROOM_QUEUE_BYTES_MAX - SENDER_QUEUE_BYTES_MAX + 1);
         assert!(room.is_full(&greedy) && room.is_full(&Queued::default()), "the whole queue is full");
     }
 }

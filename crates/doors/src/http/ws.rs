@@ -21,7 +21,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use model::{DeliveryMode, Form, LinkId, Refusal, RefusalCode};
 use platform::{Share, Taken};
-use room::{Close, Queued, Socket};
+use room::{Close, Socket};
 use serde::Deserialize;
 use store::audit::Verdict;
 use tokio::net::TcpStream;
@@ -215,10 +215,10 @@ fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
     if connection.is_stopping() {
         dispatch.cut(link.id, Close::GoingAway);
     }
-    let (queued, partial) = (Queued::default(), Partial::new(registry.held_of(&link.participant.id)));
+    let partial = Partial::new(registry.held_of(&link.participant.id));
     let reader = Reader::new(lead, registry.limits().envelope_bytes_max);
     let client = Arc::clone(&connection.client);
-    let mut listening = Listening { client, dispatch, link, socket, reader, malformed: 0, queued, partial };
+    let mut listening = Listening { client, dispatch, link, socket, reader, malformed: 0, partial };
     tokio::spawn(async move { listening.run().await });
 }
 
@@ -270,8 +270,6 @@ struct Listening {
     reader: Reader,
     /// Messages in a row that could not be read.
     malformed: u32,
-    /// What it has in the room's queue.
-    queued: Queued,
     /// What it has of a message that has not arrived as a whole, on its participant's account.
     partial: Partial,
 }
@@ -347,8 +345,8 @@ impl Listening {
                 sent = 0;
                 tokio::task::yield_now().await;
             }
-            if self.dispatch.room.is_full(&self.queued) {
-                Box::pin(self.dispatch.room.wait_for_space(&self.queued)).await;
+            if self.dispatch.room.is_full(&self.link.queued) {
+                Box::pin(self.dispatch.room.wait_for_space(&self.link.queued)).await;
             }
         }
     }
@@ -360,7 +358,7 @@ impl Listening {
     }
 
     fn take(&mut self, text: Bytes) {
-        self.dispatch.room.count(&mut self.queued, text.len());
+        self.dispatch.room.count(&self.link.queued, text.len());
         match Envelope::read(text) {
             Ok(envelope) => {
                 self.malformed = 0;

@@ -7,7 +7,6 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use model::{Capability, KindRef, ParticipantId, REQUEST, Refusal, RefusalCode};
 use platform::unix_ms;
-use room::Queued;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
@@ -80,13 +79,15 @@ pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent
         payload: &payload,
     });
     let bytes_max = dispatch.settings.limits.envelope_bytes_max;
-    if frame.len() > bytes_max {
+    let bytes = frame.len();
+    if bytes > bytes_max {
         let why = format!("a message has at most {bytes_max} bytes");
         return Err(Refusal::new(RefusalCode::TooLarge, why));
     }
     // Arguments may contain line breaks, and some participants read line by line.
     let envelope = Envelope::read(one_line(frame)).map_err(|breach| breach.refusal())?;
-    dispatch.room.wait_for_space(&Queued::default()).await;
+    dispatch.room.wait_for_space(&call.link.queued).await;
+    dispatch.room.count(&call.link.queued, bytes);
     dispatch.speak(&call.link, envelope).map_err(|refusal| *refusal)?;
     let absent = dispatch.with(|topic| {
         let is_here = |name: &&String| ParticipantId::new(name).is_ok_and(|id| topic.has_participant(&id));

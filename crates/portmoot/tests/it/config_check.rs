@@ -1,4 +1,4 @@
-//! What `config check` reports: problems in the order of their lines, notes about settings and capabilities, files of clients.
+//! Reports of `config check`: problems in the order of their lines, notes about settings and capabilities, files of clients.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,10 @@
+use model::{Answer, Form, Method, OperationId, Payload, Request};
+use room::SENDER_QUEUE_BYTES_MAX;
+
 use super::*;
+use crate::call::{Incoming, Names, Reply};
+use crate::envelopes::tests::Stage;
+use crate::link::Respell;
 
 fn envelope(from: &str, to: &[&str], kind: &str, payload: &str) -> Bytes {
     let (id, ts, correlation_id) = ("1", None, None);
@@ -62,4 +68,37 @@ fn an_answer_is_bounded() {
 fn hidden_characters_of_a_message_are_shown() {
     let (texts, ..) = page("bob", None, 9, vec![envelope("ann", &[], "chat", r#"{"t":"a\u202eb"}"#)]);
     assert_eq!(texts, [r#"{"t":"a\\u{202e}b"}"#]);
+}
+
+/// A caller that reads no answer.
+struct Silent;
+
+impl Reply for Silent {
+    fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {}
+
+    fn refuse(&self, _: &Call, _: &Refusal) {}
+}
+
+#[tokio::test]
+async fn a_caller_that_has_its_share_in_the_rooms_queue_waits() {
+    async fn others_run() {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+    let stage = Stage::new(&["chat"]);
+    let payload = Payload::body(Form::Legacy, r#"{"arguments":{"text":"hello"}}"#);
+    let request = Request { method: Method::Known("tools/call"), target: None, progress: None, payload };
+    let incoming = Incoming::plain(request, None);
+    let call = Call::new(OperationId(9), &stage.ann, incoming, Names::Public, Arc::new(Silent));
+    // The writer takes what the join has queued.
+    others_run().await;
+    stage.dispatch.room.count(&stage.ann.queued, SENDER_QUEUE_BYTES_MAX + 1);
+    let said = tokio::spawn(say(Arc::clone(&stage.dispatch), call));
+    others_run().await;
+    assert!(!said.is_finished());
+    // The writer takes the queue again.
+    let other = Envelope::read(envelope("ann", &[], "chat", "{}")).unwrap();
+    stage.dispatch.speak(&stage.ann, other).unwrap();
+    assert_eq!(said.await.unwrap().unwrap().kind, "chat");
 }

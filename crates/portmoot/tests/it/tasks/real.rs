@@ -30,6 +30,7 @@ fn python(gateway: &Gateway, way: &str, tool: &str, arguments: &Value) -> Value 
 fn the_research_task_of_server_everything_asks_its_question() {
     let home = setup();
     let gateway = Gateway::start(&home, &(people(&home) + &everything()));
+    gateway.ready("everything");
     let ada = Client::open(&gateway, Some(ADA), "/mcp", json!({ "elicitation": {} }));
     let arguments = json!({ "topic": "python", "ambiguous": true });
     let call = json!({ "name": TOOL, "arguments": arguments, "task": { "ttl": 60_000 } });
@@ -57,6 +58,7 @@ fn the_research_task_of_server_everything_asks_its_question() {
 fn the_python_sdk_follows_tasks_of_both_eras() {
     let home = setup();
     let gateway = Gateway::start(&home, &(people(&home) + &everything() + &fixture("a", &[])));
+    ["everything", "a"].iter().for_each(|name| gateway.ready(name));
     let legacy = python(&gateway, "task", TOOL, &json!({ "topic": "tasks" }));
     assert_eq!(
         (&legacy["protocol"], &legacy["listed"]["execution"]["taskSupport"]),
