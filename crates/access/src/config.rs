@@ -196,6 +196,10 @@ pub struct Limits {
     pub resume_bytes_max: usize,
     /// Messages in one JSON-RPC batch.
     pub batch_len_max: usize,
+    /// Bytes of the open proposals of one topic.
+    pub proposal_bytes_max: usize,
+    /// The share of one participant.
+    pub participant_proposal_bytes_max: usize,
     /// Participants in one topic.
     pub topic_participants_max: usize,
     /// How long the tools of a participant that serves stay listed after it has left.
@@ -243,6 +247,7 @@ impl Limits {
 
 // Defaults of which a participant has a share.
 const HELD_BYTES_MAX: usize = 256 << 20;
+const PROPOSAL_BYTES_MAX: usize = 64 << 20;
 const CONNECTIONS_MAX: usize = 10_000;
 const SESSIONS_MAX: usize = 10_000;
 const UPSTREAM_CALLS_MAX: usize = 1_024;
@@ -272,6 +277,8 @@ impl Default for Limits {
             resume_events_max: 256,
             resume_bytes_max: 1 << 20,
             batch_len_max: 64,
+            proposal_bytes_max: PROPOSAL_BYTES_MAX,
+            participant_proposal_bytes_max: default_share(PROPOSAL_BYTES_MAX),
             topic_participants_max: 10_000,
             away: Duration::from_secs(60),
             keep_alive: Duration::from_secs(15),

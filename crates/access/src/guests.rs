@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use auth::{LOCAL_USER, Participant};
+pub use model::ANONYMOUS_PREFIX;
 use model::{GATEWAY, ParticipantId, RateLimit, TopicName};
 use platform::Mutex;
 
-/// Prefix of guests' names. No configured participant has such a name.
-pub const ANONYMOUS_PREFIX: &str = "anonymous-";
 /// Guests in one topic at once.
 pub const TOPIC_GUESTS_MAX: usize = 1_000;
 /// Rate limit of one guest, unless the topic sets another.
@@ -22,7 +21,7 @@ pub fn is_guest(id: &ParticipantId) -> bool {
 /// The account on which a participant has its shares: its own, or the one of all guests.
 #[must_use]
 pub fn account(id: &ParticipantId) -> &str {
-    if is_guest(id) { ANONYMOUS_PREFIX } else { id.as_str() }
+    model::account(id.as_str())
 }
 
 /// Whether the gateway gives this name out itself, in any case: its own, the local user's, or a guest's.

@@ -70,6 +70,8 @@ fn limits(table: Table<'_>) -> Limits {
     let held_bytes_max = bytes("held_bytes_max", standard.held_bytes_max);
     // A share always has room for one whole body.
     let held_share = default_share(held_bytes_max).max(body_bytes_max);
+    let proposal_bytes_max = bytes("proposal_bytes_max", standard.proposal_bytes_max);
+    let proposal_share = default_share(proposal_bytes_max).max(body_bytes_max).min(proposal_bytes_max);
     let connections_max = count("connections_max", standard.connections_max);
     let sessions_max = count("sessions_max", standard.sessions_max);
     let upstream_calls_max = count("upstream_calls_max", standard.upstream_calls_max);
@@ -97,6 +99,9 @@ fn limits(table: Table<'_>) -> Limits {
         resume_events_max: count("resume_events_max", standard.resume_events_max),
         resume_bytes_max: bytes("resume_bytes_max", standard.resume_bytes_max),
         batch_len_max: count("batch_len_max", standard.batch_len_max),
+        proposal_bytes_max,
+        participant_proposal_bytes_max: bytes("participant_proposal_bytes_max", proposal_share)
+            .min(proposal_bytes_max),
         topic_participants_max: count("topic_participants_max", standard.topic_participants_max),
         away: time("away", standard.away),
         keep_alive: time("keep_alive", standard.keep_alive),

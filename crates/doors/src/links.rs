@@ -39,9 +39,11 @@ pub(crate) struct ClientLinks {
 impl ClientLinks {
     /// No links. Must be called inside a runtime.
     pub(crate) fn start(registry: Arc<Registry>) -> Arc<Self> {
-        let ended: Vec<Mark> = registry.journal.as_ref().map_or_else(Vec::new, |journal| {
-            journal.state(|state| state.ended_sessions(unix_ms()).map(Mark::of).collect())
+        let ended: Vec<(String, Mark)> = registry.journal.as_ref().map_or_else(Vec::new, |journal| {
+            let owned = |(by, mark): (&str, &str)| (by.to_owned(), Mark::of(mark));
+            journal.state(|state| state.ended_sessions(unix_ms()).map(owned).collect())
         });
+        let ended = ended.iter().map(|(by, mark)| (&**by, *mark));
         let (sessions, modern, revoked) =
             (Sessions::new(ended, &registry), ModernLinks::default(), Arc::default());
         let links = Arc::new(Self { registry, sessions, modern, revoked });
@@ -191,17 +193,20 @@ impl ClientLinks {
         let Some(journal) = &self.registry.journal else { return wait };
         // Without room now they are written the next time.
         let Ok(place) = journal.reserve() else { return wait };
-        let marks = self.sessions.take_unwritten();
-        if marks.is_empty() {
+        let ended = self.sessions.take_unwritten();
+        if ended.is_empty() {
             return wait;
         }
         let at_ms = unix_ms();
         let until_ms = at_ms + SESSION_ID_SECS * 1000;
-        let record = |some: &[Mark]| {
-            let marks = some.iter().map(Mark::to_string).collect();
-            Record::SessionsEnded(EndedSessions { marks, at_ms, until_ms })
+        let record = |by: &str, some: &[Mark]| {
+            let (marks, by) = (some.iter().map(Mark::to_string).collect(), Some(by.to_owned()));
+            Record::SessionsEnded(EndedSessions { marks, by, at_ms, until_ms })
         };
-        place.submit(marks.chunks(RECORD_MARKS_MAX).map(record).collect(), move |written| {
+        let of = |(by, marks): (Box<str>, Vec<Mark>)| {
+            marks.chunks(RECORD_MARKS_MAX).map(|some| record(&by, some)).collect::<Vec<_>>()
+        };
+        place.submit(ended.into_iter().flat_map(of).collect(), move |written| {
             if let Err(error) = written {
                 tracing::error!(%error, "ended sessions could not be written down: they may be resumed after a restart");
             }

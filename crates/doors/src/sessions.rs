@@ -5,7 +5,7 @@ mod id;
 mod order;
 mod session;
 
-use std::collections::HashMap as Map;
+use std::collections::{BTreeMap, HashMap as Map};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -59,7 +59,10 @@ pub(crate) struct Opened {
 
 impl Sessions {
     /// No sessions. Those that have `ended` for good are not resumed.
-    pub(crate) fn new(ended: impl IntoIterator<Item = Mark>, registry: &Arc<Registry>) -> Self {
+    pub(crate) fn new<'m>(
+        ended: impl IntoIterator<Item = (&'m str, Mark)>,
+        registry: &Arc<Registry>,
+    ) -> Self {
         let (by_key, accounts) = (HashMap::new(), Map::new());
         let table = Table { by_key, order: Order::default(), accounts, ended: Ended::known(ended) };
         let (registry, hashers) = (Arc::clone(registry), [RandomState::new(), RandomState::new()]);
@@ -103,8 +106,8 @@ impl Sessions {
         self.lock().ended.has(Mark::of(id))
     }
 
-    /// Those that have ended for good and are not in the journal yet, each once.
-    pub(crate) fn take_unwritten(&self) -> Vec<Mark> {
+    /// Those that have ended for good and are not in the journal yet, by account, each once.
+    pub(crate) fn take_unwritten(&self) -> BTreeMap<Box<str>, Vec<Mark>> {
         self.lock().ended.take_unwritten()
     }
 
@@ -198,7 +201,8 @@ impl Table {
 
     fn note_ended(&mut self, session: &Session) {
         // A guest's name, and with it its session, is valid in this process only.
-        self.ended.note(session.mark, !is_guest(&session.joined.link.participant.id));
+        let id = &session.joined.link.participant.id;
+        self.ended.note(account(id), session.mark, !is_guest(id));
     }
 
     /// Takes out a session whose link has ended by itself.

@@ -26,6 +26,11 @@ impl Handles for Live {
     type Message = Bytes;
     type Content = Arc<Proposed>;
     type Ruling = Arc<Ruling>;
+
+    fn kept_bytes(ruling: Option<&Arc<Ruling>>, answer: Option<&Answer>) -> usize {
+        let params = ruling.and_then(|ruling| ruling.params.as_ref()).map_or(0, String::len);
+        params + answer.map_or(0, |answer| answer.payload.bytes.len())
+    }
 }
 
 /// A topic of a running gateway.

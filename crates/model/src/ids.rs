@@ -13,8 +13,16 @@ pub const PARTICIPANT_BYTES_MAX: usize = 128;
 pub(crate) const TOPIC_BYTES_MAX: usize = 64;
 /// The gateway's own participant, the addressee of MCP callers' requests.
 pub const GATEWAY: &str = "portmoot";
+/// The beginning of guests' names: participants without a token. No configured participant has such a name.
+pub const ANONYMOUS_PREFIX: &str = "anonymous-";
 /// The sender of system messages. Never a participant.
 pub const SYSTEM: &str = "system:gateway";
+
+/// The account on which the participant of this name has its shares: its own, or the one of all guests.
+#[must_use]
+pub fn account(name: &str) -> &str {
+    if name.starts_with(ANONYMOUS_PREFIX) { ANONYMOUS_PREFIX } else { name }
+}
 
 /// Why a text is no id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

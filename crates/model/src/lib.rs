@@ -6,6 +6,7 @@
 //! - [`Capability`] and [`Capabilities`]: which acts are admitted, and to whom.
 //! - [`ParticipantId`], [`LinkId`], [`OperationId`], [`TopicName`]: identity, connection, operation and topic.
 //! - [`Request`], [`Answer`], [`Notice`], [`Payload`], [`Form`]: messages between a door and a far end, as untouched bytes.
+//! - [`Latest`]: what is kept of many participants, none of which pushes out what others have.
 //! - [`ListKind`], [`ListenFilter`], [`RateLimit`], [`DeliveryMode`]: types that several crates share.
 //! - [`ProposalState`], [`Digest`]: the states of a proposal, and the digest that a decision is bound to.
 //! - [`Refusal`], [`RefusalCode`]: a refusal, as participants may see it.
@@ -16,6 +17,7 @@ mod context;
 mod delivery;
 mod ids;
 mod kind;
+mod latest;
 mod list;
 mod pattern;
 mod proposal;
@@ -28,9 +30,11 @@ pub use capability::{Capability, CapabilityError};
 pub use context::PERCENT_LAYERS_MAX;
 pub use delivery::DeliveryMode;
 pub use ids::{
-    GATEWAY, IdError, LinkId, OperationId, PARTICIPANT_BYTES_MAX, ParticipantId, SYSTEM, TopicName,
+    ANONYMOUS_PREFIX, GATEWAY, IdError, LinkId, OperationId, PARTICIPANT_BYTES_MAX, ParticipantId, SYSTEM,
+    TopicName, account,
 };
 pub use kind::{KindError, KindRef, PROPOSAL, REQUEST};
+pub use latest::Latest;
 pub use list::{ListKind, ListenFilter};
 pub use pattern::overlap;
 pub use proposal::{Digest, NoDigest, ProposalState};

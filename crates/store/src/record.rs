@@ -110,6 +110,9 @@ pub struct GrantChange {
 pub struct EndedSessions {
     /// One unique text for each session id, in the format of the gateway.
     pub marks: Vec<String>,
+    /// The participant whose sessions these were. Older journals do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// Time of the record in Unix milliseconds.
     pub at_ms: u64,
     /// Time at which the last of these ids expires, in Unix milliseconds.

@@ -4,7 +4,7 @@ mod closed;
 mod grants;
 mod proposals;
 
-use std::collections::VecDeque;
+use model::Latest;
 
 use crate::record::{EndedSessions, IssuedToken, Record, SealingKey};
 
@@ -76,8 +76,9 @@ impl State {
         self.grants.all()
     }
 
-    /// Marks ([`crate::EndedSessions::marks`]) of ended sessions whose ids have not expired, oldest first.
-    pub fn ended_sessions(&self, now_ms: u64) -> impl Iterator<Item = &str> {
+    /// Marks ([`crate::EndedSessions::marks`]) of ended sessions whose ids have not expired, oldest first, each after its
+    /// participant, which is empty if it is not known.
+    pub fn ended_sessions(&self, now_ms: u64) -> impl Iterator<Item = (&str, &str)> {
         self.sessions.marks(now_ms)
     }
 
@@ -138,32 +139,31 @@ impl State {
     }
 }
 
-/// Ended sessions in the state at most. The oldest record is dropped first, with all of its sessions.
+/// Ended sessions in the state at most. Beyond it the participant that has most loses its oldest record, with all of its sessions.
 pub const ENDED_SESSIONS_KEPT: usize = 65_536;
 
 /// All ended sessions of the state, oldest record first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Sessions {
-    ended: VecDeque<EndedSessions>,
-    count: usize,
+    ended: Latest<EndedSessions>,
 }
 
 impl Sessions {
     fn ended(&mut self, ended: &EndedSessions) {
-        self.count += ended.marks.len();
-        self.ended.push_back(ended.clone());
-        while let Some(oldest) = self.ended.front() {
-            if ended.at_ms < oldest.until_ms && self.count <= ENDED_SESSIONS_KEPT {
-                return;
-            }
-            self.count -= oldest.marks.len();
-            self.ended.pop_front();
-        }
+        self.ended.push(ended.by.as_deref().unwrap_or_default(), ended.marks.len(), ended.clone());
+        let has_expired = |oldest: &EndedSessions| oldest.until_ms <= ended.at_ms;
+        while self.ended.pop_if(has_expired).is_some() {}
+        self.ended.shrink(usize::MAX, ENDED_SESSIONS_KEPT);
+        // What comes first now may have expired too.
+        while self.ended.pop_if(has_expired).is_some() {}
     }
 
-    fn marks(&self, now_ms: u64) -> impl Iterator<Item = &str> {
+    fn marks(&self, now_ms: u64) -> impl Iterator<Item = (&str, &str)> {
         let unexpired = self.ended.iter().filter(move |ended| now_ms < ended.until_ms);
-        unexpired.flat_map(|ended| &ended.marks).map(String::as_str)
+        unexpired.flat_map(|ended| {
+            let by = ended.by.as_deref().unwrap_or_default();
+            ended.marks.iter().map(move |mark| (by, mark.as_str()))
+        })
     }
 
     fn records(&self) -> impl Iterator<Item = Record> + '_ {

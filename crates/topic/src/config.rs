@@ -91,6 +91,10 @@ pub struct Limits {
     pub proposals_max: usize,
     /// The same of one participant; of all guests together as well.
     pub proposals_per_participant_max: usize,
+    /// Bytes of the contents of these proposals.
+    pub proposal_bytes_max: usize,
+    /// The same of one participant; of all guests together as well.
+    pub proposal_bytes_per_participant_max: usize,
     /// Entries of one list of one server.
     pub items_per_list_max: usize,
     /// Resource templates of one server.
@@ -114,6 +118,8 @@ impl Default for Limits {
             asks_per_server_and_participant_max: 64,
             proposals_max: 10_000,
             proposals_per_participant_max: 256,
+            proposal_bytes_max: 64 << 20,
+            proposal_bytes_per_participant_max: 16 << 20,
             items_per_list_max: 10_000,
             templates_max: 256,
             name_bytes_max: 512,

@@ -3,7 +3,8 @@
 use std::fmt::Debug;
 
 /// Types of the values that a shell hands to a topic in events and gets back in effects. A topic clones and drops handles and
-/// compares tags; it never looks inside. In the simulation they are numbers.
+/// compares tags; it never looks inside, but asks for the bytes of
+/// what it keeps. In the simulation they are numbers.
 pub trait Handles: Clone + Debug + 'static {
     /// A caller's connection or session.
     type Link: Clone + Debug;
@@ -25,4 +26,7 @@ pub trait Handles: Clone + Debug + 'static {
     type Content: Clone + Debug;
     /// The shell's part of a decision: edited params, and the caller that waits until the decision is on disk.
     type Ruling: Clone + Debug;
+
+    /// The bytes that a proposal that is over keeps of its decision and its answer.
+    fn kept_bytes(ruling: Option<&Self::Ruling>, answer: Option<&Self::Answer>) -> usize;
 }

@@ -64,7 +64,7 @@ pub use lists::{ListSnapshot, Listing};
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
-pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_MAX, PARTICIPANT_ENDED_PROPOSALS_MAX};
+pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX};
 pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
 pub use request_log::REQUESTS_MAX;
 pub use topic::{Present, Server, Topic};

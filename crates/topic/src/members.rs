@@ -148,6 +148,11 @@ impl<H: Handles> Link<H> {
     }
 }
 
+/// The account of a participant: its own, or the one of all guests.
+pub(crate) fn account<'a>(id: &'a ParticipantId, guests: &'a str) -> &'a str {
+    if is_guest(id, guests) { guests } else { id.as_str() }
+}
+
 /// Whether an id begins as those of guests do.
 pub(crate) fn is_guest(id: &ParticipantId, guests: &str) -> bool {
     !guests.is_empty() && id.as_str().starts_with(guests)

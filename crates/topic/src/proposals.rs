@@ -4,24 +4,38 @@ mod closed;
 mod proposal;
 
 use std::{
-    collections::{BTreeSet, HashMap as Map, VecDeque},
+    collections::{BTreeSet, HashMap as Map},
     sync::Arc,
 };
 
 use foldhash::{HashMap, HashMapExt};
-use model::{OperationId, ParticipantId, ProposalState};
+use model::{Latest, OperationId, ParticipantId, ProposalState};
 
-use crate::{Handles, members::is_guest};
+use crate::{Handles, event::Terms, members::account};
 pub use closed::CLOSED_PROPOSALS_MAX;
 use closed::ClosedDigests;
 pub(crate) use proposal::{Early, Phase, Proposal, RoomCall, RoomRequests, Ruling};
 
-/// The most ended proposals that queries still return.
+/// The most ended proposals that queries still return. Beyond it the proposer that has most loses its oldest; all guests count as one.
 pub const ENDED_PROPOSALS_MAX: usize = 1000;
-/// The share of one proposer, and of all guests together: beyond it its own oldest is forgotten first.
-pub const PARTICIPANT_ENDED_PROPOSALS_MAX: usize = 250;
+/// The most bytes that they keep: contents, edited params and answers. Beyond it the proposer that has most bytes loses its oldest.
+pub const ENDED_PROPOSALS_BYTES_MAX: usize = 64 << 20;
 /// The most requests of a proposer that wait for the withdrawal of its own proposal.
 pub(crate) const DEFERRED_MAX: usize = 16;
+
+/// A number of proposals, and the bytes of their contents.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Amount {
+    pub(crate) count: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Amount {
+    /// Whether one more of these bytes fits.
+    pub(crate) fn has_room(self, bytes: usize, (count_max, bytes_max): (usize, usize)) -> bool {
+        self.count < count_max && self.bytes.saturating_add(bytes) <= bytes_max
+    }
+}
 
 /// All proposals of a topic.
 #[derive(Debug)]
@@ -29,6 +43,10 @@ pub(crate) struct Proposals<H: Handles> {
     all: HashMap<OperationId, Proposal<H>>,
     /// The number that each participant has that are not over.
     counts: Map<ParticipantId, usize>,
+    /// The number and the bytes of those on each account.
+    accounts: Map<Box<str>, Amount>,
+    /// The number and the bytes of all that are not over.
+    open: Amount,
     /// The pending ones, and those whose answer is awaited in the room, by the time at which that ends.
     deadlines: BTreeSet<(u64, OperationId)>,
     /// By the envelope that proposed.
@@ -37,9 +55,7 @@ pub(crate) struct Proposals<H: Handles> {
     by_fulfilment: Map<Arc<str>, Vec<OperationId>>,
     /// Those that participants carry out in the room, by the number of their opening.
     in_room: BTreeSet<(u64, OperationId)>,
-    ended: VecDeque<OperationId>,
-    /// The number of those on each account.
-    ended_counts: Map<Box<str>, usize>,
+    ended: Latest<OperationId>,
     /// Digests of the envelopes of those that are over, kept or not.
     pub(crate) closed: ClosedDigests,
     opened: u64,
@@ -50,40 +66,38 @@ pub(crate) struct Proposals<H: Handles> {
 impl<H: Handles> Proposals<H> {
     /// None. Ids that begin with `guests` are those of guests.
     pub(crate) fn new(guests: &'static str) -> Self {
-        let (counts, deadlines, by_envelope, by_fulfilment, in_room, ended, closed, opened) = <_>::default();
-        let (all, ended_counts) = (HashMap::new(), Map::new());
+        let (counts, accounts, deadlines, by_envelope, by_fulfilment, in_room, ended, closed) =
+            <_>::default();
+        let (all, open, opened) = (HashMap::new(), Amount::default(), 0);
         Self {
             all,
             counts,
+            accounts,
+            open,
             deadlines,
             by_envelope,
             by_fulfilment,
             in_room,
             ended,
-            ended_counts,
             closed,
             opened,
             guests,
         }
     }
 
-    /// The account of a proposer: its own, or the one of all guests.
-    fn account<'a>(&self, by: &'a ParticipantId) -> &'a str {
-        if is_guest(by, self.guests) { self.guests } else { by.as_str() }
+    /// What is not over, and on the account of a participant: its own, or the one of all guests.
+    pub(crate) fn on_account(&self, by: &ParticipantId) -> Amount {
+        self.accounts.get(account(by, self.guests)).copied().unwrap_or_default()
     }
 
-    /// The number of those that are not over and on the account of a participant.
-    pub(crate) fn count_on_account(&self, by: &ParticipantId) -> usize {
-        if !is_guest(by, self.guests) {
-            return self.count(by);
-        }
-        let guests = self.counts.iter().filter(|(by, _)| is_guest(by, self.guests));
-        guests.map(|(_, count)| count).sum()
+    /// What is not over, of all participants.
+    pub(crate) fn open(&self) -> Amount {
+        self.open
     }
 
     /// The number of those that are not over.
     pub(crate) fn len(&self) -> usize {
-        self.all.len() - self.ended.len()
+        self.open.count
     }
 
     /// The number of a participant's that are not over.
@@ -126,14 +140,25 @@ impl<H: Handles> Proposals<H> {
         proposal.order = self.opened;
         self.opened += 1;
         self.by_envelope.insert(Arc::clone(&proposal.terms.envelope), id);
-        if proposal.over.is_some() {
-            self.keep_ended(id, &proposal.terms.by);
-        } else {
-            *self.counts.entry(proposal.terms.by.clone()).or_default() += 1;
+        let is_over = proposal.over.is_some();
+        if !is_over {
+            self.count_in(&proposal);
         }
         self.all.insert(id, proposal);
         self.schedule(id);
-        self.forget_oldest();
+        if is_over {
+            self.keep_ended(id);
+        }
+    }
+
+    fn count_in(&mut self, proposal: &Proposal<H>) {
+        let terms = &proposal.terms;
+        *self.counts.entry(terms.by.clone()).or_default() += 1;
+        let own = self.accounts.entry(account(&terms.by, self.guests).into()).or_default();
+        for amount in [own, &mut self.open] {
+            amount.count += 1;
+            amount.bytes += terms.bytes;
+        }
     }
 
     /// Changes the phase of one.
@@ -228,11 +253,10 @@ impl<H: Handles> Proposals<H> {
         proposal.updated_ms = now_ms;
         let place = (proposal.order, id);
         (proposal.recalled, proposal.queued, proposal.early) = (None, None, None);
-        let by = proposal.terms.by.clone();
+        let terms = proposal.terms.clone();
         self.in_room.remove(&place);
-        self.keep_ended(id, &by);
-        self.lessen(&by);
-        self.forget_oldest();
+        self.count_out(&terms);
+        self.keep_ended(id);
     }
 
     /// Removes one that was never opened.
@@ -241,45 +265,38 @@ impl<H: Handles> Proposals<H> {
         self.fulfil(id, None);
         let proposal = self.all.remove(&id)?;
         self.by_envelope.remove(&proposal.terms.envelope);
-        self.lessen(&proposal.terms.by);
+        self.count_out(&proposal.terms);
         Some(proposal)
     }
 
-    fn lessen(&mut self, by: &ParticipantId) {
+    fn count_out(&mut self, Terms { by, bytes, .. }: &Terms) {
         if let Some(count) = self.counts.get_mut(by) {
             *count -= 1;
             if *count == 0 {
                 self.counts.remove(by);
             }
         }
+        let on = account(by, self.guests);
+        let Some(own) = self.accounts.get_mut(on) else { return };
+        for amount in [&mut *own, &mut self.open] {
+            amount.count -= 1;
+            amount.bytes -= bytes;
+        }
+        if own.count == 0 {
+            self.accounts.remove(on);
+        }
     }
 
-    fn keep_ended(&mut self, id: OperationId, by: &ParticipantId) {
-        self.ended.push_back(id);
-        *self.ended_counts.entry(self.account(by).into()).or_default() += 1;
-    }
-
-    /// Whether a proposal that is over is one of too many of its proposer.
-    fn is_beyond_share(&self, ended: &OperationId) -> bool {
-        let Some(proposal) = self.all.get(ended) else { return true };
-        let count = self.ended_counts.get(self.account(&proposal.terms.by));
-        count.is_some_and(|count| *count > PARTICIPANT_ENDED_PROPOSALS_MAX)
-    }
-
-    fn forget_oldest(&mut self) {
-        while self.ended.len() > ENDED_PROPOSALS_MAX {
-            let at = self.ended.iter().position(|id| self.is_beyond_share(id)).unwrap_or_default();
-            let Some(oldest) = self.ended.remove(at) else { return };
+    /// Keeps one that is over for queries, and forgets older ones.
+    fn keep_ended(&mut self, id: OperationId) {
+        let Some(proposal) = self.all.get(&id) else { return };
+        let ruling = proposal.decided.as_ref().and_then(|(_, ruling)| ruling.as_ref());
+        let bytes = proposal.terms.bytes + H::kept_bytes(ruling, proposal.answer.as_ref());
+        self.ended.push(account(&proposal.terms.by, self.guests), bytes, id);
+        for oldest in self.ended.shrink(ENDED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX) {
             let Some(gone) = self.all.remove(&oldest) else { continue };
             if self.of_envelope(&gone.terms.envelope) == Some(oldest) {
                 self.by_envelope.remove(&gone.terms.envelope);
-            }
-            let account = self.account(&gone.terms.by);
-            if let Some(count) = self.ended_counts.get_mut(account) {
-                *count -= 1;
-                if *count == 0 {
-                    self.ended_counts.remove(account);
-                }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{OperationId, Outcome, ParticipantId, Refusal};
 
 use crate::{
-    Handles, Topic,
+    Handles, Limits, Topic,
     effect::{Cause, Effect, Record},
     event::{EndedProposal, Restore, Terms},
     operations::{Operation, State},
@@ -93,9 +93,12 @@ impl<H: Handles> Topic<H> {
 
     /// Whether the topic accepts one more proposal of this participant.
     fn may_propose(&self, terms: &Terms) -> Result<(), Cause> {
-        let full = self.proposals.len() >= self.limits.proposals_max
-            || self.proposals.count_on_account(&terms.by) >= self.limits.proposals_per_participant_max;
-        if full {
+        let Limits { proposals_max, proposal_bytes_max, .. } = self.limits;
+        let Limits { proposals_per_participant_max, proposal_bytes_per_participant_max, .. } = self.limits;
+        let (all, own) = (self.proposals.open(), self.proposals.on_account(&terms.by));
+        let fits = all.has_room(terms.bytes, (proposals_max, proposal_bytes_max))
+            && own.has_room(terms.bytes, (proposals_per_participant_max, proposal_bytes_per_participant_max));
+        if !fits {
             Err(Cause::Limit)
         } else if self.proposals.of_envelope(&terms.envelope).is_some() {
             Err(Cause::Repeated)

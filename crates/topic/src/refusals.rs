@@ -115,8 +115,10 @@ pub(crate) fn of_envelope(cause: Cause, kind: &str) -> Box<Refusal> {
 /// The refusal of a proposal.
 pub(crate) fn of_proposal(cause: Cause) -> Box<Refusal> {
     Box::new(match cause {
-        Cause::Limit => Refusal::new(RefusalCode::Overloaded, "too many proposals are open at once")
-            .hint("wait until some of them are decided, or withdraw some"),
+        Cause::Limit => {
+            Refusal::new(RefusalCode::Overloaded, "too many proposals are open, or too long ones")
+                .hint("wait until some of them are decided, or withdraw some")
+        }
         other => words(other),
     })
 }

@@ -1,11 +1,14 @@
 //! Latest requests of a room, to detect repeated envelopes and answers of participants that the request did not name (MCPx v0.1,
 //! sections 3 and 4.3).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
-use model::ParticipantId;
+use model::{Latest, ParticipantId};
 
-/// The most envelopes, and the most requests with addressees, that the log remembers.
+use crate::members::account;
+
+/// The most envelopes, and the most requests with addressees, that the log remembers. Beyond it the participant that has most loses
+/// its oldest.
 pub const REQUESTS_MAX: usize = 4096;
 /// The most requests that the log remembers under one id: an id is globally unique (MCPx v0.1, section 3).
 const ASKERS_MAX: usize = 4;
@@ -16,26 +19,35 @@ struct Asked {
     to: Box<[Box<str>]>,
 }
 
+/// A sender, and the id of its envelope.
+type Sent = (ParticipantId, Box<str>);
+
 /// The log.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RequestLog {
-    acted: HashSet<(ParticipantId, Box<str>)>,
-    acted_order: VecDeque<(ParticipantId, Box<str>)>,
+    acted: HashSet<Sent>,
+    acted_order: Latest<Sent>,
     asked: HashMap<Box<str>, Vec<Asked>>,
-    asked_order: VecDeque<Box<str>>,
+    asked_order: Latest<Sent>,
+    /// The beginning of guests' ids.
+    guests: &'static str,
 }
 
 impl RequestLog {
+    /// An empty log. Ids that begin with `guests` are those of guests.
+    pub(crate) fn new(guests: &'static str) -> Self {
+        let (acted, acted_order, asked, asked_order) = <_>::default();
+        Self { acted, acted_order, asked, asked_order, guests }
+    }
+
     /// Whether a receiver has already acted on an envelope of this sender and id; if not, the log remembers it.
     pub(crate) fn is_repeat(&mut self, from: &ParticipantId, id: &str) -> bool {
         let key = (from.clone(), Box::from(id));
         if !self.acted.insert(key.clone()) {
             return true;
         }
-        self.acted_order.push_back(key);
-        if self.acted_order.len() > REQUESTS_MAX
-            && let Some(oldest) = self.acted_order.pop_front()
-        {
+        self.acted_order.push(account(from, self.guests), 1, key);
+        for oldest in self.acted_order.shrink(REQUESTS_MAX, usize::MAX) {
             self.acted.remove(&oldest);
         }
         false
@@ -46,19 +58,20 @@ impl RequestLog {
         if to.is_empty() {
             return;
         }
-        let asked = self.asked.entry(id.into()).or_insert_with(|| {
-            self.asked_order.push_back(id.into());
-            Vec::with_capacity(1)
-        });
+        let asked = self.asked.entry(id.into()).or_insert_with(|| Vec::with_capacity(1));
         // The first request of its sender counts: a repeated id changes nothing.
-        if asked.len() < ASKERS_MAX && asked.iter().all(|one| one.asker != *asker) {
-            let to = to.iter().map(|to| Box::from(*to)).collect();
-            asked.push(Asked { asker: asker.clone(), to });
+        if asked.len() >= ASKERS_MAX || asked.iter().any(|one| one.asker == *asker) {
+            return;
         }
-        if self.asked_order.len() > REQUESTS_MAX
-            && let Some(oldest) = self.asked_order.pop_front()
-        {
-            self.asked.remove(&oldest);
+        let to = to.iter().map(|to| Box::from(*to)).collect();
+        asked.push(Asked { asker: asker.clone(), to });
+        self.asked_order.push(account(asker, self.guests), 1, (asker.clone(), id.into()));
+        for (asker, id) in self.asked_order.shrink(REQUESTS_MAX, usize::MAX) {
+            let Some(asked) = self.asked.get_mut(&id) else { continue };
+            asked.retain(|one| one.asker != asker);
+            if asked.is_empty() {
+                self.asked.remove(&id);
+            }
         }
     }
 
@@ -82,19 +95,20 @@ mod tests {
 
     #[test]
     fn the_same_id_of_the_same_sender_counts_once() {
-        let mut log = RequestLog::default();
+        let mut log = RequestLog::new("");
         let [ann, bob, cid] = ["ann", "bob", "cid"].map(id);
         assert!(!log.is_repeat(&ann, "a"));
         assert!(log.is_repeat(&ann, "a"));
         assert!(!log.is_repeat(&bob, "a"));
         (0..REQUESTS_MAX).for_each(|number| assert!(!log.is_repeat(&cid, &number.to_string())));
-        assert!(!log.is_repeat(&ann, "a"), "the oldest are forgotten");
+        assert!(!log.is_repeat(&cid, "0") && log.is_repeat(&cid, "9"), "its oldest are forgotten");
+        assert!(log.is_repeat(&ann, "a") && log.is_repeat(&bob, "a"), "it pushed out no other's");
         assert_eq!(log.acted.len(), REQUESTS_MAX);
     }
 
     #[test]
     fn only_a_participant_that_was_asked_answers() {
-        let mut log = RequestLog::default();
+        let mut log = RequestLog::new("");
         log.ask(&id("ann"), "1", &["bob", "cid"]);
         // The request is ann's: later requests under the same id, of ann or of others, name no further participants.
         log.ask(&id("eve"), "1", &["eve"]);
@@ -114,8 +128,19 @@ mod tests {
         ] {
             assert_eq!(log.is_intrusion(from, request, to), expected, "{from} {request} {to:?}");
         }
-        (0..REQUESTS_MAX).for_each(|number| log.ask(&id("ann"), &format!("x{number}"), &["bob"]));
-        assert!(!log.is_intrusion("eve", "1", &["ann"]), "the oldest are forgotten");
-        assert!(log.is_intrusion("eve", "x1", &["ann"]));
+        (0..REQUESTS_MAX).for_each(|number| log.ask(&id("cid"), &format!("x{number}"), &["bob"]));
+        assert!(log.is_intrusion("dan", "1", &["ann"]), "it pushed out no other's");
+        assert!(!log.is_intrusion("eve", "x0", &["cid"]), "its oldest are forgotten");
+        assert!(log.is_intrusion("eve", "x9", &["cid"]));
+        assert_eq!(log.asked.len(), REQUESTS_MAX - 1, "two asked under one id");
+    }
+
+    #[test]
+    fn guests_have_the_places_of_one_participant() {
+        let mut log = RequestLog::new("guest-");
+        assert!(!log.is_repeat(&id("ann"), "a") && !log.is_repeat(&id("ann"), "b"));
+        (0..REQUESTS_MAX).for_each(|number| assert!(!log.is_repeat(&id(&format!("guest-{number}")), "a")));
+        assert!(log.is_repeat(&id("ann"), "a") && log.is_repeat(&id("ann"), "b"));
+        assert!(!log.is_repeat(&id("guest-0"), "a"));
     }
 }

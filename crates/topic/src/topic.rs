@@ -83,7 +83,7 @@ impl<H: Handles> Topic<H> {
             proposals: Proposals::new(guests),
             interests: Interests::default(),
             ring: Ring::new(epoch, kept),
-            log: RequestLog::default(),
+            log: RequestLog::new(guests),
             present: vec![None; upstreams.len()],
             deadlines: BTreeSet::new(),
             stopping: false,

@@ -45,6 +45,11 @@ impl Proposed {
     }
 }
 
+/// The bytes of a proposal's texts.
+pub(super) fn bytes_of(opened: &OpenedProposal) -> usize {
+    [&opened.params, &opened.tool].into_iter().flatten().map(String::len).sum()
+}
+
 /// What comes with a decision.
 #[derive(Debug, Default)]
 pub struct Ruling {

@@ -9,7 +9,7 @@ use topic::Terms;
 use wire::mcp::{relay, task};
 use wire::{digest::ReviewedCall, mcpx::Envelope, mcpx::check};
 
-use super::content::Proposed;
+use super::content::{self, Proposed};
 use super::waiting;
 use crate::call::{Call, Parks};
 use crate::live::{Event, Server};
@@ -46,7 +46,8 @@ fn terms_of(
 ) -> Terms {
     let method = Method::Other(opened.method.as_str().into());
     let (context, envelope) = (opened.context.as_deref().map(Into::into), opened.envelope.as_str().into());
-    Terms { by, method, context, to, envelope, digest, expires_ms }
+    let bytes = content::bytes_of(opened);
+    Terms { by, method, context, to, envelope, digest, expires_ms, bytes }
 }
 
 /// What a participant proposes.

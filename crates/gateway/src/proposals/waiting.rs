@@ -7,6 +7,8 @@ use model::ParticipantId;
 use platform::{Share, Taken};
 use store::{JournalWriter, OpenedProposal};
 
+use super::content::bytes_of;
+
 /// Whether one more proposal fits into what its proposer may have waiting.
 pub(super) fn has_room(journal: &JournalWriter, opened: &OpenedProposal) -> bool {
     account_of(journal, opened).is_none_or(|account| account.has_room(bytes_of(opened)))
@@ -21,8 +23,4 @@ pub(super) fn take(journal: &JournalWriter, opened: &OpenedProposal) -> Option<T
 
 fn account_of(journal: &JournalWriter, opened: &OpenedProposal) -> Option<Arc<Share>> {
     ParticipantId::new(&opened.by).ok().map(|by| journal.account(account(&by)))
-}
-
-fn bytes_of(opened: &OpenedProposal) -> usize {
-    [&opened.params, &opened.tool].into_iter().flatten().map(String::len).sum()
 }

@@ -7,7 +7,7 @@ use std::{sync::Arc, sync::atomic::Ordering};
 use auth::{LOCAL_USER, Participant, Wire, Wires};
 use json::quote;
 use model::{Capabilities, DeliveryMode, ParticipantId, Refusal, RefusalCode, TopicName};
-use platform::unix_ms;
+use platform::{default_share, unix_ms};
 use store::audit::Verdict;
 
 use super::Registry;
@@ -206,9 +206,10 @@ impl Registry {
             || self.known(id).is_some_and(|known| known.wires.contains(wire))
     }
 
-    /// Whether no more links of guests may join a topic.
+    /// Whether no more links of guests may join a topic. All together have at most a participant's share of its places.
     pub fn is_full_of_guests(&self, dispatch: &Dispatch) -> bool {
-        dispatch.with(|topic| topic.guests_len()) >= TOPIC_GUESTS_MAX
+        let places = TOPIC_GUESTS_MAX.min(default_share(self.limits().topic_participants_max));
+        dispatch.with(|topic| topic.guests_len()) >= places
     }
 
     /// Whether this is a topic of the configuration in force.

@@ -379,3 +379,31 @@ fn a_disabled_log_writes_nothing() {
     assert!(!home.path().join("data/audit").exists());
     home.run(&["audit", "verify", "--data-dir", "data"]).expect(5);
 }
+
+#[test]
+fn a_segment_that_cannot_be_opened_is_opened_later() {
+    let home = audited();
+    let mut gateway = start(&home, "");
+    gateway.ready("files");
+    // In the place of the file that the first entry needs.
+    let segment = home.path().join("data/audit/00000000000000000001.jsonl");
+    fs::create_dir_all(&segment).unwrap();
+    let boss = client(&gateway, "boss", "/mcp");
+    let mut carried_out = 0;
+    let mut echo = || {
+        let answer = boss.ask("tools/call", json!({ "name": "files_echo", "arguments": { "text": "x" } }));
+        carried_out += usize::from(answer["result"].is_object());
+        answer
+    };
+    let refused = until("acts are refused", || Some(echo()).filter(|answer| answer["error"].is_object()));
+    assert_eq!(refused["error"]["data"]["code"], "log_unavailable", "{refused}");
+    fs::remove_dir(&segment).unwrap();
+    until("acts are recorded again", || Some(echo()).filter(|answer| answer["result"].is_object()));
+    echo();
+    gateway.signal("TERM");
+    gateway.wait();
+    let recorded =
+        entries(&home, &["--participant", "boss", "--verdict", "admitted", "mcp/request:tools/call:*"]);
+    assert_eq!(recorded.len(), carried_out, "{recorded:?}");
+    home.run(&["audit", "verify", "--data-dir", "data"]).expect(0);
+}

@@ -48,6 +48,10 @@ impl Handles for Names {
     type Message = ();
     type Content = ();
     type Ruling = ();
+
+    fn kept_bytes(_: Option<&()>, _: Option<&()>) -> usize {
+        0
+    }
 }
 
 fn all() -> BTreeSet<String> {

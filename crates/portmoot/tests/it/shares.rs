@@ -2,24 +2,32 @@
 //! (docs/limits.md).
 
 mod guests;
+mod page;
+mod room;
+mod servers;
 mod start;
 
 use std::any::Any;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::home::Home;
-use crate::http::{Connection, Events, TIMEOUT};
+use crate::http::{Connection, Events, Reply, TIMEOUT};
+use crate::peer::Peer;
 use crate::support::{Client, Gateway, fixture, modern, until};
+use crate::tasks::jobs;
 use crate::ws::{Socket, TEXT, home_of, masked, token};
+
+/// A bound as docs/limits.md names it, and the attack on it. It returns what the greedy participant then holds.
+type Play = (&'static str, fn(&mut Stage) -> Held);
 
 const GREEDY: &str = "greedy";
 const OTHER: &str = "other";
+const THIRD: &str = "third";
 /// The longest that a call of the other participant may take on a busy machine.
 const SOON: Duration = Duration::from_secs(5);
 
@@ -47,14 +55,30 @@ upstream_calls_max = 32
 upstream_sessions_max = 8
 ";
 
+/// Few participants, and small proposals.
+const FEW: &str = "[server.limits]
+topic_participants_max = 12
+proposal_bytes_max = \"4MiB\"
+participant_proposal_bytes_max = \"1MiB\"
+";
+
 struct Stage {
+    home: Home,
     gateway: Gateway,
     other: Client,
+    /// A server with tasks.
+    jobs: Peer,
+}
+
+/// How a stage's gateway is configured, and the hard limit of its descriptors.
+struct Set {
+    limits: &'static str,
+    descriptors: Option<usize>,
 }
 
 impl Stage {
-    fn new() -> (Home, Stage) {
-        let home = home_of(&[(GREEDY, &[]), (OTHER, &[])]);
+    fn new(set: &Set) -> Stage {
+        let (home, jobs) = (home_of(&[(GREEDY, &[]), (OTHER, &[]), (THIRD, &[])]), jobs::server());
         let person = |name: &str| {
             let variable = format!("TOKEN_{}", name.to_uppercase());
             let may = "[\"mcp/*\", \"chat\", \"portmoot/servers\"]";
@@ -63,20 +87,38 @@ impl Stage {
             )
         };
         let data = format!("[server]\ndata_dir = {:?}\n", home.path().join("data"));
-        let servers = fixture("tools", &["--era", "legacy"]) + &fixture("more", &["--era", "legacy"]);
-        let config = [
-            data,
-            LIMITS.to_owned(),
-            person(GREEDY),
-            person(OTHER),
-            servers,
-            "[topics.main]\n[topics.second]\n".to_owned(),
-        ];
-        let gateway = Gateway::start(&home, &config.concat());
-        gateway.ready("tools");
-        gateway.ready("more");
+        let servers = fixture("tools", &["--era", "legacy"])
+            + &fixture("more", &["--era", "legacy"])
+            + &jobs.child("jobs", "jobs");
+        let topics = "[topics.main]\nanonymous = \"reader\"\n[topics.second]\n[profiles.reader]\ncapabilities = [\"mcp/request:tools/call:tools_*\"]\n";
+        let people = [GREEDY, OTHER, THIRD].map(person).concat();
+        let config = [&data, set.limits, &people, &servers, topics].concat();
+        let gateway = match set.descriptors {
+            None => Gateway::start(&home, &config),
+            Some(count) => start::limited(&home, &config, &format!("-n {count}")),
+        };
+        ["tools", "more", "jobs"].iter().for_each(|name| gateway.ready(name));
         let other = Client::of(&gateway, &token(OTHER));
-        (home, Stage { gateway, other })
+        Stage { home, gateway, other, jobs }
+    }
+
+    /// The same gateway again, after the end of its process.
+    fn restart(&mut self) {
+        self.gateway.signal("KILL");
+        self.gateway.wait();
+        self.gateway = Gateway::start_with(&self.home, &["--config", "portmoot.toml"]);
+        ["tools", "more", "jobs"].iter().for_each(|name| self.gateway.ready(name));
+        self.other = Client::of(&self.gateway, &token(OTHER));
+    }
+
+    /// A participant's socket in the room. The participant may be there already.
+    fn enters(&self, who: &str) -> Socket {
+        Socket::welcomed(&self.gateway, who, "?mode=directed&echo=false").0
+    }
+
+    /// A plain request of a participant.
+    fn get(&self, who: &str, path: &str) -> Reply {
+        self.gateway.get(path, Some(&token(who)))
     }
 
     fn greedy(&self, path: &str, capabilities: Value) -> Greedy {
@@ -161,7 +203,7 @@ fn status(stream: &mut TcpStream) -> u16 {
     std::str::from_utf8(&head[9..]).unwrap().parse().unwrap()
 }
 
-fn connections(stage: &Stage) -> Held {
+fn connections(stage: &mut Stage) -> Held {
     let mut open = Vec::new();
     loop {
         let mut connection = Connection::open(stage.gateway.address());
@@ -183,7 +225,7 @@ fn slow_body(stage: &Stage, path: &str) -> TcpStream {
     begun(stage, &format!("POST {path}"), &[head.as_bytes(), &vec![b' '; BODY_BYTES - 1]].concat())
 }
 
-fn bodies(stage: &Stage) -> Held {
+fn bodies(stage: &mut Stage) -> Held {
     let mut held = Vec::new();
     // Wherever a body is read.
     for path in ["/mcp", "/mcp/second", "/api/v1/proposals/00/approve"] {
@@ -200,7 +242,7 @@ fn bodies(stage: &Stage) -> Held {
     Box::new(held)
 }
 
-fn requests_of_open_calls(stage: &Stage) -> Held {
+fn requests_of_open_calls(stage: &mut Stage) -> Held {
     let client = stage.greedy("/mcp", json!({}));
     let large = json!({ "text": "x".repeat(150 << 10) });
     let held = client.begin_call("tools_hang", large.clone());
@@ -210,7 +252,7 @@ fn requests_of_open_calls(stage: &Stage) -> Held {
     Box::new((client, held))
 }
 
-fn unfinished_messages(stage: &Stage) -> Held {
+fn unfinished_messages(stage: &mut Stage) -> Held {
     let mut socket = Socket::enter(&stage.gateway, GREEDY, "?mode=directed");
     let frame = masked(0x80 | TEXT, &vec![b'x'; HELD_BYTES + (64 << 10)]);
     socket.raw(&frame[..frame.len() - 1]);
@@ -221,7 +263,7 @@ fn unfinished_messages(stage: &Stage) -> Held {
     Box::new(socket)
 }
 
-fn calls_at_a_server(stage: &Stage) -> Held {
+fn calls_at_a_server(stage: &mut Stage) -> Held {
     // In all topics together.
     let (main, second) = (stage.greedy("/mcp", json!({})), stage.greedy("/mcp/second", json!({})));
     let mut held = stage.hanging(&main, "tools_hang", UPSTREAM_CALLS / 2);
@@ -240,7 +282,7 @@ fn calls_at_a_server(stage: &Stage) -> Held {
     Box::new((main, second, held, socket))
 }
 
-fn sessions_at_a_server(stage: &Stage) -> Held {
+fn sessions_at_a_server(stage: &mut Stage) -> Held {
     let asked = |_| stage.greedy("/mcp", json!({ "sampling": {} }));
     let busy: Vec<Greedy> = (0..UPSTREAM_SESSIONS).map(asked).collect();
     let held: Vec<_> = busy.iter().flat_map(|client| stage.hanging(client, "tools_hang", 1)).collect();
@@ -252,7 +294,7 @@ fn sessions_at_a_server(stage: &Stage) -> Held {
     Box::new((busy, more, held))
 }
 
-fn subscriptions(stage: &Stage) -> Held {
+fn subscriptions(stage: &mut Stage) -> Held {
     let clients = [stage.greedy("/mcp", json!({})), stage.greedy("/mcp/second", json!({}))];
     let uri = |number: usize| json!({ "uri": format!("test://template/{number}/data") });
     for number in 0..SUBSCRIPTIONS {
@@ -264,7 +306,7 @@ fn subscriptions(stage: &Stage) -> Held {
     Box::new(clients)
 }
 
-fn sessions(stage: &Stage) -> Held {
+fn sessions(stage: &mut Stage) -> Held {
     // Each is in use: an idle one would make way.
     let busy = |_| {
         let client = stage.greedy("/mcp", json!({}));
@@ -279,7 +321,7 @@ fn sessions(stage: &Stage) -> Held {
     Box::new(held)
 }
 
-fn event_streams_of_2024(stage: &Stage) -> Held {
+fn event_streams_of_2024(stage: &mut Stage) -> Held {
     let mut open = Vec::new();
     loop {
         let mut stream = begun(stage, "GET /sse", b"accept: text/event-stream\r\n\r\n");
@@ -292,7 +334,7 @@ fn event_streams_of_2024(stage: &Stage) -> Held {
     }
 }
 
-fn calls(stage: &Stage) -> Held {
+fn calls(stage: &mut Stage) -> Held {
     let client = stage.greedy("/mcp", json!({}));
     let mut held = stage.hanging(&client, "tools_hang", UPSTREAM_CALLS);
     held.extend(stage.hanging(&client, "more_hang", CALLS - UPSTREAM_CALLS));
@@ -303,7 +345,7 @@ fn calls(stage: &Stage) -> Held {
     Box::new((client, held))
 }
 
-fn proposals(stage: &Stage) -> Held {
+fn proposals(stage: &mut Stage) -> Held {
     let mut socket = Socket::enter(&stage.gateway, GREEDY, "?mode=directed");
     let asks = json!({ "method": "tools/call", "params": { "name": "echo", "arguments": {} } });
     for number in 0..=PROPOSALS {
@@ -317,7 +359,7 @@ fn proposals(stage: &Stage) -> Held {
     Box::new(socket)
 }
 
-fn messages_of_the_room(stage: &Stage) -> Held {
+fn messages_of_the_room(stage: &mut Stage) -> Held {
     let mut socket = Socket::enter(&stage.gateway, GREEDY, "?mode=directed");
     let text = json!({ "text": "x".repeat(200 << 10) });
     let sender = std::thread::spawn(move || {
@@ -329,8 +371,8 @@ fn messages_of_the_room(stage: &Stage) -> Held {
     Box::new(sender)
 }
 
-/// The bounds as docs/limits.md names them.
-const BOUNDS: [(&str, fn(&Stage) -> Held); 12] = [
+/// Small limits, so that few things exhaust them.
+const SMALL: &[Play] = &[
     ("Connections", connections),
     ("Bytes that wait", bodies),
     ("Requests of open calls", requests_of_open_calls),
@@ -342,18 +384,47 @@ const BOUNDS: [(&str, fn(&Stage) -> Held); 12] = [
     ("Event streams of 2024-11-05", event_streams_of_2024),
     ("Calls in a topic", calls),
     ("Proposals", proposals),
+    ("Latest requests of a room", room::latest_requests),
     ("Queue of a room", messages_of_the_room),
+];
+/// The usual limits, and a topic of few participants.
+const USUAL: &[Play] = &[
+    ("Questions of a server", servers::questions),
+    ("Queue to a child process", servers::queue_to_a_child),
+    ("Tasks of servers", servers::tasks),
+    ("Guests of a topic", room::guests),
+    ("Participants of a topic", room::participants),
+    ("Counts of refusals in the audit log", room::refusals),
+    ("Bytes of proposals", room::bytes_of_proposals),
+    ("Ended proposals", room::ended_proposals),
+    ("Ended proposals that survive a restart", room::ended_proposals_after_a_restart),
+];
+
+/// The plays on each stage.
+const PLAYED: &[(Set, &[Play])] = &[
+    (Set { limits: LIMITS, descriptors: None }, SMALL),
+    (Set { limits: FEW, descriptors: None }, USUAL),
+    (Set { limits: "", descriptors: Some(256) }, &[("Descriptors", start::descriptors)]),
+];
+
+/// Bounds that no client reaches in a few seconds, and why. Their rows name the tests that do.
+const UNREACHED: &[(&str, &str)] = &[
+    ("Queue of the journal", "only a slow disk fills it; the share of the bytes of proposals is as large"),
+    ("Queue of the audit log", "only a slow disk fills it"),
+    ("Ended sessions", "65,536 sessions take minutes"),
 ];
 
 #[test]
 fn a_greedy_participant_disturbs_no_other() {
-    let (_home, stage) = Stage::new();
-    stage.is_served("before");
-    for (bound, exhaust) in BOUNDS {
-        let held = exhaust(&stage);
-        stage.is_served(bound);
-        drop(held);
-        stage.is_served(&format!("after {bound}"));
+    for (set, plays) in PLAYED {
+        let mut stage = Stage::new(set);
+        stage.is_served("before");
+        for (bound, exhaust) in *plays {
+            let held = exhaust(&mut stage);
+            stage.is_served(bound);
+            drop(held);
+            stage.is_served(&format!("after {bound}"));
+        }
     }
 }
 
@@ -377,49 +448,4 @@ fn an_approved_proposal_runs_on_its_proposers_account() {
     crate::stage::state(&mut stage.boss, "b1", "pending");
     assert_eq!(stage.approve("chief", &stage.shown("b1")).status, 200);
     becomes(&stage, "b1", "running");
-}
-
-/// The text of all Rust files below a folder.
-fn sources(folder: &Path) -> String {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let text = |path: PathBuf| match path.extension() {
-        Some(end) if end == "rs" => std::fs::read_to_string(path).unwrap(),
-        _ if path.is_dir() => sources(&path),
-        _ => String::new(),
-    };
-    entries.map(text).collect()
-}
-
-#[test]
-fn every_shared_bound_is_exhausted_or_names_its_test() {
-    let page = include_str!("../../../../docs/limits.md");
-    let rows: Vec<Vec<&str>> = page
-        .lines()
-        .filter(|line| line.starts_with("| ") && line.matches(" | ").count() == 5)
-        .map(|line| line.trim_matches(['|', ' ']).split(" | ").collect())
-        .filter(|row: &Vec<&str>| row[0] != "bound")
-        .collect();
-    assert!(rows.len() > 15, "{rows:?}");
-    let greedy = "`a_greedy_participant_disturbs_no_other`";
-    for row in &rows {
-        let played = BOUNDS.iter().any(|(bound, _)| *bound == row[0]);
-        assert_eq!(row[5].contains(greedy), played, "{row:?}");
-        assert!(row[5].starts_with('`'), "no test is named: {row:?}");
-    }
-    for (bound, _) in BOUNDS {
-        assert!(rows.iter().any(|row| row[0] == bound), "docs/limits.md has no row `{bound}`");
-    }
-    // What a row calls its bound and its share is a constant or a field of the code.
-    let code = sources(&harness::repository().join("crates"));
-    let names =
-        rows.iter().flat_map(|row| [row[2], row[3]]).flat_map(|cell| cell.split('`').skip(1).step_by(2));
-    for name in names.filter(|name| name.contains('_')) {
-        let known = [format!("const {name}: "), format!("pub {name}: ")];
-        assert!(known.iter().any(|known| code.contains(known)), "docs/limits.md names `{name}`");
-    }
-    let configuration = include_str!("../../../../docs/configuration.md");
-    let table = configuration.split("## `[server.limits]`").nth(1).unwrap().split("\n## ").next().unwrap();
-    for key in table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()) {
-        assert!(page.contains(&format!("`{key}`")), "docs/limits.md does not name `{key}`");
-    }
 }

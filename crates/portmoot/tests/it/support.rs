@@ -376,7 +376,7 @@ pub(crate) fn modern_stream(gateway: &Gateway, token: Option<&str>, method: &str
     Connection::open(gateway.address()).stream("POST", "/mcp", &headers, &body)
 }
 
-fn modern_request(
+pub(crate) fn modern_request(
     token: Option<&str>,
     method: &str,
     mut params: Value,

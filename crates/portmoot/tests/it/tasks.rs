@@ -1,6 +1,6 @@
 //! Tasks of servers between equal eras: ownership, relayed messages, lifetimes.
 
-mod jobs;
+pub(crate) mod jobs;
 mod legacy;
 mod modern;
 mod real;

@@ -1,14 +1,16 @@
 //! Proposals of the state: open ones, the last ended ones, digests of closed ones.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+
+use model::{Latest, account};
 
 use super::closed::{CLOSED_PROPOSALS_KEPT_MS, ClosedSet, closed_digest};
 use crate::record::{DecidedProposal, Decision, EndedProposal, OpenedProposal, Record};
 
-/// Ended proposals that the state keeps in full at most.
+/// Ended proposals that the state keeps in full at most. Beyond it the proposer that has most loses its oldest.
 pub const ENDED_KEPT: usize = 256;
 
-/// Bytes of text that these ended proposals hold together at most.
+/// Bytes of text that these ended proposals hold together at most. Beyond it the proposer that has most bytes loses its oldest.
 pub const ENDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A proposal with its decision and end.
@@ -64,8 +66,7 @@ pub(super) struct Proposals {
     /// Those without an end, by id.
     pub(super) open: BTreeMap<String, Proposal>,
     /// The last ended ones, in the order of their ends.
-    pub(super) ended: VecDeque<Proposal>,
-    ended_bytes: usize,
+    pub(super) ended: Latest<Proposal>,
     ended_records: usize,
     open_records: usize,
     /// Digests of those that are no longer kept in full.
@@ -115,13 +116,12 @@ impl Proposals {
     fn settle(&mut self, id: &str) {
         let Some(ended) = self.open.get(id).filter(|open| open.has_ended()) else { return };
         let records = ended.records_count();
-        self.ended_bytes += ended.text_bytes();
         self.ended_records += records;
         self.open_records -= records;
-        self.ended.extend(self.open.remove(id));
-        while self.ended.len() > ENDED_KEPT || (self.ended_bytes > ENDED_BYTES_MAX && self.ended.len() > 1) {
-            let Some(oldest) = self.ended.pop_front() else { return };
-            self.ended_bytes -= oldest.text_bytes();
+        let Some(ended) = self.open.remove(id) else { return };
+        let (by, bytes) = (ended.opened.by.clone(), ended.text_bytes());
+        self.ended.push(account(&by), bytes, ended);
+        for oldest in self.ended.shrink(ENDED_KEPT, ENDED_BYTES_MAX) {
             self.ended_records -= oldest.records_count();
             let until_ms = oldest.ended_ms().saturating_add(CLOSED_PROPOSALS_KEPT_MS);
             self.closed.add(until_ms, closed_digest(&oldest.opened.topic, &oldest.opened.envelope));

@@ -64,10 +64,14 @@ fn records_of_a_state_rebuild_it() {
 }
 
 fn opened(id: &str) -> Record {
+    opened_by("scout", id)
+}
+
+fn opened_by(by: &str, id: &str) -> Record {
     Record::ProposalOpened(OpenedProposal {
         id: id.into(),
         topic: "main".into(),
-        by: "scout".into(),
+        by: by.into(),
         to: vec!["files".into()],
         method: "tools/call".into(),
         context: Some("write_file".into()),
@@ -181,6 +185,29 @@ fn ended_proposals_hold_no_more_text_than_the_limit() {
 }
 
 #[test]
+fn ended_proposals_of_one_participant_push_out_no_others() {
+    let mut state = State::default();
+    let end = |state: &mut State, by: &str, id: &str, bytes: usize| {
+        let Record::ProposalOpened(one) = opened_by(by, id) else { unreachable!() };
+        state.apply(&Record::ProposalOpened(OpenedProposal { params: Some("x".repeat(bytes)), ..one }));
+        state.apply(&ended(id, "expired"));
+    };
+    end(&mut state, "other", "a", 1);
+    end(&mut state, "other", "b", 1);
+    for number in 0..ENDED_KEPT + 8 {
+        end(&mut state, "greedy", &number.to_string(), 1);
+        // Guests have other names each time, and one share together.
+        end(&mut state, &format!("anonymous-{number}"), &format!("guest {number}"), 1);
+    }
+    assert_eq!(state.ended_proposals().count(), ENDED_KEPT);
+    (0..5).for_each(|number| end(&mut state, "greedy", &format!("long {number}"), ENDED_BYTES_MAX / 2));
+    assert!(state.proposal("a").is_some() && state.proposal("b").is_some());
+    let mut again = State::default();
+    state.records().for_each(|record| again.apply(&record));
+    assert_eq!(again, state);
+}
+
+#[test]
 fn the_earlier_change_applies_again_after_a_temporary_grant_expires() {
     let check = |records: &[Record], now_ms: u64, expected: &[(&str, bool)]| {
         let state = state(records);
@@ -209,17 +236,25 @@ fn the_earlier_change_applies_again_after_a_temporary_grant_expires() {
 }
 
 fn sessions_ended(count: usize, at_ms: u64, until_ms: u64) -> Record {
+    sessions_ended_of(None, count, at_ms, until_ms)
+}
+
+fn sessions_ended_of(by: Option<&str>, count: usize, at_ms: u64, until_ms: u64) -> Record {
     let marks = (0..count).map(|number| format!("{at_ms} {number}")).collect();
-    Record::SessionsEnded(EndedSessions { marks, at_ms, until_ms })
+    Record::SessionsEnded(EndedSessions { marks, by: by.map(str::to_owned), at_ms, until_ms })
+}
+
+fn marks(state: &State, now_ms: u64) -> Vec<&str> {
+    state.ended_sessions(now_ms).map(|(_, mark)| mark).collect()
 }
 
 #[test]
 fn ended_sessions_are_kept_until_their_ids_expire() {
     let one = state(&[sessions_ended(2, 1, 100)]);
-    assert_eq!(one.ended_sessions(99).collect::<Vec<_>>(), ["1 0", "1 1"]);
+    assert_eq!(marks(&one, 99), ["1 0", "1 1"]);
     assert_eq!(one.ended_sessions(100).count(), 0);
     let later = state(&[sessions_ended(2, 1, 100), sessions_ended(1, 100, 200)]);
-    assert_eq!((later.ended_sessions(0).collect::<Vec<_>>(), later.len()), (vec!["100 0"], 1));
+    assert_eq!((marks(&later, 0), later.len()), (vec!["100 0"], 1));
 }
 
 #[test]
@@ -228,7 +263,17 @@ fn ended_sessions_are_bounded() {
     assert_eq!(known.ended_sessions(3).count(), ENDED_SESSIONS_KEPT);
     known.apply(&sessions_ended(1, 3, 100));
     assert_eq!(known.ended_sessions(3).count(), ENDED_SESSIONS_KEPT);
-    assert_eq!(known.ended_sessions(3).next(), Some("2 0"));
+    assert_eq!(known.ended_sessions(3).next(), Some(("", "2 0")));
+}
+
+#[test]
+fn ended_sessions_of_one_participant_push_out_no_others() {
+    let mut known = state(&[sessions_ended_of(Some("other"), 3, 1, 100)]);
+    for round in 2..80 {
+        known.apply(&sessions_ended_of(Some("greedy"), 1024, round, 100));
+    }
+    assert_eq!(known.ended_sessions(3).filter(|(by, _)| *by == "other").count(), 3);
+    assert_eq!(known.ended_sessions(3).count(), 3 + ENDED_SESSIONS_KEPT / 1024 * 1024 - 1024);
 }
 
 fn any_record() -> impl Strategy<Value = Record> {

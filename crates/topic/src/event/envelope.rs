@@ -94,6 +94,8 @@ pub struct Terms {
     pub digest: Digest,
     /// When the proposal expires.
     pub expires_ms: u64,
+    /// The bytes of its content.
+    pub bytes: usize,
 }
 
 /// A participant's decision about a proposal.

@@ -22,6 +22,10 @@ impl Handles for Numbers {
     /// The proposal's number.
     type Content = u128;
     type Ruling = u8;
+
+    fn kept_bytes(_: Option<&Self::Ruling>, answer: Option<&u8>) -> usize {
+        answer.map_or(0, |answer| usize::from(*answer))
+    }
 }
 
 pub(crate) type Topic = topic::Topic<Numbers>;

@@ -209,6 +209,33 @@ fn open_proposals_are_limited() {
 }
 
 #[test]
+fn the_bytes_of_open_proposals_are_limited() {
+    // Each has ten.
+    let limits =
+        Limits { proposal_bytes_max: 35, proposal_bytes_per_participant_max: 20, ..Limits::default() };
+    let mut stage = stage_with(limits);
+    stage.proposes(BOB, "bob", 1);
+    stage.proposes(BOB, "bob", 2);
+    let refused = |stage: &mut Stage, link, by: &str, number| {
+        let seen = shown(&stage.proposes(link, by, number));
+        assert_eq!(seen[1..], [format!("not proposed p{number} of {by}: limit")]);
+    };
+    refused(&mut stage, BOB, "bob", 3);
+    assert_eq!(shown(&stage.proposes(ANN, "ann", 4))[1], "store p4 opened");
+    refused(&mut stage, ANN, "ann", 5);
+    for number in [1, 2, 4] {
+        stage.stored(number);
+    }
+    // What is over, or was never opened, counts no more.
+    stage.decide(1, "ann", REJECT);
+    stage.stored(1);
+    assert_eq!(shown(&stage.proposes(ANN, "ann", 6))[1], "store p6 opened");
+    stage.not_stored(6);
+    assert_eq!(shown(&stage.proposes(BOB, "bob", 7))[1], "store p7 opened");
+    refused(&mut stage, BOB, "bob", 8);
+}
+
+#[test]
 fn an_envelope_proposes_once() {
     let mut stage = stage();
     stage.proposes(BOB, "bob", 1);

@@ -1,7 +1,7 @@
 //! Proposals from before a restart.
 
 use model::{DeliveryMode, Method, ProposalState};
-use topic::{ENDED_PROPOSALS_MAX, EndedProposal, Event, Restore, Terms};
+use topic::{ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX, EndedProposal, Event, Restore, Terms};
 
 use crate::{
     envelope::Envelope,
@@ -87,16 +87,26 @@ fn an_ended_proposal_that_is_forgotten_hides_no_other_of_its_envelope() {
 fn ended_proposals_of_one_participant_push_out_no_others() {
     let mut stage = stage();
     let to = [id("one")];
-    let mut ended = |number: u128, by: &str| {
-        let end = EndedProposal { state: ProposalState::Rejected, reason: None, decided: None, answer: None };
-        let terms = crate::stage::terms(&id(by), &to, &format!("e{number}"));
+    let ended = |stage: &mut Stage, number: u128, by: &str, bytes: usize| {
+        let end =
+            EndedProposal { state: ProposalState::Rejected, reason: None, decided: None, answer: Some(9) };
+        let terms = Terms { bytes, ..crate::stage::terms(&id(by), &to, &format!("e{number}")) };
         let (proposal, content) = (op(number), number);
         let restore = Restore { proposal, terms, content, held: false, public: None, end: Some(end) };
         stage.step(Event::Restore(restore));
     };
-    ended(1, "bob");
-    (2..3 * ENDED_PROPOSALS_MAX as u128).for_each(|number| ended(number, "greedy"));
-    assert!(stage.topic.proposal(op(1)).is_some() && stage.topic.proposal(op(2)).is_none());
+    let most = ENDED_PROPOSALS_MAX as u128;
+    ended(&mut stage, 1, "bob", 10);
+    (2..3 * most).for_each(|number| ended(&mut stage, number, "greedy", 10));
+    let knows = |stage: &Stage, number| stage.topic.proposal(op(number)).is_some();
+    assert!(knows(&stage, 1) && knows(&stage, 2 * most + 1) && !knows(&stage, 2 * most));
+    // Nor do their bytes, answers included.
+    for number in 3 * most..3 * most + 10 {
+        ended(&mut stage, number, "greedy", ENDED_PROPOSALS_BYTES_MAX / 2 - 19);
+    }
+    assert!(knows(&stage, 1) && knows(&stage, 3 * most + 8) && !knows(&stage, 3 * most + 7));
+    ended(&mut stage, 4 * most, "greedy", 2 * ENDED_PROPOSALS_BYTES_MAX);
+    assert!(knows(&stage, 1) && knows(&stage, 4 * most) && !knows(&stage, 3 * most + 9));
 }
 
 #[test]

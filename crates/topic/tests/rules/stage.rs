@@ -68,7 +68,7 @@ pub(crate) fn refusal() -> Box<Refusal> {
 pub(crate) fn terms(by: &ParticipantId, to: &[ParticipantId], envelope: &str) -> Terms {
     let (method, context) = (Method::Other("tools/call".into()), Some("a".into()));
     let (by, to, envelope) = (by.clone(), to.into(), envelope.into());
-    Terms { by, method, context, to, envelope, digest: SHOWN, expires_ms: EXPIRES_MS }
+    Terms { by, method, context, to, envelope, digest: SHOWN, expires_ms: EXPIRES_MS, bytes: 10 }
 }
 
 pub(crate) struct Stage {

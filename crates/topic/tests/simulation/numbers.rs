@@ -17,6 +17,10 @@ impl Handles for Numbers {
     type Message = u64;
     type Content = u64;
     type Ruling = u64;
+
+    fn kept_bytes(ruling: Option<&u64>, answer: Option<&u64>) -> usize {
+        usize::from(ruling.is_some()) + usize::from(answer.is_some())
+    }
 }
 
 pub(crate) type Topic = topic::Topic<Numbers>;

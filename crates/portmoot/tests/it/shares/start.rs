@@ -5,7 +5,7 @@ use std::process::Command;
 use super::*;
 
 /// A gateway under a limit of descriptors, as `ulimit` takes it.
-fn limited(home: &Home, config: &str, ulimit: &str) -> Gateway {
+pub(super) fn limited(home: &Home, config: &str, ulimit: &str) -> Gateway {
     home.write("portmoot.toml", config);
     let plain = home.command(&["serve", "--listen", "127.0.0.1:0", "--config", "portmoot.toml"]);
     let mut command = Command::new("sh");
@@ -31,27 +31,22 @@ fn the_soft_limit_of_descriptors_is_raised() {
     assert!(soft > 10_000 || soft == hard, "{soft} of {hard}");
 }
 
-#[test]
-fn idle_connections_leave_descriptors_for_files_and_children() {
-    let home = Home::new();
-    let config = format!("[server]\ndata_dir = {:?}\n{}", home.path().join("data"), fixture("tools", &[]));
-    let gateway = limited(&home, &config, "-n 256");
-    assert_eq!(limits(gateway.pid()), (256, 256));
-    gateway.receive("128 connections are accepted instead of 10000");
-    gateway.ready("tools");
-    let idle: Vec<TcpStream> = (0..400).map(|_| TcpStream::connect(gateway.address()).unwrap()).collect();
-    let client = Client::plain(&gateway);
-    let echoes = || client.call("tools_echo", json!({ "text": "x" }))["content"][0]["text"] == "x";
-    assert!(echoes());
+/// Idle connections leave descriptors for files and children.
+pub(super) fn descriptors(stage: &mut Stage) -> Held {
+    assert_eq!(limits(stage.gateway.pid()), (256, 256));
+    stage.gateway.receive("128 connections are accepted instead of 10000");
+    let idle: Vec<TcpStream> =
+        (0..400).map(|_| TcpStream::connect(stage.gateway.address()).unwrap()).collect();
+    stage.is_served("beside idle connections");
     // A new child needs pipes.
-    let before = gateway.server("tools")["pid"].clone();
+    let server = || stage.get(OTHER, "/api/v1/servers/tools").json();
+    let before = server()["pid"].clone();
     crate::support::signal(u32::try_from(before.as_u64().unwrap()).unwrap(), "KILL");
     until("it is started again", || {
-        let now = gateway.server("tools");
+        let now = server();
         (now["state"] == "ready" && now["pid"] != before).then_some(())
     });
-    assert!(echoes());
-    drop(idle);
+    Box::new(idle)
 }
 
 #[test]

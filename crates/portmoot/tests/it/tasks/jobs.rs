@@ -21,7 +21,7 @@ struct Job {
 }
 
 /// The server.
-pub(super) fn server() -> Peer {
+pub(crate) fn server() -> Peer {
     let jobs: Arc<Mutex<BTreeMap<String, Job>>> = Arc::default();
     Peer::stdio(move |message| {
         let mut jobs = jobs.lock().unwrap();

@@ -21,6 +21,7 @@ const LINES: &str = r#"{"record":"sealing_key","key":"aa","created_ms":1}
 {"record":"grants_cleared","participant":"scout","topic":"main","at_ms":21}
 {"record":"grants_cleared","participant":"scout","at_ms":22}
 {"record":"sessions_ended","marks":["m1","m2"],"at_ms":23,"until_ms":24}
+{"record":"sessions_ended","marks":["m3"],"by":"scout","at_ms":23,"until_ms":24}
 "#;
 
 #[test]
@@ -62,7 +63,7 @@ fn a_journal_of_the_older_format_is_read_and_written_anew() {
     let ended: Vec<_> = state.ended_proposals().map(|proposal| proposal.opened.id.as_str()).collect();
     assert_eq!(ended, ["q", "p"]);
     assert_eq!(state.grants().count(), 0);
-    assert_eq!(state.ended_sessions(23).collect::<Vec<_>>(), ["m1", "m2"]);
+    assert_eq!(state.ended_sessions(23).collect::<Vec<_>>(), [("", "m1"), ("", "m2"), ("scout", "m3")]);
     assert_eq!(state.closed_proposals(0).count(), 0);
     assert!(fs::read_to_string(dir.path().join(JOURNAL_FILE)).unwrap().starts_with(r#"{"n":0,"sum":""#));
     let before = journal.state().clone();

@@ -76,6 +76,11 @@ pub(crate) struct Deal {
 }
 
 impl Deal {
+    /// The length of its content.
+    pub(crate) fn bytes(&self) -> usize {
+        usize::try_from(self.content % 8).unwrap()
+    }
+
     pub(crate) fn is_known(&self) -> bool {
         !self.gone
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{LinkId, ParticipantId};
 use topic::Limits;
 
-use super::{Books, calls::Place};
+use super::{Books, calls::Place, deals::Deal};
 
 /// Small, so that each is met.
 pub(crate) const LIMITS: Limits = Limits {
@@ -19,6 +19,8 @@ pub(crate) const LIMITS: Limits = Limits {
     asks_per_server_and_participant_max: 2,
     proposals_max: 8,
     proposals_per_participant_max: 4,
+    proposal_bytes_max: 24,
+    proposal_bytes_per_participant_max: 14,
     items_per_list_max: 10_000,
     templates_max: 256,
     name_bytes_max: 512,
@@ -92,14 +94,21 @@ impl Books {
         assert!(self.open_len() - released.count() <= LIMITS.operations_max);
         assert!(self.parked_len() <= LIMITS.proposals_max);
         // A proposal whose end could not be written is pending again after a restart, besides later ones.
+        self.check_open(|_| 1, LIMITS.proposals_max, LIMITS.proposals_per_participant_max);
+        self.check_open(Deal::bytes, LIMITS.proposal_bytes_max, LIMITS.proposal_bytes_per_participant_max);
+    }
+
+    /// Checks a sum over the proposals that are not over.
+    fn check_open(&self, amount: fn(&Deal) -> usize, all_max: usize, own_max: usize) {
         let (mut all, mut own) = ((0, 0), BTreeMap::new());
         for deal in self.deals.values().filter(|deal| deal.is_known() && deal.over.is_none()) {
             let own: &mut (usize, usize) = own.entry(&deal.by).or_default();
-            let restored = usize::from(deal.restored);
-            (all.0, all.1, own.0, own.1) = (all.0 + 1, all.1 + restored, own.0 + 1, own.1 + restored);
+            for sum in [&mut all, own] {
+                sum.0 += amount(deal);
+                sum.1 += if deal.restored { amount(deal) } else { 0 };
+            }
         }
-        assert!(all.0 <= LIMITS.proposals_max.max(all.1));
-        let most = LIMITS.proposals_per_participant_max;
-        assert!(own.values().all(|(count, restored)| *count <= most.max(*restored)));
+        assert!(all.0 <= all_max.max(all.1));
+        assert!(own.values().all(|(sum, restored)| *sum <= own_max.max(*restored)));
     }
 }

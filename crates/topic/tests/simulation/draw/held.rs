@@ -14,13 +14,16 @@ use crate::{
 pub(crate) const SHOWN: Digest = Digest([1; 32]);
 
 impl World {
-    /// The cause for which the topic does not accept one more proposal of a participant under this envelope.
-    pub(crate) fn unproposable(&self, by: &ParticipantId, envelope: &str) -> Option<Cause> {
-        let open = |deal: &&Deal| deal.is_known() && deal.over.is_none();
-        let own = self.books.deals.values().filter(open).filter(|deal| deal.by == *by).count();
-        let full =
-            self.books.deals_open() >= LIMITS.proposals_max || own >= LIMITS.proposals_per_participant_max;
-        let repeated = self.books.deal_of(envelope).is_some();
+    /// The cause for which the topic does not accept one more proposal under this envelope.
+    pub(crate) fn unproposable(&self, deal: &Deal) -> Option<Cause> {
+        let open = || self.books.deals.values().filter(|deal| deal.is_known() && deal.over.is_none());
+        let own = || open().filter(|known| known.by == deal.by);
+        let full = open().count() >= LIMITS.proposals_max
+            || own().count() >= LIMITS.proposals_per_participant_max
+            || open().map(Deal::bytes).sum::<usize>() + deal.bytes() > LIMITS.proposal_bytes_max
+            || own().map(Deal::bytes).sum::<usize>() + deal.bytes()
+                > LIMITS.proposal_bytes_per_participant_max;
+        let repeated = self.books.deal_of(&deal.envelope).is_some();
         full.then_some(Cause::Limit).or(repeated.then_some(Cause::Repeated))
     }
 
@@ -53,7 +56,7 @@ impl World {
             public: open.public.clone(),
             ..blank(by.clone(), open.method, vec![open.server.clone()], &envelope, (expires_ms, content))
         };
-        let not = if by == open.by { self.unproposable(&by, &envelope) } else { Some(Cause::Moot) };
+        let not = if by == open.by { self.unproposable(&deal) } else { Some(Cause::Moot) };
         self.books.deals.insert(proposal, deal.clone());
         if not.is_none() {
             self.books.calls.get_mut(&held).unwrap().proposal = Some(proposal);
@@ -90,6 +93,7 @@ pub(crate) fn terms(deal: &Deal) -> Terms {
         envelope: deal.envelope.as_str().into(),
         digest: SHOWN,
         expires_ms: deal.expires_ms,
+        bytes: deal.bytes(),
     }
 }
 

@@ -46,7 +46,7 @@ impl World {
         let kind = format!("mcp/proposal:tools/call:{}", deal.own.as_deref().unwrap_or_default());
         let (id, to, correlation) = (envelope.clone(), to.iter().map(ToString::to_string).collect(), None);
         let drawn = Envelope { link, id, kind, to, correlation };
-        let not = self.unproposable(&by, &envelope);
+        let not = self.unproposable(&deal);
         if self.books.peek(&drawn, self.now_ms) == Fate::Published {
             self.books.deals.insert(proposal, deal.clone());
         }
