@@ -224,7 +224,8 @@ pub(crate) fn withhold(dispatch: &Dispatch, link: &Link, message: &Bytes, refusa
     }
 }
 
-/// Records an envelope on which these receivers do not act. If its kind and payload differ, its sender gets an error.
+/// Records an envelope on which these receivers do not act. If its kind and payload differ, its sender gets an error. One whose
+/// addressees are absent is on record already, and its sender gets an error too.
 pub(crate) fn ignored(
     dispatch: &Arc<Dispatch>,
     from: &ParticipantId,
@@ -242,12 +243,10 @@ pub(crate) fn ignored(
             record(&format!("not_asked: {} named others", quote(request)));
         }
         Ignored::Absent => {
-            let absent: Vec<&str> = envelope.to().collect();
-            let why = match absent.as_slice() {
-                [one] => format!("{one} is not in the topic"),
-                several => format!("none of {} is in the topic", several.join(", ")),
+            let why = match by {
+                [one] if envelope.to().count() == 1 => format!("{one} is not in the topic"),
+                _ => "none of its addressees is in the topic".to_owned(),
             };
-            record(&format!("absent: {why}"));
             let refusal =
                 Refusal::new(RefusalCode::UpstreamFailed, format!("{why}: there will be no answer"));
             if let Some(link) = dispatch.with(|topic| topic.listener(from)) {

@@ -342,7 +342,8 @@ fn only_requests_are_executed_and_only_by_their_addressees() {
         stage.harmless(name, kind, to, more, &payload);
     }
     stage.harmless("to all, said so", "mcp/request:tools/call:echo", &[], json!({ "to": [] }), &call("echo"));
-    // None of these envelopes was answered.
+    // None of these envelopes was answered, but for the one to those who are not there.
+    stage.mallory.refused("to unknown participants", "upstream_failed");
     stage.mallory.call("real", to_tools, "echo", json!({ "text": "now" }));
     assert_eq!(stage.mallory.receive_message()["correlation_id"], "real");
     let audit_log = AuditLog(&stage.home);

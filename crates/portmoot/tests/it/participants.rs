@@ -338,8 +338,9 @@ async fn participants_reconnect_after_a_gateway_restart() {
     let address = gateway.address().to_owned();
     let (worker, mut received) = enter(spec(&gateway, "worker").serving(tools())).await;
     let (boss, _) = join(&gateway, "boss").await;
+    let _mute = Socket::enter(&gateway, "mute", "");
     let calling = boss.clone();
-    let open = tokio::spawn(async move { calling.request("absent", "ping", &()).await });
+    let open = tokio::spawn(async move { calling.request("mute", "ping", &()).await });
     let asked =
         |event| matches!(event, Event::Other(envelope) if envelope.kind().ends_with("ping")).then_some(());
     receive(&mut received, "the request", asked).await;
