@@ -6,10 +6,12 @@ mod reload;
 mod running;
 mod watch;
 
+use std::fs::File;
 use std::future::Future;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use access::config::Config;
 use running::Gateway;
@@ -170,10 +172,17 @@ fn start(config: Config) -> Result<Gateway, Failure> {
     Gateway::start(config, this_program())
 }
 
-/// The file of this program. On Linux a name that stays right when an update replaces the file.
+/// The file of this program. On Linux a name that stays right when an update replaces the file: that of its open descriptor, or
+/// of the running file if it has been replaced already. (A program that runs this one, as valgrind does, has the latter.)
 fn this_program() -> Option<PathBuf> {
-    let running = Path::new("/proc/self/exe");
-    if running.exists() { Some(running.to_owned()) } else { std::env::current_exe().ok() }
+    static OPENED: OnceLock<Option<File>> = OnceLock::new();
+    let path = std::env::current_exe().ok();
+    if !Path::new("/proc/self/exe").exists() {
+        return path;
+    }
+    let opened = OPENED.get_or_init(|| path.and_then(|path| File::open(path).ok()));
+    let running = || "/proc/self/exe".to_owned();
+    Some(opened.as_ref().map_or_else(running, |file| format!("/proc/self/fd/{}", file.as_raw_fd())).into())
 }
 
 fn listen(kind: SignalKind) -> Result<Signal, Failure> {
