@@ -36,12 +36,15 @@ struct Inner {
     compaction: Arc<Compaction>,
 }
 
+/// Receives why a compaction failed.
+type Report = Box<dyn Fn(&str) + Send + Sync>;
+
 /// How the latest compaction of the journal ended.
 #[derive(Default)]
 struct Compaction {
     /// Why it failed, and whether the journal stopped.
     failure: Mutex<Option<(String, bool)>>,
-    report: OnceLock<Box<dyn Fn(&str) + Send + Sync>>,
+    report: OnceLock<Report>,
 }
 
 impl Debug for Compaction {
