@@ -62,7 +62,9 @@ impl Authority<'_> {
     ) -> Result<(), Refusal> {
         let Self::Participant(author, grants) = *self else { return Ok(()) };
         let serves = configured(config, bearer.id.as_str()).is_some_and(|one| one.serves.is_some());
-        if let Some(servers) = Capability::parse(SERVERS).ok().filter(|_| serves && author.id != bearer.id) {
+        if serves && author.id != bearer.id {
+            let servers = Capability::parse(SERVERS)
+                .map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))?;
             self.holds(&servers, None, (until_ms, now_ms), "a token of a participant that serves")?;
         }
         if !author.wires.includes(bearer.wires) {

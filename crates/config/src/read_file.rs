@@ -2,10 +2,9 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use platform::open_regular;
 
 /// Largest file that [`read_file`] reads, bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -15,11 +14,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 /// # Errors
 /// When the file cannot be opened or read, is not regular, or is too long.
 pub(crate) fn read_file(path: impl AsRef<Path>) -> io::Result<String> {
-    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
+    let file = open_regular(OpenOptions::new().read(true), path)?;
     let mut text = String::new();
     match file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)? as u64 {
         0..=FILE_BYTES_MAX => Ok(text),

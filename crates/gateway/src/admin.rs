@@ -171,7 +171,7 @@ impl Admin {
         changed: Option<&ParticipantId>,
         make: impl FnOnce() -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let permit = self.registry.audit.reserve()?;
+        let permit = self.registry.audit.reserve_of(by)?;
         let end = make().inspect(|_| self.registry.refresh(changed));
         permit.write_change((kind, name, topic.map(TopicName::as_str)), by.as_str(), change, &end);
         end

@@ -88,6 +88,14 @@ impl Recorder {
         })
     }
 
+    /// The same on the account of this participant.
+    ///
+    /// # Errors
+    /// As [`Recorder::reserve_on`].
+    pub(crate) fn reserve_of(&self, id: &ParticipantId) -> Result<Permit, Refusal> {
+        self.reserve_on(self.account(id).as_ref())
+    }
+
     /// The account of a participant in the log, if there is a log.
     pub(crate) fn account(&self, id: &ParticipantId) -> Option<Arc<Share>> {
         Some(self.log.as_ref()?.account(account(id)))

@@ -7,7 +7,7 @@ use auth::{Participant, Wire};
 use bytes::Bytes;
 use model::{Form, LinkId, ListKind, Notice, OperationId, Refusal, Request};
 use platform::Share;
-use room::{Queued, Socket};
+use room::Socket;
 use topic::Ended;
 use upstream::{Caller, ClientProfile};
 
@@ -29,8 +29,8 @@ pub struct Link {
     pub(crate) audit: OnceLock<Arc<Share>>,
     /// Its participant's share of the bytes that wait, from its join on.
     pub(crate) held: OnceLock<Arc<Share>>,
-    /// What it has in the room's queue.
-    pub queued: Queued,
+    /// Its participant's share of the room's queue, from its join on.
+    pub(crate) queued: OnceLock<Arc<Share>>,
 }
 
 /// The sending side of a link. Without methods of its own it sends nothing and asks its client nothing.
@@ -101,6 +101,11 @@ impl Link {
     ) -> Arc<Self> {
         let (rejected, audit, held, queued) = <_>::default();
         Arc::new(Self { id, participant, form, client, outlet, rejected, audit, held, queued })
+    }
+
+    /// Its participant's share of the room's queue, once it has joined.
+    pub fn queued(&self) -> Option<&Arc<Share>> {
+        self.queued.get()
     }
 
     /// The wire on which its participant came in.

@@ -12,6 +12,7 @@ use crate::{
     builtin, dial_in, dial_in::RoomOutbox, dispatch::Dispatch, handshake, link::Link, listen,
     requests::named, tasks::relay as tasks,
 };
+use access::account;
 use access::config::{BuiltIn, Limits};
 
 impl Dispatch {
@@ -27,8 +28,9 @@ impl Dispatch {
     ) -> Result<(), Refusal> {
         let auth::Participant { id: participant, rate, .. } = &*link.participant;
         let (handle, capabilities) = (Arc::clone(link), Arc::clone(capabilities));
+        // A link joins once.
+        let _ = link.queued.set(self.room.account(account(participant)));
         if let Some(account) = self.audit.account(participant) {
-            // A link joins once.
             let _ = link.audit.set(account);
         }
         self.take(Event::Join(Join {

@@ -1,4 +1,4 @@
-//! Services for all crates that are no protocol's: locks, shares of what is bounded, the wall clock, randomness.
+//! Services for all crates that are no protocol's: locks, shares of what is bounded, files, the wall clock, randomness.
 //!
 //! The pure crates (`model`, `json`, `topic`, `wire`, `auth`) must not depend on this one; time and randomness reach them as
 //! arguments.
@@ -6,17 +6,20 @@
 //! - [`Mutex`], [`RwLock`]: `parking_lot`'s. With the feature `count_locks` they count acquisitions (`locks`).
 //! - [`Shares`]: what many participants share, with a share for each.
 //! - [`unix_ms`], [`millis`]: the wall clock.
+//! - [`open_regular`]: files that no one can make the program wait for.
 //! - [`random`]: bytes of the operating system.
 
 mod clock;
 #[cfg(feature = "count_locks")]
 mod counted;
+mod files;
 mod random;
 mod shares;
 
 pub use clock::{millis, unix_ms};
 #[cfg(feature = "count_locks")]
 pub use counted::{Mutex, RwLock, locks};
+pub use files::open_regular;
 pub use parking_lot::{Condvar, MutexGuard, RwLockReadGuard};
 #[cfg(not(feature = "count_locks"))]
 pub use parking_lot::{Mutex, RwLock};

@@ -124,6 +124,13 @@ impl Share {
         taken.grow(amount).map(|()| taken)
     }
 
+    /// Takes this much, even beyond the share.
+    #[must_use]
+    pub fn taken_beyond(self: &Arc<Self>, amount: usize) -> Taken {
+        self.add(amount);
+        Taken { share: Arc::clone(self), amount }
+    }
+
     /// Adds to what is taken, even beyond the share.
     pub fn add(&self, amount: usize) {
         self.taken.fetch_add(amount, Ordering::Relaxed);

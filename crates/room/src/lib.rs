@@ -15,6 +15,6 @@ mod writer;
 
 pub use event::{Newcomer, RoomEvent, Stamps};
 pub use frame::{Close, text};
-pub use queue::{Queued, ROOM_QUEUE_BYTES_MAX, Room, SENDER_QUEUE_BYTES_MAX};
+pub use queue::{ROOM_QUEUE_BYTES_MAX, Room, SENDER_QUEUE_BYTES_MAX};
 pub use socket::Socket;
 pub use writer::open;

@@ -1,9 +1,8 @@
 //! Queue of a room: events in the topic's order, and its bound.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use platform::{Mutex, MutexGuard, SHARE_OF_POOL};
+use platform::{Mutex, MutexGuard, SHARE_OF_POOL, Share, Shares, Taken};
 use tokio::sync::{Notify, futures::Notified};
 
 use crate::event::RoomEvent;
@@ -17,18 +16,14 @@ pub const SENDER_QUEUE_BYTES_MAX: usize = ROOM_QUEUE_BYTES_MAX / SHARE_OF_POOL;
 struct Queue {
     events: Vec<RoomEvent>,
     bytes: usize,
+    /// What senders have in it, on their accounts.
+    counted: Vec<Taken>,
 }
 
-/// What one sender has in the queue: since which turn of the writer, and how many bytes.
-#[derive(Debug, Default)]
-pub struct Queued(Mutex<(u64, usize)>);
-
 /// The room of one topic.
-#[derive(Default)]
 pub struct Room {
     queue: Mutex<Queue>,
-    /// How often the writer has taken the queue.
-    turns: AtomicU64,
+    senders: Arc<Shares>,
     /// Wakes the writer.
     wake: Arc<Notify>,
     /// Wakes senders that wait for space.
@@ -37,7 +32,21 @@ pub struct Room {
     published: Notify,
 }
 
+impl Default for Room {
+    fn default() -> Self {
+        let (queue, wake, taken, published) = <_>::default();
+        // All together are bounded by the queue itself.
+        let senders = Shares::new(usize::MAX, SENDER_QUEUE_BYTES_MAX);
+        Self { queue, senders, wake, taken, published }
+    }
+}
+
 impl Room {
+    /// The account of a sender: what it has in the queue over all its links.
+    pub fn account(&self, sender: &str) -> Arc<Share> {
+        self.senders.of(sender)
+    }
+
     /// The signal that wakes the writer.
     pub(crate) fn wake(&self) -> Arc<Notify> {
         Arc::clone(&self.wake)
@@ -65,7 +74,7 @@ impl Room {
     }
 
     /// Waits while the queue, or this sender's share of it, is full.
-    pub async fn wait_for_space(&self, own: &Queued) {
+    pub async fn wait_for_space(&self, own: Option<&Arc<Share>>) {
         loop {
             let taken = self.taken.notified();
             if !self.is_full(own) {
@@ -76,21 +85,21 @@ impl Room {
     }
 
     /// Whether the queue, or this sender's share of it, is beyond its bound: the sender must wait.
-    pub fn is_full(&self, own: &Queued) -> bool {
-        let (turn, bytes) = *own.0.lock();
-        let waits = turn == self.turns.load(Ordering::Acquire);
-        (waits && bytes > SENDER_QUEUE_BYTES_MAX) || self.queue().bytes > ROOM_QUEUE_BYTES_MAX
+    pub fn is_full(&self, own: Option<&Arc<Share>>) -> bool {
+        let queue = self.queue();
+        let is_beyond = || own.is_some_and(|own| own.taken() > SENDER_QUEUE_BYTES_MAX);
+        // The writer takes an empty queue only when something wakes it.
+        !queue.events.is_empty() && (queue.bytes > ROOM_QUEUE_BYTES_MAX || is_beyond())
     }
 
-    /// Adds bytes that a sender is going to have in the queue.
-    pub fn count(&self, own: &Queued, bytes: usize) {
-        // Looked at first: what the writer takes meanwhile counts for one turn longer at most.
-        let turn = self.turns.load(Ordering::Acquire);
-        let mut own = own.0.lock();
-        if own.0 != turn {
-            *own = (turn, 0);
+    /// Adds bytes that a sender is going to have in the queue, until the writer takes it.
+    pub fn count(&self, own: Option<&Arc<Share>>, bytes: usize) {
+        let Some(own) = own else { return };
+        let counted = &mut self.queue().counted;
+        match counted.last_mut().filter(|last| last.is_of(own)) {
+            Some(last) => last.add(bytes),
+            None => counted.push(own.taken_beyond(bytes)),
         }
-        own.1 += bytes;
     }
 
     /// Number of queued events.
@@ -102,8 +111,8 @@ impl Room {
     pub(crate) fn take(&self) -> Vec<RoomEvent> {
         let mut queue = self.queue();
         queue.bytes = 0;
+        queue.counted.clear();
         let events = std::mem::take(&mut queue.events);
-        self.turns.fetch_add(1, Ordering::AcqRel);
         drop(queue);
         self.taken.notify_waiters();
         events
@@ -124,25 +133,35 @@ impl Drop for Room {
 mod tests {
     use super::*;
 
-    fn publish(room: &Room, own: &Queued, bytes: usize) {
-        room.count(own, bytes);
+    fn publish(room: &Room, own: &Arc<Share>, bytes: usize) {
+        room.count(Some(own), bytes);
         let envelope = bytes::Bytes::from(vec![b'x'; bytes]);
         room.push([RoomEvent::Direct { link: model::LinkId(1), frame: envelope }]);
     }
 
     #[test]
     fn a_sender_that_has_its_share_in_the_queue_waits_and_no_other() {
-        let (room, greedy, other) = (Room::default(), Queued::default(), Queued::default());
+        let room = Room::default();
+        let (greedy, other) = (room.account("greedy"), room.account("other"));
         publish(&room, &greedy, SENDER_QUEUE_BYTES_MAX);
-        assert!(!room.is_full(&greedy));
+        assert!(!room.is_full(Some(&greedy)));
         publish(&room, &greedy, 1);
         publish(&room, &other, 1);
-        assert!(room.is_full(&greedy) && !room.is_full(&other));
+        assert!(room.is_full(Some(&greedy)) && !room.is_full(Some(&other)));
+        assert!(room.is_full(Some(&room.account("greedy"))), "each of its links waits");
         room.take();
-        assert!(!room.is_full(&greedy), "the writer has taken everything");
+        assert!(!room.is_full(Some(&greedy)), "the writer has taken everything");
         publish(&room, &greedy, SENDER_QUEUE_BYTES_MAX);
-        assert!(!room.is_full(&greedy), "what it had before does not count");
+        assert!(!room.is_full(Some(&greedy)), "what it had before does not count");
         publish(&room, &other, ROOM_QUEUE_BYTES_MAX - SENDER_QUEUE_BYTES_MAX + 1);
-        assert!(room.is_full(&greedy) && room.is_full(&Queued::default()), "the whole queue is full");
+        assert!(room.is_full(Some(&greedy)) && room.is_full(None), "the whole queue is full");
+    }
+
+    #[test]
+    fn no_sender_waits_for_messages_that_never_came() {
+        let room = Room::default();
+        let own = room.account("refused");
+        room.count(Some(&own), SENDER_QUEUE_BYTES_MAX + 1);
+        assert!(!room.is_full(Some(&own)));
     }
 }

@@ -6,12 +6,14 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use platform::open_regular;
 use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use crate::{disk::private, error::StoreError};
+use crate::disk::{private, readable};
+use crate::error::StoreError;
 
 const LOCK_FILE: &str = "lock";
 const LOCK_FILE_BYTES_MAX: u64 = 4096;
@@ -50,9 +52,7 @@ impl Directory {
             .map_err(|cause| StoreError::io("create", path, cause))?;
         make_private(path)?;
         let lock_path = path.join(LOCK_FILE);
-        let lock = private()
-            .read(true)
-            .open(&lock_path)
+        let lock = open_regular(private().read(true), &lock_path)
             .map_err(|cause| StoreError::io("open", &lock_path, cause))?;
         if !lock_exclusively(&lock) {
             let owner = read_owner(&lock).filter(|_| is_private(&lock));
@@ -75,7 +75,7 @@ impl Directory {
     /// [`StoreError::Foreign`] when the lock file is not private to the user of this process: another user may have written
     /// the address in it.
     pub fn owner(path: &Path) -> Result<Option<Owner>, StoreError> {
-        let Ok(lock) = File::open(path.join(LOCK_FILE)) else { return Ok(None) };
+        let Ok(lock) = readable(&path.join(LOCK_FILE)) else { return Ok(None) };
         if flock(&lock, FlockOperation::NonBlockingLockShared).is_ok() {
             return Ok(None);
         }

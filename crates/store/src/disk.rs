@@ -3,10 +3,12 @@
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+
+use platform::open_regular;
 
 use crate::error::StoreError;
 
@@ -102,10 +104,12 @@ impl Disk for Folder {
     }
 
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        match fs::read(self.path.join(name)) {
-            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
-            bytes => bytes.map(Some),
-        }
+        let mut file = match readable(&self.path.join(name)) {
+            Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map(|_| Some(bytes))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
@@ -113,7 +117,7 @@ impl Disk for Folder {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
             self.path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())?;
         }
-        let file = private().open(self.path.join(name))?;
+        let file = open_regular(&mut private(), self.path.join(name))?;
         let end = file.metadata()?.len();
         if end == 0 {
             // It is new, or its name was not synced when it was.
@@ -123,7 +127,7 @@ impl Disk for Folder {
     }
 
     fn prepare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut file = private().truncate(true).open(self.path.join(prepared(name)))?;
+        let mut file = open_regular(private().truncate(true), self.path.join(prepared(name)))?;
         file.write_all(bytes)?;
         file.sync_all()
     }
@@ -144,6 +148,11 @@ pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
     options
+}
+
+/// Opens a regular file for reading.
+pub(crate) fn readable(path: &Path) -> io::Result<File> {
+    open_regular(OpenOptions::new().read(true), path)
 }
 
 /// A file of the operating system, with its length.

@@ -89,6 +89,8 @@ pub(crate) struct JournalFile {
     stopped: bool,
     /// The file was replaced, and the new one is yet to be opened.
     replaced: bool,
+    /// Why the latest compaction failed.
+    pub(crate) uncompacted: Option<StoreError>,
 }
 
 impl JournalFile {
@@ -116,7 +118,8 @@ impl JournalFile {
         };
         repaired.map_err(on(&*disk, "repair", JOURNAL_FILE))?;
         let head = HeadFile::default();
-        let mut journal = JournalFile { disk, file, id, chain, head, stopped: false, replaced: false };
+        let mut journal =
+            JournalFile { disk, file, id, chain, head, stopped: false, replaced: false, uncompacted: None };
         if journal.is_compaction_due(&replay.state) {
             let text = compacted(&mut replay.state).map_err(on(&*journal.disk, "write", JOURNAL_FILE))?;
             journal.compact(&text)?;
@@ -145,7 +148,7 @@ impl JournalFile {
         drop(state);
         if let Some(text) = compact {
             // The records are durable even when compaction fails.
-            let _ = self.compact(&text);
+            self.uncompacted = self.compact(&text).err();
         }
         Ok(())
     }
@@ -165,6 +168,11 @@ impl JournalFile {
         self.chain = chain;
         self.head.note(self.place());
         Ok(())
+    }
+
+    /// Whether nothing more can be written.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.stopped
     }
 
     fn place(&self) -> Place {

@@ -1,10 +1,11 @@
 //! Operator key of a data directory: a file that only its owner can read, written anew at each start of a gateway.
 
-use std::fs::{File, remove_file, rename};
+use std::fs::{remove_file, rename};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
-use crate::{disk::prepared, disk::private, error::StoreError};
+use crate::disk::{prepared, private, readable};
+use crate::error::StoreError;
 
 const FILE: &str = "operator.key";
 /// Longest key, bytes.
@@ -34,7 +35,7 @@ pub fn remove_operator_key(dir: &Path) -> Result<(), StoreError> {
 /// The key of the gateway that runs with a directory; `None` if there is none, or this user cannot read it.
 #[must_use]
 pub fn operator_key(dir: &Path) -> Option<String> {
-    let file = File::open(dir.join(FILE)).ok()?;
+    let file = readable(&dir.join(FILE)).ok()?;
     let mut key = String::new();
     file.take(KEY_BYTES_MAX).read_to_string(&mut key).ok()?;
     Some(key.trim().to_owned()).filter(|key| !key.is_empty())

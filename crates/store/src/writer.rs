@@ -1,6 +1,8 @@
 //! Journal shared by many callers: permits, submissions and one thread that commits in groups.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::fmt::{self, Debug, Formatter};
+use std::sync::{Arc, OnceLock};
+use std::{path::Path, time::Duration};
 
 use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
 
@@ -31,6 +33,36 @@ struct Inner {
     state: Arc<Mutex<State>>,
     directory: Option<Directory>,
     accounts: Arc<Shares>,
+    compaction: Arc<Compaction>,
+}
+
+/// Receives why a compaction failed.
+type Report = Box<dyn Fn(&str) + Send + Sync>;
+
+/// How the latest compaction of the journal ended.
+#[derive(Default)]
+struct Compaction {
+    /// Why it failed, and whether the journal stopped.
+    failure: Mutex<Option<(String, bool)>>,
+    report: OnceLock<Report>,
+}
+
+impl Debug for Compaction {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Compaction").field(&*self.failure.lock()).finish()
+    }
+}
+
+impl Compaction {
+    /// Reports the first failure after a success: the compaction is tried again with each group.
+    fn ended(&self, failure: Option<(String, bool)>) {
+        let before = std::mem::replace(&mut *self.failure.lock(), failure.clone());
+        if let (Some((why, stopped)), Some(report)) = (failure, self.report.get())
+            && before.is_none_or(|(_, before)| stopped && !before)
+        {
+            report(&why);
+        }
+    }
 }
 
 /// Permit for one submission: the queue does not reject it as [`StoreError::Busy`]. Released when dropped.
@@ -47,6 +79,7 @@ struct Submitted {
 struct Commit {
     file: JournalFile,
     state: Arc<Mutex<State>>,
+    compaction: Arc<Compaction>,
 }
 
 impl JournalWriter {
@@ -75,7 +108,8 @@ impl JournalWriter {
         state: State,
     ) -> std::io::Result<JournalWriter> {
         let state = Arc::new(Mutex::new(state));
-        let commit = Commit { file, state: Arc::clone(&state) };
+        let compaction = Arc::<Compaction>::default();
+        let commit = Commit { file, state: Arc::clone(&state), compaction: Arc::clone(&compaction) };
         let limits = QueueLimits {
             permits_max: WRITER_PERMITS_MAX,
             bytes_max: WRITER_BYTES_MAX,
@@ -85,7 +119,7 @@ impl JournalWriter {
         let group = GroupCommit::start("journal", commit, limits)?;
         // All together are bounded by the queue itself.
         let accounts = Shares::new(usize::MAX, PARTICIPANT_WRITER_BYTES_MAX);
-        Ok(JournalWriter(Arc::new(Inner { group, state, directory, accounts })))
+        Ok(JournalWriter(Arc::new(Inner { group, state, directory, accounts, compaction })))
     }
 
     /// The account of a participant: its share of what waits for the disk. The caller takes from it.
@@ -133,7 +167,14 @@ impl JournalWriter {
     /// The error that stopped the journal; `None` while it works. For readiness checks and logs: it can name paths.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
-        self.0.group.failure()
+        let stopped = || self.0.compaction.failure.lock().clone().filter(|(_, stopped)| *stopped);
+        stopped().map(|(why, _)| why).or_else(|| self.0.group.failure())
+    }
+
+    /// Has failed compactions reported, the first of a row: the journal grows, or has stopped. `report` runs on the writing
+    /// thread: it must be short and must not use this journal. The first call decides.
+    pub fn on_uncompacted(&self, report: impl Fn(&str) + Send + Sync + 'static) {
+        let _ = self.0.compaction.report.set(Box::new(report));
     }
 
     /// Writes the address on which this process listens into the lock file, for commands that connect to it.
@@ -191,7 +232,10 @@ impl Sink for Commit {
     const RETRIES: bool = false;
 
     fn commit(&mut self, all: &Submitted) -> Result<(), StoreError> {
-        self.file.commit(&all.text, &all.records, || self.state.lock())
+        let end = self.file.commit(&all.text, &all.records, || self.state.lock());
+        let stopped = self.file.has_stopped();
+        self.compaction.ended(self.file.uncompacted.as_ref().map(|error| (error.to_string(), stopped)));
+        end
     }
 }
 

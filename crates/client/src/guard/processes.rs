@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn descendants_are_found_and_signalled() {
-        let mut child = Command::new("sh").args(["-c", "sleep 300 & wait"]).spawn().unwrap();
+        let mut child = Command::new("sh").args(["-c", "sleep 300 & wait $!"]).spawn().unwrap();
         let below = || descendants(i32::try_from(child.id()).unwrap());
         while below().is_empty() {
             std::thread::yield_now();
@@ -80,9 +80,10 @@ mod tests {
         assert_eq!(first_child(child.id()), u32::try_from(sleeper.pid).ok());
         let own = descendants(i32::try_from(std::process::id()).unwrap());
         assert!(own.iter().any(|process| process.pid == sleeper.pid), "{own:?}");
+        // Its shell sees by which signal it ended: of two, the first.
         Process { started: sleeper.started + 1, ..sleeper }.signal(Signal::KILL);
-        assert_eq!(below(), [sleeper], "another process of this number is not signalled");
-        sleeper.signal(Signal::KILL);
-        child.wait().unwrap();
+        sleeper.signal(Signal::TERM);
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(128 + 15), "another process of this number is not signalled");
     }
 }

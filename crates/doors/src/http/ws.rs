@@ -345,8 +345,8 @@ impl Listening {
                 sent = 0;
                 tokio::task::yield_now().await;
             }
-            if self.dispatch.room.is_full(&self.link.queued) {
-                Box::pin(self.dispatch.room.wait_for_space(&self.link.queued)).await;
+            if self.dispatch.room.is_full(self.link.queued()) {
+                Box::pin(self.dispatch.room.wait_for_space(self.link.queued())).await;
             }
         }
     }
@@ -358,7 +358,7 @@ impl Listening {
     }
 
     fn take(&mut self, text: Bytes) {
-        self.dispatch.room.count(&self.link.queued, text.len());
+        self.dispatch.room.count(self.link.queued(), text.len());
         match Envelope::read(text) {
             Ok(envelope) => {
                 self.malformed = 0;

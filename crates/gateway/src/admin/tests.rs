@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use auth::Sealer;
 use model::Form;
-use store::Journal;
+use store::{Journal, audit::PARTICIPANT_AUDIT_BYTES_MAX};
 use topic::{Ended, Joining};
 
 use super::*;
@@ -29,10 +29,9 @@ impl Outlet for Chain {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_follows_from_a_change_delays_no_other_change() {
-    let dir = tempfile::tempdir().unwrap();
-    let journal = JournalWriter::start(Journal::open(dir.path()).unwrap()).unwrap();
+/// A registry with one topic. It keeps an audit log.
+fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
+    let journal = JournalWriter::start(Journal::open(dir).unwrap()).unwrap();
     let topic = TopicConfig {
         name: TopicName::new("main").unwrap(),
         access: Access::Public,
@@ -47,6 +46,7 @@ async fn what_follows_from_a_change_delays_no_other_change() {
     };
     let access = Arc::new(AccessJournal::new(Some(journal.clone()), true));
     let config = Config { topics: vec![topic], ..Config::default() };
+    let audit = Recorder::open(&config, Some(&journal)).unwrap();
     let registry = Registry::start(Start {
         identities: access.identities(&config),
         config: config.clone(),
@@ -54,8 +54,15 @@ async fn what_follows_from_a_change_delays_no_other_change() {
         sealer: Sealer::new(&[7; 32], None),
         guard: None,
         journal: Some(journal),
-        audit: Recorder::default(),
+        audit,
     });
+    (access, registry)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_follows_from_a_change_delays_no_other_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let (access, registry) = started(dir.path());
     let admin = Admin::new(Arc::clone(&access), Arc::clone(&registry));
     let boss = local_user(&registry.config());
     let request = TokenRequest { name: "scout".to_owned(), ..TokenRequest::default() };
@@ -71,4 +78,23 @@ async fn what_follows_from_a_change_delays_no_other_change() {
         "the other change is made while the first one's effects are carried out"
     );
     assert!(registry.member(Some(&token), "main", None).is_err());
+}
+
+#[tokio::test]
+async fn a_change_takes_of_its_authors_share_of_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let (access, registry) = started(dir.path());
+    let admin = Admin::new(access, Arc::clone(&registry));
+    let boss = local_user(&registry.config());
+    let issue = |by: &Participant, name: &str| {
+        let request = TokenRequest { name: name.to_owned(), ..TokenRequest::default() };
+        admin.issue_token(by, request).map_err(|refusal| refusal.code)
+    };
+    let of_boss = registry.audit.account(&boss.id).unwrap();
+    let full = of_boss.take(PARTICIPANT_AUDIT_BYTES_MAX).unwrap();
+    assert_eq!(issue(&boss, "scout").err(), Some(RefusalCode::Overloaded));
+    let other = Participant { id: ParticipantId::new("other").unwrap(), ..Participant::clone(&boss) };
+    assert_ne!(issue(&other, "runner").err(), Some(RefusalCode::Overloaded));
+    drop(full);
+    assert!(issue(&boss, "scout").is_ok());
 }

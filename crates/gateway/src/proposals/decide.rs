@@ -67,7 +67,7 @@ impl Dispatch {
             self.wait_for_servers().await;
             self.refresh_proposer(&content.opened);
         }
-        let permit = self.audit.reserve().inspect_err(not_decided)?;
+        let permit = self.audit.reserve_of(by).inspect_err(not_decided)?;
         let mut fulfilment = None;
         let decision = match &choice {
             Choice::Approve { digest, .. } => {
@@ -139,7 +139,7 @@ pub(crate) fn ruling_of(
     dispatch.refresh_proposer(opened);
     let params = call.params().map(|params| String::from_utf8_lossy(params).into_owned());
     let edited = canonical(params.as_deref()) != canonical(opened.params.as_deref());
-    let mut ruling = Ruling::new(params.filter(|_| edited), dispatch.audit.reserve()?);
+    let mut ruling = Ruling::new(params.filter(|_| edited), dispatch.audit.reserve_on(link.audit.get())?);
     ruling.envelope = Some(envelope.id().to_owned());
     ruling.sender = Some((Arc::clone(link), envelope.frame().clone()));
     Ok(Some((current_digest(dispatch, opened), Arc::new(ruling))))

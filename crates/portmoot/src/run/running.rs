@@ -70,6 +70,9 @@ impl Gateway {
             None => tokens_configured(&config, &State::default()),
         };
         let journal = journal.map(JournalWriter::start).transpose()?;
+        if let Some(journal) = &journal {
+            journal.on_uncompacted(|error| tracing::error!(%error, "the journal cannot be compacted"));
+        }
         let audit = Recorder::open(&config, journal.as_ref())?;
         let operator = config.data_dir.as_deref().map(|dir| operator_key(&config, dir)).transpose()?;
         let access = AccessJournal::new(journal.clone(), requires_token).with_operator(operator.flatten());

@@ -45,6 +45,15 @@ impl Home {
         path
     }
 
+    /// Makes a named pipe in the place of a file, if there is one, and returns its path.
+    pub(crate) fn fifo(&self, name: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(&path);
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::from(self.command(args).output().unwrap())
     }

@@ -82,3 +82,21 @@ fn a_gateway_can_keep_no_operator_key() {
     home.run(&["servers", "ls", "--data-dir", "data"]).expect(4);
     drop(gateway);
 }
+
+#[test]
+fn pipes_in_a_data_directory_delay_no_command() {
+    let home = Home::new();
+    let config = config(&home, "");
+    home.write("own.toml", &config);
+    let run = |args: &[&str]| home.run(&[args, &["--config", "own.toml"]].concat());
+    for (file, args) in [("lock", &["token", "new", "ci"][..]), ("journal.jsonl", &["token", "ls"])] {
+        let path = home.fifo(&format!("data/{file}"));
+        let failed = run(args).expect(1).stderr;
+        assert!(failed.contains("it is not a regular file"), "{file}: {failed}");
+        std::fs::remove_file(path).unwrap();
+    }
+    let gateway = Gateway::start(&home, &config);
+    gateway.ready("a");
+    home.fifo("data/operator.key");
+    run(&["servers", "ls"]).expect(4);
+}

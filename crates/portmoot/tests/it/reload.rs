@@ -200,12 +200,7 @@ fn files_that_are_no_files_delay_nothing() {
     let home = Home::new();
     let config = fixture("a", &[]);
     let mut gateway = Gateway::start(&home, &config);
-    let path = home.path().join("portmoot.toml");
-    let fifo = |path: &std::path::Path| {
-        let _ = std::fs::remove_file(path);
-        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
-    };
-    fifo(&path);
+    let path = home.fifo("portmoot.toml");
     gateway.signal("HUP");
     until("it is not a regular file", || {
         // A reader would wait until a writer comes.
@@ -218,8 +213,7 @@ fn files_that_are_no_files_delay_nothing() {
     gateway.signal("HUP");
     gateway.receive("it is not a regular file");
     // The same of a file with a token.
-    let token = home.path().join("token");
-    fifo(&token);
+    let token = home.fifo("token");
     let participant = format!("[participants.ann]\ntoken_file = {:?}\n", token.display().to_string());
     std::fs::remove_file(&path).unwrap();
     home.write("portmoot.toml", &(config + &participant));

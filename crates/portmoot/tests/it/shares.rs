@@ -218,6 +218,15 @@ fn connections(stage: &mut Stage) -> Held {
     }
 }
 
+/// Waits until the bytes that all participants hold are so many.
+fn held_bytes(gateway: &Gateway, enough: impl Fn(usize) -> bool) {
+    until("so many bytes are held", || {
+        let metrics = gateway.get("/metrics", Some(&token(OTHER)));
+        let line = metrics.body.lines().find_map(|line| line.strip_prefix("portmoot_held_bytes "));
+        line.and_then(|held| held.parse().ok()).filter(|held| enough(*held)).map(drop)
+    });
+}
+
 /// A body of which the last byte is missing.
 fn slow_body(stage: &Stage, path: &str) -> TcpStream {
     let head = format!(
@@ -231,13 +240,13 @@ fn bodies(stage: &mut Stage) -> Held {
     // Wherever a body is read.
     for path in ["/mcp", "/mcp/second", "/api/v1/proposals/00/approve"] {
         let first = slow_body(stage, "/mcp");
-        std::thread::sleep(Duration::from_millis(200));
+        held_bytes(&stage.gateway, |held| held >= BODY_BYTES - 1);
         let mut second = slow_body(stage, path);
         assert_eq!(status(&mut second), 503, "{path}");
         held.push(first);
         if held.len() < 3 {
             held.clear();
-            std::thread::sleep(Duration::from_millis(200));
+            held_bytes(&stage.gateway, |held| held < BODY_BYTES / 2);
         }
     }
     Box::new(held)

@@ -20,6 +20,8 @@ struct Files {
     changes_left: Option<usize>,
     /// Attempts to open a file that fail from now on.
     unopened: usize,
+    /// Whether no new version of the journal can be prepared (`false`) or put in place (`true`).
+    unreplaced: Option<bool>,
     /// Seed for the part of a torn write that is kept.
     seed: u64,
 }
@@ -39,6 +41,18 @@ impl SimDisk {
     /// Lets this many attempts to open a file fail, as without descriptors.
     pub(crate) fn fail_opens(&self, count: usize) {
         self.0.lock().unopened = count;
+    }
+
+    /// Lets the journal not be replaced: no new version can be prepared, or none be put in place.
+    pub(crate) fn fail_replacing(&self, at_the_end: Option<bool>) {
+        self.0.lock().unreplaced = at_the_end;
+    }
+
+    fn replaces(&self, name: &str, at_the_end: bool) -> io::Result<()> {
+        match self.0.lock().unreplaced.filter(|_| name == "journal.jsonl") {
+            Some(fails) if fails == at_the_end => Err(io::Error::other("no space is left")),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn opens_to_fail(&self) -> usize {
@@ -131,6 +145,7 @@ impl Disk for SimDisk {
     }
 
     fn prepare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.replaces(name, false)?;
         self.change(|files| {
             let content = Content { current: bytes.to_vec(), synced: bytes.to_vec() };
             files.by_name.insert(prepared(name), content);
@@ -138,6 +153,7 @@ impl Disk for SimDisk {
     }
 
     fn replace(&self, name: &str) -> io::Result<()> {
+        self.replaces(name, true)?;
         self.change(|files| {
             let content = files.by_name.remove(&prepared(name)).unwrap();
             files.by_name.insert(name.to_owned(), content);

@@ -19,6 +19,12 @@ fn token(name: String) -> Record {
     })
 }
 
+/// Records without effect, which make compaction due.
+fn nothing(count: usize) -> Vec<Record> {
+    let (id, state, reason, answer, at_ms) = ("unknown".into(), "failed".into(), None, None, 0);
+    vec![Record::ProposalEnded(EndedProposal { id, state, reason, answer, at_ms }); count]
+}
+
 fn writer(disk: &SimDisk) -> JournalWriter {
     let (file, state) = JournalFile::open(Arc::new(disk.clone())).unwrap();
     JournalWriter::new(None, file, state).unwrap()
@@ -114,11 +120,7 @@ proptest! {
             loop {
                 let name = format!("token-{submitted}");
                 submitted += 1;
-                // Records without effect make compaction due.
-                let nothing = Record::ProposalEnded(EndedProposal {
-                    id: "unknown".into(), state: "failed".into(), reason: None, answer: None, at_ms: 0,
-                });
-                let mut records = vec![nothing; 7];
+                let mut records = nothing(7);
                 records.push(token(name.clone()));
                 match writer.append(&records) {
                     Ok(()) => acknowledged.push(name),
@@ -153,14 +155,7 @@ fn a_compacted_journal_that_cannot_be_opened_is_opened_later() {
     disk.fail_opens(2);
     let (mut acknowledged, mut refused) = (Vec::new(), 0);
     for number in 0..200 {
-        let nothing = Record::ProposalEnded(EndedProposal {
-            id: "unknown".into(),
-            state: "failed".into(),
-            reason: None,
-            answer: None,
-            at_ms: 0,
-        });
-        let mut records = vec![nothing; 7];
+        let mut records = nothing(7);
         let name = format!("token-{number}");
         records.push(token(name.clone()));
         match writer.append(&records) {
@@ -175,4 +170,29 @@ fn a_compacted_journal_that_cannot_be_opened_is_opened_later() {
     drop(writer);
     let found = names(&super::tests::writer(&disk));
     assert!(acknowledged.iter().all(|name| found.contains(name)) && found.len() == acknowledged.len());
+}
+
+#[test]
+fn a_failed_compaction_is_reported_and_one_that_stops_the_journal_is_its_failure() {
+    let disk = SimDisk::default();
+    let writer = writer(&disk);
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let reported = Arc::clone(&reports);
+    writer.on_uncompacted(move |why| reported.lock().push(why.to_owned()));
+    disk.fail_replacing(Some(false));
+    for _ in 0..3 {
+        writer.append(&nothing(300)).unwrap();
+    }
+    writer.0.group.flush().unwrap();
+    let seen = reports.lock().clone();
+    assert!(matches!(&*seen, [why] if why.contains("compact") && why.contains("no space")), "{seen:?}");
+    assert_eq!(writer.failure(), None, "it can still be written");
+    disk.fail_replacing(None);
+    writer.append(&nothing(300)).unwrap();
+    disk.fail_replacing(Some(true));
+    writer.append(&nothing(600)).unwrap();
+    let _ = writer.0.group.flush();
+    assert_eq!(reports.lock().len(), 2);
+    assert!(writer.failure().is_some_and(|why| why.contains("replace")), "{:?}", writer.failure());
+    assert!(writer.append(&nothing(1)).is_err());
 }

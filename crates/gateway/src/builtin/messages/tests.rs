@@ -1,10 +1,12 @@
 use model::{Answer, Form, Method, OperationId, Payload, Request};
-use room::SENDER_QUEUE_BYTES_MAX;
+use room::{RoomEvent, SENDER_QUEUE_BYTES_MAX};
+use std::{future::poll_fn, task::Poll};
+use topic::Joining;
 
 use super::*;
 use crate::call::{Incoming, Names, Reply};
 use crate::envelopes::tests::Stage;
-use crate::link::Respell;
+use crate::link::{Link, NoOutlet, Respell, plain_client};
 
 fn envelope(from: &str, to: &[&str], kind: &str, payload: &str) -> Bytes {
     let (id, ts, correlation_id) = ("1", None, None);
@@ -81,24 +83,22 @@ impl Reply for Silent {
 
 #[tokio::test]
 async fn a_caller_that_has_its_share_in_the_rooms_queue_waits() {
-    async fn others_run() {
-        for _ in 0..10 {
-            tokio::task::yield_now().await;
-        }
-    }
-    let stage = Stage::new(&["chat"]);
     let payload = Payload::body(Form::Legacy, r#"{"arguments":{"text":"hello"}}"#);
     let request = Request { method: Method::Known("tools/call"), target: None, progress: None, payload };
     let incoming = Incoming::plain(request, None);
-    let call = Call::new(OperationId(9), &stage.ann, incoming, Names::Public, Arc::new(Silent));
-    // The writer takes what the join has queued.
-    others_run().await;
-    stage.dispatch.room.count(&stage.ann.queued, SENDER_QUEUE_BYTES_MAX + 1);
-    let said = tokio::spawn(say(Arc::clone(&stage.dispatch), call));
-    others_run().await;
-    assert!(!said.is_finished());
-    // The writer takes the queue again.
-    let other = Envelope::read(envelope("ann", &[], "chat", "{}")).unwrap();
-    stage.dispatch.speak(&stage.ann, other).unwrap();
-    assert_eq!(said.await.unwrap().unwrap().kind, "chat");
+    let stage = Stage::new(&["chat"]);
+    // Another link of the same participant.
+    let dispatch = &stage.dispatch;
+    let (participant, outlet) = (Arc::clone(&stage.ann.participant), Box::new(NoOutlet));
+    let capabilities = Arc::clone(&participant.capabilities);
+    let link = Link::new(dispatch.context.link(), participant, Form::Legacy, plain_client(), outlet);
+    dispatch.join(&link, &capabilities, Joining::default()).unwrap();
+    let call = Call::new(OperationId(9), &link, incoming, Names::Public, Arc::new(Silent));
+    dispatch.room.count(stage.ann.queued(), SENDER_QUEUE_BYTES_MAX + 1);
+    let frame = envelope("ann", &[], "chat", "{}");
+    dispatch.room.push([RoomEvent::Direct { link: stage.ann.id, frame }]);
+    let mut said = std::pin::pin!(say(Arc::clone(dispatch), call));
+    // The writer does not run meanwhile.
+    assert!(poll_fn(|cx| Poll::Ready(said.as_mut().poll(cx).is_pending())).await);
+    assert_eq!(said.await.unwrap().kind, "chat");
 }

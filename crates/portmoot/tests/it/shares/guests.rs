@@ -73,7 +73,7 @@ fn slow_bodies_of_guests_refuse_only_guests() {
     let (_home, gateway) = gateway("held_bytes_max = \"1MiB\"\nbody_bytes_max = \"100KiB\"");
     let guests = [(); 2].map(|()| {
         let stream = slow(&gateway, "/mcp", "", 60 << 10);
-        std::thread::sleep(Duration::from_millis(200));
+        held_bytes(&gateway, |held| held >= (60 << 10) - 1);
         stream
     });
     let [_waits, mut refused] = guests;
