@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::Value;
 
 use crate::home::Home;
-use crate::support::{Gateway, fixture};
+use crate::support::{Gateway, fixture, until};
 
 const CONFIG: &str = "[participants.ci]\ncapabilities = [\"mcp/request:tools/call:a_echo\"]\n";
 const GAMER: &str = "[participants.gamer]\ncapabilities = [\"game/*\"]\nserves = true\nwires = [\"ws\"]\n";
@@ -40,10 +40,13 @@ fn commands_of_the_operator_need_no_token_where_the_gateway_runs() {
     // It acts as the local user, which lists of participants do not show.
     let listed = run(&["participants", "ls"]).expect(0).stdout;
     assert!(listed.contains("+chat by local") && !listed.contains(" local  "), "{listed}");
-    let audit = run(&["audit", "query", "portmoot/tokens", "--json"]).expect(0).stdout;
-    let audit: Value = serde_json::from_str(&audit).unwrap();
-    let entries = audit["entries"].as_array().unwrap();
-    assert!(entries.len() == 2 && entries.iter().all(|entry| entry["from"] == "local"), "{audit}");
+    until("both changes of tokens are recorded", || {
+        let audit = run(&["audit", "query", "portmoot/tokens", "--json"]).expect(0).stdout;
+        let audit: Value = serde_json::from_str(&audit).unwrap();
+        let entries = audit["entries"].as_array().unwrap();
+        assert!(entries.iter().all(|entry| entry["from"] == "local"), "{audit}");
+        (entries.len() == 2).then_some(())
+    });
     // Only the owner can read the key. A token that is given wins over it.
     let mode = std::fs::metadata(home.path().join("data/operator.key")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
