@@ -143,6 +143,9 @@ fn stdio(stage: &Stage, era: &str, tools: usize) -> String {
     stdio_table("s", &stage.stdio_echo(&[era, "--tools", &tools.to_string()]), &format!("era = \"{era}\""))
 }
 
+/// All sessions of these rows are one participant's.
+const MANY_SESSIONS: &str = "[server.limits]\nparticipant_sessions_max = 10000\n";
+
 fn sessions() -> Vec<Row> {
     [("initialize, 10 sessions", 10), ("initialize, 10,000 sessions", 10_000)]
         .into_iter()
@@ -152,7 +155,7 @@ fn sessions() -> Vec<Row> {
             few: "--initialize 10".to_owned(),
             many: "--initialize 110".to_owned(),
             operations: 100.0,
-            ..call(label, DEMO.to_owned() + NO_AUDIT, ("legacy", "demo_echo", ""), 1)
+            ..call(label, DEMO.to_owned() + NO_AUDIT + MANY_SESSIONS, ("legacy", "demo_echo", ""), 1)
         })
         .collect()
 }
@@ -238,7 +241,7 @@ fn growth(stage: &Stage) -> Vec<Row> {
             ("legacy", "s_echo", ""),
             16,
         ),
-        call("growth: 9,900 sessions", plain(), plain_call, 16),
+        call("growth: 9,900 sessions", plain() + MANY_SESSIONS, plain_call, 16),
         call("growth: 10 servers", demos(10), ("legacy", "d0_echo", ""), 16),
         call("growth: 100 servers", demos(100), ("legacy", "d0_echo", ""), 16),
         call("growth: 100 topics", plain() + "[topics.main]\n" + &topics, plain_call, 16),

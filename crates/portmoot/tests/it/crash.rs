@@ -1,5 +1,5 @@
 //! `kill -9` under load: no announced proposal is lost, no call is executed twice, interrupted calls are reported as
-//! `outcome_unknown`. `PORTMOOT_CRASHES` sets the number of kills; the default is a few.
+//! `outcome_unknown`. `PORTMOOT_CRASHES` sets the number of kills; the default is 15.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -159,7 +159,7 @@ fn check(gateway: &Gateway, reported: &mut Reported, worker: &Peer) {
 #[test]
 fn a_killed_gateway_loses_no_proposal_and_runs_none_twice() {
     let rounds: usize =
-        std::env::var("PORTMOOT_CRASHES").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(8);
+        std::env::var("PORTMOOT_CRASHES").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(15);
     let worker = worker();
     let home = Home::new().env("AGENT", AGENT).env("BOSS", BOSS);
     let config = format!(
