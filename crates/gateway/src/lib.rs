@@ -1,6 +1,6 @@
 //! The gateway: what happens in a topic enters as an event, and one interpreter carries out the effects.
 //!
-//! - [`Dispatch`]: one running topic: [`Dispatch::request`], [`Dispatch::say`], [`Dispatch::join`].
+//! - [`Dispatch`]: one running topic: [`Dispatch::request`], [`Dispatch::say`]; a link joins it by [`Registry::join`].
 //! - [`Link`], [`Outlet`]: a participant's link, and its way out. [`Call`], [`Reply`]: one request, and its way back.
 //! - [`Registry`]: everything that is in force: servers, topics, identities, grants.
 //! - [`admin`]: tokens and grants.
