@@ -19,7 +19,8 @@ fn setup() -> (Home, String) {
     (home, data + PEOPLE + &fixture("a", &[]))
 }
 
-fn api(gateway: &Gateway, token: &str, method: &str, path: &str, body: &Value) -> Reply {
+/// A request to the API with a token.
+pub(crate) fn api(gateway: &Gateway, token: &str, method: &str, path: &str, body: &Value) -> Reply {
     let bearer = format!("Bearer {token}");
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
     let body = if body.is_null() { String::new() } else { body.to_string() };

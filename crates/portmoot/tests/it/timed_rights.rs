@@ -2,20 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::http::{Connection, Reply};
+use crate::ended_grants::api;
 use crate::support::Gateway;
 use crate::ws::{people, token};
 
 const HOUR: u64 = 3_600;
 const PROMPTS: &str = "mcp/request:prompts/*";
 const CLERK: &[&str] = &["portmoot/tokens", "portmoot/grants", "mcp/proposal:*", "mcp/response:*", "chat"];
-
-fn api(gateway: &Gateway, token: &str, method: &str, path: &str, body: &Value) -> Reply {
-    let bearer = format!("Bearer {token}");
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    Connection::open(gateway.address()).exchange(method, &format!("/api/v1/{path}"), &headers, &body)
-}
 
 /// A request of the operator, which succeeds.
 #[track_caller]
