@@ -167,13 +167,15 @@ impl ClientLinks {
     /// Joins a link in the form of its client's revision.
     fn join(&self, home: &Arc<Home>, visitor: &Visitor, client: ClientProfile) -> Result<Arc<Link>, Refusal> {
         let (home, form) = (Arc::clone(home), client.version.era());
-        let (outlet, notified): (Box<dyn Outlet>, bool) = match form {
-            Form::Legacy => (Box::new(LegacyOutlet(home)), true),
-            Form::Modern => (Box::new(ModernOutlet(home)), false),
+        let outlet: Box<dyn Outlet> = match form {
+            Form::Legacy => Box::new(LegacyOutlet(home)),
+            Form::Modern => Box::new(ModernOutlet(home)),
         };
+        // A modern client gets notifications on its listen requests, and questions in results.
+        let (notified, pauses) = (form == Form::Legacy, form == Form::Modern);
         let link =
             Link::new(self.registry.context.link(), Arc::clone(&visitor.participant), form, client, outlet);
-        let joining = Joining { listener: None, since: None, promotes: true, notified };
+        let joining = Joining { promotes: true, notified, pauses, ..Joining::default() };
         self.registry.join(&visitor.dispatch, &link, joining)?;
         Ok(link)
     }

@@ -7,7 +7,8 @@ use model::{Answer, LinkId, ListKind, Notice, OperationId, ParticipantId, Refusa
 use platform::{Full, Taken};
 use topic::Interest;
 use upstream::{CallEvents, ClientProfile, Question, Session};
-use wire::{mcp::task::Wish, rpc::Id};
+use wire::mcp::{relay, task::Wish};
+use wire::rpc::Id;
 
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
 use crate::{context::call_number, proposals::content::Waits, tasks::task::CallTask};
@@ -47,7 +48,7 @@ pub struct Incoming {
     pub parks: Parks,
     /// What it says about becoming a task.
     pub wish: Wish,
-    /// The sealed state with which a caller comes back.
+    /// The state with which a caller comes back (`requestState`).
     pub state: Option<String>,
 }
 
@@ -122,6 +123,52 @@ impl Reply for NoReply {
     fn refuse(&self, _: &Call, _: &Refusal) {}
 }
 
+/// Where the answer of a call goes: a request of its caller, and the reply of that request.
+pub(crate) struct Answering<'c> {
+    call: &'c Call,
+    reply: &'c dyn Reply,
+}
+
+impl Answering<'_> {
+    pub(crate) fn settle(&self, answer: &Answer, respell: &Respell<'_>) {
+        self.reply.settle(self.call, answer, respell);
+    }
+
+    pub(crate) fn refuse(&self, refusal: &Refusal) {
+        self.reply.refuse(self.call, refusal);
+    }
+
+    pub(crate) fn abandon(&self) {
+        self.reply.abandon(self.call);
+    }
+
+    /// Passes a notification on, under the progress token of the request.
+    pub(crate) fn notify(&self, notice: &Passed<'_>) -> Result<(), Undelivered> {
+        let of_progress = notice.notice.method.as_str() == "notifications/progress";
+        let token = &self.call.request.progress;
+        if !of_progress || *token == notice.notice.latest {
+            return self.reply.notify(self.call, notice);
+        }
+        // A caller that came back may have chosen another token, or none.
+        match token.as_ref().and_then(|token| relay::with_progress_token(notice.notice, token)) {
+            Some(renamed) => self.reply.notify(self.call, &Passed { notice: &renamed, ..*notice }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn ask(&self, question: &Questioned<'_>) -> Result<(), Undelivered> {
+        self.reply.ask(self.call, question)
+    }
+
+    pub(crate) fn withdraw_question(&self, operation: OperationId) {
+        self.reply.withdraw_question(self.call, operation);
+    }
+
+    pub(crate) fn list_changed(&self, list: ListKind) -> Result<(), Undelivered> {
+        self.reply.list_changed(self.call, list)
+    }
+}
+
 /// The topic of a call at its server, to which everything that the server sends about the call goes.
 pub(crate) trait CallTopic: Send + Sync {
     /// Takes a notification about the call.
@@ -167,11 +214,17 @@ pub struct Call {
     pub(crate) delivered: OnceLock<Delivered>,
     /// A built-in tool or task request that waits for a proposal in its own way.
     pub(crate) waits: OnceLock<Waits>,
+    /// Whether it has a state that is not the gateway's: its server must know it.
+    pub(crate) is_retry: bool,
     reply: Arc<dyn Reply>,
+    /// The request with which its caller came back, after it was answered for now with questions.
+    next: OnceLock<Arc<Call>>,
     /// The session that it is sent to. A call is sent once.
     pub(crate) session: OnceLock<Arc<Session>>,
     /// The bytes of a long request on its caller's account, for as long as the call is in memory.
     held: OnceLock<Taken>,
+    /// The same of its answer while that waits for the caller.
+    kept: OnceLock<Taken>,
     /// [`PARKED`] and [`OVER`].
     state: AtomicU8,
 }
@@ -195,7 +248,8 @@ impl Call {
         reply: Arc<dyn Reply>,
     ) -> Arc<Self> {
         let Incoming { request, tag, client, parks, wish, .. } = incoming;
-        let (delivered, waits, session, held, state) = <_>::default();
+        let is_retry = incoming.state.is_some();
+        let (delivered, waits, next, session, held, kept, state) = <_>::default();
         let task = CallTask::default();
         Arc::new(Self {
             id,
@@ -209,9 +263,12 @@ impl Call {
             task,
             delivered,
             waits,
+            is_retry,
             reply,
+            next,
             session,
             held,
+            kept,
             state,
         })
     }
@@ -227,7 +284,15 @@ impl Call {
     /// # Errors
     /// The refusal if the account, or that of all, is full.
     pub(crate) fn hold(&self) -> Result<(), Refusal> {
-        let bytes = self.request.payload.bytes.len();
+        self.account_for(self.request.payload.bytes.len(), &self.held)
+    }
+
+    /// The same of an answer that waits for the caller.
+    pub(crate) fn hold_answer(&self, answer: &Answer) -> Result<(), Refusal> {
+        self.account_for(answer.payload.bytes.len(), &self.kept)
+    }
+
+    fn account_for(&self, bytes: usize, place: &OnceLock<Taken>) -> Result<(), Refusal> {
         let Some(share) = self.link.held.get().filter(|_| bytes > UNCOUNTED_BYTES_MAX) else { return Ok(()) };
         let why = |full| match full {
             Full::Share => "your open calls and unread messages hold too many bytes",
@@ -237,7 +302,7 @@ impl Call {
             Refusal::new(RefusalCode::Overloaded, why(full)).hint("wait until some of your calls have ended")
         })?;
         // It is entered once.
-        let _ = self.held.set(taken);
+        let _ = place.set(taken);
         Ok(())
     }
 
@@ -246,21 +311,38 @@ impl Call {
         self.client.as_ref().unwrap_or(&self.link.client)
     }
 
-    /// Where its answer goes: nowhere, once its caller has been answered for now.
-    pub(crate) fn reply(&self) -> &dyn Reply {
-        if self.is_parked() { &NoReply } else { &*self.reply }
+    /// The request that its caller waits for: this one, or the last with which it came back.
+    pub(crate) fn current(&self) -> &Call {
+        let mut current = self;
+        while let Some(next) = current.next.get() {
+            current = next;
+        }
+        current
     }
 
-    /// Where the answer for now goes, once. Whatever follows reaches the caller no more. `None` if it has been answered.
-    pub(crate) fn park(&self) -> Option<&dyn Reply> {
+    /// Where its answer goes: nowhere while its caller has been answered for now.
+    pub(crate) fn reply(&self) -> Answering<'_> {
+        let call = self.current();
+        Answering { call, reply: if self.is_parked() { &NoReply } else { &*call.reply } }
+    }
+
+    /// Where the answer for now goes, once. What follows reaches no caller until one comes back. `None` if it has been answered.
+    pub(crate) fn park(&self) -> Option<Answering<'_>> {
+        let call = self.current();
         // In one step with the look at its end: of the answer for now and the answer itself one reaches the caller.
-        let open = self.state.compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire);
-        open.is_ok().then_some(&*self.reply)
+        let open = call.state.compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire);
+        open.is_ok().then_some(Answering { call, reply: &*call.reply })
+    }
+
+    /// Lets its caller wait with another request, which is not sent anywhere.
+    pub(crate) fn come_back(&self, by: Arc<Call>) {
+        // The current request was answered, and comes back once.
+        let _ = self.current().next.set(by);
     }
 
     /// Whether its caller was answered for now.
     pub(crate) fn is_parked(&self) -> bool {
-        self.state.load(Ordering::Acquire) & PARKED != 0
+        self.current().state.load(Ordering::Acquire) & PARKED != 0
     }
 
     /// Whether it has ended.
@@ -371,11 +453,11 @@ mod tests {
             Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, "{}") },
         );
         let call = call(&reply);
-        call.park().unwrap().settle(&call, &answer, &|_| None);
+        call.park().unwrap().settle(&answer, &|_| None);
         assert!(call.park().is_none() && call.is_parked() && !call.is_over());
         call.end();
-        call.reply().settle(&call, &answer, &|_| None);
-        call.reply().abandon(&call);
+        call.reply().settle(&answer, &|_| None);
+        call.reply().abandon();
         assert_eq!(reply.count(), 1);
     }
 
@@ -390,12 +472,12 @@ mod tests {
                 scope.spawn(|| {
                     barrier.wait();
                     if let Some(reply) = call.park() {
-                        reply.settle(&call, &answer, &|_| None);
+                        reply.settle(&answer, &|_| None);
                     }
                 });
                 barrier.wait();
                 call.end();
-                call.reply().settle(&call, &answer, &|_| None);
+                call.reply().settle(&answer, &|_| None);
             });
             assert_eq!(reply.count(), 1);
         }
@@ -406,7 +488,7 @@ mod tests {
         let reply = Arc::<Ends>::default();
         let call = call(&reply);
         call.end();
-        call.reply().abandon(&call);
+        call.reply().abandon();
         assert!(call.park().is_none());
         assert_eq!(reply.count(), 1);
     }

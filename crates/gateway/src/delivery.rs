@@ -7,12 +7,12 @@ use bytes::Bytes;
 use model::{Answer, Form, LinkId, Outcome, Payload, Refusal, RefusalCode, Request};
 use topic::End;
 use upstream::{Caller, Outgoing, Session, Subscription};
-use wire::mcp::relay;
 use wire::mcp::task::{Wish, plain as plain_call};
+use wire::mcp::{input, relay};
 
 use crate::call::{Call, Delivered};
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
-use crate::{context::call_number, dispatch::Dispatch, tasks::relay as tasks, tasks::task::LOST};
+use crate::{context::call_number, dispatch::Dispatch, returns, tasks::relay as tasks, tasks::task::LOST};
 
 /// Notes where the topic delivers a call.
 pub(crate) fn note(
@@ -95,6 +95,10 @@ fn send(
         Ok(fitted) => fitted,
         Err(refusal) => return fail(dispatch, call, refusal),
     };
+    // Only a modern server gives out states of its own.
+    if call.is_retry && session.era() != call.request.payload.form {
+        return fail(dispatch, call, returns::unknown());
+    }
     let related = tasks::own_relation(dispatch, call, session);
     if let Some(task) = call.task.about().filter(|_| call.request.method.as_str() == "tasks/result") {
         task.awaited_by(call.id);
@@ -191,19 +195,31 @@ fn end(dispatch: &Arc<Dispatch>, call: &Call, end: End<Answer>) {
 
 /// Gives the caller its answer: with the gateway's ids of tasks, and under public URIs.
 pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Call, answer: Answer) {
+    let answer = with_questions(call, answer);
     match tasks::rename_answer(dispatch, call, answer) {
         Ok(answer) => {
             call.end();
             let server = call.delivered.get().map(|delivered| &delivered.server);
             let server = server.filter(|_| call.names == crate::call::Names::Public);
-            let respell = |own: &str| dispatch.respelled(call.link.id, server?, own);
-            call.reply().settle(call, &answer, &respell);
+            let link = call.current().link.id;
+            let respell = |own: &str| dispatch.respelled(link, server?, own);
+            call.reply().settle(&answer, &respell);
         }
         Err(refusal) => {
             call.end();
-            call.reply().refuse(call, &refusal);
+            call.reply().refuse(&refusal);
         }
     }
+}
+
+/// A legacy server's error that asks for URLs, as the result that asks a modern caller whose client can open them.
+fn with_questions(call: &Call, answer: Answer) -> Answer {
+    if answer.outcome == Outcome::Ok || call.request.payload.form != Form::Modern {
+        return answer;
+    }
+    let opens_urls = json::at(&call.client().capabilities, &["elicitation", "url"]).is_some();
+    let asked = opens_urls.then(|| input::of_url_error(&answer)).flatten();
+    asked.unwrap_or(answer)
 }
 
 /// Serves a call concurrently.

@@ -28,6 +28,7 @@ mod questions;
 mod record;
 mod registry;
 mod requests;
+mod returns;
 mod room_reply;
 mod run;
 mod sealed;

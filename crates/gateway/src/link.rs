@@ -10,6 +10,7 @@ use platform::Share;
 use room::Socket;
 use topic::Ended;
 use upstream::{Caller, ClientProfile};
+use wire::mcp::method;
 
 /// One link of a participant.
 pub struct Link {
@@ -65,6 +66,14 @@ pub struct Passed<'a> {
     pub public: Option<&'a str>,
     /// The resource or task that it is about. A newer notification about it makes this one stale.
     pub about: Option<&'a str>,
+}
+
+impl Passed<'_> {
+    /// Whether clients of this form know the notification; those that the protocol does not define are for all.
+    pub(crate) fn suits(&self, form: Form) -> bool {
+        let own = self.notice.payload.form == form;
+        own || method::lookup(self.notice.method.as_str()).is_none_or(|known| known.is_in(form))
+    }
 }
 
 /// The public spelling of a server's URI, if it differs.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use model::{Answer, LinkId, Notice, OperationId, Refusal, RefusalCode, Request};
 use topic::{End, Receiver};
 use upstream::Session;
-use wire::mcp::relay;
+use wire::mcp::{input, relay};
 
 use crate::link::{Link, Questioned, Undelivered};
 use crate::live::{Asked, Event, Live};
-use crate::{dispatch::Dispatch, tasks::relay as tasks};
+use crate::returns::{self, Why};
+use crate::{call::Call, context::number_of, delivery, dispatch::Dispatch, tasks::relay as tasks};
 
 /// Sends a server's question to the client.
 pub(crate) fn ask(
@@ -26,7 +27,7 @@ pub(crate) fn ask(
     let respell = |own: &str| dispatch.respelled(link, server, own);
     let question = Questioned { operation, request: renamed.as_ref().unwrap_or(request), respell: &respell };
     let sent = match to {
-        Receiver::Call(call) => call.reply().ask(call, &question),
+        Receiver::Call(call) => call.reply().ask(&question),
         Receiver::Link(link) => link.outlet.ask(&question),
     };
     let Err(why) = sent else { return };
@@ -40,6 +41,26 @@ pub(crate) fn ask(
     if let (Receiver::Call(call), Undelivered::Overrun) = (to, why) {
         dispatch.abandon(call);
     }
+}
+
+/// Answers a caller for now with the questions about its call, and with a sealed state to come back with.
+pub(crate) fn pause(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    round: u32,
+    questions: &[(OperationId, Arc<Asked>)],
+) {
+    let Some(reply) = call.park() else { return };
+    let link = call.current().link.id;
+    let entry = |(operation, asked): &(OperationId, Arc<Asked>)| {
+        let respell = |own: &str| dispatch.respelled(link, &asked.server, own);
+        let question = input::question(asked.question.request(), &respell)?;
+        Some((number_of(*operation).to_string(), question))
+    };
+    let questions: Vec<_> = questions.iter().filter_map(entry).collect();
+    let state = returns::seal(dispatch, call, Why::Asked(call.id, round));
+    let result = input::required(&questions, &state);
+    reply.settle(&delivery::own_answer(call.request.payload.form, result), &|_| None);
 }
 
 /// Sends a client's answer to the server that asked.

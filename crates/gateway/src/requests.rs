@@ -2,21 +2,17 @@
 
 use std::sync::Arc;
 
-use model::{Answer, Notice, OperationId, ParticipantId, Refusal, Target};
-use platform::{millis, unix_ms};
-use topic::{About, Ask, Cause, End, OperationRef, Receiver, Request, Resume, Subject, Verdict};
+use model::{Answer, Notice, ParticipantId, Refusal, Target};
+use platform::millis;
+use topic::{About, Ask, Cause, End, OperationRef, Parked, Receiver, Request, Resume, Subject, Verdict};
 use upstream::Question;
 use wire::mcp::relay;
 
 use crate::call::{Call, CallTopic, Delivered, Incoming, Names, Reply, Tag};
 use crate::link::{Link, Undelivered};
 use crate::live::{Asked, Effect, Event};
-use crate::sealed::Purpose;
+use crate::returns::{self, Return};
 use crate::{audit::Permit, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
-
-/// How long a state may be used, in milliseconds: a day.
-const STATE_MS: u64 = 24 * 3600 * 1000;
-const HELD: Purpose = Purpose { name: "held", valid_ms: STATE_MS };
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
@@ -27,9 +23,14 @@ impl Dispatch {
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
         let mut incoming = incoming;
-        let parked = incoming.state.take().and_then(|sealed| open_state(self, link, &sealed));
+        let back = returns::open(self, link, &incoming.request, incoming.state.as_deref());
+        let id = match &back {
+            Ok(Return::Paused { call, .. }) => *call,
+            Ok(Return::None | Return::Proposal(_)) | Err(_) => self.context.operation(),
+        };
+        let comes_back = !matches!(back, Ok(Return::None));
         let interest = std::mem::take(&mut incoming.interest);
-        let call = Call::new(self.context.operation(), link, incoming, Names::Public, reply);
+        let call = Call::new(id, link, incoming, Names::Public, reply);
         let task = match &call.request.target {
             Some(Target::Task(id)) => tasks::relay::find(self, link, id),
             Some(Target::Tool(_) | Target::Prompt(_) | Target::Uri(_)) | None => None,
@@ -42,7 +43,7 @@ impl Dispatch {
         let served = served.map(|task| topic::Target::Upstream(task.origin.server.as_str()));
         let target = named(&call.request).or(served);
         // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
-        let is_recorded = target.is_some() || parked.is_some();
+        let is_recorded = target.is_some() || comes_back;
         let permit = match self.audit.reserve_on(link.audit.get()) {
             Ok(permit) => permit,
             Err(_) if !is_recorded => Permit::none(),
@@ -52,20 +53,26 @@ impl Dispatch {
                 return call;
             }
         };
-        if let Err(refusal) = call.hold() {
-            let (refusal, cause) = (Box::new(refusal), Cause::Limit);
-            let verdict = Verdict::Refused(cause);
-            self.count(&verdict);
-            Record::of(self).request(permit, &call, &verdict);
-            self.run(Effect::Refuse { call: Arc::clone(&call), refusal, cause });
-            return call;
-        }
-        let (link, operation, tag) = (link.id, call.id, call.tag.clone());
-        let event = match parked {
-            Some(parked) => {
-                let until_ms = self.hold_until_ms();
-                Event::Resume(Resume { link, operation, tag, parked, until_ms, call: Arc::clone(&call) })
+        let back = back.map_err(|refusal| (refusal, Cause::Malformed));
+        let back = match back.and_then(|back| call.hold().map_err(|full| (full, Cause::Limit)).map(|()| back))
+        {
+            Ok(back) => back,
+            Err((refusal, cause)) => {
+                let (refusal, verdict) = (Box::new(refusal), Verdict::Refused(cause));
+                self.count(&verdict);
+                Record::of(self).request(permit, &call, &verdict);
+                self.run(Effect::Refuse { call: Arc::clone(&call), refusal, cause });
+                return call;
             }
+        };
+        let (link, operation, tag) = (link.id, call.id, call.tag.clone());
+        let parked = match back {
+            Return::None => None,
+            Return::Proposal(proposal) => Some(Parked::Proposal { proposal, until_ms: self.hold_until_ms() }),
+            Return::Paused { round, answers, .. } => Some(Parked::Questions { round, answers }),
+        };
+        let event = match parked {
+            Some(parked) => Event::Resume(Resume { link, operation, tag, parked, call: Arc::clone(&call) }),
             None => {
                 let (method, call) = (call.request.method.clone(), Arc::clone(&call));
                 Event::Request(Request { link, operation, tag, method, target, interest, call })
@@ -94,6 +101,10 @@ impl Dispatch {
 
     /// Cancels a call whose caller has gone.
     pub fn abandon(self: &Arc<Self>, call: &Call) {
+        // A caller that was answered for now waits with another request, if at all.
+        if call.is_parked() {
+            return;
+        }
         self.take(Event::Cancel { link: call.link.id, which: OperationRef::Id(call.id) });
     }
 
@@ -109,7 +120,7 @@ impl Dispatch {
     pub(crate) fn announce_lists(self: &Arc<Self>, announcements: Vec<Announcement>) {
         for (list, to) in announcements {
             match to {
-                Receiver::Call(call) => self.end_overrun(&call, call.reply().list_changed(&call, list)),
+                Receiver::Call(call) => self.end_overrun(&call, call.reply().list_changed(list)),
                 Receiver::Link(link) => link.outlet.list_changed(list),
             }
         }
@@ -165,44 +176,15 @@ impl CallTopic for Dispatch {
     }
 
     fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>) {
+        // While the caller is away, the answer waits on its account.
+        let end = end.and_then(|answer| match call.is_parked() {
+            true => call.hold_answer(&answer).map(|()| answer),
+            false => Ok(answer),
+        });
         let end = match end {
             Ok(answer) => End::Answered { outcome: answer.outcome, answer },
             Err(refusal) => End::Failed(Box::new(refusal)),
         };
         self.take(Event::Answer { link: delivered.link, operation: call.id, end });
-    }
-}
-
-/// The state of a parked call; only its participant can use it.
-pub(crate) fn seal_state(dispatch: &Dispatch, link: &Link, proposal: OperationId) -> String {
-    HELD.seal(&dispatch.context.sealer, &link.participant.id, unix_ms(), &proposal.to_string())
-}
-
-/// The proposal of a state that was sealed for this participant.
-fn open_state(dispatch: &Dispatch, link: &Link, state: &str) -> Option<OperationId> {
-    HELD.open(&dispatch.context.sealer, &link.participant.id, unix_ms(), state)?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use auth::Sealer;
-
-    #[test]
-    fn a_state_serves_its_participant_for_a_day() {
-        let sealer = Sealer::new(&[1; 32], None);
-        let id = |name: &str| ParticipantId::new(name).unwrap();
-        let sealed = HELD.seal(&sealer, &id("scout"), 1_000, &OperationId(7).to_string());
-        let opens = |who: &str, now_ms| HELD.open(&sealer, &id(who), now_ms, &sealed);
-        assert_eq!(opens("scout", STATE_MS), Some(OperationId(7).to_string()));
-        assert_eq!(opens("boss", 1_000), None, "another participant cannot use it");
-        assert_eq!(opens("scout", STATE_MS + 2_000), None, "its time is over");
-        assert_eq!(HELD.open(&sealer, &id("scout"), 1_000, "a server's own state"), None);
-        let other = sealer.seal("task", "scout", u64::MAX, [9; 24], OperationId(7).to_string().as_bytes());
-        assert_eq!(
-            HELD.open(&sealer, &id("scout"), 1_000, &other),
-            None,
-            "it was sealed for another purpose"
-        );
     }
 }

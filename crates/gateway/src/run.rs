@@ -38,6 +38,8 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         }
         Effect::Hold { call, to, server, own } => open::held(dispatch, &call, &to, &server, own),
         Effect::Park { call, proposal } => answer::park(dispatch, &call, &proposal),
+        Effect::Pause { call, round, questions } => questions::pause(dispatch, &call, round, &questions),
+        Effect::Return { call, by } => call.come_back(by),
         Effect::Report { call, proposal } => answer::report(dispatch, &call, &proposal),
         Effect::Settle { call, answer, proposal } => match proposal {
             Some(proposal) => answer::settle(dispatch, &call, answer, &proposal),
@@ -48,11 +50,11 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 Record::of(dispatch).ended(&call, cause);
             }
             call.end();
-            call.reply().refuse(&call, &refusal);
+            call.reply().refuse(&refusal);
         }
         Effect::Drop { call } => {
             call.end();
-            call.reply().abandon(&call);
+            call.reply().abandon();
         }
         Effect::Cancel { call } => call.cancel_at_server("the client cancelled the request"),
         Effect::Ask { operation, question, link, to } => {
@@ -61,14 +63,18 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::SettleAsk { question, answer } => questions::settle(&question, answer),
         Effect::RefuseAsk { question, refusal } => question.question.refuse(&refusal),
         Effect::CancelAsk { operation, to } => match to {
-            Receiver::Call(call) => call.reply().withdraw_question(&call, operation),
+            Receiver::Call(call) => call.reply().withdraw_question(operation),
             Receiver::Link(link) => link.outlet.withdraw_question(operation),
         },
         Effect::Notify { to, notice, public, about } => {
             let passed = Passed { notice: &notice, public: public.as_deref(), about: about.as_deref() };
             match to {
-                Receiver::Call(call) => dispatch.end_overrun(&call, call.reply().notify(&call, &passed)),
-                Receiver::Link(link) => link.outlet.notify(&passed),
+                Receiver::Call(call) if passed.suits(call.link.form) => {
+                    dispatch.end_overrun(&call, call.reply().notify(&passed));
+                }
+                Receiver::Link(link) if passed.suits(link.form) => link.outlet.notify(&passed),
+                // The client's revision has no such notification.
+                Receiver::Call(_) | Receiver::Link(_) => {}
             }
         }
         Effect::ListChanged { list, to } => {

@@ -33,7 +33,10 @@ impl<H: Handles> Topic<H> {
         if let Some(asker) = self.server_link(seat) {
             self.members.begin(asker, operation);
         }
-        self.effects.push(Effect::Ask { operation, question, link, to });
+        match call.filter(|call| self.pauses(*call)) {
+            Some(call) => self.pause(call),
+            None => self.effects.push(Effect::Ask { operation, question, link, to }),
+        }
     }
 
     /// The receiver of a question or notification: the caller's open call, or its link.
@@ -58,6 +61,18 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// The same for a question: a paused call may ask more.
+    fn asked_about(&self, server: Seat, about: About) -> Option<(LinkId, Option<OperationId>)> {
+        if let About::Call(call) = about
+            && let Some(open) = self.operations.get(call)
+            && open.server == server
+            && matches!(open.state, State::Paused { .. })
+        {
+            return Some((open.link, Some(call)));
+        }
+        self.reached(server, about)
+    }
+
     /// The asking server, the link that a question goes to, the call that it is about, and the way to the caller; takes a token.
     /// The topic never guesses the caller.
     fn admit_ask(
@@ -69,7 +84,7 @@ impl<H: Handles> Topic<H> {
         let seat = self.members.server(server).ok_or(Cause::Moot)?;
         self.members.get_mut(seat).ok_or(Cause::Moot)?.take_token(self.now_ms)?;
         let member = self.members.get(seat).ok_or(Cause::Moot)?;
-        let (link, call) = self.reached(seat, about).ok_or(Cause::Moot)?;
+        let (link, call) = self.asked_about(seat, about).ok_or(Cause::Moot)?;
         // The gateway has no user to answer questions about calls in its own name.
         let linked = self.members.linked(link).filter(|(own, _)| own.handle.is_some());
         let (own, caller) = linked.ok_or(Cause::Moot)?;
@@ -86,7 +101,8 @@ impl<H: Handles> Topic<H> {
             || member.open >= self.limits.asks_per_server_max
             || asked() >= self.limits.asks_per_link_max
             || self.asked_by(seat, own.seat) >= self.limits.asks_per_server_and_participant_max;
-        if full {
+        let rounds = call.and_then(|call| self.operations.get(call)).map_or(0, |open| open.rounds);
+        if full || rounds >= self.limits.rounds_max {
             return Err(Cause::Limit.into());
         }
         Ok((seat, link, call, self.receiver(link, call).ok_or(Cause::Moot)?))
@@ -129,6 +145,10 @@ impl<H: Handles> Topic<H> {
     fn cancel_at_caller(&mut self, id: OperationId) {
         let Some(open) = self.operations.get(id) else { return };
         let State::Asked { about } = open.state else { return };
+        // A caller that is asked by answers comes back anyway.
+        if about.is_some_and(|call| self.pauses(call)) {
+            return;
+        }
         if let Some(to) = self.receiver(open.link, about) {
             self.effects.push(Effect::CancelAsk { operation: id, to });
         }
@@ -177,7 +197,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Removes a question. The caller of this function settles it.
-    fn close_ask(&mut self, id: OperationId) -> Option<H::Question> {
+    pub(crate) fn close_ask(&mut self, id: OperationId) -> Option<H::Question> {
         let closed = self.operations.remove(id)?;
         self.members.finish(closed.link, id);
         if let Some(asker) = self.server_link(closed.server) {

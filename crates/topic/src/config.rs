@@ -4,6 +4,8 @@ use model::{ParticipantId, TopicName};
 
 use crate::Kept;
 
+/// How long a call waits for a caller that was answered for now with questions, milliseconds.
+pub const PAUSE_MS: u64 = 10 * 60 * 1000;
 /// The most servers of one topic.
 pub const UPSTREAMS_MAX: usize = 1000;
 
@@ -87,6 +89,10 @@ pub struct Limits {
     pub asks_per_server_max: usize,
     /// Those of them that wait for one participant, on all its links together.
     pub asks_per_server_and_participant_max: usize,
+    /// Times that one call is answered for now with questions.
+    pub rounds_max: u32,
+    /// How long such a call waits for its caller, milliseconds.
+    pub pause_ms: u64,
     /// Proposals of the topic that are not over; each may have one parked call.
     pub proposals_max: usize,
     /// The same of one participant; of all guests together as well.
@@ -116,6 +122,8 @@ impl Default for Limits {
             asks_per_link_max: 64,
             asks_per_server_max: 256,
             asks_per_server_and_participant_max: 64,
+            rounds_max: 64,
+            pause_ms: PAUSE_MS,
             proposals_max: 10_000,
             proposals_per_participant_max: 256,
             proposal_bytes_max: 64 << 20,

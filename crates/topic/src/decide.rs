@@ -199,7 +199,8 @@ impl<H: Handles> Topic<H> {
         match call.and_then(|call| Some((call, self.operations.get(call)?.state))) {
             Some((call, State::Held { .. })) => self.report(call, id),
             Some((call, State::Parked { .. })) => drop(self.operations.remove(call)),
-            Some((_, State::Delivered { .. } | State::Waiting { .. } | State::Asked { .. })) | None => {}
+            Some((_, State::Delivered { .. } | State::Paused { .. } | State::Kept)) => {}
+            Some((_, State::Waiting { .. } | State::Asked { .. })) | None => {}
         }
         for operation in waiting {
             self.report(operation, id);

@@ -136,7 +136,23 @@ pub enum Effect<H: Handles> {
         /// The proposal that it waits for.
         proposal: Box<ProposalView<H>>,
     },
-    /// The same once the proposal is over: the caller gets its outcome.
+    /// The caller of an open call is answered for now with the questions about it, because its wire has none.
+    Pause {
+        /// The call.
+        call: H::Call,
+        /// The number of this pause, with which the caller comes back.
+        round: u32,
+        /// The questions, each with its id.
+        questions: Vec<(OperationId, H::Question)>,
+    },
+    /// That caller is back: from now on what belongs to the call goes to the request with which it came.
+    Return {
+        /// The call.
+        call: H::Call,
+        /// The request.
+        by: H::Call,
+    },
+    /// The outcome of a proposal goes to a caller that waited for it.
     Report {
         /// The request.
         call: H::Call,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use model::{Capabilities, LinkId, ListKind, Method, OperationId, Outcome, ParticipantId, Refusal};
 
 use crate::{Audience, Handles, Kept, LogLevel, Manifest, UpstreamNames};
-pub use caller::{Interest, Join, Joining, OperationRef, Request, Resume, Target};
+pub use caller::{Interest, Join, Joining, OperationRef, Parked, Request, Resume, Target};
 pub use envelope::{Decision, EndedProposal, Intent, Requested, Restore, Say, Terms};
 
 /// An event that a topic takes. An event of a link that is not in the topic has no effects, unless its docs say otherwise.
@@ -89,7 +89,7 @@ pub enum Event<'a, H: Handles> {
     /// A caller requests something. The call is refused if its link is not in the topic.
     Request(Request<'a, H>),
     /// A caller comes back for an operation that was answered for now. The topic admits it like any request, and refuses it as
-    /// unknown if the proposal is not the caller's.
+    /// unknown if the proposal or paused call is not the caller's.
     Resume(Resume<H>),
     /// The gateway's own participant holds an operation that it serves until a proposal is over. The topic refuses it as unknown
     /// if the proposal is not the caller's.
@@ -176,7 +176,7 @@ pub enum Event<'a, H: Handles> {
         /// Whether the change is on disk.
         stored: bool,
     },
-    /// Time passes: pending proposals expire, held calls are answered for now. See
+    /// Time passes: pending proposals and paused calls expire, held calls are answered for now. See
     /// [`Topic::next_deadline_ms`](crate::Topic::next_deadline_ms).
     Tick,
     /// The gateway is about to stop: callers of held calls are answered for now, and their proposals last.
@@ -298,4 +298,14 @@ pub enum End<A> {
     },
     /// Without an answer: the operation could not be delivered, was lost, or took too long.
     Failed(Box<Refusal>),
+}
+
+impl<A> End<A> {
+    /// The outcome, and the answer if there is one.
+    pub(crate) fn parts(&self) -> (Outcome, Option<&A>) {
+        match self {
+            Self::Answered { outcome, answer } => (*outcome, Some(answer)),
+            Self::Failed(_) => (Outcome::Refused, None),
+        }
+    }
 }

@@ -217,9 +217,11 @@ impl<H: Handles> Topic<H> {
 
     /// Keeps the answer of a call for the proposal that it carries out, unless that has ended with another.
     pub(crate) fn keep_answer(&mut self, call: OperationId, answer: &H::Answer) -> Option<OperationId> {
-        let State::Delivered { proposal: Some(proposal) } = self.operations.get(call)?.state else {
+        let (State::Delivered { proposal } | State::Paused { proposal }) = self.operations.get(call)?.state
+        else {
             return None;
         };
+        let proposal = proposal?;
         let own = self.proposals.get_mut(proposal)?;
         if own.is_running() {
             own.answer = Some(answer.clone());

@@ -33,6 +33,7 @@ mod names;
 mod notices;
 mod operations;
 mod parking;
+mod pausing;
 mod pending;
 mod proposals;
 mod propose;
@@ -49,14 +50,14 @@ mod view;
 pub use admission::BuiltinTool;
 pub use audience::{Audience, Listener, Reach};
 pub use catalog::{Route, UpstreamIndex};
-pub use config::{Limits, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
+pub use config::{Limits, PAUSE_MS, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use effect::{
     Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, Person, ProposalView, Receiver,
     Record, RefusedDecision, RoomEffect, Rule, Verdict,
 };
 pub use event::{
     About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope,
-    OperationRef, Request, Requested, Restore, Resume, Say, Subject, Target, TaskRef, Terms,
+    OperationRef, Parked, Request, Requested, Restore, Resume, Say, Subject, Target, TaskRef, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;

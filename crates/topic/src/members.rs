@@ -94,6 +94,8 @@ pub(crate) struct Link<H: Handles> {
     pub(crate) promotes: bool,
     /// Whether it takes notifications that belong to no request.
     pub(crate) notified: bool,
+    /// Whether its caller is asked by answers for now.
+    pub(crate) pauses: bool,
 }
 
 /// Sessions, lists and interests of one link's own.
@@ -115,7 +117,8 @@ impl<H: Handles> Link<H> {
     /// A link without open operations.
     pub(crate) fn new(seat: Seat, handle: Option<H::Link>) -> Self {
         let (place, open, own, listener, level) = <_>::default();
-        Self { seat, place, handle, open, own, listener, level, promotes: false, notified: false }
+        let (promotes, notified, pauses) = <_>::default();
+        Self { seat, place, handle, open, own, listener, level, promotes, notified, pauses }
     }
 
     /// Removes an open operation; the search begins with the youngest.

@@ -18,7 +18,7 @@ use crate::{
 impl<H: Handles> Topic<H> {
     pub(crate) fn join(&mut self, join: Join<'_, H>) {
         let Join { link, handle, participant, capabilities, rate, joining } = join;
-        let Joining { listener, since, promotes, notified } = joining;
+        let Joining { listener, since, promotes, notified, pauses } = joining;
         if self.members.link(link).is_some() {
             return;
         }
@@ -45,6 +45,7 @@ impl<H: Handles> Topic<H> {
         };
         let mut entering = Link::new(seat, Some(handle));
         (entering.listener, entering.promotes, entering.notified) = (listener, promotes, notified);
+        entering.pauses = pauses;
         if self.ring.kept() != crate::Kept::default() {
             entering.own_mut().since = Some(self.ring.newcomer());
         }
@@ -314,11 +315,14 @@ impl<H: Handles> Topic<H> {
             (&member.capabilities, open.method.as_str(), open.context.as_deref());
         let admitted = |at: &str| open.is_admitted(granted, at);
         server.is_some_and(|at| match open.state {
-            State::Delivered { proposal: None } => !admitted(at),
+            State::Delivered { proposal: None } | State::Paused { proposal: None } | State::Kept => {
+                !admitted(at)
+            }
             State::Held { .. } => !admitted(at) && !proposes(granted, method, context, at),
             // A call of an approved proposal runs on the approver's authority, and the approval holds. The others are about the
             // caller's own proposals, or are a server's.
             State::Delivered { proposal: Some(_) }
+            | State::Paused { proposal: Some(_) }
             | State::Parked { .. }
             | State::Waiting { .. }
             | State::Asked { .. } => false,

@@ -6,10 +6,11 @@ use model::{LinkId, ListenFilter, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Topic,
+    admission::admits,
     effect::Effect,
     event::{About, Interest, Subject, Target, TaskRef},
     interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX, Subscriber},
-    members::Seat,
+    members::{Member, Seat},
     operations::{Listening, Rare},
 };
 
@@ -55,8 +56,11 @@ impl<H: Handles> Topic<H> {
             if session.is_some_and(|session| session != *link) {
                 continue;
             }
-            // A link that may no longer subscribe gets no updates.
-            if !self.admits(*link, "resources/subscribe", Some(Target::Uri(public))) {
+            // A link that may no longer subscribe there gets no updates, whatever its spelling names by now.
+            let may = |by: &Member<H>| {
+                admits(&by.capabilities, "resources/subscribe", Some(public), server.as_str())
+            };
+            if !self.members.of_link(*link).is_some_and(may) {
                 continue;
             }
             let Some(to) = self.receiver(*link, *listen) else { continue };
@@ -184,7 +188,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Ends the interests of a request that is over.
-    pub(crate) fn lose_interest(&mut self, id: OperationId, link: LinkId, rare: Rare, outcome: Outcome) {
+    pub(crate) fn lose_interest(&mut self, id: OperationId, link: LinkId, rare: Rare<H>, outcome: Outcome) {
         if let Some((server, own)) = rare.subscribes.filter(|_| outcome != Outcome::Ok) {
             self.unsubscribe(&server, &own, link);
         }

@@ -8,6 +8,7 @@ use model::{Capabilities, LinkId, ListenFilter, Method, OperationId, Participant
 use crate::{
     Handles,
     admission::{admits, admits_kind},
+    event::End,
     members::Seat,
 };
 
@@ -23,6 +24,10 @@ pub(crate) enum State {
     /// The gateway's own participant has it and waits for a proposal to end. Cancelling it withdraws the proposal if it is a
     /// resumption of the caller's own.
     Waiting { proposal: OperationId, withdraws: bool },
+    /// A server has the call and asked its caller, which was answered for now with the questions and comes back with the answers.
+    Paused { proposal: Option<OperationId> },
+    /// The same after the server's answer, which waits for the caller.
+    Kept,
     /// A server's question to a caller, about an open call if it is about one.
     Asked { about: Option<OperationId> },
 }
@@ -30,17 +35,22 @@ pub(crate) enum State {
 impl State {
     /// Whether a server has the call and owes the answer.
     pub(crate) fn is_at_server(self) -> bool {
-        matches!(self, Self::Delivered { .. })
+        matches!(self, Self::Delivered { .. } | Self::Paused { .. })
     }
 
     /// Whether a server has the call and may answer: also a call that the gateway's own participant holds.
     pub(crate) fn is_served(self) -> bool {
-        matches!(self, Self::Delivered { .. } | Self::Waiting { .. })
+        self.is_at_server() || matches!(self, Self::Waiting { .. })
     }
 
-    /// Whether its caller was answered for now and has not come back.
+    /// Whether its caller was answered for now and has not come back, so that it is no longer open at a link.
     pub(crate) fn is_parked(self) -> bool {
         matches!(self, Self::Parked { .. })
+    }
+
+    /// Whether its caller was answered for now with questions and has not come back.
+    pub(crate) fn is_paused(self) -> bool {
+        matches!(self, Self::Paused { .. } | Self::Kept)
     }
 
     /// Whether it is a question.
@@ -73,12 +83,20 @@ impl<H: Handles> Handle<H> {
 }
 
 /// State that few operations have.
-#[derive(Debug, Default)]
-pub(crate) struct Rare {
+#[derive(Debug)]
+pub(crate) struct Rare<H: Handles> {
     /// A subscription that is undone unless the server answers with a result: server and its own URI.
     pub(crate) subscribes: Option<(ParticipantId, Arc<str>)>,
     /// The filter of a listen request.
     pub(crate) listens: Option<Listening>,
+    /// The end at its server, which waits for the caller.
+    pub(crate) kept: Option<End<H::Answer>>,
+}
+
+impl<H: Handles> Default for Rare<H> {
+    fn default() -> Self {
+        Self { subscribes: None, listens: None, kept: None }
+    }
 }
 
 /// The filter of a listen request.
@@ -110,20 +128,25 @@ pub(crate) struct Operation<H: Handles> {
     pub(crate) until_ms: Option<u64>,
     /// Open questions about this call.
     pub(crate) asks: u32,
+    /// The number of times that its caller was answered for now with questions.
+    pub(crate) rounds: u32,
     /// Whether watchers have seen it.
     pub(crate) mirrored: bool,
     /// Whether its caller was answered for now, so that no notification or question reaches the caller through it.
     pub(crate) answered: bool,
+    /// Whether its caller is asked by answers for now.
+    pub(crate) pauses: bool,
     /// Whether it is a request in the room: an envelope asked for it, or an approval.
     pub(crate) in_room: bool,
-    pub(crate) rare: Option<Box<Rare>>,
+    pub(crate) rare: Option<Box<Rare<H>>>,
     pub(crate) handle: Handle<H>,
 }
 
 impl<H: Handles> Operation<H> {
     /// One that names nothing.
     pub(crate) fn new(state: State, link: LinkId, server: Seat, method: Method, handle: Handle<H>) -> Self {
-        let (order, context, own, tag, until_ms, asks, mirrored, answered, in_room, rare) = <_>::default();
+        let (order, context, own, tag, until_ms, asks, rounds) = <_>::default();
+        let (mirrored, answered, pauses, in_room, rare) = <_>::default();
         Self {
             order,
             state,
@@ -135,8 +158,10 @@ impl<H: Handles> Operation<H> {
             tag,
             until_ms,
             asks,
+            rounds,
             mirrored,
             answered,
+            pauses,
             in_room,
             rare,
             handle,
@@ -204,7 +229,7 @@ impl<H: Handles> Operations<H> {
         let Some(operation) = self.open.get_mut(&id) else { return };
         self.parked += usize::from(state.is_parked());
         self.parked -= usize::from(operation.state.is_parked());
-        operation.answered |= state.is_parked();
+        operation.answered |= state.is_parked() || state.is_paused();
         operation.state = state;
     }
 

@@ -1,4 +1,4 @@
-//! Held, parked and resumed operations: those that wait for a proposal.
+//! Held, parked and resumed operations: those that wait for a proposal. `pausing.rs` has those that wait for answers.
 //!
 //! A held call waits for the decision about its proposal. When its caller has been answered for now it is *parked*: it is no
 //! longer open at any link, and its caller comes back with [`Event::Resume`](crate::Event::Resume), which the topic admits like
@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use model::{OperationId, Outcome, ParticipantId, ProposalState};
+use model::{LinkId, OperationId, Outcome, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
     effect::{Cause, Effect, Rule, Verdict},
-    event::Resume,
+    event::{Parked, Resume},
     operations::{Handle, Operation, State},
     refusals, requests,
 };
@@ -61,13 +61,14 @@ impl<H: Handles> Topic<H> {
             | State::Delivered { .. }
             | State::Parked { .. }
             | State::Asked { .. } => return,
+            State::Paused { .. } | State::Kept => return self.cancel_call(id),
         };
         if let Some(proposal) = self.view_of(proposal) {
             self.effects.push(Effect::Park { call, proposal });
         }
     }
 
-    /// Answers all callers for now whose time has come.
+    /// Answers all callers for now whose time has come, and cancels paused calls whose callers did not come back.
     pub(crate) fn park_due(&mut self) {
         while let Some((until_ms, id)) = self.deadlines.first().copied()
             && until_ms <= self.now_ms
@@ -89,7 +90,23 @@ impl<H: Handles> Topic<H> {
     }
 
     pub(crate) fn resume(&mut self, resume: Resume<H>) {
-        let Resume { link, operation, tag, parked, until_ms, call } = resume;
+        let Resume { link, operation, tag, parked, call } = resume;
+        match parked {
+            Parked::Proposal { proposal, until_ms } => {
+                self.resume_waiting((link, operation, tag), (proposal, until_ms), call);
+            }
+            Parked::Questions { round, answers } => {
+                self.resume_paused((link, operation, tag), (round, answers), call);
+            }
+        }
+    }
+
+    fn resume_waiting(
+        &mut self,
+        (link, operation, tag): (LinkId, OperationId, Option<H::Tag>),
+        (parked, until_ms): (OperationId, u64),
+        call: H::Call,
+    ) {
         if self.operations.contains(operation) {
             return;
         }
@@ -100,7 +117,7 @@ impl<H: Handles> Topic<H> {
         let caller = self.members.of_link(link).filter(|member| member.is_caller());
         let proposer = caller.filter(|member| self.is_proposer(parked, &member.id));
         let Some((member, server)) = proposer.zip(self.gateway_seat()) else {
-            return self.refuse_request(call, refusals::plain(Cause::Unknown), Cause::Unknown);
+            return self.refuse_request(call, refusals::of_return(Cause::Unknown), Cause::Unknown);
         };
         let rule = Rule { capabilities: Arc::clone(&member.capabilities), at: None };
         self.effects.verdict =
@@ -113,7 +130,8 @@ impl<H: Handles> Topic<H> {
 
     /// Holds an operation of the gateway's own participant until a proposal of its caller is over.
     pub(crate) fn wait(&mut self, operation: OperationId, proposal: OperationId, until_ms: Option<u64>) {
-        let Some(open) = self.operations.get(operation).filter(|open| open.state.is_at_server()) else {
+        let served = |open: &&Operation<H>| matches!(open.state, State::Delivered { .. });
+        let Some(open) = self.operations.get(operation).filter(served) else {
             return;
         };
         let by = self.members.of_link(open.link).map(|member| &member.id);
@@ -156,7 +174,7 @@ impl<H: Handles> Topic<H> {
     /// Applies the end of a call to the proposal that it belongs to.
     pub(crate) fn call_is_over(&mut self, call: OperationId, state: State, outcome: Outcome) {
         match state {
-            State::Delivered { proposal: Some(proposal) } => {
+            State::Delivered { proposal: Some(proposal) } | State::Paused { proposal: Some(proposal) } => {
                 let (state, reason) = match outcome {
                     Outcome::Ok => (ProposalState::Completed, None),
                     Outcome::Error => (ProposalState::Failed, Some("the server answered with an error")),
@@ -181,7 +199,8 @@ impl<H: Handles> Topic<H> {
                     self.recall(proposal, "its caller has stopped waiting".into());
                 }
             }
-            State::Delivered { proposal: None } | State::Held { proposal: None } | State::Asked { .. } => {}
+            State::Delivered { proposal: None } | State::Paused { proposal: None } | State::Kept => {}
+            State::Held { proposal: None } | State::Asked { .. } => {}
         }
     }
 

@@ -35,6 +35,18 @@ pub(crate) fn of_request(cause: Cause, target: Option<Target<'_>>) -> Box<Refusa
     })
 }
 
+/// The refusal of a caller that comes back.
+pub(crate) fn of_return(cause: Cause) -> Box<Refusal> {
+    match cause {
+        Cause::Unknown | Cause::NotAdmitted => {
+            let why =
+                "nothing waits for this `requestState`: it was used before, is too old, or is not yours";
+            Box::new(Refusal::new(RefusalCode::Malformed, why).hint("make the request again without it"))
+        }
+        other => plain(other),
+    }
+}
+
 /// The refusal of an event without a target.
 pub(crate) fn plain(cause: Cause) -> Box<Refusal> {
     Box::new(words(cause))

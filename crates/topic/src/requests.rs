@@ -54,8 +54,9 @@ impl<H: Handles> Topic<H> {
             None => (State::Held { proposal: None }, Verdict::Held { to, own: named }),
         };
         self.effects.verdict = Some(verdict);
+        let pauses = self.is_asked_by_answers(link, &method);
         let opened = Operation::new(state, link, server, method, Handle::Call(call));
-        self.open(operation, Operation { context, own, tag, ..opened });
+        self.open(operation, Operation { context, own, tag, pauses, ..opened });
         self.take_interest(operation, interest);
         self.hand_over(operation);
     }
@@ -188,19 +189,13 @@ impl<H: Handles> Topic<H> {
     }
 
     fn answer_call(&mut self, id: OperationId, end: End<H::Answer>) {
-        let (outcome, answer) = match &end {
-            End::Answered { outcome, answer } => (*outcome, Some(answer)),
-            End::Failed(_) => (Outcome::Refused, None),
-        };
+        let (outcome, answer) = end.parts();
+        if self.operations.get(id).is_some_and(|open| open.state == State::Paused { proposal: None }) {
+            return self.keep_end(id, end);
+        }
         let carried_out = answer.and_then(|answer| self.keep_answer(id, answer));
         let Some((call, _)) = self.close_call(id, outcome, answer) else { return };
-        match end {
-            End::Answered { answer, .. } => {
-                let proposal = carried_out.and_then(|proposal| self.view_of(proposal));
-                self.effects.push(Effect::Settle { call, answer, proposal });
-            }
-            End::Failed(refusal) => self.refuse(call, refusal, Cause::Failed),
-        }
+        self.finish(call, end, carried_out);
     }
 
     pub(crate) fn mirror_end(&mut self, id: OperationId, outcome: Outcome, answer: Option<&H::Answer>) {
@@ -220,7 +215,7 @@ impl<H: Handles> Topic<H> {
             if operation.server == seat {
                 self.withdraw_ask(id);
             }
-        } else if operation.link == link && !operation.state.is_parked() {
+        } else if operation.link == link && !operation.state.is_parked() && !operation.state.is_paused() {
             self.cancel_call(id);
         }
     }
@@ -230,7 +225,10 @@ impl<H: Handles> Topic<H> {
         let own = self.members.link(link)?;
         let serves = !self.members.get(own.seat)?.is_caller();
         let named = own.open.iter().filter_map(|id| Some((self.operations.get(*id)?, *id)));
-        let named = named.filter(|(open, _)| open.tag.as_ref() == Some(tag) && open.state.is_ask() == serves);
+        let named = named.filter(|(open, _)| {
+            let waits = open.state.is_ask() == serves && !open.state.is_paused();
+            open.tag.as_ref() == Some(tag) && waits
+        });
         named.max_by_key(|(open, _)| open.order).map(|(_, id)| id)
     }
 
@@ -258,7 +256,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Removes a call, its interests and the questions about it, and shows its end to watchers.
-    fn close_call(
+    pub(crate) fn close_call(
         &mut self,
         id: OperationId,
         outcome: Outcome,
@@ -286,6 +284,17 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn refuse_all(&mut self, calls: Vec<RoomCall<H>>, cause: Cause) {
         for (.., call) in calls {
             self.refuse_plainly(call, cause);
+        }
+    }
+
+    /// Gives a caller the end of its call, with the proposal that it carried out.
+    pub(crate) fn finish(&mut self, call: H::Call, end: End<H::Answer>, proposal: Option<OperationId>) {
+        match end {
+            End::Answered { answer, .. } => {
+                let proposal = proposal.and_then(|proposal| self.view_of(proposal));
+                self.effects.push(Effect::Settle { call, answer, proposal });
+            }
+            End::Failed(refusal) => self.refuse(call, refusal, Cause::Failed),
         }
     }
 

@@ -3,6 +3,7 @@
 mod body;
 pub mod code;
 pub mod header;
+pub mod input;
 pub mod list;
 pub mod listen;
 pub mod meta;

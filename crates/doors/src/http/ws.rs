@@ -97,7 +97,7 @@ impl Wanted {
         let since = self.epoch.zip(self.offset).map(|(epoch, offset)| Cursor { epoch, offset });
         let mode = self.mode.map_or(participant.mode, DeliveryMode::from);
         let listener = Some(Listener { mode, echo: self.echo });
-        Joining { listener, since, promotes: false, notified: false }
+        Joining { listener, since, ..Joining::default() }
     }
 }
 

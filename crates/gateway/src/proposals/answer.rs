@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use model::{Answer, ParticipantId, Payload, Refusal, RefusalCode};
-use wire::{mcp::task, rpc::Message};
+use wire::mcp::{input, task};
+use wire::rpc::Message;
 
-use super::view::{View, retry, words};
+use super::view::{View, words};
 use super::{announce, content::Waits};
 use crate::call::{Call, Names, Parks};
-use crate::{delivery, dispatch::Dispatch, live::ProposalView, requests::seal_state};
+use crate::returns::{self, Why};
+use crate::{delivery, dispatch::Dispatch, live::ProposalView};
 
 /// Answers a caller for now. The proposal goes on, and so does a held call, whose answer then reaches the room alone.
 pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &ProposalView) {
@@ -22,13 +24,15 @@ pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Propos
             Err(Refusal::new(RefusalCode::Cancelled, "the gateway is about to stop").hint("ask again later"))
         }
         (None, Parks::Task) => Ok(task::created(&view.task(), form, Some(&view.waiting()))),
-        (None, Parks::Retry) => Ok(retry(&seal_state(dispatch, &call.link, proposal.id))),
+        (None, Parks::Retry) => {
+            Ok(input::required(&[], &returns::seal(dispatch, call, Why::Held(proposal.id))))
+        }
         (None, Parks::Words) if method == "tools/call" => Ok(view.still_waiting()),
         (None, Parks::Words) => Err(Refusal::new(RefusalCode::CapabilityViolation, view.waiting())),
     };
     match answer {
-        Ok(result) => reply.settle(call, &delivery::own_answer(form, result), &|_| None),
-        Err(refusal) => reply.refuse(call, &refusal),
+        Ok(result) => reply.settle(&delivery::own_answer(form, result), &|_| None),
+        Err(refusal) => reply.refuse(&refusal),
     }
 }
 
@@ -55,9 +59,9 @@ pub(crate) fn report(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Prop
                 _ => None,
             };
             let respell = |own: &str| dispatch.respelled(call.link.id, server.as_ref()?, own);
-            call.reply().settle(call, &answer, &respell);
+            call.reply().settle(&answer, &respell);
         }
-        Err(refusal) => call.reply().refuse(call, &refusal),
+        Err(refusal) => call.reply().refuse(&refusal),
     }
 }
 

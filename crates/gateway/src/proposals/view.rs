@@ -186,12 +186,5 @@ pub(crate) fn tool_result(
     })
 }
 
-/// The result that asks a modern caller to come back with this state.
-pub(crate) fn retry(state: &str) -> Vec<u8> {
-    json::object(|result| {
-        result.text("resultType", "input_required").text("requestState", state);
-    })
-}
-
 #[cfg(test)]
 mod tests;

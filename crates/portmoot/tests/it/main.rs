@@ -67,6 +67,7 @@ mod proposal_timing;
 mod proposals;
 mod pty;
 mod public_names;
+mod questions_between_eras;
 mod real;
 mod reload;
 mod reviewed;

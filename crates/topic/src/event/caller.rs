@@ -60,6 +60,9 @@ pub struct Joining {
     pub promotes: bool,
     /// Whether the link takes notifications that belong to no request. Otherwise it gets them only on its listen requests.
     pub notified: bool,
+    /// Whether the link's wire has no questions: the topic answers a call of it for now with the questions about it, and the
+    /// caller comes back with the answers (MCP 2026-07-28, "Multi Round-Trip Requests").
+    pub pauses: bool,
 }
 
 /// A caller's request.
@@ -102,16 +105,34 @@ pub enum Interest {
 pub struct Resume<H: Handles> {
     /// The caller's link.
     pub link: LinkId,
-    /// A new id for this request's life.
+    /// The id of the request's life: a new one if it waits for a proposal, else the paused call's.
     pub operation: OperationId,
     /// The name that the caller gave the request.
     pub tag: Option<H::Tag>,
-    /// The proposal behind the parked operation.
-    pub parked: OperationId,
-    /// When the caller is answered for now once more.
-    pub until_ms: u64,
+    /// The reason for which it was answered for now.
+    pub parked: Parked<H>,
     /// The request itself.
     pub call: H::Call,
+}
+
+/// The reason for which a caller was answered for now.
+#[derive(Debug, Clone)]
+pub enum Parked<H: Handles> {
+    /// Its call was held as a proposal.
+    Proposal {
+        /// The proposal.
+        proposal: OperationId,
+        /// When the caller is answered for now once more.
+        until_ms: u64,
+    },
+    /// Its call asked questions ([`Effect::Pause`](crate::Effect::Pause)).
+    Questions {
+        /// The number of that pause: each is good for one return.
+        round: u32,
+        /// The answers, each with the id of its question. Answers to no open question are ignored; what is not answered is asked
+        /// again.
+        answers: Vec<(OperationId, H::Answer)>,
+    },
 }
 
 /// An operation of a link, by id or by name.

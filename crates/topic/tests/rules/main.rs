@@ -30,6 +30,7 @@ mod notices;
 mod numbers;
 mod own;
 mod parked;
+mod pausing;
 mod private;
 mod proposals;
 mod recall;

@@ -82,9 +82,9 @@ fn a_caller_that_comes_back_is_parked_again_in_time() {
     stage.now_ms = 999;
     stage.restore(2, false);
     let waits = |stage: &mut Stage, operation, until_ms| {
-        let (link, parked, tag, call) = (BOB, op(1), None, operation);
-        let operation = op(operation);
-        let resume = topic::Resume { link, operation, tag, parked, until_ms, call };
+        let parked = topic::Parked::Proposal { proposal: op(1), until_ms };
+        let (link, tag, call, operation) = (BOB, None, operation, op(operation));
+        let resume = topic::Resume { link, operation, tag, parked, call };
         shown(&stage.step(Event::Resume(resume)))
     };
     assert!(waits(&mut stage, 14, 999).is_empty());

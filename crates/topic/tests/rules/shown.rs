@@ -124,6 +124,11 @@ fn effect(effect: &Effect) -> String {
             format!("hold {call} for {server}{}", some(" as ", own.as_deref()))
         }
         Effect::Park { call, proposal } => format!("park {call} for p{}", proposal.id.0),
+        Effect::Pause { call, round, questions } => {
+            let asked: Vec<String> = questions.iter().map(|(_, question)| question.to_string()).collect();
+            format!("pause {call} in round {round} with {}", asked.join(","))
+        }
+        Effect::Return { call, by } => format!("return to {call} by {by}"),
         Effect::Report { call, proposal } => {
             format!("report to {call}: p{} {}", proposal.id.0, proposal.state)
         }

@@ -8,7 +8,7 @@ use model::{
 };
 use topic::{
     About, Ask, Decision, End, Interest, Item, Join, Joining, Limits, ListScope, Listener, Manifest,
-    OperationRef, Request, Restore, Resume, Target, Terms, TopicConfig, UpstreamNames,
+    OperationRef, Parked, Request, Restore, Resume, Target, Terms, TopicConfig, UpstreamNames,
 };
 
 use crate::numbers::{Effects, Event, Numbers, Topic};
@@ -268,8 +268,22 @@ impl Stage {
 
     /// Resumes a parked call, until 2,000 ms.
     pub(crate) fn resume(&mut self, link: LinkId, operation: u128, parked: u128) -> Effects {
-        let (call, operation, parked) = (operation, op(operation), op(parked));
-        self.step(Event::Resume(Resume { link, operation, tag: None, parked, until_ms: 2_000, call }))
+        let parked = Parked::Proposal { proposal: op(parked), until_ms: 2_000 };
+        let (call, operation) = (operation, op(operation));
+        self.step(Event::Resume(Resume { link, operation, tag: None, parked, call }))
+    }
+
+    /// Comes back to a paused call with a request of this number, and with answers to these questions.
+    pub(crate) fn come_back(
+        &mut self,
+        link: LinkId,
+        (operation, call): (u128, u128),
+        round: u32,
+        answers: &[(u128, u8)],
+    ) -> Effects {
+        let answers = answers.iter().map(|(ask, answer)| (op(*ask), *answer)).collect();
+        let parked = Parked::Questions { round, answers };
+        self.step(Event::Resume(Resume { link, operation: op(operation), tag: None, parked, call }))
     }
 
     pub(crate) fn wait(&mut self, operation: u128, proposal: u128, until_ms: Option<u64>) -> Effects {

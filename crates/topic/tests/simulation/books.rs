@@ -8,6 +8,7 @@ pub(crate) mod interests;
 pub(crate) mod limits;
 pub(crate) mod mirrors;
 pub(crate) mod participants;
+pub(crate) mod pauses;
 pub(crate) mod questions;
 pub(crate) mod replay;
 pub(crate) mod room;
@@ -91,6 +92,7 @@ impl Books {
             self.count(name(effect));
             self.enter_one(effect, turn);
         }
+        self.keep_end(turn);
         self.finish_participants(turn);
         self.finish_calls(turn);
         self.finish_questions(turn);
@@ -120,6 +122,8 @@ impl Books {
                 self.held(*call, own.as_deref(), turn);
             }
             Effect::Park { call, proposal } => self.parked(*call, proposal.id, turn),
+            Effect::Pause { call, round, questions } => self.paused(*call, *round, questions),
+            Effect::Return { call, by } => self.came_back(*call, *by, turn),
             Effect::Report { call, proposal } => self.reported(*call, proposal),
             Effect::Settle { call, answer, proposal } => {
                 self.settled(*call, *answer, proposal.as_deref(), turn);

@@ -9,6 +9,7 @@ mod journal;
 mod lists;
 mod notices;
 mod participants;
+mod pauses;
 mod proposals;
 mod requests;
 mod restart;

@@ -49,6 +49,16 @@ pub(crate) struct Answering {
     pub(crate) outcome: Outcome,
 }
 
+/// A caller that comes back with answers.
+#[derive(Debug, Clone)]
+pub(crate) struct Returning {
+    pub(crate) operation: OperationId,
+    pub(crate) link: LinkId,
+    pub(crate) tag: Option<u8>,
+    pub(crate) round: u32,
+    pub(crate) answers: Vec<(OperationId, u64)>,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     /// The calls that the event hands in, by handle, each with its operation.
@@ -84,6 +94,10 @@ pub(crate) struct Turn {
     pub(crate) room_answer: Option<RoomAnswer>,
     /// The proposal whose proposer makes its own request.
     pub(crate) own: Option<OperationId>,
+    /// A caller that comes back with answers.
+    pub(crate) returning: Option<Returning>,
+    /// The paused call whose end waits for its caller from now on.
+    pub(crate) keeps: Option<OperationId>,
     /// Callers may be answered for now.
     pub(crate) parks: bool,
 }

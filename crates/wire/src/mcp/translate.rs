@@ -8,13 +8,14 @@ use json::{Splice, quote};
 use crate::mcp::code::{
     HEADER_MISMATCH, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED,
 };
+use crate::mcp::input::OF_RETRY;
 use crate::mcp::method::lookup;
 use crate::mcp::{BodyEdit, Era, Version, meta};
 use crate::rpc::Message;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 
 /// A request in the other era, `to`. To modern: `_meta` gets the version, the client's capabilities and its name. To legacy:
-/// the protocol's own keys leave `_meta`; the progress token and all others stay.
+/// the protocol's own keys leave `_meta`, and so do the members of a retry; the progress token and all others stay.
 pub(super) fn request(edit: &mut BodyEdit<'_, '_>, to: Era, client_info: Option<&[u8]>) {
     match to {
         Era::Modern => {
@@ -27,6 +28,9 @@ pub(super) fn request(edit: &mut BodyEdit<'_, '_>, to: Era, client_info: Option<
         }
         Era::Legacy => {
             edit.remove_meta(&meta::REQUEST_KEYS);
+            for key in OF_RETRY {
+                edit.remove(key);
+            }
         }
     }
 }

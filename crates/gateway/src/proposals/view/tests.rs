@@ -145,9 +145,8 @@ fn a_request_that_waited_gets_the_answer_or_the_reason() {
 }
 
 #[test]
-fn words_and_retries_have_the_forms_of_the_protocol() {
+fn words_have_the_forms_of_the_protocol() {
     let legacy = r#"{"content":[{"type":"text","text":"a\"b"}],"isError":false}"#;
     assert_eq!(words("a\"b", false, Form::Legacy), legacy.as_bytes());
     assert!(words("", true, Form::Modern).ends_with(br#""isError":true,"resultType":"complete"}"#));
-    assert_eq!(retry("s"), br#"{"resultType":"input_required","requestState":"s"}"#);
 }

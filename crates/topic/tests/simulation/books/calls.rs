@@ -14,6 +14,13 @@ pub(crate) enum Place {
     Held,
     /// The same, and its caller was answered for now.
     Parked,
+    /// A server has it, and its caller was answered for now with questions.
+    Paused,
+    /// The same after this end.
+    Kept {
+        answer: Option<u64>,
+        outcome: Outcome,
+    },
     /// The gateway waits for a proposal.
     Waiting {
         withdraws: bool,
@@ -29,6 +36,10 @@ pub(crate) struct Call {
     pub(crate) place: Place,
     /// Its caller was answered for now and is no longer reached through it.
     pub(crate) answered: bool,
+    /// Its caller is asked by answers for now.
+    pub(crate) pauses: bool,
+    /// How often it was.
+    pub(crate) rounds: u32,
     pub(crate) tag: Option<u8>,
     /// The proposal that it waits for or carries out.
     pub(crate) proposal: Option<OperationId>,
@@ -57,11 +68,11 @@ impl Books {
         self.calls.iter().find(|(_, open)| open.call == call).map(|(operation, _)| *operation)
     }
 
-    fn by_handle(&self, call: u64) -> OperationId {
+    pub(crate) fn by_handle(&self, call: u64) -> OperationId {
         self.open_by_handle(call).expect("the call is open")
     }
 
-    fn give_back(&mut self, call: u64) {
+    pub(crate) fn give_back(&mut self, call: u64) {
         assert!(self.returned.insert(call), "call {call} was given back twice");
     }
 
@@ -137,7 +148,9 @@ impl Books {
         match open.place {
             Place::Held => (open.place, open.answered) = (Place::Parked, true),
             Place::Waiting { .. } => self.close(operation, Outcome::Ok),
-            Place::AtServer | Place::Parked => panic!("{operation} does not wait"),
+            Place::AtServer | Place::Parked | Place::Paused | Place::Kept { .. } => {
+                panic!("{operation} does not wait")
+            }
         }
     }
 
@@ -153,11 +166,16 @@ impl Books {
     }
 
     pub(crate) fn settled(&mut self, call: u64, answer: u64, view: Option<&ProposalView>, turn: &Turn) {
-        let answering = turn.answering.expect("only an answer settles");
         let operation = self.by_handle(call);
+        if let Place::Kept { answer: kept, outcome } = self.calls[&operation].place {
+            assert_eq!((kept, view.is_none()), (Some(answer), true));
+            self.count("kept end settled");
+            return self.close(operation, outcome);
+        }
+        let answering = turn.answering.expect("only an answer settles");
         assert_eq!((answering.operation, answering.answer), (operation, Some(answer)));
         let open = &self.calls[&operation];
-        let carried_out = open.proposal.filter(|_| open.place == Place::AtServer);
+        let carried_out = open.proposal.filter(|_| matches!(open.place, Place::AtServer | Place::Paused));
         let running = carried_out.filter(|id| self.deals[id].over.is_none());
         assert_eq!(view.map(|view| view.id), running);
         // A participant of the room may have answered before.
@@ -175,6 +193,12 @@ impl Books {
     pub(crate) fn refused(&mut self, call: u64, cause: Cause, turn: &Turn) {
         if let Some(operation) = self.open_by_handle(call) {
             let open = &self.calls[&operation];
+            if let Place::Kept { answer, .. } = open.place
+                && cause == Cause::Failed
+            {
+                assert_eq!(answer, None);
+                return self.close(operation, Outcome::Refused);
+            }
             let failed = turn.answering.is_some_and(|one| one.operation == operation && one.answer.is_none());
             assert_eq!(failed, cause == Cause::Failed && turn.answering.is_some());
             assert!(cause != Cause::UpstreamDown || turn.dismissed.contains(&open.server));
@@ -203,14 +227,21 @@ impl Books {
         let operation = self.by_handle(call);
         let open = &self.calls[&operation];
         let leaves = turn.leaving.iter().any(|(link, _)| *link == open.link);
-        assert!(turn.cancelling == Some(operation) || leaves && !open.answered, "{operation} was dropped");
+        let late = turn.parks && matches!(open.place, Place::Paused | Place::Kept { .. });
+        assert!(
+            turn.cancelling == Some(operation) || leaves && !open.answered || late,
+            "{operation} was dropped"
+        );
+        if late {
+            self.count("its caller did not come back");
+        }
         self.close(operation, Outcome::Cancelled);
     }
 
     /// A server may stop: it had the call.
     pub(crate) fn cancelled(&mut self, call: u64) {
         let open = &self.calls[&self.by_handle(call)];
-        assert_eq!(open.place, Place::AtServer);
+        assert!(matches!(open.place, Place::AtServer | Place::Paused));
         assert!(self.servers.contains_key(&open.server), "{} is not here", open.server);
     }
 

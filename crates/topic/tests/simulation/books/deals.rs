@@ -268,7 +268,7 @@ impl Books {
                 }
                 Place::Parked => dismissed,
                 Place::Waiting { withdraws } => withdraws && cancelled,
-                Place::AtServer => false,
+                Place::AtServer | Place::Paused | Place::Kept { .. } => false,
             }
         };
         let ended = self.calls.iter().filter(|(operation, open)| gone(operation, open));

@@ -15,6 +15,8 @@ pub(crate) struct Link {
     pub(crate) listener: Option<Listener>,
     pub(crate) promotes: bool,
     pub(crate) notified: bool,
+    /// Whether it is asked by answers for now.
+    pub(crate) pauses: bool,
     pub(crate) level: Option<LogLevel>,
     /// Servers at which it has a session of its own.
     pub(crate) attached: BTreeSet<ParticipantId>,

@@ -4,7 +4,7 @@ use model::{LinkId, OperationId, Outcome, Refusal, RefusalCode};
 use topic::{End, OperationRef};
 
 use crate::{
-    books::calls::Place,
+    books::calls::{Call, Place},
     numbers::Event,
     turn::{Answering, Turn},
     world::World,
@@ -17,7 +17,7 @@ impl World {
             return Some(open.link);
         }
         let open = self.books.calls.get(&operation)?;
-        let at_server = matches!(open.place, Place::AtServer | Place::Waiting { .. });
+        let at_server = matches!(open.place, Place::AtServer | Place::Paused | Place::Waiting { .. });
         at_server.then(|| self.books.servers[&open.server].link)
     }
 
@@ -40,9 +40,11 @@ impl World {
             None => End::Failed(Box::new(Refusal::new(RefusalCode::UpstreamFailed, "it is lost"))),
         };
         let answering = counts.then_some(Answering { operation, answer: given, outcome });
-        let turn = Turn { answering, ..Turn::default() };
+        let waits = |open: &Call| open.place == Place::Paused && open.proposal.is_none();
+        let keeps = counts && self.books.calls.get(&operation).is_some_and(waits);
+        let turn = Turn { answering, keeps: keeps.then_some(operation), ..Turn::default() };
         let effects = self.live(Event::Answer { link, operation, end: end() }, turn);
-        assert_eq!(effects.all.is_empty(), !counts, "late answers and others' are ignored");
+        assert!(keeps || effects.all.is_empty() != counts, "late answers and others' are ignored");
         let again = self.live(Event::Answer { link, operation, end: end() }, Turn::default());
         assert!(again.all.is_empty(), "a second answer is ignored");
     }
@@ -53,7 +55,7 @@ impl World {
         }
         let (operation, mut link) = (self.any_open(), self.any_link());
         let opener = match (self.books.calls.get(&operation), self.books.questions.get(&operation)) {
-            (Some(open), _) => Some(open.link).filter(|_| open.place != Place::Parked),
+            (Some(open), _) => Some(open.link).filter(|_| may_cancel(open.place)),
             (None, Some(open)) => Some(self.books.servers[&open.server].link),
             (None, None) => None,
         };
@@ -78,16 +80,30 @@ impl World {
     /// The youngest operation that a link opened under a name.
     pub(crate) fn tagged(&self, link: LinkId, tag: u8) -> Option<OperationId> {
         let calls = self.books.calls.iter().filter(|(_, open)| open.link == link && !open.answered);
-        let calls = calls.filter(|(_, open)| open.tag == Some(tag)).map(|(id, open)| (open.order, *id));
+        let calls = calls
+            .filter(|(_, open)| open.tag == Some(tag) && may_cancel(open.place))
+            .map(|(id, open)| (open.order, *id));
         let asks = |open: &crate::books::questions::Question| self.books.servers[&open.server].link == link;
         let asked = self.books.questions.iter().filter(|(_, open)| asks(open) && open.tag == Some(tag));
         calls.chain(asked.map(|(id, open)| (open.order, *id))).max().map(|(_, id)| id)
     }
 
     fn cancels(&mut self, link: LinkId, which: OperationRef<u8>, cancelling: Option<OperationId>) {
+        let about = |id| self.books.questions.get(&id).and_then(|open| open.about);
+        let asked = cancelling.and_then(about).and_then(|call| self.books.calls.get(&call));
+        let silent = asked.map(|open| open.pauses);
         let effects = self.live(Event::Cancel { link, which }, Turn { cancelling, ..Turn::default() });
-        assert_eq!(effects.all.is_empty(), cancelling.is_none(), "only its opener cancels an operation");
+        let silent = silent.is_some_and(|open| open);
+        assert!(
+            silent || effects.all.is_empty() == cancelling.is_none(),
+            "only its opener cancels an operation"
+        );
         let open = cancelling.is_some_and(|id| self.topic.is_open(id));
         assert!(!open, "what is cancelled is over");
     }
+}
+
+/// Whether the caller of a call that is there still waits for it, and may cancel it.
+fn may_cancel(place: Place) -> bool {
+    !matches!(place, Place::Parked | Place::Paused | Place::Kept { .. })
 }

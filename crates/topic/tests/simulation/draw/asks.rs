@@ -4,7 +4,12 @@ use model::{KindRef, LinkId, Method, OperationId, ParticipantId};
 use topic::{About, Ask, Cause};
 
 use crate::{
-    books::{Books, calls::Place, limits::LIMITS, questions::Question},
+    books::{
+        Books,
+        calls::{Call, Place},
+        limits::LIMITS,
+        questions::Question,
+    },
     numbers::{Effect, Event},
     seen::cause_of_ask,
     turn::Turn,
@@ -25,7 +30,8 @@ impl Books {
         let link = match about {
             About::Call(call) => {
                 let open = self.calls.get(&call);
-                let open = open.filter(|open| open.place == Place::AtServer && open.server == *server);
+                let at = |place| matches!(place, Place::AtServer | Place::Paused);
+                let open = open.filter(|open| at(open.place) && open.server == *server);
                 open.filter(|open| !open.answered).map(|open| open.link)
             }
             About::Session(link) => {
@@ -45,8 +51,17 @@ impl Books {
             || self.open_len() >= LIMITS.operations_max
             || self.asks_by(server) + own_calls >= LIMITS.asks_per_server_max
             || self.asks_of(link) >= LIMITS.asks_per_link_max
-            || self.asks_between(server, &caller) >= LIMITS.asks_per_server_and_participant_max;
+            || self.asks_between(server, &caller) >= LIMITS.asks_per_server_and_participant_max
+            || self.asked_call(about).is_some_and(|open| open.rounds >= LIMITS.rounds_max);
         if full { Err(Cause::Limit) } else { Ok(link) }
+    }
+
+    /// The call that a question is about.
+    fn asked_call(&self, about: About) -> Option<&Call> {
+        match about {
+            About::Call(call) => self.calls.get(&call),
+            About::Session(_) => None,
+        }
     }
 
     /// Every open question is still admitted.
@@ -77,7 +92,13 @@ impl World {
         self.asks(operation, &server, about, method);
     }
 
-    fn asks(&mut self, operation: OperationId, server: &ParticipantId, about: About, method: &'static str) {
+    pub(crate) fn asks(
+        &mut self,
+        operation: OperationId,
+        server: &ParticipantId,
+        about: About,
+        method: &'static str,
+    ) {
         let (question, tag) = (self.number(), self.prng.one_in(2).then(|| self.prng.below(3) as u8));
         let ignored =
             self.books.calls.contains_key(&operation) || self.books.questions.contains_key(&operation);
@@ -90,12 +111,18 @@ impl World {
         let (order, cancelled) = (0, false);
         let fresh =
             Question { question, link, server: server_id, about: of_call, method, tag, order, cancelled };
+        let about_call = self.books.asked_call(about).filter(|open| open.pauses && must.is_ok() && !ignored);
+        let pauses = about_call.map(|open| open.place == Place::AtServer);
+        if pauses.is_some() {
+            self.books.enter_question(operation, fresh.clone());
+        }
         let turn = Turn { question: Some((operation, fresh)), ..Turn::default() };
         let event =
             Event::Ask(Ask { server, operation, tag, about, method: Method::Known(method), question });
         let effects = self.live(event, turn);
         match (effects.all.as_slice(), must) {
-            ([], _) => assert!(ignored),
+            ([], _) => assert!(ignored || pauses == Some(false)),
+            ([Effect::Pause { .. }], Ok(_)) => assert_eq!(pauses, Some(true)),
             ([Effect::Ask { link: asked, .. }], Ok(link)) => assert_eq!(*asked, link),
             ([Effect::RefuseAsk { refusal, .. }], Err(must)) => assert_eq!(cause_of_ask(refusal), must),
             other => panic!("{other:?}"),

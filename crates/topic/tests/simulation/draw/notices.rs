@@ -1,7 +1,7 @@
 //! Notifications of servers.
 
 use model::{KindRef, LinkId, ParticipantId};
-use topic::{LogLevel, Subject, Target, TaskRef};
+use topic::{LogLevel, Subject, TaskRef};
 
 use crate::{
     books::{calls::Place, interests::same},
@@ -80,10 +80,9 @@ impl World {
     }
 
     /// Whether a subscriber may still subscribe under the spelling that it used.
-    fn still_may(&self, link: LinkId, public: &str) -> bool {
+    fn still_may(&self, link: LinkId, public: &str, server: &ParticipantId) -> bool {
         let Some(by) = self.books.owner(link) else { return false };
-        let route = self.route(link, Some(Target::Uri(public)));
-        route.is_some_and(|(at, _)| self.books.admits(&by, "resources/subscribe", Some(public), at.as_str()))
+        self.books.admits(&by, "resources/subscribe", Some(public), server.as_str())
     }
 
     fn notice_of_resource(&mut self) {
@@ -97,7 +96,7 @@ impl World {
         };
         let session = self.prng.one_in(4).then(|| self.any_link());
         let fits = |link: LinkId, public: &str| {
-            session.is_none_or(|session| session == link) && self.still_may(link, public)
+            session.is_none_or(|session| session == link) && self.still_may(link, public, &server)
         };
         let mut must = Vec::new();
         for (link, own) in &self.books.links {

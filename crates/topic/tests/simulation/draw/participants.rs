@@ -60,6 +60,7 @@ impl World {
         let (mode, echo) = (self.prng.any(&modes), self.prng.one_in(3));
         let listener = self.prng.one_in(2).then_some(Listener { mode, echo });
         let (promotes, notified) = (listener.is_none() && !self.prng.one_in(3), !self.prng.one_in(3));
+        let pauses = listener.is_none() && self.prng.one_in(2);
         let (since, handle) = (self.since(), 10 * link.0 + 7);
         let there = listener.and(self.books.listener_of(participant));
         let may = self.may_join(participant, link, there);
@@ -70,7 +71,7 @@ impl World {
             participant,
             capabilities: capabilities.clone(),
             rate,
-            joining: Joining { listener, since, promotes, notified },
+            joining: Joining { listener, since, promotes, notified, pauses },
         });
         if !may {
             let effects = self.live(event, turn);
@@ -95,7 +96,17 @@ impl World {
             self.books.listener_of(participant).filter(|own| Some(*own) != there && stays && differs);
         let participant = participant.clone();
         let (level, attached, subscriptions) = (None, BTreeSet::new(), Vec::new());
-        let own = Link { participant, handle, listener, promotes, notified, level, attached, subscriptions };
+        let own = Link {
+            participant,
+            handle,
+            listener,
+            promotes,
+            notified,
+            pauses,
+            level,
+            attached,
+            subscriptions,
+        };
         self.books.links.insert(link, own);
         let effects = self.live(event, turn);
         let renewed = effects.room.iter().filter(|effect| matches!(effect, RoomEffect::Renew { .. })).count();

@@ -95,7 +95,7 @@ impl Books {
                 false => self.admits(&open.by, open.method, context, at),
             };
             let fine = match open.place {
-                Place::AtServer => open.proposal.is_some() || admitted(),
+                Place::AtServer | Place::Paused | Place::Kept { .. } => open.proposal.is_some() || admitted(),
                 Place::Held => admitted() || self.proposes(&open.by, open.method, context, at),
                 Place::Waiting { .. } | Place::Parked => true,
             };
@@ -200,8 +200,11 @@ impl World {
             let public = aimed.and_then(Target::context).map(str::to_owned);
             let own = if own.is_empty() { None } else { Some(own) };
             let by = self.books.owner(link).unwrap_or_else(ParticipantId::gateway);
+            let pausable = ["tools/call", "prompts/get", "resources/read"].contains(&judged);
+            let pauses = pausable && self.books.links.get(&link).is_some_and(|own| own.pauses);
             Call {
                 tag,
+                pauses,
                 public: public.filter(|_| own.is_some()),
                 own,
                 ..blank(call, link, by, server, judged)
@@ -363,6 +366,7 @@ pub(crate) fn blank(
 ) -> Call {
     let (tag, proposal, public, own, listen) = <_>::default();
     let (place, answered, in_room, mirrored, order) = (Place::AtServer, false, false, false, 0);
+    let (pauses, rounds) = (false, 0);
     Call {
         call,
         link,
@@ -370,6 +374,8 @@ pub(crate) fn blank(
         server,
         place,
         answered,
+        pauses,
+        rounds,
         tag,
         proposal,
         method,

@@ -3,14 +3,43 @@
 
 use model::{LinkId, OperationId, ParticipantId};
 
-use crate::{books::calls::Place, names::parse, world::World};
+use topic::About;
+
+use crate::{
+    books::calls::{Call, Place},
+    names::parse,
+    world::World,
+};
 
 impl World {
     pub(crate) fn story(&mut self) {
-        match self.prng.one_in(2) {
-            true => self.story_of_a_call(),
-            false => self.story_of_the_room(),
+        match self.prng.below(3) {
+            0 => self.story_of_a_call(),
+            1 => self.story_of_the_room(),
+            _ => self.story_of_questions(),
         }
+    }
+
+    /// A server asks about a call whose caller is asked by answers, and the caller comes back.
+    fn story_of_questions(&mut self) {
+        let pausing = |open: &Call| open.pauses && open.place == Place::AtServer && !open.answered;
+        let open = self.books.calls.iter().find(|(_, open)| pausing(open));
+        let Some((call, server)) = open.map(|(id, open)| (*id, open.server.clone())) else {
+            let links = self.books.links.iter().filter(|(_, link)| link.pauses);
+            let links: Vec<LinkId> = links.map(|(link, _)| *link).collect();
+            let Some(link) = self.prng.pick(&links).copied() else { return self.join() };
+            return self.request_at(link);
+        };
+        for _ in 0..=self.prng.below(2) {
+            let operation = self.fresh();
+            self.asks(operation, &server, About::Call(call), "roots/list");
+        }
+        match self.prng.below(5) {
+            0 => (self.now_ms += 1_600, self.tick()).1,
+            1 => self.answer(),
+            _ => {}
+        }
+        self.come_back();
     }
 
     /// A caller proposes to others, and one of them answers, sometimes before the approval is on disk.

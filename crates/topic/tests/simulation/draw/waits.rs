@@ -1,7 +1,7 @@
 //! Callers that come back for a proposal, or wait for it; and the clock.
 
 use model::{OperationId, ParticipantId};
-use topic::{Cause, Resume};
+use topic::{Cause, Parked, Resume};
 
 use crate::{
     books::{
@@ -57,7 +57,8 @@ impl World {
             }
             Some(Err(_)) | None => drop(turn.calls.insert(call, (operation, open))),
         }
-        let event = Event::Resume(Resume { link, operation, tag, parked, until_ms, call });
+        let waits = Parked::Proposal { proposal: parked, until_ms };
+        let event = Event::Resume(Resume { link, operation, tag, parked: waits, call });
         let effects = self.live(event, turn);
         match (must, effects.all.as_slice()) {
             (None, []) => {}

@@ -1,0 +1,96 @@
+//! Callers that were answered for now and come back: the sealed states that they hold (`requestState`), and what these open.
+
+use model::{Answer, OperationId, Refusal, RefusalCode, Request};
+use platform::unix_ms;
+use wire::mcp::input;
+
+use crate::{call::Call, dispatch::Dispatch, link::Link, sealed::Purpose};
+
+/// How long a state may be used, in milliseconds: a day.
+const STATE_MS: u64 = 24 * 3600 * 1000;
+/// Longest state of the gateway, in bytes.
+const STATE_BYTES_MAX: usize = 1024;
+/// How each state of the gateway begins, so that a changed one is refused and not taken for a server's.
+const PREFIX: &str = "portmoot.";
+const STATE: Purpose = Purpose { name: "state", valid_ms: STATE_MS };
+
+/// Why a caller was answered for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// Its call was held as this proposal.
+    Held(OperationId),
+    /// This call asked questions, in this round.
+    Asked(OperationId, u32),
+}
+
+/// What a request comes back to.
+#[derive(Debug)]
+pub(crate) enum Return {
+    /// To nothing of the gateway's: its state, if it has one, is its server's.
+    None,
+    /// To a proposal.
+    Proposal(OperationId),
+    /// To a paused call, with answers to questions of these ids.
+    Paused { call: OperationId, round: u32, answers: Vec<(OperationId, Answer)> },
+}
+
+/// Seals the state with which the caller of a call comes back: good for its participant and for this very request.
+pub(crate) fn seal(dispatch: &Dispatch, call: &Call, why: Why) -> String {
+    let bound = input::binding(&call.request).map(|digest| digest.to_string()).unwrap_or_default();
+    let text = match why {
+        Why::Held(proposal) => format!("held {proposal} 0 {bound}"),
+        Why::Asked(operation, round) => format!("asked {operation} {round} {bound}"),
+    };
+    let sealed = STATE.seal(&dispatch.context.sealer, &call.link.participant.id, unix_ms(), &text);
+    format!("{PREFIX}{sealed}")
+}
+
+/// Opens the state of a request.
+///
+/// # Errors
+/// The refusal of a state that was changed, is too old, was sealed for another participant or request, or comes with answers that
+/// cannot be read.
+pub(crate) fn open(
+    dispatch: &Dispatch,
+    link: &Link,
+    request: &Request,
+    state: Option<&str>,
+) -> Result<Return, Refusal> {
+    let Some(sealed) = state.and_then(|state| state.strip_prefix(PREFIX)) else { return Ok(Return::None) };
+    let sealed = Some(sealed).filter(|sealed| sealed.len() <= STATE_BYTES_MAX).ok_or_else(unknown)?;
+    let (sealer, who) = (&dispatch.context.sealer, &link.participant.id);
+    let text = STATE.open(sealer, who, unix_ms(), sealed).ok_or_else(unknown)?;
+    let (why, bound) = read(&text).ok_or_else(unknown)?;
+    if input::binding(request).is_none_or(|digest| digest.to_string() != bound) {
+        return Err(unknown());
+    }
+    match why {
+        Why::Held(proposal) => Ok(Return::Proposal(proposal)),
+        Why::Asked(call, round) => {
+            let answers = input::responses(request).ok_or_else(|| {
+                Refusal::new(RefusalCode::Malformed, "`inputResponses` must be an object of objects")
+            })?;
+            let id = |key: &str| Some(dispatch.context.numbered(key.parse().ok()?));
+            let answers = answers.into_iter().filter_map(|(key, answer)| Some((id(&key)?, answer)));
+            Ok(Return::Paused { call, round, answers: answers.collect() })
+        }
+    }
+}
+
+/// The refusal of a state that is no good.
+pub(crate) fn unknown() -> Refusal {
+    Refusal::new(RefusalCode::Malformed, "this `requestState` is not good for this request: it was changed or is too old, or is of another request or participant")
+        .hint("make the request again without it")
+}
+
+fn read(text: &str) -> Option<(Why, &str)> {
+    let mut parts = text.split(' ');
+    let (kind, id) = (parts.next()?, parts.next()?.parse().ok()?);
+    let (round, bound) = (parts.next()?.parse().ok()?, parts.next()?);
+    let why = match kind {
+        "held" => Why::Held(id),
+        "asked" => Why::Asked(id, round),
+        _ => return None,
+    };
+    Some((why, bound))
+}

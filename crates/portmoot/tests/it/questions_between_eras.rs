@@ -1,0 +1,248 @@
+//! Questions of legacy servers to modern clients: asked in results, answered by retries. And what attackers do with the state.
+
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use harness::Running;
+
+use crate::home::Home;
+use crate::peer::{Peer, answer, small, tool};
+use crate::support::{Gateway, fixture, modern, modern_stream};
+use crate::ws::{people, token};
+
+const ABLE: &str = "io.modelcontextprotocol/clientCapabilities";
+
+fn able() -> Value {
+    json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} })
+}
+
+/// A gateway with a legacy server on a pipe, `old`, and one over HTTP, `web`.
+struct Bridge {
+    gateway: Gateway,
+    _web: Running,
+    _home: Home,
+}
+
+impl Bridge {
+    fn start() -> Bridge {
+        let web = Running::fixture(&["--era", "legacy"]);
+        let (home, config) = people(&[("ann", &["mcp/*"]), ("bob", &["mcp/*"])]);
+        let old = fixture("old", &["--era", "legacy"]);
+        let config = format!("{config}{old}[servers.web]\nurl = \"http://{}/mcp\"\n", web.address());
+        let gateway = Gateway::start(&home, &config);
+        gateway.ready("old");
+        gateway.ready("web");
+        Bridge { gateway, _web: web, _home: home }
+    }
+
+    fn call(&self, who: &str, name: &str, arguments: Value, more: Value) -> Value {
+        let mut params = json!({ "name": name, "arguments": arguments, "_meta": { ABLE: able() } });
+        params.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        modern(&self.gateway, Some(&token(who)), "tools/call", params).json()
+    }
+
+    /// A call that is asked something: the entries of `inputRequests` and the state.
+    #[track_caller]
+    fn asked(&self, name: &str, arguments: Value) -> (Vec<(String, Value)>, String) {
+        questions(&self.call("ann", name, arguments, json!({})))
+    }
+}
+
+#[track_caller]
+fn questions(answer: &Value) -> (Vec<(String, Value)>, String) {
+    let result = &answer["result"];
+    assert_eq!(result["resultType"], "input_required", "{answer}");
+    let asked = result["inputRequests"].as_object().unwrap();
+    let asked = asked.iter().map(|(key, question)| (key.clone(), question.clone())).collect();
+    (asked, result["requestState"].as_str().unwrap().to_owned())
+}
+
+fn back(key: &str, answer: Value, state: &str) -> Value {
+    json!({ "inputResponses": { key: answer }, "requestState": state })
+}
+
+#[track_caller]
+fn text(answer: &Value) -> &str {
+    assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+    answer["result"]["content"][0]["text"].as_str().unwrap()
+}
+
+#[test]
+fn a_legacy_server_asks_a_modern_client() {
+    let bridge = Bridge::start();
+    for server in ["old", "web"] {
+        let name = format!("{server}_test_elicitation");
+        for (action, content) in
+            [("accept", json!({ "username": "ann" })), ("decline", json!(null)), ("cancel", json!(null))]
+        {
+            let arguments = json!({ "message": "Who?" });
+            let (asked, state) = bridge.asked(&name, arguments.clone());
+            let [(key, question)] = asked.as_slice() else { panic!("{asked:?}") };
+            assert_eq!(
+                (&question["method"], &question["params"]["message"]),
+                (&json!("elicitation/create"), &json!("Who?"))
+            );
+            assert!(
+                question["params"]["requestedSchema"]["properties"]["username"].is_object(),
+                "{question}"
+            );
+            let mut given = json!({ "action": action });
+            if !content.is_null() {
+                given["content"] = content.clone();
+            }
+            let answer = bridge.call("ann", &name, arguments, back(key, given, &state));
+            assert_eq!(
+                text(&answer),
+                format!("Elicitation completed: action={action}, content={content}"),
+                "{server}"
+            );
+        }
+        let (asked, state) =
+            bridge.asked(&format!("{server}_test_sampling"), json!({ "prompt": "Say hello" }));
+        assert_eq!(asked[0].1["method"], "sampling/createMessage");
+        let message =
+            json!({ "role": "assistant", "content": { "type": "text", "text": "hello" }, "model": "m" });
+        let answer = bridge.call(
+            "ann",
+            &format!("{server}_test_sampling"),
+            json!({ "prompt": "Say hello" }),
+            back(&asked[0].0, message, &state),
+        );
+        assert_eq!(text(&answer), "LLM response: hello");
+        let (asked, state) = bridge.asked(&format!("{server}_ask_roots"), json!({}));
+        let roots = json!({ "roots": [{ "uri": "file:///a" }] });
+        let answer =
+            bridge.call("ann", &format!("{server}_ask_roots"), json!({}), back(&asked[0].0, roots, &state));
+        assert!(text(&answer).contains("file:///a"), "{answer}");
+        let (asked, state) = bridge.asked(&format!("{server}_ask_url"), json!({}));
+        let params = &asked[0].1["params"];
+        assert_eq!(
+            (&params["url"], params.get("elicitationId")),
+            (&json!("https://example.com/visit"), None)
+        );
+        let answer = bridge.call(
+            "ann",
+            &format!("{server}_ask_url"),
+            json!({}),
+            back(&asked[0].0, json!({ "action": "accept" }), &state),
+        );
+        assert!(text(&answer).contains("action=accept"), "{answer}");
+    }
+}
+
+#[test]
+fn a_state_serves_its_request_and_participant_once() {
+    let bridge = Bridge::start();
+    let (name, arguments) = ("old_test_elicitation", json!({ "message": "Who?" }));
+    let (asked, state) = bridge.asked(name, arguments.clone());
+    let given = json!({ "action": "accept", "content": { "username": "ann" } });
+    let with = |state: &str| back(&asked[0].0, given.clone(), state);
+    let refused = |answer: Value| {
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("requestState"), "{answer}");
+    };
+    let mut tampered = state.clone();
+    let last = if tampered.pop() == Some('A') { 'B' } else { 'A' };
+    tampered.push(last);
+    refused(bridge.call("ann", name, arguments.clone(), with(&tampered)));
+    refused(bridge.call("ann", name, arguments.clone(), with("portmoot.")));
+    refused(bridge.call(
+        "ann",
+        name,
+        arguments.clone(),
+        with("a state that no server of this era gives out"),
+    ));
+    refused(bridge.call("ann", name, arguments.clone(), with(&format!("{state}{}", "A".repeat(1_000_000)))));
+    refused(bridge.call("bob", name, arguments.clone(), with(&state)));
+    refused(bridge.call("ann", name, json!({ "message": "Other?" }), with(&state)));
+    refused(bridge.call("ann", "web_test_elicitation", arguments.clone(), with(&state)));
+    // An answer that is none asks again, and so does another key.
+    let again = bridge.call("ann", name, arguments.clone(), back("other", given.clone(), &state));
+    let (asked, newer) = questions(&again);
+    refused(bridge.call("ann", name, arguments.clone(), with(&state)));
+    let wrong = bridge.call("ann", name, arguments.clone(), back(&asked[0].0, json!(7), &newer));
+    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    let answer = bridge.call("ann", name, arguments.clone(), back(&asked[0].0, given.clone(), &newer));
+    assert!(text(&answer).contains("action=accept"), "{answer}");
+    refused(bridge.call("ann", name, arguments, back(&asked[0].0, given, &newer)));
+}
+
+#[test]
+fn a_client_that_declares_nothing_is_asked_nothing() {
+    let bridge = Bridge::start();
+    let params = json!({ "name": "old_test_elicitation", "arguments": { "message": "Who?" } });
+    let answer = modern(&bridge.gateway, Some(&token("ann")), "tools/call", params).json();
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+}
+
+#[test]
+fn an_error_that_asks_for_a_url_becomes_a_question() {
+    let peer = Peer::stdio(|message| {
+        let line = match message["method"].as_str() {
+            Some("tools/call") => format!(
+                r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32042,"message":"m","data":{{"elicitations":[{{"mode":"url","url":"https://a.example","message":"Sign in","elicitationId":"e"}}]}}}}}}"#,
+                message["id"]
+            ),
+            _ => small(message, &format!("[{}]", tool("go"))).unwrap_or_default(),
+        };
+        if line.is_empty() { Vec::new() } else { vec![line.into_bytes()] }
+    });
+    let (home, config) = people(&[("ann", &["mcp/*"])]);
+    let gateway = Gateway::start(&home, &(config + &peer.child("peer", "")));
+    gateway.ready("peer");
+    let call = |able: Value, more: Value| {
+        let mut params = json!({ "name": "go", "_meta": { ABLE: able } });
+        params.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        modern(&gateway, Some(&token("ann")), "tools/call", params).json()
+    };
+    for more in [json!({}), json!({ "inputResponses": { "0": { "action": "accept" } } })] {
+        let asked = call(able(), more);
+        let question = &asked["result"]["inputRequests"]["0"];
+        assert_eq!(
+            question["params"],
+            json!({ "mode": "url", "url": "https://a.example", "message": "Sign in" })
+        );
+        assert!(asked["result"].get("requestState").is_none(), "the call is simply repeated");
+    }
+    assert!(peer.received().iter().all(|line| !line.contains("inputResponses")));
+    assert_eq!(call(json!({}), json!({}))["error"]["code"], -32603, "this client opens no URLs");
+}
+
+#[test]
+fn what_belongs_to_a_call_reaches_the_request_with_which_its_caller_came_back() {
+    let open = Mutex::new(Value::Null);
+    let peer = Peer::stdio(move |message| {
+        let mut open = open.lock().unwrap();
+        let lines = match message["method"].as_str() {
+            Some("tools/call") => {
+                *open = message.clone();
+                vec![r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#.to_owned()]
+            }
+            None if message["id"] == "q" => {
+                let token = &open["params"]["_meta"]["progressToken"];
+                let progress = json!({ "progressToken": token, "progress": 1 });
+                let notice =
+                    json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": progress });
+                vec![notice.to_string(), answer(&open, r#"{"content":[]}"#)]
+            }
+            _ => small(message, &format!("[{}]", tool("go"))).into_iter().collect(),
+        };
+        lines.into_iter().map(String::into_bytes).collect()
+    });
+    let (home, config) = people(&[("ann", &["mcp/*"])]);
+    let gateway = Gateway::start(&home, &(config + &peer.child("peer", "")));
+    gateway.ready("peer");
+    let call = |progress: Value, more: Value| {
+        let mut params = json!({ "name": "go", "_meta": { ABLE: able(), "progressToken": progress } });
+        params.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        modern_stream(&gateway, Some(&token("ann")), "tools/call", params)
+    };
+    let params = json!({ "name": "go", "_meta": { ABLE: able(), "progressToken": "first" } });
+    let asked = modern(&gateway, Some(&token("ann")), "tools/call", params).json();
+    let (asked, state) = questions(&asked);
+    let events = call(json!("second"), back(&asked[0].0, json!({ "roots": [] }), &state));
+    let progress = events.next_of("notifications/progress");
+    assert_eq!(progress["params"]["progressToken"], "second", "{progress}");
+    assert_eq!(events.next()["result"]["resultType"], "complete");
+}

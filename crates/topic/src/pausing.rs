@@ -1,0 +1,176 @@
+//! Paused calls: those whose callers were answered for now with the questions about them, and come back with the answers.
+//!
+//! A paused call stays open at its link, and its server goes on with it. What the server asks meanwhile is asked when the caller
+//! comes back, and an answer of the server waits for the caller.
+
+use std::sync::Arc;
+
+use model::{LinkId, Method, OperationId};
+
+use crate::{
+    Handles, Topic,
+    admission::judge,
+    effect::{Cause, Effect, Rule, Verdict},
+    event::End,
+    members::Seat,
+    operations::State,
+    refusals,
+};
+
+/// The methods whose results may be questions (MCP 2026-07-28, "Multi Round-Trip Requests").
+const PAUSABLE: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+
+impl<H: Handles> Topic<H> {
+    /// Whether the caller of this method on this link is asked by answers for now.
+    pub(crate) fn is_asked_by_answers(&self, link: LinkId, method: &Method) -> bool {
+        self.members.link(link).is_some_and(|own| own.pauses) && PAUSABLE.contains(&method.as_str())
+    }
+
+    /// The same of the caller of an open call.
+    pub(crate) fn pauses(&self, call: OperationId) -> bool {
+        self.operations.get(call).is_some_and(|open| open.pauses)
+    }
+
+    /// Answers the caller of a call for now with all questions about it, unless it was and has not come back.
+    pub(crate) fn pause(&mut self, id: OperationId) {
+        let Some(open) = self.operations.get_mut(id) else { return };
+        let State::Delivered { proposal } = open.state else { return };
+        open.rounds = open.rounds.saturating_add(1);
+        let (round, call) = (open.rounds, open.handle.call().cloned());
+        self.operations.turn(id, State::Paused { proposal });
+        self.park_at(id, self.now_ms.saturating_add(self.limits.pause_ms));
+        let questions = self.asks_about(id);
+        let question = |ask: OperationId| Some((ask, self.operations.get(ask)?.handle.question()?.clone()));
+        let questions = questions.into_iter().filter_map(question).collect();
+        if let Some(call) = call {
+            self.effects.push(Effect::Pause { call, round, questions });
+        }
+    }
+
+    /// The open questions about a call, in the order of opening.
+    fn asks_about(&self, call: OperationId) -> Vec<OperationId> {
+        let Some(asker) = self.operations.get(call).and_then(|open| self.server_link(open.server)) else {
+            return Vec::new();
+        };
+        let about = State::Asked { about: Some(call) };
+        let mut asks = self.open_of(asker);
+        asks.retain(|ask| self.operations.get(*ask).is_some_and(|open| open.state == about));
+        asks
+    }
+
+    /// Takes a caller that comes back with answers. What it does not answer is asked again.
+    pub(crate) fn resume_paused(
+        &mut self,
+        (link, id, tag): (LinkId, OperationId, Option<H::Tag>),
+        (round, answers): (u32, Vec<(OperationId, H::Answer)>),
+        by: H::Call,
+    ) {
+        let verdict = match self.admit_return(link, id, round) {
+            Ok(verdict) => verdict,
+            Err(refused) => {
+                let cause = refused.cause;
+                return self.refuse_request(by, refused.or_else(refusals::of_return), cause);
+            }
+        };
+        self.effects.verdict = Some(verdict);
+        self.move_to(link, id);
+        self.forget_deadline(id);
+        let Some(open) = self.operations.get_mut(id) else { return };
+        (open.tag, open.answered) = (tag, false);
+        let state = open.state;
+        let kept = open.rare.as_mut().and_then(|rare| rare.kept.take());
+        if let Some(call) = open.handle.call().cloned() {
+            self.effects.push(Effect::Return { call, by });
+        }
+        if let Some(end) = kept {
+            return self.deliver_kept(id, end);
+        }
+        for (ask, answer) in answers {
+            let about = State::Asked { about: Some(id) };
+            if self.operations.get(ask).is_some_and(|open| open.state == about)
+                && let Some(question) = self.close_ask(ask)
+            {
+                self.effects.push(Effect::SettleAsk { question, answer });
+            }
+        }
+        if let State::Paused { proposal } = state {
+            self.operations.turn(id, State::Delivered { proposal });
+        }
+        if self.operations.get(id).is_some_and(|open| open.asks > 0) {
+            self.pause(id);
+        }
+    }
+
+    /// Judges a caller that comes back: it must have the round that was given out last, and still be granted the call.
+    fn admit_return(
+        &mut self,
+        link: LinkId,
+        id: OperationId,
+        round: u32,
+    ) -> Result<Verdict, refusals::Refused> {
+        let seat = self.members.link(link).map(|own| own.seat).ok_or(Cause::Moot)?;
+        self.members.get_mut(seat).ok_or(Cause::Moot)?.take_token(self.now_ms)?;
+        let paused = self.operations.get(id).filter(|open| open.state.is_paused() && open.rounds == round);
+        let open = paused.filter(|open| self.seat_of(open.link) == Some(seat)).ok_or(Cause::Unknown)?;
+        let (member, server) = (self.members.get(seat), self.members.get(open.server));
+        let (member, server) = member.zip(server).ok_or(Cause::Unknown)?;
+        let granted = &member.capabilities;
+        let judged = judge(granted, open.method.as_str(), open.context.as_deref(), server.id.as_str());
+        let at = match (judged, open.state) {
+            (Ok(at), _) => at,
+            // A call of an approved proposal runs on the approver's authority.
+            (Err(_), State::Paused { proposal: Some(_) }) => None,
+            (Err(cause), _) => return Err(cause.into()),
+        };
+        if open.link != link && !self.has_room_for_return(link, id) {
+            return Err(Cause::Limit.into());
+        }
+        let rule = Rule { capabilities: Arc::clone(granted), at };
+        Ok(Verdict::Admitted { to: Some(server.id.clone()), own: open.own.clone(), rule })
+    }
+
+    fn seat_of(&self, link: LinkId) -> Option<Seat> {
+        self.members.link(link).map(|own| own.seat)
+    }
+
+    /// Whether the limits of a link admit a call that comes to it, with the questions about it.
+    fn has_room_for_return(&self, link: LinkId, id: OperationId) -> bool {
+        let Some(own) = self.members.link(link) else { return false };
+        let asks = |id: &&OperationId| self.operations.get(**id).is_some_and(|open| open.state.is_ask());
+        let asked = own.open.iter().filter(asks).count();
+        let about = self.asks_about(id).len();
+        own.open.len() + about < self.limits.operations_per_link_max
+            && asked + about <= self.limits.asks_per_link_max
+    }
+
+    /// Moves a call, and the questions about it, to the link on which its caller came back.
+    fn move_to(&mut self, link: LinkId, id: OperationId) {
+        for id in self.asks_about(id).into_iter().chain([id]) {
+            let Some(open) = self.operations.get_mut(id) else { continue };
+            let from = std::mem::replace(&mut open.link, link);
+            if from != link {
+                self.members.finish(from, id);
+                self.members.begin(link, id);
+            }
+        }
+    }
+
+    /// Keeps the end of a paused call until its caller comes back.
+    pub(crate) fn keep_end(&mut self, id: OperationId, end: End<H::Answer>) {
+        let (outcome, answer) = end.parts();
+        self.mirror_end(id, outcome, answer);
+        self.end_asks_about(id);
+        self.operations.turn(id, State::Kept);
+        if let Some(open) = self.operations.get_mut(id) {
+            open.mirrored = false;
+            open.rare.get_or_insert_default().kept = Some(end);
+        }
+    }
+
+    fn deliver_kept(&mut self, id: OperationId, end: End<H::Answer>) {
+        let (outcome, answer) = end.parts();
+        if let Some((call, _)) = self.close_call(id, outcome, answer) {
+            self.finish(call, end, None);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Calls whose callers are asked by answers for now, and come back with the answers.
+
+use model::LinkId;
+use topic::{About, Cause, Limits, ListScope, PAUSE_MS, Target};
+
+use crate::{
+    shown::{refused, shown},
+    stage::{ANN, BOB, CID, ONE, Stage, op, tools},
+};
+
+const ROOTS: &str = "roots/list";
+
+fn with(limits: Limits) -> Stage {
+    let mut stage = Stage::with(limits);
+    for (link, name) in [(BOB, "bob"), (CID, "cid")] {
+        stage.join(link, name, &["mcp/*"], |join| join.joining.pauses = true);
+    }
+    stage.lists("one", ListScope::Shared, tools(&["a"]));
+    stage.call(BOB, 1, "one_a");
+    stage
+}
+
+/// Bob's call 1 of `one_a` is paused with question 2.
+fn paused() -> Stage {
+    let mut stage = with(Limits::default());
+    let effects = stage.ask("one", 2, About::Call(op(1)), ROOTS);
+    assert_eq!(shown(&effects), ["pause 1 in round 1 with 2"]);
+    stage
+}
+
+#[test]
+fn a_caller_comes_back_with_the_answers() {
+    let mut stage = paused();
+    let effects = stage.come_back(BOB, (1, 11), 1, &[(2, 5), (77, 6)]);
+    assert_eq!(shown(&effects), ["return to 1 by 11", "settle ask 2 with 5"]);
+    assert!(
+        matches!(effects.verdict, Some(topic::Verdict::Admitted { to: Some(to), .. }) if to.as_str() == "one")
+    );
+    assert_eq!(stage.topic.next_deadline_ms(), None);
+    // Once more, and then the end.
+    assert_eq!(shown(&stage.ask("one", 3, About::Call(op(1)), ROOTS)), ["pause 1 in round 2 with 3"]);
+    stage.come_back(BOB, (1, 12), 2, &[(3, 5)]);
+    assert_eq!(shown(&stage.answer(ONE, 1, 9)), ["settle 1 with 9"]);
+    assert_eq!(stage.topic.operations_len(), 0);
+}
+
+#[test]
+fn a_round_is_good_for_one_return_of_its_participant() {
+    let mut stage = paused();
+    for (link, operation, round) in
+        [(CID, 1, 1), (ANN, 1, 1), (BOB, 1, 0), (BOB, 1, 2), (BOB, 2, 1), (BOB, 7, 1)]
+    {
+        let effects = stage.come_back(link, (operation, 11), round, &[(2, 5)]);
+        assert_eq!(refused(&effects), Cause::Unknown, "{link} {operation} {round}");
+    }
+    stage.come_back(BOB, (1, 11), 1, &[(2, 5)]);
+    assert_eq!(refused(&stage.come_back(BOB, (1, 12), 1, &[(2, 5)])), Cause::Unknown, "it was used");
+    stage.ask("one", 3, About::Call(op(1)), ROOTS);
+    assert_eq!(refused(&stage.come_back(BOB, (1, 12), 1, &[(3, 5)])), Cause::Unknown, "an older round");
+    assert_eq!(refused(&stage.come_back(LinkId(77), (1, 12), 2, &[])), Cause::Moot);
+}
+
+#[test]
+fn what_is_not_answered_is_asked_again() {
+    let mut stage = paused();
+    // Further questions wait for the caller.
+    assert!(shown(&stage.ask("one", 3, About::Call(op(1)), ROOTS)).is_empty());
+    let expected = ["return to 1 by 11", "settle ask 2 with 5", "pause 1 in round 2 with 3"];
+    assert_eq!(shown(&stage.come_back(BOB, (1, 11), 1, &[(2, 5)])), expected);
+    let expected = ["return to 1 by 12", "pause 1 in round 3 with 3"];
+    assert_eq!(shown(&stage.come_back(BOB, (1, 12), 2, &[(2, 5)])), expected);
+    // A question that its server withdraws needs no answer.
+    assert!(shown(&stage.cancel(ONE, 3)).is_empty());
+    assert_eq!(shown(&stage.come_back(BOB, (1, 13), 3, &[(3, 5)])), ["return to 1 by 13"]);
+    assert_eq!(shown(&stage.answer(ONE, 1, 9)), ["settle 1 with 9"]);
+}
+
+#[test]
+fn an_end_waits_for_the_caller() {
+    let mut stage = paused();
+    assert_eq!(shown(&stage.answer(ONE, 1, 9)), ["refuse ask 2: moot"]);
+    assert!(shown(&stage.answer(ONE, 1, 8)).is_empty(), "a second answer is ignored");
+    assert_eq!(stage.topic.operations_len(), 1);
+    let effects = stage.come_back(BOB, (1, 11), 1, &[(2, 5)]);
+    assert_eq!(shown(&effects), ["return to 1 by 11", "settle 1 with 9"]);
+    assert_eq!(stage.topic.operations_len(), 0);
+    let mut stage = paused();
+    stage.fail(ONE, 1);
+    let effects = stage.come_back(BOB, (1, 11), 1, &[(2, 5)]);
+    assert_eq!(shown(&effects), ["return to 1 by 11", "refuse 1: failed"]);
+}
+
+#[test]
+fn a_paused_call_ends_when_its_caller_does_not_come_back() {
+    let mut stage = paused();
+    assert!(stage.topic.is_busy(BOB), "its link stays");
+    assert!(shown(&stage.tick(PAUSE_MS - 1)).is_empty());
+    let expected = ["refuse ask 2: moot", "cancel 1", "drop 1"];
+    assert_eq!(shown(&stage.tick(PAUSE_MS)), expected);
+    assert_eq!(refused(&stage.come_back(BOB, (1, 11), 1, &[(2, 5)])), Cause::Unknown);
+    let mut stage = paused();
+    stage.answer(ONE, 1, 9);
+    assert_eq!(shown(&stage.tick(PAUSE_MS)), ["drop 1"]);
+    assert_eq!((stage.topic.operations_len(), stage.topic.next_deadline_ms()), (0, None));
+}
+
+#[test]
+fn a_paused_call_ends_with_its_link_and_with_its_permission() {
+    let mut stage = paused();
+    let expected = ["left bob", "refuse ask 2: moot", "cancel 1", "drop 1", "closed 2"];
+    assert_eq!(shown(&stage.leave(BOB)), expected);
+    let mut stage = paused();
+    let effects = stage.regrant("bob", &["mcp/request:tools/call:one_b"]);
+    let expected =
+        ["changed bob", "refuse ask 2: moot", "cancel 1", "refuse 1: withdrawn", "Tools changed for link 2"];
+    assert_eq!(shown(&effects), expected);
+    // Its first request has its answer, so nothing is left to cancel by.
+    let mut stage = paused();
+    assert!(shown(&stage.cancel(BOB, 1)).is_empty());
+}
+
+#[test]
+fn another_link_of_the_participant_takes_the_call() {
+    let mut stage = paused();
+    let other = LinkId(4);
+    stage.join(other, "bob", &["mcp/*"], |join| join.joining.pauses = true);
+    stage.ask("one", 3, About::Call(op(1)), ROOTS);
+    let expected = ["return to 1 by 11", "settle ask 2 with 5", "pause 1 in round 2 with 3"];
+    assert_eq!(shown(&stage.come_back(other, (1, 11), 1, &[(2, 5)])), expected);
+    assert!(!stage.topic.is_busy(BOB));
+    assert_eq!(stage.topic.questions(other), [3]);
+    assert!(shown(&stage.leave(BOB)).iter().all(|effect| !effect.contains("cancel")));
+}
+
+#[test]
+fn rounds_are_limited() {
+    let mut stage = with(Limits { rounds_max: 2, ..Limits::default() });
+    for round in 1..=2 {
+        stage.ask("one", 2, About::Call(op(1)), ROOTS);
+        stage.come_back(BOB, (1, 11), round, &[(2, 5)]);
+    }
+    assert_eq!(refused(&stage.ask("one", 2, About::Call(op(1)), ROOTS)), Cause::Limit);
+    assert_eq!(shown(&stage.answer(ONE, 1, 9)), ["settle 1 with 9"], "the call goes on");
+}
+
+#[test]
+fn only_three_methods_pause() {
+    let mut stage = with(Limits::default());
+    stage.request(BOB, 5, "completion/complete", Some(Target::Tool("one_a")));
+    assert_eq!(shown(&stage.ask("one", 6, About::Call(op(5)), ROOTS)), ["ask 6 of 2 at call 5"]);
+    stage.call(ANN, 7, "one_a");
+    assert_eq!(shown(&stage.ask("one", 8, About::Call(op(7)), ROOTS)), ["ask 8 of 1 at call 7"]);
+}

@@ -1,0 +1,104 @@
+//! Callers that come back with answers to a paused call.
+
+use model::OperationId;
+use topic::{Cause, Parked, Resume};
+
+use crate::{
+    books::{
+        calls::{Call, Place},
+        limits::LIMITS,
+    },
+    draw::requests::blank,
+    numbers::{Effect, Event},
+    turn::{Returning, Turn},
+    world::World,
+};
+
+fn is_paused(place: Place) -> bool {
+    matches!(place, Place::Paused | Place::Kept { .. })
+}
+
+impl World {
+    pub(crate) fn come_back(&mut self) {
+        let paused = self.books.calls.iter().filter(|(_, open)| is_paused(open.place));
+        let paused: Vec<OperationId> = paused.map(|(id, _)| *id).collect();
+        let any = self.any_open();
+        let operation = self.prng.pick(&paused).copied().filter(|_| !self.prng.one_in(12)).unwrap_or(any);
+        if self.prng.one_in(4) {
+            self.answers(operation);
+        }
+        let open = self.books.calls.get(&operation).cloned();
+        let links = open.as_ref().map(|open| self.books.links_of(&open.by)).unwrap_or_default();
+        let (own, any) = (self.prng.pick(&links).copied(), self.any_link());
+        let link = own.filter(|_| !self.prng.one_in(8)).unwrap_or(any);
+        let round = open.as_ref().map_or(1, |open| open.rounds);
+        let round = if self.prng.one_in(8) { round.wrapping_sub(1) } else { round };
+        let mut answers = Vec::new();
+        for (ask, _) in self.books.asked_about(operation) {
+            if !self.prng.one_in(4) {
+                answers.push((ask, self.number()));
+            }
+        }
+        if self.prng.one_in(6) {
+            answers.push((self.any_open(), self.number()));
+        }
+        self.comes_back(operation, link, round, answers);
+    }
+
+    fn comes_back(
+        &mut self,
+        operation: OperationId,
+        link: model::LinkId,
+        round: u32,
+        answers: Vec<(OperationId, u64)>,
+    ) {
+        let (by, tag) = (self.number(), self.prng.one_in(2).then(|| self.prng.below(3) as u8));
+        let must = self.must_come_back(operation, link, round);
+        let mut turn = Turn::default();
+        let kept = self.books.calls.get(&operation).is_some_and(|open| open.place != Place::Paused);
+        match must {
+            Ok(()) => {
+                let answers = answers.clone();
+                turn.returning = Some(Returning { operation, link, tag, round, answers });
+            }
+            Err(_) => {
+                let gateway = model::ParticipantId::gateway;
+                let open = blank(by, link, gateway(), gateway(), "tools/call");
+                turn.calls.insert(by, (operation, open));
+            }
+        }
+        let parked = Parked::Questions { round, answers };
+        let effects = self.live(Event::Resume(Resume { link, operation, tag, parked, call: by }), turn);
+        match (must, effects.all.as_slice()) {
+            (Err(must), [Effect::Refuse { cause, .. }]) => assert_eq!(*cause, must),
+            (Ok(()), [Effect::Return { .. }, Effect::Settle { .. } | Effect::Refuse { .. }]) => assert!(kept),
+            (Ok(()), [Effect::Return { .. }, settled @ .., Effect::Pause { .. }]) => {
+                assert!(settled.iter().all(|effect| matches!(effect, Effect::SettleAsk { .. })));
+            }
+            (Ok(()), [Effect::Return { .. }, settled @ ..]) => {
+                assert!(settled.iter().all(|effect| matches!(effect, Effect::SettleAsk { .. })));
+                assert!(self.books.asked_about(operation).is_empty(), "what is open is asked again");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn must_come_back(
+        &mut self,
+        operation: OperationId,
+        link: model::LinkId,
+        round: u32,
+    ) -> Result<(), Cause> {
+        let books = &mut self.books;
+        let by = books.owner(link).ok_or(Cause::Moot)?;
+        if books.links.contains_key(&link) && !books.take_token(&by, self.now_ms) {
+            return Err(Cause::RateLimited);
+        }
+        let fits = |open: &&Call| is_paused(open.place) && open.rounds == round && open.by == by;
+        let open = books.calls.get(&operation).filter(fits).ok_or(Cause::Unknown)?;
+        let about = books.asked_about(operation).len();
+        let full = books.open_of(link) + about >= LIMITS.operations_per_link_max
+            || books.asks_of(link) + about > LIMITS.asks_per_link_max;
+        if open.link != link && full { Err(Cause::Limit) } else { Ok(()) }
+    }
+}

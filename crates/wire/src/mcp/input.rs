@@ -1,0 +1,112 @@
+//! Questions to a caller as a result (`input_required`), and its answers (MCP 2026-07-28, "Multi Round-Trip Requests").
+
+use bytes::Bytes;
+use json::{Span, Splice};
+use model::{Answer, Digest, Form, Outcome, Payload, Request};
+
+use crate::digest::ReviewedCall;
+use crate::mcp::{Params, meta, relay, uris};
+use crate::rpc::Message;
+
+/// The members with which a caller comes back.
+pub(crate) const OF_RETRY: [&str; 2] = ["inputResponses", "requestState"];
+
+/// A legacy server's question as an entry of `inputRequests`: an object with method and params, with URIs as `public_uri` spells
+/// them if it differs. `None` if the question cannot be read.
+#[must_use]
+pub fn question(question: &Request, public_uri: &dyn Fn(&str) -> Option<String>) -> Option<Vec<u8>> {
+    let message = Message::read(relay::whole(question)).ok()?;
+    let params = Params::read(&message).ok()?;
+    let mut splice = Splice::new();
+    let mut edit = params.edit();
+    // The modern era has no ids of URL questions, and no tasks that a client runs.
+    edit.remove("elicitationId").remove("task");
+    edit.remove_meta(&[meta::PROGRESS_TOKEN, meta::RELATED_TASK]).finish(&mut splice);
+    let _ = uris::map_uris(&message, question.method.as_str(), public_uri, &mut splice);
+    let edited = Message::read(message.edited(&splice)).ok()?;
+    Some(json::object(|entry| {
+        entry.text("method", question.method.as_str());
+        if let Some(params) = edited.params() {
+            entry.raw("params", params);
+        }
+    }))
+}
+
+/// The result that asks these questions, each under its key.
+#[must_use]
+pub fn required(questions: &[(String, Vec<u8>)], state: &str) -> Vec<u8> {
+    json::object(|result| {
+        result.text("resultType", "input_required");
+        if !questions.is_empty() {
+            result.object("inputRequests", |requests| {
+                for (key, question) in questions {
+                    requests.raw(key, question);
+                }
+            });
+        }
+        result.text("requestState", state);
+    })
+}
+
+/// The answers of a caller that comes back, each with the key of its question. `None` if they are no object of objects.
+#[must_use]
+pub fn responses(request: &Request) -> Option<Vec<(String, Answer)>> {
+    let body = request.payload.body_bytes();
+    let Some(raw) = json::at(body, &["inputResponses"]) else { return Some(Vec::new()) };
+    let members = json::members(raw, Span::all(raw)).ok()?;
+    let answer = |raw: &[u8]| {
+        let payload = Payload::body(Form::Modern, Bytes::copy_from_slice(raw));
+        json::is_object(raw).then_some(Answer { outcome: Outcome::Ok, payload })
+    };
+    members.iter().map(|(key, member)| Some((key.to_owned(), answer(member.raw)?))).collect()
+}
+
+/// What a state is good for: the digest of a request without the members with which its caller comes back, and without those of
+/// its transport. `None` if the params have no canonical form.
+#[must_use]
+pub fn binding(request: &Request) -> Option<Digest> {
+    let body = match request.payload.body_bytes() {
+        b"" => b"{}",
+        body => body,
+    };
+    let params = json::edited(body, &OF_RETRY.map(|key| (key, None))).ok()?;
+    let call =
+        ReviewedCall { method: request.method.as_str(), to: &[], params: Some(&params), definition: None };
+    call.digest().ok()
+}
+
+/// A legacy server's error -32042 (2025-11-25, "URL Elicitation Required") as a result that asks its questions; a caller comes
+/// back by repeating the request. `None` if it is another answer, or its questions cannot be read.
+#[must_use]
+pub fn of_url_error(answer: &Answer) -> Option<Answer> {
+    if answer.outcome != Outcome::Error || answer.payload.form != Form::Legacy {
+        return None;
+    }
+    let message = Message::read(answer.payload.bytes.clone()).ok()?;
+    let error =
+        message.error_object().filter(|error| error.code == crate::mcp::code::URL_ELICITATION_REQUIRED)?;
+    let all = json::at(error.data?, &["elicitations"])?;
+    let mut questions = Vec::new();
+    for span in json::elements(all, Span::all(all)).ok()? {
+        let params =
+            json::edited(span.of(all), &[("elicitationId", None), ("mode", Some(b"\"url\""))]).ok()?;
+        let question = json::object(|entry| {
+            entry.text("method", "elicitation/create").raw("params", &params);
+        });
+        questions.push((questions.len().to_string(), question));
+    }
+    if questions.is_empty() {
+        return None;
+    }
+    let result = json::object(|result| {
+        result.text("resultType", "input_required").object("inputRequests", |requests| {
+            for (key, question) in &questions {
+                requests.raw(key, question);
+            }
+        });
+    });
+    Some(Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Modern, result) })
+}
+
+#[cfg(test)]
+mod tests;

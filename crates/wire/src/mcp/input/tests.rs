@@ -1,0 +1,100 @@
+use model::Request;
+
+use super::*;
+
+fn request(method: &'static str, params: &str) -> Request {
+    let raw = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{params}}}"#);
+    let message = Message::read(Bytes::from(raw)).unwrap();
+    relay::decode_request(&Params::read(&message).unwrap(), Form::Legacy)
+}
+
+fn text(raw: impl AsRef<[u8]>) -> String {
+    String::from_utf8(raw.as_ref().to_vec()).unwrap()
+}
+
+#[test]
+fn a_question_keeps_all_but_the_members_of_its_era() {
+    for (method, params, expected) in [
+        (
+            "elicitation/create",
+            r#"{"message":"a\u0062", "requestedSchema":{"type":"object","x":1.0},"task":{"ttl":1}}"#,
+            r#"{"method":"elicitation/create","params":{"message":"a\u0062", "requestedSchema":{"type":"object","x":1.0}}}"#,
+        ),
+        (
+            "elicitation/create",
+            r#"{"mode":"url","url":"https://a","elicitationId":"e","_meta":{"progressToken":1,"vendor":2}}"#,
+            r#"{"method":"elicitation/create","params":{"mode":"url","url":"https://a","_meta":{"vendor":2}}}"#,
+        ),
+        ("roots/list", r#"{"_meta":{"progressToken":1}}"#, r#"{"method":"roots/list","params":{}}"#),
+    ] {
+        assert_eq!(text(question(&request(method, params), &|_| None).unwrap()), expected);
+    }
+    let bare = Request { payload: Payload::body(Form::Legacy, ""), ..request("roots/list", "{}") };
+    assert_eq!(text(question(&bare, &|_| None).unwrap()), r#"{"method":"roots/list"}"#);
+}
+
+#[test]
+fn questions_and_state_are_one_result() {
+    let asked = required(&[("7".into(), b"{\"method\":\"roots/list\"}".to_vec())], "s");
+    let expected =
+        r#"{"resultType":"input_required","inputRequests":{"7":{"method":"roots/list"}},"requestState":"s"}"#;
+    assert_eq!(text(asked), expected);
+    assert_eq!(text(required(&[], "s")), r#"{"resultType":"input_required","requestState":"s"}"#);
+}
+
+#[test]
+fn answers_are_objects_under_their_keys() {
+    let read = |params: &str| {
+        let all = responses(&request("tools/call", params))?;
+        Some(all.into_iter().map(|(key, answer)| (key, text(answer.payload.bytes))).collect::<Vec<_>>())
+    };
+    assert_eq!(read(r#"{"name":"a"}"#), Some(Vec::new()));
+    let answer = r#"{"action":"accept", "content":{"n":1.0}}"#;
+    let given = read(&format!(r#"{{"name":"a","inputResponses":{{"7":{answer}}}}}"#));
+    assert_eq!(given, Some(vec![("7".to_owned(), answer.to_owned())]));
+    for wrong in ["[]", "1", r#"{"7":1}"#, r#"{"7":{},"7":{}}"#] {
+        assert_eq!(read(&format!(r#"{{"name":"a","inputResponses":{wrong}}}"#)), None, "{wrong}");
+    }
+}
+
+#[test]
+fn a_state_is_bound_to_method_and_params() {
+    let of = |method, params: &str| binding(&request(method, params)).unwrap();
+    let first = of("tools/call", r#"{"name":"a","arguments":{"x":1,"y":2},"_meta":{"progressToken":1}}"#);
+    for same in [
+        r#"{"name":"a","arguments":{"y":2, "x":1},"inputResponses":{"7":{}},"requestState":"s"}"#,
+        r#"{"arguments":{"x":1,"y":2},"name":"\u0061","_meta":{"io.modelcontextprotocol/logLevel":"info"}}"#,
+    ] {
+        assert_eq!(of("tools/call", same), first, "{same}");
+    }
+    for other in [r#"{"name":"b","arguments":{"x":1,"y":2}}"#, r#"{"name":"a","arguments":{"x":1.0,"y":2}}"#]
+    {
+        assert_ne!(of("tools/call", other), first, "{other}");
+    }
+    assert_ne!(of("prompts/get", r#"{"name":"a","arguments":{"x":1,"y":2}}"#), first);
+    let bare = |params: &'static str| {
+        let payload = Payload::body(Form::Modern, params);
+        binding(&Request { payload, ..request("roots/list", "{}") })
+    };
+    assert_eq!(bare(""), bare("{}"), "absent params are empty ones");
+}
+
+#[test]
+fn an_error_that_asks_for_urls_becomes_questions() {
+    let answer = |error: &str| {
+        let raw = format!(r#"{{"jsonrpc":"2.0","id":7,"error":{error}}}"#);
+        relay::decode_answer(&Message::read(Bytes::from(raw)).unwrap(), Form::Legacy)
+    };
+    let asked = of_url_error(&answer(
+        r#"{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"url","url":"https://a","message":"x","elicitationId":"e"}]}}"#,
+    ));
+    let expected = r#"{"resultType":"input_required","inputRequests":{"0":{"method":"elicitation/create","params":{"mode":"url","url":"https://a","message":"x"}}}}"#;
+    assert_eq!(text(asked.unwrap().payload.bytes), expected);
+    for other in [
+        r#"{"code":-32042,"message":"m"}"#,
+        r#"{"code":-32042,"message":"m","data":{"elicitations":[]}}"#,
+        r#"{"code":-32041,"message":"m","data":{"elicitations":[{}]}}"#,
+    ] {
+        assert_eq!(of_url_error(&answer(other)), None, "{other}");
+    }
+}
