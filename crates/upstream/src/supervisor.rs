@@ -59,7 +59,9 @@ impl Upstream {
             EraChoice::Legacy => vec![Era::Legacy],
             EraChoice::Modern => vec![Era::Modern],
         };
-        let book = Book { eras, ..Book::default() };
+        // A server is asked for an era only if both its configuration and its transport leave a choice.
+        let has_choice = eras.is_empty() && environment.dial_in.is_none();
+        let book = Book { eras, legacy: if has_choice { None } else { Some(false) }, ..Book::default() };
         // A server that dials in may never connect: no list waits for it.
         let settled = environment.dial_in.is_some();
         let limits = &spec.limits;

@@ -11,10 +11,12 @@ use crate::session_api::{Caller, ClientProfile, SessionKey};
 use crate::{config::Sessions, interest::Subscription, session::Session};
 
 impl Upstream {
-    /// Whether a session in this form would open now: the server speaks it and has no shared session in it.
+    /// Whether a session in this form would open now: the server speaks it, or is not asked yet, and has no shared session in it.
     #[must_use]
     pub fn could_open(&self, form: Form) -> bool {
-        let speaks = self.book.lock().eras.contains(&form);
+        let book = self.book.lock();
+        let speaks = book.eras.contains(&form) || book.must_ask(form);
+        drop(book);
         // The session with a server that dials in opens as soon as it connects.
         speaks && self.environment.dial_in.is_none() && self.open_shared(form).is_none()
     }
@@ -30,6 +32,15 @@ impl Upstream {
         if era.is_none() {
             // Opening the shared session detects the era.
             let session = self.obtain(None, None).await?;
+            if self.book.lock().must_ask(caller.form) {
+                // Without an answer the caller gets what there is, and the next one asks again.
+                let asked = self.obtain(Some(caller.form), None).await;
+                tracing::debug!(
+                    server = self.spec.name(),
+                    speaks = asked.is_ok(),
+                    "asked whether it speaks legacy"
+                );
+            }
             era = spoken();
             if era.is_none() {
                 return Ok(session);

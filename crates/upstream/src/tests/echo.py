@@ -1,6 +1,6 @@
 """A small MCP server for the tests of server supervision: newline-delimited JSON on stdin and stdout.
 
-Usage: echo.py legacy|modern|both [silent-probe] [ends-at-probe] [spoilt-by-probe] [slow-start SECONDS] [hang] [flood] [fail-once FILE]
+Usage: echo.py legacy|modern|both [silent-probe] [ends-at-probe] [spoilt-by-probe] [slow-start SECONDS] [hang] [flood] [fail-once FILE] [lists-modern]
 """
 import json
 import os
@@ -19,6 +19,8 @@ INITS = 0
 CHANGED = False
 PROBED = False
 VERSIONS = {"modern": ["2026-07-28"], "both": ["2025-11-25", "2026-07-28"]}
+if "lists-modern" in FLAGS:
+    VERSIONS["both"] = VERSIONS["modern"]
 CAPABILITIES = {
     "tools": {"listChanged": True},
     "resources": {"subscribe": True, "listChanged": True},
