@@ -81,6 +81,14 @@ struct Fixture {
     log: Arc<SessionLog>,
 }
 
+impl Fixture {
+    /// How many processes have started, as far as they have said so.
+    fn starts(&self) -> usize {
+        let lines = self.upstream.stderr().after(0).0;
+        lines.iter().filter(|line| &*line.text == "echo server starts").count()
+    }
+}
+
 fn config(args: &[&str]) -> ServerConfig {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/echo.py");
     let mut all = vec![Secret::new(script.to_str().unwrap())];

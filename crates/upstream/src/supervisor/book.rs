@@ -24,6 +24,8 @@ pub(super) struct Book {
     pub(super) eras: Vec<Era>,
     /// Whether a modern server speaks legacy too; `None` before it was asked. A server may do so without listing a legacy revision.
     pub(super) legacy: Option<bool>,
+    /// Whether the probe spoils a process of it, which then had to be started again for the handshake alone.
+    pub(super) dislikes_probe: bool,
     pub(super) slots: HashMap<Place, Slot>,
     /// Sessions that end with their call, and their places.
     pub(super) single_call: Vec<(Arc<Session>, Taken)>,

@@ -166,11 +166,13 @@ impl Upstream {
         owner: Option<&Caller<'_>>,
         interest: Arc<Interest>,
     ) -> Result<Arc<Session>, Refusal> {
-        let asks = {
+        let (asks, remembered) = {
             let mut book = self.book.lock();
             book.starting += 1;
-            era.is_some_and(|era| book.must_ask(era))
+            let remembered = (era.is_none() && book.dislikes_probe).then_some(Era::Legacy);
+            (era.is_some_and(|era| book.must_ask(era)), remembered)
         };
+        let era = era.or(remembered);
         let mut outcome = self.attempt(era, owner, &interest).await;
         if let Err(Fault::Link(LinkError::Http { status: 400 | 404 | 405, .. })) = &outcome
             && matches!(self.spec.config.transport, Transport::Http(_))
@@ -185,14 +187,22 @@ impl Upstream {
             outcome = if second.is_ok() { second } else { outcome };
         }
         if let Err(fault) = &outcome
-            && !matches!(fault, Fault::Link(LinkError::Unreachable(_) | LinkError::Closed) | Fault::Unsent(_))
+            && !matches!(fault, Fault::Link(LinkError::Unreachable(_) | LinkError::Closed))
             && matches!(self.spec.config.transport, Transport::Stdio(_))
             && era.is_none()
         {
             // The probe precedes the handshake, and some legacy servers end at it or answer no handshake after it: a new
             // process gets the handshake alone.
             let second = self.attempt(Some(Era::Legacy), owner, &interest).await;
-            outcome = if second.is_ok() { second } else { outcome };
+            if second.is_ok() {
+                self.book.lock().dislikes_probe = true;
+                outcome = second;
+            }
+        } else if let Err(Fault::Answer(_)) = &outcome
+            && remembered.is_some()
+        {
+            // It answers the handshake with an error: another program may run in its place.
+            self.book.lock().dislikes_probe = false;
         }
         if asks {
             self.record_asked(outcome.as_ref().err());

@@ -1,6 +1,7 @@
 """A small MCP server for the tests of server supervision: newline-delimited JSON on stdin and stdout.
 
-Usage: echo.py legacy|modern|both [silent-probe] [ends-at-probe] [spoilt-by-probe] [slow-start SECONDS] [hang] [flood] [fail-once FILE] [lists-modern]
+Usage: echo.py legacy|modern|both [silent-probe] [ends-at-probe] [spoilt-by-probe] [closes-stdout-at-probe]
+[closes-stdin-at-probe] [hangs-at-probe] [initializes-at-probe] [takes-probe-for-initialize] [slow-start SECONDS] [hang] [flood] [fail-once FILE] [lists-modern]
 """
 import json
 import os
@@ -115,6 +116,19 @@ def serve(message):
     elif method == "server/discover" and "spoilt-by-probe" in FLAGS:
         PROBED = True
         send({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "method not found"}})
+    elif method == "server/discover" and "closes-stdout-at-probe" in FLAGS:
+        os.close(1)
+    elif method == "server/discover" and "closes-stdin-at-probe" in FLAGS:
+        os.close(0)
+        time.sleep(60)
+    elif method == "server/discover" and "hangs-at-probe" in FLAGS:
+        time.sleep(60)
+    elif method == "server/discover" and "initializes-at-probe" in FLAGS:
+        PROBED = True
+        send({"jsonrpc": "2.0", "id": "own", "method": "initialize", "params": {}})
+    elif method == "server/discover" and "takes-probe-for-initialize" in FLAGS:
+        PROBED = True
+        reply(id, {"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES, "serverInfo": {}}, False)
     elif method == "initialize" and PROBED:
         send({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "already started"}})
     elif method == "initialize" and ERA != "modern":

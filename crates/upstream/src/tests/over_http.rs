@@ -38,6 +38,8 @@ impl Body for Fed {
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Legacy,
+    /// A legacy one that never answers the probe.
+    Silent,
     Modern,
     Older,
 }
@@ -118,6 +120,7 @@ impl Server {
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         self.seen.lock().push((head.method.clone(), head.headers.clone(), body.clone()));
         match (head.method.clone(), self.kind) {
+            (_, Kind::Silent) if body["method"] == "server/discover" => std::future::pending().await,
             (Method::GET, Kind::Older) => {
                 let (sender, response) = self.feed("older");
                 sender.send(Bytes::from_static(b"event: endpoint\ndata: /messages?s=1\n\n")).unwrap();
@@ -132,7 +135,7 @@ impl Server {
             }
             (Method::POST, Kind::Modern) => self.modern(&head.headers, &body),
             (_, Kind::Modern) => plain(405, "", ""),
-            (_, Kind::Legacy) => self.legacy(&head.method, &head.headers, &body),
+            (_, Kind::Legacy | Kind::Silent) => self.legacy(&head.method, &head.headers, &body),
         }
     }
 
@@ -413,6 +416,19 @@ async fn notifications_on_a_replaced_listen_stream_still_arrive() {
 async fn a_server_of_2024_is_detected() {
     let server = Server::start(Kind::Older).await;
     let fixture = fixture(&server);
+    let session = shared(&fixture, Era::Modern).await;
+    assert_eq!(session.era(), Era::Legacy);
+    assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn an_http_server_without_an_answer_to_the_probe_is_legacy() {
+    let server = Server::start(Kind::Silent).await;
+    let http = HttpConfig { url: Secret::new(server.url.as_str()), headers: Vec::new() };
+    let mut config = ServerConfig { transport: Transport::Http(http), ..config(&[]) };
+    config.timeouts.start = Duration::from_secs(5);
+    let fixture = start_with(config, |spec| spec.limits.probe = Duration::from_millis(100));
     let session = shared(&fixture, Era::Modern).await;
     assert_eq!(session.era(), Era::Legacy);
     assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());

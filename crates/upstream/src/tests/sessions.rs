@@ -34,7 +34,7 @@ async fn a_modern_server_is_asked_once_whether_it_speaks_legacy() {
         assert!(modern.is_open() && shared(&fixture, Era::Modern).await.era() == Era::Modern);
         // A server of one era was started once more, to be asked; one of both has a process for each caller too.
         let expected = if eras.len() == 2 { 5 } else { 2 };
-        until("all have started", || fixture.upstream.stderr().after(0).0.len() == expected).await;
+        until("all have started", || fixture.starts() == expected).await;
         fixture.upstream.close().await;
     }
 }
