@@ -207,6 +207,8 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     if let Some(link) = session.link.get() {
         link.set_version(version.as_str());
         link.send(notification("notifications/initialized", None), SendMeta::default())?;
+        // Servers may refuse requests that overtake it.
+        link.flush().await;
         link.listen();
     }
     Ok(())
