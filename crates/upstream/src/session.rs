@@ -7,6 +7,7 @@ pub(crate) mod inbox;
 mod pending;
 mod questions;
 pub(crate) mod requests;
+mod resend;
 mod subscribe;
 mod tasks;
 mod upkeep;
@@ -135,6 +136,8 @@ pub struct Session {
     /// The place in [`Version::ALL`] of the revision that the last handshake chose.
     version: AtomicUsize,
     pub(crate) manifest: Mutex<Arc<Manifest>>,
+    /// Held while lists are fetched.
+    pub(crate) listing: tokio::sync::Mutex<()>,
     pending: Mutex<PendingTable>,
     /// What waits for its child process, with a share for each participant.
     unsent: Arc<Shares>,
@@ -181,6 +184,7 @@ impl Session {
             handshake: Mutex::default(),
             version: AtomicUsize::new(Version::NEWEST_LEGACY as usize),
             manifest: Mutex::default(),
+            listing: tokio::sync::Mutex::default(),
             pending: Mutex::default(),
             // All together are bounded by the queue itself.
             unsent: Shares::new(usize::MAX, client::PARTICIPANT_CHILD_QUEUE_BYTES_MAX),

@@ -54,7 +54,7 @@ impl Session {
         let (place, unsent) = pending.place(pools, call.account).map_err(|full| self.full(full))?;
         let first = pending.requests.is_empty();
         let defer = self.is_serial() && pending.calls() > 0;
-        let kept = self.may_resend().then(|| (frame.clone(), headers.clone()));
+        let kept = self.may_resend(request.method.as_str()).then(|| (frame.clone(), headers.clone()));
         let deadlines = Deadlines::new(now, patience, longest);
         let waiter = Waiter::Call { events, progress: request.progress.clone(), place };
         pending
@@ -182,10 +182,5 @@ impl Session {
         matches!(self.setup.key, SessionKey::Principal { .. })
             && self.era() == Era::Legacy
             && !self.over_http()
-    }
-
-    /// Whether a request may be sent again: a legacy HTTP server can forget the session and go on running.
-    fn may_resend(&self) -> bool {
-        self.over_http() && self.era() == Era::Legacy
     }
 }
