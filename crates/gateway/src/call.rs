@@ -168,8 +168,8 @@ pub struct Call {
     /// A built-in tool or task request that waits for a proposal in its own way.
     pub(crate) waits: OnceLock<Waits>,
     reply: Arc<dyn Reply>,
-    /// The session that it is sent to. A call is sent once.
-    pub(crate) session: OnceLock<Arc<Session>>,
+    /// The session that it is sent to, and the one after it if that did not take it.
+    sessions: [OnceLock<Arc<Session>>; 2],
     /// The bytes of a long request on its caller's account, for as long as the call is in memory.
     held: OnceLock<Taken>,
     /// [`PARKED`] and [`OVER`].
@@ -195,7 +195,7 @@ impl Call {
         reply: Arc<dyn Reply>,
     ) -> Arc<Self> {
         let Incoming { request, tag, client, parks, wish, .. } = incoming;
-        let (delivered, waits, session, held, state) = <_>::default();
+        let (delivered, waits, sessions, held, state) = <_>::default();
         let task = CallTask::default();
         Arc::new(Self {
             id,
@@ -210,7 +210,7 @@ impl Call {
             delivered,
             waits,
             reply,
-            session,
+            sessions,
             held,
             state,
         })
@@ -220,6 +220,23 @@ impl Call {
     fn delivery(&self) -> Option<(Arc<dyn CallTopic>, &Delivered)> {
         let delivered = self.delivered.get()?;
         Some((delivered.topic.upgrade()?, delivered))
+    }
+
+    /// The session that it was sent to.
+    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
+        self.sessions.iter().rev().find_map(OnceLock::get)
+    }
+
+    /// Enters the session that it is sent to; false if it was sent twice before.
+    pub(crate) fn enter(&self, session: &Arc<Session>) -> bool {
+        self.sessions.iter().any(|place| place.set(Arc::clone(session)).is_ok())
+    }
+
+    /// Whether a session that did not take it can have a successor that does.
+    pub(crate) fn may_go_again(&self) -> bool {
+        self.sessions.iter().any(|place| place.get().is_none())
+            && self.wish == Wish::None
+            && self.task.about().is_none()
     }
 
     /// Enters a long request in the account of its caller.
@@ -277,7 +294,7 @@ impl Call {
     /// Tells the server that it need not go on.
     pub(crate) fn cancel_at_server(&self, reason: &str) {
         self.state.fetch_or(OVER, Ordering::AcqRel);
-        if let Some(session) = self.session.get() {
+        if let Some(session) = self.session() {
             session.cancel(call_number(self.id), reason);
         }
     }

@@ -156,7 +156,7 @@ fn versions(list: &[u8]) -> Vec<Version> {
 /// The legacy handshake. A late success of a `probe` that is still pending wins over it.
 pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnswer>) -> Result<(), Fault> {
     let setup = &session.setup;
-    let client = setup.client.as_ref();
+    let client = setup.owner.as_ref().map(|owner| &owner.client);
     let version = client.map_or(Version::NEWEST_LEGACY, |client| Version::answer_to(client.version.as_str()));
     let capabilities = client.map_or_else(
         || Bytes::from_static(b"{}"),

@@ -24,7 +24,7 @@ use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version};
 use wire::{mcp::Era, rpc::Id};
 
-use crate::session_api::{ClientProfile, Numbers, SessionKey};
+use crate::session_api::{Numbers, Owner, SessionKey};
 use crate::{
     dial_in::DialIn, fault::Fault, interest::Interest, manifest::Manifest, question::Question,
     spec::UpstreamSpec,
@@ -94,8 +94,8 @@ pub(crate) struct Handshake {
 pub(crate) struct SessionSetup {
     pub(crate) spec: Arc<UpstreamSpec>,
     pub(crate) key: SessionKey,
-    /// The profile of the caller that owns the session; `None` for the shared session.
-    pub(crate) client: Option<ClientProfile>,
+    /// The caller that owns the session; `None` for the shared session.
+    pub(crate) owner: Option<Owner>,
     pub(crate) environment: Environment,
     pub(crate) interest: Arc<Interest>,
     /// Whether the server only speaks HTTP+SSE (2024-11-05).

@@ -240,7 +240,7 @@ async fn a_legacy_server_is_detected_listed_and_called() {
     let session = shared(&fixture, Era::Modern).await;
     assert_eq!((session.era(), session.key()), (Era::Legacy, &SessionKey::Shared));
     let manifest = session.manifest();
-    assert_eq!(manifest.tools.items.len(), 11);
+    assert_eq!(manifest.tools.items.len(), 12);
     assert_eq!(manifest.quarantined[0].name, "broken");
     assert_eq!(manifest.resources.items[0].key, "test://a");
     let answer = done(&mut call(&session, "echo", &json!({"n": 1.50, "u": "\u{e9}"}))).await.unwrap();

@@ -47,8 +47,9 @@ impl Session {
         let headers = self.headers_of(self.era(), &frame, (request.method.as_str(), target), self.version());
 
         let mut pending = self.pending.lock();
-        if let Some(fault) = &pending.ended {
-            return Err(self.refusal(fault));
+        if pending.ended.is_some() {
+            // Whatever has ended it: this call was not sent.
+            return Err(self.refusal(&Fault::Unsent(client::SendError::Closed)));
         }
         let pools = (&*self.setup.calls, &*self.unsent);
         let (place, unsent) = pending.place(pools, call.account).map_err(|full| self.full(full))?;

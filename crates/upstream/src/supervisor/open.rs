@@ -279,7 +279,7 @@ impl Upstream {
         let session = Session::new(SessionSetup {
             spec: Arc::clone(&self.spec),
             key: SessionKey::of(owner),
-            client: owner.map(|owner| owner.client.clone()),
+            owner: owner.map(Into::into),
             environment: self.environment.clone(),
             interest: Arc::clone(interest),
             single_call: self.spec.config.sessions == Sessions::Call && owner.is_some(),

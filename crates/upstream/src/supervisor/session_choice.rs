@@ -2,13 +2,19 @@
 //! of a link that leaves.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use client::SendError;
 use model::{Form, LinkId, Refusal};
+use tokio::time::timeout;
 use wire::mcp::Era;
 
 use super::{Upstream, close_all};
 use crate::session_api::{Caller, ClientProfile, SessionKey};
-use crate::{config::Sessions, interest::Subscription, session::Session};
+use crate::{config::Sessions, fault::Fault, interest::Subscription, session::Session};
+
+/// Longest wait for the end of a session that takes no call any more.
+const ENDS: Duration = Duration::from_secs(3);
 
 impl Upstream {
     /// Whether a session in this form would open now: the server speaks it, or is not asked yet, and has no shared session in it.
@@ -48,6 +54,18 @@ impl Upstream {
         }
         let owner = era.filter(|era| !self.shares(caller.client, *era)).map(|_| caller);
         self.obtain(era, owner).await
+    }
+
+    /// Obtains the session for a caller whose call this one did not take, because it is about to end.
+    ///
+    /// # Errors
+    /// As [`Upstream::session`]; also if the session does not end in time.
+    pub async fn successor(&self, ended: &Session, caller: &Caller<'_>) -> Result<Arc<Session>, Refusal> {
+        let mut end = ended.ended.subscribe();
+        if timeout(ENDS, end.wait_for(|ended| *ended)).await.is_err() {
+            return Err(ended.refusal(&Fault::Unsent(SendError::Closed)));
+        }
+        self.session(caller).await
     }
 
     /// The session that [`Upstream::session`] would return, if it is open.

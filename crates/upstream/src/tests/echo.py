@@ -17,6 +17,7 @@ ANSWERS = {}
 CANCELLED = []
 SUBSCRIBED = []
 INITS = 0
+LEVEL = None
 CHANGED = False
 PROBED = False
 VERSIONS = {"modern": ["2026-07-28"], "both": ["2025-11-25", "2026-07-28"]}
@@ -28,7 +29,7 @@ CAPABILITIES = {
     "prompts": {},
     "logging": {},
 }
-NAMES = ["echo", "hang", "crash", "ask", "progress", "garbage", "huge", "report", "change", "child", "log"]
+NAMES = ["echo", "hang", "crash", "ask", "progress", "garbage", "huge", "report", "change", "child", "log", "deaf"]
 
 
 def send(message):
@@ -61,6 +62,11 @@ def call(id, params, modern):
         return
     if name == "crash":
         os._exit(3)
+    if name == "deaf":
+        os.close(0)
+        reply(id, text("deaf"), modern)
+        time.sleep(1)
+        os._exit(0)
     if name == "ask":
         key = "q%s" % id
         event = threading.Event()
@@ -93,12 +99,12 @@ def call(id, params, modern):
     if name == "report":
         return reply(id, text(json.dumps({
             "env": dict(os.environ), "inits": INITS, "pid": os.getpid(), "cancelled": CANCELLED,
-            "subscribed": SUBSCRIBED, "params": params})), modern)
+            "level": LEVEL, "subscribed": SUBSCRIBED, "params": params})), modern)
     reply(id, {**text(json.dumps(arguments)), "x-number": 12345678901234567890}, modern)
 
 
 def serve(message):
-    global INITS, PROBED
+    global INITS, LEVEL, PROBED
     method, id, params = message.get("method"), message.get("id"), message.get("params", {})
     modern = "io.modelcontextprotocol/protocolVersion" in params.get("_meta", {})
     if method is None:
@@ -149,6 +155,9 @@ def serve(message):
         reply(id, {"prompts": []}, modern)
     elif method == "resources/subscribe":
         SUBSCRIBED.append(params["uri"])
+        reply(id, {}, modern)
+    elif method == "logging/setLevel":
+        LEVEL = params["level"]
         reply(id, {}, modern)
     elif method == "resources/unsubscribe":
         SUBSCRIBED.remove(params["uri"])

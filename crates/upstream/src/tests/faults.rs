@@ -27,7 +27,7 @@ async fn a_crash_costs_only_the_open_calls() {
         assert_eq!(done(events).await.unwrap_err().code, RefusalCode::UpstreamFailed);
     }
     assert!(!session.is_open());
-    assert_eq!(fixture.upstream.manifest().tools.items.len(), 11);
+    assert_eq!(fixture.upstream.manifest().tools.items.len(), 12);
     let again = shared(&fixture, Era::Legacy).await;
     assert!(done(&mut call(&again, "echo", &json!({}))).await.is_ok());
     assert_eq!(fixture.upstream.status().restarts, 1);
@@ -82,6 +82,27 @@ async fn a_dislike_of_the_probe_is_remembered_after_a_failed_restart() {
     assert!(done(&mut call(&again, "echo", &json!({}))).await.is_ok());
     // The probe of the first start, the handshake after it, the start after the failed one.
     until("its starts are counted", || fixture.starts() == 3).await;
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_an_ending_session_did_not_take_has_a_successor() {
+    let fixture = start(&["legacy"]);
+    let session = shared(&fixture, Era::Legacy).await;
+    assert!(done(&mut call(&session, "deaf", &json!({}))).await.is_ok());
+    let mut refused = None;
+    until("it takes no call any more", || {
+        refused = try_call(&session, "echo", &json!({})).err();
+        refused.is_some()
+    })
+    .await;
+    assert_eq!(refused.unwrap().code, RefusalCode::UpstreamDown);
+    let participant = &ParticipantId::new("scout").unwrap();
+    let client = &client("{}");
+    let caller = Caller { link: LinkId(1), participant, account: "scout", form: Era::Legacy, client };
+    let successor = fixture.upstream.successor(&session, &caller).await.unwrap();
+    assert!(!Arc::ptr_eq(&session, &successor));
+    assert!(done(&mut call(&successor, "echo", &json!({}))).await.is_ok());
     fixture.upstream.close().await;
 }
 
