@@ -34,6 +34,9 @@ pub enum LinkError {
     /// The server does not know the session any more; it ran nothing.
     #[error("the server no longer knows the session")]
     SessionGone,
+    /// The server does not know the session in which this was sent; it ran nothing, and another session is open or being opened.
+    #[error("the server no longer knows the earlier session")]
+    SessionReplaced,
     /// The server rejected the credentials.
     #[error("the server refused the credentials (HTTP 401)")]
     Unauthorized,

@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod endpoint;
 mod exchange;
+mod notes;
 mod peer;
 mod requests;
 mod stream;
@@ -52,8 +53,10 @@ impl LinkTransport for HttpLink {
         if frame.len() > limits.frame_bytes_max {
             return Err(SendError::TooLarge);
         }
-        let Some(number) = meta.request.filter(|_| self.request_streams) else {
-            return exchange::note(state, frame, meta);
+        let number = match meta.request {
+            None => return exchange::note(state, frame, meta),
+            Some(_) if !self.request_streams => return exchange::request(state, frame, meta),
+            Some(number) => number,
         };
         let mut requests = state.requests.lock();
         // Checked again under the lock, so that a link that ends stops each request that it has accepted.
@@ -79,6 +82,9 @@ impl LinkTransport for HttpLink {
         if let Some(listener) = self.state.listener.lock().take() {
             listener.abort();
         }
+    }
+    fn flush(&self) -> Closing<'_> {
+        Box::pin(exchange::flush(&self.state))
     }
     fn listen(&self) {
         let mut listener = self.state.listener.lock();

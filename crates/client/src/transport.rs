@@ -48,6 +48,12 @@ pub trait LinkTransport: Send + Sync + 'static {
     /// Forgets the HTTP session, so that the next handshake opens another one.
     fn forget_session(&self) {}
 
+    /// Waits until the server has taken the notifications and answers that were sent before, for a bounded time. On a transport that
+    /// keeps all messages in order there is nothing to wait for.
+    fn flush(&self) -> Closing<'_> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Opens the stream for messages that belong to no request (legacy Streamable HTTP). Other transports do nothing.
     fn listen(&self) {}
 
@@ -76,7 +82,7 @@ pub trait LinkTransport: Send + Sync + 'static {
     fn close(&self) -> Closing<'_>;
 }
 
-/// The close of a link, as it goes on.
+/// The close of a link, or another step of it, as it goes on.
 pub type Closing<'l> = Pin<Box<dyn Future<Output = ()> + Send + 'l>>;
 
 /// The verdict of the inbox on a message.
@@ -98,6 +104,8 @@ pub trait Inbox: Send + Sync + 'static {
     fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow;
     /// This request has no answer and will not get one.
     fn failed(&self, request: u64, error: LinkError);
+    /// The server no longer knows the HTTP session, as a message showed that is no request. The link goes on.
+    fn session_gone(&self) {}
     /// The link has ended. Called once, after the last message.
     fn closed(&self, why: LinkError);
     /// A message longer than the limit was skipped; `head` is its beginning.

@@ -219,8 +219,8 @@ pub struct Call {
     reply: Arc<dyn Reply>,
     /// The request with which its caller came back, after it was answered for now with questions.
     next: OnceLock<Arc<Call>>,
-    /// The session that it is sent to. A call is sent once.
-    pub(crate) session: OnceLock<Arc<Session>>,
+    /// The session that it is sent to, and the one after it if that did not take it.
+    sessions: [OnceLock<Arc<Session>>; 2],
     /// The bytes of a long request on its caller's account, for as long as the call is in memory.
     held: OnceLock<Taken>,
     /// The same of its answer while that waits for the caller.
@@ -249,7 +249,7 @@ impl Call {
     ) -> Arc<Self> {
         let Incoming { request, tag, client, parks, wish, .. } = incoming;
         let is_retry = incoming.state.is_some();
-        let (delivered, waits, next, session, held, kept, state) = <_>::default();
+        let (delivered, waits, next, sessions, held, kept, state) = <_>::default();
         let task = CallTask::default();
         Arc::new(Self {
             id,
@@ -266,7 +266,7 @@ impl Call {
             is_retry,
             reply,
             next,
-            session,
+            sessions,
             held,
             kept,
             state,
@@ -277,6 +277,23 @@ impl Call {
     fn delivery(&self) -> Option<(Arc<dyn CallTopic>, &Delivered)> {
         let delivered = self.delivered.get()?;
         Some((delivered.topic.upgrade()?, delivered))
+    }
+
+    /// The session that it was sent to.
+    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
+        self.sessions.iter().rev().find_map(OnceLock::get)
+    }
+
+    /// Enters the session that it is sent to; false if it was sent twice before.
+    pub(crate) fn enter(&self, session: &Arc<Session>) -> bool {
+        self.sessions.iter().any(|place| place.set(Arc::clone(session)).is_ok())
+    }
+
+    /// Whether a session that did not take it can have a successor that does.
+    pub(crate) fn may_go_again(&self) -> bool {
+        self.sessions.iter().any(|place| place.get().is_none())
+            && self.wish == Wish::None
+            && self.task.about().is_none()
     }
 
     /// Enters a long request in the account of its caller.
@@ -359,7 +376,7 @@ impl Call {
     /// Tells the server that it need not go on.
     pub(crate) fn cancel_at_server(&self, reason: &str) {
         self.state.fetch_or(OVER, Ordering::AcqRel);
-        if let Some(session) = self.session.get() {
+        if let Some(session) = self.session() {
             session.cancel(call_number(self.id), reason);
         }
     }

@@ -114,13 +114,40 @@ fn send(
         from: call.link.participant.id.as_str(),
         account: account(proposer.unwrap_or(&call.link.participant.id)),
     };
-    let _ = call.session.set(Arc::clone(session));
+    if !call.enter(session) {
+        return fail(dispatch, call, Refusal::new(RefusalCode::UpstreamDown, LOST));
+    }
     match session.call(outgoing, Arc::<Call>::clone(call)) {
         // It may have been cancelled before the session knew it.
         Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
         Ok(()) => {}
+        Err(refusal) if refusal.code == RefusalCode::UpstreamDown && call.may_go_again() => {
+            send_again(dispatch, call, session, own, request);
+        }
         Err(refusal) => fail(dispatch, call, refusal),
     }
+}
+
+/// Sends a call by the successor of a session that ended before it took the call.
+fn send_again(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    ended: &Arc<Session>,
+    own: Option<&str>,
+    request: Option<&Request>,
+) {
+    let Some(server) = dispatch.server_named(ended.upstream()) else {
+        return fail(dispatch, call, Refusal::new(RefusalCode::UpstreamDown, "the server was removed"));
+    };
+    let (own, request) = (own.map(str::to_owned), request.cloned());
+    let (dispatch, call, ended) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(ended));
+    tokio::spawn(async move {
+        match server.upstream.successor(&ended, &caller_of(&dispatch, &call)).await {
+            Ok(_) if call.is_over() => {}
+            Ok(session) => send(&dispatch, &call, &session, own.as_deref(), request.as_ref()),
+            Err(refusal) => fail(&dispatch, &call, refusal),
+        }
+    });
 }
 
 fn subscribe(

@@ -162,7 +162,7 @@ pub(crate) fn named(request: &model::Request) -> Option<topic::Target<'_>> {
 /// What a server sends about a call becomes an event of the call's topic.
 impl CallTopic for Dispatch {
     fn noticed(self: Arc<Self>, call: &Call, delivered: &Delivered, notice: Notice) {
-        let notice = match call.session.get() {
+        let notice = match call.session() {
             Some(session) => self.tasks.rename_notice(session, notice),
             None => notice,
         };
@@ -170,7 +170,7 @@ impl CallTopic for Dispatch {
     }
 
     fn asked(self: Arc<Self>, call: &Call, delivered: &Delivered, question: Question) {
-        let session = call.session.get().map(Arc::downgrade).unwrap_or_default();
+        let session = call.session().map(Arc::downgrade).unwrap_or_default();
         let asked = Asked { question, session, server: delivered.server.clone(), task: None };
         self.ask(asked, About::Call(call.id));
     }

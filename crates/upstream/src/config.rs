@@ -134,7 +134,7 @@ pub struct ServerLimits {
     pub participant_sessions_max: usize,
     /// A caller's session is closed after this time without a call.
     pub caller_idle: Duration,
-    /// Longest wait for a child's answer to the modern probe; after it the legacy handshake begins.
+    /// Longest wait for the answer to the modern probe; after it the legacy handshake begins.
     pub probe: Duration,
     /// Pages fetched of one list.
     pub pages_max: usize,

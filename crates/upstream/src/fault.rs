@@ -67,7 +67,9 @@ fn link(failure: &LinkError) -> (RefusalCode, &'static str, &'static str) {
         LinkError::Untrusted(_) => (UpstreamDown, "has an untrusted certificate", ""),
         LinkError::Timeout => (UpstreamTimeout, "did not answer in time", ""),
         LinkError::Http { .. } => (UpstreamFailed, "answered with an HTTP error", ""),
-        LinkError::SessionGone => (UpstreamFailed, "ended the session", "try again"),
+        LinkError::SessionGone | LinkError::SessionReplaced => {
+            (UpstreamFailed, "ended the session", "try again")
+        }
         LinkError::Unauthorized => (UpstreamFailed, "rejects the gateway's credentials", ""),
         LinkError::TooLarge => (UpstreamFailed, "gave an answer longer than the limit", ""),
         LinkError::Malformed(_) => (UpstreamFailed, "gave an answer that cannot be parsed", ""),

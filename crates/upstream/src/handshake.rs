@@ -51,10 +51,12 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         }
         Some(Era::Legacy) => initialize(session, None).await?,
         None => match transport {
-            Transport::Http(_) if !setup.http_sse => probe_http(session).await?,
-            Transport::Http(_) | Transport::Sse(_) => initialize(session, None).await?,
-            Transport::Stdio(_) | Transport::Demo => probe_stdio(session).await?,
-            Transport::Participant | Transport::Unset { .. } => probe_http(session).await?,
+            Transport::Http(_) if setup.http_sse => initialize(session, None).await?,
+            Transport::Sse(_) => initialize(session, None).await?,
+            Transport::Stdio(_) | Transport::Demo => probe(session, true).await?,
+            Transport::Http(_) | Transport::Participant | Transport::Unset { .. } => {
+                probe(session, false).await?
+            }
         },
     }
     Ok(())
@@ -71,48 +73,36 @@ fn not_started(stdio: &StdioConfig, error: &std::io::Error) -> String {
     format!("{what}: {error}")
 }
 
-/// Probes a child for the modern era; after a short wait, or an error, initializes it as a legacy server. A late success of the
+/// Probes a server for the modern era; after a short wait, or an error, initializes it as a legacy server. A late success of the
 /// probe still counts: a server may take longer to start than the probe waits.
-async fn probe_stdio(session: &Arc<Session>) -> Result<(), Fault> {
+async fn probe(session: &Arc<Session>, is_child: bool) -> Result<(), Fault> {
     let start = session.setup.spec.config.timeouts.start;
     let mut probe = session.request(Era::Modern, "server/discover", &[], Some(start))?;
-    match timeout(session.setup.spec.limits.probe, probe.answer()).await {
-        Ok(answer) => match judge(answer)? {
-            Some(handshake) => session.set_handshake(handshake),
-            None => initialize(session, None).await?,
-        },
-        Err(_) => {
-            tracing::debug!(
-                server = session.upstream(),
-                "no answer to the modern probe; trying the legacy handshake"
-            );
-            initialize(session, Some(probe)).await?;
-        }
-    }
-    Ok(())
-}
-
-async fn probe_http(session: &Arc<Session>) -> Result<(), Fault> {
-    let patience = session.setup.spec.config.timeouts.start;
-    let answer = session.request(Era::Modern, "server/discover", &[], Some(patience))?.answer().await;
-    match answer {
+    let Ok(answer) = timeout(session.setup.spec.limits.probe, probe.answer()).await else {
+        tracing::debug!(
+            server = session.upstream(),
+            "no answer to the modern probe; trying the legacy handshake"
+        );
+        return initialize(session, Some(probe)).await;
+    };
+    let judged = match answer {
+        answer if is_child => judge(answer)?,
         // These failures say nothing about the era.
         Err(
             fault
             @ Fault::Link(LinkError::Unreachable(_) | LinkError::Untrusted(_) | LinkError::Unauthorized),
-        ) => {
-            return Err(fault);
-        }
-        answer => match judge(answer).unwrap_or(None) {
-            Some(handshake) => session.set_handshake(handshake),
-            None => {
-                // A legacy server may have opened a session for the probe.
-                if let Some(link) = session.link.get() {
-                    link.forget_session();
-                }
-                initialize(session, None).await?;
+        ) => return Err(fault),
+        answer => judge(answer).unwrap_or(None),
+    };
+    match judged {
+        Some(handshake) => session.set_handshake(handshake),
+        None => {
+            // A legacy server may have opened an HTTP session for the probe.
+            if let Some(link) = session.link.get() {
+                link.forget_session();
             }
-        },
+            initialize(session, None).await?;
+        }
     }
     Ok(())
 }
@@ -166,7 +156,7 @@ fn versions(list: &[u8]) -> Vec<Version> {
 /// The legacy handshake. A late success of a `probe` that is still pending wins over it.
 pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnswer>) -> Result<(), Fault> {
     let setup = &session.setup;
-    let client = setup.client.as_ref();
+    let client = setup.owner.as_ref().map(|owner| &owner.client);
     let version = client.map_or(Version::NEWEST_LEGACY, |client| Version::answer_to(client.version.as_str()));
     let capabilities = client.map_or_else(
         || Bytes::from_static(b"{}"),
@@ -217,6 +207,8 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     if let Some(link) = session.link.get() {
         link.set_version(version.as_str());
         link.send(notification("notifications/initialized", None), SendMeta::default())?;
+        // Servers may refuse requests that overtake it.
+        link.flush().await;
         link.listen();
     }
     Ok(())

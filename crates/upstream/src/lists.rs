@@ -26,6 +26,7 @@ pub(crate) fn bit(kind: ListKind) -> u64 {
 
 /// Fetches the lists of `stale` again. A list that cannot be fetched keeps its last state.
 pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64) -> Result<(), Fault> {
+    let _listing = session.listing.lock().await;
     let before = session.manifest();
     let mut manifest = Manifest::clone(&before);
     manifest.capabilities = handshake.capabilities.clone();

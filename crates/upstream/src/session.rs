@@ -7,6 +7,7 @@ pub(crate) mod inbox;
 mod pending;
 mod questions;
 pub(crate) mod requests;
+mod resend;
 mod subscribe;
 mod tasks;
 mod upkeep;
@@ -23,7 +24,7 @@ use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version};
 use wire::{mcp::Era, rpc::Id};
 
-use crate::session_api::{ClientProfile, Numbers, SessionKey};
+use crate::session_api::{Numbers, Owner, SessionKey};
 use crate::{
     dial_in::DialIn, fault::Fault, interest::Interest, manifest::Manifest, question::Question,
     spec::UpstreamSpec,
@@ -93,8 +94,8 @@ pub(crate) struct Handshake {
 pub(crate) struct SessionSetup {
     pub(crate) spec: Arc<UpstreamSpec>,
     pub(crate) key: SessionKey,
-    /// The profile of the caller that owns the session; `None` for the shared session.
-    pub(crate) client: Option<ClientProfile>,
+    /// The caller that owns the session; `None` for the shared session.
+    pub(crate) owner: Option<Owner>,
     pub(crate) environment: Environment,
     pub(crate) interest: Arc<Interest>,
     /// Whether the server only speaks HTTP+SSE (2024-11-05).
@@ -135,6 +136,8 @@ pub struct Session {
     /// The place in [`Version::ALL`] of the revision that the last handshake chose.
     version: AtomicUsize,
     pub(crate) manifest: Mutex<Arc<Manifest>>,
+    /// Held while lists are fetched.
+    pub(crate) listing: tokio::sync::Mutex<()>,
     pending: Mutex<PendingTable>,
     /// What waits for its child process, with a share for each participant.
     unsent: Arc<Shares>,
@@ -181,6 +184,7 @@ impl Session {
             handshake: Mutex::default(),
             version: AtomicUsize::new(Version::NEWEST_LEGACY as usize),
             manifest: Mutex::default(),
+            listing: tokio::sync::Mutex::default(),
             pending: Mutex::default(),
             // All together are bounded by the queue itself.
             unsent: Shares::new(usize::MAX, client::PARTICIPANT_CHILD_QUEUE_BYTES_MAX),

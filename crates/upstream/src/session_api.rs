@@ -115,6 +115,30 @@ pub struct Caller<'a> {
     pub client: &'a ClientProfile,
 }
 
+/// A caller that is remembered: the owner of a session.
+#[derive(Debug, Clone)]
+pub(crate) struct Owner {
+    link: LinkId,
+    participant: ParticipantId,
+    account: Box<str>,
+    form: Form,
+    pub(crate) client: ClientProfile,
+}
+
+impl Owner {
+    pub(crate) fn caller(&self) -> Caller<'_> {
+        let Self { link, participant, account, form, client } = self;
+        Caller { link: *link, participant, account, form: *form, client }
+    }
+}
+
+impl From<&Caller<'_>> for Owner {
+    fn from(caller: &Caller<'_>) -> Self {
+        let Caller { link, participant, account, form, client } = *caller;
+        Self { link, participant: participant.clone(), account: account.into(), form, client: client.clone() }
+    }
+}
+
 impl Caller<'_> {
     /// The key of the sessions that this caller alone uses. A modern client has no session of its own that could own one.
     pub(crate) fn key(&self) -> SessionKey {

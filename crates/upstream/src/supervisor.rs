@@ -31,6 +31,7 @@ const RETRY: Duration = Duration::from_millis(100);
 
 /// One configured server under supervision.
 pub struct Upstream {
+    me: Weak<Self>,
     spec: Arc<UpstreamSpec>,
     environment: Environment,
     book: Mutex<Book>,
@@ -59,13 +60,16 @@ impl Upstream {
             EraChoice::Legacy => vec![Era::Legacy],
             EraChoice::Modern => vec![Era::Modern],
         };
-        let book = Book { eras, ..Book::default() };
+        // A server is asked for an era only if both its configuration and its transport leave a choice.
+        let has_choice = eras.is_empty() && environment.dial_in.is_none();
+        let book = Book { eras, legacy: if has_choice { None } else { Some(false) }, ..Book::default() };
         // A server that dials in may never connect: no list waits for it.
         let settled = environment.dial_in.is_some();
         let limits = &spec.limits;
         let calls = Shares::new(limits.calls_max, limits.participant_calls_max);
         let own_sessions = Shares::new(limits.caller_sessions_max, limits.participant_sessions_max);
         let upstream = Arc::new_cyclic(|me| Self {
+            me: me.clone(),
             spec: Arc::new(spec),
             calls,
             own_sessions,
@@ -175,6 +179,10 @@ impl Upstream {
         let here = slot.filter(|slot| slot.session.as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
         let Some(slot) = here else { return };
         (slot.session, slot.taken) = (None, None);
+        if session.key().is_own() && slot.interest.len() > 0 {
+            // Updates of what it is subscribed to must not wait for its next call.
+            tokio::spawn(restore(Weak::clone(&self.me), Arc::clone(session)));
+        }
         if self.is_away() {
             // A participant may disconnect and connect again at any time.
             drop(guard);
@@ -270,6 +278,31 @@ async fn keep(upstream: Weak<Upstream>) {
             }
             Err(_) => sleep(RETRY).await,
         }
+    }
+}
+
+/// Opens a caller's own session again that ended with subscriptions, until one is open or no subscription is left.
+async fn restore(upstream: Weak<Upstream>, ended: Arc<Session>) {
+    let Some(owner) = ended.setup.owner.as_ref() else { return };
+    let place = (ended.era(), ended.key().clone());
+    loop {
+        let Some(strong) = upstream.upgrade() else { return };
+        let remaining = {
+            let book = strong.book.lock();
+            let slot = book.slots.get(&place).filter(|slot| slot.open().is_none() && slot.interest.len() > 0);
+            let Some(slot) = slot.filter(|_| !book.closed) else { return };
+            slot.backoff.remaining(Instant::now()).max(book.backoff.remaining(Instant::now()))
+        };
+        if let Some(remaining) = remaining {
+            drop(strong);
+            sleep(remaining).await;
+            continue;
+        }
+        if strong.obtain(Some(place.0), Some(&owner.caller())).await.is_ok() {
+            return;
+        }
+        drop(strong);
+        sleep(RETRY).await;
     }
 }
 

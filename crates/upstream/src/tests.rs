@@ -81,6 +81,14 @@ struct Fixture {
     log: Arc<SessionLog>,
 }
 
+impl Fixture {
+    /// How many processes have started, as far as they have said so.
+    fn starts(&self) -> usize {
+        let lines = self.upstream.stderr().after(0).0;
+        lines.iter().filter(|line| &*line.text == "echo server starts").count()
+    }
+}
+
 fn config(args: &[&str]) -> ServerConfig {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/echo.py");
     let mut all = vec![Secret::new(script.to_str().unwrap())];
@@ -232,7 +240,7 @@ async fn a_legacy_server_is_detected_listed_and_called() {
     let session = shared(&fixture, Era::Modern).await;
     assert_eq!((session.era(), session.key()), (Era::Legacy, &SessionKey::Shared));
     let manifest = session.manifest();
-    assert_eq!(manifest.tools.items.len(), 11);
+    assert_eq!(manifest.tools.items.len(), 12);
     assert_eq!(manifest.quarantined[0].name, "broken");
     assert_eq!(manifest.resources.items[0].key, "test://a");
     let answer = done(&mut call(&session, "echo", &json!({"n": 1.50, "u": "\u{e9}"}))).await.unwrap();

@@ -1,12 +1,14 @@
 //! HTTP exchanges: one POST to its answer, and the stream for messages that belong to no request; in the HTTP+SSE transport of
 //! 2024-11-05 one event stream down, and POSTs up to an endpoint that the stream names.
 
-use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::StatusCode;
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use super::notes::Note;
 use super::peer::{HttpReply, HttpSpec, Peer};
 use super::requests::{LinkState, OutgoingRequest};
 use super::stream::{Events, ResumePoint, StreamEnd, drain, is_message, read};
@@ -17,6 +19,9 @@ use crate::transport::{Flow, Inbox, SendMeta};
 const RESUME_MAX: u32 = 5;
 /// The longest wait between two attempts to open the stream that belongs to no request.
 const LISTEN_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// The longest wait for the reply to one notification or answer before the next one is sent.
+const IN_ORDER: Duration = Duration::from_secs(2);
 
 /// Carries out this request, then others, for as long as the link has a use for the task.
 pub(super) async fn run(link: Arc<LinkState>, mut request: OutgoingRequest) {
@@ -76,7 +81,7 @@ async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(
             sleep(resume_point.wait()).await;
             match link.peer.open_stream(resume_point.last_id.as_deref()).await {
                 Ok(reply) => break reply,
-                Err(LinkError::SessionGone) => {
+                Err(LinkError::SessionGone | LinkError::SessionReplaced) => {
                     return Err(LinkError::Broken("the session ended".to_owned()));
                 }
                 Err(LinkError::Unauthorized) => {
@@ -88,14 +93,44 @@ async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(
     }
 }
 
-/// Sends a notification or an answer. Servers reply with 202, 204, or 200 with or without a body.
-pub(crate) fn note(link: &Arc<LinkState>, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
-    if link.notes.fetch_add(1, Ordering::SeqCst) >= link.peer.limits.requests_max {
-        link.notes.fetch_sub(1, Ordering::SeqCst);
-        return Err(SendError::Busy);
-    }
+/// Sends a request of an HTTP+SSE link. Servers reply with 202, and with the answer on the stream.
+pub(super) fn request(link: &Arc<LinkState>, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+    link.notes.count(link.peer.limits.requests_max)?;
     tokio::spawn(post(Arc::clone(link), frame, meta));
     Ok(())
+}
+
+/// Sends a notification or an answer, after those that were sent before it. Servers reply with 202, 204, or 200 with or without a
+/// body.
+pub(super) fn note(link: &Arc<LinkState>, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+    link.notes.count(link.peer.limits.requests_max)?;
+    if link.notes.push(Note::Message(frame, meta)) {
+        tokio::spawn(post_notes(Arc::clone(link)));
+    }
+    Ok(())
+}
+
+/// Waits until the notes that were sent before have arrived, or have taken too long.
+pub(super) async fn flush(link: &Arc<LinkState>) {
+    let (reached, at) = oneshot::channel();
+    if link.notes.push(Note::Reached(reached)) {
+        tokio::spawn(post_notes(Arc::clone(link)));
+    }
+    let _ = at.await;
+}
+
+/// Posts the notes that wait, one after the other: a notification must not arrive after the answer that followed it.
+async fn post_notes(link: Arc<LinkState>) {
+    while let Some(note) = link.notes.next() {
+        match note {
+            Note::Message(frame, meta) => {
+                let posting = tokio::spawn(post(Arc::clone(&link), frame, meta));
+                // A server that is slow to take one does not hold back the rest for longer.
+                let _ = timeout(IN_ORDER, posting).await;
+            }
+            Note::Reached(reached) => _ = reached.send(()),
+        }
+    }
 }
 
 async fn post(link: Arc<LinkState>, frame: Bytes, meta: SendMeta) {
@@ -107,11 +142,11 @@ async fn post(link: Arc<LinkState>, frame: Bytes, meta: SendMeta) {
         Ok(())
     });
     let outcome = sent.await.unwrap_or(Err(LinkError::Timeout));
-    link.notes.fetch_sub(1, Ordering::SeqCst);
+    link.notes.uncount();
     match (outcome, meta.request) {
         (Ok(()), _) => {}
         (Err(error), Some(request)) => link.inbox.failed(request, error),
-        (Err(LinkError::SessionGone), None) => link.end(LinkError::SessionGone),
+        (Err(LinkError::SessionGone), None) => link.inbox.session_gone(),
         (Err(error), None) => {
             tracing::debug!(server = &*link.peer.name, %error, "the server did not accept a notification");
         }
@@ -136,11 +171,15 @@ pub(super) async fn listen(link: Arc<LinkState>) {
                 let _ = read(reply.body, max, &mut resume_point, each).await;
             }
             Err(LinkError::SessionGone) if was_open => {
-                link.end(LinkError::SessionGone);
-                return;
+                return link.inbox.session_gone();
             }
             // The stream is optional; a server without it answers 405, some 404 or 400.
-            Err(LinkError::SessionGone | LinkError::Unauthorized | LinkError::Malformed(_)) => return,
+            Err(
+                LinkError::SessionGone
+                | LinkError::SessionReplaced
+                | LinkError::Unauthorized
+                | LinkError::Malformed(_),
+            ) => return,
             Err(LinkError::Http { status, .. })
                 if !was_open || status == StatusCode::METHOD_NOT_ALLOWED.as_u16() =>
             {

@@ -57,8 +57,8 @@ pub(crate) struct HttpReply {
     pub(crate) body: Incoming,
     status: StatusCode,
     headers: HeaderMap,
-    /// Whether the request named a session.
-    in_session: bool,
+    /// The session that the request named.
+    session: Option<HeaderValue>,
 }
 
 impl HttpReply {
@@ -173,16 +173,16 @@ impl Peer {
     }
 
     async fn send(&self, request: Request<Full<Bytes>>) -> Result<HttpReply, LinkError> {
-        let in_session = request.headers().contains_key(SESSION);
+        let named = request.headers().get(SESSION).cloned();
         let response = self.client.request(request).await.map_err(|error| link_error(&error))?;
         let (head, body) = response.into_parts();
-        if !in_session
+        if named.is_none()
             && head.status.is_success()
             && let Some(session) = head.headers.get(SESSION)
         {
             self.next.lock().headers.entry(SESSION).or_insert_with(|| session.clone());
         }
-        Ok(HttpReply { body, status: head.status, headers: head.headers, in_session })
+        Ok(HttpReply { body, status: head.status, headers: head.headers, session: named })
     }
 
     /// Whether a POST is to be repeated elsewhere: only where the status keeps method and body, and only on the same
@@ -201,7 +201,10 @@ impl Peer {
         match reply.status {
             status if status.is_success() => Ok(reply),
             StatusCode::UNAUTHORIZED => Err(LinkError::Unauthorized),
-            StatusCode::NOT_FOUND if reply.in_session => Err(LinkError::SessionGone),
+            StatusCode::NOT_FOUND if reply.session.is_some() => {
+                let is_current = self.next.lock().headers.get(SESSION) == reply.session.as_ref();
+                Err(if is_current { LinkError::SessionGone } else { LinkError::SessionReplaced })
+            }
             status => {
                 let body = Box::pin(self.collect(reply.body)).await.unwrap_or_default();
                 Err(LinkError::Http { status: status.as_u16(), body })

@@ -2,7 +2,7 @@
 //!
 //! A task that is done with a request waits for the next one: that costs less than a new task for each request.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use http::HeaderMap;
 use platform::Mutex;
 use tokio::{sync::oneshot, task::AbortHandle};
 
-use super::peer::Peer;
+use super::{notes::Notes, peer::Peer};
 use crate::{error::LinkError, transport::Inbox};
 
 /// A request on its way to the server.
@@ -92,8 +92,7 @@ impl Requests {
 pub(crate) struct LinkState {
     pub(crate) peer: Peer,
     pub(crate) inbox: Arc<dyn Inbox>,
-    /// Notifications and answers on their way.
-    pub(super) notes: AtomicUsize,
+    pub(super) notes: Notes,
     /// The task that reads the stream for messages that belong to no request.
     pub(crate) listener: Mutex<Option<AbortHandle>>,
     pub(super) requests: Mutex<Requests>,
@@ -106,7 +105,7 @@ impl LinkState {
             requests: Mutex::new(Requests::new(peer.limits.idle_connections_max)),
             peer,
             inbox,
-            notes: AtomicUsize::new(0),
+            notes: Notes::default(),
             listener: Mutex::default(),
             closed: AtomicBool::new(false),
         }

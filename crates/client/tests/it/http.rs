@@ -64,6 +64,8 @@ struct Counts {
     held: AtomicUsize,
     /// Connections closed, by either side.
     closed: AtomicUsize,
+    /// The numbers in the notifications, in the order of their arrival.
+    notes: std::sync::Mutex<Vec<usize>>,
 }
 
 impl Server {
@@ -124,6 +126,12 @@ async fn serve(counts: &Counts, mut stream: BufReader<TcpStream>, answers_max: u
         }
         let mut body = vec![0; length];
         stream.read_exact(&mut body).await.unwrap();
+        if let Some(number) = body.strip_prefix(b"note ") {
+            let number = std::str::from_utf8(number).unwrap().parse().unwrap();
+            counts.notes.lock().unwrap().push(number);
+            stream.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+            continue;
+        }
         if body != b"{}" {
             counts.held.fetch_add(1, Ordering::SeqCst);
             // Returns when the client closes the connection.
@@ -203,6 +211,17 @@ async fn a_cancelled_request_closes_its_connection_and_no_other() {
     drop(link);
     assert_eq!(next(&mut delivered).await, Delivered::Closed(LinkError::Closed));
     assert_eq!(delivered.recv().await, None, "a cancelled or ended request was delivered");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn notifications_arrive_in_the_order_in_which_they_were_sent() {
+    let server = Server::start(usize::MAX).await;
+    let (link, _delivered) = link(server.url.clone(), HttpLimits::default());
+    for number in 0..300 {
+        link.send(Bytes::from(format!("note {number}")), SendMeta::default()).unwrap();
+    }
+    link.flush().await;
+    assert_eq!(*server.counts.notes.lock().unwrap(), (0..300).collect::<Vec<_>>());
 }
 
 #[tokio::test]

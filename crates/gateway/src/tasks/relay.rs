@@ -105,7 +105,7 @@ pub(crate) fn rename_answer(
     call: &Call,
     answer: Answer,
 ) -> Result<Answer, Refusal> {
-    let Some(session) = call.session.get() else { return Ok(answer) };
+    let Some(session) = call.session() else { return Ok(answer) };
     let mut answer = answer;
     if let Some(about) = call.task.about() {
         // The right to have it may have been withdrawn while the answer was on its way.

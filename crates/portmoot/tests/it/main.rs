@@ -76,6 +76,7 @@ mod room_presence;
 mod rooms;
 mod sdk_outcomes;
 mod secrets;
+mod server_eras;
 mod sessions;
 mod shares;
 mod siege;

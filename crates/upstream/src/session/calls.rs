@@ -47,14 +47,15 @@ impl Session {
         let headers = self.headers_of(self.era(), &frame, (request.method.as_str(), target), self.version());
 
         let mut pending = self.pending.lock();
-        if let Some(fault) = &pending.ended {
-            return Err(self.refusal(fault));
+        if pending.ended.is_some() {
+            // Whatever has ended it: this call was not sent.
+            return Err(self.refusal(&Fault::Unsent(client::SendError::Closed)));
         }
         let pools = (&*self.setup.calls, &*self.unsent);
         let (place, unsent) = pending.place(pools, call.account).map_err(|full| self.full(full))?;
         let first = pending.requests.is_empty();
         let defer = self.is_serial() && pending.calls() > 0;
-        let kept = self.may_resend().then(|| (frame.clone(), headers.clone()));
+        let kept = self.may_resend(request.method.as_str()).then(|| (frame.clone(), headers.clone()));
         let deadlines = Deadlines::new(now, patience, longest);
         let waiter = Waiter::Call { events, progress: request.progress.clone(), place };
         pending
@@ -182,10 +183,5 @@ impl Session {
         matches!(self.setup.key, SessionKey::Principal { .. })
             && self.era() == Era::Legacy
             && !self.over_http()
-    }
-
-    /// Whether a request may be sent again: a legacy HTTP server can forget the session and go on running.
-    fn may_resend(&self) -> bool {
-        self.over_http() && self.era() == Era::Legacy
     }
 }

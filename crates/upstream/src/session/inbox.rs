@@ -39,6 +39,12 @@ impl Inbox for SessionInbox {
         }
     }
 
+    fn session_gone(&self) {
+        if let Some(session) = self.0.upgrade() {
+            session.begin_reopen();
+        }
+    }
+
     fn closed(&self, why: LinkError) {
         if let Some(session) = self.0.upgrade() {
             // The supervisor reports an end before the handshake as a failed start.
@@ -133,7 +139,9 @@ impl Session {
 
     /// Handles the failure of one request.
     fn failed(self: &Arc<Self>, number: u64, failure: LinkError) {
-        if failure == LinkError::SessionGone && self.await_reopen(number) {
+        if let LinkError::SessionGone | LinkError::SessionReplaced = failure
+            && self.await_reopen(number, failure == LinkError::SessionGone)
+        {
             return;
         }
         // An HTTP error whose body is a JSON-RPC error is an answer.
@@ -141,6 +149,9 @@ impl Session {
             && let Ok(message) = Message::read(body.clone())
             && message.shape() == Shape::Error
         {
+            if self.await_headers(number, &message) {
+                return;
+            }
             return self.finish(number, Ok(message));
         }
         if self.handshake().is_some() {

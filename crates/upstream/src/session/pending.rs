@@ -69,6 +69,8 @@ pub(super) struct PendingTable {
     pub(super) deferred: VecDeque<(u64, SentRequest)>,
     /// Requests that wait until the session is opened again on the same link; `None` while it is open.
     pub(super) awaiting_reopen: Option<Vec<u64>>,
+    /// Calls whose headers the server refused, with its answers; they wait until its tools are listed again.
+    pub(super) awaiting_headers: Option<Vec<(u64, Message)>>,
     /// Why the session ended; it accepts no further request.
     pub(super) ended: Option<Fault>,
     /// Accounts of callers at the server, so that a call looks for its own without another lock.
@@ -139,6 +141,11 @@ impl PendingTable {
         Some(request)
     }
 
+    /// Whether a request can be sent again.
+    pub(super) fn is_kept(&self, number: u64) -> bool {
+        self.requests.get(&number).is_some_and(|request| request.sent.is_some())
+    }
+
     /// Takes what was sent for a request: it is sent again only once.
     pub(super) fn take_sent(&mut self, number: u64) -> Option<SentRequest> {
         self.requests.get_mut(&number)?.sent.take()
@@ -165,7 +172,7 @@ impl PendingTable {
     /// Removes everything at the end of the session.
     pub(super) fn drain(&mut self) -> Vec<PendingRequest> {
         self.deferred.clear();
-        self.awaiting_reopen = None;
+        (self.awaiting_reopen, self.awaiting_headers) = (None, None);
         self.requests.drain().map(|(_, request)| request).collect()
     }
 

@@ -119,7 +119,7 @@ impl Session {
             "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => Some("tasks"),
             _ => QUESTIONS.iter().find(|(_, asked)| *asked == method).map(|(name, _)| *name),
         };
-        let client = self.setup.client.as_ref().filter(|_| self.setup.key != SessionKey::Shared);
+        let client = self.setup.owner.as_ref().map(|owner| &owner.client);
         let able = |(client, name): (&ClientProfile, _)| json::at(&client.capabilities, &[name]).is_some();
         client.zip(capability).is_some_and(able)
     }

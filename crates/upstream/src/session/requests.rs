@@ -70,10 +70,16 @@ impl Session {
         let (waiter, answer) = oneshot::channel();
         let now = Instant::now();
         let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
-        pending.requests.insert(
-            number,
-            PendingRequest { waiter: Waiter::Own(waiter), deadlines, sent: None, questions: 0 },
-        );
+        let sent = (era == self.era() && self.may_resend(method)).then(|| (frame.clone(), headers.clone()));
+        let is_kept = sent.is_some();
+        pending
+            .requests
+            .insert(number, PendingRequest { waiter: Waiter::Own(waiter), deadlines, sent, questions: 0 });
+        if let Some(requests) = pending.awaiting_reopen.as_mut().filter(|_| is_kept) {
+            requests.push(number);
+            self.timer.notify_one();
+            return Ok(PendingAnswer { number, answer, received: None });
+        }
         drop(pending);
         if let Err(unsent) =
             self.send(frame, SendMeta { request: Some(number), headers, ..SendMeta::default() })

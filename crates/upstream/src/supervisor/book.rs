@@ -20,8 +20,12 @@ pub(super) type Place = (Era, SessionKey);
 /// State of the server and its sessions.
 #[derive(Default)]
 pub(super) struct Book {
-    /// The eras that it speaks; empty before detection.
+    /// The eras that it is known to speak; empty before detection.
     pub(super) eras: Vec<Era>,
+    /// Whether a modern server speaks legacy too; `None` before it was asked. A server may do so without listing a legacy revision.
+    pub(super) legacy: Option<bool>,
+    /// Whether the probe spoils a process of it, which then had to be started again for the handshake alone.
+    pub(super) dislikes_probe: bool,
     pub(super) slots: HashMap<Place, Slot>,
     /// Sessions that end with their call, and their places.
     pub(super) single_call: Vec<(Arc<Session>, Taken)>,
@@ -57,7 +61,27 @@ impl Book {
 
     /// The era of the server's sessions for a caller of this one, if it is known.
     pub(super) fn spoken(&self, era: Era) -> Option<Era> {
-        if self.eras.contains(&era) { Some(era) } else { self.eras.first().copied() }
+        match self.eras.contains(&era) {
+            true => Some(era),
+            false if self.must_ask(era) => None,
+            false => self.eras.first().copied(),
+        }
+    }
+
+    /// Whether the server must be asked (`initialize`) before it is known if it speaks this era.
+    pub(super) fn must_ask(&self, era: Era) -> bool {
+        era == Era::Legacy && self.legacy.is_none() && self.eras == [Era::Modern]
+    }
+
+    /// Forgets what a failed start makes doubtful: the detected eras, unless a session in the other era is open.
+    pub(super) fn doubt(&mut self, failed: Option<Era>) {
+        let is_open =
+            |era| self.slots.get(&(era, SessionKey::Shared)).is_some_and(|slot| slot.open().is_some());
+        match (is_open(Era::Modern), is_open(Era::Legacy)) {
+            (false, false) => (self.eras, self.legacy) = <_>::default(),
+            (true, _) if failed == Some(Era::Legacy) => (self.eras, self.legacy) = (vec![Era::Modern], None),
+            (_, _) => {}
+        }
     }
 
     /// The open session at a place. `user` is the link that is going to use it.

@@ -166,11 +166,18 @@ impl Upstream {
         owner: Option<&Caller<'_>>,
         interest: Arc<Interest>,
     ) -> Result<Arc<Session>, Refusal> {
-        self.book.lock().starting += 1;
+        let (asks, remembered) = {
+            let mut book = self.book.lock();
+            book.starting += 1;
+            let remembered = (era.is_none() && book.dislikes_probe).then_some(Era::Legacy);
+            (era.is_some_and(|era| book.must_ask(era)), remembered)
+        };
+        let era = era.or(remembered);
         let mut outcome = self.attempt(era, owner, &interest).await;
         if let Err(Fault::Link(LinkError::Http { status: 400 | 404 | 405, .. })) = &outcome
             && matches!(self.spec.config.transport, Transport::Http(_))
             && era != Some(Era::Modern)
+            && !asks
             && !self.book.lock().http_sse
         {
             // Servers of 2024-11-05 answer a POST like this; any other server fails again.
@@ -180,16 +187,28 @@ impl Upstream {
             outcome = if second.is_ok() { second } else { outcome };
         }
         if let Err(fault) = &outcome
-            && !matches!(fault, Fault::Link(LinkError::Unreachable(_) | LinkError::Closed) | Fault::Unsent(_))
+            && !matches!(fault, Fault::Link(LinkError::Unreachable(_) | LinkError::Closed))
             && matches!(self.spec.config.transport, Transport::Stdio(_))
             && era.is_none()
         {
             // The probe precedes the handshake, and some legacy servers end at it or answer no handshake after it: a new
             // process gets the handshake alone.
             let second = self.attempt(Some(Era::Legacy), owner, &interest).await;
-            outcome = if second.is_ok() { second } else { outcome };
+            if second.is_ok() {
+                self.book.lock().dislikes_probe = true;
+                outcome = second;
+            }
+        } else if let Err(Fault::Answer(_)) = &outcome
+            && remembered.is_some()
+        {
+            // It answers the handshake with an error: another program may run in its place.
+            self.book.lock().dislikes_probe = false;
         }
-        self.record(&outcome, owner.is_some());
+        if asks {
+            self.record_asked(outcome.as_ref().err());
+        } else {
+            self.record(&outcome, era, owner.is_some());
+        }
         self.log_status();
         if outcome.is_err() {
             self.settled.send_replace(true);
@@ -197,8 +216,25 @@ impl Upstream {
         outcome.map_err(|fault| fault.refusal(self.spec.name()))
     }
 
+    /// Records whether a modern server that was asked for the legacy handshake speaks it. A fault that says nothing about the era
+    /// leaves it open.
+    fn record_asked(&self, fault: Option<&Fault>) {
+        use LinkError::{Closed, Unauthorized, Unreachable, Untrusted};
+        let mut book = self.book.lock();
+        book.starting = book.starting.saturating_sub(1);
+        match fault {
+            None => (book.eras, book.legacy) = (vec![Era::Modern, Era::Legacy], Some(true)),
+            Some(
+                Fault::Link(Unreachable(_) | Untrusted(_) | Unauthorized | Closed)
+                | Fault::Unsent(_)
+                | Fault::Unset(_),
+            ) => {}
+            Some(_) => book.legacy = Some(false),
+        }
+    }
+
     /// Records the outcome of an attempt: eras, back-off, cause. `own` is a session of one caller.
-    fn record(&self, outcome: &Result<Arc<Session>, Fault>, own: bool) {
+    fn record(&self, outcome: &Result<Arc<Session>, Fault>, era: Option<Era>, own: bool) {
         let mut book = self.book.lock();
         book.starting = book.starting.saturating_sub(1);
         match outcome {
@@ -227,7 +263,7 @@ impl Upstream {
                 book.backoff.failed(Instant::now(), reason);
                 // The detected era may be wrong, or the operator has replaced the server.
                 if self.spec.config.era == EraChoice::Auto {
-                    book.eras.clear();
+                    book.doubt(era);
                 }
             }
         }
@@ -243,7 +279,7 @@ impl Upstream {
         let session = Session::new(SessionSetup {
             spec: Arc::clone(&self.spec),
             key: SessionKey::of(owner),
-            client: owner.map(|owner| owner.client.clone()),
+            owner: owner.map(Into::into),
             environment: self.environment.clone(),
             interest: Arc::clone(interest),
             single_call: self.spec.config.sessions == Sessions::Call && owner.is_some(),

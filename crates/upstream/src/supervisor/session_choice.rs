@@ -2,19 +2,27 @@
 //! of a link that leaves.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use client::SendError;
 use model::{Form, LinkId, Refusal};
+use tokio::time::timeout;
 use wire::mcp::Era;
 
 use super::{Upstream, close_all};
 use crate::session_api::{Caller, ClientProfile, SessionKey};
-use crate::{config::Sessions, interest::Subscription, session::Session};
+use crate::{config::Sessions, fault::Fault, interest::Subscription, session::Session};
+
+/// Longest wait for the end of a session that takes no call any more.
+const ENDS: Duration = Duration::from_secs(3);
 
 impl Upstream {
-    /// Whether a session in this form would open now: the server speaks it and has no shared session in it.
+    /// Whether a session in this form would open now: the server speaks it, or is not asked yet, and has no shared session in it.
     #[must_use]
     pub fn could_open(&self, form: Form) -> bool {
-        let speaks = self.book.lock().eras.contains(&form);
+        let book = self.book.lock();
+        let speaks = book.eras.contains(&form) || book.must_ask(form);
+        drop(book);
         // The session with a server that dials in opens as soon as it connects.
         speaks && self.environment.dial_in.is_none() && self.open_shared(form).is_none()
     }
@@ -30,6 +38,15 @@ impl Upstream {
         if era.is_none() {
             // Opening the shared session detects the era.
             let session = self.obtain(None, None).await?;
+            if self.book.lock().must_ask(caller.form) {
+                // Without an answer the caller gets what there is, and the next one asks again.
+                let asked = self.obtain(Some(caller.form), None).await;
+                tracing::debug!(
+                    server = self.spec.name(),
+                    speaks = asked.is_ok(),
+                    "asked whether it speaks legacy"
+                );
+            }
             era = spoken();
             if era.is_none() {
                 return Ok(session);
@@ -37,6 +54,18 @@ impl Upstream {
         }
         let owner = era.filter(|era| !self.shares(caller.client, *era)).map(|_| caller);
         self.obtain(era, owner).await
+    }
+
+    /// Obtains the session for a caller whose call this one did not take, because it is about to end.
+    ///
+    /// # Errors
+    /// As [`Upstream::session`]; also if the session does not end in time.
+    pub async fn successor(&self, ended: &Session, caller: &Caller<'_>) -> Result<Arc<Session>, Refusal> {
+        let mut end = ended.ended.subscribe();
+        if timeout(ENDS, end.wait_for(|ended| *ended)).await.is_err() {
+            return Err(ended.refusal(&Fault::Unsent(SendError::Closed)));
+        }
+        self.session(caller).await
     }
 
     /// The session that [`Upstream::session`] would return, if it is open.

@@ -1,6 +1,7 @@
 """A small MCP server for the tests of server supervision: newline-delimited JSON on stdin and stdout.
 
-Usage: echo.py legacy|modern|both [silent-probe] [ends-at-probe] [spoilt-by-probe] [slow-start SECONDS] [hang] [flood] [fail-once FILE]
+Usage: echo.py legacy|modern|both [silent-probe] [ends-at-probe] [spoilt-by-probe] [closes-stdout-at-probe]
+[closes-stdin-at-probe] [hangs-at-probe] [initializes-at-probe] [takes-probe-for-initialize] [slow-start SECONDS] [hang] [flood] [fail-once FILE] [lists-modern]
 """
 import json
 import os
@@ -16,16 +17,19 @@ ANSWERS = {}
 CANCELLED = []
 SUBSCRIBED = []
 INITS = 0
+LEVEL = None
 CHANGED = False
 PROBED = False
 VERSIONS = {"modern": ["2026-07-28"], "both": ["2025-11-25", "2026-07-28"]}
+if "lists-modern" in FLAGS:
+    VERSIONS["both"] = VERSIONS["modern"]
 CAPABILITIES = {
     "tools": {"listChanged": True},
     "resources": {"subscribe": True, "listChanged": True},
     "prompts": {},
     "logging": {},
 }
-NAMES = ["echo", "hang", "crash", "ask", "progress", "garbage", "huge", "report", "change", "child", "log"]
+NAMES = ["echo", "hang", "crash", "ask", "progress", "garbage", "huge", "report", "change", "child", "log", "deaf"]
 
 
 def send(message):
@@ -58,6 +62,11 @@ def call(id, params, modern):
         return
     if name == "crash":
         os._exit(3)
+    if name == "deaf":
+        os.close(0)
+        reply(id, text("deaf"), modern)
+        time.sleep(1)
+        os._exit(0)
     if name == "ask":
         key = "q%s" % id
         event = threading.Event()
@@ -90,12 +99,12 @@ def call(id, params, modern):
     if name == "report":
         return reply(id, text(json.dumps({
             "env": dict(os.environ), "inits": INITS, "pid": os.getpid(), "cancelled": CANCELLED,
-            "subscribed": SUBSCRIBED, "params": params})), modern)
+            "level": LEVEL, "subscribed": SUBSCRIBED, "params": params})), modern)
     reply(id, {**text(json.dumps(arguments)), "x-number": 12345678901234567890}, modern)
 
 
 def serve(message):
-    global INITS, PROBED
+    global INITS, LEVEL, PROBED
     method, id, params = message.get("method"), message.get("id"), message.get("params", {})
     modern = "io.modelcontextprotocol/protocolVersion" in params.get("_meta", {})
     if method is None:
@@ -113,6 +122,19 @@ def serve(message):
     elif method == "server/discover" and "spoilt-by-probe" in FLAGS:
         PROBED = True
         send({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "method not found"}})
+    elif method == "server/discover" and "closes-stdout-at-probe" in FLAGS:
+        os.close(1)
+    elif method == "server/discover" and "closes-stdin-at-probe" in FLAGS:
+        os.close(0)
+        time.sleep(60)
+    elif method == "server/discover" and "hangs-at-probe" in FLAGS:
+        time.sleep(60)
+    elif method == "server/discover" and "initializes-at-probe" in FLAGS:
+        PROBED = True
+        send({"jsonrpc": "2.0", "id": "own", "method": "initialize", "params": {}})
+    elif method == "server/discover" and "takes-probe-for-initialize" in FLAGS:
+        PROBED = True
+        reply(id, {"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES, "serverInfo": {}}, False)
     elif method == "initialize" and PROBED:
         send({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "already started"}})
     elif method == "initialize" and ERA != "modern":
@@ -133,6 +155,9 @@ def serve(message):
         reply(id, {"prompts": []}, modern)
     elif method == "resources/subscribe":
         SUBSCRIBED.append(params["uri"])
+        reply(id, {}, modern)
+    elif method == "logging/setLevel":
+        LEVEL = params["level"]
         reply(id, {}, modern)
     elif method == "resources/unsubscribe":
         SUBSCRIBED.remove(params["uri"])

@@ -27,7 +27,7 @@ async fn a_crash_costs_only_the_open_calls() {
         assert_eq!(done(events).await.unwrap_err().code, RefusalCode::UpstreamFailed);
     }
     assert!(!session.is_open());
-    assert_eq!(fixture.upstream.manifest().tools.items.len(), 11);
+    assert_eq!(fixture.upstream.manifest().tools.items.len(), 12);
     let again = shared(&fixture, Era::Legacy).await;
     assert!(done(&mut call(&again, "echo", &json!({}))).await.is_ok());
     assert_eq!(fixture.upstream.status().restarts, 1);
@@ -37,23 +37,73 @@ async fn a_crash_costs_only_the_open_calls() {
 
 #[tokio::test]
 async fn a_server_that_dislikes_the_probe_is_started_again_for_the_handshake() {
-    for flag in ["ends-at-probe", "spoilt-by-probe"] {
-        let fixture = start(&["legacy", flag]);
-        fixture.upstream.settled().await;
-        let session = shared(&fixture, Era::Legacy).await;
-        assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok(), "{flag}");
-        let status = fixture.upstream.status();
-        assert_eq!(
-            (status.state, status.restarts, status.eras),
-            (State::Ready, 0, vec![Era::Legacy]),
-            "{flag}"
-        );
-        // A crash later costs no probe: the era is known.
-        assert!(done(&mut call(&session, "crash", &json!({}))).await.is_err());
-        let again = shared(&fixture, Era::Legacy).await;
-        assert!(done(&mut call(&again, "echo", &json!({}))).await.is_ok(), "{flag}");
-        fixture.upstream.close().await;
+    let flags = [
+        "ends-at-probe",
+        "spoilt-by-probe",
+        "closes-stdout-at-probe",
+        "closes-stdin-at-probe",
+        "hangs-at-probe",
+        "initializes-at-probe",
+        "takes-probe-for-initialize",
+    ];
+    let checks = flags.map(|flag| tokio::spawn(is_started_again(flag)));
+    for check in checks {
+        check.await.unwrap();
     }
+}
+
+async fn is_started_again(flag: &'static str) {
+    let mut config = config(&["legacy", flag]);
+    config.timeouts.start = Duration::from_secs(4);
+    let fixture = start_with(config, |spec| spec.limits.probe = Duration::from_secs(1));
+    fixture.upstream.settled().await;
+    let session = shared(&fixture, Era::Legacy).await;
+    assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok(), "{flag}");
+    let status = fixture.upstream.status();
+    assert_eq!((status.state, status.restarts, status.eras), (State::Ready, 0, vec![Era::Legacy]), "{flag}");
+    // A crash later costs no probe: the era is known.
+    assert!(done(&mut call(&session, "crash", &json!({}))).await.is_err());
+    let again = shared(&fixture, Era::Legacy).await;
+    assert!(done(&mut call(&again, "echo", &json!({}))).await.is_ok(), "{flag}");
+    until("its starts are counted", || fixture.starts() == 3).await;
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn a_dislike_of_the_probe_is_remembered_after_a_failed_restart() {
+    let marker = std::env::temp_dir().join(format!("portmoot-dislikes-{}", std::process::id()));
+    let fixture = start(&["legacy", "ends-at-probe", "fail-once", marker.to_str().unwrap()]);
+    let session = shared(&fixture, Era::Legacy).await;
+    std::fs::write(&marker, "").unwrap();
+    let _ = done(&mut call(&session, "crash", &json!({}))).await;
+    until("a start has failed", || !marker.exists()).await;
+    until("it runs again", || fixture.upstream.status().state == State::Ready).await;
+    let again = shared(&fixture, Era::Legacy).await;
+    assert!(done(&mut call(&again, "echo", &json!({}))).await.is_ok());
+    // The probe of the first start, the handshake after it, the start after the failed one.
+    until("its starts are counted", || fixture.starts() == 3).await;
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_an_ending_session_did_not_take_has_a_successor() {
+    let fixture = start(&["legacy"]);
+    let session = shared(&fixture, Era::Legacy).await;
+    assert!(done(&mut call(&session, "deaf", &json!({}))).await.is_ok());
+    let mut refused = None;
+    until("it takes no call any more", || {
+        refused = try_call(&session, "echo", &json!({})).err();
+        refused.is_some()
+    })
+    .await;
+    assert_eq!(refused.unwrap().code, RefusalCode::UpstreamDown);
+    let participant = &ParticipantId::new("scout").unwrap();
+    let client = &client("{}");
+    let caller = Caller { link: LinkId(1), participant, account: "scout", form: Era::Legacy, client };
+    let successor = fixture.upstream.successor(&session, &caller).await.unwrap();
+    assert!(!Arc::ptr_eq(&session, &successor));
+    assert!(done(&mut call(&successor, "echo", &json!({}))).await.is_ok());
+    fixture.upstream.close().await;
 }
 
 #[tokio::test]

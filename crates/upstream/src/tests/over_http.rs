@@ -38,6 +38,10 @@ impl Body for Fed {
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Legacy,
+    /// A legacy one that never answers the probe.
+    Silent,
+    /// A legacy one that refuses requests before `notifications/initialized`, for which it takes its time.
+    Strict,
     Modern,
     Older,
 }
@@ -49,6 +53,10 @@ struct Server {
     /// The revision that it chooses in place of the requested one.
     revision: Mutex<Option<&'static str>>,
     inits: AtomicUsize,
+    /// How often `notifications/initialized` was taken.
+    ready: AtomicUsize,
+    /// The name of the header in which the tool `echo` wants its argument.
+    place: Mutex<&'static str>,
     seen: Mutex<Vec<(Method, HeaderMap, Value)>>,
     streams: Mutex<HashMap<String, Sender>>,
 }
@@ -71,6 +79,8 @@ impl Server {
             session: AtomicUsize::new(1),
             revision: Mutex::default(),
             inits: AtomicUsize::new(0),
+            ready: AtomicUsize::new(0),
+            place: Mutex::new("Place"),
             seen: Mutex::default(),
             streams: Mutex::default(),
         });
@@ -118,6 +128,18 @@ impl Server {
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         self.seen.lock().push((head.method.clone(), head.headers.clone(), body.clone()));
         match (head.method.clone(), self.kind) {
+            (_, Kind::Silent) if body["method"] == "server/discover" => std::future::pending().await,
+            (_, Kind::Strict) if body["method"] == "notifications/initialized" => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                self.ready.fetch_add(1, Ordering::SeqCst);
+                plain(202, "", "")
+            }
+            (Method::POST, Kind::Strict)
+                if body["method"].as_str().is_some_and(|method| method.ends_with("/list"))
+                    && self.ready.load(Ordering::SeqCst) == 0 =>
+            {
+                plain(400, "text/plain", "not initialized")
+            }
             (Method::GET, Kind::Older) => {
                 let (sender, response) = self.feed("older");
                 sender.send(Bytes::from_static(b"event: endpoint\ndata: /messages?s=1\n\n")).unwrap();
@@ -132,7 +154,9 @@ impl Server {
             }
             (Method::POST, Kind::Modern) => self.modern(&head.headers, &body),
             (_, Kind::Modern) => plain(405, "", ""),
-            (_, Kind::Legacy) => self.legacy(&head.method, &head.headers, &body),
+            (_, Kind::Legacy | Kind::Silent | Kind::Strict) => {
+                self.legacy(&head.method, &head.headers, &body)
+            }
         }
     }
 
@@ -154,7 +178,7 @@ impl Server {
                 }
                 "tools/list" => json!({"tools": [
                 {"name": "echo", "inputSchema": {"type": "object", "properties":
-                    {"place": {"type": "string", "x-mcp-header": "Place"}}}},
+                    {"place": {"type": "string", "x-mcp-header": *self.place.lock()}}}},
                 {"name": "bad", "inputSchema": {"type": "object", "properties":
                     {"place": {"type": "number", "x-mcp-header": "Place"}}}}]}),
                 _ => json!({"content": [], "echo": body["params"]}),
@@ -217,6 +241,17 @@ impl Server {
                 "application/json",
                 r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no"}}"#,
             ),
+            ("tools/call", Some("echo"))
+                if body["params"]["arguments"]["place"].is_string()
+                    && !headers.contains_key(format!("mcp-param-{}", self.place.lock().to_lowercase())) =>
+            {
+                let error = json!({"code": -32020, "message": "headers"});
+                plain(
+                    400,
+                    "application/json",
+                    &json!({"jsonrpc": "2.0", "id": body["id"], "error": error}).to_string(),
+                )
+            }
             ("tools/call", Some("echo")) => {
                 plain(200, "application/json", &self.answer(body).unwrap().to_string())
             }
@@ -297,7 +332,7 @@ async fn a_legacy_http_server_loses_its_session_and_no_call() {
     assert_eq!(session.version(), Version::NEWEST_LEGACY);
     server.session.store(2, Ordering::SeqCst);
     *server.revision.lock() = Some("2025-06-18");
-    let mut calls: Vec<_> = (0..3).map(|_| call(&session, "echo", &json!({}))).collect();
+    let mut calls: Vec<_> = (0..100).map(|_| call(&session, "echo", &json!({}))).collect();
     for events in &mut calls {
         assert_eq!(done(events).await.unwrap()["id"], "a-1");
     }
@@ -410,9 +445,100 @@ async fn notifications_on_a_replaced_listen_stream_still_arrive() {
 }
 
 #[tokio::test]
+async fn calls_whose_headers_are_refused_are_sent_again_with_those_of_the_new_schema() {
+    let server = Server::start(Kind::Modern).await;
+    let fixture = fixture(&server);
+    let session = shared(&fixture, Era::Modern).await;
+    let arguments = json!({"place": "here"});
+    assert!(done(&mut call(&session, "echo", &arguments)).await.unwrap()["result"].is_object());
+    let listed = || server.seen("tools/list").len();
+    let (before, called) = (listed(), server.seen("tools/call").len());
+    *server.place.lock() = "Where";
+    let mut calls: Vec<_> = (0..3).map(|_| call(&session, "echo", &arguments)).collect();
+    for events in &mut calls {
+        let answer = done(events).await.unwrap();
+        assert_eq!(answer["result"]["echo"]["arguments"], arguments, "{answer}");
+    }
+    assert_eq!(server.seen("tools/call").last().unwrap()["mcp-param-where"], "here");
+    assert!(!server.seen("tools/call").last().unwrap().contains_key("mcp-param-place"));
+    // Calls that are refused while it lists wait for the same list.
+    assert!(listed() <= before + 3 && server.seen("tools/call").len() <= called + 6);
+    assert!(fixture.log.0.lock().contains(&"changed".to_owned()));
+    // A name that cannot be a header leaves the tool without one: the call is refused for good.
+    *server.place.lock() = "no name";
+    let called = server.seen("tools/call").len();
+    let answer = done(&mut call(&session, "echo", &arguments)).await.unwrap();
+    assert_eq!(answer["error"]["code"], -32020, "{answer}");
+    assert!(server.seen("tools/call").len() <= called + 2);
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn a_lost_session_is_opened_again_with_all_that_it_had() {
+    let server = Server::start(Kind::Legacy).await;
+    let fixture = fixture(&server);
+    let session = shared(&fixture, Era::Legacy).await;
+    let in_session = |method: &str, number: usize| {
+        let named = format!("s-{number}");
+        server.seen(method).iter().filter(|headers| headers["mcp-session-id"] == *named).count()
+    };
+    let restored = |number: usize, subscribed: usize| {
+        in_session("resources/subscribe", number) >= subscribed && in_session("logging/setLevel", number) > 0
+    };
+    session.set_level("debug").await.unwrap();
+    assert_eq!(session.subscribe(LinkId(1), "ann", "test://a").await.unwrap().outcome, Outcome::Ok);
+    until("the stream is open", || server.streams.lock().contains_key("free")).await;
+    // A request of the session itself finds it lost.
+    server.session.store(2, Ordering::SeqCst);
+    assert_eq!(session.subscribe(LinkId(1), "ann", "test://b").await.unwrap().outcome, Outcome::Ok);
+    until("it has all again", || restored(2, 2)).await;
+    // A notification finds it lost.
+    server.session.store(3, Ordering::SeqCst);
+    session.notify(wire::rpc::notification("notifications/roots/list_changed", None)).unwrap();
+    until("it has all again", || restored(3, 2)).await;
+    // Its stream finds it lost.
+    until("the stream is open", || {
+        server
+            .seen
+            .lock()
+            .iter()
+            .any(|(method, headers, _)| *method == Method::GET && headers["mcp-session-id"] == "s-3")
+    })
+    .await;
+    server.session.store(4, Ordering::SeqCst);
+    server.streams.lock().remove("free");
+    until("it has all again", || restored(4, 2)).await;
+    assert_eq!(server.inits.load(Ordering::SeqCst), 4);
+    assert!(session.is_open());
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn no_request_overtakes_the_end_of_the_handshake() {
+    let server = Server::start(Kind::Strict).await;
+    let fixture = fixture(&server);
+    let session = shared(&fixture, Era::Legacy).await;
+    assert_eq!(session.manifest().tools.items.len(), 2);
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
 async fn a_server_of_2024_is_detected() {
     let server = Server::start(Kind::Older).await;
     let fixture = fixture(&server);
+    let session = shared(&fixture, Era::Modern).await;
+    assert_eq!(session.era(), Era::Legacy);
+    assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn an_http_server_without_an_answer_to_the_probe_is_legacy() {
+    let server = Server::start(Kind::Silent).await;
+    let http = HttpConfig { url: Secret::new(server.url.as_str()), headers: Vec::new() };
+    let mut config = ServerConfig { transport: Transport::Http(http), ..config(&[]) };
+    config.timeouts.start = Duration::from_secs(5);
+    let fixture = start_with(config, |spec| spec.limits.probe = Duration::from_millis(100));
     let session = shared(&fixture, Era::Modern).await;
     assert_eq!(session.era(), Era::Legacy);
     assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());

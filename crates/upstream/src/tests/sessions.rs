@@ -15,6 +15,31 @@ async fn a_server_of_both_eras_has_one_process_for_each() {
 }
 
 #[tokio::test]
+async fn a_modern_server_is_asked_once_whether_it_speaks_legacy() {
+    for (flags, eras) in
+        [(&["both", "lists-modern"][..], &[Era::Modern, Era::Legacy][..]), (&["modern"], &[Era::Modern])]
+    {
+        let fixture = start(flags);
+        let modern = shared(&fixture, Era::Modern).await;
+        assert_eq!(fixture.upstream.status().eras, [Era::Modern], "no caller has needed the other era yet");
+        assert!(fixture.upstream.could_open(Era::Legacy));
+        let asked = client(r#"{"elicitation":{}}"#);
+        for link in 0..3 {
+            let legacy = session(&fixture, link, &asked, Era::Legacy).await.unwrap();
+            assert_eq!(legacy.era(), *eras.last().unwrap(), "{flags:?}");
+            assert_eq!(legacy.key().is_own(), legacy.era() == Era::Legacy);
+        }
+        let status = fixture.upstream.status();
+        assert_eq!((status.eras, status.state, status.restarts), (eras.to_vec(), State::Ready, 0));
+        assert!(modern.is_open() && shared(&fixture, Era::Modern).await.era() == Era::Modern);
+        // A server of one era was started once more, to be asked; one of both has a process for each caller too.
+        let expected = if eras.len() == 2 { 5 } else { 2 };
+        until("all have started", || fixture.starts() == expected).await;
+        fixture.upstream.close().await;
+    }
+}
+
+#[tokio::test]
 async fn sessions_of_modern_links_end_with_the_last_link_that_used_them() {
     let fixture = start(&["legacy"]);
     let asked = client(r#"{"elicitation":{}}"#);

@@ -82,3 +82,26 @@ async fn one_listen_stream_carries_all_subscriptions() {
     }
     fixture.upstream.close().await;
 }
+
+#[tokio::test]
+async fn a_callers_own_session_is_opened_again_for_its_subscriptions() {
+    let fixture = start(&["legacy"]);
+    let asking = client(r#"{"elicitation":{}}"#);
+    let own = session(&fixture, 7, &asking, Era::Legacy).await.unwrap();
+    assert_eq!(own.subscribe(LinkId(7), "ann", "test://a").await.unwrap().outcome, Outcome::Ok);
+    own.set_level("debug").await.unwrap();
+    let _ = done(&mut call(&own, "crash", &json!({}))).await;
+    // Without another call of its owner.
+    until("it is open again", || fixture.upstream.status().sessions == 2).await;
+    let again = session(&fixture, 7, &asking, Era::Legacy).await.unwrap();
+    let report = report(&again).await;
+    assert_eq!((&report["subscribed"], &report["level"]), (&json!(["test://a"]), &json!("debug")));
+    // Of a caller that has left nothing is opened again.
+    again.unsubscribe(LinkId(7), &resource("test://a"));
+    let _ = done(&mut call(&again, "crash", &json!({}))).await;
+    assert!(!again.is_open());
+    let other = session(&fixture, 8, &asking, Era::Legacy).await.unwrap();
+    assert!(done(&mut call(&other, "echo", &json!({}))).await.is_ok());
+    assert_eq!(fixture.upstream.status().sessions, 2, "the shared one and the other's");
+    fixture.upstream.close().await;
+}

@@ -1,0 +1,131 @@
+//! Requests over HTTP that the server did not run are sent again, once.
+//!
+//! A legacy session that the server forgot (404) is opened again: a new handshake on the same link, and all subscriptions made
+//! again. A modern server that refuses the headers of a call has changed the tool's schema: its tools are listed again.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wire::mcp::{Era, Params, code};
+use wire::rpc::Message;
+
+use super::{Session, SessionEvent};
+use crate::{handshake, lists};
+
+impl Session {
+    /// Whether a request of this method may be sent again, so that it is kept.
+    pub(super) fn may_resend(&self, method: &str) -> bool {
+        match self.era() {
+            Era::Legacy => self.over_http() && method != "initialize",
+            Era::Modern => self.over_http() && method == "tools/call",
+        }
+    }
+
+    /// Opens the session again, if it is open and is not being opened.
+    pub(super) fn begin_reopen(self: &Arc<Self>) {
+        let mut pending = self.pending.lock();
+        if pending.ended.is_none() && pending.awaiting_reopen.is_none() {
+            pending.awaiting_reopen = Some(Vec::new());
+            let me = Arc::clone(self);
+            tokio::spawn(async move { me.reopen().await });
+        }
+    }
+
+    /// Has a request sent again in the session's successor, which is opened first if `is_gone`; false when it was sent twice already
+    /// or cannot be sent again.
+    pub(super) fn await_reopen(self: &Arc<Self>, number: u64, is_gone: bool) -> bool {
+        if !self.pending.lock().is_kept(number) {
+            return false;
+        }
+        if is_gone {
+            self.begin_reopen();
+        }
+        let mut pending = self.pending.lock();
+        if pending.ended.is_some() {
+            return false;
+        }
+        if let Some(requests) = &mut pending.awaiting_reopen {
+            requests.push(number);
+            return true;
+        }
+        let kept = pending.take_sent(number);
+        drop(pending);
+        if let Some(kept) = kept {
+            self.send_kept(number, kept);
+        }
+        true
+    }
+
+    async fn reopen(self: Arc<Self>) {
+        tracing::info!(server = self.upstream(), "the server forgot the session; opening a new one");
+        if let Some(link) = self.link.get() {
+            link.forget_session();
+        }
+        if let Err(fault) = handshake::initialize(&self, None).await {
+            tracing::warn!(server = self.upstream(), %fault, "the new session failed");
+            self.end(fault);
+            return;
+        }
+        // Lists, subscriptions and the log level belonged to the forgotten session.
+        self.setup.interest.renew();
+        self.mark_stale(lists::ALL);
+        let again = {
+            let mut pending = self.pending.lock();
+            let requests = pending.awaiting_reopen.take().unwrap_or_default();
+            let again = requests.into_iter().filter_map(|number| Some((number, pending.take_sent(number)?)));
+            again.collect::<Vec<_>>()
+        };
+        for (number, request) in again {
+            self.send_kept(number, request);
+        }
+    }
+
+    /// Has a call sent again whose headers the server refused, once the tools are listed again and if its headers are others then;
+    /// false when it was sent twice already.
+    pub(super) fn await_headers(self: &Arc<Self>, number: u64, refused: &Message) -> bool {
+        let is_refused = refused.error_object().is_some_and(|error| error.code == code::HEADER_MISMATCH);
+        let mut pending = self.pending.lock();
+        if !is_refused || self.era() == Era::Legacy || !pending.is_kept(number) {
+            return false;
+        }
+        let waiting = (number, refused.clone());
+        if let Some(requests) = &mut pending.awaiting_headers {
+            requests.push(waiting);
+        } else {
+            pending.awaiting_headers = Some(vec![waiting]);
+            let me = Arc::clone(self);
+            tokio::spawn(async move { me.list_and_resend().await });
+        }
+        true
+    }
+
+    async fn list_and_resend(self: Arc<Self>) {
+        tracing::debug!(
+            server = self.upstream(),
+            "the server refused a call's headers; listing its tools again"
+        );
+        if let Some(handshake) = self.handshake() {
+            let before = self.manifest();
+            // `refresh` logs what it cannot fetch.
+            let _ = lists::refresh(&self, &handshake, lists::bit(model::ListKind::Tools)).await;
+            if !Arc::ptr_eq(&before, &self.manifest()) {
+                self.emit(SessionEvent::Changed(&[]));
+            }
+        }
+        let waiting = self.pending.lock().awaiting_headers.take().unwrap_or_default();
+        for (number, refused) in waiting {
+            let kept = self.pending.lock().take_sent(number);
+            let Some((frame, before)) = kept else { continue };
+            match self.headers_again(&frame) {
+                headers if headers == before => self.finish(number, Ok(refused)),
+                headers => self.send_kept(number, (frame, headers)),
+            }
+        }
+    }
+
+    fn headers_again(&self, frame: &Bytes) -> Option<Box<http::HeaderMap>> {
+        let message = Message::read(frame.clone()).ok()?;
+        let params = Params::read(&message).ok()?;
+        self.headers_of(self.era(), frame, (params.method(), params.target()), self.version())
+    }
+}
