@@ -153,8 +153,7 @@ impl Sessions {
     }
 
     fn key(&self, id: &str) -> Key {
-        let [high, low] = self.hashers.each_ref().map(|hasher| u128::from(hasher.hash_one(id)));
-        (high << 64) | low
+        self.hashers.each_ref().map(|hasher| hasher.hash_one(id))
     }
 
     fn known(&self, id: &str) -> Option<Arc<Session>> {

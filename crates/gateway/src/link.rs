@@ -22,9 +22,9 @@ pub struct Link {
     /// What its client declared in the handshake. A modern client declares it with each request.
     pub client: ClientProfile,
     /// Its sending side.
-    pub outlet: Box<dyn Outlet>,
+    pub outlet: Arc<dyn Outlet>,
     /// Why the topic did not let it join. A link joins once.
-    pub(crate) rejected: OnceLock<Refusal>,
+    pub(crate) rejected: OnceLock<Box<Refusal>>,
     /// Its participant's share of the audit log, from its join on.
     pub(crate) audit: OnceLock<Arc<Share>>,
     /// Its participant's share of the bytes that wait, from its join on.
@@ -97,7 +97,7 @@ impl Link {
         participant: Arc<Participant>,
         form: Form,
         client: ClientProfile,
-        outlet: Box<dyn Outlet>,
+        outlet: Arc<dyn Outlet>,
     ) -> Arc<Self> {
         let (rejected, audit, held, queued) = <_>::default();
         Arc::new(Self { id, participant, form, client, outlet, rejected, audit, held, queued })

@@ -42,7 +42,7 @@ impl Dispatch {
             joining,
         }));
         if let Some(refusal) = link.rejected.get() {
-            return Err(refusal.clone());
+            return Err((**refusal).clone());
         }
         if joining.listener.is_some() {
             dial_in::connected(self, participant);
@@ -307,7 +307,7 @@ mod tests {
         let (id, seen) = (dispatch.context.link(), Arc::default());
         let watcher = Watcher(Arc::downgrade(dispatch), id, Arc::clone(&seen));
         let link =
-            Link::new(id, Arc::clone(&ann.participant), Form::Legacy, plain_client(), Box::new(watcher));
+            Link::new(id, Arc::clone(&ann.participant), Form::Legacy, plain_client(), Arc::new(watcher));
         let joining = Joining { notified: true, ..Joining::default() };
         dispatch.join(&link, &ann.participant.capabilities, joining).unwrap();
         for (now, prefix) in [(&other, "other_"), (&one, "one_")] {

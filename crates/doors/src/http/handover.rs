@@ -2,7 +2,6 @@
 //!
 //! HTTP has written the head and the first events; the rest are chunks (RFC 9112, section 7.1).
 
-use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use platform::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::events::Events;
 
@@ -115,21 +114,10 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
     }
 }
 
-/// Writes events as chunks until they end or the client leaves, then closes. `kept` lives as long.
-pub(crate) async fn go_on<T, P>(socket: T, events: Box<Events>, kept: P)
-where
-    T: AsyncRead + AsyncWrite + Unpin,
-{
-    let mut held = HeldEvents { socket, events, unsent: Bytes::new(), over: false, _kept: kept };
-    if poll_fn(|cx| held.poll(cx)).await {
-        // Nothing can be done about a socket that does not close.
-        let _ = held.socket.shutdown().await;
-    }
-}
-
-struct HeldEvents<T, P> {
+/// Events that are written as chunks until they end or the client leaves; then the socket is closed. `kept` lives as long.
+pub(crate) struct HeldEvents<T, P> {
     socket: T,
-    events: Box<Events>,
+    events: Events,
     unsent: Bytes,
     /// Nothing comes after what is unsent.
     over: bool,
@@ -137,8 +125,13 @@ struct HeldEvents<T, P> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
+    /// Goes on with events whose beginning is written.
+    pub(crate) fn new(socket: T, events: Events, kept: P) -> Self {
+        Self { socket, events, unsent: Bytes::new(), over: false, _kept: kept }
+    }
+
     /// Writes as much as it can; ends with whether everything was written.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         if self.has_left(cx) {
             return Poll::Ready(false);
         }
@@ -172,6 +165,18 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
     }
 }
 
+impl<T: AsyncRead + AsyncWrite + Unpin, P: Unpin> Future for HeldEvents<T, P> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if ready!(self.poll_write(cx)) {
+            // Nothing can be done about a socket that does not close.
+            let _ = ready!(Pin::new(&mut self.socket).poll_shutdown(cx));
+        }
+        Poll::Ready(())
+    }
+}
+
 /// One chunk of a body; an event is never empty, so none of them is the last.
 fn chunk(event: &[u8]) -> Bytes {
     let head = format!("{:x}\r\n", event.len());
@@ -184,22 +189,22 @@ fn chunk(event: &[u8]) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, duplex};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
+    use crate::fixture::{registry, user};
+    use crate::keep_alive::KeepAlive;
     use crate::stream::{Lifetime, Stream};
     use access::config::Limits;
-    use gateway::Bounds;
-    use platform::Shares;
 
     fn stream() -> Arc<Stream> {
-        let limits = Limits::default();
-        let held = Shares::new(limits.held_bytes_max, limits.held_bytes_max).of("ann");
-        Stream::new(0, Lifetime::Resumable, 0, &Bounds::new(&limits, held))
+        let registry = registry(Limits::default());
+        Stream::new(0, Lifetime::Resumable, 0, &registry.bounds(&user(&registry).id))
     }
 
     fn events(stream: &Arc<Stream>) -> Box<Events> {
-        Box::new(Events::new(stream.read(None).unwrap(), false, None))
+        let keep_alive = KeepAlive::new(&registry(Limits::default()));
+        Box::new(Events::new(stream.read(None).unwrap(), false, None, &keep_alive))
     }
 
     #[tokio::test]
@@ -221,7 +226,7 @@ mod tests {
         let stream = stream();
         // Less room than one event needs.
         let (near, mut far) = duplex(7);
-        let writer = tokio::spawn(go_on(near, events(&stream), ()));
+        let writer = tokio::spawn(HeldEvents::new(near, *events(&stream), ()));
         let mut expected = String::new();
         for number in 0..20 {
             stream.send(format!("{{\"n\":{number}}}").into(), None).unwrap();
@@ -239,7 +244,7 @@ mod tests {
     async fn a_client_that_leaves_detaches_from_the_stream() {
         let stream = stream();
         let (near, mut far) = duplex(64);
-        let writer = tokio::spawn(go_on(near, events(&stream), ()));
+        let writer = tokio::spawn(HeldEvents::new(near, *events(&stream), ()));
         far.write_all("GET / HTTP/1.1\r\n".repeat(100).as_bytes()).await.unwrap();
         assert!(stream.is_attached());
         drop(far);

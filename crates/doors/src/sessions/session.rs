@@ -16,8 +16,8 @@ const STREAM_KEPT_SECS: u64 = 60;
 /// Streams open at once in one session.
 pub(crate) const STREAMS_MAX: usize = 1024;
 
-/// A session id by its hash under a key of this process: the sealed id itself has some 240 bytes.
-pub(super) type Key = u128;
+/// A session id by its hashes under two keys of this process: the sealed id itself has some 240 bytes.
+pub(super) type Key = [u64; 2];
 
 /// One legacy session over HTTP.
 pub(crate) struct Session {
