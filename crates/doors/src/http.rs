@@ -191,8 +191,7 @@ pub(crate) async fn connection(
     }
     if let (Some(events), Some(parts)) = (left, connection.into_parts()) {
         let socket = parts.io.into_inner().into_inner();
-        // Boxed: the runtime rounds the size of a task up to 128 bytes.
-        tokio::spawn(Box::pin(HeldEvents::new(socket, *events, Arc::clone(&kept.client))));
+        tokio::spawn(HeldEvents::new(socket, *events, Arc::clone(&kept.client)));
     }
 }
 

@@ -9,8 +9,14 @@ use upstream::{Environment, Manifest, Upstream, UpstreamSpec, config::ServerConf
 use crate::live::{ConfiguredServer, Event, Server};
 use crate::servers::{Topics, listed};
 use crate::{
-    builtin, dial_in, dial_in::RoomOutbox, dispatch::Dispatch, handshake, link::Link, listen,
-    requests::named, tasks::relay as tasks,
+    builtin, dial_in,
+    dial_in::RoomOutbox,
+    dispatch::Dispatch,
+    handshake,
+    link::{Link, Written},
+    listen,
+    requests::named,
+    tasks::relay as tasks,
 };
 use access::account;
 use access::config::{BuiltIn, Limits};
@@ -29,10 +35,8 @@ impl Dispatch {
         let auth::Participant { id: participant, rate, .. } = &*link.participant;
         let (handle, capabilities) = (Arc::clone(link), Arc::clone(capabilities));
         // A link joins once.
-        let _ = link.queued.set(self.room.account(account(participant)));
-        if let Some(account) = self.audit.account(participant) {
-            let _ = link.audit.set(account);
-        }
+        let (audit, queue) = (self.audit.account(participant), self.room.account(account(participant)));
+        let _ = link.written.set(Written { audit, queue });
         self.take(Event::Join(Join {
             link: link.id,
             handle,

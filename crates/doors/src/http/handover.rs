@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use platform::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -119,15 +119,13 @@ pub(crate) struct HeldEvents<T, P> {
     socket: T,
     events: Events,
     unsent: Bytes,
-    /// Nothing comes after what is unsent.
-    over: bool,
     _kept: P,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
     /// Goes on with events whose beginning is written.
     pub(crate) fn new(socket: T, events: Events, kept: P) -> Self {
-        Self { socket, events, unsent: Bytes::new(), over: false, _kept: kept }
+        Self { socket, events, unsent: Bytes::new(), _kept: kept }
     }
 
     /// Writes as much as it can; ends with whether everything was written.
@@ -137,16 +135,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
         }
         loop {
             if self.unsent.is_empty() {
-                if self.over {
+                if self.events.is_over() {
                     return Poll::Ready(true);
                 }
-                let next = ready!(self.events.poll(cx));
-                self.over = next.is_none();
-                self.unsent = next.map_or(Bytes::from_static(LAST_CHUNK), |event| chunk(&event));
+                let event = ready!(self.events.poll(cx));
+                self.unsent = chunks(event.as_deref(), self.events.is_over());
             }
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.unsent)) {
                 Ok(0) | Err(_) => return Poll::Ready(false),
                 Ok(wrote) => self.unsent.advance(wrote),
+            }
+            if self.unsent.is_empty() {
+                // A silent stream keeps no memory of what it has written.
+                self.unsent = Bytes::new();
             }
         }
     }
@@ -177,14 +178,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P: Unpin> Future for HeldEvents<T, P> {
     }
 }
 
-/// One chunk of a body; an event is never empty, so none of them is the last.
-fn chunk(event: &[u8]) -> Bytes {
-    let head = format!("{:x}\r\n", event.len());
-    let mut chunk = BytesMut::with_capacity(head.len() + event.len() + 2);
-    chunk.put_slice(head.as_bytes());
-    chunk.put_slice(event);
-    chunk.put_slice(b"\r\n");
-    chunk.freeze()
+/// The chunk of an event, which is never empty, and the last one if nothing follows.
+fn chunks(event: Option<&[u8]>, is_over: bool) -> Bytes {
+    let mut chunks = Vec::new();
+    if let Some(event) = event {
+        chunks = [format!("{:x}\r\n", event.len()).as_bytes(), event, b"\r\n"].concat();
+    }
+    if is_over {
+        chunks.extend_from_slice(LAST_CHUNK);
+    }
+    chunks.into()
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Legacy session over HTTP: its link, and the streams of its POSTs.
 
+use std::borrow::Borrow;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use platform::{Mutex, MutexGuard};
@@ -27,6 +29,9 @@ pub(crate) struct Session {
     pub(crate) joined: Joined,
     streams: Mutex<Streams>,
 }
+
+/// A session as the table finds it: by its key.
+pub(super) struct ByKey(pub(super) Arc<Session>);
 
 #[derive(Default)]
 struct Streams {
@@ -83,6 +88,26 @@ impl Session {
         self.streams.lock()
     }
 }
+
+impl Borrow<Key> for ByKey {
+    fn borrow(&self) -> &Key {
+        &self.0.key
+    }
+}
+
+impl Hash for ByKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key.hash(state);
+    }
+}
+
+impl PartialEq for ByKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl Eq for ByKey {}
 
 impl Streams {
     fn forget(&mut self, now_ms: u64) {
