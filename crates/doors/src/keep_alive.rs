@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use gateway::Registry;
-use platform::Mutex;
+use platform::{Mutex, millis};
 use tokio::time::{Instant, sleep_until};
 
 use crate::stream::Stream;
@@ -19,13 +19,15 @@ const TIDY_MIN: usize = 64;
 /// The event streams that clients read.
 pub(crate) struct KeepAlive {
     registry: Arc<Registry>,
+    began: Instant,
     turns: Mutex<Turns>,
 }
 
 #[derive(Default)]
 struct Turns {
-    /// Each stream with the time of the next look, the next one first. The task runs while there are any.
-    queue: VecDeque<(Instant, Weak<Stream>)>,
+    /// Each stream with the time of the next look since the beginning, in milliseconds, the next one first. The task runs while
+    /// there are any.
+    queue: VecDeque<(u64, Weak<Stream>)>,
     /// The number of streams at which those that are gone are forgotten: twice as many as remained the last time.
     tidy_at: usize,
 }
@@ -33,7 +35,8 @@ struct Turns {
 impl KeepAlive {
     /// No streams.
     pub(crate) fn new(registry: &Arc<Registry>) -> Arc<Self> {
-        Arc::new(Self { registry: Arc::clone(registry), turns: Mutex::default() })
+        let (registry, began) = (Arc::clone(registry), Instant::now());
+        Arc::new(Self { registry, began, turns: Mutex::default() })
     }
 
     /// Keeps a stream alive for as long as it has a reader. Must be called inside a runtime.
@@ -52,26 +55,27 @@ impl KeepAlive {
     }
 
     async fn run(self: Arc<Self>) {
-        while let Some(due) = self.look() {
-            sleep_until(due).await;
+        while let Some(due_ms) = self.look() {
+            sleep_until(self.began + Duration::from_millis(due_ms)).await;
         }
     }
 
     /// Looks at the first stream if it is time; returns the time of the next look.
-    fn look(&self) -> Option<Instant> {
+    fn look(&self) -> Option<u64> {
         let Turns { queue, .. } = &mut *self.turns.lock();
-        let (due, stream) = queue.front()?;
-        if *due <= Instant::now() {
+        let (due_ms, stream) = queue.front()?;
+        if *due_ms <= millis(self.began.elapsed()) {
             let watched = stream.upgrade().filter(|stream| stream.watch());
             queue.pop_front();
             queue.extend(watched.map(|stream| (self.next_look(), Arc::downgrade(&stream))));
         }
-        queue.front().map(|(due, _)| *due)
+        queue.front().map(|(due_ms, _)| *due_ms)
     }
 
     /// A comment follows two looks without a message between them: within the interval.
-    fn next_look(&self) -> Instant {
-        Instant::now() + (self.registry.limits().keep_alive / 2).max(LOOK_MIN)
+    fn next_look(&self) -> u64 {
+        let half = (self.registry.limits().keep_alive / 2).max(LOOK_MIN);
+        millis(self.began.elapsed().saturating_add(half))
     }
 }
 
@@ -138,5 +142,14 @@ mod tests {
         let mut reader = stream.read(None).unwrap();
         keep_alive.watch(&stream);
         comment(&mut reader).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_that_are_gone_are_forgotten() {
+        let (keep_alive, stream) = stage();
+        for _ in 0..10 * TIDY_MIN {
+            keep_alive.watch(&Stream::new(1, Lifetime::Reader, 1, &stream.bounds));
+        }
+        assert!(keep_alive.turns.lock().queue.len() <= TIDY_MIN);
     }
 }

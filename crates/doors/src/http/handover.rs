@@ -244,6 +244,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_silent_stream_keeps_nothing_of_what_it_has_written() {
+        let stream = stream();
+        let (near, _far) = duplex(1024);
+        let mut held = HeldEvents::new(near, *events(&stream), ());
+        stream.send(Bytes::from_static(b"{}"), None).unwrap();
+        assert!(Pin::new(&mut held).poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending());
+        assert!(!held.unsent.is_unique(), "it has memory of its own");
+    }
+
+    #[tokio::test]
     async fn a_client_that_leaves_detaches_from_the_stream() {
         let stream = stream();
         let (near, mut far) = duplex(64);

@@ -5,6 +5,7 @@
 //! unknown connection to a new one, so that silent connections lock out no newcomer.
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// The bits of an IPv6 address that one sender cannot choose.
 const NETWORK_BITS: u32 = 64;
+/// The number of no newcomer.
+const NOBODY: u64 = 0;
 
 /// The places of one listener.
 pub(crate) struct Places {
@@ -77,9 +80,15 @@ pub(crate) struct Standing {
 /// The place of one connection.
 pub(crate) struct Place {
     places: Arc<Places>,
-    number: u64,
-    /// On the account of the sender, once it is known.
-    taken: Mutex<Option<Taken>>,
+    account: Mutex<Account>,
+}
+
+/// On which account a connection is.
+enum Account {
+    /// Its address's, as the newcomer of this number.
+    Newcomer(u64),
+    /// Its sender's.
+    Sender(Taken),
 }
 
 impl Places {
@@ -126,8 +135,8 @@ impl Places {
         newcomers.all.insert(number, address);
         newcomers.by_address.entry(address).or_default().insert(number, Arc::clone(&standing));
         drop(newcomers);
-        let (places, taken) = (Arc::clone(self), Mutex::default());
-        (Place { places, number, taken }, standing)
+        let account = Mutex::new(Account::Newcomer(number));
+        (Place { places: Arc::clone(self), account }, standing)
     }
 
     fn leave(&self, number: u64) -> Option<Arc<Standing>> {
@@ -142,17 +151,19 @@ impl Place {
     /// The participant has too many connections.
     pub(crate) fn belongs_to(&self, sender: &ParticipantId) -> Result<(), Refusal> {
         let share = self.places.known.of(account(sender));
-        let mut taken = self.taken.lock();
-        if taken.as_ref().is_some_and(|taken| taken.is_of(&share)) {
+        let mut account = self.account.lock();
+        if matches!(&*account, Account::Sender(taken) if taken.is_of(&share)) {
             return Ok(());
         }
         let new = share.take(1).map_err(|_| {
             Refusal::new(RefusalCode::Overloaded, "you have too many connections")
                 .hint("close some, or raise `participant_connections_max`")
         })?;
-        let is_first = taken.replace(new).is_none();
-        drop(taken);
-        if is_first && let Some(standing) = self.places.leave(self.number) {
+        let before = mem::replace(&mut *account, Account::Sender(new));
+        drop(account);
+        if let Account::Newcomer(number) = before
+            && let Some(standing) = self.places.leave(number)
+        {
             standing.known.store(true, Ordering::Release);
         }
         Ok(())
@@ -173,9 +184,9 @@ impl Standing {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        match self.taken.get_mut().take() {
-            Some(taken) => drop(taken),
-            None => drop(self.places.leave(self.number)),
+        match mem::replace(self.account.get_mut(), Account::Newcomer(NOBODY)) {
+            Account::Sender(taken) => drop(taken),
+            Account::Newcomer(number) => drop(self.places.leave(number)),
         }
         self.places.free.add_permits(1);
     }
