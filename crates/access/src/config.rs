@@ -25,7 +25,7 @@ pub struct Config {
     /// Whether clients of 2024-11-05 are served at `/sse` and `/messages`.
     pub legacy_sse: bool,
     /// All limits.
-    pub limits: Limits,
+    pub limits: Arc<Limits>,
     /// The audit log. A change takes effect at a restart.
     pub audit: AuditConfig,
     /// The servers, in the order of the configuration. If two have one name or URI, the earlier one gets it.
@@ -219,7 +219,7 @@ impl Default for Config {
             hosts: Vec::new(),
             operator_key: true,
             legacy_sse: false,
-            limits: Limits::default(),
+            limits: Arc::default(),
             audit: AuditConfig::default(),
             servers: Vec::new(),
             participants: Vec::new(),

@@ -1,6 +1,7 @@
 //! Tables `[server]`, `[server.limits]` and `[audit]`.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use access::config::{AuditConfig, Config, Limits};
@@ -22,7 +23,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let hosts = hosts.into_iter().map(|(host, _)| host.to_ascii_lowercase()).collect();
     let legacy_sse = table.flag("legacy_sse").unwrap_or(false);
     let operator_key = table.flag("operator_key").unwrap_or(true);
-    let limits = table.table("limits").map(|table| limits(table)).unwrap_or_default();
+    let limits = Arc::new(table.table("limits").map(|table| limits(table)).unwrap_or_default());
     table.finish();
     let audit = audit(root);
     let listen = listen?;

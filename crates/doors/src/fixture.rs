@@ -25,7 +25,7 @@ pub(crate) fn config(limits: Limits) -> Config {
         list_wait: Duration::ZERO,
         proposal_ttl: Duration::from_secs(60),
     };
-    Config { legacy_sse: true, limits, topics: vec![topic], ..Config::default() }
+    Config { legacy_sse: true, limits: Arc::new(limits), topics: vec![topic], ..Config::default() }
 }
 
 /// A registry with that configuration.

@@ -34,17 +34,17 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tower::ServiceExt as _;
 
 use crate::links::ClientLinks;
 use body::Body;
 use connection::Connection;
-use handover::Watched;
+use handover::{HeldEvents, Watched};
 use head::Head;
 use origin::{Foreign, Hosts};
 use pair::Pairs;
-use places::{Place, Places};
+use places::{Place, Places, Standing};
 use request::read_body;
 use response::Answered;
 use timer::{Alarm, Deadline, HeadTimer};
@@ -109,12 +109,10 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Serves `listener` until `stop` is true, then lets open requests finish for a bounded time.
 pub(crate) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>, mut stop: watch::Receiver<bool>) {
     // More connections wait in the kernel's queue.
-    let connections_max = endpoints.links.registry.limits().connections_max.min(Semaphore::MAX_PERMITS);
-    let permits = Arc::new(Semaphore::new(connections_max));
-    let share = endpoints.links.registry.limits().participant_connections_max;
-    let places = Places::new(connections_max, share);
+    let limits = endpoints.links.registry.limits();
+    let places = Places::new(limits.connections_max, limits.participant_connections_max);
     loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        let Some(free) = places.one_free().await else { return };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = async { drop(stop.wait_for(|stop| *stop).await) } => break,
@@ -125,7 +123,7 @@ pub(crate) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>, mut 
                     tracing::debug!(%error, "TCP_NODELAY refused");
                 }
                 let (endpoints, stop) = (Arc::clone(&endpoints), stop.clone());
-                let place = places.enter(peer.ip(), permit);
+                let place = places.enter(peer.ip(), free);
                 tokio::spawn(async move {
                     connection(socket, endpoints, stop, Some(place)).await;
                 });
@@ -137,8 +135,7 @@ pub(crate) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>, mut 
             }
         }
     }
-    let all = u32::try_from(connections_max).unwrap_or(u32::MAX);
-    let drained = tokio::time::timeout(Duration::from_secs(DRAIN_SECS), permits.acquire_many(all)).await;
+    let drained = tokio::time::timeout(Duration::from_secs(DRAIN_SECS), places.all_free()).await;
     if drained.is_err() {
         tracing::info!("some connections were still open and are closed now");
     }
@@ -150,8 +147,9 @@ pub(crate) async fn connection(
     socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     endpoints: Arc<Endpoints>,
     mut stop: watch::Receiver<bool>,
-    place: Option<Place>,
+    place: Option<(Place, Arc<Standing>)>,
 ) {
+    let (place, standing) = place.unzip();
     let header_bytes_max = endpoints.links.registry.limits().header_bytes_max;
     let kept = Connection::new(&endpoints.links, place, stop.clone());
     let handover = Arc::clone(&kept.handover);
@@ -173,7 +171,7 @@ pub(crate) async fn connection(
     let (mut stopped, mut left) = (false, None);
     // Until the connection ends, or a held stream is to go on without HTTP.
     let ended = poll_fn(|cx| {
-        if kept.must_make_way(cx) {
+        if standing.as_ref().is_some_and(|standing| standing.poll_evicted(cx).is_ready()) {
             return Poll::Ready(Ok(()));
         }
         if !stopped && stopping.as_mut().poll(cx).is_ready() {
@@ -192,8 +190,8 @@ pub(crate) async fn connection(
         tracing::trace!(%error, "connection ended");
     }
     if let (Some(events), Some(parts)) = (left, connection.into_parts()) {
-        let client = Arc::clone(&kept.client);
-        tokio::spawn(handover::go_on(parts.io.into_inner().into_inner(), events, client));
+        let socket = parts.io.into_inner().into_inner();
+        tokio::spawn(HeldEvents::new(socket, *events, Arc::clone(&kept.client)));
     }
 }
 

@@ -9,6 +9,7 @@ mod entrance;
 #[cfg(test)]
 mod fixture;
 mod http;
+mod keep_alive;
 mod legacy;
 mod links;
 mod listening;

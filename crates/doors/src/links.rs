@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use access::is_guest;
 use auth::Participant;
-use gateway::{Dispatch, Joining, Link, Outlet, Registry};
+use gateway::{Dispatch, Joining, Link, Registry};
 use model::{Form, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{Mutex, MutexGuard, unix_ms};
 use store::{EndedSessions, Record};
@@ -14,7 +14,8 @@ use tokio::sync::{Notify, oneshot};
 use upstream::ClientProfile;
 use wire::mcp::Version;
 
-use crate::outlet::{Home, Joined, LegacyOutlet, ModernOutlet, Visitor};
+use crate::keep_alive::KeepAlive;
+use crate::outlet::{Home, Joined, Visitor};
 use crate::sessions::{Mark, Opened, SESSION_ID_SECS, Session, Sessions, open_id, seal_id};
 use crate::stream::Stream;
 
@@ -32,6 +33,8 @@ pub(crate) struct ClientLinks {
     /// The sessions over HTTP.
     pub(crate) sessions: Sessions,
     modern: ModernLinks,
+    /// The event streams of all clients.
+    pub(crate) keep_alive: Arc<KeepAlive>,
     /// A link was revoked: its session's end goes to the journal at once.
     revoked: Arc<Notify>,
 }
@@ -44,9 +47,9 @@ impl ClientLinks {
             journal.state(|state| state.ended_sessions(unix_ms()).map(owned).collect())
         });
         let ended = ended.iter().map(|(by, mark)| (&**by, *mark));
-        let (sessions, modern, revoked) =
-            (Sessions::new(ended, &registry), ModernLinks::default(), Arc::default());
-        let links = Arc::new(Self { registry, sessions, modern, revoked });
+        let (sessions, keep_alive) = (Sessions::new(ended, &registry), KeepAlive::new(&registry));
+        let (modern, revoked) = (ModernLinks::default(), Arc::default());
+        let links = Arc::new(Self { registry, sessions, modern, keep_alive, revoked });
         tokio::spawn(sweep(Arc::downgrade(&links), Arc::clone(&links.revoked)));
         links
     }
@@ -66,7 +69,8 @@ impl ClientLinks {
         visitor: &Visitor,
         client: ClientProfile,
     ) -> Result<Arc<Link>, Refusal> {
-        self.join(&Home::on(stream, self.now_ms(), &self.revoked), visitor, client)
+        let home = Home::on(client.version.era(), stream, self.now_ms(), &self.revoked);
+        self.join(&home, visitor, client)
     }
 
     /// The modern link of a participant over HTTP.
@@ -159,22 +163,19 @@ impl ClientLinks {
 
     fn join_http(&self, visitor: &Visitor, client: ClientProfile) -> Result<Joined, Refusal> {
         self.make_room(&visitor.participant.id, &visitor.dispatch);
-        let home = Home::new(self.registry.bounds(&visitor.participant.id), self.now_ms(), &self.revoked);
+        let (form, bounds) = (client.version.era(), self.registry.bounds(&visitor.participant.id));
+        let home = Home::new(form, bounds, self.now_ms(), &self.revoked);
         let link = self.join(&home, visitor, client)?;
         Ok(Joined { dispatch: Arc::clone(&visitor.dispatch), link, home })
     }
 
     /// Joins a link in the form of its client's revision.
     fn join(&self, home: &Arc<Home>, visitor: &Visitor, client: ClientProfile) -> Result<Arc<Link>, Refusal> {
-        let (home, form) = (Arc::clone(home), client.version.era());
-        let outlet: Box<dyn Outlet> = match form {
-            Form::Legacy => Box::new(LegacyOutlet(home)),
-            Form::Modern => Box::new(ModernOutlet(home)),
-        };
+        let (id, participant) = (self.registry.context.link(), Arc::clone(&visitor.participant));
+        let form = client.version.era();
+        let link = Link::new(id, participant, form, client, Arc::<Home>::clone(home));
         // A modern client gets notifications on its listen requests, and questions in results.
         let (notified, pauses) = (form == Form::Legacy, form == Form::Modern);
-        let link =
-            Link::new(self.registry.context.link(), Arc::clone(&visitor.participant), form, client, outlet);
         let joining = Joining { promotes: true, notified, pauses, ..Joining::default() };
         self.registry.join(&visitor.dispatch, &link, joining)?;
         Ok(link)

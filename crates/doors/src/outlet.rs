@@ -15,30 +15,31 @@ use wire::rpc;
 use crate::liveness::Liveness;
 use crate::stream::{Lifetime, Stream, Unsent};
 
-/// The client's side of a link, shared by its outlet and its door.
+/// The client's side of a link: its outlet, which its door sees too.
 pub(crate) struct Home {
+    form: Form,
     /// Last sign of life, and end.
     pub(crate) liveness: Liveness,
     /// The stream for messages that belong to no request. Over HTTP it is made when it is first needed.
     stream: OnceLock<Arc<Stream>>,
     /// The bounds of its streams.
-    pub(crate) bounds: Arc<Bounds>,
+    pub(crate) bounds: Bounds,
     /// Notified when the topic revokes the link.
     revoked: Arc<Notify>,
 }
 
 impl Home {
-    /// A link over HTTP.
-    pub(crate) fn new(bounds: Arc<Bounds>, now_ms: u64, revoked: &Arc<Notify>) -> Arc<Self> {
+    /// Of a link over HTTP.
+    pub(crate) fn new(form: Form, bounds: Bounds, now_ms: u64, revoked: &Arc<Notify>) -> Arc<Self> {
         let (liveness, stream, revoked) = (Liveness::new(now_ms), OnceLock::new(), Arc::clone(revoked));
-        Arc::new(Self { liveness, stream, bounds, revoked })
+        Arc::new(Self { form, liveness, stream, bounds, revoked })
     }
 
-    /// A link whose client reads everything on one stream (pipes, the 2024-11-05 pair).
-    pub(crate) fn on(stream: &Arc<Stream>, now_ms: u64, revoked: &Arc<Notify>) -> Arc<Self> {
-        let (bounds, stream) = (Arc::clone(&stream.bounds), OnceLock::from(Arc::clone(stream)));
+    /// Of a link whose client reads everything on one stream (pipes, the 2024-11-05 pair).
+    pub(crate) fn on(form: Form, stream: &Arc<Stream>, now_ms: u64, revoked: &Arc<Notify>) -> Arc<Self> {
+        let (bounds, stream) = (stream.bounds.clone(), OnceLock::from(Arc::clone(stream)));
         let (liveness, revoked) = (Liveness::new(now_ms), Arc::clone(revoked));
-        Arc::new(Self { liveness, stream, bounds, revoked })
+        Arc::new(Self { form, liveness, stream, bounds, revoked })
     }
 
     /// The stream for messages that belong to no request. It has ended if the link has.
@@ -57,15 +58,11 @@ impl Home {
         self.stream.get().is_some_and(|stream| stream.is_attached())
     }
 
-    fn close(&self, why: Option<Ended>) {
-        let revoked = why == Some(Ended::Revoked);
-        self.liveness.end(revoked);
-        fence(Ordering::SeqCst);
-        if let Some(stream) = self.stream.get() {
-            stream.end();
-        }
-        if revoked {
-            self.revoked.notify_one();
+    /// The stream for what its requests do not bring. A modern client gets messages on its requests only.
+    fn unasked(&self) -> Option<&Arc<Stream>> {
+        match self.form {
+            Form::Legacy => Some(self.stream()),
+            Form::Modern => None,
         }
     }
 }
@@ -100,13 +97,10 @@ impl Joined {
     }
 }
 
-/// The outlet of a legacy link: its client's own stream.
-pub(crate) struct LegacyOutlet(pub(crate) Arc<Home>);
-
-impl Outlet for LegacyOutlet {
+impl Outlet for Home {
     fn notify(&self, notice: &Passed<'_>) {
+        let Some(stream) = self.unasked() else { return };
         let frame = relay::encode_notice(notice.notice, notice.public);
-        let stream = self.0.stream();
         let sent = match notice.about {
             Some(about) => stream.send_latest(Bytes::copy_from_slice(about.as_bytes()), frame),
             None => stream.send(frame, notice.notice.latest.clone()),
@@ -115,43 +109,35 @@ impl Outlet for LegacyOutlet {
     }
 
     fn ask(&self, question: &Questioned<'_>) -> Result<(), Undelivered> {
+        let stream = self.unasked().ok_or(Undelivered::OtherForm)?;
         let number = number_of(question.operation);
-        let frame = relay::encode_question(question.request, number, Form::Legacy, question.respell);
-        let sent = self.0.stream().send(frame.ok_or(Undelivered::OtherForm)?, None);
+        let frame = relay::encode_question(question.request, number, self.form, question.respell);
+        let sent = stream.send(frame.ok_or(Undelivered::OtherForm)?, None);
         sent.map_err(|_| Undelivered::Overrun)
     }
 
     fn withdraw_question(&self, operation: OperationId) {
-        log_overrun(self.0.stream().send(question_withdrawn(operation), None));
+        let Some(stream) = self.unasked() else { return };
+        log_overrun(stream.send(question_withdrawn(operation), None));
     }
 
     fn list_changed(&self, list: ListKind) {
+        let Some(stream) = self.unasked() else { return };
         let method = ListNames::of(list.notified()).changed;
         let key = Bytes::from_static(method.as_bytes());
-        log_overrun(self.0.stream().send_latest(key, rpc::notification(method, None)));
+        log_overrun(stream.send_latest(key, rpc::notification(method, None)));
     }
 
     fn close(&self, why: Option<Ended>) {
-        self.0.close(why);
-    }
-}
-
-/// The outlet of a modern link: its client gets messages on its requests only.
-pub(crate) struct ModernOutlet(pub(crate) Arc<Home>);
-
-impl Outlet for ModernOutlet {
-    fn notify(&self, _: &Passed<'_>) {}
-
-    fn ask(&self, _: &Questioned<'_>) -> Result<(), Undelivered> {
-        Err(Undelivered::OtherForm)
-    }
-
-    fn withdraw_question(&self, _: OperationId) {}
-
-    fn list_changed(&self, _: ListKind) {}
-
-    fn close(&self, why: Option<Ended>) {
-        self.0.close(why);
+        let revoked = why == Some(Ended::Revoked);
+        self.liveness.end(revoked);
+        fence(Ordering::SeqCst);
+        if let Some(stream) = self.stream.get() {
+            stream.end();
+        }
+        if revoked {
+            self.revoked.notify_one();
+        }
     }
 }
 
@@ -172,16 +158,15 @@ fn log_overrun(sent: Result<(), Unsent>) {
 
 #[cfg(test)]
 mod tests {
-    use access::config::Limits;
     use platform::Shares;
 
     use super::*;
 
     #[test]
     fn a_stream_that_is_first_needed_after_the_end_of_its_link_has_ended() {
-        let bounds = Bounds::new(&Limits::default(), Shares::new(1 << 20, 1 << 20).of("ann"));
-        let home = Home::new(bounds, 0, &Arc::default());
-        LegacyOutlet(Arc::clone(&home)).close(Some(Ended::Revoked));
+        let bounds = Bounds { limits: Arc::default(), held: Shares::new(1 << 20, 1 << 20).of("ann") };
+        let home = Home::new(Form::Legacy, bounds, 0, &Arc::default());
+        home.close(Some(Ended::Revoked));
         assert!(home.stream().has_ended() && home.liveness.was_revoked());
     }
 }

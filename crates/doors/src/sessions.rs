@@ -14,7 +14,7 @@ use std::time::Duration;
 use access::config::Limits;
 use access::{ANONYMOUS_PREFIX, account, is_guest};
 use auth::Participant;
-use foldhash::{HashMap, HashMapExt};
+use foldhash::{HashSet, HashSetExt};
 use gateway::{Dispatch, Registry};
 use model::ParticipantId;
 use platform::{Mutex, MutexGuard};
@@ -23,8 +23,8 @@ use crate::outlet::Joined;
 use ended::Ended;
 pub(crate) use id::{Mark, SESSION_ID_SECS, open as open_id, seal as seal_id};
 use order::{Look, Order};
-use session::Key;
 pub(crate) use session::Session;
+use session::{ByKey, Key};
 
 /// All legacy sessions over HTTP.
 pub(crate) struct Sessions {
@@ -35,7 +35,7 @@ pub(crate) struct Sessions {
 }
 
 struct Table {
-    by_key: HashMap<Key, Arc<Session>>,
+    all: HashSet<ByKey>,
     order: Order,
     /// By account: all guests have one together.
     accounts: Map<Box<str>, Own>,
@@ -63,8 +63,8 @@ impl Sessions {
         ended: impl IntoIterator<Item = (&'m str, Mark)>,
         registry: &Arc<Registry>,
     ) -> Self {
-        let (by_key, accounts) = (HashMap::new(), Map::new());
-        let table = Table { by_key, order: Order::default(), accounts, ended: Ended::known(ended) };
+        let (all, accounts) = (HashSet::new(), Map::new());
+        let table = Table { all, order: Order::default(), accounts, ended: Ended::known(ended) };
         let (registry, hashers) = (Arc::clone(registry), [RandomState::new(), RandomState::new()]);
         Self { registry, hashers, table: Mutex::new(table) }
     }
@@ -114,7 +114,7 @@ impl Sessions {
     /// Takes out the sessions whose links have ended, and those whose clients were not seen for longer than `idle`. The links
     /// of the latter have yet to leave.
     pub(crate) fn sweep(&self, now_ms: u64, idle: Duration) -> Vec<Arc<Session>> {
-        let sessions: Vec<Arc<Session>> = self.lock().by_key.values().cloned().collect();
+        let sessions: Vec<Arc<Session>> = self.lock().all.iter().map(|one| Arc::clone(&one.0)).collect();
         let mut expired = Vec::new();
         for session in sessions {
             session.forget_streams(now_ms);
@@ -140,7 +140,7 @@ impl Sessions {
         self.change(|table| {
             table.order.clear();
             table.accounts.clear();
-            table.by_key.drain().map(|(_, session)| session).collect()
+            table.all.drain().map(|one| one.0).collect()
         })
     }
 
@@ -148,18 +148,17 @@ impl Sessions {
     fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
         let mut table = self.lock();
         let changed = change(&mut table);
-        self.registry.http_sessions.store(table.by_key.len(), Ordering::Relaxed);
+        self.registry.http_sessions.store(table.all.len(), Ordering::Relaxed);
         changed
     }
 
     fn key(&self, id: &str) -> Key {
-        let [high, low] = self.hashers.each_ref().map(|hasher| u128::from(hasher.hash_one(id)));
-        (high << 64) | low
+        self.hashers.each_ref().map(|hasher| hasher.hash_one(id))
     }
 
     fn known(&self, id: &str) -> Option<Arc<Session>> {
         let key = self.key(id);
-        self.lock().by_key.get(&key).cloned()
+        self.lock().get(&key).cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -171,7 +170,7 @@ impl Table {
     fn open(&mut self, (key, mark): (Key, Mark), joined: Joined, limits: &Limits) -> Opened {
         let (now_ms, on) = (joined.home.liveness.last_seen_ms(), account(&joined.link.participant.id));
         let mut evicted = Vec::new();
-        let known = self.by_key.get(&key).cloned();
+        let known = self.get(&key).cloned();
         if known.is_some() || self.ended.has(mark) {
             let session = known.filter(|_| !self.ended.has(mark));
             return Opened { session, evicted };
@@ -180,7 +179,7 @@ impl Table {
             let own = self.accounts.get(on).map_or(0, |own| own.count);
             let of = if own >= limits.participant_sessions_max {
                 Some(on)
-            } else if self.by_key.len() >= limits.sessions_max {
+            } else if self.all.len() >= limits.sessions_max {
                 None
             } else {
                 break;
@@ -195,8 +194,12 @@ impl Table {
         own.order.push(key, now_ms);
         self.order.push(key, now_ms);
         let session = Arc::new(Session::new((key, mark), joined));
-        self.by_key.insert(key, Arc::clone(&session));
+        self.all.insert(ByKey(Arc::clone(&session)));
         Opened { session: Some(session), evicted }
+    }
+
+    fn get(&self, key: &Key) -> Option<&Arc<Session>> {
+        self.all.get(key).map(|one| &one.0)
     }
 
     fn note_ended(&mut self, session: &Session) {
@@ -215,24 +218,24 @@ impl Table {
 
     /// Takes out a session, unless its id was resumed meanwhile.
     fn remove_same(&mut self, session: &Session) {
-        let there = self.by_key.get(&session.key);
+        let there = self.get(&session.key);
         if there.is_some_and(|there| std::ptr::eq(Arc::as_ptr(there), session)) {
             self.remove(session.key);
         }
     }
 
     fn remove(&mut self, key: Key) -> Option<Arc<Session>> {
-        let session = self.by_key.remove(&key)?;
-        let Self { by_key, order, accounts, .. } = self;
+        let ByKey(session) = self.all.take(&key)?;
+        let Self { all, order, accounts, .. } = self;
         let on = account(&session.joined.link.participant.id);
         if let Some(own) = accounts.get_mut(on) {
             own.count -= 1;
-            own.order.tidy(own.count, |key| by_key.contains_key(&key));
+            own.order.tidy(own.count, |key| all.contains(&key));
             if own.count == 0 {
                 accounts.remove(on);
             }
         }
-        order.tidy(by_key.len(), |key| by_key.contains_key(&key));
+        order.tidy(all.len(), |key| all.contains(&key));
         Some(session)
     }
 
@@ -243,11 +246,11 @@ impl Table {
         now_ms: u64,
         fits: impl Fn(&Session) -> bool,
     ) -> Option<Arc<Session>> {
-        let Self { by_key, order, accounts, .. } = self;
-        let look = |key: Key| match by_key.get(&key) {
+        let Self { all, order, accounts, .. } = self;
+        let look = |key: Key| match all.get(&key) {
             None => Look::Gone,
-            Some(session) if !fits(session) || !session.is_idle() => Look::Busy,
-            Some(session) => Look::Idle(session.joined.home.liveness.last_seen_ms()),
+            Some(ByKey(session)) if !fits(session) || !session.is_idle() => Look::Busy,
+            Some(ByKey(session)) => Look::Idle(session.joined.home.liveness.last_seen_ms()),
         };
         let key = match on {
             None => order.pop(now_ms, look),

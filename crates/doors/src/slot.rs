@@ -22,7 +22,7 @@ pub(crate) enum Opener {
     /// A resumable stream of a session.
     Session(Arc<Session>, u64),
     /// A stream that ends with its reader.
-    Modern(Arc<Bounds>),
+    Modern(Bounds),
 }
 
 /// What a slot gives first.
@@ -166,13 +166,13 @@ impl Sink for Slot {
 mod tests {
     use std::task::Waker;
 
-    use access::config::Limits;
     use platform::Shares;
 
     use super::*;
 
     fn slot(held_max: usize) -> Slot {
-        Slot::new(Opener::Modern(Bounds::new(&Limits::default(), Shares::new(held_max, held_max).of("ann"))))
+        let held = Shares::new(held_max, held_max).of("ann");
+        Slot::new(Opener::Modern(Bounds { limits: Arc::default(), held }))
     }
 
     fn first(slot: &Slot) -> Option<First> {

@@ -2,6 +2,8 @@
 //!
 //! A writer never waits. A reader may leave and, on a resumable stream, come back for what it missed.
 
+mod silence;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -9,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use gateway::Bounds;
 use platform::{Mutex, MutexGuard};
+use silence::Silence;
 
 /// How long a stream lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +72,7 @@ struct State {
     overrun: bool,
     reader: u64,
     attached: bool,
+    silence: Silence,
     waker: Option<Waker>,
 }
 
@@ -79,15 +83,15 @@ pub(crate) struct Stream {
     pub(crate) id: u64,
     lifetime: Lifetime,
     /// Its bounds.
-    pub(crate) bounds: Arc<Bounds>,
+    pub(crate) bounds: Bounds,
     state: Mutex<State>,
 }
 
 impl Stream {
     /// A stream that ends after `answers` answers; with 0 it ends only by [`Stream::end`].
-    pub(crate) fn new(id: u64, lifetime: Lifetime, answers: u32, bounds: &Arc<Bounds>) -> Arc<Self> {
+    pub(crate) fn new(id: u64, lifetime: Lifetime, answers: u32, bounds: &Bounds) -> Arc<Self> {
         let state = State { first: 1, unsent: 1, answers, ..State::default() };
-        Arc::new(Self { id, lifetime, bounds: Arc::clone(bounds), state: Mutex::new(state) })
+        Arc::new(Self { id, lifetime, bounds: bounds.clone(), state: Mutex::new(state) })
     }
 
     /// Queues a notification or a question. `latest` is what makes an older message stale if the stream is full.
@@ -184,6 +188,23 @@ impl Stream {
         Some(Reader { stream: Arc::clone(self), generation: state.reader, next })
     }
 
+    /// Begins to watch for silence; false if it is watched already.
+    pub(crate) fn begin_watch(&self) -> bool {
+        self.lock().silence.watch()
+    }
+
+    /// Looks whether the stream is silent, and wakes its reader if it was for two looks. False, and no look follows, if it has
+    /// no reader.
+    pub(crate) fn watch(&self) -> bool {
+        let mut state = self.lock();
+        if !state.attached {
+            state.silence.leave();
+        } else if state.silence.look() {
+            state.wake();
+        }
+        state.attached
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -199,8 +220,8 @@ impl State {
     }
 
     fn is_full(&self, more: usize, bounds: &Bounds) -> bool {
-        self.unsent_messages() >= bounds.unsent_messages_max
-            || self.unsent_bytes.saturating_add(more) > bounds.unsent_bytes_max
+        self.unsent_messages() >= bounds.limits.queue_len_max
+            || self.unsent_bytes.saturating_add(more) > bounds.unsent_bytes_max()
             || !bounds.held.has_room(more)
     }
 
@@ -226,8 +247,8 @@ impl State {
 
     /// Keeps messages that wait for a reader which may never come within the bounds of a replay: the oldest go.
     fn make_room(&mut self, more: usize, bounds: &Bounds) {
-        while self.unsent_messages() >= bounds.replay_messages_max
-            || (self.unsent_bytes.saturating_add(more) > bounds.replay_bytes_max
+        while self.unsent_messages() >= bounds.limits.resume_events_max
+            || (self.unsent_bytes.saturating_add(more) > bounds.limits.resume_bytes_max
                 && self.unsent_messages() > 0)
         {
             let oldest = self.queue.len().saturating_sub(self.unsent_messages());
@@ -269,6 +290,7 @@ impl State {
         let item = StreamItem { number, frame: queued.frame.clone(), last: queued.last, error: queued.error };
         if number >= self.unsent {
             self.unsent = number + 1;
+            self.silence.end();
             self.unsent_bytes = self.unsent_bytes.saturating_sub(item.frame.len());
             self.sent_bytes = self.sent_bytes.saturating_add(item.frame.len());
         }
@@ -277,8 +299,8 @@ impl State {
     }
 
     fn forget(&mut self, keep: bool, bounds: &Bounds) {
-        let messages = if keep { bounds.replay_messages_max } else { 0 };
-        let bytes = if keep { bounds.replay_bytes_max } else { 0 };
+        let messages = if keep { bounds.limits.resume_events_max } else { 0 };
+        let bytes = if keep { bounds.limits.resume_bytes_max } else { 0 };
         while self.first < self.unsent {
             let sent = self.unsent - self.first;
             if sent <= messages as u64 && self.sent_bytes <= bytes {
@@ -331,6 +353,11 @@ impl Reader {
             Some(_) | None => state.waker = Some(cx.waker().clone()),
         }
         Poll::Pending
+    }
+
+    /// Whether its client must get a comment, because the stream was silent for long.
+    pub(crate) fn take_comment(&self) -> bool {
+        self.stream.lock().silence.take_comment()
     }
 
     /// The next message, as a future.

@@ -456,7 +456,7 @@ mod tests {
             expires_ms: None,
         };
         let (participant, form) = (Arc::new(participant), Form::Legacy);
-        let link = Link::new(LinkId(1), participant, form, plain_client(), Box::new(NoOutlet));
+        let link = Link::new(LinkId(1), participant, form, plain_client(), Arc::new(NoOutlet));
         let (method, payload) = (Method::Known("tools/call"), Payload::body(form, "{}"));
         let request = Request { method, target: None, progress: None, payload };
         let (incoming, reply) = (Incoming::plain(request, None), Arc::<Ends>::clone(reply));

@@ -34,7 +34,7 @@ pub struct Settings {
     /// Its configuration.
     pub topic: config::TopicConfig,
     /// The limits of the gateway.
-    pub limits: config::Limits,
+    pub limits: Arc<config::Limits>,
 }
 
 /// What a participant may do in the topic now; `None` if it may not be there.
@@ -279,7 +279,7 @@ fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
         expires_ms: None,
     };
     let (form, client) = (model::Form::ENVELOPE, plain_client());
-    Link::new(context.link(), Arc::new(participant), form, client, Box::new(NoOutlet))
+    Link::new(context.link(), Arc::new(participant), form, client, Arc::new(NoOutlet))
 }
 
 fn close_of(why: Ended) -> Close {

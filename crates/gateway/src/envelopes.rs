@@ -54,7 +54,7 @@ impl Dispatch {
         link: &Arc<Link>,
         envelope: &Envelope,
     ) -> Result<(Effects<Live>, Option<Refusal>), Box<Refusal>> {
-        let permit = self.audit.reserve_on(link.audit.get())?;
+        let permit = self.audit.reserve_on(link.audit())?;
         let (id, from) = (&link.participant.id, link.participant.id.as_str());
         if envelope.from() != from {
             let refusal = Refusal::new(

@@ -23,15 +23,21 @@ pub struct Link {
     /// What its client declared in the handshake. A modern client declares it with each request.
     pub client: ClientProfile,
     /// Its sending side.
-    pub outlet: Box<dyn Outlet>,
+    pub outlet: Arc<dyn Outlet>,
     /// Why the topic did not let it join. A link joins once.
-    pub(crate) rejected: OnceLock<Refusal>,
-    /// Its participant's share of the audit log, from its join on.
-    pub(crate) audit: OnceLock<Arc<Share>>,
+    pub(crate) rejected: OnceLock<Box<Refusal>>,
     /// Its participant's share of the bytes that wait, from its join on.
     pub(crate) held: OnceLock<Arc<Share>>,
-    /// Its participant's share of the room's queue, from its join on.
-    pub(crate) queued: OnceLock<Arc<Share>>,
+    /// Its participant's shares of what its topic writes to, from its join on.
+    pub(crate) written: OnceLock<Written>,
+}
+
+/// A participant's shares of what its topic writes to.
+pub(crate) struct Written {
+    /// The audit log, if there is one.
+    pub(crate) audit: Option<Arc<Share>>,
+    /// The room's queue.
+    pub(crate) queue: Arc<Share>,
 }
 
 /// The sending side of a link. Without methods of its own it sends nothing and asks its client nothing.
@@ -106,15 +112,20 @@ impl Link {
         participant: Arc<Participant>,
         form: Form,
         client: ClientProfile,
-        outlet: Box<dyn Outlet>,
+        outlet: Arc<dyn Outlet>,
     ) -> Arc<Self> {
-        let (rejected, audit, held, queued) = <_>::default();
-        Arc::new(Self { id, participant, form, client, outlet, rejected, audit, held, queued })
+        let (rejected, held, written) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Arc::new(Self { id, participant, form, client, outlet, rejected, held, written })
     }
 
     /// Its participant's share of the room's queue, once it has joined.
     pub fn queued(&self) -> Option<&Arc<Share>> {
-        self.queued.get()
+        self.written.get().map(|written| &written.queue)
+    }
+
+    /// Its participant's share of the audit log, if there is one and it has joined.
+    pub(crate) fn audit(&self) -> Option<&Arc<Share>> {
+        self.written.get()?.audit.as_ref()
     }
 
     /// The wire on which its participant came in.

@@ -9,8 +9,14 @@ use upstream::{Environment, Manifest, Upstream, UpstreamSpec, config::ServerConf
 use crate::live::{ConfiguredServer, Event, Server};
 use crate::servers::{Topics, listed};
 use crate::{
-    builtin, dial_in, dial_in::RoomOutbox, dispatch::Dispatch, handshake, link::Link, listen,
-    requests::named, tasks::relay as tasks,
+    builtin, dial_in,
+    dial_in::RoomOutbox,
+    dispatch::Dispatch,
+    handshake,
+    link::{Link, Written},
+    listen,
+    requests::named,
+    tasks::relay as tasks,
 };
 use access::account;
 use access::config::{BuiltIn, Limits};
@@ -29,10 +35,8 @@ impl Dispatch {
         let auth::Participant { id: participant, rate, .. } = &*link.participant;
         let (handle, capabilities) = (Arc::clone(link), Arc::clone(capabilities));
         // A link joins once.
-        let _ = link.queued.set(self.room.account(account(participant)));
-        if let Some(account) = self.audit.account(participant) {
-            let _ = link.audit.set(account);
-        }
+        let (audit, queue) = (self.audit.account(participant), self.room.account(account(participant)));
+        let _ = link.written.set(Written { audit, queue });
         self.take(Event::Join(Join {
             link: link.id,
             handle,
@@ -42,7 +46,7 @@ impl Dispatch {
             joining,
         }));
         if let Some(refusal) = link.rejected.get() {
-            return Err(refusal.clone());
+            return Err((**refusal).clone());
         }
         if joining.listener.is_some() {
             dial_in::connected(self, participant);
@@ -307,7 +311,7 @@ mod tests {
         let (id, seen) = (dispatch.context.link(), Arc::default());
         let watcher = Watcher(Arc::downgrade(dispatch), id, Arc::clone(&seen));
         let link =
-            Link::new(id, Arc::clone(&ann.participant), Form::Legacy, plain_client(), Box::new(watcher));
+            Link::new(id, Arc::clone(&ann.participant), Form::Legacy, plain_client(), Arc::new(watcher));
         let joining = Joining { notified: true, ..Joining::default() };
         dispatch.join(&link, &ann.participant.capabilities, joining).unwrap();
         for (now, prefix) in [(&other, "other_"), (&one, "one_")] {

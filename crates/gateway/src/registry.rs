@@ -109,8 +109,8 @@ impl Registry {
     }
 
     /// The limits in force.
-    pub fn limits(&self) -> Limits {
-        self.config.read().limits
+    pub fn limits(&self) -> Arc<Limits> {
+        Arc::clone(&self.config.read().limits)
     }
 
     /// A participant's share of the bytes that wait. All guests together have a smaller one.
@@ -120,8 +120,8 @@ impl Registry {
     }
 
     /// The bounds of a participant's new streams.
-    pub fn bounds(&self, participant: &ParticipantId) -> Arc<Bounds> {
-        Bounds::new(&self.limits(), self.held_of(participant))
+    pub fn bounds(&self, participant: &ParticipantId) -> Bounds {
+        Bounds { limits: self.limits(), held: self.held_of(participant) }
     }
 
     /// Whether the journal can be written; true without one, as nothing must be written then.

@@ -44,7 +44,7 @@ impl Dispatch {
         let target = named(&call.request).or(served);
         // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
         let is_recorded = target.is_some() || comes_back;
-        let permit = match self.audit.reserve_on(link.audit.get()) {
+        let permit = match self.audit.reserve_on(link.audit()) {
             Ok(permit) => permit,
             Err(_) if !is_recorded => Permit::none(),
             Err(refusal) => {

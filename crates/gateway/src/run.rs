@@ -14,7 +14,7 @@ use crate::{builtin, delivery, dial_in, envelopes, listen, membership, questions
 /// Carries out one effect.
 pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
     match effect {
-        Effect::NotJoined { handle, refusal } => _ = handle.rejected.set(*refusal),
+        Effect::NotJoined { handle, refusal } => _ = handle.rejected.set(refusal),
         Effect::Closed { handle, why } => membership::closed(dispatch, &handle, why),
         Effect::Withhold { handle, message, refusal } => {
             envelopes::withhold(dispatch, &handle, &message, &refusal);

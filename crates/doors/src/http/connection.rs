@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use access::Guests;
@@ -98,11 +98,6 @@ impl Connection {
     /// The participant has too many connections.
     pub(crate) fn belongs_to(&self, sender: &ParticipantId) -> Result<(), Refusal> {
         self.client.place.as_ref().map_or(Ok(()), |place| place.belongs_to(sender))
-    }
-
-    /// Whether a newer connection from the same address needs its place.
-    pub(crate) fn must_make_way(&self, cx: &mut Context<'_>) -> bool {
-        self.client.place.as_ref().is_some_and(|place| place.poll_evicted(cx).is_ready())
     }
 
     /// The configuration in force, and the visit that the last request made, if this one makes the same.

@@ -17,11 +17,11 @@ use wire::rpc::{self, Id, Message, Shape, code};
 
 use super::body::Body;
 use super::connection::{Connection, Visit};
-use super::events::{Events, parse_event_id};
+use super::events::{COMMENT, Events, parse_event_id};
 use super::handover::Handover;
 use super::head::{Field, Head};
 use super::request::{accepts, accepts_answers, not_allowed, read_body};
-use super::respond::{COMMENT, Sending, respond};
+use super::respond::{Sending, respond};
 use super::response::{self, Answered};
 use crate::listening::ListenReply;
 use crate::reply::{SinkReply, no_stream};
@@ -139,7 +139,7 @@ impl Exchange<'_> {
             header::check_params(|name| self.header(name), params, &mirrored)
                 .map_err(|error| rejected(&error, params.message().id()))?;
         }
-        let slot = Slot::new(Opener::Modern(Arc::clone(&modern.home.bounds)));
+        let slot = Slot::new(Opener::Modern(modern.home.bounds.clone()));
         let sending = Sending { ids: false, prime: false, era: Era::Modern };
         if params.method() == modern::LISTEN {
             let reply = Arc::new(ListenReply::new(slot));
@@ -226,7 +226,7 @@ impl Exchange<'_> {
                 Err(malformed) => out.answer(malformed.answer()),
             }
         }
-        Ok(response::events(Events::new(reader, true, None)))
+        Ok(response::events(Events::new(reader, true, None, &self.connection.links.keep_alive)))
     }
 
     /// The session that the request names.
@@ -263,7 +263,7 @@ impl Exchange<'_> {
             let why = "this Last-Event-ID is not known any more; open the stream without it";
             return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
         };
-        let mut events = Events::new(reader, true, None);
+        let mut events = Events::new(reader, true, None, &self.connection.links.keep_alive);
         // Shows that the stream is open before there is an event.
         events.open_with(COMMENT);
         Ok(self.held(response::events(events)))

@@ -1,13 +1,17 @@
 //! Live stream of server-sent events, with comments that keep a silent one alive.
 
 use std::mem;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use wire::rpc;
 
+use crate::keep_alive::KeepAlive;
 use crate::stream::{Reader, StreamItem};
+
+/// A comment, which shows that the stream is open.
+pub(crate) const COMMENT: Bytes = Bytes::from_static(b": \n\n");
 
 /// Runs when a stream is dropped, with whether its last message was queued.
 pub(crate) type OnLeave = Box<dyn FnOnce(bool) + Send>;
@@ -19,19 +23,20 @@ pub(crate) struct Events {
     lead: Bytes,
     /// Event ids are written only if the client can resume the stream.
     ids: bool,
-    keep_alive: Interval,
     on_leave: Option<OnLeave>,
     over: bool,
 }
 
 impl Events {
     /// A stream of what `reader` reads.
-    pub(crate) fn new(reader: Reader, ids: bool, on_leave: Option<OnLeave>) -> Self {
-        // A comment on a silent stream, so that no proxy ends it.
-        let period = reader.stream.bounds.keep_alive;
-        let mut keep_alive = interval_at(Instant::now() + period, period);
-        keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { reader, lead: Bytes::new(), ids, keep_alive, on_leave, over: false }
+    pub(crate) fn new(
+        reader: Reader,
+        ids: bool,
+        on_leave: Option<OnLeave>,
+        keep_alive: &Arc<KeepAlive>,
+    ) -> Self {
+        keep_alive.watch(&reader.stream);
+        Self { reader, lead: Bytes::new(), ids, on_leave, over: false }
     }
 
     /// Sends these bytes first, as they are, after what is to be sent first already.
@@ -57,17 +62,14 @@ impl Events {
         match self.reader.poll_next(cx) {
             Poll::Ready(Some(item)) => {
                 self.over = item.last;
-                self.keep_alive.reset();
                 Poll::Ready(Some(self.encode(&item)))
             }
             Poll::Ready(None) => {
                 self.over = true;
                 Poll::Ready(None)
             }
-            Poll::Pending => match self.keep_alive.poll_tick(cx) {
-                Poll::Ready(_) => Poll::Ready(Some(Bytes::from_static(b": \n\n"))),
-                Poll::Pending => Poll::Pending,
-            },
+            Poll::Pending if self.reader.take_comment() => Poll::Ready(Some(COMMENT)),
+            Poll::Pending => Poll::Pending,
         }
     }
 

@@ -2,16 +2,15 @@
 //!
 //! HTTP has written the head and the first events; the rest are chunks (RFC 9112, section 7.1).
 
-use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use platform::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::events::Events;
 
@@ -115,45 +114,40 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
     }
 }
 
-/// Writes events as chunks until they end or the client leaves, then closes. `kept` lives as long.
-pub(crate) async fn go_on<T, P>(socket: T, events: Box<Events>, kept: P)
-where
-    T: AsyncRead + AsyncWrite + Unpin,
-{
-    let mut held = HeldEvents { socket, events, unsent: Bytes::new(), over: false, _kept: kept };
-    if poll_fn(|cx| held.poll(cx)).await {
-        // Nothing can be done about a socket that does not close.
-        let _ = held.socket.shutdown().await;
-    }
-}
-
-struct HeldEvents<T, P> {
+/// Events that are written as chunks until they end or the client leaves; then the socket is closed. `kept` lives as long.
+pub(crate) struct HeldEvents<T, P> {
     socket: T,
-    events: Box<Events>,
+    events: Events,
     unsent: Bytes,
-    /// Nothing comes after what is unsent.
-    over: bool,
     _kept: P,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
+    /// Goes on with events whose beginning is written.
+    pub(crate) fn new(socket: T, events: Events, kept: P) -> Self {
+        Self { socket, events, unsent: Bytes::new(), _kept: kept }
+    }
+
     /// Writes as much as it can; ends with whether everything was written.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         if self.has_left(cx) {
             return Poll::Ready(false);
         }
         loop {
             if self.unsent.is_empty() {
-                if self.over {
+                if self.events.is_over() {
                     return Poll::Ready(true);
                 }
-                let next = ready!(self.events.poll(cx));
-                self.over = next.is_none();
-                self.unsent = next.map_or(Bytes::from_static(LAST_CHUNK), |event| chunk(&event));
+                let event = ready!(self.events.poll(cx));
+                self.unsent = chunks(event.as_deref(), self.events.is_over());
             }
             match ready!(Pin::new(&mut self.socket).poll_write(cx, &self.unsent)) {
                 Ok(0) | Err(_) => return Poll::Ready(false),
                 Ok(wrote) => self.unsent.advance(wrote),
+            }
+            if self.unsent.is_empty() {
+                // A silent stream keeps no memory of what it has written.
+                self.unsent = Bytes::new();
             }
         }
     }
@@ -172,34 +166,48 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
     }
 }
 
-/// One chunk of a body; an event is never empty, so none of them is the last.
-fn chunk(event: &[u8]) -> Bytes {
-    let head = format!("{:x}\r\n", event.len());
-    let mut chunk = BytesMut::with_capacity(head.len() + event.len() + 2);
-    chunk.put_slice(head.as_bytes());
-    chunk.put_slice(event);
-    chunk.put_slice(b"\r\n");
-    chunk.freeze()
+impl<T: AsyncRead + AsyncWrite + Unpin, P: Unpin> Future for HeldEvents<T, P> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if ready!(self.poll_write(cx)) {
+            // Nothing can be done about a socket that does not close.
+            let _ = ready!(Pin::new(&mut self.socket).poll_shutdown(cx));
+        }
+        Poll::Ready(())
+    }
+}
+
+/// The chunk of an event, which is never empty, and the last one if nothing follows.
+fn chunks(event: Option<&[u8]>, is_over: bool) -> Bytes {
+    let mut chunks = Vec::new();
+    if let Some(event) = event {
+        chunks = [format!("{:x}\r\n", event.len()).as_bytes(), event, b"\r\n"].concat();
+    }
+    if is_over {
+        chunks.extend_from_slice(LAST_CHUNK);
+    }
+    chunks.into()
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, duplex};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
+    use crate::fixture::{registry, user};
+    use crate::keep_alive::KeepAlive;
     use crate::stream::{Lifetime, Stream};
     use access::config::Limits;
-    use gateway::Bounds;
-    use platform::Shares;
 
     fn stream() -> Arc<Stream> {
-        let limits = Limits::default();
-        let held = Shares::new(limits.held_bytes_max, limits.held_bytes_max).of("ann");
-        Stream::new(0, Lifetime::Resumable, 0, &Bounds::new(&limits, held))
+        let registry = registry(Limits::default());
+        Stream::new(0, Lifetime::Resumable, 0, &registry.bounds(&user(&registry).id))
     }
 
     fn events(stream: &Arc<Stream>) -> Box<Events> {
-        Box::new(Events::new(stream.read(None).unwrap(), false, None))
+        let keep_alive = KeepAlive::new(&registry(Limits::default()));
+        Box::new(Events::new(stream.read(None).unwrap(), false, None, &keep_alive))
     }
 
     #[tokio::test]
@@ -221,7 +229,7 @@ mod tests {
         let stream = stream();
         // Less room than one event needs.
         let (near, mut far) = duplex(7);
-        let writer = tokio::spawn(go_on(near, events(&stream), ()));
+        let writer = tokio::spawn(HeldEvents::new(near, *events(&stream), ()));
         let mut expected = String::new();
         for number in 0..20 {
             stream.send(format!("{{\"n\":{number}}}").into(), None).unwrap();
@@ -236,10 +244,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_silent_stream_keeps_nothing_of_what_it_has_written() {
+        let stream = stream();
+        let (near, _far) = duplex(1024);
+        let mut held = HeldEvents::new(near, *events(&stream), ());
+        stream.send(Bytes::from_static(b"{}"), None).unwrap();
+        assert!(Pin::new(&mut held).poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending());
+        assert!(!held.unsent.is_unique(), "it has memory of its own");
+    }
+
+    #[tokio::test]
     async fn a_client_that_leaves_detaches_from_the_stream() {
         let stream = stream();
         let (near, mut far) = duplex(64);
-        let writer = tokio::spawn(go_on(near, events(&stream), ()));
+        let writer = tokio::spawn(HeldEvents::new(near, *events(&stream), ()));
         far.write_all("GET / HTTP/1.1\r\n".repeat(100).as_bytes()).await.unwrap();
         assert!(stream.is_attached());
         drop(far);

@@ -122,7 +122,7 @@ fn open(
     let endpoint = format!("/messages?sessionId={id}");
     let pairs = Arc::clone(pairs);
     let on_leave: OnLeave = Box::new(move |_| pairs.end(&id));
-    let mut events = Events::new(reader, false, Some(on_leave));
+    let mut events = Events::new(reader, false, Some(on_leave), &links.keep_alive);
     let event = wire::sse::Event {
         event: Some("endpoint"),
         data: endpoint.as_bytes(),

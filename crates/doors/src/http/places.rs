@@ -5,6 +5,7 @@
 //! unknown connection to a new one, so that silent connections lock out no newcomer.
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +15,17 @@ use access::account;
 use futures_util::task::AtomicWaker;
 use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{Mutex, Shares, Taken};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// The bits of an IPv6 address that one sender cannot choose.
 const NETWORK_BITS: u32 = 64;
+/// The number of no newcomer.
+const NOBODY: u64 = 0;
 
 /// The places of one listener.
 pub(crate) struct Places {
+    max: u32,
+    free: Semaphore,
     known: Arc<Shares>,
     /// Connections of one address before their senders are known, and of all addresses together.
     address_newcomers_max: usize,
@@ -62,9 +67,9 @@ impl Newcomers {
     }
 }
 
-/// What a connection is to the others of its address.
+/// What a connection is to the others of its address, for as long as it is HTTP.
 #[derive(Default)]
-struct Standing {
+pub(crate) struct Standing {
     /// Its sender is known: no other needs its place.
     known: AtomicBool,
     /// It must make way for another.
@@ -75,25 +80,48 @@ struct Standing {
 /// The place of one connection.
 pub(crate) struct Place {
     places: Arc<Places>,
-    number: u64,
-    standing: Arc<Standing>,
-    /// On the account of the sender, once it is known.
-    taken: Mutex<Option<Taken>>,
-    _permit: OwnedSemaphorePermit,
+    account: Mutex<Account>,
+}
+
+/// On which account a connection is.
+enum Account {
+    /// Its address's, as the newcomer of this number.
+    Newcomer(u64),
+    /// Its sender's.
+    Sender(Taken),
 }
 
 impl Places {
     /// So many places, of which each holder may have `share`.
     pub(crate) fn new(connections_max: usize, share: usize) -> Arc<Self> {
+        let max = u32::try_from(connections_max.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
+        let free = Semaphore::new(max as usize);
         let known = Shares::new(connections_max, share);
         let address_newcomers_max = known.share();
         // The other half stays for senders that are known.
         let newcomers_max = address_newcomers_max.max(connections_max / 2);
-        Arc::new(Self { known, address_newcomers_max, newcomers_max, newcomers: Mutex::default() })
+        let newcomers = Mutex::default();
+        Arc::new(Self { max, free, known, address_newcomers_max, newcomers_max, newcomers })
+    }
+
+    /// Waits until a place is free.
+    pub(crate) async fn one_free(&self) -> Option<SemaphorePermit<'_>> {
+        self.free.acquire().await.ok()
+    }
+
+    /// Waits until all places are free.
+    pub(crate) async fn all_free(&self) {
+        drop(self.free.acquire_many(self.max).await);
     }
 
     /// The place of a new connection from an address. It may cost the oldest connection of an unknown sender its place.
-    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr, permit: OwnedSemaphorePermit) -> Place {
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        address: IpAddr,
+        free: SemaphorePermit<'_>,
+    ) -> (Place, Arc<Standing>) {
+        // Its place gives it back.
+        free.forget();
         let address = network(address);
         let standing = Arc::<Standing>::default();
         let mut newcomers = self.newcomers.lock();
@@ -107,12 +135,12 @@ impl Places {
         newcomers.all.insert(number, address);
         newcomers.by_address.entry(address).or_default().insert(number, Arc::clone(&standing));
         drop(newcomers);
-        let (places, taken) = (Arc::clone(self), Mutex::default());
-        Place { places, number, standing, taken, _permit: permit }
+        let account = Mutex::new(Account::Newcomer(number));
+        (Place { places: Arc::clone(self), account }, standing)
     }
 
-    fn leave(&self, number: u64) {
-        self.newcomers.lock().remove(number);
+    fn leave(&self, number: u64) -> Option<Arc<Standing>> {
+        self.newcomers.lock().remove(number)
     }
 }
 
@@ -123,41 +151,44 @@ impl Place {
     /// The participant has too many connections.
     pub(crate) fn belongs_to(&self, sender: &ParticipantId) -> Result<(), Refusal> {
         let share = self.places.known.of(account(sender));
-        let mut taken = self.taken.lock();
-        if taken.as_ref().is_some_and(|taken| taken.is_of(&share)) {
+        let mut account = self.account.lock();
+        if matches!(&*account, Account::Sender(taken) if taken.is_of(&share)) {
             return Ok(());
         }
         let new = share.take(1).map_err(|_| {
             Refusal::new(RefusalCode::Overloaded, "you have too many connections")
                 .hint("close some, or raise `participant_connections_max`")
         })?;
-        let is_first = taken.replace(new).is_none();
-        drop(taken);
-        if is_first {
-            self.standing.known.store(true, Ordering::Release);
-            // It would keep the memory of the task that reads requests.
-            drop(self.standing.waker.take());
-            self.places.leave(self.number);
+        let before = mem::replace(&mut *account, Account::Sender(new));
+        drop(account);
+        if let Account::Newcomer(number) = before
+            && let Some(standing) = self.places.leave(number)
+        {
+            standing.known.store(true, Ordering::Release);
         }
         Ok(())
     }
+}
 
+impl Standing {
     /// Ready once the connection must make way for another.
     pub(crate) fn poll_evicted(&self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.standing.known.load(Ordering::Acquire) {
+        if self.known.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        self.standing.waker.register(cx.waker());
+        self.waker.register(cx.waker());
         // After that, so that one of the two sees the other: `enter` or this.
-        if self.standing.evicted.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+        if self.evicted.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.taken.get_mut().is_none() {
-            self.places.leave(self.number);
+        match mem::replace(self.account.get_mut(), Account::Newcomer(NOBODY)) {
+            Account::Sender(taken) => drop(taken),
+            Account::Newcomer(number) => drop(self.places.leave(number)),
         }
+        self.places.free.add_permits(1);
     }
 }
 
@@ -176,59 +207,45 @@ fn network(address: IpAddr) -> IpAddr {
 mod tests {
     use std::task::Waker;
 
-    use tokio::sync::Semaphore;
-
     use super::*;
 
-    struct Stage {
-        places: Arc<Places>,
-        all: Arc<Semaphore>,
+    fn enter(places: &Arc<Places>, address: &str) -> (Place, Arc<Standing>) {
+        places.enter(address.parse().unwrap(), places.free.try_acquire().unwrap())
     }
 
-    impl Stage {
-        fn enter(&self, address: &str) -> Place {
-            let permit = Arc::clone(&self.all).try_acquire_owned().unwrap();
-            self.places.enter(address.parse().unwrap(), permit)
-        }
-    }
-
-    fn stage(share: usize) -> Stage {
-        Stage { places: Places::new(100, share), all: Arc::new(Semaphore::new(100)) }
-    }
-
-    fn is_evicted(place: &Place) -> bool {
-        place.poll_evicted(&mut Context::from_waker(Waker::noop())).is_ready()
+    fn is_evicted((_, standing): &(Place, Arc<Standing>)) -> bool {
+        standing.poll_evicted(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     #[test]
     fn the_oldest_unknown_connection_of_an_address_makes_way() {
-        let stage = stage(2);
-        let (first, second) = (stage.enter("10.0.0.1"), stage.enter("10.0.0.1"));
-        let elsewhere = stage.enter("10.0.0.2");
+        let places = Places::new(100, 2);
+        let (first, second) = (enter(&places, "10.0.0.1"), enter(&places, "10.0.0.1"));
+        let elsewhere = enter(&places, "10.0.0.2");
         assert!(!is_evicted(&first));
-        let third = stage.enter("::ffff:10.0.0.1");
+        let third = enter(&places, "::ffff:10.0.0.1");
         assert!(is_evicted(&first) && !is_evicted(&second) && !is_evicted(&elsewhere));
-        second.belongs_to(&ParticipantId::new("ann").unwrap()).unwrap();
-        let fourth = stage.enter("10.0.0.1");
+        second.0.belongs_to(&ParticipantId::new("ann").unwrap()).unwrap();
+        let fourth = enter(&places, "10.0.0.1");
         assert!(!is_evicted(&third), "one of them is known by now");
         drop((first, second, third, fourth, elsewhere));
-        assert!(stage.places.newcomers.lock().by_address.is_empty());
-        assert_eq!(stage.places.known.taken(), 0);
+        assert!(places.newcomers.lock().by_address.is_empty());
+        assert_eq!((places.known.taken(), places.free.available_permits()), (0, 100));
     }
 
     #[test]
     fn unknown_connections_of_many_addresses_leave_half_of_the_places() {
-        let stage = stage(2);
-        let places: Vec<Place> = (0..51).map(|number| stage.enter(&format!("10.0.1.{number}"))).collect();
-        assert!(is_evicted(&places[0]) && !places[1..].iter().any(is_evicted));
+        let places = Places::new(100, 2);
+        let all: Vec<_> = (0..51).map(|number| enter(&places, &format!("10.0.1.{number}"))).collect();
+        assert!(is_evicted(&all[0]) && !all[1..].iter().any(is_evicted));
     }
 
     #[test]
     fn a_participant_has_its_share_and_guests_have_one_together() {
-        let stage = stage(2);
+        let places = Places::new(100, 2);
         let id = |name: &str| ParticipantId::new(name).unwrap();
         let open = |name: &str| {
-            let place = stage.enter("10.0.0.1");
+            let (place, _) = enter(&places, "10.0.0.1");
             place.belongs_to(&id(name)).map(|()| place)
         };
         let ann = [open("ann").unwrap(), open("ann").unwrap()];

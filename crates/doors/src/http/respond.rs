@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use gateway::{Call, Dispatch};
 use http::{Response, StatusCode};
 use wire::mcp::{Era, refusal};
 
 use super::body::Body;
 use super::connection::Connection;
-use super::events::{Events, OnLeave, event_id};
+use super::events::{COMMENT, Events, OnLeave, event_id};
 use super::response;
 use crate::slot::{First, Slot};
-
-/// A comment, which shows that the stream is open.
-pub(crate) const COMMENT: Bytes = Bytes::from_static(b": \n\n");
 
 /// The form of a response.
 pub(crate) struct Sending {
@@ -42,7 +38,8 @@ pub(crate) async fn respond(
         First::Nothing => response::empty(StatusCode::ACCEPTED),
         First::Stream(reader) => {
             let id = event_id(reader.stream.id, 0);
-            let mut events = Events::new(reader, sending.ids, call.map(cancel_unanswered));
+            let (on_leave, keep_alive) = (call.map(cancel_unanswered), &connection.links.keep_alive);
+            let mut events = Events::new(reader, sending.ids, on_leave, keep_alive);
             if sending.prime {
                 events.open_with(wire::sse::encode(Some(&id), b""));
             }

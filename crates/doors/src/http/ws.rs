@@ -199,7 +199,7 @@ fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
     let registry = &connection.links.registry;
     let socket = Socket::new(stream, registry.context.now_ms());
     // What it requests of servers it requests as a legacy client without capabilities.
-    let outlet = Box::new(RoomOutlet(Arc::clone(&socket)));
+    let outlet = Arc::new(RoomOutlet(Arc::clone(&socket)));
     connection.links.make_room(&participant.id, &dispatch);
     let link = Link::new(link, participant, Form::ENVELOPE, plain_client(), outlet);
     if let Err(refusal) = registry.join(&dispatch, &link, joining) {

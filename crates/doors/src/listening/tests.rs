@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use access::config::Limits;
 use gateway::Bounds;
 use platform::Shares;
 
@@ -10,7 +9,8 @@ use super::*;
 use crate::stream::{Lifetime, Reader, Stream};
 
 fn listening(bytes_max: usize) -> (ListenReply<Arc<Stream>>, Reader) {
-    let bounds = Bounds::new(&Limits::default(), Shares::new(bytes_max, bytes_max).of("ann"));
+    let held = Shares::new(bytes_max, bytes_max).of("ann");
+    let bounds = Bounds { limits: Arc::default(), held };
     let out = Stream::new(1, Lifetime::Reader, 1, &bounds);
     let reader = out.read(None).unwrap();
     (ListenReply::new(out), reader)

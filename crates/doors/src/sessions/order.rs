@@ -69,39 +69,43 @@ impl Order {
 mod tests {
     use super::*;
 
+    fn key(number: u64) -> Key {
+        [number, 0]
+    }
+
     #[test]
     fn an_unused_session_goes_first_and_no_busy_one() {
         let mut order = Order::default();
-        (0..4).for_each(|key| order.push(key, 10));
-        let look = |key: Key| match key {
+        (0..4).for_each(|number| order.push(key(number), 10));
+        let look = |[number, _]: Key| match number {
             0 => Look::Busy,
             1 => Look::Idle(20),
             2 => Look::Idle(10),
             _ => Look::Idle(15),
         };
-        assert_eq!(order.pop(30, look), Some(2), "not used since it was queued");
-        let look = |key: Key| if key == 2 { Look::Gone } else { look(key) };
-        assert_eq!(order.pop(30, look), Some(1), "passed over once, and not used since");
-        let look = |key: Key| if key == 1 { Look::Gone } else { look(key) };
-        assert_eq!(order.pop(30, look), Some(3));
-        let look = |key: Key| if key == 3 { Look::Gone } else { look(key) };
+        assert_eq!(order.pop(30, look), Some(key(2)), "not used since it was queued");
+        let look = |one: Key| if one == key(2) { Look::Gone } else { look(one) };
+        assert_eq!(order.pop(30, look), Some(key(1)), "passed over once, and not used since");
+        let look = |one: Key| if one == key(1) { Look::Gone } else { look(one) };
+        assert_eq!(order.pop(30, look), Some(key(3)));
+        let look = |one: Key| if one == key(3) { Look::Gone } else { look(one) };
         assert_eq!(order.pop(30, look), None, "the only one left is busy");
     }
 
     #[test]
     fn of_sessions_that_were_all_used_the_longest_idle_goes() {
         let mut order = Order::default();
-        (0..3).for_each(|key| order.push(key, 10));
-        let look = |key: Key| Look::Idle([30, 20, 25][usize::try_from(key).unwrap()]);
-        assert_eq!(order.pop(40, look), Some(1));
+        (0..3).for_each(|number| order.push(key(number), 10));
+        let look = |[number, _]: Key| Look::Idle([30, 20, 25][usize::try_from(number).unwrap()]);
+        assert_eq!(order.pop(40, look), Some(key(1)));
     }
 
     #[test]
     fn keys_of_sessions_that_are_gone_do_not_pile_up() {
         let mut order = Order::default();
-        for key in 0..10_000 {
-            order.push(key, 0);
-            order.tidy(1, |known| known == key);
+        for number in 0..10_000 {
+            order.push(key(number), 0);
+            order.tidy(1, |known| known == key(number));
         }
         assert!(order.queue.len() <= 2 + STALE_MAX);
     }

@@ -1,5 +1,7 @@
 //! Legacy session over HTTP: its link, and the streams of its POSTs.
 
+use std::borrow::Borrow;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use platform::{Mutex, MutexGuard};
@@ -16,8 +18,8 @@ const STREAM_KEPT_SECS: u64 = 60;
 /// Streams open at once in one session.
 pub(crate) const STREAMS_MAX: usize = 1024;
 
-/// A session id by its hash under a key of this process: the sealed id itself has some 240 bytes.
-pub(super) type Key = u128;
+/// A session id by its hashes under two keys of this process: the sealed id itself has some 240 bytes.
+pub(super) type Key = [u64; 2];
 
 /// One legacy session over HTTP.
 pub(crate) struct Session {
@@ -27,6 +29,9 @@ pub(crate) struct Session {
     pub(crate) joined: Joined,
     streams: Mutex<Streams>,
 }
+
+/// A session as the table finds it: by its key.
+pub(super) struct ByKey(pub(super) Arc<Session>);
 
 #[derive(Default)]
 struct Streams {
@@ -83,6 +88,26 @@ impl Session {
         self.streams.lock()
     }
 }
+
+impl Borrow<Key> for ByKey {
+    fn borrow(&self) -> &Key {
+        &self.0.key
+    }
+}
+
+impl Hash for ByKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key.hash(state);
+    }
+}
+
+impl PartialEq for ByKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl Eq for ByKey {}
 
 impl Streams {
     fn forget(&mut self, now_ms: u64) {

@@ -1,22 +1,22 @@
 //! Streams: order, resumption, bounds.
 
 use super::*;
+use access::config::Limits;
 use platform::Shares;
 
 const MESSAGES_MAX: usize = 5;
 const BYTES_MAX: usize = 4096;
 
 fn stream(lifetime: Lifetime, answers: u32) -> Arc<Stream> {
-    let bounds = Bounds {
-        unsent_messages_max: 8,
-        unsent_bytes_max: BYTES_MAX,
-        replay_messages_max: MESSAGES_MAX,
-        replay_bytes_max: 64,
-        envelope_bytes_max: 1024,
-        keep_alive: std::time::Duration::from_secs(15),
-        held: Shares::new(2 * BYTES_MAX, 2 * BYTES_MAX).of("ann"),
+    let limits = Limits {
+        queue_len_max: 8,
+        held_bytes_max: BYTES_MAX,
+        resume_events_max: MESSAGES_MAX,
+        resume_bytes_max: 64,
+        ..Limits::default()
     };
-    Stream::new(1, lifetime, answers, &Arc::new(bounds))
+    let held = Shares::new(2 * BYTES_MAX, 2 * BYTES_MAX).of("ann");
+    Stream::new(1, lifetime, answers, &Bounds { limits: Arc::new(limits), held })
 }
 
 fn frame(text: &str) -> Bytes {

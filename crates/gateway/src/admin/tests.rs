@@ -69,7 +69,7 @@ async fn what_follows_from_a_change_delays_no_other_change() {
     let token = admin.issue_token(&boss, request).unwrap().token;
     let (dispatch, scout) = registry.member(Some(&token), "main", None).unwrap();
     let (changed, changes) = channel();
-    let outlet = Box::new(Chain(access, changed));
+    let outlet = Arc::new(Chain(access, changed));
     let link = Link::new(registry.context.link(), scout, Form::Legacy, plain_client(), outlet);
     registry.join(&dispatch, &link, Joining::default()).unwrap();
     admin.revoke_tokens(&boss, "scout").unwrap();

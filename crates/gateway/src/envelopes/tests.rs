@@ -40,7 +40,7 @@ impl Stage {
             proposal_ttl: Duration::from_secs(600),
         };
         let limits = Limits { away: Duration::ZERO, hold: Duration::ZERO, ..Limits::default() };
-        let settings = Settings { topic, limits };
+        let settings = Settings { topic, limits: Arc::new(limits) };
         let capabilities = Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap());
         let granted = Arc::clone(&capabilities);
         let context = Arc::new(Context::new(Sealer::new(&[7; 32], None)));
@@ -58,7 +58,7 @@ impl Stage {
             expires_ms: None,
         };
         let (id, form, client) = (dispatch.context.link(), Form::Legacy, plain_client());
-        let ann = Link::new(id, Arc::new(participant), form, client, Box::new(NoOutlet));
+        let ann = Link::new(id, Arc::new(participant), form, client, Arc::new(NoOutlet));
         dispatch.join(&ann, &capabilities, Joining::default()).unwrap();
         Self { dispatch, ann, start }
     }

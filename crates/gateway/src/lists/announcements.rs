@@ -97,7 +97,7 @@ mod tests {
             wires: auth::Wires::ALL,
             expires_ms: None,
         };
-        Link::new(LinkId(1), Arc::new(ann), Form::Legacy, plain_client(), Box::new(NoOutlet))
+        Link::new(LinkId(1), Arc::new(ann), Form::Legacy, plain_client(), Arc::new(NoOutlet))
     }
 
     #[test]

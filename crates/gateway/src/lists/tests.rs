@@ -66,7 +66,7 @@ impl Stage {
             wires: auth::Wires::ALL,
             expires_ms: None,
         };
-        let handle = Link::new(link, Arc::new(member), Form::Legacy, plain_client(), Box::new(NoOutlet));
+        let handle = Link::new(link, Arc::new(member), Form::Legacy, plain_client(), Arc::new(NoOutlet));
         let joining = Joining { promotes: true, ..Joining::default() };
         let join = Join { link, handle, participant, capabilities, rate: None, joining };
         self.step(Event::Join(join));

@@ -139,7 +139,7 @@ pub(crate) fn ruling_of(
     dispatch.refresh_proposer(opened);
     let params = call.params().map(|params| String::from_utf8_lossy(params).into_owned());
     let edited = canonical(params.as_deref()) != canonical(opened.params.as_deref());
-    let mut ruling = Ruling::new(params.filter(|_| edited), dispatch.audit.reserve_on(link.audit.get())?);
+    let mut ruling = Ruling::new(params.filter(|_| edited), dispatch.audit.reserve_on(link.audit())?);
     ruling.envelope = Some(envelope.id().to_owned());
     ruling.sender = Some((Arc::clone(link), envelope.frame().clone()));
     Ok(Some((current_digest(dispatch, opened), Arc::new(ruling))))

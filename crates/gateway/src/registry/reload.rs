@@ -135,8 +135,8 @@ impl Registry {
         }
     }
 
-    fn open_topic(self: &Arc<Self>, topic: &TopicConfig, limits: &Limits) -> Arc<Dispatch> {
-        let settings = Settings { topic: topic.clone(), limits: *limits };
+    fn open_topic(self: &Arc<Self>, topic: &TopicConfig, limits: &Arc<Limits>) -> Arc<Dispatch> {
+        let settings = Settings { topic: topic.clone(), limits: Arc::clone(limits) };
         let (registry, name) = (Arc::downgrade(self), topic.name.clone());
         let standing = Box::new(move |id: &_| registry.upgrade()?.standing(id, &name));
         let (context, audit, journal) = (Arc::clone(&self.context), self.audit.clone(), self.journal.clone());

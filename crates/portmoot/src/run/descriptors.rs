@@ -1,5 +1,7 @@
 //! Descriptors of the process: the limit is raised at start, and connections leave enough for files, children and servers.
 
+use std::sync::Arc;
+
 use access::config::{Config, Limits};
 use platform::default_share;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -29,7 +31,7 @@ impl Descriptors {
         let wanted = config.limits.connections_max;
         let limit = raise(wanted.saturating_add(reserve));
         let connections = wanted.min(limit - reserve.min(limit / 2));
-        lower(&mut config.limits, connections);
+        lower(Arc::make_mut(&mut config.limits), connections);
         Self { limit, wanted, connections }
     }
 

@@ -1,5 +1,7 @@
 //! Configuration of a running gateway, read again from its files.
 
+use std::sync::Arc;
+
 use access::config::Config;
 
 use crate::consent;
@@ -37,7 +39,7 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
         after.clone_from(before);
         differs
     }
-    let (old, new) = (&before.limits, &mut after.limits);
+    let (old, new) = (&before.limits, Arc::make_mut(&mut after.limits));
     let kept = [
         ("server.listen", keep(&before.listen, &mut after.listen)),
         ("server.data_dir", keep(&before.data_dir, &mut after.data_dir)),

@@ -89,7 +89,7 @@ async fn a_caller_that_has_its_share_in_the_rooms_queue_waits() {
     let stage = Stage::new(&["chat"]);
     // Another link of the same participant.
     let dispatch = &stage.dispatch;
-    let (participant, outlet) = (Arc::clone(&stage.ann.participant), Box::new(NoOutlet));
+    let (participant, outlet) = (Arc::clone(&stage.ann.participant), Arc::new(NoOutlet));
     let capabilities = Arc::clone(&participant.capabilities);
     let link = Link::new(dispatch.context.link(), participant, Form::Legacy, plain_client(), outlet);
     dispatch.join(&link, &capabilities, Joining::default()).unwrap();
