@@ -111,6 +111,7 @@ fn send(
         own,
         related_task: related.as_deref(),
         client_info: call.client().client_info.as_deref(),
+        capabilities: &call.client().capabilities,
         from: call.link.participant.id.as_str(),
         account: account(proposer.unwrap_or(&call.link.participant.id)),
     };

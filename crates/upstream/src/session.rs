@@ -8,6 +8,7 @@ mod pending;
 mod questions;
 pub(crate) mod requests;
 mod resend;
+mod rounds;
 mod subscribe;
 mod tasks;
 mod upkeep;

@@ -171,6 +171,8 @@ pub struct Outgoing<'a> {
     pub related_task: Option<&'a str>,
     /// The client's `Implementation` object, raw JSON. Modern servers get it with each request.
     pub client_info: Option<&'a [u8]>,
+    /// The client's `ClientCapabilities` object, raw JSON. Modern servers get of it what they may ask.
+    pub capabilities: &'a [u8],
     /// The participant that sends the request. Only servers that dial in learn it.
     pub from: &'a str,
     /// The account on which the call is.

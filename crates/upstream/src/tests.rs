@@ -188,6 +188,7 @@ fn try_call(
         own: Some(tool),
         related_task: None,
         client_info: None,
+        capabilities: b"{}",
         from: "ann",
         account: "ann",
     };

@@ -1,14 +1,14 @@
 //! Translation between the eras: plain lists, calls, reads and gets.
 //!
-//! Each function writes the edits that give a message of one era the form of the other. Questions (`input_required` and
-//! requests from servers), subscriptions and tasks are not translated here.
+//! Each function writes the edits that give a message of one era the form of the other. `input.rs` has questions; subscriptions
+//! and tasks are not translated here.
 
 use json::{Splice, quote};
 
 use crate::mcp::code::{
     HEADER_MISMATCH, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED,
 };
-use crate::mcp::input::OF_RETRY;
+use crate::mcp::input::{self, OF_RETRY};
 use crate::mcp::method::lookup;
 use crate::mcp::{BodyEdit, Era, Version, meta};
 use crate::rpc::Message;
@@ -16,15 +16,18 @@ use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 
 /// A request in the other era, `to`. To modern: `_meta` gets the version, the client's capabilities and its name. To legacy:
 /// the protocol's own keys leave `_meta`, and so do the members of a retry; the progress token and all others stay.
-pub(super) fn request(edit: &mut BodyEdit<'_, '_>, to: Era, client_info: Option<&[u8]>) {
+pub(super) fn request(
+    edit: &mut BodyEdit<'_, '_>,
+    to: Era,
+    (client_info, capabilities): (Option<&[u8]>, &[u8]),
+) {
     match to {
         Era::Modern => {
             edit.set_meta(meta::PROTOCOL_VERSION, quote(Version::NEWEST.as_str()).as_bytes());
             if let Some(info) = client_info {
                 edit.set_meta(meta::CLIENT_INFO, info);
             }
-            // A server that saw the client's capabilities might send questions, which are not converted yet.
-            edit.set_meta(meta::CLIENT_CAPABILITIES, b"{}");
+            edit.set_meta(meta::CLIENT_CAPABILITIES, &input::capabilities(capabilities));
         }
         Era::Legacy => {
             edit.remove_meta(&meta::REQUEST_KEYS);
