@@ -28,7 +28,7 @@ impl Dispatch {
     ) -> Arc<Call> {
         let mut incoming = incoming;
         let parked = incoming.state.take().and_then(|sealed| open_state(self, link, &sealed));
-        let interest = std::mem::take(&mut incoming.interest);
+        let (interest, logs) = (std::mem::take(&mut incoming.interest), incoming.logs);
         let call = Call::new(self.context.operation(), link, incoming, Names::Public, reply);
         let task = match &call.request.target {
             Some(Target::Task(id)) => tasks::relay::find(self, link, id),
@@ -68,7 +68,7 @@ impl Dispatch {
             }
             None => {
                 let (method, call) = (call.request.method.clone(), Arc::clone(&call));
-                Event::Request(Request { link, operation, tag, method, target, interest, call })
+                Event::Request(Request { link, operation, tag, method, target, interest, logs, call })
             }
         };
         let mut effects = self.step(event);

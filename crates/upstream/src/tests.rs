@@ -188,6 +188,7 @@ fn try_call(
         own: Some(tool),
         related_task: None,
         client_info: None,
+        log_level: None,
         from: "ann",
         account: "ann",
     };

@@ -4,6 +4,7 @@
 //! requests from servers), subscriptions and tasks are not translated here.
 
 use json::{Splice, quote};
+use model::LogLevel;
 
 use crate::mcp::code::{
     HEADER_MISMATCH, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED,
@@ -13,14 +14,23 @@ use crate::mcp::{BodyEdit, Era, Version, meta};
 use crate::rpc::Message;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 
-/// A request in the other era, `to`. To modern: `_meta` gets the version, the client's capabilities and its name. To legacy:
+/// A request in the other era, `to`. To modern: `_meta` gets the version, the client's capabilities and name, and the level from
+/// which on it wants log messages, if it has set one. To legacy:
 /// the protocol's own keys leave `_meta`; the progress token and all others stay.
-pub(super) fn request(edit: &mut BodyEdit<'_, '_>, to: Era, client_info: Option<&[u8]>) {
+pub(super) fn request(
+    edit: &mut BodyEdit<'_, '_>,
+    to: Era,
+    client_info: Option<&[u8]>,
+    log_level: Option<LogLevel>,
+) {
     match to {
         Era::Modern => {
             edit.set_meta(meta::PROTOCOL_VERSION, quote(Version::NEWEST.as_str()).as_bytes());
             if let Some(info) = client_info {
                 edit.set_meta(meta::CLIENT_INFO, info);
+            }
+            if let Some(level) = log_level {
+                edit.set_meta(meta::LOG_LEVEL, quote(level.into()).as_bytes());
             }
             // A server that saw the client's capabilities might send questions, which are not converted yet.
             edit.set_meta(meta::CLIENT_CAPABILITIES, b"{}");
