@@ -110,7 +110,7 @@ async fn pass_level(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>,
     let caller = call.link.caller(call.client.as_ref());
     for server in dispatch.servers() {
         if let Some(session) = server.upstream.open_session(&caller) {
-            dispatch.pass_level(&session).await;
+            dispatch.pass_level(&session, call.link.id).await;
         }
     }
     Ok(b"{}".to_vec())

@@ -3,9 +3,11 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use model::{Answer, LinkId, ListKind, Notice, OperationId, ParticipantId, Refusal, RefusalCode, Request};
+use model::{
+    Answer, LinkId, ListKind, LogLevel, Notice, OperationId, ParticipantId, Refusal, RefusalCode, Request,
+};
 use platform::{Full, Taken};
-use topic::Interest;
+use topic::{Interest, Logs};
 use upstream::{CallEvents, ClientProfile, Question, Session};
 use wire::mcp::{relay, task::Wish};
 use wire::rpc::Id;
@@ -44,6 +46,8 @@ pub struct Incoming {
     pub client: Option<ClientProfile>,
     /// What it changes about the link's notifications.
     pub interest: Interest,
+    /// The log messages that the caller gets about it.
+    pub logs: Logs,
     /// How the caller is answered for now while a proposal waits.
     pub parks: Parks,
     /// What it says about becoming a task.
@@ -55,8 +59,8 @@ pub struct Incoming {
 impl Incoming {
     /// A request that says nothing more.
     pub fn plain(request: Request, tag: Option<Tag>) -> Self {
-        let (client, interest, state) = (None, Interest::None, None);
-        Self { request, tag, client, interest, parks: Parks::Words, wish: Wish::None, state }
+        let (client, interest, logs, state) = (None, Interest::None, Logs::OfLink, None);
+        Self { request, tag, client, interest, logs, parks: Parks::Words, wish: Wish::None, state }
     }
 }
 
@@ -189,6 +193,8 @@ pub(crate) struct Delivered {
     pub(crate) link: LinkId,
     /// The server.
     pub(crate) server: ParticipantId,
+    /// The level from which on its caller wants log messages.
+    pub(crate) logs: Option<LogLevel>,
     /// The approved proposal that it carries out.
     pub(crate) proposal: Option<OperationId>,
     /// The participant that proposed it.

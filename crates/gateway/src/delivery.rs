@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use access::account;
 use bytes::Bytes;
-use model::{Answer, Form, LinkId, Outcome, Payload, Refusal, RefusalCode, Request};
+use model::{Answer, Form, LinkId, LogLevel, Outcome, Payload, Refusal, RefusalCode, Request};
 use topic::End;
 use upstream::{Caller, Outgoing, Session, Subscription};
 use wire::mcp::task::{Wish, plain as plain_call};
@@ -18,8 +18,8 @@ use crate::{context::call_number, dispatch::Dispatch, returns, tasks::relay as t
 pub(crate) fn note(
     dispatch: &Arc<Dispatch>,
     call: &Call,
-    server: &Server,
-    link: LinkId,
+    (server, link): (&Server, LinkId),
+    logs: Option<LogLevel>,
     proposal: Option<&ProposalView>,
 ) {
     let topic: Weak<Dispatch> = Arc::downgrade(dispatch);
@@ -29,7 +29,7 @@ pub(crate) fn note(
     };
     let (proposal, proposer) = proposal.map(|proposal| (proposal.id, proposal.by.clone())).unzip();
     // A call is delivered once.
-    let _ = call.delivered.set(Delivered { topic, link, server, proposal, proposer });
+    let _ = call.delivered.set(Delivered { topic, link, server, logs, proposal, proposer });
 }
 
 /// Delivers a call to a configured server.
@@ -79,8 +79,31 @@ fn caller_of<'a>(dispatch: &'a Dispatch, call: &'a Call) -> Caller<'a> {
     if call.is_parked() { dispatch.own.caller(None) } else { call.link.caller(call.client.as_ref()) }
 }
 
-/// Sends a call by a session.
+/// Sends a call by a session, after the log level that its caller wants, if the server must learn it.
 fn send(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    session: &Arc<Session>,
+    own: Option<&str>,
+    request: Option<&Request>,
+) {
+    let logs = call.delivered.get().and_then(|delivered| delivered.logs);
+    // A legacy link has one level, a modern one those of its requests.
+    let instead = call.link.form == Form::Legacy;
+    if !logs.is_some_and(|level| session.want_level(call.link.id, level, instead)) {
+        return send_now(dispatch, call, session, own, request);
+    }
+    let (own, request) = (own.map(str::to_owned), request.cloned());
+    let (dispatch, call, session) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(session));
+    tokio::spawn(async move {
+        session.pass_level().await;
+        if !call.is_over() {
+            send_now(&dispatch, &call, &session, own.as_deref(), request.as_ref());
+        }
+    });
+}
+
+fn send_now(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
     session: &Arc<Session>,
@@ -104,7 +127,8 @@ fn send(
         task.awaited_by(call.id);
     }
     // A proposal runs as its proposer's operation, also if the gateway sends it.
-    let proposer = call.delivered.get().and_then(|delivered| delivered.proposer.as_ref());
+    let delivered = call.delivered.get();
+    let proposer = delivered.and_then(|delivered| delivered.proposer.as_ref());
     let outgoing = Outgoing {
         request: request.or(fitted.as_ref()).unwrap_or(&call.request),
         number: call_number(call.id),
@@ -112,6 +136,7 @@ fn send(
         related_task: related.as_deref(),
         client_info: call.client().client_info.as_deref(),
         capabilities: &call.client().capabilities,
+        log_level: delivered.and_then(|delivered| delivered.logs),
         from: call.link.participant.id.as_str(),
         account: account(proposer.unwrap_or(&call.link.participant.id)),
     };

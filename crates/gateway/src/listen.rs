@@ -6,11 +6,11 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use access::account;
-use model::{Form, LinkId, ListenFilter, ParticipantId, Refusal, RefusalCode, Request};
+use model::{Form, LinkId, ListenFilter, LogLevel, ParticipantId, Refusal, RefusalCode, Request};
 use strum::VariantNames;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use topic::{Interest, LogLevel, Subject, Target};
+use topic::{Interest, Subject, Target};
 use upstream::{Session, Subscription};
 use wire::mcp::{listen, relay};
 

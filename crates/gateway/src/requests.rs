@@ -29,7 +29,7 @@ impl Dispatch {
             Ok(Return::None | Return::Proposal(_)) | Err(_) => self.context.operation(),
         };
         let comes_back = !matches!(back, Ok(Return::None));
-        let interest = std::mem::take(&mut incoming.interest);
+        let (interest, logs) = (std::mem::take(&mut incoming.interest), incoming.logs);
         let call = Call::new(id, link, incoming, Names::Public, reply);
         let task = match &call.request.target {
             Some(Target::Task(id)) => tasks::relay::find(self, link, id),
@@ -75,7 +75,7 @@ impl Dispatch {
             Some(parked) => Event::Resume(Resume { link, operation, tag, parked, call: Arc::clone(&call) }),
             None => {
                 let (method, call) = (call.request.method.clone(), Arc::clone(&call));
-                Event::Request(Request { link, operation, tag, method, target, interest, call })
+                Event::Request(Request { link, operation, tag, method, target, interest, logs, call })
             }
         };
         let mut effects = self.step(event);

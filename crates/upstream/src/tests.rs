@@ -189,6 +189,7 @@ fn try_call(
         related_task: None,
         client_info: None,
         capabilities: b"{}",
+        log_level: None,
         from: "ann",
         account: "ann",
     };

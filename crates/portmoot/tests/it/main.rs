@@ -46,6 +46,7 @@ mod late_approvals;
 mod limits;
 mod listed_server;
 mod log;
+mod log_levels;
 mod lossless;
 mod lost_journal;
 mod lost_standing;

@@ -21,7 +21,7 @@ impl Session {
     /// A refusal when the server is busy or down, or the request cannot be converted to its era; `events` then receives
     /// nothing.
     pub fn call(&self, call: Outgoing<'_>, events: Arc<dyn CallEvents>) -> Result<(), Refusal> {
-        let Outgoing { request, own, related_task, client_info, capabilities, .. } = call;
+        let Outgoing { request, own, related_task, client_info, capabilities, log_level, .. } = call;
         if self.is_demo() {
             events.done(Ok(demo::respond(request, own)));
             return Ok(());
@@ -36,8 +36,15 @@ impl Session {
         let patience = if waits_for_task { longest } else { self.setup.spec.timeout(tool) };
 
         let number = call.number.0;
-        let outgoing =
-            relay::Outgoing { form: self.era(), number, own, client_info, capabilities, related_task };
+        let outgoing = relay::Outgoing {
+            form: self.era(),
+            number,
+            own,
+            client_info,
+            capabilities,
+            log_level,
+            related_task,
+        };
         let frame = relay::encode_request(request, &outgoing).map_err(|malformed| {
             tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
             Refusal::new(

@@ -10,24 +10,25 @@ use crate::mcp::code::{
 };
 use crate::mcp::input::{self, OF_RETRY};
 use crate::mcp::method::lookup;
+use crate::mcp::relay::Outgoing;
 use crate::mcp::{BodyEdit, Era, Version, meta};
 use crate::rpc::Message;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 
-/// A request in the other era, `to`. To modern: `_meta` gets the version, the client's capabilities and its name. To legacy:
-/// the protocol's own keys leave `_meta`, and so do the members of a retry; the progress token and all others stay.
-pub(super) fn request(
-    edit: &mut BodyEdit<'_, '_>,
-    to: Era,
-    (client_info, capabilities): (Option<&[u8]>, &[u8]),
-) {
-    match to {
+/// A request in the other era. To modern: `_meta` gets the version, the client's capabilities and name, and the level from which
+/// on it wants log messages, if it has set one. To legacy: the protocol's own keys leave `_meta`, and so do the members of a
+/// retry; the progress token and all others stay.
+pub(super) fn request(edit: &mut BodyEdit<'_, '_>, out: &Outgoing<'_>) {
+    match out.form {
         Era::Modern => {
             edit.set_meta(meta::PROTOCOL_VERSION, quote(Version::NEWEST.as_str()).as_bytes());
-            if let Some(info) = client_info {
+            if let Some(info) = out.client_info {
                 edit.set_meta(meta::CLIENT_INFO, info);
             }
-            edit.set_meta(meta::CLIENT_CAPABILITIES, &input::capabilities(capabilities));
+            if let Some(level) = out.log_level {
+                edit.set_meta(meta::LOG_LEVEL, quote(level.into()).as_bytes());
+            }
+            edit.set_meta(meta::CLIENT_CAPABILITIES, &input::capabilities(out.capabilities));
         }
         Era::Legacy => {
             edit.remove_meta(&meta::REQUEST_KEYS);

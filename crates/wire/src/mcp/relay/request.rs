@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use json::{Span, Splice};
-use model::{Form, Method, Payload, Request, Target};
+use model::{Form, LogLevel, Method, Payload, Request, Target};
 
 use super::span;
 use crate::mcp::{Params, TargetKind, meta, translate, uris};
@@ -67,6 +67,8 @@ pub struct Outgoing<'o> {
     pub client_info: Option<&'o [u8]>,
     /// The client's capabilities, for the same.
     pub capabilities: &'o [u8],
+    /// The level from which on the client wants log messages, for a form that repeats it in each request.
+    pub log_level: Option<LogLevel>,
     /// The server's id of the task that the request belongs to, instead of the caller's.
     pub related_task: Option<&'o str>,
 }
@@ -97,7 +99,7 @@ fn encode_slowly(request: &Request, progress: bool, out: &Outgoing<'_>) -> Resul
     let params = Params::read(&message)?;
     let (number, mut edit, mut splice) = (Id::number(out.number), params.edit(), Splice::new());
     if request.payload.form != out.form {
-        translate::request(&mut edit, out.form, (out.client_info, out.capabilities));
+        translate::request(&mut edit, out);
     }
     if let Some(own) = out.own {
         edit.set_target(own);
@@ -162,7 +164,15 @@ pub fn legacy_params(request: &Request, own: Option<&str>) -> Option<String> {
     if request.payload.form == form && own.is_none() {
         return body_text(&request.payload);
     }
-    let out = Outgoing { form, number: 1, own, client_info: None, capabilities: b"{}", related_task: None };
+    let out = Outgoing {
+        form,
+        number: 1,
+        own,
+        client_info: None,
+        capabilities: b"{}",
+        log_level: None,
+        related_task: None,
+    };
     let message = Message::read(encode_slowly(request, false, &out).ok()?).ok()?;
     message.params().map(|params| String::from_utf8_lossy(params).into_owned())
 }
