@@ -12,7 +12,7 @@ use crate::call::{Call, CallTopic, Delivered, Incoming, Names, Reply, Tag};
 use crate::link::{Link, Undelivered};
 use crate::live::{Asked, Effect, Event};
 use crate::sealed::Purpose;
-use crate::{audit::Permit, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
+use crate::{audit::Permit, builtin, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
 
 /// How long a state may be used, in milliseconds: a day.
 const STATE_MS: u64 = 24 * 3600 * 1000;
@@ -26,7 +26,8 @@ impl Dispatch {
         incoming: Incoming,
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
-        let mut incoming = incoming;
+        // A call by the tool `proxy` is the request that it stands for from here on.
+        let (mut incoming, reply) = builtin::unwrap(self, link, incoming, reply);
         let parked = incoming.state.take().and_then(|sealed| open_state(self, link, &sealed));
         let interest = std::mem::take(&mut incoming.interest);
         let call = Call::new(self.context.operation(), link, incoming, Names::Public, reply);

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use model::{Answer, ParticipantId, Payload, Refusal, RefusalCode};
-use wire::{mcp::task, rpc::Message};
+use wire::mcp::{result::words, task};
+use wire::rpc::Message;
 
-use super::view::{View, retry, words};
+use super::view::{View, retry};
 use super::{announce, content::Waits};
 use crate::call::{Call, Names, Parks};
 use crate::{delivery, dispatch::Dispatch, live::ProposalView, requests::seal_state};
