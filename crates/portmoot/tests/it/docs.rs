@@ -138,6 +138,7 @@ fn every_test_named_in_the_documents_exists() {
         "github_create_issue",
         "tools_list",
         "filter_server",
+        "call_tool",
     ];
     // The second document is the table of attacks in the module docs; the code below it is left out.
     let pages = [

@@ -49,6 +49,7 @@ mod log;
 mod lossless;
 mod lost_journal;
 mod lost_standing;
+mod magg;
 mod mcpx_rules;
 mod mirrored_calls;
 mod mistakes;
