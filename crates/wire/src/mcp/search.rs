@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use json::Span;
 
-/// How soon repetitions of a term count no more, and how much the length of a tool's texts counts (BM25's usual `k1`; `b` is lower
-/// because a long description is no fault).
+/// How soon repetitions of a term count no more (BM25's usual `k1`).
 const K1: f32 = 1.2;
-const B: f32 = 0.4;
-/// How much a term counts, by where it is found.
-const NAME: f32 = 4.0;
+/// How much the length of a tool's descriptions counts: less than usual, because a long description is no fault.
+const B: f32 = 0.6;
+/// How much a term counts, by where it is found. Only descriptions are weighed by their length (BM25F).
+const NAME: f32 = 3.0;
 const TITLE: f32 = 2.0;
 const DESCRIPTION: f32 = 1.0;
-const PARAMETER: f32 = 1.0;
+const PARAMETER: f32 = 0.8;
 const PARAMETER_DESCRIPTION: f32 = 0.3;
 /// Words that say nothing about a tool.
 const STOP_WORDS: [&str; 37] = [
@@ -26,23 +26,35 @@ const STOP_WORDS: [&str; 37] = [
 pub struct Index {
     /// The tools that have each term, by place, with the term's weight there.
     postings: HashMap<Box<str>, Vec<(u32, f32)>>,
-    /// The sum of all weights of each tool.
-    lengths: Vec<f32>,
-    mean: f32,
+    len: usize,
+}
+
+/// The weights of one tool's terms, and the length of its descriptions.
+#[derive(Default)]
+struct Weights {
+    names: HashMap<String, f32>,
+    descriptions: HashMap<String, f32>,
+    length: f32,
 }
 
 impl Index {
     /// The index of these tools: the name that the caller sees, and the definition. A tool without a definition is never found.
     pub fn new<'t>(tools: impl Iterator<Item = (&'t str, Option<&'t [u8]>)>) -> Self {
-        let mut index = Self::default();
-        for (at, (name, definition)) in tools.enumerate() {
-            let weights = definition.map(|definition| weights(name, definition)).unwrap_or_default();
-            index.lengths.push(weights.values().sum());
-            for (term, weight) in weights {
+        let of = |(name, definition): (&str, Option<&[u8]>)| {
+            definition.map(|definition| weights(name, definition)).unwrap_or_default()
+        };
+        let all: Vec<Weights> = tools.map(of).collect();
+        let mean = all.iter().map(|one| one.length).sum::<f32>() / float(all.len().max(1));
+        let mut index = Self { postings: HashMap::new(), len: all.len() };
+        for (at, Weights { mut names, descriptions, length }) in all.into_iter().enumerate() {
+            let damping = 1.0 - B + B * length / mean.max(f32::MIN_POSITIVE);
+            for (term, weight) in descriptions {
+                *names.entry(term).or_default() += weight / damping;
+            }
+            for (term, weight) in names {
                 index.postings.entry(term.into()).or_default().push((short(at), weight));
             }
         }
-        index.mean = index.lengths.iter().sum::<f32>() / float(index.lengths.len().max(1));
         index
     }
 
@@ -54,12 +66,10 @@ impl Index {
         terms.dedup();
         let mut scores: HashMap<u32, f32> = HashMap::new();
         for postings in terms.iter().filter_map(|term| self.postings.get(term.as_str())) {
-            let (all, with) = (float(self.lengths.len()), float(postings.len()));
+            let (all, with) = (float(self.len), float(postings.len()));
             let rarity = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
             for (at, weight) in postings {
-                let length = self.lengths.get(*at as usize).copied().unwrap_or_default();
-                let damped = weight + K1 * (1.0 - B + B * length / self.mean.max(f32::MIN_POSITIVE));
-                *scores.entry(*at).or_default() += rarity * weight * (K1 + 1.0) / damped;
+                *scores.entry(*at).or_default() += rarity * weight * (K1 + 1.0) / (weight + K1);
             }
         }
         let mut ranked: Vec<(u32, f32)> = scores.into_iter().collect();
@@ -73,36 +83,44 @@ impl Index {
         let posting = size_of::<(u32, f32)>();
         let terms = self.postings.iter();
         let terms = terms.map(|(term, postings)| 48 + term.len() + postings.capacity() * posting);
-        terms.sum::<usize>() + self.lengths.capacity() * size_of::<f32>()
+        terms.sum()
     }
 }
 
 /// The terms of one tool with their weights.
-fn weights(name: &str, definition: &[u8]) -> HashMap<String, f32> {
-    let mut weights = HashMap::new();
-    let mut add = |text: &str, weight: f32| {
-        for term in terms(text) {
-            *weights.entry(term).or_default() += weight;
-        }
-    };
-    add(name, NAME);
-    let texts: [(&[&str], f32); 3] =
-        [(&["title"], TITLE), (&["annotations", "title"], TITLE), (&["description"], DESCRIPTION)];
-    for (path, weight) in texts {
-        if let Some(text) = json::at(definition, path).and_then(json::text) {
-            add(&text, weight);
-        }
+fn weights(name: &str, definition: &[u8]) -> Weights {
+    let mut weights = Weights::default();
+    weights.name(name, NAME);
+    let text = |path: &[&str]| json::at(definition, path).and_then(json::text);
+    for title in [text(&["title"]), text(&["annotations", "title"])].into_iter().flatten() {
+        weights.name(&title, TITLE);
     }
+    weights.describe(&text(&["description"]).unwrap_or_default(), DESCRIPTION);
     let properties = json::at(definition, &["inputSchema", "properties"]).unwrap_or(b"{}");
     if let Ok(properties) = json::members(properties, Span::all(properties)) {
         for (name, property) in properties.iter() {
-            add(name, PARAMETER);
+            weights.name(name, PARAMETER);
             if let Some(text) = json::at(property.raw, &["description"]).and_then(json::text) {
-                add(&text, PARAMETER_DESCRIPTION);
+                weights.describe(&text, PARAMETER_DESCRIPTION);
             }
         }
     }
     weights
+}
+
+impl Weights {
+    fn name(&mut self, text: &str, weight: f32) {
+        for term in terms(text) {
+            *self.names.entry(term).or_default() += weight;
+        }
+    }
+
+    fn describe(&mut self, text: &str, weight: f32) {
+        for term in terms(text) {
+            *self.descriptions.entry(term).or_default() += weight;
+            self.length += weight;
+        }
+    }
 }
 
 /// The terms of a text: its words, and the parts of words such as `createPullRequest`, by their stems.
