@@ -108,6 +108,8 @@ pub struct TopicConfig {
     pub mcp_calls: McpCalls,
     /// Built-in tools that lists show.
     pub builtin: Vec<BuiltIn>,
+    /// What lists of tools show.
+    pub tools_list: ToolsList,
     /// How long a first list waits for servers that are still starting.
     pub list_wait: Duration,
     /// How long a proposal waits for a decision.
@@ -136,6 +138,16 @@ pub enum McpCalls {
     Kinds,
     /// The payload too.
     Full,
+}
+
+/// What lists of tools show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ToolsList {
+    /// Every tool that the caller may use.
+    #[default]
+    Full,
+    /// Only the tools by which a caller finds and calls the others.
+    Search,
 }
 
 /// Built-in tools of the gateway.

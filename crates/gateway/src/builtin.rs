@@ -4,8 +4,10 @@ mod arguments;
 mod held_tasks;
 mod messages;
 mod participants;
+mod proxy;
 mod reviews;
 mod safe_text;
+mod search;
 mod tools;
 
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use crate::delivery::{spawn, unknown_method};
 use crate::{
     delivery, dispatch::Dispatch, handshake, listen, lists, live::ConfiguredServer, tasks::list as task_list,
 };
+pub(crate) use proxy::unwrap;
 pub(crate) use tools::manifest;
 
 /// The methods that servers carry out for a room.

@@ -7,6 +7,7 @@ use model::{
     Answer, LinkId, ListKind, LogLevel, Notice, OperationId, ParticipantId, Refusal, RefusalCode, Request,
 };
 use platform::{Full, Taken};
+use tokio::sync::Notify;
 use topic::{Interest, Logs};
 use upstream::{CallEvents, ClientProfile, Question, Session};
 use wire::mcp::{relay, task::Wish};
@@ -233,6 +234,8 @@ pub struct Call {
     kept: OnceLock<Taken>,
     /// [`PARKED`] and [`OVER`].
     state: AtomicU8,
+    /// Wakes what serves the call when it is over, if that wants to know.
+    over: OnceLock<Box<Notify>>,
 }
 
 /// Requests up to this length, in bytes, are not entered in the account of bytes that wait: there are no more of them than open
@@ -255,7 +258,7 @@ impl Call {
     ) -> Arc<Self> {
         let Incoming { request, tag, client, parks, wish, .. } = incoming;
         let is_retry = incoming.state.is_some();
-        let (delivered, waits, next, sessions, held, kept, state) = <_>::default();
+        let (delivered, waits, next, sessions, held, kept, state, over) = <_>::default();
         let task = CallTask::default();
         Arc::new(Self {
             id,
@@ -276,6 +279,7 @@ impl Call {
             held,
             kept,
             state,
+            over,
         })
     }
 
@@ -375,13 +379,29 @@ impl Call {
 
     /// Notes its end. Room that was kept for a task is free again.
     pub(crate) fn end(&self) {
-        self.state.fetch_or(OVER, Ordering::AcqRel);
+        self.mark_over();
         self.task.give_back();
+    }
+
+    fn mark_over(&self) {
+        self.state.fetch_or(OVER, Ordering::AcqRel);
+        if let Some(over) = self.over.get() {
+            over.notify_one();
+        }
+    }
+
+    /// What is notified when the call is over.
+    pub(crate) fn over(&self) -> &Notify {
+        let over = self.over.get_or_init(Box::default);
+        if self.is_over() {
+            over.notify_one();
+        }
+        over
     }
 
     /// Tells the server that it need not go on.
     pub(crate) fn cancel_at_server(&self, reason: &str) {
-        self.state.fetch_or(OVER, Ordering::AcqRel);
+        self.mark_over();
         if let Some(session) = self.session() {
             session.cancel(call_number(self.id), reason);
         }

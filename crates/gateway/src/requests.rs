@@ -12,7 +12,7 @@ use crate::call::{Call, CallTopic, Delivered, Incoming, Names, Reply, Tag};
 use crate::link::{Link, Undelivered};
 use crate::live::{Asked, Effect, Event};
 use crate::returns::{self, Return};
-use crate::{audit::Permit, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
+use crate::{audit::Permit, builtin, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
@@ -22,7 +22,8 @@ impl Dispatch {
         incoming: Incoming,
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
-        let mut incoming = incoming;
+        // A call by the tool `proxy` is the request that it stands for from here on.
+        let (mut incoming, reply) = builtin::unwrap(self, link, incoming, reply);
         let back = returns::open(self, link, &incoming.request, incoming.state.as_deref());
         let id = match &back {
             Ok(Return::Paused { call, .. }) => *call,

@@ -36,6 +36,7 @@ impl Stage {
             servers: Vec::new(),
             mcp_calls: McpCalls::None,
             builtin: Vec::new(),
+            tools_list: <_>::default(),
             list_wait: Duration::ZERO,
             proposal_ttl: Duration::from_secs(600),
         };
@@ -46,7 +47,7 @@ impl Stage {
         let context = Arc::new(Context::new(Sealer::new(&[7; 32], None)));
         let standing = Box::new(move |_: &_| Some(Arc::clone(&granted)));
         let dispatch = Dispatch::new(settings, context, Recorder::default(), None, standing, run);
-        dispatch.configure(&[], &[], &Limits::default(), &[]);
+        dispatch.configure(&[], &[], &Limits::default(), (&[], <_>::default()));
         let start = dispatch.with(topic::Topic::next_message);
         let participant = Participant {
             id: ParticipantId::new("ann").unwrap(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use access::config::ToolsList;
 use auth::{Participant, Sealer};
 use model::{Capabilities, Form, LinkId, ListKind, ParticipantId, Refusal, RefusalCode};
 use serde_json::Value;
@@ -103,7 +104,7 @@ impl Stage {
     fn ask(&self, link: LinkId, form: Form, cursor: Option<String>) -> Result<Vec<u8>, Refusal> {
         let participant = self.topic.participant(link).unwrap();
         let (list, offers_tasks) = (ListKind::Tools, form == Form::Legacy);
-        let asked = Asked { participant, list, form, offers_tasks, cursor };
+        let asked = Asked { participant, list, form, offers_tasks, only: ToolsList::Full, cursor };
         asked.page(&self.sealer, &self.pages, self.topic.list_snapshot(link).unwrap(), &self.manifests)
     }
 
@@ -243,7 +244,7 @@ fn a_cursor_is_valid_for_its_participant_its_list_and_an_hour() {
     let (ada, bob) = (id("ada"), id("bob"));
     let asked = |participant, list| {
         let (form, offers_tasks, cursor) = (Form::Legacy, false, None);
-        Asked { participant, list, form, offers_tasks, cursor }
+        Asked { participant, list, form, offers_tasks, only: ToolsList::Full, cursor }
     };
     let cursor = asked(&ada, ListKind::Tools).cursor_at(&sealer, 5, 1000);
     let check = |who, list, now_ms, sealed: &str, expected| {
