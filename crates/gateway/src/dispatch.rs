@@ -20,7 +20,9 @@ use upstream::Manifest;
 use crate::link::{Link, NoOutlet, plain_client};
 use crate::lists::{Announcements, IndexCache, PageCache};
 use crate::live::{Effect, Event, Live, Topic};
-use crate::{audit::Recorder, context::Context, mirror, tasks::table::Tasks};
+use store::recorder::Recorder;
+
+use crate::{context::Context, mirror, tasks::table::Tasks};
 use access::config::{self, McpCalls, ToolsList};
 
 /// The log's target for every event that is sent and every effect that is carried out.

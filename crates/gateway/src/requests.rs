@@ -12,7 +12,9 @@ use crate::call::{Call, CallTopic, Delivered, Incoming, Names, Reply, Tag};
 use crate::link::{Link, Undelivered};
 use crate::live::{Asked, Effect, Event};
 use crate::returns::{self, Return};
-use crate::{audit::Permit, builtin, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
+use store::recorder::Permit;
+
+use crate::{builtin, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.

@@ -8,7 +8,9 @@ use topic::{Ended, Joining};
 
 use super::*;
 use crate::link::{Link, Outlet, plain_client};
-use crate::{audit::Recorder, registry::Start};
+use store::recorder::Recorder;
+
+use crate::registry::Start;
 use access::{
     config::{Access, Config, McpCalls, TopicConfig},
     identities::local_user,
@@ -47,7 +49,7 @@ fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
     };
     let access = Arc::new(AccessJournal::new(Some(journal.clone()), true));
     let config = Config { topics: vec![topic], ..Config::default() };
-    let audit = Recorder::open(&config, Some(&journal)).unwrap();
+    let audit = Recorder::open(config.audit.policy(), Some(&journal)).unwrap();
     let registry = Registry::start(Start {
         identities: access.identities(&config),
         config: config.clone(),

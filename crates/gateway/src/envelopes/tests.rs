@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::dispatch::{Run, Settings};
 use crate::link::{NoOutlet, plain_client};
-use crate::{audit::Recorder, context::Context, live::Effect};
+use store::recorder::Recorder;
+
+use crate::{context::Context, live::Effect};
 use access::config::{Access, Limits, McpCalls, TopicConfig};
 use topic::Joining;
 

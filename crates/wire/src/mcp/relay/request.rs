@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use json::{Span, Splice};
-use model::{Form, LogLevel, Method, Payload, Request, Target};
+use model::{Form, Method, Payload, Request, Target};
 
-use super::span;
+use super::{Outgoing, span};
 use crate::mcp::{Params, TargetKind, meta, translate, uris};
 use crate::rpc::{self, Id, Malformed, Message};
 
@@ -52,25 +52,6 @@ fn target(params: &Params<'_>) -> Option<Target> {
 #[must_use]
 pub fn param_text(request: &Request, key: &str) -> Option<String> {
     json::at(request.payload.body_bytes(), &[key]).and_then(json::text).map(std::borrow::Cow::into_owned)
-}
-
-/// The changes that a session makes to a request that it sends.
-#[derive(Debug, Clone, Copy)]
-pub struct Outgoing<'o> {
-    /// The form that the server reads.
-    pub form: Form,
-    /// The session's id of the request; also its progress token, if the caller gave one.
-    pub number: u64,
-    /// The server's own name, URI or task id, if the caller wrote another.
-    pub own: Option<&'o str>,
-    /// The client's name and version, for a form that repeats them in each request.
-    pub client_info: Option<&'o [u8]>,
-    /// The client's capabilities, for the same.
-    pub capabilities: &'o [u8],
-    /// The level from which on the client wants log messages, for a form that repeats it in each request.
-    pub log_level: Option<LogLevel>,
-    /// The server's id of the task that the request belongs to, instead of the caller's.
-    pub related_task: Option<&'o str>,
 }
 
 /// Encodes a request for a server.
