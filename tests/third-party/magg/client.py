@@ -1,5 +1,6 @@
 """Magg's own clients against an endpoint, unmodified.
 
+    client.py old URL            the transparent ProxyClient of an older Magg
     client.py client URL         ProxyClient against a gateway with the fixture as `up` and the tool `proxy`
     client.py upstream URL COMMAND [ARGUMENT ...]
                                  a gateway with Magg as `magg`, compared with that Magg itself on a pipe
@@ -12,13 +13,23 @@ import json
 import os
 import sys
 
-from fastmcp import Client
-from fastmcp.client.transports import StdioTransport
 from magg.proxy.client import ProxyClient
-from magg.proxy.mixin import ProxyMCP
-from magg.util.transform import tool_result_as_prompt_result, tool_result_as_resource_result
+
+if sys.argv[1] != "old":
+    from fastmcp import Client
+    from fastmcp.client.transports import StdioTransport
+    from magg.proxy.mixin import ProxyMCP
+    from magg.util.transform import tool_result_as_prompt_result, tool_result_as_resource_result
 
 TEMPLATE = "test://template/7/data"
+
+
+async def as_old_client(url):
+    async with ProxyClient(url, transparent=True) as client:
+        lists = [await client.list_tools(), await client.list_resources(), await client.list_prompts()]
+        called = await client.call_tool("up_echo", {"text": "x"})
+        read = await client.read_resource(TEMPLATE)
+    return {"listed": [len(items) for items in lists], "called": called[0].text, "read": read[0].text}
 
 
 async def as_client(url):
@@ -100,7 +111,8 @@ async def as_upstream(url, command):
 
 async def main():
     mode, url, *rest = sys.argv[1:]
-    print(json.dumps(await (as_client(url) if mode == "client" else as_upstream(url, rest))))
+    run = {"old": as_old_client, "client": as_client, "upstream": as_upstream}[mode]
+    print(json.dumps(await run(url, *([rest] if rest else []))))
 
 
 asyncio.run(main())

@@ -38,7 +38,13 @@ pub(super) async fn tools(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Fo
     }
     let limit = limit.unwrap_or(FOUND_TOOLS).clamp(1, FOUND_TOOLS_MAX);
     let seen = Seen::by(&dispatch, &call).await?;
-    let places = seen.index(&dispatch).find(&query, limit);
+    // The index of many tools takes a while to make: no call waits behind it.
+    let found = tokio::task::spawn_blocking(move || find(&dispatch, &seen, &query, limit)).await;
+    found.map_err(|_| Refusal::new(RefusalCode::Internal, "the search has failed"))
+}
+
+fn find(dispatch: &Dispatch, seen: &Seen, query: &str, limit: usize) -> FoundTools {
+    let places = seen.index(dispatch).find(query, limit);
     let merged = seen.list(ListKind::Tools);
     let tools = places.iter().filter_map(|at| merged.entries().get(*at)).filter_map(|entry| {
         let made = json::object(|tool| {
@@ -51,5 +57,5 @@ pub(super) async fn tools(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Fo
         });
         RawValue::from_string(String::from_utf8(made).ok()?).ok()
     });
-    Ok(FoundTools { tools: tools.collect() })
+    FoundTools { tools: tools.collect() }
 }

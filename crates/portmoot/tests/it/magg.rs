@@ -1,4 +1,4 @@
-//! Magg 1.3.0 on both sides: its own clients against the tool `proxy`, and Magg as a server behind the gateway.
+//! Magg on both sides: its own clients against the tool `proxy`, and Magg as a server behind the gateway.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -10,9 +10,9 @@ use crate::home::Home;
 use crate::support::{Gateway, fixture};
 
 /// The installed Magg; `None`, with a message, where its Python is missing.
-fn magg() -> Option<PathBuf> {
+fn magg(which: &str) -> Option<PathBuf> {
     let script = repository().join("tests/third-party/magg/install");
-    let ran = Command::new(script).stdin(Stdio::null()).output().unwrap();
+    let ran = Command::new(script).arg(which).stdin(Stdio::null()).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     let said = String::from_utf8(ran.stdout).unwrap().trim().to_owned();
     if said.starts_with("skipped: ") {
@@ -37,7 +37,7 @@ fn client(bin: &std::path::Path, home: &Home, words: &[&str]) -> Value {
 #[test]
 #[ignore = "installs Magg, which needs Python 3.12; by hand: cargo nextest run -p portmoot --run-ignored only magg"]
 fn the_clients_of_magg_use_the_proxy_unmodified() {
-    let Some(bin) = magg() else { return };
+    let Some(bin) = magg("new") else { return };
     let home = Home::new();
     let topic = "[topics.main]\nbuiltin = [\"proxy\", \"search_tools\"]\n";
     for tools_list in ["full", "search"] {
@@ -61,8 +61,24 @@ fn the_clients_of_magg_use_the_proxy_unmodified() {
 
 #[test]
 #[ignore = "installs Magg, which needs Python 3.12; by hand: cargo nextest run -p portmoot --run-ignored only magg"]
+fn the_transparent_client_of_an_older_magg_sees_everything() {
+    let Some(bin) = magg("old") else { return };
+    let home = Home::new();
+    let topic = "[topics.main]\nbuiltin = [\"proxy\"]\ntools_list = \"search\"\n";
+    let gateway = Gateway::start(&home, &(topic.to_owned() + &fixture("up", &[])));
+    gateway.ready("up");
+    let seen = client(&bin, &home, &["old", &(gateway.url() + "/mcp")]);
+    let listed: Vec<u64> =
+        seen["listed"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).collect();
+    assert!(listed[0] > 20 && listed[1] > 3 && listed[2] > 4, "{seen}");
+    assert_eq!(seen["called"], "x");
+    assert!(seen["read"].as_str().unwrap().contains("Data for ID: 7"), "{seen}");
+}
+
+#[test]
+#[ignore = "installs Magg, which needs Python 3.12; by hand: cargo nextest run -p portmoot --run-ignored only magg"]
 fn magg_behind_the_gateway_loses_no_annotation() {
-    let Some(bin) = magg() else { return };
+    let Some(bin) = magg("new") else { return };
     let home = Home::new();
     let up = json!({ "name": "up", "source": "https://example.com", "prefix": "up", "enabled": true,
         "command": harness::fixture_binary(), "args": ["--stdio", "--era", "legacy"] });

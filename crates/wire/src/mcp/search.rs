@@ -14,7 +14,7 @@ const TITLE: f32 = 2.0;
 const DESCRIPTION: f32 = 1.0;
 const PARAMETER: f32 = 0.8;
 const PARAMETER_DESCRIPTION: f32 = 0.3;
-/// Words that say nothing about a tool.
+/// Words that say nothing about a tool, in order.
 const STOP_WORDS: [&str; 37] = [
     "a", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "for", "from", "how", "i", "if",
     "in", "into", "is", "it", "its", "me", "my", "of", "on", "or", "that", "the", "this", "to", "use",
@@ -128,10 +128,11 @@ fn terms(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         let lower = word.to_lowercase();
-        if STOP_WORDS.contains(&lower.as_str()) {
+        if STOP_WORDS.binary_search(&lower.as_str()).is_ok() {
             continue;
         }
-        let parts = parts(word);
+        // Most words have no capitals, and so no parts.
+        let parts = if lower == word { Vec::new() } else { parts(word) };
         if parts.len() > 1 {
             found.extend(parts.iter().map(|part| stem(part.to_lowercase())));
         }

@@ -108,6 +108,7 @@ fn a_tool_without_a_definition_is_never_found() {
 
 #[test]
 fn words_are_split_and_stemmed() {
+    assert!(STOP_WORDS.is_sorted());
     let of = |text: &str| terms(text).join(" ");
     assert_eq!(of("createPullRequest"), "creat pull request createpullrequest");
     assert_eq!(of("GitHub list_URLs v2.fooBar"), "git hub github list ur ls url v2 foo bar foobar");
