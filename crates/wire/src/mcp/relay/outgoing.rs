@@ -1,4 +1,4 @@
-//! What a session changes in a request that it sends.
+//! Changes that a session makes to a request that it sends.
 
 use model::{Form, LogLevel};
 
