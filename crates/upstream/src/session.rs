@@ -265,6 +265,11 @@ impl Session {
         self.pending.lock().calls()
     }
 
+    /// Ends the session before its link is closed: its calls are refused at once.
+    pub(crate) fn refuse_calls(&self) {
+        self.end(Fault::Link(client::LinkError::Closed));
+    }
+
     /// Closes the link in order and ends the session.
     pub async fn close(&self) {
         if let Some(link) = self.link.get() {

@@ -26,6 +26,7 @@ mod decided_once;
 mod dial_in;
 mod docs;
 mod doctor;
+mod drained;
 mod ended_grants;
 mod examples;
 mod fake_gateway;
