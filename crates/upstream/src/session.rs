@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{Guard, Link, SendMeta, StderrLog};
-use model::{LogLevel, Notice, Refusal};
+use model::{LinkId, LogLevel, Notice, Refusal};
 use platform::{Mutex, Shares};
 use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version};
@@ -166,6 +166,8 @@ pub struct Session {
     /// The time of the last call, in milliseconds since `opened_at`.
     last_call_ms: AtomicU64,
     instance: u64,
+    /// The links that use the session, if it is a caller's own.
+    users: Mutex<Vec<LinkId>>,
     /// Open task holds.
     tasks: AtomicUsize,
 }
@@ -204,6 +206,7 @@ impl Session {
             opened_at: Instant::now(),
             last_call_ms: AtomicU64::new(0),
             instance: u64::from_le_bytes(platform::random()),
+            users: Mutex::default(),
             tasks: AtomicUsize::new(0),
         });
         session.watch_deadlines();
@@ -257,6 +260,16 @@ impl Session {
     #[must_use]
     pub fn handshake_result(&self) -> Bytes {
         self.handshake.lock().as_ref().map(|handshake| handshake.result.clone()).unwrap_or_default()
+    }
+
+    /// The links that use the session, or used it last, if it is a caller's own.
+    #[must_use]
+    pub fn users(&self) -> Vec<LinkId> {
+        self.users.lock().clone()
+    }
+
+    pub(crate) fn set_users(&self, users: &[LinkId]) {
+        users.clone_into(&mut self.users.lock());
     }
 
     /// Open calls of callers.
