@@ -65,6 +65,7 @@ mod path_coverage;
 mod path_log;
 mod peer;
 mod program;
+mod progress_order;
 mod proposal_timing;
 mod proposals;
 mod pty;
