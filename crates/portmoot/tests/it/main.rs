@@ -30,6 +30,7 @@ mod drained;
 mod ended_grants;
 mod examples;
 mod fake_gateway;
+mod faults_under_load;
 mod first_use;
 mod found_file;
 mod frames;
