@@ -80,6 +80,7 @@ mod rooms;
 mod sdk_outcomes;
 mod secrets;
 mod server_eras;
+mod server_restarts;
 mod sessions;
 mod shares;
 mod siege;
