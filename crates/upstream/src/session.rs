@@ -347,8 +347,9 @@ impl Session {
         };
         self.ended.send_replace(true);
         self.wake_tasks();
-        for request in open {
-            self.deliver(request, Err(fault.clone()));
+        for (request, unsent) in open {
+            let fault = if unsent { Fault::Unsent(client::SendError::Closed) } else { fault.clone() };
+            self.deliver(request, Err(fault));
         }
         self.emit(SessionEvent::Ended);
     }
