@@ -132,6 +132,8 @@ impl Reply for NoReply {
 pub(crate) struct Answering<'c> {
     call: &'c Call,
     reply: &'c dyn Reply,
+    /// Whether the request is one with which the caller came back.
+    is_back: bool,
 }
 
 impl Answering<'_> {
@@ -147,14 +149,13 @@ impl Answering<'_> {
         self.reply.abandon(self.call);
     }
 
-    /// Passes a notification on, under the progress token of the request.
+    /// Passes a notification on. A caller that came back may have chosen another progress token, or none.
     pub(crate) fn notify(&self, notice: &Passed<'_>) -> Result<(), Undelivered> {
-        let of_progress = notice.notice.method.as_str() == "notifications/progress";
         let token = &self.call.request.progress;
-        if !of_progress || *token == notice.notice.latest {
+        let is_same = *token == notice.notice.latest;
+        if !self.is_back || is_same || notice.notice.method.as_str() != "notifications/progress" {
             return self.reply.notify(self.call, notice);
         }
-        // A caller that came back may have chosen another token, or none.
         match token.as_ref().and_then(|token| relay::with_progress_token(notice.notice, token)) {
             Some(renamed) => self.reply.notify(self.call, &Passed { notice: &renamed, ..*notice }),
             None => Ok(()),
@@ -350,7 +351,8 @@ impl Call {
     /// Where its answer goes: nowhere while its caller has been answered for now.
     pub(crate) fn reply(&self) -> Answering<'_> {
         let call = self.current();
-        Answering { call, reply: if self.is_parked() { &NoReply } else { &*call.reply } }
+        let reply = if self.is_parked() { &NoReply } else { &*call.reply };
+        Answering { call, reply, is_back: !std::ptr::eq(call, self) }
     }
 
     /// Where the answer for now goes, once. What follows reaches no caller until one comes back. `None` if it has been answered.
@@ -358,7 +360,8 @@ impl Call {
         let call = self.current();
         // In one step with the look at its end: of the answer for now and the answer itself one reaches the caller.
         let open = call.state.compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire);
-        open.is_ok().then_some(Answering { call, reply: &*call.reply })
+        let is_back = !std::ptr::eq(call, self);
+        open.is_ok().then_some(Answering { call, reply: &*call.reply, is_back })
     }
 
     /// Lets its caller wait with another request, which is not sent anywhere.

@@ -155,7 +155,7 @@ impl<H: Handles> Topic<H> {
     /// The level from which on the caller of an open call wants log messages.
     fn logs_of(&self, id: OperationId) -> Option<LogLevel> {
         let open = self.operations.get(id)?;
-        open.log_level(self.members.link(open.link)?.level)
+        open.log_level(self.members.link(open.link).and_then(|own| own.level))
     }
 
     /// Shows a call or its end to watchers.

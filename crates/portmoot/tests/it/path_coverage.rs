@@ -27,6 +27,7 @@ const TESTS: &[&str] = &[
     "path_cases::a_question_is_withdrawn_when_its_call_is_answered_without_it",
     "path_cases::nothing_follows_from_what_the_journal_cannot_take",
     "proposals::a_refused_call_runs_once_after_approval_over_the_api",
+    "questions_between_eras::a_legacy_server_asks_a_modern_client",
     "tasks::legacy::questions_of_a_task_arrive_on_the_stream_that_awaits_its_result",
 ];
 
