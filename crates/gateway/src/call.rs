@@ -3,15 +3,16 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use access::account;
 use model::{Answer, LinkId, ListKind, Notice, OperationId, ParticipantId, Refusal, RefusalCode, Request};
 use platform::{Full, Taken};
 use topic::Interest;
-use upstream::{CallEvents, ClientProfile, Question, Session};
+use upstream::{CallEvents, CallNumber, ClientProfile, Outgoing, Question, Session};
 use wire::mcp::{relay, task::Wish};
 use wire::rpc::Id;
 
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
-use crate::{context::call_number, proposals::content::Waits, tasks::task::CallTask};
+use crate::{context::call_number, proposals::content::Waits, tasks::part::CallTask};
 
 /// The name that a client or a server gave its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +128,8 @@ impl Reply for NoReply {
 pub(crate) struct Answering<'c> {
     call: &'c Call,
     reply: &'c dyn Reply,
+    /// Whether the request is not the one with which the call began.
+    came_back: bool,
 }
 
 impl Answering<'_> {
@@ -146,7 +149,8 @@ impl Answering<'_> {
     pub(crate) fn notify(&self, notice: &Passed<'_>) -> Result<(), Undelivered> {
         let of_progress = notice.notice.method.as_str() == "notifications/progress";
         let token = &self.call.request.progress;
-        if !of_progress || *token == notice.notice.latest {
+        // Progress of a task has the token of the call that became the task.
+        if !self.came_back || !of_progress || *token == notice.notice.latest {
             return self.reply.notify(self.call, notice);
         }
         // A caller that came back may have chosen another token, or none.
@@ -323,6 +327,22 @@ impl Call {
         Ok(())
     }
 
+    /// A request that is sent for it.
+    pub(crate) fn outgoing<'c>(&'c self, request: &'c Request, number: CallNumber) -> Outgoing<'c> {
+        // A proposal runs as its proposer's operation, also if the gateway sends it.
+        let proposer = self.delivered.get().and_then(|delivered| delivered.proposer.as_ref());
+        Outgoing {
+            request,
+            number,
+            own: None,
+            related_task: None,
+            tasks: false,
+            client_info: self.client().client_info.as_deref(),
+            from: self.link.participant.id.as_str(),
+            account: account(proposer.unwrap_or(&self.link.participant.id)),
+        }
+    }
+
     /// What its caller's client declares.
     pub(crate) fn client(&self) -> &ClientProfile {
         self.client.as_ref().unwrap_or(&self.link.client)
@@ -340,7 +360,8 @@ impl Call {
     /// Where its answer goes: nowhere while its caller has been answered for now.
     pub(crate) fn reply(&self) -> Answering<'_> {
         let call = self.current();
-        Answering { call, reply: if self.is_parked() { &NoReply } else { &*call.reply } }
+        let reply = if self.is_parked() { &NoReply } else { &*call.reply };
+        Answering { call, reply, came_back: !std::ptr::eq(call, self) }
     }
 
     /// Where the answer for now goes, once. What follows reaches no caller until one comes back. `None` if it has been answered.
@@ -348,7 +369,7 @@ impl Call {
         let call = self.current();
         // In one step with the look at its end: of the answer for now and the answer itself one reaches the caller.
         let open = call.state.compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire);
-        open.is_ok().then_some(Answering { call, reply: &*call.reply })
+        open.is_ok().then_some(Answering { call, reply: &*call.reply, came_back: !std::ptr::eq(call, self) })
     }
 
     /// Lets its caller wait with another request, which is not sent anywhere.
@@ -379,6 +400,7 @@ impl Call {
         if let Some(session) = self.session() {
             session.cancel(call_number(self.id), reason);
         }
+        self.task.stop(reason);
     }
 }
 

@@ -16,7 +16,7 @@ use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
 use topic::Target;
 use upstream::Manifest;
-use wire::mcp::{header::HeaderParam, relay, task};
+use wire::mcp::{header::HeaderParam, relay, task, task::Shown};
 
 use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, live::ConfiguredServer};
 
@@ -106,7 +106,7 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
         participant: &call.link.participant.id,
         list,
         form: call.request.payload.form,
-        offers_tasks: list == ListKind::Tools && task::is_offered(call.client().version),
+        tasks: if list == ListKind::Tools { task::shown(call.client().version) } else { Shown::AsWritten },
         cursor: relay::param_text(&call.request, "cursor"),
     };
     asked.page(&dispatch.context.sealer, &dispatch.pages, snapshot, manifests)

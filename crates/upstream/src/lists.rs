@@ -7,7 +7,7 @@ use bytes::Bytes;
 use json::quote;
 use tokio::sync::Notify;
 use wire::mcp::list::{Item, split};
-use wire::mcp::{Era, header::annotations};
+use wire::mcp::{Era, header::annotations, task};
 use wire::mcp::{ListKind, ListNames};
 
 use crate::manifest::{List, Manifest};
@@ -117,6 +117,10 @@ fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: Lis
                 false
             }
         });
+        let serves = session.era() == Era::Legacy && task::serves_calls(&manifest.capabilities);
+        let tools = list.items.iter().filter(|_| serves).map(|tool| (tool, task::support_of(&tool.raw)));
+        let able = tools.filter(|(_, support)| *support != task::Support::None);
+        manifest.tasks = able.map(|(tool, support)| (tool.key.clone(), support)).collect();
     }
     manifest.set(kind, list);
 }

@@ -7,6 +7,7 @@ use model::ListKind;
 use platform::Mutex;
 use topic::ListSnapshot;
 use upstream::Manifest;
+use wire::mcp::task::Shown;
 
 use super::merged::{Manifests, Rendered};
 
@@ -18,7 +19,7 @@ pub const LISTS_MAX: usize = 64;
 /// Everything that a rendered list follows from.
 pub(super) struct Source {
     list: ListKind,
-    offers_tasks: bool,
+    tasks: Shown,
     pub(super) snapshot: ListSnapshot,
     /// A manifest that only the cache knows is freed, and its address is not used again.
     manifests: Box<[Weak<Manifest>]>,
@@ -36,19 +37,14 @@ struct Kept {
 }
 
 impl Source {
-    pub(super) fn new(
-        list: ListKind,
-        offers_tasks: bool,
-        snapshot: ListSnapshot,
-        manifests: &Manifests,
-    ) -> Self {
+    pub(super) fn new(list: ListKind, tasks: Shown, snapshot: ListSnapshot, manifests: &Manifests) -> Self {
         let manifests = manifests.iter().map(|(_, manifest)| Arc::downgrade(manifest)).collect();
-        Self { list, offers_tasks, snapshot, manifests }
+        Self { list, tasks, snapshot, manifests }
     }
 
     fn is_same(&self, other: &Self) -> bool {
         self.list == other.list
-            && self.offers_tasks == other.offers_tasks
+            && self.tasks == other.tasks
             && self.manifests.len() == other.manifests.len()
             && self.manifests.iter().zip(&other.manifests).all(|(one, other)| one.ptr_eq(other))
             && self.snapshot.is_same(&other.snapshot)

@@ -120,7 +120,11 @@ impl Tasks {
         (session.tasks() > 0).then_some(())?;
         let named = task::related_to(payload)?;
         let task = self.find_in(session, &named.id)?;
-        Some(named.rename(payload, &task.public))
+        match task.followed {
+            // Its caller knows of no task.
+            true => task::unrelated(payload),
+            false => Some(named.rename(payload, &task.public)),
+        }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -1,16 +1,15 @@
 //! Task of a server: its origin, and its last known state.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use model::{Form, LinkId, OperationId, Outcome, ParticipantId};
-use platform::{Mutex, MutexGuard, unix_ms};
+use model::{Answer, Form, LinkId, OperationId, Outcome, ParticipantId};
+use platform::{Mutex, MutexGuard, Taken, unix_ms};
 use topic::TaskRef;
 use upstream::{CallNumber, Session, TaskHold};
 use wire::mcp::task::{self, Standing, Status, TaskReport};
 
 use super::id::{TASK_KEPT_MS_MAX, TaskId};
-use super::places::TaskPlace;
 
 /// How a task failed that ended with its session.
 pub(crate) const LOST: &str = "the server's session in which the task ran has ended";
@@ -78,8 +77,8 @@ struct State {
     hold: Option<TaskHold>,
     session: Weak<Session>,
     status: Status,
-    /// The task as its server wrote it last, under the server's id. Empty in the modern form, which has no list and whose tasks
-    /// contain whole results, and for a task that is too long.
+    /// The task as its server wrote it last, under the server's id and in the form of 2025-11-25, which has a list. Empty if it is
+    /// too long.
     written: Vec<u8>,
     updated_ms: u64,
     until_ms: u64,
@@ -89,6 +88,17 @@ struct State {
     link: LinkId,
     /// The open request that waits for its result.
     waiting: Option<OperationId>,
+    /// A caller of 2025-11-25 has cancelled it, for which it is cancelled from then on, whatever its server does.
+    cancelled: bool,
+}
+
+/// The result of a call that was answered at once, although its caller asked for a task.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// The answer, as its server wrote it.
+    pub(crate) answer: Answer,
+    /// Its bytes on its caller's account.
+    pub(super) _bytes: Option<Taken>,
 }
 
 /// One task of a server.
@@ -97,6 +107,10 @@ pub struct Task {
     /// Its id at the gateway.
     pub(crate) public: String,
     pub(crate) origin: Origin,
+    /// Whether the gateway follows it for a call, whose caller sees no task.
+    pub(crate) followed: bool,
+    /// Its result, if no server has it.
+    pub(crate) kept: Option<Kept>,
     state: Mutex<State>,
 }
 
@@ -113,8 +127,20 @@ impl Task {
             lost: false,
             link,
             waiting: None,
+            cancelled: false,
         };
-        Self { public, origin, state: Mutex::new(state) }
+        Self { public, origin, followed: false, kept: None, state: Mutex::new(state) }
+    }
+
+    /// A task that is completed from the beginning, and kept for this time.
+    pub(crate) fn of_result(public: String, origin: Origin, link: LinkId, kept: Kept, ttl_ms: u64) -> Self {
+        let task = Self { kept: Some(kept), ..Self::new(public, origin, link, None) };
+        {
+            let mut state = task.state();
+            state.status = Status::Completed;
+            state.until_ms = task.origin.created_ms.saturating_add(ttl_ms);
+        }
+        task
     }
 
     pub(super) fn key(&self) -> Key {
@@ -149,10 +175,16 @@ impl Task {
 
     /// Updates the state from a message of its server.
     pub(crate) fn update(&self, report: &TaskReport, frame: &[u8]) {
-        let mut state = self.state();
         let written = report.task.of(frame);
-        let kept = task::has_list(self.origin.form) && written.len() <= TASK_KEPT_BYTES_MAX;
-        state.written = if kept { written.to_vec() } else { Vec::new() };
+        let written = match self.origin.form {
+            Form::Legacy => written.to_vec(),
+            Form::Modern => task::to_legacy(written, &self.origin.own).unwrap_or_default(),
+        };
+        let mut state = self.state();
+        if state.cancelled {
+            return;
+        }
+        state.written = if written.len() <= TASK_KEPT_BYTES_MAX { written } else { Vec::new() };
         state.updated_ms = unix_ms();
         state.status = report.status.unwrap_or(state.status);
         if let Some(ttl_ms) = report.ttl_ms {
@@ -186,6 +218,26 @@ impl Task {
         open
     }
 
+    /// Notes that a caller of 2025-11-25 has cancelled it.
+    pub(crate) fn cancel(&self) {
+        let mut state = self.state();
+        (state.cancelled, state.status, state.updated_ms) = (true, Status::Cancelled, unix_ms());
+        state.written = Vec::new();
+        release(state);
+    }
+
+    /// Whether a caller of 2025-11-25 has cancelled it.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.state().cancelled
+    }
+
+    /// Ends it, because its call has ended: it may be forgotten.
+    pub(super) fn dismiss(&self) {
+        let mut state = self.state();
+        (state.lost, state.until_ms) = (true, 0);
+        release(state);
+    }
+
     /// Notes the link that asks about it.
     pub(crate) fn asked_by(&self, link: LinkId) {
         self.state().link = link;
@@ -207,8 +259,12 @@ impl Task {
         TaskRef { holder, tool, held: *held, public: &self.public, link: Some(self.state().link) }
     }
 
-    /// The task as its server wrote it last, under its id at the gateway; a task that was too long by its state alone.
+    /// The task as its server wrote it last, under its id at the gateway and in the form of 2025-11-25; a task that was too long by
+    /// its state alone.
     pub(crate) fn listed(&self) -> Option<Vec<u8>> {
+        if let Some(kept) = &self.kept {
+            return Some(self.kept_view(kept, |view| task::get(view, Form::Legacy)));
+        }
         let (written, status) = {
             let state = self.state();
             (state.written.clone(), state.status)
@@ -223,14 +279,19 @@ impl Task {
             Status::Failed => Standing::Error(b"{}"),
             Status::Cancelled => Standing::Cancelled,
         };
-        Some(self.view(standing, None, |view| task::get(view, self.origin.form)))
+        Some(self.view(standing, None, |view| task::get(view, Form::Legacy)))
     }
 
-    /// The task when its server cannot be asked any more.
-    pub(crate) fn lost_view<T>(&self, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
+    /// A task whose result is kept here.
+    pub(crate) fn kept_view<T>(&self, kept: &Kept, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
+        self.view(Standing::Result(kept.answer.payload.body_bytes()), None, look)
+    }
+
+    /// The task when its server cannot be asked any more, for a caller of this form.
+    pub(crate) fn lost_view<T>(&self, form: Form, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
         let status = self.state().status;
         // The modern form has the result with the state: without the result the task is not completed.
-        let has_result = task::has_list(self.origin.form);
+        let has_result = task::has_list(form);
         let standing = match status {
             Status::Completed if has_result => Standing::Result(b"{}"),
             Status::Cancelled => Standing::Cancelled,
@@ -263,56 +324,4 @@ fn release(mut state: MutexGuard<'_, State>) {
     let hold = state.hold.take();
     drop(state);
     drop(hold);
-}
-
-/// What a call has to do with tasks. Most calls have nothing.
-#[derive(Debug, Default)]
-pub(crate) struct CallTask(OnceLock<Box<Part>>);
-
-#[derive(Debug)]
-enum Part {
-    /// It may become a task.
-    Asks(Mutex<Option<TaskPlace>>),
-    /// It is about this task.
-    About(Arc<Task>),
-}
-
-impl CallTask {
-    /// Notes the task that the call is about.
-    pub(crate) fn set_about(&self, task: &Arc<Task>) {
-        // A call is about one task.
-        let _ = self.0.set(Box::new(Part::About(Arc::clone(task))));
-    }
-
-    /// The task that the call is about.
-    pub(crate) fn about(&self) -> Option<&Arc<Task>> {
-        match &**self.0.get()? {
-            Part::About(task) => Some(task),
-            Part::Asks(_) => None,
-        }
-    }
-
-    /// Keeps a place for the task that the call may become.
-    pub(crate) fn keep(&self, place: TaskPlace) {
-        // A call is sent once.
-        let _ = self.0.set(Box::new(Part::Asks(Mutex::new(Some(place)))));
-    }
-
-    /// Whether the call may become a task.
-    pub(crate) fn asks(&self) -> bool {
-        matches!(self.0.get().map(|part| &**part), Some(Part::Asks(_)))
-    }
-
-    /// Takes the place.
-    pub(crate) fn take_place(&self) -> Option<TaskPlace> {
-        match &**self.0.get()? {
-            Part::Asks(place) => place.lock().take(),
-            Part::About(_) => None,
-        }
-    }
-
-    /// Gives the place back: the call has ended.
-    pub(crate) fn give_back(&self) {
-        drop(self.take_place());
-    }
 }

@@ -133,7 +133,7 @@ fn open_tasks_fail_when_their_session_ends() {
     let lost = tasks.lose(7);
     assert_eq!(lost.iter().map(|task| task.public.as_str()).collect::<Vec<_>>(), ["ada-1"]);
     assert!(tasks.lose(7).is_empty(), "reported once");
-    let state = |task: &Task| task.lost_view(|view| view.status(Form::Legacy).as_str());
+    let state = |task: &Task| task.lost_view(Form::Legacy, |view| view.status(Form::Legacy).as_str());
     assert_eq!((state(&open), state(&ended)), ("failed", "completed"));
 }
 

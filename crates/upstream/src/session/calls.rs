@@ -21,7 +21,7 @@ impl Session {
     /// A refusal when the server is busy or down, or the request cannot be converted to its era; `events` then receives
     /// nothing.
     pub fn call(&self, call: Outgoing<'_>, events: Arc<dyn CallEvents>) -> Result<(), Refusal> {
-        let Outgoing { request, own, related_task, client_info, .. } = call;
+        let Outgoing { request, own, related_task, client_info, tasks, .. } = call;
         if self.is_demo() {
             events.done(Ok(demo::respond(request, own)));
             return Ok(());
@@ -36,7 +36,7 @@ impl Session {
         let patience = if waits_for_task { longest } else { self.setup.spec.timeout(tool) };
 
         let number = call.number.0;
-        let outgoing = relay::Outgoing { form: self.era(), number, own, client_info, related_task };
+        let outgoing = relay::Outgoing { form: self.era(), number, own, client_info, related_task, tasks };
         let frame = relay::encode_request(request, &outgoing).map_err(|malformed| {
             tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
             Refusal::new(

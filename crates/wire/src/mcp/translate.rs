@@ -1,7 +1,7 @@
 //! Translation between the eras: plain lists, calls, reads and gets.
 //!
 //! Each function writes the edits that give a message of one era the form of the other. Questions (`input_required` and
-//! requests from servers), subscriptions and tasks are not translated here.
+//! requests from servers), subscriptions and tasks are not translated here (tasks: `task/convert.rs`).
 
 use json::{Splice, quote};
 
@@ -14,9 +14,13 @@ use crate::mcp::{BodyEdit, Era, Version, meta};
 use crate::rpc::Message;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 
+/// What the gateway declares where it follows a task.
+const FOLLOWS_TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+
 /// A request in the other era, `to`. To modern: `_meta` gets the version, the client's capabilities and its name. To legacy:
 /// the protocol's own keys leave `_meta`, and so do the members of a retry; the progress token and all others stay.
-pub(super) fn request(edit: &mut BodyEdit<'_, '_>, to: Era, client_info: Option<&[u8]>) {
+/// `tasks`: whether the gateway follows the task that a call may become.
+pub(super) fn request(edit: &mut BodyEdit<'_, '_>, to: Era, client_info: Option<&[u8]>, tasks: bool) {
     match to {
         Era::Modern => {
             edit.set_meta(meta::PROTOCOL_VERSION, quote(Version::NEWEST.as_str()).as_bytes());
@@ -24,7 +28,9 @@ pub(super) fn request(edit: &mut BodyEdit<'_, '_>, to: Era, client_info: Option<
                 edit.set_meta(meta::CLIENT_INFO, info);
             }
             // A server that saw the client's capabilities might send questions, which are not converted yet.
-            edit.set_meta(meta::CLIENT_CAPABILITIES, b"{}");
+            let able = if tasks { FOLLOWS_TASKS } else { "{}" };
+            edit.set_meta(meta::CLIENT_CAPABILITIES, able.as_bytes());
+            edit.remove_meta(&[meta::RELATED_TASK]);
         }
         Era::Legacy => {
             edit.remove_meta(&meta::REQUEST_KEYS);
@@ -45,6 +51,7 @@ pub(super) fn result(message: &Message, method: &str, to: Era, splice: &mut Spli
     let mut edit = BodyEdit::of(Some(&members), meta.as_ref());
     match to {
         Era::Modern => {
+            edit.remove_meta(&[meta::RELATED_TASK]);
             let cached = lookup(method).is_some_and(|method| method.cached);
             for (key, raw, is_due) in [
                 ("resultType", "\"complete\"", true),

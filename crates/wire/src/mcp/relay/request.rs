@@ -67,6 +67,8 @@ pub struct Outgoing<'o> {
     pub client_info: Option<&'o [u8]>,
     /// The server's id of the task that the request belongs to, instead of the caller's.
     pub related_task: Option<&'o str>,
+    /// Whether a modern server may answer a converted call with a task.
+    pub tasks: bool,
 }
 
 /// Encodes a request for a server.
@@ -95,7 +97,7 @@ fn encode_slowly(request: &Request, progress: bool, out: &Outgoing<'_>) -> Resul
     let params = Params::read(&message)?;
     let (number, mut edit, mut splice) = (Id::number(out.number), params.edit(), Splice::new());
     if request.payload.form != out.form {
-        translate::request(&mut edit, out.form, out.client_info);
+        translate::request(&mut edit, out.form, out.client_info, out.tasks);
     }
     if let Some(own) = out.own {
         edit.set_target(own);
@@ -160,7 +162,7 @@ pub fn legacy_params(request: &Request, own: Option<&str>) -> Option<String> {
     if request.payload.form == form && own.is_none() {
         return body_text(&request.payload);
     }
-    let out = Outgoing { form, number: 1, own, client_info: None, related_task: None };
+    let out = Outgoing { form, number: 1, own, client_info: None, related_task: None, tasks: false };
     let message = Message::read(encode_slowly(request, false, &out).ok()?).ok()?;
     message.params().map(|params| String::from_utf8_lossy(params).into_owned())
 }

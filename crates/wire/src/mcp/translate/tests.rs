@@ -20,7 +20,7 @@ fn text(frame: &Bytes) -> String {
 fn requests(from: &Message, to: Era, client_info: Option<&[u8]>) -> Message {
     let (params, mut splice) = (Params::read(from).unwrap(), Splice::new());
     let mut edit = params.edit();
-    request(&mut edit, to, client_info);
+    request(&mut edit, to, client_info, false);
     edit.finish(&mut splice);
     message(&text(&from.edited(&splice)))
 }
