@@ -7,7 +7,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use auth::{Credential, Participant};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};
 use platform::default_share;
-use store::audit::Payloads;
+use store::audit::{Payloads, Policy, REDACTED};
 use upstream::config::{EraChoice, ServerConfig, ServerLimits, Sessions, Timeouts, Transport};
 
 /// The configuration of a gateway. A reload compares it with the one in force.
@@ -43,8 +43,18 @@ pub struct AuditConfig {
     pub enabled: bool,
     /// How payloads are recorded.
     pub payloads: Payloads,
-    /// Members whose values are never recorded, besides [`store::audit::REDACTED`].
+    /// Members whose values are never recorded, besides [`REDACTED`].
     pub redact: Vec<String>,
+}
+
+impl AuditConfig {
+    /// What the log of a gateway records; `None` if it keeps none.
+    #[must_use]
+    pub fn policy(&self) -> Option<Policy> {
+        let more = self.redact.iter().map(String::as_str);
+        let redact: Vec<&str> = REDACTED.into_iter().chain(more).collect();
+        self.enabled.then(|| Policy::new(self.payloads, &redact))
+    }
 }
 
 impl Default for AuditConfig {
@@ -108,6 +118,8 @@ pub struct TopicConfig {
     pub mcp_calls: McpCalls,
     /// Built-in tools that lists show.
     pub builtin: Vec<BuiltIn>,
+    /// What lists of tools show.
+    pub tools_list: ToolsList,
     /// How long a first list waits for servers that are still starting.
     pub list_wait: Duration,
     /// How long a proposal waits for a decision.
@@ -136,6 +148,16 @@ pub enum McpCalls {
     Kinds,
     /// The payload too.
     Full,
+}
+
+/// What lists of tools show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ToolsList {
+    /// Every tool that the caller may use.
+    #[default]
+    Full,
+    /// Only the tools by which a caller finds and calls the others.
+    Search,
 }
 
 /// Built-in tools of the gateway.

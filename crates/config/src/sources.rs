@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::read_file::read_file;
 use crate::unmatched::unmatched;
 use crate::values::Env;
-use crate::{json_file, servers, toml_file, topics};
+use crate::{json_file, servers, toml_file};
 
 pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 const DEMO: &str = include_str!("demo.toml");
@@ -60,7 +60,6 @@ impl Sources {
     pub fn load(&self, env: Env<'_>) -> Result<Loaded, Vec<Problem>> {
         let mut loaded = self.merge(env).map_err(|problem| vec![problem])?;
         loaded.config = check(&loaded.tree, env, &mut loaded.notices)?;
-        loaded.notices.extend(topics::unimplemented(&loaded.tree));
         loaded.notices.extend(servers::unexpanded(&loaded.tree));
         loaded.notices.extend(unmatched(&loaded.tree, &loaded.config));
         if loaded.config.data_dir.is_none() && !self.keep_nothing {

@@ -11,7 +11,7 @@ use upstream::config::{EraChoice, Secret, Sessions, Transport};
 use super::check::check;
 use super::client_file;
 use super::node::{DEFAULTS, Layer, Node, Origin};
-use super::{json_file, to_toml, toml_file, topics};
+use super::{json_file, to_toml, toml_file};
 
 const BASE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[topics.main]\n";
 
@@ -47,20 +47,6 @@ fn problems(toml: &str) -> String {
     }
     let problems = check(&tree(toml), &env, &mut Vec::new()).unwrap_err();
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-}
-
-#[test]
-fn settings_without_effect_are_reported() {
-    let written =
-        tree("[topics.main]\nbuiltin = [\"room\", \"proxy\"]\n[topics.side]\nbuiltin = [\"search_tools\"]\n");
-    assert_eq!(
-        topics::unimplemented(&written),
-        [
-            "portmoot.toml:2: `topics.main.builtin`: `proxy` has no effect yet: remove it",
-            "portmoot.toml:4: `topics.side.builtin`: `search_tools` has no effect yet: remove it",
-        ]
-    );
-    assert!(topics::unimplemented(&tree("[topics.main]\nbuiltin = [\"room\", \"proposals\"]\n")).is_empty());
 }
 
 #[test]
@@ -240,6 +226,10 @@ fn problems_have_messages() {
         (
             "[topics.main]\nservers = ['x']",
             "`topics.main.servers`: there is no server `x` [config_unknown_server]",
+        ),
+        (
+            "[topics.main]\ntools_list = 'search'\nbuiltin = ['room']",
+            "`topics.main.tools_list`: no tool would be listed [config_value]",
         ),
         (
             "[topics.main]\nbuiltin = ['proxi']",

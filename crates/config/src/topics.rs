@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::node::{Node, TreeEntry, Value};
+use crate::node::TreeEntry;
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
 use crate::reader::Table;
 use crate::values::{rate, topic_name};
 use access::GUEST_RATE;
-use access::config::{Access, BuiltIn, McpCalls, TopicConfig};
+use access::config::{Access, BuiltIn, McpCalls, ToolsList, TopicConfig};
 use model::ParticipantId;
 use upstream::config::ServerConfig;
 
@@ -16,14 +16,13 @@ const ACCESS: [(&str, Access); 3] =
     [("public", Access::Public), ("restricted", Access::Restricted), ("private", Access::Private)];
 const MCP_CALLS: [(&str, McpCalls); 3] =
     [("none", McpCalls::None), ("kinds", McpCalls::Kinds), ("full", McpCalls::Full)];
+const TOOLS_LIST: [(&str, ToolsList); 2] = [("full", ToolsList::Full), ("search", ToolsList::Search)];
 const BUILT_IN: [(&str, BuiltIn); 4] = [
     ("proposals", BuiltIn::Proposals),
     ("room", BuiltIn::Room),
     ("proxy", BuiltIn::Proxy),
     ("search_tools", BuiltIn::SearchTools),
 ];
-/// Built-in tools that are not implemented yet.
-const UNIMPLEMENTED: [&str; 2] = ["proxy", "search_tools"];
 const HISTORY_MAX: u64 = 100_000;
 const LIST_WAIT: Duration = Duration::from_secs(5);
 const PROPOSAL_TTL: Duration = Duration::from_secs(300);
@@ -32,24 +31,6 @@ const PROPOSAL_TTL: Duration = Duration::from_secs(300);
 pub(crate) fn read(root: &Table<'_>, servers: &[ServerConfig], profiles: &Profiles) -> Vec<TopicConfig> {
     let tables = root.tables("topics");
     tables.into_iter().filter_map(|(entry, table)| topic(entry, table, servers, profiles)).collect()
-}
-
-/// Messages about built-in tools that have no effect yet.
-pub(crate) fn unimplemented(tree: &Node) -> Vec<String> {
-    let mut reported = Vec::new();
-    let topics = tree.get("topics").map(Node::entries).unwrap_or_default();
-    for topic in topics {
-        let Some(Value::List(items)) = topic.node.get("builtin").map(|node| &node.value) else { continue };
-        for item in items {
-            if let Some(name) = item.text().filter(|name| UNIMPLEMENTED.contains(name)) {
-                reported.push(format!(
-                    "{}: `topics.{}.builtin`: `{name}` has no effect yet: remove it",
-                    item.location, topic.key
-                ));
-            }
-        }
-    }
-    reported
 }
 
 fn topic(
@@ -74,6 +55,7 @@ fn topic(
     let chosen = chosen_servers(&table, servers);
     let mcp_calls = table.choice("mcp_calls", &MCP_CALLS).unwrap_or_default();
     let builtin = builtin(&table);
+    let tools_list = tools_list(&table, &builtin);
     let list_wait = table.duration("list_wait").unwrap_or(LIST_WAIT);
     let proposal_ttl = table.duration("proposal_ttl").unwrap_or(PROPOSAL_TTL);
     table.finish();
@@ -87,6 +69,7 @@ fn topic(
         servers: chosen,
         mcp_calls,
         builtin,
+        tools_list,
         list_wait,
         proposal_ttl,
     })
@@ -122,4 +105,15 @@ fn builtin(table: &Table<'_>) -> Vec<BuiltIn> {
         found
     };
     wanted.into_iter().filter_map(known).collect()
+}
+
+/// What lists of tools show. A list without the tools that find the others would show nothing.
+fn tools_list(table: &Table<'_>, builtin: &[BuiltIn]) -> ToolsList {
+    let chosen = table.choice("tools_list", &TOOLS_LIST).unwrap_or_default();
+    let finds = builtin.iter().any(|one| matches!(one, BuiltIn::Proxy | BuiltIn::SearchTools));
+    if chosen == ToolsList::Search && !finds {
+        let message = format!("`{}`: no tool would be listed", table.full("tools_list"));
+        table.note_value("tools_list", message, "add \"proxy\" and \"search_tools\" to `builtin`");
+    }
+    chosen
 }

@@ -7,9 +7,9 @@ use access::config::{Access, BuiltIn, Config, Limits, McpCalls, TopicConfig};
 use access::grants::Grants;
 use access::identities::local_user;
 use auth::{Identities, Participant, Sealer};
-use gateway::audit::Recorder;
 use gateway::{Registry, Start};
 use model::TopicName;
+use store::recorder::Recorder;
 
 /// A configuration with the topic `main`.
 pub(crate) fn config(limits: Limits) -> Config {
@@ -22,6 +22,7 @@ pub(crate) fn config(limits: Limits) -> Config {
         servers: Vec::new(),
         mcp_calls: McpCalls::Kinds,
         builtin: vec![BuiltIn::Room],
+        tools_list: <_>::default(),
         list_wait: Duration::ZERO,
         proposal_ttl: Duration::from_secs(60),
     };
@@ -37,7 +38,7 @@ pub(crate) fn registry(limits: Limits) -> Arc<Registry> {
 
 /// A registry with this configuration and these identities.
 pub(crate) fn registry_for(config: Config, identities: Identities) -> Arc<Registry> {
-    let audit = Recorder::open(&config, None).unwrap();
+    let audit = Recorder::open(config.audit.policy(), None).unwrap();
     let (grants, sealer) = (Grants::default(), Sealer::new(&[7; 32], None));
     Registry::start(Start { config, identities, grants, sealer, guard: None, journal: None, audit })
 }

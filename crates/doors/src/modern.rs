@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gateway::{Dispatch, Incoming, Link, Parks, Tag, listen};
 use model::{Form, Request};
-use topic::Interest;
+use topic::{Interest, Logs};
 use upstream::ClientProfile;
 use wire::mcp::task::{self, Wish};
 use wire::mcp::{Era, Params, Rejection, Version, header, refusal, relay};
@@ -50,7 +50,9 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Rejection> {
     };
     let state = params.request_state().and_then(json::text).map(std::borrow::Cow::into_owned);
     let tag = message.id().cloned().map(Tag::of_client);
-    Ok(Incoming { client: Some(client), interest, parks, wish, state, ..Incoming::plain(request, tag) })
+    // A modern caller gets log messages about a request only if that names a level (2026-07-28, "Logging").
+    let logs = params.log_level().map_or(Logs::None, Logs::From);
+    Ok(Incoming { client: Some(client), interest, logs, parks, wish, state, ..Incoming::plain(request, tag) })
 }
 
 /// Takes a message that is no request. The protocol has one notification of a client, and a modern client sends no answers.

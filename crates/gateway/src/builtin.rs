@@ -4,8 +4,10 @@ mod arguments;
 mod held_tasks;
 mod messages;
 mod participants;
+mod proxy;
 mod reviews;
 mod safe_text;
+mod search;
 mod tools;
 
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use crate::delivery::{spawn, unknown_method};
 use crate::{
     delivery, dispatch::Dispatch, handshake, listen, lists, live::ConfiguredServer, tasks::list as task_list,
 };
+pub(crate) use proxy::unwrap;
 pub(crate) use tools::manifest;
 
 /// The methods that servers carry out for a room.
@@ -110,7 +113,7 @@ async fn pass_level(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>,
     let caller = call.link.caller(call.client.as_ref());
     for server in dispatch.servers() {
         if let Some(session) = server.upstream.open_session(&caller) {
-            dispatch.pass_level(&session).await;
+            dispatch.pass_level(&session, call.link.id).await;
         }
     }
     Ok(b"{}".to_vec())

@@ -4,15 +4,19 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use access::account;
-use model::{Answer, LinkId, ListKind, Notice, OperationId, ParticipantId, Refusal, RefusalCode, Request};
+use model::{
+    Answer, LinkId, ListKind, LogLevel, Notice, OperationId, ParticipantId, Refusal, RefusalCode, Request,
+};
 use platform::{Full, Taken};
-use topic::Interest;
+use tokio::sync::Notify;
+use topic::{Interest, Logs};
+use upstream::tasks::CallTask;
 use upstream::{CallEvents, CallNumber, ClientProfile, Outgoing, Question, Session};
 use wire::mcp::{relay, task::Wish};
 use wire::rpc::Id;
 
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
-use crate::{context::call_number, proposals::content::Waits, tasks::part::CallTask};
+use crate::{context::call_number, proposals::content::Waits};
 
 /// The name that a client or a server gave its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +49,8 @@ pub struct Incoming {
     pub client: Option<ClientProfile>,
     /// What it changes about the link's notifications.
     pub interest: Interest,
+    /// The log messages that the caller gets about it.
+    pub logs: Logs,
     /// How the caller is answered for now while a proposal waits.
     pub parks: Parks,
     /// What it says about becoming a task.
@@ -56,8 +62,8 @@ pub struct Incoming {
 impl Incoming {
     /// A request that says nothing more.
     pub fn plain(request: Request, tag: Option<Tag>) -> Self {
-        let (client, interest, state) = (None, Interest::None, None);
-        Self { request, tag, client, interest, parks: Parks::Words, wish: Wish::None, state }
+        let (client, interest, logs, state) = (None, Interest::None, Logs::OfLink, None);
+        Self { request, tag, client, interest, logs, parks: Parks::Words, wish: Wish::None, state }
     }
 }
 
@@ -193,6 +199,8 @@ pub(crate) struct Delivered {
     pub(crate) link: LinkId,
     /// The server.
     pub(crate) server: ParticipantId,
+    /// The level from which on its caller wants log messages.
+    pub(crate) logs: Option<LogLevel>,
     /// The approved proposal that it carries out.
     pub(crate) proposal: Option<OperationId>,
     /// The participant that proposed it.
@@ -231,6 +239,8 @@ pub struct Call {
     kept: OnceLock<Taken>,
     /// [`PARKED`] and [`OVER`].
     state: AtomicU8,
+    /// Wakes what serves the call when it is over, if that wants to know.
+    over: OnceLock<Box<Notify>>,
 }
 
 /// Requests up to this length, in bytes, are not entered in the account of bytes that wait: there are no more of them than open
@@ -253,7 +263,7 @@ impl Call {
     ) -> Arc<Self> {
         let Incoming { request, tag, client, parks, wish, .. } = incoming;
         let is_retry = incoming.state.is_some();
-        let (delivered, waits, next, sessions, held, kept, state) = <_>::default();
+        let (delivered, waits, next, sessions, held, kept, state, over) = <_>::default();
         let task = CallTask::default();
         Arc::new(Self {
             id,
@@ -274,6 +284,7 @@ impl Call {
             held,
             kept,
             state,
+            over,
         })
     }
 
@@ -330,7 +341,8 @@ impl Call {
     /// A request that is sent for it.
     pub(crate) fn outgoing<'c>(&'c self, request: &'c Request, number: CallNumber) -> Outgoing<'c> {
         // A proposal runs as its proposer's operation, also if the gateway sends it.
-        let proposer = self.delivered.get().and_then(|delivered| delivered.proposer.as_ref());
+        let delivered = self.delivered.get();
+        let proposer = delivered.and_then(|delivered| delivered.proposer.as_ref());
         Outgoing {
             request,
             number,
@@ -338,6 +350,8 @@ impl Call {
             related_task: None,
             tasks: false,
             client_info: self.client().client_info.as_deref(),
+            capabilities: &self.client().capabilities,
+            log_level: delivered.and_then(|delivered| delivered.logs),
             from: self.link.participant.id.as_str(),
             account: account(proposer.unwrap_or(&self.link.participant.id)),
         }
@@ -390,13 +404,29 @@ impl Call {
 
     /// Notes its end. Room that was kept for a task is free again.
     pub(crate) fn end(&self) {
-        self.state.fetch_or(OVER, Ordering::AcqRel);
+        self.mark_over();
         self.task.give_back();
+    }
+
+    fn mark_over(&self) {
+        self.state.fetch_or(OVER, Ordering::AcqRel);
+        if let Some(over) = self.over.get() {
+            over.notify_one();
+        }
+    }
+
+    /// What is notified when the call is over.
+    pub(crate) fn over(&self) -> &Notify {
+        let over = self.over.get_or_init(Box::default);
+        if self.is_over() {
+            over.notify_one();
+        }
+        over
     }
 
     /// Tells the server that it need not go on.
     pub(crate) fn cancel_at_server(&self, reason: &str) {
-        self.state.fetch_or(OVER, Ordering::AcqRel);
+        self.mark_over();
         if let Some(session) = self.session() {
             session.cancel(call_number(self.id), reason);
         }

@@ -4,8 +4,9 @@ use std::sync::{Arc, Weak};
 
 use access::account;
 use bytes::Bytes;
-use model::{Answer, Form, LinkId, Outcome, Payload, Refusal, RefusalCode, Request};
+use model::{Answer, Form, LinkId, LogLevel, Outcome, Payload, Refusal, RefusalCode, Request};
 use topic::End;
+use upstream::tasks::LOST;
 use upstream::{CallEvents, Caller, Outgoing, Session, Subscription};
 use wire::mcp::task::{Wish, plain as plain_call};
 use wire::mcp::{input, relay};
@@ -13,14 +14,14 @@ use wire::mcp::{input, relay};
 use crate::call::{Call, Delivered};
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
 use crate::tasks::{bridge, follow::Follower};
-use crate::{context::call_number, dispatch::Dispatch, returns, tasks::relay as tasks, tasks::task::LOST};
+use crate::{context::call_number, dispatch::Dispatch, returns, tasks::relay as tasks};
 
 /// Notes where the topic delivers a call.
 pub(crate) fn note(
     dispatch: &Arc<Dispatch>,
     call: &Call,
-    server: &Server,
-    link: LinkId,
+    (server, link): (&Server, LinkId),
+    logs: Option<LogLevel>,
     proposal: Option<&ProposalView>,
 ) {
     let topic: Weak<Dispatch> = Arc::downgrade(dispatch);
@@ -30,7 +31,7 @@ pub(crate) fn note(
     };
     let (proposal, proposer) = proposal.map(|proposal| (proposal.id, proposal.by.clone())).unzip();
     // A call is delivered once.
-    let _ = call.delivered.set(Delivered { topic, link, server, proposal, proposer });
+    let _ = call.delivered.set(Delivered { topic, link, server, logs, proposal, proposer });
 }
 
 /// Delivers a call to a configured server.
@@ -83,8 +84,31 @@ fn caller_of<'a>(dispatch: &'a Dispatch, call: &'a Call) -> Caller<'a> {
     if call.is_parked() { dispatch.own.caller(None) } else { call.link.caller(call.client.as_ref()) }
 }
 
-/// Sends a call by a session.
+/// Sends a call by a session, after the log level that its caller wants, if the server must learn it.
 fn send(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    session: &Arc<Session>,
+    own: Option<&str>,
+    request: Option<&Request>,
+) {
+    let logs = call.delivered.get().and_then(|delivered| delivered.logs);
+    // A legacy link has one level, a modern one those of its requests.
+    let instead = call.link.form == Form::Legacy;
+    if !logs.is_some_and(|level| session.want_level(call.link.id, level, instead)) {
+        return send_now(dispatch, call, session, own, request);
+    }
+    let (own, request) = (own.map(str::to_owned), request.cloned());
+    let (dispatch, call, session) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(session));
+    tokio::spawn(async move {
+        session.pass_level().await;
+        if !call.is_over() {
+            send_now(&dispatch, &call, &session, own.as_deref(), request.as_ref());
+        }
+    });
+}
+
+fn send_now(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
     session: &Arc<Session>,

@@ -18,10 +18,13 @@ use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
 use upstream::Manifest;
 
 use crate::link::{Link, NoOutlet, plain_client};
-use crate::lists::{Announcements, PageCache};
+use crate::lists::{Announcements, IndexCache, PageCache};
 use crate::live::{Effect, Event, Live, Topic};
-use crate::{audit::Recorder, context::Context, mirror, tasks::table::Tasks};
-use access::config::{self, McpCalls};
+use store::recorder::Recorder;
+
+use crate::{context::Context, mirror};
+use access::config::{self, McpCalls, ToolsList};
+use upstream::tasks::Tasks;
 
 /// The log's target for every event that is sent and every effect that is carried out.
 const PATH: &str = "gateway::path";
@@ -63,13 +66,14 @@ pub struct Dispatch {
     pub room: Arc<Room>,
     /// The link of the gateway's own participant.
     pub(crate) own: Arc<Link>,
-    /// What the gateway's own participant lists.
-    pub(crate) own_manifest: RwLock<Arc<Manifest>>,
+    /// What the gateway's own participant lists, and what is shown of the lists of tools.
+    pub(crate) own_lists: RwLock<(Arc<Manifest>, ToolsList)>,
     /// Locked while a server's lists are read and the topic takes them, so that no older lists replace newer ones.
     pub(crate) listing: Mutex<()>,
     pub(crate) announcements: Announcements,
     pub(crate) tasks: Tasks,
     pub(crate) pages: PageCache,
+    pub(crate) indexes: IndexCache,
     /// Whether the first start of every server has ended.
     pub(crate) settled: AtomicBool,
     /// Takes reports about records, which one task passes to the topic in this order.
@@ -124,11 +128,12 @@ impl Dispatch {
             topic: Mutex::new(Topic::new(config)),
             room,
             own,
-            own_manifest: RwLock::default(),
+            own_lists: RwLock::default(),
             listing: Mutex::default(),
             announcements: Announcements::default(),
             tasks: Tasks::default(),
             pages: PageCache::default(),
+            indexes: IndexCache::default(),
             settled: AtomicBool::new(false),
             reports,
             stopping: watch::Sender::new(false),

@@ -4,10 +4,8 @@
 //! - [`Link`], [`Outlet`]: a participant's link, and its way out. [`Call`], [`Reply`]: one request, and its way back.
 //! - [`Registry`]: everything that is in force: servers, topics, identities, grants.
 //! - [`admin`]: tokens and grants.
-//! - [`audit`]: the audit log.
 
 pub mod admin;
-pub mod audit;
 mod bounds;
 mod builtin;
 mod call;

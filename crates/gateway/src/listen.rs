@@ -6,19 +6,16 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use access::account;
-use model::{Form, LinkId, ListenFilter, ParticipantId, Refusal, RefusalCode, Request};
+use model::{Form, LinkId, ListenFilter, LogLevel, ParticipantId, Refusal, RefusalCode, Request};
 use strum::VariantNames;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use topic::{Interest, LogLevel, Subject, Target};
-use upstream::{Session, Subscription};
+use topic::{Interest, Subject, Target};
+use upstream::{Session, Subscription, tasks::Task};
 use wire::mcp::{listen, relay};
 
 use crate::live::{Event, Server};
-use crate::{
-    call::Call, delivery, dispatch::Dispatch, link::Link, tasks::id::TaskId, tasks::relay as tasks,
-    tasks::task::Task,
-};
+use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, tasks::id::TaskId, tasks::relay as tasks};
 
 /// How long the acknowledgement of a listen request waits for the servers of its resources, and then for those of its tasks.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);

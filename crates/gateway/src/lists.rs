@@ -12,18 +12,21 @@ mod tests;
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
+use access::config::ToolsList;
 use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
-use topic::Target;
+use topic::{ListSnapshot, Target};
 use upstream::Manifest;
-use wire::mcp::{header::HeaderParam, relay, task, task::Shown};
+use wire::mcp::{header::HeaderParam, relay, search::Index, task, task::Shown};
 
 use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, live::ConfiguredServer};
 
 pub(crate) use announcements::{Announcement, Announcements};
-pub(crate) use cache::PageCache;
+use cache::Source;
+pub(crate) use cache::{IndexCache, PageCache};
 pub use cache::{LIST_BYTES_MAX, LISTS_MAX};
 use merged::Manifests;
+pub(crate) use merged::{Entry, Merged};
 use page::Asked;
 pub use page::{CURSOR_MS, PAGE_ITEMS_MAX};
 
@@ -37,12 +40,68 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind)
     }
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     tokio::spawn(async move {
-        dispatch.wait_for_servers().await;
-        let manifests = opened(&dispatch, &call).await;
+        let manifests = after_wait(&dispatch, &call).await;
         if !call.is_over() {
             delivery::finish(&dispatch, &call, page(&dispatch, &call, list, &manifests));
         }
     });
+}
+
+/// What a caller sees, for the built-in tools that look into its lists.
+pub(crate) struct Seen {
+    snapshot: ListSnapshot,
+    manifests: Manifests,
+    tasks: Shown,
+}
+
+impl Seen {
+    /// What the caller of a built-in tool sees.
+    ///
+    /// # Errors
+    /// The refusal of a caller that has left.
+    pub(crate) async fn by(dispatch: &Dispatch, call: &Arc<Call>) -> Result<Self, Refusal> {
+        let at_hand = match dispatch.settled.load(Ordering::Acquire) {
+            true => known(dispatch, call),
+            false => None,
+        };
+        let manifests = match at_hand {
+            Some(manifests) => manifests,
+            None => after_wait(dispatch, call).await,
+        };
+        let (snapshot, tasks) = (snapshot(dispatch, call)?, task::shown(call.client().version));
+        Ok(Self { snapshot, manifests, tasks })
+    }
+
+    /// One of its lists in full, whatever the topic's lists show of it.
+    pub(crate) fn list(&self, list: ListKind) -> Merged<'_> {
+        let tasks = if list == ListKind::Tools { self.tasks } else { Shown::AsWritten };
+        Merged::new(&self.snapshot, list, &self.manifests, tasks)
+    }
+}
+
+impl Seen {
+    /// The index of its tools, without those that find the others. It is made once for as long as nothing changes.
+    pub(crate) fn index(&self, dispatch: &Dispatch) -> Arc<Index> {
+        let kind = (ListKind::Tools, ToolsList::Full);
+        let source = Source::new(kind, Shown::AsWritten, self.snapshot.clone(), &self.manifests);
+        if let Some(index) = dispatch.indexes.get(&source) {
+            return index;
+        }
+        let merged = self.list(ListKind::Tools);
+        let entries = merged.entries().iter();
+        let index = Arc::new(Index::new(entries.map(|entry| {
+            let definition = (!entry.finds()).then_some(&*entry.item.raw);
+            (&*entry.public, definition)
+        })));
+        dispatch.indexes.keep(source, &index);
+        index
+    }
+}
+
+/// The manifests, after a bounded wait for servers that are starting and for sessions that must be opened.
+async fn after_wait(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
+    dispatch.wait_for_servers().await;
+    opened(dispatch, call).await
 }
 
 /// The manifests, if no session must be opened for them.
@@ -99,17 +158,22 @@ fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
 
 /// One page, as a result's body.
 fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests) -> Result<Vec<u8>, Refusal> {
-    let Some(snapshot) = dispatch.with(|topic| topic.list_snapshot(call.link.id)) else {
-        return Err(Refusal::new(RefusalCode::UnknownTarget, "the session has ended"));
-    };
+    let snapshot = snapshot(dispatch, call)?;
     let asked = Asked {
         participant: &call.link.participant.id,
         list,
         form: call.request.payload.form,
         tasks: if list == ListKind::Tools { task::shown(call.client().version) } else { Shown::AsWritten },
+        only: if list == ListKind::Tools { dispatch.tools_list() } else { ToolsList::Full },
         cursor: relay::param_text(&call.request, "cursor"),
     };
     asked.page(&dispatch.context.sealer, &dispatch.pages, snapshot, manifests)
+}
+
+fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {
+    dispatch
+        .with(|topic| topic.list_snapshot(call.link.id))
+        .ok_or_else(|| Refusal::new(RefusalCode::UnknownTarget, "the session has ended"))
 }
 
 /// The arguments that a modern call of a tool mirrors in HTTP headers, by the tool's schema (2026-07-28, "x-mcp-header"). `tool`

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
-use model::{Capabilities, LinkId, ParticipantId, Refusal, Request};
+use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
 use topic::{Ended, Join, Joining, Kept, ListScope, UpstreamNames};
 use upstream::{Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig, dial_in::DialIn};
 
@@ -19,7 +19,7 @@ use crate::{
     tasks::relay as tasks,
 };
 use access::account;
-use access::config::{BuiltIn, Limits};
+use access::config::{BuiltIn, Limits, ToolsList};
 
 impl Dispatch {
     /// Lets a link join with these capabilities.
@@ -98,7 +98,7 @@ impl Dispatch {
         servers: &[Arc<Upstream>],
         serving: &[ServerConfig],
         limits: &Limits,
-        builtin: &[BuiltIn],
+        shown: (&[BuiltIn], ToolsList),
     ) {
         let old = self.seats();
         let held = self.announcements.hold();
@@ -128,7 +128,7 @@ impl Dispatch {
         }
         self.note_available();
         self.list_servers();
-        self.list_own(builtin);
+        self.list_own(shown);
         self.announce_lists(held.release());
         self.meet(&all, &old);
         self.settled.store(false, Ordering::Release);
@@ -147,18 +147,24 @@ impl Dispatch {
         self.servers().iter().for_each(|server| self.list_shared(server, &[]));
     }
 
-    /// Lists these built-in tools. The room keeps what its readers may read if one of them reads it.
-    fn list_own(self: &Arc<Self>, built_in: &[BuiltIn]) {
+    /// Lists these built-in tools, and shows this of all tools. The room keeps what its readers may read if one of them reads it.
+    fn list_own(self: &Arc<Self>, (built_in, tools_list): (&[BuiltIn], ToolsList)) {
         let kept = Kept { history: self.settings.topic.history, readable: built_in.contains(&BuiltIn::Room) };
         self.take(Event::Keep { kept });
         let manifest = Arc::new(builtin::manifest(built_in));
-        *self.own_manifest.write() = Arc::clone(&manifest);
-        self.take(listed(&ParticipantId::gateway(), ListScope::Shared, &[manifest], &[]));
+        let older = std::mem::replace(&mut *self.own_lists.write(), (Arc::clone(&manifest), tools_list));
+        let changed: &[ListKind] = if older.1 == tools_list { &[] } else { &[ListKind::Tools] };
+        self.take(listed(&ParticipantId::gateway(), ListScope::Shared, &[manifest], changed));
     }
 
     /// What the gateway's own participant lists.
     pub(crate) fn own_manifest(&self) -> Arc<Manifest> {
-        Arc::clone(&self.own_manifest.read())
+        Arc::clone(&self.own_lists.read().0)
+    }
+
+    /// What lists of tools show.
+    pub(crate) fn tools_list(&self) -> ToolsList {
+        self.own_lists.read().1
     }
 
     /// The server side of a participant that serves; the one that is there already if nothing about it has changed.
@@ -260,7 +266,7 @@ pub(crate) fn closed(dispatch: &Arc<Dispatch>, link: &Link, why: Option<Ended>) 
 
 #[cfg(test)]
 mod tests {
-    use model::{Form, ListKind};
+    use model::Form;
 
     use super::*;
     use crate::envelopes::tests::Stage;
@@ -307,7 +313,7 @@ mod tests {
         let stage = Stage::new(&["mcp/*"]);
         let (dispatch, ann) = (&stage.dispatch, &stage.ann);
         let (one, other) = (demo("one").await, demo("other").await);
-        dispatch.configure(&[Arc::clone(&one)], &[], &Limits::default(), &[]);
+        dispatch.configure(&[Arc::clone(&one)], &[], &Limits::default(), (&[], ToolsList::Full));
         let (id, seen) = (dispatch.context.link(), Arc::default());
         let watcher = Watcher(Arc::downgrade(dispatch), id, Arc::clone(&seen));
         let link =
@@ -315,7 +321,7 @@ mod tests {
         let joining = Joining { notified: true, ..Joining::default() };
         dispatch.join(&link, &ann.participant.capabilities, joining).unwrap();
         for (now, prefix) in [(&other, "other_"), (&one, "one_")] {
-            dispatch.configure(&[Arc::clone(now)], &[], &Limits::default(), &[]);
+            dispatch.configure(&[Arc::clone(now)], &[], &Limits::default(), (&[], ToolsList::Full));
             let announced = std::mem::take(&mut *seen.lock());
             let [names] = announced.as_slice() else { panic!("{announced:?}") };
             assert!(!names.is_empty() && names.iter().all(|name| name.starts_with(prefix)), "{names:?}");

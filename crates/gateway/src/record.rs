@@ -6,8 +6,8 @@ use store::audit::{Entry, EntryKind, Verdict as Word};
 use topic::{Cause, Verdict};
 use wire::mcpx::Envelope;
 
-use crate::audit::{Permit, entry};
 use crate::{call::Call, dispatch::Dispatch, link::Link, live::ProposalView, proposals::content::Proposed};
+use store::recorder::{Permit, entry};
 
 /// The kind of a message that is no envelope.
 const MALFORMED: &str = "portmoot/malformed";

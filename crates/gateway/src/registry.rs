@@ -18,7 +18,9 @@ use upstream::{Upstream, config::ServerConfig};
 pub use visitors::Visitor;
 
 use crate::bounds::Bounds;
-use crate::{audit::Recorder, context::Context, dispatch::Dispatch, live::Event};
+use store::recorder::Recorder;
+
+use crate::{context::Context, dispatch::Dispatch, live::Event};
 use access::config::{Config, Limits};
 use access::grants::Grants;
 use access::{account, is_guest};
@@ -170,7 +172,10 @@ impl Registry {
             closing.spawn(async move { upstream.close().await });
         }
         while closing.join_next().await.is_some() {}
-        self.audit.flush().await;
+        let audit = self.audit.clone();
+        if let Err(error) = tokio::task::spawn_blocking(move || audit.flush()).await {
+            tracing::error!(%error, "the end of the audit log may not be written");
+        }
     }
 
     /// When the next token or grant expires after this time, in milliseconds since 1970.

@@ -12,7 +12,9 @@ use crate::call::{Call, CallTopic, Delivered, Incoming, Names, Reply, Tag};
 use crate::link::{Link, Undelivered};
 use crate::live::{Asked, Effect, Event};
 use crate::returns::{self, Return};
-use crate::{audit::Permit, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
+use store::recorder::Permit;
+
+use crate::{builtin, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
@@ -22,14 +24,15 @@ impl Dispatch {
         incoming: Incoming,
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
-        let mut incoming = incoming;
+        // A call by the tool `proxy` is the request that it stands for from here on.
+        let (mut incoming, reply) = builtin::unwrap(self, link, incoming, reply);
         let back = returns::open(self, link, &incoming.request, incoming.state.as_deref());
         let id = match &back {
             Ok(Return::Paused { call, .. }) => *call,
             Ok(Return::None | Return::Proposal(_)) | Err(_) => self.context.operation(),
         };
         let comes_back = !matches!(back, Ok(Return::None));
-        let interest = std::mem::take(&mut incoming.interest);
+        let (interest, logs) = (std::mem::take(&mut incoming.interest), incoming.logs);
         let call = Call::new(id, link, incoming, Names::Public, reply);
         let task = match &call.request.target {
             Some(Target::Task(id)) => tasks::relay::find(self, link, id),
@@ -75,7 +78,7 @@ impl Dispatch {
             Some(parked) => Event::Resume(Resume { link, operation, tag, parked, call: Arc::clone(&call) }),
             None => {
                 let (method, call) = (call.request.method.clone(), Arc::clone(&call));
-                Event::Request(Request { link, operation, tag, method, target, interest, call })
+                Event::Request(Request { link, operation, tag, method, target, interest, logs, call })
             }
         };
         let mut effects = self.step(event);

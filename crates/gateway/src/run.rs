@@ -25,8 +25,8 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::Ignore { from, message, by, why } => {
             envelopes::ignored(dispatch, &from, &message, &by, why);
         }
-        Effect::Deliver { call, link, server, own, proposal } => {
-            delivery::note(dispatch, &call, &server, link, proposal.as_deref());
+        Effect::Deliver { call, link, server, own, logs, proposal } => {
+            delivery::note(dispatch, &call, (&server, link), logs, proposal.as_deref());
             match &server {
                 Server::Gateway => builtin::serve(dispatch, &call),
                 Server::Upstream(server) => {

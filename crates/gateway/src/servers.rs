@@ -9,7 +9,7 @@ use topic::{About, ListScope, OperationRef, Subject, Target};
 use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
 
-use crate::live::{Asked, ConfiguredServer, Event, Topic};
+use crate::live::{Asked, ConfiguredServer, Event};
 use crate::{call::Tag, dispatch::Dispatch, tasks::notices, tasks::relay as tasks};
 
 /// Passes what the sessions of a server send outside of calls to the topics in which the server takes part.
@@ -156,7 +156,7 @@ impl Dispatch {
         self.take(Event::Cancel { link, which });
     }
 
-    /// Takes new lists of a session, and passes on which log messages are wanted: the session may be new.
+    /// Takes new lists of a session, and passes on which log messages its owner wants: the session may be new.
     fn session_changed(self: &Arc<Self>, session: &Arc<Session>, announced: &[ListKind]) {
         let Some(server) = self.server_of(session) else { return };
         match self.owner(session) {
@@ -168,24 +168,19 @@ impl Dispatch {
             None if session.key().is_own() => {}
             None => self.list_shared(&server, announced),
         }
-        let (dispatch, session) = (Arc::downgrade(self), Arc::clone(session));
+        let (dispatch, session, owner) = (Arc::downgrade(self), Arc::clone(session), self.owner(session));
         tokio::spawn(async move {
-            if let Some(dispatch) = dispatch.upgrade() {
-                dispatch.pass_level(&session).await;
+            if let (Some(dispatch), Some(owner)) = (dispatch.upgrade(), owner) {
+                dispatch.pass_level(&session, owner).await;
             }
         });
     }
 
-    /// Tells a session from which level on log messages are wanted: its owner's level, or on a shared session the lowest of all
-    /// links. Each link gets only what it asked for.
-    pub(crate) async fn pass_level(&self, session: &Session) {
-        let wanted = match self.owner(session) {
-            Some(owner) => self.with(|topic| topic.level(owner)),
-            None => self.with(Topic::lowest_level),
-        };
-        let Some(level) = wanted else { return };
-        if let Err(refusal) = session.set_level(level.into()).await {
-            tracing::debug!(server = session.upstream(), %refusal, "the server did not take the log level");
+    /// Tells a session of the log level that a link has set, if it has set one.
+    pub(crate) async fn pass_level(&self, session: &Session, link: LinkId) {
+        let level = self.with(|topic| topic.level(link));
+        if level.is_some_and(|level| session.want_level(link, level, true)) {
+            session.pass_level().await;
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tasks of servers: ids at the gateway, places, state, relay, and the way between the forms.
+//! Tasks of servers: ids at the gateway, relay, lists, and the way between the forms. Their state: `upstream::tasks`.
 
 pub(crate) mod bridge;
 pub(crate) mod follow;
@@ -6,11 +6,4 @@ pub(crate) mod id;
 pub(crate) mod list;
 mod look;
 pub(crate) mod notices;
-pub(crate) mod part;
-pub(crate) mod places;
 pub(crate) mod relay;
-pub(crate) mod table;
-pub(crate) mod task;
-
-#[cfg(test)]
-mod tests;

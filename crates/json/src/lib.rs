@@ -9,11 +9,12 @@
 //! - [`text`], [`integer`], [`is_object`], [`StringSpan`]: single values.
 //! - [`check`]: the syntax of a value. [`Tokens`]: its tokens, in order.
 //! - [`Splice`], [`edit_object`], [`edited`]: edits of a frame.
-//! - [`canonical`], [`refuse_duplicates`]: one text for all spellings of a value.
+//! - [`canonical`], [`refuse_duplicates`]: one text for all spellings of a value. [`compact`]: the same spelling without white space.
 //! - [`Object`], [`Array`], [`object`], [`quote`]: writing.
 //! - [`visible`]: safe text for people.
 
 mod canonical;
+mod compact;
 mod duplicates;
 mod edit;
 mod error;
@@ -32,6 +33,7 @@ pub mod visible;
 mod write;
 
 pub use canonical::canonical;
+pub use compact::compact;
 pub use duplicates::{first_duplicate, refuse_duplicates};
 pub use edit::{MemberChange, edit_object, edited, leaves_nothing, object_of};
 pub use error::JsonError;

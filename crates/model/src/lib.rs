@@ -7,7 +7,7 @@
 //! - [`ParticipantId`], [`LinkId`], [`OperationId`], [`TopicName`]: identity, connection, operation and topic.
 //! - [`Request`], [`Answer`], [`Notice`], [`Payload`], [`Form`]: messages between a door and a far end, as untouched bytes.
 //! - [`Latest`]: what is kept of many participants, none of which pushes out what others have.
-//! - [`ListKind`], [`ListenFilter`], [`RateLimit`], [`DeliveryMode`]: types that several crates share.
+//! - [`ListKind`], [`ListenFilter`], [`LogLevel`], [`RateLimit`], [`DeliveryMode`]: types that several crates share.
 //! - [`ProposalState`], [`Digest`]: the states of a proposal, and the digest that a decision is bound to.
 //! - [`Refusal`], [`RefusalCode`]: a refusal, as participants may see it.
 
@@ -19,6 +19,7 @@ mod ids;
 mod kind;
 mod latest;
 mod list;
+mod log_level;
 mod pattern;
 mod proposal;
 mod rate;
@@ -36,6 +37,7 @@ pub use ids::{
 pub use kind::{KindError, KindRef, PROPOSAL, REQUEST};
 pub use latest::Latest;
 pub use list::{ListKind, ListenFilter};
+pub use log_level::LogLevel;
 pub use pattern::overlap;
 pub use proposal::{Digest, NoDigest, ProposalState};
 pub use rate::RateLimit;

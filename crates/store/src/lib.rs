@@ -11,6 +11,7 @@ mod group;
 mod journal;
 mod operator_key;
 mod record;
+pub mod recorder;
 mod state;
 #[cfg(test)]
 mod tests;

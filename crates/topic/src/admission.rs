@@ -151,6 +151,10 @@ pub enum BuiltinTool {
     ReadMessages,
     /// Lists the participants in the topic.
     ListParticipants,
+    /// Lists, describes and calls what the caller may use.
+    Proxy,
+    /// Finds tools by words.
+    SearchTools,
 }
 
 impl BuiltinTool {
@@ -173,6 +177,11 @@ impl BuiltinTool {
         matches!(self, Self::WithdrawProposal | Self::WaitForProposal)
     }
 
+    /// Whether the tool finds and calls other tools.
+    pub fn finds(self) -> bool {
+        matches!(self, Self::Proxy | Self::SearchTools)
+    }
+
     /// Whether the tool is of use to a caller with these capabilities. Each decision, message or request by the tool is judged
     /// again.
     ///
@@ -180,11 +189,14 @@ impl BuiltinTool {
     /// - Looking: callers that may decide, or propose.
     /// - Waiting and withdrawing: callers that may propose.
     /// - Sending: callers that may send some envelope other than requests, which are calls.
+    /// - Finding and calling through the proxy: callers that may make or propose some request.
     /// - Reading, and listing participants: all callers, because every participant may listen to the room.
     pub fn is_for(self, capabilities: &Capabilities) -> bool {
         let some = |head: &str| capabilities.iter().any(|one| one.admits_head(head));
         match self {
-            Self::ListProposals | Self::ShowProposal => some(REQUEST) || some(PROPOSAL),
+            Self::ListProposals | Self::ShowProposal | Self::Proxy | Self::SearchTools => {
+                some(REQUEST) || some(PROPOSAL)
+            }
             Self::ApproveProposal | Self::RejectProposal => some(REQUEST),
             Self::WithdrawProposal | Self::WaitForProposal => some(PROPOSAL),
             Self::Say => capabilities.iter().any(|one| one.as_str().split(':').next() != Some(REQUEST)),
@@ -276,7 +288,7 @@ mod builtin_tests {
         for tool in BuiltinTool::ALL {
             assert_eq!(BuiltinTool::of(tool.name()), Some(*tool));
         }
-        assert_eq!(BuiltinTool::of("proxy"), None);
+        assert_eq!(BuiltinTool::of("Proxy"), None);
     }
 
     #[test]
@@ -291,9 +303,10 @@ mod builtin_tests {
             (["withdraw_proposal", "wait_for_proposal"], ["read_messages", "list_participants"]);
         check(&[], &read);
         check(&["chat"], &[&["say"][..], &read].concat());
-        check(&["mcp/request:tools/call:a*"], &[look, decide, read].concat());
-        check(&["mcp/proposal:tools/call:a*"], &[&look[..], &own, &["say"], &read].concat());
-        check(&["mcp/re*:tools/call"], &[&look[..], &decide, &["say"], &read].concat());
+        let find = ["proxy", "search_tools"];
+        check(&["mcp/request:tools/call:a*"], &[look, decide, read, find].concat());
+        check(&["mcp/proposal:tools/call:a*"], &[&look[..], &own, &["say"], &read, &find].concat());
+        check(&["mcp/re*:tools/call"], &[&look[..], &decide, &["say"], &read, &find].concat());
         check(&["mcp/*"], &BuiltinTool::ALL.iter().map(|tool| tool.name()).collect::<Vec<_>>());
     }
 }

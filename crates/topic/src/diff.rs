@@ -46,14 +46,14 @@ impl<H: Handles> Topic<H> {
         links
     }
 
-    /// Notifies the links whose lists have changed.
-    pub(crate) fn notify_changes(&mut self, before: Seen) {
+    /// Notifies the links whose lists have changed, and all links of the lists that are named: what is shown of them has changed.
+    pub(crate) fn notify_changes(&mut self, before: Seen, named: &[ListKind]) {
         let mut changed = Vec::new();
         for (mut group, before) in before {
             group.retain(|link| self.members.link(*link).is_some());
             let Some(now) = group.first().and_then(|link| self.list_snapshot(*link)) else { continue };
             for list in ListKind::ALL {
-                if before.list(list) != now.list(list) {
+                if named.contains(&list) || before.list(list) != now.list(list) {
                     changed.extend(group.iter().map(|link| (list, *link)));
                 }
             }

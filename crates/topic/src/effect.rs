@@ -6,7 +6,7 @@ mod verdict;
 
 use std::sync::Arc;
 
-use model::{LinkId, ListKind, OperationId, ParticipantId, Refusal};
+use model::{LinkId, ListKind, LogLevel, OperationId, ParticipantId, Refusal};
 use smallvec::SmallVec;
 
 use crate::Handles;
@@ -114,6 +114,8 @@ pub enum Effect<H: Handles> {
         server: H::Server,
         /// The server's own name or URI; `None` if the caller spelled it so.
         own: Option<Arc<str>>,
+        /// The level from which on its caller wants log messages; `None` if it asks for none, or has set none.
+        logs: Option<LogLevel>,
         /// The approved proposal that the request carries out.
         proposal: Option<Box<ProposalView<H>>>,
     },

@@ -5,10 +5,10 @@ mod envelope;
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, ListKind, Method, OperationId, Outcome, ParticipantId, Refusal};
+use model::{Capabilities, LinkId, ListKind, LogLevel, Method, OperationId, Outcome, ParticipantId, Refusal};
 
-use crate::{Audience, Handles, Kept, LogLevel, Manifest, UpstreamNames};
-pub use caller::{Interest, Join, Joining, OperationRef, Parked, Request, Resume, Target};
+use crate::{Audience, Handles, Kept, Manifest, UpstreamNames};
+pub use caller::{Interest, Join, Joining, Logs, OperationRef, Parked, Request, Resume, Target};
 pub use envelope::{Decision, EndedProposal, Intent, Requested, Restore, Say, Terms};
 
 /// An event that a topic takes. An event of a link that is not in the topic has no effects, unless its docs say otherwise.

@@ -1,43 +1,13 @@
-//! Notifications that the callers of a topic want: subscriptions to resources, watched tasks, changed lists, log levels.
+//! Notifications that the callers of a topic want: subscriptions to resources, watched tasks, changed lists.
 
 use std::{collections::HashMap, sync::Arc};
 
 use model::{LinkId, OperationId, ParticipantId};
-use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// Resources that one link may be subscribed to at once, its listen requests aside.
 pub const SUBSCRIPTIONS_MAX: usize = 1024;
 /// Listen requests that one link may have open at once.
 pub const LISTENS_MAX: usize = 256;
-
-/// The severity of a log message, from `debug` to `emergency`. Source: MCP 2025-11-25, "Logging".
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantNames,
-)]
-#[strum(serialize_all = "lowercase")]
-pub enum LogLevel {
-    /// `debug`.
-    Debug,
-    /// `info`.
-    Info,
-    /// `notice`.
-    Notice,
-    /// `warning`.
-    Warning,
-    /// `error`.
-    Error,
-    /// `critical`.
-    Critical,
-    /// `alert`.
-    Alert,
-    /// `emergency`.
-    Emergency,
-}
-
-impl LogLevel {
-    /// The names of all levels, mildest first.
-    pub const NAMES: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
-}
 
 /// A caller that subscribed to a resource: a link, or one of its listen requests.
 #[derive(Debug, Clone, PartialEq, Eq)]

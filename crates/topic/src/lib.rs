@@ -56,12 +56,12 @@ pub use effect::{
     Record, RefusedDecision, RoomEffect, Rule, Verdict,
 };
 pub use event::{
-    About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope,
+    About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope, Logs,
     OperationRef, Parked, Request, Requested, Restore, Resume, Say, Subject, Target, TaskRef, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
-pub use interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX};
+pub use interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX};
 pub use lists::{ListSnapshot, Listing};
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,

@@ -122,7 +122,7 @@ impl<H: Handles> Topic<H> {
         }
         match scope {
             ListScope::Shared if self.catalog.builtin() == Some(index) => {
-                self.listed_builtin(index, manifest);
+                self.listed_builtin(index, manifest, changed);
             }
             ListScope::Shared => self.listed_shared(index, manifest, changed),
             // The gateway has the same lists for all callers, because its names win over all others.
@@ -140,14 +140,14 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The gateway's own names win over all others, so every other view is indexed again.
-    fn listed_builtin(&mut self, index: UpstreamIndex, manifest: Manifest) {
+    fn listed_builtin(&mut self, index: UpstreamIndex, manifest: Manifest, changed: &[ListKind]) {
         let before = self.seen_by(&self.caller_links());
         let view = Arc::new(self.catalog.index_manifest(index, manifest));
         let catalog = Arc::make_mut(&mut self.catalog);
         catalog.replace(index, view);
         catalog.index_again();
         self.move_overrides(&|index| Some(index));
-        self.notify_changes(before);
+        self.notify_changes(before, changed);
     }
 
     fn listed_for(&mut self, index: UpstreamIndex, link: LinkId, manifest: Manifest, changed: &[ListKind]) {
@@ -208,7 +208,7 @@ impl<H: Handles> Topic<H> {
         let moved: Vec<Option<UpstreamIndex>> = older.ids().map(|id| self.catalog.index(id)).collect();
         self.move_overrides(&|index| moved.get(index.0).copied().flatten());
         self.present = self.catalog.ids().map(|id| self.members.server(id)).collect();
-        self.notify_changes(before);
+        self.notify_changes(before, &[]);
     }
 
     /// Moves each link's own views to their servers' new places, after the catalog has changed.

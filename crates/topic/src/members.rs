@@ -3,14 +3,13 @@
 use std::{collections::HashMap as Map, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Capabilities, DeliveryMode, LinkId, OperationId, ParticipantId, RateLimit};
+use model::{Capabilities, DeliveryMode, LinkId, LogLevel, OperationId, ParticipantId, RateLimit};
 
 use crate::{
     Cursor, Handles, Listener,
     bucket::Bucket,
     catalog::{Overrides, UpstreamIndex},
     effect::Person,
-    interests::LogLevel,
     refusals::{self, Refused},
 };
 

@@ -292,7 +292,7 @@ impl<H: Handles> Topic<H> {
             }
         }
         self.announce_changed(seat);
-        self.notify_changes(before);
+        self.notify_changes(before, &[]);
     }
 
     /// Ends the calls of these links that are no longer admitted.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, ListenFilter, OperationId, Outcome, ParticipantId};
+use model::{LinkId, ListenFilter, LogLevel, OperationId, Outcome, ParticipantId};
 
 use crate::{
-    Handles, Topic,
+    Handles, Logs, Topic,
     admission::admits,
     effect::Effect,
     event::{About, Interest, Subject, Target, TaskRef},
-    interests::{LISTENS_MAX, LogLevel, SUBSCRIPTIONS_MAX, Subscriber},
+    interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX, Subscriber},
     members::{Member, Seat},
     operations::{Listening, Rare},
 };
@@ -33,11 +33,17 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Notifies a caller of its call, or on its link if it takes such notifications. A log message must have the level that the
-    /// link has set; all have, unless it has set one (MCP 2025-11-25, "Logging").
+    /// caller wants.
     fn notify_caller(&mut self, server: Seat, about: About, level: Option<LogLevel>, notice: H::Notice) {
         let Some((link, call)) = self.reached(server, about) else { return };
         let Some(own) = self.members.link(link) else { return };
-        let wants = level.zip(own.level).is_none_or(|(level, from)| level >= from);
+        let logs = call
+            .and_then(|call| self.operations.get(call))
+            .map(|open| (open.logs, open.log_level(own.level)));
+        let wants = level.is_none_or(|level| match logs.unwrap_or((Logs::OfLink, own.level)) {
+            (Logs::None, _) => false,
+            (Logs::OfLink | Logs::From(_), from) => from.is_none_or(|from| level >= from),
+        });
         let takes = wants && (call.is_some() || own.notified);
         if let Some(to) = self.receiver(link, call).filter(|_| takes) {
             self.effects.push(Effect::Notify { to, notice, public: None, about: None });

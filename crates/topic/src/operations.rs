@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Capabilities, LinkId, ListenFilter, Method, OperationId, ParticipantId};
+use model::{Capabilities, LinkId, ListenFilter, LogLevel, Method, OperationId, ParticipantId};
 
 use crate::{
-    Handles,
+    Handles, Logs,
     admission::{admits, admits_kind},
     event::End,
     members::Seat,
@@ -138,6 +138,8 @@ pub(crate) struct Operation<H: Handles> {
     pub(crate) pauses: bool,
     /// Whether it is a request in the room: an envelope asked for it, or an approval.
     pub(crate) in_room: bool,
+    /// The log messages that its caller gets about it.
+    pub(crate) logs: Logs,
     pub(crate) rare: Option<Box<Rare<H>>>,
     pub(crate) handle: Handle<H>,
 }
@@ -146,7 +148,7 @@ impl<H: Handles> Operation<H> {
     /// One that names nothing.
     pub(crate) fn new(state: State, link: LinkId, server: Seat, method: Method, handle: Handle<H>) -> Self {
         let (order, context, own, tag, until_ms, asks, rounds) = <_>::default();
-        let (mirrored, answered, pauses, in_room, rare) = <_>::default();
+        let (mirrored, answered, pauses, in_room, logs, rare) = <_>::default();
         Self {
             order,
             state,
@@ -163,6 +165,7 @@ impl<H: Handles> Operation<H> {
             answered,
             pauses,
             in_room,
+            logs,
             rare,
             handle,
         }
@@ -172,6 +175,15 @@ impl<H: Handles> Operation<H> {
     pub(crate) fn is_admitted(&self, capabilities: &Capabilities, server: &str) -> bool {
         let admitted = if self.in_room { admits_kind } else { admits };
         admitted(capabilities, self.method.as_str(), self.context.as_deref(), server)
+    }
+
+    /// The level from which on its caller wants log messages, of a link that has set this one.
+    pub(crate) fn log_level(&self, of_link: Option<LogLevel>) -> Option<LogLevel> {
+        match self.logs {
+            Logs::OfLink => of_link,
+            Logs::None => None,
+            Logs::From(level) => Some(level),
+        }
     }
 
     /// Whether this server has the call, and its caller can be reached through it.

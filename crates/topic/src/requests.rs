@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, Method, OperationId, Outcome, Refusal};
+use model::{LinkId, LogLevel, Method, OperationId, Outcome, Refusal};
 
 use crate::{
     BuiltinTool, Handles, Topic,
@@ -21,7 +21,7 @@ pub(crate) const OWN_PROPOSAL: Method = Method::Known("tasks/result");
 
 impl<H: Handles> Topic<H> {
     pub(crate) fn request(&mut self, request: Request<'_, H>) {
-        let Request { link, operation, tag, method, target, interest, call } = request;
+        let Request { link, operation, tag, method, target, interest, logs, call } = request;
         if self.operations.contains(operation) {
             return;
         }
@@ -56,7 +56,7 @@ impl<H: Handles> Topic<H> {
         self.effects.verdict = Some(verdict);
         let pauses = self.is_asked_by_answers(link, &method);
         let opened = Operation::new(state, link, server, method, Handle::Call(call));
-        self.open(operation, Operation { context, own, tag, pauses, ..opened });
+        self.open(operation, Operation { context, own, tag, pauses, logs, ..opened });
         self.take_interest(operation, interest);
         self.hand_over(operation);
     }
@@ -148,7 +148,14 @@ impl<H: Handles> Topic<H> {
             }
         }
         let proposal = proposal.and_then(|proposal| self.view_of(proposal));
-        self.effects.push(Effect::Deliver { call, link, server, own, proposal });
+        let logs = self.logs_of(id);
+        self.effects.push(Effect::Deliver { call, link, server, own, logs, proposal });
+    }
+
+    /// The level from which on the caller of an open call wants log messages.
+    fn logs_of(&self, id: OperationId) -> Option<LogLevel> {
+        let open = self.operations.get(id)?;
+        open.log_level(self.members.link(open.link)?.level)
     }
 
     /// Shows a call or its end to watchers.

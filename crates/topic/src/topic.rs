@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
+use model::{Capabilities, LinkId, LogLevel, OperationId, ParticipantId, TopicName};
 
 use crate::{
     Handles,
@@ -11,7 +11,7 @@ use crate::{
     config::{Limits, TopicConfig, UpstreamNames},
     effect::{Effects, Person},
     event::Target,
-    interests::{Interests, LogLevel},
+    interests::Interests,
     members::{Members, Seat},
     operations::Operations,
     proposals::Proposals,
@@ -278,12 +278,6 @@ impl<H: Handles> Topic<H> {
     /// The level from which on a link wants log messages.
     pub fn level(&self, link: LinkId) -> Option<LogLevel> {
         self.members.link(link)?.level
-    }
-
-    /// The lowest level from which on any link wants log messages, of those that set one.
-    pub fn lowest_level(&self) -> Option<LogLevel> {
-        let links = self.members.iter().flat_map(|member| &member.links);
-        links.filter_map(|link| self.members.link(*link)?.level).min()
     }
 
     /// The servers' questions that wait for this link's answer.

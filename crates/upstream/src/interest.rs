@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::LinkId;
+use model::{LinkId, LogLevel};
 use platform::{Mutex, Shares, Taken};
 
 /// Something at a server that links subscribe to.
@@ -33,8 +33,8 @@ pub(crate) struct Interest {
 #[derive(Debug, Default)]
 struct Table {
     links: BTreeMap<Subscription, BTreeMap<LinkId, Taken>>,
-    /// The log level that was set last.
-    level: Option<String>,
+    /// The levels from which on links want log messages.
+    levels: BTreeMap<LinkId, LogLevel>,
     /// Grows with every change of the subscriptions that the server must learn.
     revision: u64,
 }
@@ -83,6 +83,7 @@ impl Interest {
 
     /// Ends all subscriptions of a link; returns those that no link has any more.
     pub(crate) fn forget(&self, link: LinkId) -> Vec<Subscription> {
+        self.table.lock().levels.remove(&link);
         self.remove_all(link, |_| true)
     }
 
@@ -105,17 +106,20 @@ impl Interest {
         for (subscription, links) in other.links {
             table.links.entry(subscription).or_default().extend(links);
         }
-        table.level = table.level.take().or(other.level);
+        table.levels.extend(other.levels);
         table.revision += 1;
     }
 
-    /// The log level that was set last.
-    pub(crate) fn level(&self) -> Option<String> {
-        self.table.lock().level.clone()
+    /// The most verbose level that a link wants.
+    pub(crate) fn level(&self) -> Option<LogLevel> {
+        self.table.lock().levels.values().min().copied()
     }
 
-    pub(crate) fn set_level(&self, level: &str) {
-        self.table.lock().level = Some(level.to_owned());
+    /// Notes from which level on a link wants log messages: besides what it wanted before, or `instead`.
+    pub(crate) fn want_level(&self, link: LinkId, level: LogLevel, instead: bool) {
+        let mut table = self.table.lock();
+        let wanted = table.levels.entry(link).or_insert(level);
+        *wanted = if instead { level } else { level.min(*wanted) };
     }
 
     pub(crate) fn revision(&self) -> u64 {
@@ -190,10 +194,15 @@ mod tests {
     fn a_successor_takes_subscriptions_and_level() {
         let (of_old, of_new) = (Interest::default(), Interest::default());
         add(&of_old, LinkId(1), uri("a:1"));
-        of_old.set_level("info");
+        of_old.want_level(LinkId(1), LogLevel::Info, true);
+        of_new.want_level(LinkId(2), LogLevel::Error, true);
         add(&of_new, LinkId(2), uri("a:1"));
         of_new.absorb(&of_old);
-        assert_eq!((of_old.len(), of_new.level().as_deref()), (0, Some("info")));
+        assert_eq!((of_old.len(), of_new.level()), (0, Some(LogLevel::Info)));
+        of_new.want_level(LinkId(1), LogLevel::Alert, false);
+        assert_eq!(of_new.level(), Some(LogLevel::Info));
+        of_new.want_level(LinkId(1), LogLevel::Alert, true);
+        assert_eq!(of_new.level(), Some(LogLevel::Error));
         assert!(!of_new.remove(LinkId(2), &uri("a:1")) && of_new.remove(LinkId(1), &uri("a:1")));
     }
 }

@@ -8,6 +8,7 @@ mod pending;
 mod questions;
 pub(crate) mod requests;
 mod resend;
+mod rounds;
 mod subscribe;
 mod tasks;
 mod upkeep;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{Guard, Link, SendMeta, StderrLog};
-use model::{Notice, Refusal};
+use model::{LogLevel, Notice, Refusal};
 use platform::{Mutex, Shares};
 use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version};
@@ -141,6 +142,8 @@ pub struct Session {
     pending: Mutex<PendingTable>,
     /// What waits for its child process, with a share for each participant.
     unsent: Arc<Shares>,
+    /// The log level that was sent to the server last.
+    passed_level: Mutex<Option<LogLevel>>,
     /// Wakes the task that expires requests.
     timer: Arc<Notify>,
     /// Wakes the task that refreshes lists and legacy subscriptions.
@@ -188,6 +191,7 @@ impl Session {
             pending: Mutex::default(),
             // All together are bounded by the queue itself.
             unsent: Shares::new(usize::MAX, client::PARTICIPANT_CHILD_QUEUE_BYTES_MAX),
+            passed_level: Mutex::default(),
             timer: Arc::default(),
             upkeep: Arc::default(),
             listening: Arc::default(),

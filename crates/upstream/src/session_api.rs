@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use model::{Answer, Form, LinkId, Notice, ParticipantId, Refusal, Request};
+use model::{Answer, Form, LinkId, LogLevel, Notice, ParticipantId, Refusal, Request};
 use wire::mcp::Version;
 
 use crate::question::Question;
@@ -173,6 +173,10 @@ pub struct Outgoing<'a> {
     pub tasks: bool,
     /// The client's `Implementation` object, raw JSON. Modern servers get it with each request.
     pub client_info: Option<&'a [u8]>,
+    /// The client's `ClientCapabilities` object, raw JSON. Modern servers get of it what they may ask.
+    pub capabilities: &'a [u8],
+    /// The level from which on the caller wants log messages. Modern servers get it with each request of a legacy caller.
+    pub log_level: Option<LogLevel>,
     /// The participant that sends the request. Only servers that dial in learn it.
     pub from: &'a str,
     /// The account on which the call is.

@@ -189,6 +189,8 @@ fn try_call(
         related_task: None,
         tasks: false,
         client_info: None,
+        capabilities: b"{}",
+        log_level: None,
         from: "ann",
         account: "ann",
     };

@@ -19,8 +19,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// The bits of an IPv6 address that one sender cannot choose.
 const NETWORK_BITS: u32 = 64;
-/// The number of no newcomer.
-const NOBODY: u64 = 0;
+/// A number that no newcomer has.
+const NO_NEWCOMER: u64 = 0;
 
 /// The places of one listener.
 pub(crate) struct Places {
@@ -184,7 +184,7 @@ impl Standing {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        match mem::replace(self.account.get_mut(), Account::Newcomer(NOBODY)) {
+        match mem::replace(self.account.get_mut(), Account::Newcomer(NO_NEWCOMER)) {
             Account::Sender(taken) => drop(taken),
             Account::Newcomer(number) => drop(self.places.leave(number)),
         }

@@ -8,7 +8,9 @@ use topic::{Ended, Joining};
 
 use super::*;
 use crate::link::{Link, Outlet, plain_client};
-use crate::{audit::Recorder, registry::Start};
+use store::recorder::Recorder;
+
+use crate::registry::Start;
 use access::{
     config::{Access, Config, McpCalls, TopicConfig},
     identities::local_user,
@@ -41,12 +43,13 @@ fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
         servers: Vec::new(),
         mcp_calls: McpCalls::None,
         builtin: Vec::new(),
+        tools_list: <_>::default(),
         list_wait: Duration::ZERO,
         proposal_ttl: Duration::from_secs(600),
     };
     let access = Arc::new(AccessJournal::new(Some(journal.clone()), true));
     let config = Config { topics: vec![topic], ..Config::default() };
-    let audit = Recorder::open(&config, Some(&journal)).unwrap();
+    let audit = Recorder::open(config.audit.policy(), Some(&journal)).unwrap();
     let registry = Registry::start(Start {
         identities: access.identities(&config),
         config: config.clone(),

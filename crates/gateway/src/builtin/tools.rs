@@ -11,10 +11,11 @@ use topic::BuiltinTool;
 use upstream::Manifest;
 use wire::mcp::ListKind;
 use wire::mcp::list::{Hints, Item, render};
+use wire::mcp::result::{tool_result, words};
 
-use super::{arguments, held_tasks, messages, participants, reviews};
+use super::{arguments, held_tasks, messages, participants, proxy, reviews, search};
 use crate::delivery::{finish, spawn};
-use crate::proposals::view::{View, tool_result, words};
+use crate::proposals::view::View;
 use crate::{call::Call, dispatch::Dispatch, proposals::content::Waits, tasks::relay};
 use access::config::BuiltIn;
 
@@ -47,6 +48,8 @@ pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         BuiltinTool::Say => return later(dispatch, call, messages::say),
         BuiltinTool::ReadMessages => return later(dispatch, call, messages::read),
         BuiltinTool::ListParticipants => Ok(result(participants::list(dispatch, call), form)),
+        BuiltinTool::Proxy => return proxy::serve(dispatch, call),
+        BuiltinTool::SearchTools => return later(dispatch, call, search::tools),
     };
     finish(dispatch, call, body);
 }
@@ -91,7 +94,9 @@ pub(super) fn is_in_room(dispatch: &Dispatch, call: &Call) -> bool {
 fn is_for(dispatch: &Dispatch, capabilities: &Capabilities, tool: BuiltinTool) -> bool {
     let exists = match group(tool) {
         BuiltIn::Room => dispatch.with(|topic| topic.kept().readable),
-        BuiltIn::Proposals | BuiltIn::Proxy | BuiltIn::SearchTools => true,
+        BuiltIn::Proposals => true,
+        // In the room a participant names servers and their own tools, and sees their lists.
+        BuiltIn::Proxy | BuiltIn::SearchTools => false,
     };
     let may_request = || {
         KindRef::request("tools/call", Some(tool.name()))
@@ -155,6 +160,8 @@ fn group(tool: BuiltinTool) -> BuiltIn {
         | BuiltinTool::WithdrawProposal
         | BuiltinTool::WaitForProposal => BuiltIn::Proposals,
         BuiltinTool::Say | BuiltinTool::ReadMessages | BuiltinTool::ListParticipants => BuiltIn::Room,
+        BuiltinTool::Proxy => BuiltIn::Proxy,
+        BuiltinTool::SearchTools => BuiltIn::SearchTools,
     }
 }
 
@@ -219,8 +226,8 @@ mod tests {
             manifest(groups).tools.items.into_iter().map(|item| item.key).collect()
         };
         assert!(names(&[]).is_empty());
-        assert!(names(&[BuiltIn::Proxy, BuiltIn::SearchTools]).is_empty());
+        assert_eq!(names(&[BuiltIn::Proxy, BuiltIn::SearchTools]), ["proxy", "search_tools"]);
         assert_eq!(names(&[BuiltIn::Room]), ["say", "read_messages", "list_participants"]);
-        assert_eq!(names(&[BuiltIn::Room, BuiltIn::Proposals]).len(), BuiltinTool::ALL.len());
+        assert_eq!(names(&[BuiltIn::Room, BuiltIn::Proposals]).len(), BuiltinTool::ALL.len() - 2);
     }
 }

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::dispatch::{Run, Settings};
 use crate::link::{NoOutlet, plain_client};
-use crate::{audit::Recorder, context::Context, live::Effect};
+use store::recorder::Recorder;
+
+use crate::{context::Context, live::Effect};
 use access::config::{Access, Limits, McpCalls, TopicConfig};
 use topic::Joining;
 
@@ -36,6 +38,7 @@ impl Stage {
             servers: Vec::new(),
             mcp_calls: McpCalls::None,
             builtin: Vec::new(),
+            tools_list: <_>::default(),
             list_wait: Duration::ZERO,
             proposal_ttl: Duration::from_secs(600),
         };
@@ -46,7 +49,7 @@ impl Stage {
         let context = Arc::new(Context::new(Sealer::new(&[7; 32], None)));
         let standing = Box::new(move |_: &_| Some(Arc::clone(&granted)));
         let dispatch = Dispatch::new(settings, context, Recorder::default(), None, standing, run);
-        dispatch.configure(&[], &[], &Limits::default(), &[]);
+        dispatch.configure(&[], &[], &Limits::default(), (&[], <_>::default()));
         let start = dispatch.with(topic::Topic::next_message);
         let participant = Participant {
             id: ParticipantId::new("ann").unwrap(),

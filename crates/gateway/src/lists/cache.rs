@@ -1,24 +1,46 @@
-//! Cache of rendered lists, bounded in bytes: the list that was used longest ago goes first.
+//! Caches of what is made from lists, bounded in bytes: what was used longest ago goes first.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
+use access::config::ToolsList;
 use model::ListKind;
 use platform::Mutex;
 use topic::ListSnapshot;
 use upstream::Manifest;
-use wire::mcp::task::Shown;
+use wire::mcp::{search::Index, task::Shown};
 
 use super::merged::{Manifests, Rendered};
 
-/// The rendered lists that one topic keeps, in bytes together. A longer list is rendered for each page anew.
+/// The rendered lists that one topic keeps, in bytes together, and the indexes. A longer list is rendered for each page anew, a
+/// larger index made for each search.
 pub const LIST_BYTES_MAX: usize = 8 << 20;
-/// The number of rendered lists that one topic keeps.
+/// The number of rendered lists that one topic keeps, and of indexes.
 pub const LISTS_MAX: usize = 64;
 
-/// Everything that a rendered list follows from.
+/// What is made from a list, and kept.
+pub(crate) trait Made {
+    /// The memory that it takes.
+    fn bytes(&self) -> usize;
+}
+
+impl Made for Rendered {
+    fn bytes(&self) -> usize {
+        let extras = self.extras.iter().map(|(key, raw)| key.len() + raw.len());
+        self.items.memory_bytes().saturating_add(extras.sum())
+    }
+}
+
+impl Made for Index {
+    fn bytes(&self) -> usize {
+        self.memory_bytes()
+    }
+}
+
+/// Everything that a list follows from.
 pub(super) struct Source {
-    list: ListKind,
+    /// The list, and what the topic shows of it.
+    list: (ListKind, ToolsList),
     tasks: Shown,
     pub(super) snapshot: ListSnapshot,
     /// A manifest that only the cache knows is freed, and its address is not used again.
@@ -26,18 +48,32 @@ pub(super) struct Source {
 }
 
 /// The rendered lists of one topic.
-#[derive(Default)]
-pub(crate) struct PageCache(Mutex<Kept>);
+pub(crate) type PageCache = Cache<Rendered>;
+/// The indexes of its lists of tools.
+pub(crate) type IndexCache = Cache<Index>;
 
-#[derive(Default)]
-struct Kept {
-    /// The list that was used last comes last.
-    all: VecDeque<(Source, Arc<Rendered>)>,
+/// What was made from lists of one topic.
+pub(crate) struct Cache<T>(Mutex<Kept<T>>);
+
+struct Kept<T> {
+    /// What was used last comes last.
+    all: VecDeque<(Source, Arc<T>)>,
     bytes: usize,
 }
 
+impl<T> Default for Cache<T> {
+    fn default() -> Self {
+        Self(Mutex::new(Kept { all: VecDeque::new(), bytes: 0 }))
+    }
+}
+
 impl Source {
-    pub(super) fn new(list: ListKind, tasks: Shown, snapshot: ListSnapshot, manifests: &Manifests) -> Self {
+    pub(super) fn new(
+        list: (ListKind, ToolsList),
+        tasks: Shown,
+        snapshot: ListSnapshot,
+        manifests: &Manifests,
+    ) -> Self {
         let manifests = manifests.iter().map(|(_, manifest)| Arc::downgrade(manifest)).collect();
         Self { list, tasks, snapshot, manifests }
     }
@@ -51,33 +87,33 @@ impl Source {
     }
 }
 
-impl PageCache {
-    /// The list that was rendered from this.
-    pub(super) fn get(&self, source: &Source) -> Option<Arc<Rendered>> {
+impl<T: Made> Cache<T> {
+    /// What was made from this.
+    pub(super) fn get(&self, source: &Source) -> Option<Arc<T>> {
         let mut kept = self.0.lock();
         let at = kept.all.iter().position(|(known, _)| known.is_same(source))?;
         let found = kept.all.remove(at)?;
-        let rendered = Arc::clone(&found.1);
+        let made = Arc::clone(&found.1);
         kept.all.push_back(found);
-        Some(rendered)
+        Some(made)
     }
 
-    /// Keeps a rendered list. Lists that no caller can ask for any more go first, then those that were used longest ago.
-    pub(super) fn keep(&self, source: Source, rendered: &Arc<Rendered>) {
-        let bytes = bytes_of(rendered);
+    /// Keeps what was made. What no caller can ask for any more goes first, then what was used longest ago.
+    pub(super) fn keep(&self, source: Source, made: &Arc<T>) {
+        let bytes = made.bytes();
         if bytes > LIST_BYTES_MAX {
             return;
         }
         let mut kept = self.0.lock();
         kept.all
             .retain(|(known, _)| known.snapshot.is_concurrent(&source.snapshot) && !known.is_same(&source));
-        kept.bytes = kept.all.iter().map(|(_, rendered)| bytes_of(rendered)).sum();
+        kept.bytes = kept.all.iter().map(|(_, made)| made.bytes()).sum();
         while kept.all.len() >= LISTS_MAX || kept.bytes.saturating_add(bytes) > LIST_BYTES_MAX {
             let Some((_, oldest)) = kept.all.pop_front() else { break };
-            kept.bytes = kept.bytes.saturating_sub(bytes_of(&oldest));
+            kept.bytes = kept.bytes.saturating_sub(oldest.bytes());
         }
         kept.bytes = kept.bytes.saturating_add(bytes);
-        kept.all.push_back((source, Arc::clone(rendered)));
+        kept.all.push_back((source, Arc::clone(made)));
     }
 }
 
@@ -93,9 +129,4 @@ impl PageCache {
     pub(super) fn has(&self, snapshot: &ListSnapshot) -> bool {
         self.0.lock().all.iter().any(|(known, _)| known.snapshot.is_same(snapshot))
     }
-}
-
-fn bytes_of(rendered: &Rendered) -> usize {
-    let extras = rendered.extras.iter().map(|(key, raw)| key.len() + raw.len());
-    rendered.items.memory_bytes().saturating_add(extras.sum())
 }

@@ -2,9 +2,10 @@
 
 use std::{borrow::Cow, collections::HashMap, ops::Range, sync::Arc};
 
+use access::config::ToolsList;
 use bytes::Bytes;
-use model::{ListKind, ParticipantId};
-use topic::ListSnapshot;
+use model::{GATEWAY, ListKind, ParticipantId};
+use topic::{BuiltinTool, ListSnapshot};
 use upstream::Manifest;
 use wire::mcp::list::{Item, RenderedList};
 use wire::mcp::task::{self, Shown};
@@ -14,15 +15,22 @@ use wire::mcp::uris;
 pub(super) type Manifests = Vec<(ParticipantId, Arc<Manifest>)>;
 
 /// One entry: its server, the item, its public name or URI, and what it says about tasks.
-struct Entry<'m> {
-    server: &'m ParticipantId,
-    item: &'m Item,
-    public: Cow<'m, str>,
+pub(crate) struct Entry<'m> {
+    pub(crate) server: &'m ParticipantId,
+    pub(crate) item: &'m Item,
+    pub(crate) public: Cow<'m, str>,
     tasks: Shown,
 }
 
+impl Entry<'_> {
+    /// Whether it is a tool of the gateway's that finds or calls other tools.
+    pub(super) fn finds(&self) -> bool {
+        self.server.as_str() == GATEWAY && BuiltinTool::of(&self.public).is_some_and(BuiltinTool::finds)
+    }
+}
+
 /// A list as one caller sees it.
-pub(super) struct Merged<'m> {
+pub(crate) struct Merged<'m> {
     snapshot: &'m ListSnapshot,
     list: ListKind,
     entries: Vec<Entry<'m>>,
@@ -31,7 +39,7 @@ pub(super) struct Merged<'m> {
 
 /// The same, rendered.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Rendered {
+pub(crate) struct Rendered {
     /// The items.
     pub(super) items: RenderedList,
     /// Other members of the result.
@@ -69,6 +77,25 @@ impl<'m> Merged<'m> {
             entries.extend(items.find(listing.own).map(|item| Entry { server, item, public, tasks }));
         }
         Self { snapshot, list, entries, extras: extras.unwrap_or_default() }
+    }
+
+    /// The same list with what a topic shows of it.
+    pub(super) fn shown(mut self, only: ToolsList) -> Self {
+        if only == ToolsList::Search {
+            self.entries.retain(Entry::finds);
+            self.extras = &[];
+        }
+        self
+    }
+
+    /// The entries, in the order of the list.
+    pub(crate) fn entries(&self) -> &[Entry<'m>] {
+        &self.entries
+    }
+
+    /// An entry as the caller sees it.
+    pub(crate) fn definition(&self, entry: &Entry<'_>) -> Vec<u8> {
+        self.changed(entry).as_ref().unwrap_or(entry.item).spelled(&entry.public)
     }
 
     /// The number of entries.

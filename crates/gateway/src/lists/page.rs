@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use access::config::ToolsList;
 use auth::Sealer;
 use model::{Form, ListKind, ParticipantId, Refusal};
 use platform::unix_ms;
@@ -27,6 +28,8 @@ pub(super) struct Asked<'a> {
     pub(super) form: Form,
     /// What a list of tools says about tasks.
     pub(super) tasks: Shown,
+    /// What the topic shows of the list.
+    pub(super) only: ToolsList,
     pub(super) cursor: Option<String>,
 }
 
@@ -48,11 +51,11 @@ impl Asked<'_> {
         };
         let end = start.saturating_add(PAGE_ITEMS_MAX);
         let next = |len: usize| (len > end).then(|| self.cursor_at(sealer, unix_ms(), end));
-        let source = Source::new(self.list, self.tasks, snapshot, manifests);
+        let source = Source::new((self.list, self.only), self.tasks, snapshot, manifests);
         if let Some(rendered) = pages.get(&source) {
             return Ok(self.cut(&rendered, start, next(rendered.items.len())));
         }
-        let merged = Merged::new(&source.snapshot, self.list, manifests, self.tasks);
+        let merged = Merged::new(&source.snapshot, self.list, manifests, self.tasks).shown(self.only);
         if merged.bytes() > LIST_BYTES_MAX {
             // A list that cannot be kept is not rendered in full.
             return Ok(self.cut(&merged.render(start..end), 0, next(merged.len())));

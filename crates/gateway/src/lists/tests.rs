@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use access::config::ToolsList;
 use auth::{Participant, Sealer};
 use model::{Capabilities, Form, LinkId, ListKind, ParticipantId, Refusal, RefusalCode};
 use serde_json::Value;
@@ -105,7 +106,7 @@ impl Stage {
         let participant = self.topic.participant(link).unwrap();
         let list = ListKind::Tools;
         let tasks = if form == Form::Legacy { Shown::Offered } else { Shown::Hidden };
-        let asked = Asked { participant, list, form, tasks, cursor };
+        let asked = Asked { participant, list, form, tasks, only: ToolsList::Full, cursor };
         asked.page(&self.sealer, &self.pages, self.topic.list_snapshot(link).unwrap(), &self.manifests)
     }
 
@@ -245,7 +246,7 @@ fn a_cursor_is_valid_for_its_participant_its_list_and_an_hour() {
     let (ada, bob) = (id("ada"), id("bob"));
     let asked = |participant, list| {
         let (form, tasks, cursor) = (Form::Legacy, Shown::AsWritten, None);
-        Asked { participant, list, form, tasks, cursor }
+        Asked { participant, list, form, tasks, only: ToolsList::Full, cursor }
     };
     let cursor = asked(&ada, ListKind::Tools).cursor_at(&sealer, 5, 1000);
     let check = |who, list, now_ms, sealed: &str, expected| {

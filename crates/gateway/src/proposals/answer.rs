@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use model::{Answer, ParticipantId, Payload, Refusal, RefusalCode};
-use wire::mcp::{input, task};
+use wire::mcp::{input, result::words, task};
 use wire::rpc::Message;
 
-use super::view::{View, words};
+use super::view::View;
 use super::{announce, content::Waits};
 use crate::call::{Call, Names, Parks};
 use crate::returns::{self, Why};

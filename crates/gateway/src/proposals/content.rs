@@ -8,7 +8,9 @@ use platform::Mutex;
 use store::OpenedProposal;
 use tokio::sync::oneshot;
 
-use crate::{audit::Permit, link::Link};
+use store::recorder::Permit;
+
+use crate::link::Link;
 
 /// A proposal in full, and the permits for the audit entries about it.
 #[derive(Debug)]

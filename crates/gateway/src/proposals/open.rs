@@ -13,7 +13,9 @@ use super::content::{self, Proposed};
 use super::waiting;
 use crate::call::{Call, Parks};
 use crate::live::{Event, Server};
-use crate::{audit::Permit, dispatch::Dispatch, link::Link, record::Record};
+use store::recorder::Permit;
+
+use crate::{dispatch::Dispatch, link::Link, record::Record};
 
 /// A proposal that the topic does not have yet.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! View of a proposal for its proposer: a task, the result of the call, or words for a model.
 
-use json::Object;
 use model::{Answer, Form, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
 use wire::mcp::relay;
+use wire::mcp::result::{tool_result, words};
 use wire::mcp::task::{Standing, Task};
 use wire::rpc::{Id, Message};
 
@@ -155,35 +155,6 @@ impl<'v> View<'v> {
             None => Err(Refusal::new(RefusalCode::CapabilityViolation, self.verdict())),
         })
     }
-}
-
-/// The result of a tool in words.
-pub(crate) fn words(text: &str, is_error: bool, form: Form) -> Vec<u8> {
-    tool_result(text, is_error, form, |_| {})
-}
-
-/// The result of a tool as a text, with more members.
-pub(crate) fn tool_result(
-    text: &str,
-    is_error: bool,
-    form: Form,
-    more: impl FnOnce(&mut Object<'_>),
-) -> Vec<u8> {
-    json::object(|result| {
-        result.array("content", |content| {
-            content.object(|block| {
-                block.text("type", "text").text("text", text);
-            });
-        });
-        result.bool("isError", is_error);
-        match form {
-            Form::Legacy => {}
-            Form::Modern => {
-                result.text("resultType", "complete");
-            }
-        }
-        more(result);
-    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 use super::Registry;
 use crate::dispatch::{Dispatch, Settings};
 use crate::{handshake, proposals::journal, run, servers::Topics};
-use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
+use access::config::{Access, Config, Limits, ParticipantConfig, ToolsList, TopicConfig};
 use access::grants::Grants;
 
 /// Longest sleep between two looks for what has expired.
@@ -130,7 +130,7 @@ impl Registry {
         }
         for dispatch in gone {
             // First its servers leave, so that callers learn why their calls end.
-            dispatch.configure(&[], &[], &config.limits, &[]);
+            dispatch.configure(&[], &[], &config.limits, (&[], ToolsList::Full));
             callers(&dispatch).iter().for_each(|participant| dispatch.revoke(participant));
         }
     }
@@ -151,7 +151,7 @@ impl Registry {
         let enters = |one: &&ParticipantConfig| public || one.participant.may_enter(&topic.name);
         let serving: Vec<_> =
             config.participants.iter().filter(enters).filter_map(ParticipantConfig::server).collect();
-        dispatch.configure(&servers, &serving, &config.limits, &topic.builtin);
+        dispatch.configure(&servers, &serving, &config.limits, (&topic.builtin, topic.tools_list));
     }
 }
 

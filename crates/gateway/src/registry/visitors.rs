@@ -11,7 +11,9 @@ use platform::{default_share, unix_ms};
 use store::audit::Verdict;
 
 use super::Registry;
-use crate::{audit::UNKNOWN_PARTICIPANT, dispatch::Dispatch, link::Link};
+use store::recorder::UNKNOWN_PARTICIPANT;
+
+use crate::{dispatch::Dispatch, link::Link};
 use access::config::{Access, Config, TopicConfig};
 use access::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, grants::Grants, identities::local_user, is_guest};
 use topic::Joining;

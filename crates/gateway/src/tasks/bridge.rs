@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use model::{Answer, Form, Refusal};
 use upstream::CallEvents;
+use upstream::tasks::{Kept, Task};
 use wire::mcp::task::{self, Status};
 
 use super::look::{self, Failed};
 use super::relay::{not_cancelled, unknown};
-use super::task::{Kept, Task};
 use crate::{call::Call, dispatch::Dispatch};
 
 /// Whether a request about this task is not for its server as it is.

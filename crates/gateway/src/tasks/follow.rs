@@ -6,10 +6,10 @@
 use std::sync::{Arc, Weak};
 
 use model::{Answer, Form, Notice, Refusal, Request};
+use upstream::tasks::Task;
 use upstream::{CallEvents, Outgoing, Question, Session};
 use wire::mcp::task::{self, TaskReport};
 
-use super::task::Task;
 use super::{look, relay};
 use crate::{call::Call, context::call_number, dispatch::Dispatch};
 

@@ -6,9 +6,10 @@ use auth::Sealer;
 use model::{ParticipantId, Refusal};
 use platform::unix_ms;
 use tokio::task::JoinSet;
+use upstream::tasks::Task;
 use wire::mcp::task;
 
-use super::{relay, task::Task};
+use super::relay;
 use crate::sealed::{self, Purpose};
 use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::view::View};
 

@@ -6,9 +6,9 @@ use std::{sync::Arc, time::Instant};
 use model::{Answer, Outcome, Refusal, RefusalCode};
 use platform::millis;
 use upstream::Session;
+use upstream::tasks::{LOST, Task};
 use wire::mcp::task::{self, Status};
 
-use super::task::{LOST, Task};
 use crate::{call::Call, dispatch::Dispatch};
 
 /// Time between two looks at a task whose server names none, in milliseconds.

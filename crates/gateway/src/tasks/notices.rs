@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use model::{Form, Notice, OperationId};
 use topic::{Subject, TaskRef};
+use upstream::tasks::Task;
 use upstream::{CallNumber, Session};
 use wire::mcp::task::{self, Status, TaskReport};
 
-use super::{look, task::Task};
+use super::look;
 use crate::{dispatch::Dispatch, live::Event};
 
 /// Takes a server's notification of a task's state.
@@ -78,7 +79,9 @@ pub(crate) fn progress(dispatch: &Arc<Dispatch>, session: &Session, notice: Noti
 }
 
 fn notify_holder(dispatch: &Arc<Dispatch>, task: &Task, notice: Notice) {
-    let (server, subject): (_, TaskRef<'_>) = (&task.origin.server, task.subject());
+    let (origin, public, link) = (&task.origin, &task.public, Some(task.link()));
+    let subject = TaskRef { holder: &origin.holder, tool: &origin.tool, held: origin.held, public, link };
+    let server = &origin.server;
     dispatch.take(Event::Notice { server, subject: Subject::Task(subject), level: None, notice });
 }
 

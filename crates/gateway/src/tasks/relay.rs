@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use model::{Answer, Form, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request};
 use platform::unix_ms;
 use upstream::Session;
+use upstream::tasks::{Kept, LOST, Origin, Task, TaskPlace, instance_of};
 use wire::mcp::task::{self, Becomes, Fitted, Support, Taker, TaskReport, Wish};
 
-use super::task::{Kept, LOST, Origin, Task};
-use super::{id::TaskId, places::TaskPlace, table::instance_of};
+use super::id::TaskId;
 use crate::call::{Call, Names};
 use crate::{context::call_number, dispatch::Dispatch, link::Link};
 
@@ -46,7 +46,7 @@ pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Optio
         0 => None,
         instance => Some(handle.handle.upstream()?.upstream.session_by_instance(instance)?),
     };
-    let origin = Origin::of(&id, holder, server, unix_ms());
+    let origin = id.origin(holder, server, unix_ms());
     let found = Arc::new(Task::new(public.to_owned(), origin, link.id, session.as_ref()));
     enter(dispatch, &found, None);
     Some(found)
@@ -180,10 +180,9 @@ fn keep(dispatch: &Arc<Dispatch>, call: &Call, session: &Session, answer: Answer
         own: &own,
     };
     let public = id.seal(&dispatch.context.sealer, holder, now_ms);
-    let origin = Origin::of(&id, holder, delivered.server.clone(), now_ms);
+    let origin = id.origin(holder, delivered.server.clone(), now_ms);
     let ttl_ms = task::asked_ttl(&call.request).map_or(RESULT_KEPT_MS_MAX, |ms| ms.min(RESULT_KEPT_MS_MAX));
-    let task =
-        Arc::new(Task::of_result(public, origin, call.link.id, Kept { answer, _bytes: bytes }, ttl_ms));
+    let task = Arc::new(Task::of_result(public, origin, call.link.id, Kept::new(answer, bytes), ttl_ms));
     enter(dispatch, &task, call.task.take_place());
     let made =
         task.kept.as_ref().map(|kept| task.kept_view(kept, |view| task::created(view, Form::Legacy, None)));
@@ -223,7 +222,7 @@ pub(super) fn create(
     let origin = Origin {
         call: Some((session.instance(), call_number(call.id))),
         progress: call.request.progress.clone().filter(|_| passes),
-        ..Origin::of(&id, holder, delivered.server.clone(), now_ms)
+        ..id.origin(holder, delivered.server.clone(), now_ms)
     };
     let mut task = Task::new(public, origin, call.link.id, Some(session));
     task.followed = followed;

@@ -6,9 +6,9 @@ use access::config::Config;
 use access::tokens::{Token, TokenRequest, issue, revoke, rotate};
 use access::{Authority, TOKENS};
 use auth::LOCAL_USER;
-use gateway::audit::Recorder;
 use platform::unix_ms;
 use serde_json::{Value, json};
+use store::recorder::Recorder;
 use store::{Journal, JournalWriter};
 
 use crate::cli::{GatewayArgs, TokenCommand};
@@ -93,7 +93,7 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
         TokenStore::Local { config, dir } => {
             let random: [u8; 32] = platform::random();
             let journal = JournalWriter::open(&dir)?;
-            let audit = Recorder::open(&config, Some(&journal))?;
+            let audit = Recorder::open(config.audit.policy(), Some(&journal))?;
             let (permit, name) = (audit.reserve()?, request.name.clone());
             let made = issue(&journal, &config, Authority::Operator, request, &random, unix_ms());
             permit.write_change((TOKENS, &name, None), LOCAL_USER, "issued", &made);
@@ -111,7 +111,7 @@ async fn rotated(token_store: TokenStore, name: &str, overlap_ms: u64) -> Result
         TokenStore::Local { config, dir } => {
             let random: [u8; 32] = platform::random();
             let journal = JournalWriter::open(&dir)?;
-            let audit = Recorder::open(&config, Some(&journal))?;
+            let audit = Recorder::open(config.audit.policy(), Some(&journal))?;
             let (permit, rotation) = (audit.reserve()?, (name, overlap_ms));
             let made = rotate(&journal, &config, Authority::Operator, rotation, &random, unix_ms());
             permit.write_change((TOKENS, name, None), LOCAL_USER, "rotated", &made);
@@ -144,7 +144,7 @@ async fn revoke_tokens(token_store: TokenStore, name: &str) -> Result<Value, Fai
         TokenStore::Gateway(remote) => api::delete(&remote, &["tokens", name]).await?.read(),
         TokenStore::Local { config, dir } => {
             let journal = JournalWriter::open(&dir)?;
-            let audit = Recorder::open(&config, Some(&journal))?;
+            let audit = Recorder::open(config.audit.policy(), Some(&journal))?;
             let permit = audit.reserve()?;
             let end = revoke(&journal, &config, Authority::Operator, name, unix_ms());
             permit.write_change((TOKENS, name, None), LOCAL_USER, "revoked", &end);

@@ -11,10 +11,10 @@ use access::identities::tokens_configured;
 use auth::{Sealer, TokenHash, encode_token};
 use client::Guard;
 use doors::Doors;
-use gateway::audit::Recorder;
 use gateway::{Registry, Start};
 use model::{RefusalCode, TopicName};
 use platform::{random, unix_ms};
+use store::recorder::Recorder;
 use store::{Journal, JournalWriter, State};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -73,7 +73,7 @@ impl Gateway {
         if let Some(journal) = &journal {
             journal.on_uncompacted(|error| tracing::error!(%error, "the journal cannot be compacted"));
         }
-        let audit = Recorder::open(&config, journal.as_ref())?;
+        let audit = Recorder::open(config.audit.policy(), journal.as_ref())?;
         let operator = config.data_dir.as_deref().map(|dir| operator_key(&config, dir)).transpose()?;
         let access = AccessJournal::new(journal.clone(), requires_token).with_operator(operator.flatten());
         let access = Arc::new(access);

@@ -49,9 +49,10 @@ fn check_reports_all_problems_and_exits_with_2() {
 #[test]
 fn settings_without_effect_are_notes_in_json_too() {
     let home = Home::new();
-    home.write("own.toml", "[topics.main]\nbuiltin = [\"room\", \"proxy\"]\n");
+    home.write("own.toml", "[topics.main]\n[profiles.x]\ncapabilities = [\"mcp/request:tool/call:*\"]\n");
     let check = ["config", "check", "--config", "own.toml"];
-    let note = "own.toml:2: `topics.main.builtin`: `proxy` has no effect yet: remove it";
+    let note = "own.toml:3: `profiles.x.capabilities`: `tool/call` in `mcp/request:tool/call:*` matches no method of MCP: \
+                did you mean `tools/call`?";
     let plain = home.run(&check).expect(0);
     assert!(plain.stderr.contains(&format!("note: {note}\n")), "{}", plain.stderr);
     let notice: Value =

@@ -10,7 +10,7 @@ const LEVELS: [&str; 3] = ["INFO", "WARN", "ERROR"];
 /// A gateway that notes something, reloads twice (the second time in vain) and ends; its output on stderr.
 fn log(home: &Home, more: &[&str]) -> String {
     let config = |text: &str| home.write("own.toml", text);
-    let topics = "[topics.main]\nbuiltin = [\"proxy\"]\n";
+    let topics = "[topics.main]\n[profiles.x]\ncapabilities = [\"mcp/request:tool/call:*\"]\n";
     config(&format!("{}{topics}", fixture("a", &[])));
     let gateway = Gateway::start_with(home, &[&["--config", "own.toml"], more].concat());
     gateway.receive("ready");

@@ -8,7 +8,7 @@ use harness::Running;
 
 use crate::home::Home;
 use crate::peer::{Peer, answer, small, tool};
-use crate::support::{Gateway, fixture, modern, modern_stream};
+use crate::support::{Client, Gateway, fixture, modern, modern_stream};
 use crate::ws::{people, token};
 
 const ABLE: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -245,4 +245,152 @@ fn what_belongs_to_a_call_reaches_the_request_with_which_its_caller_came_back() 
     let progress = events.next_of("notifications/progress");
     assert_eq!(progress["params"]["progressToken"], "second", "{progress}");
     assert_eq!(events.next()["result"]["resultType"], "complete");
+}
+
+/// A gateway with a modern server on a pipe, `new`, and one over HTTP, `web`.
+fn with_modern() -> (Home, Running, Gateway) {
+    let web = Running::fixture(&["--era", "modern"]);
+    let (home, config) = people(&[("ann", &["mcp/*"])]);
+    let new = fixture("new", &["--era", "modern"]);
+    let gateway = Gateway::start(&home, &format!("{config}{new}[servers.web]\nurl = {:?}\n", web.url()));
+    gateway.ready("new");
+    gateway.ready("web");
+    (home, web, gateway)
+}
+
+fn legacy(gateway: &Gateway, capabilities: Value) -> Client {
+    Client::open(gateway, Some(&token("ann")), "/mcp", capabilities)
+}
+
+/// Calls a tool, and answers the questions by their methods; returns the questions and the last answer.
+fn converse(client: &Client, name: &str, answer: impl Fn(&Value) -> Value) -> (Vec<Value>, Value) {
+    let (events, mut asked) = (client.begin_call(name, json!({})), Vec::new());
+    loop {
+        let message = events.next();
+        if message.get("method").is_none() {
+            return (asked, message);
+        }
+        if message.get("id").is_some() {
+            client.answer(&message, answer(&message));
+            asked.push(message);
+        }
+    }
+}
+
+fn plain_answer(question: &Value) -> Value {
+    match question["method"].as_str().unwrap() {
+        "elicitation/create" => {
+            json!({ "action": "accept", "content": { "name": "Ann", "color": "red", "ok": true } })
+        }
+        "sampling/createMessage" => {
+            json!({ "role": "assistant", "content": { "type": "text", "text": "Paris" }, "model": "m" })
+        }
+        "roots/list" => json!({ "roots": [{ "uri": "file:///a" }] }),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_modern_server_asks_a_legacy_client() {
+    let (_home, _web, gateway) = with_modern();
+    let client = legacy(&gateway, able());
+    for server in ["new", "web"] {
+        for (tool, methods, expected) in [
+            ("test_input_required_result_elicitation", &["elicitation/create"][..], "Hello, Ann!"),
+            ("test_input_required_result_sampling", &["sampling/createMessage"], "The model said: Paris"),
+            ("test_input_required_result_list_roots", &["roots/list"], "file:///a"),
+            ("test_input_required_result_request_state", &["elicitation/create"], "Confirmed: state-ok"),
+            (
+                "test_input_required_result_multiple_inputs",
+                &["elicitation/create", "roots/list", "sampling/createMessage"],
+                "All inputs received",
+            ),
+            (
+                "test_input_required_result_multi_round",
+                &["elicitation/create", "elicitation/create"],
+                "Two rounds completed",
+            ),
+            ("input_required_state_only", &[], "the state is back"),
+            ("input_required_url", &["elicitation/create"], "visit: \"accept\""),
+        ] {
+            let (asked, end) = converse(&client, &format!("{server}_{tool}"), plain_answer);
+            let mut got: Vec<&str> = asked.iter().map(|one| one["method"].as_str().unwrap()).collect();
+            got.sort_unstable();
+            assert_eq!(got, methods, "{server} {tool}: {end}");
+            let result = &end["result"];
+            assert!(
+                result["content"][0]["text"].as_str().is_some_and(|text| text.contains(expected)),
+                "{tool}: {end}"
+            );
+            assert!(result.get("resultType").is_none(), "{end}");
+            let ids = asked.iter().filter(|one| one["params"]["mode"] == "url");
+            assert!(ids.clone().all(|one| one["params"]["elicitationId"].is_string()), "{asked:?}");
+        }
+    }
+}
+
+#[test]
+fn a_question_that_a_legacy_client_cannot_be_asked_ends_the_call() {
+    let (_home, _web, gateway) = with_modern();
+    let plain = legacy(&gateway, json!({ "elicitation": {} }));
+    for (tool, what) in [
+        ("web_test_input_required_result_sampling", "sampling/createMessage"),
+        ("new_input_required_url", "elicitation/create"),
+    ] {
+        let answer = plain.ask("tools/call", json!({ "name": tool, "arguments": {} }));
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(what) && message.contains("does not support"), "{answer}");
+    }
+    // The server learns what the client declared, and asks only for that.
+    let (asked, _) = converse(&plain, "web_test_input_required_result_capabilities", plain_answer);
+    let methods: Vec<&Value> = asked.iter().map(|one| &one["method"]).collect();
+    assert_eq!(methods, ["elicitation/create"]);
+}
+
+#[test]
+fn a_legacy_client_that_refuses_a_form_cancels_it() {
+    let (_home, _web, gateway) = with_modern();
+    let client = legacy(&gateway, able());
+    let events = client.begin_call("web_input_required_url", json!({}));
+    let question = events.next();
+    let refused =
+        json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -32601, "message": "no" } });
+    assert_eq!(client.post(&refused).status, 202);
+    assert_eq!(events.next()["result"]["content"][0]["text"], "visit: \"cancel\"");
+    // No answer of another kind can be made up.
+    let events = client.begin_call("new_test_input_required_result_sampling", json!({}));
+    let question = events.next();
+    client.post(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -1, "message": "no" } }));
+    let end = events.next();
+    assert!(end["error"]["message"].as_str().unwrap().contains("did not answer"), "{end}");
+}
+
+#[test]
+fn a_modern_server_asks_a_limited_number_of_times() {
+    let (_home, _web, gateway) = with_modern();
+    let client = legacy(&gateway, able());
+    let (asked, end) = converse(&client, "new_test_streaming_elicitation", plain_answer);
+    assert_eq!(asked.len(), 64);
+    assert!(end["error"]["message"].as_str().unwrap().contains("again and again"), "{end}");
+}
+
+#[test]
+fn a_call_that_is_cancelled_while_its_client_is_asked_is_over() {
+    let (_home, _web, gateway) = with_modern();
+    let client = legacy(&gateway, able());
+    let message = client.request(
+        "tools/call",
+        json!({ "name": "web_test_input_required_result_elicitation", "arguments": {} }),
+    );
+    let events = client.begin(&message);
+    let question = events.next();
+    client.notify("notifications/cancelled", json!({ "requestId": message["id"] }));
+    let cancelled = events.next_of("notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], question["id"], "the question is withdrawn");
+    client.answer(&question, plain_answer(&question));
+    assert_eq!(
+        client.call("web_echo", json!({ "text": "x" }))["content"][0]["text"],
+        "x",
+        "the session goes on"
+    );
 }

@@ -23,6 +23,9 @@ const MAY: &[&str] = &[
     "mcp/response:*",
 ];
 
+/// Calls by the tool `proxy` are attacked too.
+const TOPIC: &str = "[topics.main]\nbuiltin = [\"proxy\", \"search_tools\"]\n";
+
 /// A server with a harmless tool, a harmful one, and files of which some are private.
 fn vault() -> Peer {
     Peer::stdio(|message| {
@@ -76,7 +79,7 @@ impl Siege {
     fn new() -> Siege {
         let (home, people) = people(&[("scout", MAY), ("boss", &["mcp/*", "portmoot/*"])]);
         let vault = vault();
-        let gateway = Gateway::start(&home, &(vault.child("vault", "vault") + &people));
+        let gateway = Gateway::start(&home, &(vault.child("vault", "vault") + &people + TOPIC));
         gateway.ready("vault");
         Siege { gateway, vault, count: 0, _home: home }
     }
@@ -205,6 +208,10 @@ fn no_spelling_of_a_uri_leads_out_of_a_folder() {
             r#"{{"jsonrpc":"2.0","id":{at},"method":"resources/read","params":{{"uri":"{uri}",{META}}}}}"#
         );
         siege.modern(&format!("modern {uri}"), "resources/read", uri, &body);
+        let proxied = format!(
+            r#"{{"jsonrpc":"2.0","id":{at},"method":"tools/call","params":{{"name":"proxy","arguments":{{"action":"call","type":"resource","path":"{uri}"}}}}}}"#
+        );
+        siege.post(&format!("proxy {uri}"), &legacy, proxied.as_bytes());
     }
     siege.holds("uris");
     assert!(siege.count > 400, "{}", siege.count);

@@ -288,9 +288,15 @@ impl Client {
     /// Posts a message on the kept connection.
     #[track_caller]
     pub(crate) fn post(&self, message: &Value) -> Reply {
+        self.post_text(&message.to_string())
+    }
+
+    /// The same with a message as it is spelled.
+    #[track_caller]
+    pub(crate) fn post_text(&self, message: &str) -> Reply {
         let mut connection = self.connection.borrow_mut();
         let connection = connection.get_or_insert_with(|| Connection::open(&self.address));
-        connection.exchange("POST", &self.path, &self.headers(), &message.to_string())
+        connection.exchange("POST", &self.path, &self.headers(), message)
     }
 
     /// Sends a request; returns its answer, a JSON-RPC message.

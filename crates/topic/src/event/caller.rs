@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, ListenFilter, Method, OperationId, ParticipantId, RateLimit};
+use model::{Capabilities, LinkId, ListenFilter, LogLevel, Method, OperationId, ParticipantId, RateLimit};
 
-use crate::{Cursor, Handles, Listener, LogLevel};
+use crate::{Cursor, Handles, Listener};
 
 /// The target of a request, under its public spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,8 +80,22 @@ pub struct Request<'a, H: Handles> {
     pub target: Option<Target<'a>>,
     /// The change of the notifications that its link gets.
     pub interest: Interest,
+    /// The log messages that the caller gets about the request.
+    pub logs: Logs,
     /// The request itself.
     pub call: H::Call,
+}
+
+/// The log messages that a caller gets about its request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Logs {
+    /// From the level on that its link has set; all, unless it has set one (MCP 2025-11-25, "Logging").
+    #[default]
+    OfLink,
+    /// None.
+    None,
+    /// From this level on.
+    From(LogLevel),
 }
 
 /// The change that a request makes to the notifications of its link, from its admission on.

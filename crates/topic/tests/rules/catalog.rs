@@ -55,14 +55,14 @@ fn a_prefix_is_not_doubled() {
 fn no_server_takes_anothers_names() {
     let mut stage = Stage::new();
     stage.server(OWN, "portmoot");
-    stage.lists("bare", ListScope::Shared, tools(&["one_create", "proxy", "own", "own", ""]));
-    assert_eq!(stage.sees(ANN, ListKind::Tools), ["proxy", "own"]);
-    stage.lists("portmoot", ListScope::Shared, tools(&["proxy"]));
-    assert_eq!(delivered(&stage.call(ANN, 1, "proxy")).0, "portmoot");
+    stage.lists("bare", ListScope::Shared, tools(&["one_create", "other", "own", "own", ""]));
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["other", "own"]);
+    stage.lists("portmoot", ListScope::Shared, tools(&["other"]));
+    assert_eq!(delivered(&stage.call(ANN, 1, "other")).0, "portmoot");
     let why: Vec<_> = stage.topic.quarantined(&id("bare")).iter().map(|one| one.why).collect();
     let expected = [Quarantine::Shadows, Quarantine::Shadows, Quarantine::Twice, Quarantine::Empty];
     assert_eq!(why, expected);
-    assert_eq!(stage.sees(ANN, ListKind::Tools), ["proxy", "own"]);
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["other", "own"]);
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn tools_of_the_gateway_are_listed_to_callers_that_could_use_them() {
     stage.promoting(BOB, "bob", &["mcp/proposal:tools/call:x"]);
     // The gateway has no lists yet, so the names are the server's.
     assert_eq!(delivered(&stage.call(ANN, 1, "approve_proposal")).0, "bare");
-    stage.lists("portmoot", ListScope::Shared, tools(&["list_proposals", "approve_proposal", "proxy"]));
-    assert_eq!(stage.sees(ANN, ListKind::Tools), ["list_proposals", "approve_proposal", "proxy", "say"]);
+    stage.lists("portmoot", ListScope::Shared, tools(&["list_proposals", "approve_proposal", "other"]));
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["list_proposals", "approve_proposal", "other", "say"]);
     assert_eq!(stage.sees(BOB, ListKind::Tools), ["list_proposals"]);
     assert_eq!(delivered(&stage.call(ANN, 2, "approve_proposal")).0, "portmoot");
     assert_eq!(delivered(&stage.call(BOB, 3, "list_proposals")).0, "portmoot");

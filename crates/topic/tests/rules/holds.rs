@@ -18,7 +18,7 @@ pub(crate) fn stage() -> Stage {
 fn with(limits: topic::Limits) -> Stage {
     let mut stage = Stage::with(limits);
     stage.server(OWN, "portmoot");
-    stage.lists("portmoot", ListScope::Shared, tools(&["proxy"]));
+    stage.lists("portmoot", ListScope::Shared, tools(&["other"]));
     stage.lists("one", ListScope::Shared, Manifest { prompts: items(&["p"]), ..tools(&["a", "b"]) });
     stage.promoting(BOB, "bob", &["mcp/proposal:tools/*", "mcp/request:tools/call:one_b"]);
     stage
@@ -41,7 +41,7 @@ fn a_call_that_may_only_be_proposed_is_held() {
     assert_eq!(effects.verdict, Some(Verdict::Held { to: id("one"), own: Some("a".into()) }));
     delivered(&stage.call(BOB, 2, "one_b"));
     assert_eq!(refused(&stage.call(BOB, 3, "one_unknown")), Cause::Unknown);
-    let built_in = refused(&stage.call(BOB, 3, "proxy"));
+    let built_in = refused(&stage.call(BOB, 3, "other"));
     assert_eq!(built_in, Cause::NotAdmitted, "built-in tools are judged by what they reach");
     let prompt = Some(Target::Prompt("one_p"));
     assert_eq!(refused(&stage.request(BOB, 3, "prompts/get", prompt)), Cause::NotAdmitted);

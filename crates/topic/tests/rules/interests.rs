@@ -1,7 +1,7 @@
 //! Subscriptions of links, and levels of log messages.
 
-use model::LinkId;
-use topic::{Event, Interest, ListScope, LogLevel, Manifest, SUBSCRIPTIONS_MAX, Subject, Target};
+use model::{LinkId, LogLevel};
+use topic::{Effect, Event, Interest, ListScope, Logs, Manifest, SUBSCRIPTIONS_MAX, Subject, Target};
 
 use crate::{
     numbers::{Effects, Event as OwnEvent},
@@ -118,7 +118,7 @@ fn subscriptions_are_limited_and_end_with_their_server() {
 #[test]
 fn a_level_holds_back_log_messages_below_it() {
     let mut stage = stage();
-    assert_eq!((stage.topic.level(ANN), stage.topic.lowest_level()), (None, None));
+    assert_eq!(stage.topic.level(ANN), None);
     stage.call(ANN, 1, "x");
     let log = |stage: &mut Stage, level| {
         let subject = Subject::Call(crate::stage::op(1));
@@ -133,11 +133,32 @@ fn a_level_holds_back_log_messages_below_it() {
             request.interest = Interest::Level(level);
         });
     }
-    assert_eq!(
-        (stage.topic.level(ANN), stage.topic.lowest_level()),
-        (Some(LogLevel::Warning), Some(LogLevel::Notice))
-    );
+    assert_eq!(stage.topic.level(ANN), Some(LogLevel::Warning));
     assert_eq!(log(&mut stage, Some(LogLevel::Notice)), 0);
     assert_eq!(log(&mut stage, Some(LogLevel::Warning)), 1);
     assert_eq!(log(&mut stage, None), 1, "it is no log message");
+}
+
+#[test]
+fn a_request_that_names_its_own_level_gets_those_log_messages_alone() {
+    let mut stage = stage();
+    let levels = [(2, Logs::None, None), (3, Logs::From(LogLevel::Error), Some(LogLevel::Error))];
+    for (operation, logs, wanted) in levels {
+        let target = Some(Target::Tool("x"));
+        let effects = stage.request_with(ANN, operation, "tools/call", target, |request| request.logs = logs);
+        assert!(matches!(effects.all[..], [Effect::Deliver { logs, .. }] if logs == wanted), "{effects:?}");
+    }
+    // The level of another link of the session does not count.
+    let target = Some(Target::Upstream("bare"));
+    stage.request_with(ANN, 4, "logging/setLevel", target, |request| {
+        request.interest = Interest::Level(LogLevel::Debug);
+    });
+    let mut log = |operation, level| {
+        let subject = Subject::Call(crate::stage::op(operation));
+        let event: OwnEvent<'_> = Event::Notice { server: &id("bare"), subject, level, notice: 3 };
+        shown(&stage.step(event)).len()
+    };
+    assert_eq!(log(2, Some(LogLevel::Emergency)), 0, "it asked for none");
+    assert_eq!((log(3, Some(LogLevel::Warning)), log(3, Some(LogLevel::Error))), (0, 1));
+    assert_eq!((log(2, None), log(3, None)), (1, 1), "they are no log messages");
 }

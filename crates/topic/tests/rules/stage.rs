@@ -261,7 +261,9 @@ impl Stage {
         change: impl FnOnce(&mut Request<'_, Numbers>),
     ) -> Effects {
         let (call, tag, interest, method) = (operation, None, Interest::None, Method::Known(method));
-        let mut request = Request { link, operation: op(operation), tag, method, target, interest, call };
+        let logs = topic::Logs::OfLink;
+        let mut request =
+            Request { link, operation: op(operation), tag, method, target, interest, logs, call };
         change(&mut request);
         self.step(Event::Request(request))
     }

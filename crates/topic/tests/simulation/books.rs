@@ -113,9 +113,10 @@ impl Books {
             Effect::NotJoined { handle, .. } => assert_eq!(Some(*handle), turn.refused),
             Effect::Closed { handle, why } => self.closed(*handle, *why, turn),
             Effect::Withhold { .. } | Effect::Receive { .. } | Effect::Ignore { .. } => {}
-            Effect::Deliver { call, link, server, own, proposal } => {
+            Effect::Deliver { call, link, server, own, logs, proposal } => {
                 let proposal = proposal.as_ref().map(|view| view.id);
                 self.delivered(*call, (*link, *server), own.as_deref(), proposal, turn);
+                self.check_logs(*call, *logs);
             }
             Effect::Hold { call, to, server, own } => {
                 assert_eq!(self.servers[to].handle, *server);

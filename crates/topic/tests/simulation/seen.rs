@@ -128,6 +128,7 @@ pub(crate) const SEEN: &[&str] = &[
     "own proposal unlisted",
     "unknown method",
     "unknown method without a bare server",
+    "delivered with its own log level",
     "queued",
     "early answer",
     "completed in the room",

@@ -9,8 +9,8 @@ use platform::{Full, millis};
 use wire::mcp::{Era, relay};
 use wire::rpc::{Message, notification};
 
-use super::Session;
 use super::pending::{Deadlines, PendingRequest, SentRequest, Waiter};
+use super::{Session, rounds::Rounds};
 use crate::session_api::{CallEvents, CallNumber, Outgoing, SessionKey};
 use crate::{config::Transport, demo, fault::Fault};
 
@@ -21,7 +21,7 @@ impl Session {
     /// A refusal when the server is busy or down, or the request cannot be converted to its era; `events` then receives
     /// nothing.
     pub fn call(&self, call: Outgoing<'_>, events: Arc<dyn CallEvents>) -> Result<(), Refusal> {
-        let Outgoing { request, own, related_task, client_info, tasks, .. } = call;
+        let Outgoing { request, own, related_task, client_info, capabilities, log_level, tasks, .. } = call;
         if self.is_demo() {
             events.done(Ok(demo::respond(request, own)));
             return Ok(());
@@ -36,7 +36,16 @@ impl Session {
         let patience = if waits_for_task { longest } else { self.setup.spec.timeout(tool) };
 
         let number = call.number.0;
-        let outgoing = relay::Outgoing { form: self.era(), number, own, client_info, related_task, tasks };
+        let outgoing = relay::Outgoing {
+            form: self.era(),
+            number,
+            own,
+            client_info,
+            capabilities,
+            log_level,
+            related_task,
+            tasks,
+        };
         let frame = relay::encode_request(request, &outgoing).map_err(|malformed| {
             tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
             Refusal::new(
@@ -45,6 +54,11 @@ impl Session {
             )
         })?;
         let headers = self.headers_of(self.era(), &frame, (request.method.as_str(), target), self.version());
+        let asks_by_result = self.era() == Era::Modern && request.payload.form == Era::Legacy;
+        let events = match asks_by_result {
+            true => Rounds::of(self, (&call, events), (&frame, headers.as_deref()), now + longest),
+            false => events,
+        };
 
         let mut pending = self.pending.lock();
         if pending.ended.is_some() {
@@ -81,7 +95,7 @@ impl Session {
         Ok(())
     }
 
-    fn full(&self, full: Full) -> Refusal {
+    pub(super) fn full(&self, full: Full) -> Refusal {
         match full {
             Full::Share => {
                 let what = format!("you have too many open calls at the server `{}`", self.upstream());
@@ -98,8 +112,9 @@ impl Session {
 
     /// Cancels a call: the server gets its era's cancellation, and the call's events receive nothing more.
     pub fn cancel(&self, call: CallNumber, reason: &str) {
-        if self.settle(call.0).is_some() {
-            self.send_cancellation(call.0, reason);
+        let number = self.pending.lock().retried.remove(&call.0).unwrap_or(call.0);
+        if self.settle(number).is_some() {
+            self.send_cancellation(number, reason);
             self.close_if_done();
         }
     }

@@ -71,6 +71,8 @@ pub(super) struct PendingTable {
     pub(super) awaiting_reopen: Option<Vec<u64>>,
     /// Calls whose headers the server refused, with its answers; they wait until its tools are listed again.
     pub(super) awaiting_headers: Option<Vec<(u64, Message)>>,
+    /// The present numbers of calls that were sent again with answers, by their first numbers.
+    pub(super) retried: HashMap<u64, u64, RandomState>,
     /// Why the session ended; it accepts no further request.
     pub(super) ended: Option<Fault>,
     /// Accounts of callers at the server, so that a call looks for its own without another lock.
@@ -173,6 +175,7 @@ impl PendingTable {
     pub(super) fn drain(&mut self) -> Vec<PendingRequest> {
         self.deferred.clear();
         (self.awaiting_reopen, self.awaiting_headers) = (None, None);
+        self.retried.clear();
         self.requests.drain().map(|(_, request)| request).collect()
     }
 

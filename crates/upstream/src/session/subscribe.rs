@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use json::quote;
-use model::{Answer, Form, LinkId, Outcome, Payload, Refusal, RefusalCode};
+use model::{Answer, Form, LinkId, LogLevel, Outcome, Payload, Refusal, RefusalCode};
 use tokio::time::timeout;
 use wire::mcp::{Era, relay};
 
@@ -16,6 +16,9 @@ use crate::interest::Subscription;
 
 /// Longest wait until the listen stream covers a new subscription.
 const COVERED: Duration = Duration::from_secs(5);
+
+/// The least verbose level of a shared session on which one was set.
+const SHARED_LEVEL: LogLevel = LogLevel::Info;
 
 impl Session {
     /// Subscribes a link on this account to updates of a resource; the server gets one request per URI. [`super::SessionEvent::Notice`]
@@ -71,29 +74,47 @@ impl Session {
         self.renew_listen_stream().await
     }
 
-    /// Sets the log level of a legacy session (`logging/setLevel`); it survives restarts. Returns the server's own answer, or
-    /// an empty result where the level is set already. Modern requests carry the level themselves.
-    ///
-    /// # Errors
-    /// A refusal when the server cannot be asked.
-    pub async fn set_level(&self, level: &str) -> Result<Answer, Refusal> {
-        if self.era() == Era::Modern || self.setup.interest.level().as_deref() == Some(level) {
-            return Ok(empty_result());
+    /// Notes from which level on a link wants log messages: besides what it wanted before, or `instead`. True if the server must be
+    /// asked for more or less of them, by [`Session::pass_level`]. Modern requests carry the level themselves.
+    #[must_use]
+    pub fn want_level(&self, link: LinkId, level: LogLevel, instead: bool) -> bool {
+        let logs =
+            || self.handshake().is_some_and(|known| json::at(&known.capabilities, &["logging"]).is_some());
+        if self.era() == Era::Modern || !logs() {
+            return false;
         }
-        let answer = self.set_at_server("logging/setLevel", "level", level).await?;
-        if answer.outcome == Outcome::Ok {
-            self.setup.interest.set_level(level);
+        self.setup.interest.want_level(link, level, instead);
+        self.due_level().is_some()
+    }
+
+    /// The level that the server is to have: the most verbose that is wanted. Callers of a shared session that have set no level
+    /// must not lose messages because another one wants few.
+    fn due_level(&self) -> Option<LogLevel> {
+        let wanted = self.setup.interest.level()?;
+        let due = if self.key().is_own() { wanted } else { wanted.min(SHARED_LEVEL) };
+        (*self.passed_level.lock() != Some(due)).then_some(due)
+    }
+
+    /// Tells the server of a legacy session from which level on log messages are wanted (`logging/setLevel`). The session's
+    /// successors are asked too.
+    pub async fn pass_level(&self) {
+        let _turn = self.setup.interest.turn.lock().await;
+        let Some(level) = self.due_level() else { return };
+        // A server that refuses it is not asked again.
+        *self.passed_level.lock() = Some(level);
+        let refused = match self.set_at_server("logging/setLevel", "level", level.into()).await {
+            Ok(answer) => answer.outcome != Outcome::Ok,
+            Err(_) => true,
+        };
+        if refused {
+            tracing::warn!(server = self.upstream(), "the server did not take the log level");
         }
-        Ok(answer)
     }
 
     /// Makes the subscriptions of the previous session again, on a new legacy session.
     pub(crate) async fn restore_interest(&self) {
-        if let Some(level) = self.setup.interest.level()
-            && let Err(refusal) = self.set_at_server("logging/setLevel", "level", &level).await
-        {
-            tracing::warn!(server = self.upstream(), %refusal, "could not restore the log level");
-        }
+        *self.passed_level.lock() = None;
+        self.pass_level().await;
         for subscription in self.setup.interest.all() {
             if let Subscription::Resource(uri) = subscription
                 && let Err(refusal) = self.set_at_server("resources/subscribe", "uri", &uri).await

@@ -170,7 +170,7 @@ impl Server {
                     self.inits.fetch_add(1, Ordering::SeqCst);
                     let asked = body["params"]["protocolVersion"].as_str();
                     json!({"protocolVersion": self.revision.lock().or(asked),
-                    "capabilities": {"tools": {"listChanged": true}}, "serverInfo": {}})
+                    "capabilities": {"tools": {"listChanged": true}, "logging": {}}, "serverInfo": {}})
                 }
                 "server/discover" => {
                     json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": true}},
@@ -485,7 +485,8 @@ async fn a_lost_session_is_opened_again_with_all_that_it_had() {
     let restored = |number: usize, subscribed: usize| {
         in_session("resources/subscribe", number) >= subscribed && in_session("logging/setLevel", number) > 0
     };
-    session.set_level("debug").await.unwrap();
+    assert!(session.want_level(LinkId(1), model::LogLevel::Debug, true));
+    session.pass_level().await;
     assert_eq!(session.subscribe(LinkId(1), "ann", "test://a").await.unwrap().outcome, Outcome::Ok);
     until("the stream is open", || server.streams.lock().contains_key("free")).await;
     // A request of the session itself finds it lost.

@@ -89,7 +89,8 @@ async fn a_callers_own_session_is_opened_again_for_its_subscriptions() {
     let asking = client(r#"{"elicitation":{}}"#);
     let own = session(&fixture, 7, &asking, Era::Legacy).await.unwrap();
     assert_eq!(own.subscribe(LinkId(7), "ann", "test://a").await.unwrap().outcome, Outcome::Ok);
-    own.set_level("debug").await.unwrap();
+    assert!(own.want_level(LinkId(7), model::LogLevel::Debug, true));
+    own.pass_level().await;
     let _ = done(&mut call(&own, "crash", &json!({}))).await;
     // Without another call of its owner.
     until("it is open again", || fixture.upstream.status().sessions == 2).await;

@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use json::{Span, Splice};
-use model::{Answer, Digest, Form, Outcome, Payload, Request};
+use model::{Answer, Digest, Form, Method, Outcome, Payload, Request};
 
 use crate::digest::ReviewedCall;
+use crate::mcp::method::lookup;
 use crate::mcp::{Params, meta, relay, uris};
-use crate::rpc::Message;
+use crate::rpc::{Id, Message};
 
 /// The members with which a caller comes back.
 pub(crate) const OF_RETRY: [&str; 2] = ["inputResponses", "requestState"];
@@ -106,6 +107,101 @@ pub fn of_url_error(answer: &Answer) -> Option<Answer> {
         });
     });
     Some(Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Modern, result) })
+}
+
+/// What a modern server wants of a caller before it goes on.
+#[derive(Debug)]
+pub struct Required {
+    /// The questions as legacy requests, each with its key.
+    pub questions: Vec<(String, Request)>,
+    /// The state to come back with, as it is spelled.
+    pub state: Option<Bytes>,
+}
+
+/// Reads a modern server's result that asks questions; `None` if it is another answer. `url_id` names URL questions.
+#[must_use]
+pub fn read_required(answer: &Answer, url_id: impl Fn() -> String) -> Option<Required> {
+    let body = answer.payload.body_bytes();
+    if answer.outcome != Outcome::Ok || memchr::memmem::find(body, b"input_required").is_none() {
+        return None;
+    }
+    if json::at(body, &["resultType"]).and_then(json::text)? != "input_required" {
+        return None;
+    }
+    let asked = json::at(body, &["inputRequests"]).unwrap_or(b"{}");
+    let members = json::members(asked, Span::all(asked)).ok()?;
+    let question = |entry: &[u8]| {
+        let method = json::at(entry, &["method"]).and_then(json::text)?;
+        let params = json::at(entry, &["params"]).unwrap_or(b"{}");
+        let asks_for_url = json::at(params, &["mode"]).is_some_and(|mode| mode == b"\"url\"");
+        let id = json::quote(&url_id());
+        let changes = [("elicitationId", Some(id.as_bytes()))];
+        let params = json::edited(params, if asks_for_url { &changes } else { &[] }).ok()?;
+        let method =
+            lookup(&method).map_or_else(|| Method::Other((*method).into()), |row| Method::Known(row.name));
+        Some(Request { method, target: None, progress: None, payload: Payload::body(Form::Legacy, params) })
+    };
+    let questions = members.iter().map(|(key, member)| Some((key.to_owned(), question(member.raw)?)));
+    let state = json::at(body, &["requestState"]).map(Bytes::copy_from_slice);
+    Some(Required { questions: questions.collect::<Option<_>>()?, state })
+}
+
+/// A request that was sent to a modern server, once more: with these answers and this state, under this number.
+#[must_use]
+pub fn retry(frame: &Bytes, number: u64, answers: &[(String, Bytes)], state: Option<&[u8]>) -> Option<Bytes> {
+    let message = Message::read(frame.clone()).ok()?;
+    let params = Params::read(&message).ok()?;
+    let (number, mut edit, mut splice) = (Id::number(number), params.edit(), Splice::new());
+    if !answers.is_empty() {
+        let answers = json::object(|all| {
+            for (key, answer) in answers {
+                all.raw(key, answer);
+            }
+        });
+        edit.set("inputResponses", &answers);
+    }
+    if let Some(state) = state {
+        edit.set("requestState", state);
+    }
+    if params.progress_token().is_some() {
+        edit.set_progress_token(&number);
+    }
+    edit.finish(&mut splice);
+    message.set_id(&mut splice, &number);
+    Some(message.edited(&splice))
+}
+
+/// The modern capabilities of a legacy client, as far as they have questions.
+#[must_use]
+pub fn capabilities(legacy: &[u8]) -> Vec<u8> {
+    json::object(|all| {
+        for key in ["sampling", "elicitation"] {
+            if let Some(raw) = json::at(legacy, &[key]).filter(|raw| json::is_object(raw)) {
+                all.raw(key, raw);
+            }
+        }
+        if json::at(legacy, &["roots"]).is_some() {
+            all.raw("roots", b"{}");
+        }
+    })
+}
+
+/// Whether a client with these capabilities can be asked this.
+#[must_use]
+pub fn is_declared(capabilities: &[u8], question: &Request) -> bool {
+    let has = |path: &[&str]| json::at(capabilities, path).is_some();
+    match question.method.as_str() {
+        "sampling/createMessage" => has(&["sampling"]),
+        "roots/list" => has(&["roots"]),
+        "elicitation/create" => match json::at(question.payload.body_bytes(), &["mode"]).and_then(json::text)
+        {
+            Some(mode) if mode == "url" => has(&["elicitation", "url"]),
+            Some(_) | None => {
+                has(&["elicitation", "form"]) || has(&["elicitation"]) && !has(&["elicitation", "url"])
+            }
+        },
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use json::{JsonError, Member, Members, Span};
+use model::LogLevel;
 
 use crate::mcp::meta;
 use crate::mcp::method::{MethodRow, TargetKind, lookup};
@@ -134,6 +135,12 @@ impl<'m> Params<'m> {
     #[must_use]
     pub fn client_info(&self) -> Option<&'m [u8]> {
         self.initial("clientInfo", meta::CLIENT_INFO)
+    }
+
+    /// The lowest level of the log messages that a modern request wants; `None` if it names none, or none that there is.
+    #[must_use]
+    pub fn log_level(&self) -> Option<LogLevel> {
+        self.meta_text(meta::LOG_LEVEL)?.parse().ok()
     }
 
     /// Whether the request has a key of the modern era.

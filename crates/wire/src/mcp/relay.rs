@@ -5,6 +5,7 @@
 
 mod answer;
 mod notice;
+mod outgoing;
 mod request;
 
 use bytes::Bytes;
@@ -16,10 +17,11 @@ use crate::rpc::Message;
 
 pub use answer::{Encoded, decode_answer, encode_answer};
 pub use notice::{decode_notice, encode_notice, log_level, updated_uri, with_progress_token};
+pub use outgoing::Outgoing;
 pub(crate) use request::whole;
 pub use request::{
-    Outgoing, decode_request, encode_question, encode_request, legacy_params, method, param_text,
-    set_arguments, with_arguments,
+    decode_request, encode_question, encode_request, legacy_params, method, param_text, set_arguments,
+    with_arguments,
 };
 
 /// A message as a payload, with its marks. `params` are those of a request or notification.

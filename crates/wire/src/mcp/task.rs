@@ -7,6 +7,7 @@ mod relay;
 mod view;
 mod write;
 
+pub(crate) use convert::declared;
 pub use convert::{
     answer, end_of, got, made_in, notice_to_legacy, notice_to_modern, poll_ms, related_answer, request,
     standing_of, status_of, to_legacy, to_modern, unmarked, unrelated, wants_extension,

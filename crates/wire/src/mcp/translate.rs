@@ -1,35 +1,36 @@
 //! Translation between the eras: plain lists, calls, reads and gets.
 //!
-//! Each function writes the edits that give a message of one era the form of the other. Questions (`input_required` and
-//! requests from servers), subscriptions and tasks are not translated here (tasks: `task/convert.rs`).
+//! Each function writes the edits that give a message of one era the form of the other. `input.rs` has questions, `task/convert.rs`
+//! tasks; subscriptions are not translated here.
 
 use json::{Splice, quote};
 
 use crate::mcp::code::{
     HEADER_MISMATCH, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED,
 };
-use crate::mcp::input::OF_RETRY;
+use crate::mcp::input::{self, OF_RETRY};
 use crate::mcp::method::lookup;
-use crate::mcp::{BodyEdit, Era, Version, meta};
+use crate::mcp::relay::Outgoing;
+use crate::mcp::{BodyEdit, Era, Version, meta, task};
 use crate::rpc::Message;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 
-/// What the gateway declares where it follows a task.
-const FOLLOWS_TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
-
-/// A request in the other era, `to`. To modern: `_meta` gets the version, the client's capabilities and its name. To legacy:
-/// the protocol's own keys leave `_meta`, and so do the members of a retry; the progress token and all others stay.
-/// `tasks`: whether the gateway follows the task that a call may become.
-pub(super) fn request(edit: &mut BodyEdit<'_, '_>, to: Era, client_info: Option<&[u8]>, tasks: bool) {
-    match to {
+/// A request in the other era. To modern: `_meta` gets the version, the client's capabilities and name, and the level from which
+/// on it wants log messages, if it has set one. To legacy: the protocol's own keys leave `_meta`, and so do the members of a
+/// retry; the progress token and all others stay.
+pub(super) fn request(edit: &mut BodyEdit<'_, '_>, out: &Outgoing<'_>) {
+    match out.form {
         Era::Modern => {
             edit.set_meta(meta::PROTOCOL_VERSION, quote(Version::NEWEST.as_str()).as_bytes());
-            if let Some(info) = client_info {
+            if let Some(info) = out.client_info {
                 edit.set_meta(meta::CLIENT_INFO, info);
             }
-            // A server that saw the client's capabilities might send questions, which are not converted yet.
-            let able = if tasks { FOLLOWS_TASKS } else { "{}" };
-            edit.set_meta(meta::CLIENT_CAPABILITIES, able.as_bytes());
+            if let Some(level) = out.log_level {
+                edit.set_meta(meta::LOG_LEVEL, quote(level.into()).as_bytes());
+            }
+            let able = input::capabilities(out.capabilities);
+            let able = if out.tasks { task::declared(&able) } else { able };
+            edit.set_meta(meta::CLIENT_CAPABILITIES, &able);
             edit.remove_meta(&[meta::RELATED_TASK]);
         }
         Era::Legacy => {

@@ -9,6 +9,7 @@ use wire::mcpx::payload;
 
 use super::*;
 use crate::proposals::content::Proposed;
+use wire::mcp::result::words;
 
 fn proposal(method: &str, state: ProposalState) -> ProposalView {
     let opened = OpenedProposal {

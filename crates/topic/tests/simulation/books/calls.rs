@@ -1,7 +1,7 @@
 //! Open calls: the place of each, and the one return of its handle.
 
-use model::{LinkId, OperationId, Outcome, ParticipantId};
-use topic::Cause;
+use model::{LinkId, LogLevel, OperationId, Outcome, ParticipantId};
+use topic::{Cause, Logs};
 
 use super::{Books, deals::Written, interests::Listen};
 use crate::{numbers::ProposalView, turn::Turn};
@@ -51,6 +51,7 @@ pub(crate) struct Call {
     pub(crate) mirrored: bool,
     pub(crate) order: u64,
     pub(crate) listen: Option<Listen>,
+    pub(crate) logs: Logs,
 }
 
 /// A call that came with a request in the room and waits for a proposal.
@@ -89,6 +90,30 @@ impl Books {
         self.opened += 1;
         let order = self.opened;
         assert!(self.calls.insert(operation, Call { order, ..call }).is_none());
+    }
+
+    /// The level from which on the caller of an open call wants log messages.
+    fn log_level(&self, open: &Call) -> Option<LogLevel> {
+        match open.logs {
+            Logs::OfLink => self.links.get(&open.link).and_then(|own| own.level),
+            Logs::None => None,
+            Logs::From(level) => Some(level),
+        }
+    }
+
+    /// Checks the level with which a call was delivered.
+    pub(crate) fn check_logs(&mut self, call: u64, logs: Option<LogLevel>) {
+        let open = self.calls[&self.by_handle(call)].clone();
+        assert_eq!(logs, self.log_level(&open));
+        if let Logs::From(_) = open.logs {
+            self.count("delivered with its own log level");
+        }
+    }
+
+    /// Whether the caller of an open call gets a message of this level about it.
+    pub(crate) fn wants_log(&self, open: &Call, level: Option<LogLevel>) -> bool {
+        let from = self.log_level(open);
+        level.is_none() || (open.logs != Logs::None && (from.is_none() || level >= from))
     }
 
     pub(crate) fn delivered(

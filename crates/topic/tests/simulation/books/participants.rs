@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use model::{LinkId, ParticipantId};
-use topic::{Ended, Listener, LogLevel};
+use model::{LinkId, LogLevel, ParticipantId};
+use topic::{Ended, Listener};
 
 use super::{Books, interests::Subscription};
 use crate::turn::Turn;

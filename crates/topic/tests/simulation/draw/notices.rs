@@ -1,7 +1,7 @@
 //! Notifications of servers.
 
-use model::{KindRef, LinkId, ParticipantId};
-use topic::{LogLevel, Subject, TaskRef};
+use model::{KindRef, LinkId, LogLevel, ParticipantId};
+use topic::{Subject, TaskRef};
 
 use crate::{
     books::{calls::Place, interests::same},
@@ -63,7 +63,7 @@ impl World {
         }
         let open =
             open.filter(|open| open.place == Place::AtServer && !open.answered && open.server == server);
-        let open = open.filter(|open| self.wants(open.link, level));
+        let open = open.filter(|open| self.books.wants_log(open, level));
         let must: Vec<Receiver> = open.into_iter().map(|open| Receiver::Call(open.call)).collect();
         self.notifies(&server, Subject::Call(call), level, &must);
     }

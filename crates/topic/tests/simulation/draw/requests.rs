@@ -1,7 +1,7 @@
 //! Callers' requests: admitted, held or refused, exactly as the books expect.
 
-use model::{GATEWAY, KindRef, LinkId, ListKind, ListenFilter, Method, OperationId, ParticipantId};
-use topic::{BuiltinTool, Cause, Interest, LogLevel, Request, Target, UpstreamNames, Verdict, public_name};
+use model::{GATEWAY, KindRef, LinkId, ListKind, ListenFilter, LogLevel, Method, OperationId, ParticipantId};
+use topic::{BuiltinTool, Cause, Interest, Logs, Request, Target, UpstreamNames, Verdict, public_name};
 
 use crate::{
     books::{
@@ -196,6 +196,8 @@ impl World {
             _ => self.route(link, aimed),
         };
         let must = self.must(link, operation, (judged, aimed), route.as_ref());
+        let levels = [Logs::OfLink, Logs::OfLink, Logs::None, Logs::From(LogLevel::Warning)];
+        let logs = self.prng.any(&levels);
         let open = route.clone().map(|(server, own)| {
             let public = aimed.and_then(Target::context).map(str::to_owned);
             let own = if own.is_empty() { None } else { Some(own) };
@@ -205,6 +207,7 @@ impl World {
             Call {
                 tag,
                 pauses,
+                logs,
                 public: public.filter(|_| own.is_some()),
                 own,
                 ..blank(call, link, by, server, judged)
@@ -225,6 +228,7 @@ impl World {
             method: if method == UNKNOWN { Method::Other(method.into()) } else { Method::Known(method) },
             target,
             interest: interest.clone(),
+            logs,
             call,
         };
         let effects = self.live(Event::Request(request), turn);
@@ -364,7 +368,7 @@ pub(crate) fn blank(
     server: ParticipantId,
     method: &'static str,
 ) -> Call {
-    let (tag, proposal, public, own, listen) = <_>::default();
+    let (tag, proposal, public, own, listen, logs) = <_>::default();
     let (place, answered, in_room, mirrored, order) = (Place::AtServer, false, false, false, 0);
     let (pauses, rounds) = (false, 0);
     Call {
@@ -385,5 +389,6 @@ pub(crate) fn blank(
         mirrored,
         order,
         listen,
+        logs,
     }
 }

@@ -98,3 +98,64 @@ fn an_error_that_asks_for_urls_becomes_questions() {
         assert_eq!(of_url_error(&answer(other)), None, "{other}");
     }
 }
+
+fn result(body: &str) -> Answer {
+    let raw = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{body}}}"#);
+    relay::decode_answer(&Message::read(Bytes::from(raw)).unwrap(), Form::Modern)
+}
+
+#[test]
+fn a_result_that_asks_becomes_legacy_questions() {
+    let asked = r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"mode":"url","url":"https://a"}}},"requestState":"s\u0041"}"#;
+    let Required { questions, state } = read_required(&result(asked), || "e1".into()).unwrap();
+    let shown = |(key, one): &(String, Request)| {
+        format!("{key} {} {}", one.method.as_str(), text(one.payload.body_bytes()))
+    };
+    let expected =
+        ["a roots/list {}", r#"b elicitation/create {"mode":"url","url":"https://a","elicitationId":"e1"}"#];
+    assert_eq!(questions.iter().map(shown).collect::<Vec<_>>(), expected);
+    assert_eq!(text(state.unwrap()), r#""s\u0041""#);
+    let alone = read_required(&result(r#"{"resultType":"input_required","requestState":"s"}"#), String::new);
+    assert!(alone.unwrap().questions.is_empty());
+    for other in [
+        r#"{"resultType":"complete","content":[{"type":"text","text":"input_required"}]}"#,
+        r#"{"content":[]}"#,
+        r#"{"resultType":"input_required","inputRequests":{"a":{}}}"#,
+        r#"{"resultType":"input_required","inputRequests":[]}"#,
+    ] {
+        assert!(read_required(&result(other), String::new).is_none(), "{other}");
+    }
+}
+
+#[test]
+fn a_retry_is_the_request_with_answers_and_state() {
+    let sent = Bytes::from_static(
+        br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"x":1.0},"_meta":{"progressToken":7}}}"#,
+    );
+    let answers = [("k".to_owned(), Bytes::from_static(br#"{"action":"decline"}"#))];
+    let expected = r#"{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"a","arguments":{"x":1.0},"_meta":{"progressToken":8},"inputResponses":{"k":{"action":"decline"}},"requestState":"s"}}"#;
+    assert_eq!(text(retry(&sent, 8, &answers, Some(br#""s""#)).unwrap()), expected);
+    let bare = text(retry(&sent, 8, &[], None).unwrap());
+    assert!(!bare.contains("inputResponses") && !bare.contains("requestState"), "{bare}");
+}
+
+#[test]
+fn only_what_a_client_declares_is_asked() {
+    let modern = |legacy: &str| text(capabilities(legacy.as_bytes()));
+    let all = r#"{"sampling":{"tools":{}},"elicitation":{"url":{}},"roots":{"listChanged":true},"tasks":{},"experimental":{}}"#;
+    assert_eq!(modern(all), r#"{"sampling":{"tools":{}},"elicitation":{"url":{}},"roots":{}}"#);
+    assert_eq!(modern("{}"), "{}");
+    for (declared, method, params, may) in [
+        (r#"{"elicitation":{}}"#, "elicitation/create", r#"{"message":"m"}"#, true),
+        (r#"{"elicitation":{}}"#, "elicitation/create", r#"{"mode":"url"}"#, false),
+        (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", r#"{"mode":"url"}"#, true),
+        (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", r#"{"mode":"form"}"#, false),
+        (r#"{"elicitation":{"form":{},"url":{}}}"#, "elicitation/create", r#"{"mode":"form"}"#, true),
+        (r#"{"sampling":{}}"#, "sampling/createMessage", "{}", true),
+        (r#"{"sampling":{}}"#, "roots/list", "{}", false),
+        (r#"{"roots":{}}"#, "roots/list", "{}", true),
+        (r#"{"roots":{},"tasks":{}}"#, "tasks/get", r#"{"taskId":"t"}"#, false),
+    ] {
+        assert_eq!(is_declared(declared.as_bytes(), &request(method, params)), may, "{declared} {method}");
+    }
+}

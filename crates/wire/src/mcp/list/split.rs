@@ -27,6 +27,17 @@ impl Item {
         read_item(kind, raw).map_err(|(_, why)| why)
     }
 
+    /// The item under this key; all other bytes stay.
+    #[must_use]
+    pub fn spelled(&self, key: &str) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.raw.len() + key.len());
+        match key == self.key {
+            true => out.extend_from_slice(&self.raw),
+            false => self.write_renamed(key, &mut out),
+        }
+        out
+    }
+
     /// Appends the item under another key to `out`; all other bytes stay.
     pub(super) fn write_renamed(&self, key: &str, out: &mut Vec<u8>) {
         let (before, after) = (self.raw.get(..self.key_span.start), self.raw.get(self.key_span.end..));

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use json::{Span, Splice};
 use model::{Form, Method, Payload, Request, Target};
 
-use super::span;
+use super::{Outgoing, span};
 use crate::mcp::{Params, TargetKind, meta, translate, uris};
 use crate::rpc::{self, Id, Malformed, Message};
 
@@ -54,23 +54,6 @@ pub fn param_text(request: &Request, key: &str) -> Option<String> {
     json::at(request.payload.body_bytes(), &[key]).and_then(json::text).map(std::borrow::Cow::into_owned)
 }
 
-/// The changes that a session makes to a request that it sends.
-#[derive(Debug, Clone, Copy)]
-pub struct Outgoing<'o> {
-    /// The form that the server reads.
-    pub form: Form,
-    /// The session's id of the request; also its progress token, if the caller gave one.
-    pub number: u64,
-    /// The server's own name, URI or task id, if the caller wrote another.
-    pub own: Option<&'o str>,
-    /// The client's name and version, for a form that repeats them in each request.
-    pub client_info: Option<&'o [u8]>,
-    /// The server's id of the task that the request belongs to, instead of the caller's.
-    pub related_task: Option<&'o str>,
-    /// Whether a modern server may answer a converted call with a task.
-    pub tasks: bool,
-}
-
 /// Encodes a request for a server.
 ///
 /// # Errors
@@ -97,7 +80,7 @@ fn encode_slowly(request: &Request, progress: bool, out: &Outgoing<'_>) -> Resul
     let params = Params::read(&message)?;
     let (number, mut edit, mut splice) = (Id::number(out.number), params.edit(), Splice::new());
     if request.payload.form != out.form {
-        translate::request(&mut edit, out.form, out.client_info, out.tasks);
+        translate::request(&mut edit, out);
     }
     if let Some(own) = out.own {
         edit.set_target(own);
@@ -162,7 +145,16 @@ pub fn legacy_params(request: &Request, own: Option<&str>) -> Option<String> {
     if request.payload.form == form && own.is_none() {
         return body_text(&request.payload);
     }
-    let out = Outgoing { form, number: 1, own, client_info: None, related_task: None, tasks: false };
+    let out = Outgoing {
+        form,
+        number: 1,
+        own,
+        client_info: None,
+        capabilities: b"{}",
+        log_level: None,
+        related_task: None,
+        tasks: false,
+    };
     let message = Message::read(encode_slowly(request, false, &out).ok()?).ok()?;
     message.params().map(|params| String::from_utf8_lossy(params).into_owned())
 }

@@ -6,7 +6,7 @@ use model::{Answer, Form, Method, Notice, Outcome, Payload, Request, Target};
 
 use super::view::{Standing, Status};
 use super::write::IMMEDIATE;
-use super::{EXTENSION, read};
+use super::{ABILITIES, EXTENSION, read};
 use crate::mcp::code::MISSING_CAPABILITY;
 use crate::mcp::{meta, relay};
 use crate::rpc::{self, Id, Message};
@@ -150,6 +150,13 @@ pub fn wants_extension(answer: &Answer) -> bool {
         read::within(error.data?, &["requiredCapabilities", "extensions", EXTENSION]).then_some(())
     };
     answer.outcome == Outcome::Error && read().is_some()
+}
+
+/// These modern capabilities, which have no extensions, with that of tasks.
+#[must_use]
+pub(crate) fn declared(capabilities: &[u8]) -> Vec<u8> {
+    json::edited(capabilities, &[("extensions", Some(ABILITIES.as_bytes()))])
+        .unwrap_or_else(|_| capabilities.to_vec())
 }
 
 /// A request about a task under its server's id.

@@ -3,13 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use platform::Mutex;
-use upstream::CallNumber;
 
 use super::{places::TaskPlace, task::Task};
+use crate::CallNumber;
 
 /// What a call has to do with tasks. Most calls have nothing.
 #[derive(Debug, Default)]
-pub(crate) struct CallTask(OnceLock<Box<Part>>);
+pub struct CallTask(OnceLock<Box<Part>>);
 
 #[derive(Debug)]
 enum Part {
@@ -32,13 +32,13 @@ struct Followed {
 
 impl CallTask {
     /// Notes the task that the call is about.
-    pub(crate) fn set_about(&self, task: &Arc<Task>) {
+    pub fn set_about(&self, task: &Arc<Task>) {
         // A call is about one task.
         let _ = self.0.set(Box::new(Part::About(Arc::clone(task))));
     }
 
     /// The task that the call is about.
-    pub(crate) fn about(&self) -> Option<&Arc<Task>> {
+    pub fn about(&self) -> Option<&Arc<Task>> {
         match &**self.0.get()? {
             Part::About(task) => Some(task),
             Part::Asks(_) | Part::Follows { .. } => None,
@@ -46,20 +46,20 @@ impl CallTask {
     }
 
     /// Keeps a place for the task that the call may become.
-    pub(crate) fn keep(&self, place: Option<TaskPlace>) {
+    pub fn keep(&self, place: Option<TaskPlace>) {
         // A call is sent once.
         let _ = self.0.set(Box::new(Part::Asks(Mutex::new(place))));
     }
 
     /// Keeps a place for the task that the call may become, and that the gateway follows.
-    pub(crate) fn follow(&self, place: Option<TaskPlace>) {
+    pub fn follow(&self, place: Option<TaskPlace>) {
         let part = Part::Follows { place: Mutex::new(place), task: OnceLock::new() };
         // It may be sent again, and keeps its first place.
         let _ = self.0.set(Box::new(part));
     }
 
     /// Notes the task that the gateway follows, and the request that waits for its result.
-    pub(crate) fn set_followed(&self, task: &Arc<Task>, waits: Option<CallNumber>) {
+    pub fn set_followed(&self, task: &Arc<Task>, waits: Option<CallNumber>) {
         if let Some(Part::Follows { task: slot, .. }) = self.0.get().map(|part| &**part) {
             // A call becomes one task.
             let _ = slot.set(Followed { task: Arc::clone(task), waits });
@@ -67,17 +67,17 @@ impl CallTask {
     }
 
     /// Whether the call may become a task of its caller.
-    pub(crate) fn asks(&self) -> bool {
+    pub fn asks(&self) -> bool {
         matches!(self.0.get().map(|part| &**part), Some(Part::Asks(_)))
     }
 
     /// Whether the call may become a task that the gateway follows.
-    pub(crate) fn follows(&self) -> bool {
+    pub fn follows(&self) -> bool {
         matches!(self.0.get().map(|part| &**part), Some(Part::Follows { .. }))
     }
 
     /// Takes the place.
-    pub(crate) fn take_place(&self) -> Option<TaskPlace> {
+    pub fn take_place(&self) -> Option<TaskPlace> {
         match &**self.0.get()? {
             Part::Asks(place) | Part::Follows { place, .. } => place.lock().take(),
             Part::About(_) => None,
@@ -85,7 +85,7 @@ impl CallTask {
     }
 
     /// Gives the place back, and lets go of a task that was followed: the call has ended.
-    pub(crate) fn give_back(&self) {
+    pub fn give_back(&self) {
         drop(self.take_place());
         if let Some(followed) = self.followed() {
             followed.task.dismiss();
@@ -93,7 +93,7 @@ impl CallTask {
     }
 
     /// Cancels the task that the gateway follows at its server.
-    pub(crate) fn stop(&self, reason: &str) {
+    pub fn stop(&self, reason: &str) {
         let Some(Followed { task, waits }) = self.followed() else { return };
         let session = task.last_session();
         task.dismiss();

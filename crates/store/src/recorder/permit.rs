@@ -1,16 +1,16 @@
 //! Permit for one entry of the audit log, and an entry of now.
 
+use crate::audit::{Entry, EntryKind, Verdict};
 use model::Refusal;
 use platform::unix_ms;
-use store::audit::{Entry, EntryKind, Verdict};
 
 /// Room for one entry, free again when dropped. Without a log it holds nothing.
 #[derive(Debug)]
-pub struct Permit(pub(super) Option<store::audit::Permit>);
+pub struct Permit(pub(super) Option<crate::audit::Permit>);
 
 impl Permit {
     /// No room: an entry that is written here is lost.
-    pub(crate) fn none() -> Self {
+    pub fn none() -> Self {
         Self(None)
     }
 

@@ -5,14 +5,14 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use model::{Answer, Form, LinkId, OperationId, Outcome, ParticipantId};
 use platform::{Mutex, MutexGuard, Taken, unix_ms};
-use topic::TaskRef;
-use upstream::{CallNumber, Session, TaskHold};
 use wire::mcp::task::{self, Standing, Status, TaskReport};
 
-use super::id::{TASK_KEPT_MS_MAX, TaskId};
+use crate::{CallNumber, Session, TaskHold};
 
+/// Longest time for which a task can be asked for, whatever its server says, in milliseconds: a day.
+pub const TASK_KEPT_MS_MAX: u64 = 24 * 3600 * 1000;
 /// How a task failed that ended with its session.
-pub(crate) const LOST: &str = "the server's session in which the task ran has ended";
+pub const LOST: &str = "the server's session in which the task ran has ended";
 const LOST_ERROR: &[u8] =
     br#"{"code":-32603,"message":"the server's session in which the task ran has ended"}"#;
 
@@ -20,55 +20,32 @@ const LOST_ERROR: &[u8] =
 pub const TASK_KEPT_BYTES_MAX: usize = 4096;
 
 /// Server, instance number of its session (0: any session), and the server's own id.
-pub(super) type Key = (ParticipantId, u64, Arc<str>);
+pub(crate) type Key = (ParticipantId, u64, Arc<str>);
 
 /// The origin of a task.
 #[derive(Debug)]
-pub(crate) struct Origin {
+pub struct Origin {
     /// The participant whose call became the task.
-    pub(crate) holder: ParticipantId,
+    pub holder: ParticipantId,
     /// The server.
-    pub(crate) server: ParticipantId,
+    pub server: ParticipantId,
     /// The instance number of the session in which it runs; 0 if the server's tasks belong to no session.
-    pub(crate) instance: u64,
+    pub instance: u64,
     /// The form of payloads about it.
-    pub(crate) form: Form,
+    pub form: Form,
     /// The tool that was called, under the name by which the call was judged: a participant that may not call it has no task of
     /// it either.
-    pub(crate) tool: Box<str>,
+    pub tool: Box<str>,
     /// Whether the call was held until it was approved.
-    pub(crate) held: bool,
+    pub held: bool,
     /// The server's own id.
-    pub(crate) own: Arc<str>,
+    pub own: Arc<str>,
     /// The call that became the task, with the instance number of its session.
-    pub(crate) call: Option<(u64, CallNumber)>,
+    pub call: Option<(u64, CallNumber)>,
     /// The caller's progress token, as it was spelled.
-    pub(crate) progress: Option<Bytes>,
+    pub progress: Option<Bytes>,
     /// When it was created, in milliseconds since 1970.
-    pub(crate) created_ms: u64,
-}
-
-impl Origin {
-    /// The origin of a task that is known by its id alone.
-    pub(super) fn of(
-        id: &TaskId<'_>,
-        holder: &ParticipantId,
-        server: ParticipantId,
-        created_ms: u64,
-    ) -> Self {
-        Self {
-            holder: holder.clone(),
-            server,
-            instance: id.instance,
-            form: id.form,
-            tool: id.tool.into(),
-            held: id.held,
-            own: id.own.into(),
-            call: None,
-            progress: None,
-            created_ms,
-        }
-    }
+    pub created_ms: u64,
 }
 
 #[derive(Debug)]
@@ -94,29 +71,37 @@ struct State {
 
 /// The result of a call that was answered at once, although its caller asked for a task.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub struct Kept {
     /// The answer, as its server wrote it.
-    pub(crate) answer: Answer,
+    pub answer: Answer,
     /// Its bytes on its caller's account.
-    pub(super) _bytes: Option<Taken>,
+    _bytes: Option<Taken>,
+}
+
+impl Kept {
+    /// An answer, and its bytes on its caller's account.
+    pub fn new(answer: Answer, bytes: Option<Taken>) -> Self {
+        Self { answer, _bytes: bytes }
+    }
 }
 
 /// One task of a server.
 #[derive(Debug)]
 pub struct Task {
     /// Its id at the gateway.
-    pub(crate) public: String,
-    pub(crate) origin: Origin,
+    pub public: String,
+    /// Its origin.
+    pub origin: Origin,
     /// Whether the gateway follows it for a call, whose caller sees no task.
-    pub(crate) followed: bool,
+    pub followed: bool,
     /// Its result, if no server has it.
-    pub(crate) kept: Option<Kept>,
+    pub kept: Option<Kept>,
     state: Mutex<State>,
 }
 
 impl Task {
     /// A task that a session has just created, or that is known by its id alone.
-    pub(crate) fn new(public: String, origin: Origin, link: LinkId, session: Option<&Arc<Session>>) -> Self {
+    pub fn new(public: String, origin: Origin, link: LinkId, session: Option<&Arc<Session>>) -> Self {
         let state = State {
             hold: session.filter(|_| origin.instance != 0).map(Session::hold),
             session: session.map(Arc::downgrade).unwrap_or_default(),
@@ -133,7 +118,7 @@ impl Task {
     }
 
     /// A task that is completed from the beginning, and kept for this time.
-    pub(crate) fn of_result(public: String, origin: Origin, link: LinkId, kept: Kept, ttl_ms: u64) -> Self {
+    pub fn of_result(public: String, origin: Origin, link: LinkId, kept: Kept, ttl_ms: u64) -> Self {
         let task = Self { kept: Some(kept), ..Self::new(public, origin, link, None) };
         {
             let mut state = task.state();
@@ -143,38 +128,38 @@ impl Task {
         task
     }
 
-    pub(super) fn key(&self) -> Key {
+    pub(crate) fn key(&self) -> Key {
         (self.origin.server.clone(), self.origin.instance, Arc::clone(&self.origin.own))
     }
 
     /// The session in which it runs, while that is open; `None` if any session of the server will do.
-    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+    pub fn session(&self) -> Option<Arc<Session>> {
         self.last_session().filter(|_| self.origin.instance != 0)
     }
 
     /// The session that was known for it last, while that is open.
-    pub(crate) fn last_session(&self) -> Option<Arc<Session>> {
+    pub fn last_session(&self) -> Option<Arc<Session>> {
         self.state().session.upgrade().filter(|session| session.is_open())
     }
 
     /// Whether its session is gone, so that its server cannot be asked any more.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub fn is_lost(&self) -> bool {
         self.origin.instance != 0 && self.session().is_none()
     }
 
     /// Whether it has ended, as far as is known.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         let state = self.state();
         state.status.is_over() || state.lost
     }
 
     /// When it is forgotten, in milliseconds since 1970.
-    pub(super) fn until_ms(&self) -> u64 {
+    pub(crate) fn until_ms(&self) -> u64 {
         self.state().until_ms
     }
 
     /// Updates the state from a message of its server.
-    pub(crate) fn update(&self, report: &TaskReport, frame: &[u8]) {
+    pub fn update(&self, report: &TaskReport, frame: &[u8]) {
         let written = report.task.of(frame);
         let written = match self.origin.form {
             Form::Legacy => written.to_vec(),
@@ -198,7 +183,7 @@ impl Task {
     }
 
     /// Notes an answer that is relayed to its caller. Its session need not stay open after the result.
-    pub(crate) fn relayed(&self, method: &str, outcome: Outcome) {
+    pub fn relayed(&self, method: &str, outcome: Outcome) {
         let state = self.state();
         let has_result = task::has_result(self.origin.form, method, outcome == Outcome::Ok, state.status);
         if has_result {
@@ -207,7 +192,7 @@ impl Task {
     }
 
     /// Ends it with its session. True if it was not over.
-    pub(super) fn lose(&self) -> bool {
+    pub(crate) fn lose(&self) -> bool {
         let mut state = self.state();
         let open = !state.status.is_over() && !state.lost;
         state.lost = true;
@@ -219,7 +204,7 @@ impl Task {
     }
 
     /// Notes that a caller of 2025-11-25 has cancelled it.
-    pub(crate) fn cancel(&self) {
+    pub fn cancel(&self) {
         let mut state = self.state();
         (state.cancelled, state.status, state.updated_ms) = (true, Status::Cancelled, unix_ms());
         state.written = Vec::new();
@@ -227,41 +212,40 @@ impl Task {
     }
 
     /// Whether a caller of 2025-11-25 has cancelled it.
-    pub(crate) fn is_cancelled(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.state().cancelled
     }
 
     /// Ends it, because its call has ended: it may be forgotten.
-    pub(super) fn dismiss(&self) {
+    pub(crate) fn dismiss(&self) {
         let mut state = self.state();
         (state.lost, state.until_ms) = (true, 0);
         release(state);
     }
 
     /// Notes the link that asks about it.
-    pub(crate) fn asked_by(&self, link: LinkId) {
+    pub fn asked_by(&self, link: LinkId) {
         self.state().link = link;
     }
 
     /// Notes the request that waits for its result.
-    pub(crate) fn awaited_by(&self, operation: OperationId) {
+    pub fn awaited_by(&self, operation: OperationId) {
         self.state().waiting = Some(operation);
     }
 
     /// The request that waits for its result, open or not.
-    pub(crate) fn waiting(&self) -> Option<OperationId> {
+    pub fn waiting(&self) -> Option<OperationId> {
         self.state().waiting
     }
 
-    /// The task as far as the topic decides who is notified of it.
-    pub(crate) fn subject(&self) -> TaskRef<'_> {
-        let Origin { holder, tool, held, .. } = &self.origin;
-        TaskRef { holder, tool, held: *held, public: &self.public, link: Some(self.state().link) }
+    /// The link that asked about it last.
+    pub fn link(&self) -> LinkId {
+        self.state().link
     }
 
     /// The task as its server wrote it last, under its id at the gateway and in the form of 2025-11-25; a task that was too long by
     /// its state alone.
-    pub(crate) fn listed(&self) -> Option<Vec<u8>> {
+    pub fn listed(&self) -> Option<Vec<u8>> {
         if let Some(kept) = &self.kept {
             return Some(self.kept_view(kept, |view| task::get(view, Form::Legacy)));
         }
@@ -283,12 +267,12 @@ impl Task {
     }
 
     /// A task whose result is kept here.
-    pub(crate) fn kept_view<T>(&self, kept: &Kept, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
+    pub fn kept_view<T>(&self, kept: &Kept, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
         self.view(Standing::Result(kept.answer.payload.body_bytes()), None, look)
     }
 
     /// The task when its server cannot be asked any more, for a caller of this form.
-    pub(crate) fn lost_view<T>(&self, form: Form, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
+    pub fn lost_view<T>(&self, form: Form, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
         let status = self.state().status;
         // The modern form has the result with the state: without the result the task is not completed.
         let has_result = task::has_list(form);

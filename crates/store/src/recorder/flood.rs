@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
+use crate::audit::{Entry, Verdict};
 use platform::Mutex;
-use store::audit::{Entry, Verdict};
 
 use super::permit::{Permit, entry};
-use access::ANONYMOUS_PREFIX;
+use model::ANONYMOUS_PREFIX;
 
 /// Entries of one participant, or of all guests, in one topic, with one verdict and one cause, that are written within a
 /// [`FLOOD_WINDOW`]; more are counted.

@@ -7,8 +7,8 @@ use model::{Form, LinkId, Marks, ParticipantId, Payload};
 use wire::mcp::task as wire_task;
 
 use super::places::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX};
-use super::task::{Origin, TASK_KEPT_BYTES_MAX, Task};
-use super::{id::TASK_KEPT_MS_MAX, table::Tasks};
+use super::table::Tasks;
+use super::task::{Origin, TASK_KEPT_BYTES_MAX, TASK_KEPT_MS_MAX, Task};
 
 fn id(name: &str) -> ParticipantId {
     ParticipantId::new(name).unwrap()

@@ -6,13 +6,11 @@ mod permit;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{sync::Arc, time::Duration};
 
-use model::{ParticipantId, Refusal, RefusalCode};
+use model::{ParticipantId, Refusal, RefusalCode, account};
 use platform::{Share, random, unix_ms};
-use store::audit::{AuditLog, Entry, Policy, REDACTED, Verdict};
-use store::{JournalWriter, StoreError};
 
-use access::account;
-use access::config::Config;
+use crate::audit::{AuditLog, Entry, Policy, Verdict};
+use crate::{JournalWriter, StoreError};
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
 pub use permit::{Permit, entry};
@@ -48,15 +46,12 @@ pub struct AuditLoad {
 }
 
 impl Recorder {
-    /// Opens the log beside a journal, if the configuration wants one. Blocks on the disk.
+    /// Opens the log beside a journal, if there is a policy for one. Blocks on the disk.
     ///
     /// # Errors
     /// When the log cannot be used.
-    pub fn open(config: &Config, journal: Option<&JournalWriter>) -> Result<Self, StoreError> {
-        let Some(journal) = journal.filter(|_| config.audit.enabled) else { return Ok(Self::default()) };
-        let more = config.audit.redact.iter().map(String::as_str);
-        let redact: Vec<&str> = REDACTED.into_iter().chain(more).collect();
-        let policy = Policy::new(config.audit.payloads, &redact);
+    pub fn open(policy: Option<Policy>, journal: Option<&JournalWriter>) -> Result<Self, StoreError> {
+        let Some((policy, journal)) = policy.zip(journal) else { return Ok(Self::default()) };
         let log = AuditLog::open(journal, &random(), unix_ms(), policy)?;
         Ok(Self { log: Some(log), ..Self::default() })
     }
@@ -73,7 +68,7 @@ impl Recorder {
     ///
     /// # Errors
     /// As [`Recorder::reserve`]; `overloaded` when its share of the log's queue is full.
-    pub(crate) fn reserve_on(&self, account: Option<&Arc<Share>>) -> Result<Permit, Refusal> {
+    pub fn reserve_on(&self, account: Option<&Arc<Share>>) -> Result<Permit, Refusal> {
         let permit =
             self.try_reserve(account, &self.refused, "the audit log takes no entries: requests are refused");
         permit.map_err(|error| match error {
@@ -92,17 +87,17 @@ impl Recorder {
     ///
     /// # Errors
     /// As [`Recorder::reserve_on`].
-    pub(crate) fn reserve_of(&self, id: &ParticipantId) -> Result<Permit, Refusal> {
+    pub fn reserve_of(&self, id: &ParticipantId) -> Result<Permit, Refusal> {
         self.reserve_on(self.account(id).as_ref())
     }
 
     /// The account of a participant in the log, if there is a log.
-    pub(crate) fn account(&self, id: &ParticipantId) -> Option<Arc<Share>> {
-        Some(self.log.as_ref()?.account(account(id)))
+    pub fn account(&self, id: &ParticipantId) -> Option<Arc<Share>> {
+        Some(self.log.as_ref()?.account(account(id.as_str())))
     }
 
     /// Reserves room for one entry about an act that happens anyway. Without room the loss is counted and logged.
-    pub(crate) fn reserve_or_count(&self) -> Permit {
+    pub fn reserve_or_count(&self) -> Permit {
         let permit = self.try_reserve(None, &self.lost, "entries of the audit log are lost");
         permit.unwrap_or_else(|_| Permit::none())
     }
@@ -125,14 +120,14 @@ impl Recorder {
     }
 
     /// Writes an entry about an act that costs its sender little: of a flood only the first entries are written, then a count.
-    pub(crate) fn write_counted(&self, permit: Permit, entry: &Entry<'_>) {
+    pub fn write_counted(&self, permit: Permit, entry: &Entry<'_>) {
         if permit.keeps() {
             self.floods.write(permit, entry);
         }
     }
 
     /// Writes that a connection was opened or rejected, or has ended.
-    pub(crate) fn write_connection(&self, topic: Option<&str>, from: &str, verdict: Verdict, why: &str) {
+    pub fn write_connection(&self, topic: Option<&str>, from: &str, verdict: Verdict, why: &str) {
         let permit = self.reserve_or_count();
         self.write_counted(permit, &Entry { why: Some(why), ..entry(topic, from, CONNECTION, verdict) });
     }
@@ -149,14 +144,12 @@ impl Recorder {
         Some(AuditLoad { waiting, refused: self.refused.count(), lost: self.lost.count() })
     }
 
-    /// Waits until every entry is durable.
-    pub async fn flush(&self) {
-        let Some(log) = self.log.clone() else { return };
+    /// Waits until every entry is durable. Blocks on the disk.
+    pub fn flush(&self) {
+        let Some(log) = &self.log else { return };
         self.floods.settle_all();
-        match tokio::task::spawn_blocking(move || log.flush()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "the end of the audit log is not written"),
-            Err(error) => tracing::error!(%error, "the end of the audit log may not be written"),
+        if let Err(error) = log.flush() {
+            tracing::error!(%error, "the end of the audit log is not written");
         }
     }
 }

@@ -1,0 +1,38 @@
+//! Built-in tool `proxy`: lists, describes and calls what its caller may use (MCP Proxy Extension v0.1, docs/proxy.md).
+
+mod batch;
+mod queries;
+mod reply;
+mod unwrapped;
+
+use std::sync::Arc;
+
+use model::Refusal;
+use wire::mcp::proxy::Ask;
+use wire::mcp::result::words;
+
+use crate::lists::Seen;
+use crate::{call::Call, delivery, dispatch::Dispatch};
+pub(crate) use unwrapped::unwrap;
+use unwrapped::{PROXY_DEPTH_MAX, asked};
+
+/// Serves what is no call of something else.
+pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
+    let form = call.request.payload.form;
+    let failed = |why: &str| delivery::answer_body(dispatch, call, words(why, true, form));
+    match asked(&call.request) {
+        Err(why) => failed(&why),
+        Ok(Ask::Call(_)) => {
+            failed(&format!("Error calling tool 'proxy': it may be nested {PROXY_DEPTH_MAX} deep at most"));
+        }
+        Ok(Ask::Batch(operations)) => {
+            delivery::spawn(dispatch, call, |dispatch, call| batch::run(dispatch, call, operations));
+        }
+        Ok(ask) => delivery::spawn(dispatch, call, |dispatch, call| query(dispatch, call, ask)),
+    }
+}
+
+async fn query(dispatch: Arc<Dispatch>, call: Arc<Call>, ask: Ask) -> Result<Vec<u8>, Refusal> {
+    let (seen, form) = (Seen::by(&dispatch, &call).await?, call.request.payload.form);
+    Ok(queries::answer(&seen, &ask, form).unwrap_or_else(|why| words(&why, true, form)))
+}

@@ -1,0 +1,159 @@
+//! Operation `batch`: several operations one after the other, each admitted on its own (appendix A.1).
+
+use std::sync::Arc;
+
+use model::{Answer, OperationId, Payload, Refusal};
+use platform::Mutex;
+use tokio::sync::oneshot;
+use wire::mcp::proxy::{
+    Ask, BatchResult, Call as Called, NAME, Subject, batched, operated, operation_params,
+};
+use wire::mcp::result::words;
+
+use super::queries;
+use super::reply::Wrapped;
+use super::unwrapped::request_with;
+use crate::call::{Call, Incoming, Reply};
+use crate::dispatch::Dispatch;
+use crate::link::{Passed, Questioned, Respell, Undelivered};
+use crate::lists::Seen;
+
+/// The results of one batch, in bytes together. What is longer is left out, and the operation says so.
+const BATCH_BYTES_MAX: usize = 16 << 20;
+
+/// Carries out the operations in order. If the caller goes, the operation under way is cancelled and no other begins.
+pub(super) async fn run(
+    dispatch: Arc<Dispatch>,
+    call: Arc<Call>,
+    operations: Vec<Vec<u8>>,
+) -> Result<Vec<u8>, Refusal> {
+    let (over, form) = (call.over(), call.request.payload.form);
+    let (mut results, mut bytes) = (Vec::with_capacity(operations.len()), 0);
+    for operation in operations {
+        let ended = tokio::select! {
+            ended = one(&dispatch, &call, &operation) => ended?,
+            () = over.notified() => break,
+        };
+        let result = within(ended, &mut bytes, form);
+        results.push(BatchResult { operation, result });
+    }
+    Ok(batched(&results, form))
+}
+
+/// A result, or if there is no room for it a text that says so.
+fn within(result: Vec<u8>, bytes: &mut usize, form: model::Form) -> Vec<u8> {
+    *bytes = bytes.saturating_add(result.len());
+    if *bytes <= BATCH_BYTES_MAX {
+        return result;
+    }
+    *bytes -= result.len();
+    words("the operation was carried out; its result is too long for a batch: call it on its own", true, form)
+}
+
+/// The end of one operation, as a result of the tool.
+async fn one(dispatch: &Arc<Dispatch>, call: &Arc<Call>, operation: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let form = call.request.payload.form;
+    let fault = |why: &str| Ok(words(&format!("Error calling tool '{NAME}': {why}"), true, form));
+    match Ask::read(operation) {
+        Err(why) => Ok(words(&why, true, form)),
+        Ok(Ask::Batch(_)) => fault("a batch cannot be part of a batch"),
+        Ok(Ask::Call(called)) if called.subject == Subject::Tool && called.path == NAME => {
+            fault("a batch cannot call 'proxy': make its operations part of the batch")
+        }
+        Ok(Ask::Call(called)) => carry_out(dispatch, call, called).await,
+        Ok(ask) => {
+            let seen = Seen::by(dispatch, call).await?;
+            Ok(queries::answer(&seen, &ask, form).unwrap_or_else(|why| words(&why, true, form)))
+        }
+    }
+}
+
+/// Makes a call as a request of the batch's caller. Dropped before its end, it cancels the call.
+async fn carry_out(dispatch: &Arc<Dispatch>, call: &Arc<Call>, called: Called) -> Result<Vec<u8>, Refusal> {
+    let form = call.request.payload.form;
+    let params = operation_params(&called, call.request.payload.body_bytes())
+        .map_err(|error| Refusal::new(model::RefusalCode::Malformed, error.to_string()))?;
+    let mut request = request_with(&called, Payload::body(form, params), &call.request);
+    request.progress = None;
+    let (ended, end) = oneshot::channel();
+    let reply = Operation { batch: Arc::clone(call), ended: Mutex::new(Some(ended)) };
+    let reply = Wrapped::new(Arc::new(reply), called.subject, called.path);
+    let incoming = Incoming { client: call.client.clone(), ..Incoming::plain(request, None) };
+    let inner = dispatch.request(&call.link, incoming, Arc::new(reply));
+    let open = Open { dispatch, inner: &inner };
+    let end = end.await;
+    drop(open);
+    Ok(end.unwrap_or_else(|_| words("the operation was cancelled", true, form)))
+}
+
+/// An operation under way.
+struct Open<'o> {
+    dispatch: &'o Arc<Dispatch>,
+    inner: &'o Call,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.inner.is_over() {
+            self.dispatch.abandon(self.inner);
+        }
+    }
+}
+
+/// The reply of one operation: its end goes to the batch, what comes before to the caller of the batch.
+struct Operation {
+    batch: Arc<Call>,
+    ended: Mutex<Option<oneshot::Sender<Vec<u8>>>>,
+}
+
+impl Operation {
+    fn end(&self, result: Vec<u8>) {
+        if let Some(ended) = self.ended.lock().take() {
+            // A batch that has ended waits for nothing.
+            let _ = ended.send(result);
+        }
+    }
+}
+
+impl Reply for Operation {
+    fn settle(&self, call: &Call, answer: &Answer, _: &Respell<'_>) {
+        self.end(operated(answer, call.request.method.as_str(), call.link.form));
+    }
+
+    fn refuse(&self, call: &Call, refusal: &Refusal) {
+        self.end(words(&refusal.to_string(), true, call.link.form));
+    }
+
+    fn abandon(&self, _: &Call) {
+        drop(self.ended.lock().take());
+    }
+
+    fn notify(&self, _: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {
+        self.batch.reply().notify(notice)
+    }
+
+    fn ask(&self, _: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {
+        self.batch.reply().ask(question)
+    }
+
+    fn withdraw_question(&self, _: &Call, operation: OperationId) {
+        self.batch.reply().withdraw_question(operation);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Form;
+
+    use super::*;
+
+    #[test]
+    fn results_of_a_batch_are_bounded_together() {
+        let mut bytes = 0;
+        let full = within(vec![b'x'; BATCH_BYTES_MAX], &mut bytes, Form::Legacy);
+        assert_eq!(full.len(), BATCH_BYTES_MAX);
+        let longer = within(b"y".to_vec(), &mut bytes, Form::Legacy);
+        assert!(String::from_utf8(longer).unwrap().contains("too long for a batch"));
+        assert_eq!(within(Vec::new(), &mut bytes, Form::Legacy), b"");
+    }
+}

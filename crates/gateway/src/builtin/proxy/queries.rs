@@ -1,0 +1,65 @@
+//! Operations `list` and `info`: what the caller's own lists show, and nothing else.
+
+use model::{Form, ListKind};
+use wire::mcp::proxy::{Ask, Entry as Found, List, Query, Subject, query, resource_name};
+
+use crate::lists::{Entry, Merged, Seen};
+
+/// The result of `list` or `info`.
+///
+/// # Errors
+/// The words about a target that it cannot see.
+pub(super) fn answer(seen: &Seen, ask: &Ask, form: Form) -> Result<Vec<u8>, String> {
+    match ask {
+        Ask::List(list) => Ok(self::list(seen, list, form)),
+        Ask::Info { subject, path } => {
+            let found = info(seen, *subject, path).ok_or_else(|| subject.not_found(path))?;
+            Ok(query(*subject, Query::Info(path), &[found], form))
+        }
+        Ask::Call(_) | Ask::Batch(_) => Err(String::new()),
+    }
+}
+
+/// The lists of a subject, in the order in which they are shown.
+fn lists(subject: Subject) -> &'static [ListKind] {
+    match subject {
+        Subject::Tool => &[ListKind::Tools],
+        Subject::Prompt => &[ListKind::Prompts],
+        Subject::Resource => &[ListKind::Resources, ListKind::Templates],
+    }
+}
+
+/// A page of what fits the filter. Only the entries of the page are rendered.
+fn list(seen: &Seen, List { subject, filter, page }: &List, form: Form) -> Vec<u8> {
+    let (mut total, mut found) = (0, Vec::new());
+    for list in lists(*subject) {
+        let merged = seen.list(*list);
+        for entry in merged
+            .entries()
+            .iter()
+            .filter(|entry| filter.fits(entry.server.as_str(), &entry.public, &entry.item.raw))
+        {
+            if total >= page.offset && found.len() < page.limit {
+                found.push(Found { list: *list, raw: merged.definition(entry) });
+            }
+            total += 1;
+        }
+    }
+    query(*subject, Query::List(*page, total), &found, form)
+}
+
+/// The entry of this name; of resources that of this URI or template, else the first of this name.
+fn info(seen: &Seen, subject: Subject, path: &str) -> Option<Found> {
+    let by_key = |entry: &Entry<'_>| entry.public == path;
+    let by_name = |entry: &Entry<'_>| {
+        subject == Subject::Resource && resource_name(&entry.item.raw).as_deref() == Some(path)
+    };
+    let find = |fits: &dyn Fn(&Entry<'_>) -> bool| {
+        lists(subject).iter().find_map(|list| {
+            let merged: Merged<'_> = seen.list(*list);
+            let entry = merged.entries().iter().find(|entry| fits(entry))?;
+            Some(Found { list: *list, raw: merged.definition(entry) })
+        })
+    };
+    find(&by_key).or_else(|| find(&by_name))
+}

@@ -1,0 +1,87 @@
+//! Calls by the tool as the requests that they stand for: the topic admits, holds, records and mirrors these under their own
+//! kinds, and only their answers are turned into results of the tool.
+
+use std::sync::Arc;
+
+use model::{Method, Payload, Request, Target};
+use topic::BuiltinTool;
+use wire::mcp::proxy::{Ask, Call as Called, NAME, Subject, params_of};
+use wire::mcp::task::Wish;
+
+use super::reply::Wrapped;
+use crate::call::{Incoming, Parks, Reply};
+use crate::{dispatch::Dispatch, link::Link};
+
+/// How deep calls of the tool may be nested in calls of the tool.
+pub(super) const PROXY_DEPTH_MAX: usize = 4;
+
+/// The request that a caller's request stands for, with the reply for its answer: the same request unless it calls something by
+/// the tool, and its caller may use the tool here.
+pub(crate) fn unwrap(
+    dispatch: &Dispatch,
+    link: &Link,
+    incoming: Incoming,
+    reply: Arc<dyn Reply>,
+) -> (Incoming, Arc<dyn Reply>) {
+    let (mut incoming, mut reply) = (incoming, reply);
+    for depth in 0..PROXY_DEPTH_MAX {
+        if !is_proxy(&incoming.request) || (depth == 0 && !is_offered(dispatch, link)) {
+            break;
+        }
+        let Ok(Ask::Call(called)) = asked(&incoming.request) else { break };
+        let Some(request) = request_of(&called, &incoming.request) else { break };
+        incoming = as_asked(Incoming { request, ..incoming }, called.subject);
+        reply = Arc::new(Wrapped::new(reply, called.subject, called.path));
+    }
+    (incoming, reply)
+}
+
+/// Whether a request calls a tool of this name.
+fn is_proxy(request: &Request) -> bool {
+    matches!(&request.target, Some(Target::Tool(name)) if name == NAME)
+        && request.method.as_str() == "tools/call"
+}
+
+/// Whether the topic has the tool, and the link's participant may use it.
+fn is_offered(dispatch: &Dispatch, link: &Link) -> bool {
+    let manifest = dispatch.own_manifest();
+    manifest.tools.items.iter().any(|item| item.key == NAME)
+        && BuiltinTool::Proxy.is_for(&dispatch.capabilities_of(&link.participant.id))
+}
+
+/// What a call of the tool asks for.
+pub(super) fn asked(request: &Request) -> Result<Ask, String> {
+    let arguments = json::at(request.payload.body_bytes(), &["arguments"]);
+    Ask::read(arguments.filter(|raw| *raw != b"null").unwrap_or(b"{}"))
+}
+
+/// The request that a call stands for. Its params are those of the caller but for the target and the arguments.
+fn request_of(called: &Called, request: &Request) -> Option<Request> {
+    let params = params_of(called, request.payload.body_bytes()).ok()?;
+    Some(request_with(called, Payload::body(request.payload.form, params), request))
+}
+
+/// A request for what is called, made by the caller of this one.
+pub(super) fn request_with(called: &Called, payload: Payload, request: &Request) -> Request {
+    let path = called.path.as_str();
+    let target = match called.subject {
+        Subject::Tool => Target::Tool(path.into()),
+        Subject::Resource => Target::Uri(path.into()),
+        Subject::Prompt => Target::Prompt(path.into()),
+    };
+    let method = Method::Known(called.subject.method());
+    Request { method, target: Some(target), progress: request.progress.clone(), payload }
+}
+
+/// Only a tool's call becomes a task.
+fn as_asked(incoming: Incoming, subject: Subject) -> Incoming {
+    if subject == Subject::Tool {
+        return incoming;
+    }
+    let parks = match (incoming.parks, incoming.request.payload.form.is_stateless()) {
+        (Parks::Task, true) => Parks::Retry,
+        (Parks::Task, false) => Parks::Words,
+        (parks, _) => parks,
+    };
+    Incoming { parks, wish: Wish::None, ..incoming }
+}

@@ -1,0 +1,61 @@
+//! Built-in tool `search_tools`: the tools that the caller may use, found by words.
+
+use std::sync::Arc;
+
+use model::{ListKind, Refusal, RefusalCode};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::arguments;
+use crate::lists::Seen;
+use crate::{call::Call, dispatch::Dispatch};
+
+/// Tools of one answer, without a `limit`.
+const FOUND_TOOLS: usize = 5;
+/// Most tools of one answer.
+pub(super) const FOUND_TOOLS_MAX: usize = 50;
+/// The members of a definition that a caller needs to call the tool.
+const MEMBERS: [&str; 4] = ["title", "description", "inputSchema", "annotations"];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SearchArguments {
+    query: String,
+    limit: Option<usize>,
+}
+
+/// What was found.
+#[derive(Serialize)]
+pub(super) struct FoundTools {
+    tools: Vec<Box<RawValue>>,
+}
+
+/// The tools that fit the query best.
+pub(super) async fn tools(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<FoundTools, Refusal> {
+    let SearchArguments { query, limit } = arguments::read(&call.request)?;
+    if !query.contains(char::is_alphanumeric) {
+        return Err(Refusal::new(RefusalCode::Malformed, "`query` has no word"));
+    }
+    let limit = limit.unwrap_or(FOUND_TOOLS).clamp(1, FOUND_TOOLS_MAX);
+    let seen = Seen::by(&dispatch, &call).await?;
+    // The index of many tools takes a while to make: no call waits behind it.
+    let found = tokio::task::spawn_blocking(move || find(&dispatch, &seen, &query, limit)).await;
+    found.map_err(|_| Refusal::new(RefusalCode::Internal, "the search has failed"))
+}
+
+fn find(dispatch: &Dispatch, seen: &Seen, query: &str, limit: usize) -> FoundTools {
+    let places = seen.index(dispatch).find(query, limit);
+    let merged = seen.list(ListKind::Tools);
+    let tools = places.iter().filter_map(|at| merged.entries().get(*at)).filter_map(|entry| {
+        let made = json::object(|tool| {
+            tool.text("name", &entry.public);
+            for key in MEMBERS {
+                if let Some(raw) = entry.item.get(key) {
+                    tool.raw(key, &raw);
+                }
+            }
+        });
+        RawValue::from_string(String::from_utf8(made).ok()?).ok()
+    });
+    FoundTools { tools: tools.collect() }
+}

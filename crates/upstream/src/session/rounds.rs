@@ -1,0 +1,265 @@
+//! Rounds of a legacy caller's request at a modern server: results that ask (`input_required`) become questions to the caller, and
+//! its answers go back with the request under a new number (MCP 2026-07-28, "Multi Round-Trip Requests").
+//!
+//! The caller sees one call that a legacy server would have asked about: questions, then one end.
+
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use model::{Answer, Form, Notice, Refusal, RefusalCode, Request};
+use platform::Mutex;
+use wire::mcp::input::{self, Required};
+use wire::rpc::{Id, Message, Shape};
+
+use super::Session;
+use super::pending::{Deadlines, PendingRequest, Waiter};
+use crate::question::{Asking, Question};
+use crate::session_api::{CallEvents, Outgoing};
+
+/// Rounds of one request. A server that asks more often gets no answer, and the caller an error.
+pub const ROUNDS_MAX: u32 = 64;
+
+/// The answer to an elicitation that a client refuses to show.
+const CANCELLED: &[u8] = br#"{"action":"cancel"}"#;
+
+/// One request with its rounds.
+pub(super) struct Rounds {
+    me: Weak<Self>,
+    session: Weak<Session>,
+    /// Receives the questions and the end.
+    events: Arc<dyn CallEvents>,
+    /// The request as it was sent first.
+    frame: Bytes,
+    headers: Option<Box<HeaderMap>>,
+    /// Its first number, by which the caller cancels.
+    first: u64,
+    progress: Option<Bytes>,
+    capabilities: Bytes,
+    account: Box<str>,
+    /// The latest end of all rounds.
+    until: Instant,
+    round: Mutex<Round>,
+}
+
+/// The present round.
+#[derive(Default)]
+struct Round {
+    number: u32,
+    /// The number of the request that is to be sent with the answers.
+    request: u64,
+    state: Option<Bytes>,
+    asked: Vec<Asked>,
+}
+
+/// One question of a round.
+#[derive(Clone)]
+struct Asked {
+    /// Its key at the server.
+    key: String,
+    /// Its id at the caller.
+    id: u64,
+    /// Whether a user may cancel it: an elicitation.
+    may_cancel: bool,
+    answer: Option<Bytes>,
+}
+
+impl Rounds {
+    /// The events of a call at a modern server, for a caller that is asked in the legacy way.
+    pub(super) fn of(
+        session: &Session,
+        (call, events): (&Outgoing<'_>, Arc<dyn CallEvents>),
+        (frame, headers): (&Bytes, Option<&HeaderMap>),
+        until: Instant,
+    ) -> Arc<dyn CallEvents> {
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            session: Weak::clone(&session.me),
+            events,
+            frame: frame.clone(),
+            headers: headers.cloned().map(Box::new),
+            first: call.number.0,
+            progress: call.request.progress.clone(),
+            capabilities: Bytes::copy_from_slice(call.capabilities),
+            account: call.account.into(),
+            until,
+            round: Mutex::default(),
+        })
+    }
+
+    /// Asks the caller what the server asks, or sends the request again if it asks nothing.
+    fn ask(&self, required: Required) -> Result<(), Refusal> {
+        let (session, me) = (self.session.upgrade(), self.me.upgrade());
+        let (Some(session), Some(me)) = (session, me) else { return Err(gone()) };
+        let undeclared = |(_, question): &&(String, _)| !input::is_declared(&self.capabilities, question);
+        if let Some((_, question)) = required.questions.iter().find(undeclared) {
+            let what = format!(
+                "the server asks for `{}`, which this client does not support",
+                question.method.as_str()
+            );
+            return Err(Refusal::new(RefusalCode::UpstreamFailed, what));
+        }
+        let numbers = &session.setup.environment.numbers;
+        let request = numbers.next();
+        let asked = required.questions.iter().map(|(key, question)| Asked {
+            key: key.clone(),
+            id: numbers.next(),
+            may_cancel: question.method.as_str() == "elicitation/create",
+            answer: None,
+        });
+        let asked: Vec<Asked> = asked.collect();
+        {
+            let mut round = self.round.lock();
+            if round.number >= ROUNDS_MAX {
+                return Err(Refusal::new(RefusalCode::UpstreamFailed, "the server asks again and again"));
+            }
+            (round.number, round.request, round.state) = (round.number + 1, request, required.state);
+            round.asked.clone_from(&asked);
+        }
+        session.keep_open(request, &me)?;
+        let asking: Weak<dyn Asking> = Arc::downgrade(&(Arc::clone(&me) as Arc<dyn Asking>));
+        let question = |((_, question), asked): ((String, Request), &Asked)| {
+            let (asking, id) = (Weak::clone(&asking), Id::number(asked.id));
+            Question::new(asking, session.instance(), id, question, Some(request))
+        };
+        let questions: Vec<Question> = required.questions.into_iter().zip(&asked).map(question).collect();
+        match questions.is_empty() {
+            true => self.send_again(&session),
+            false => questions.into_iter().for_each(|question| self.events.question(question)),
+        }
+        Ok(())
+    }
+
+    /// Takes the answer to one question; with the last the request is sent again.
+    fn take(&self, message: &Message) {
+        let Some(session) = self.session.upgrade() else { return };
+        let Some(id) = message.id().and_then(Id::as_number) else { return };
+        let given = match message.shape() {
+            Shape::Result => message.result().map(Bytes::copy_from_slice),
+            Shape::Error | Shape::Request | Shape::Notification => None,
+        };
+        let (request, answered, complete) = {
+            let mut round = self.round.lock();
+            let request = round.request;
+            let Some(asked) = round.asked.iter_mut().find(|asked| asked.id == id) else { return };
+            let cancelled = || asked.may_cancel.then(|| Bytes::from_static(CANCELLED));
+            asked.answer = given.or_else(cancelled);
+            let answered = asked.answer.is_some();
+            (request, answered, round.asked.iter().all(|asked| asked.answer.is_some()))
+        };
+        match answered {
+            // The server could do nothing with an error: it wants an answer.
+            false => session.give_up(request, &unanswered()),
+            true if complete => self.send_again(&session),
+            true => {}
+        }
+    }
+
+    /// Sends the request with the answers of this round.
+    fn send_again(&self, session: &Session) {
+        let (request, frame) = {
+            let round = self.round.lock();
+            let answer = |asked: &Asked| Some((asked.key.clone(), asked.answer.clone()?));
+            let answers: Vec<_> = round.asked.iter().filter_map(answer).collect();
+            (round.request, input::retry(&self.frame, round.request, &answers, round.state.as_deref()))
+        };
+        match frame {
+            Some(frame) if session.is_pending(request) => {
+                session.send_kept(request, (frame, self.headers.clone()))
+            }
+            Some(_) => {}
+            None => session.give_up(request, &unanswered()),
+        }
+    }
+}
+
+impl CallEvents for Rounds {
+    fn notice(&self, notice: Notice) {
+        self.events.notice(notice);
+    }
+
+    fn question(&self, question: Question) {
+        self.events.question(question);
+    }
+
+    fn done(&self, end: Result<Answer, Refusal>) {
+        let session = self.session.upgrade();
+        let required = end.as_ref().ok().and_then(|answer| {
+            let number = || session.as_ref().map_or(0, |session| session.setup.environment.numbers.next());
+            input::read_required(answer, || format!("portmoot-{}", number()))
+        });
+        let end = match required.map(|required| self.ask(required)) {
+            Some(Ok(())) => return,
+            Some(Err(refusal)) => Err(refusal),
+            None => end,
+        };
+        if let Some(session) = session {
+            session.pending.lock().retried.remove(&self.first);
+        }
+        self.events.done(end);
+    }
+}
+
+impl Asking for Rounds {
+    fn form(&self) -> Form {
+        Form::Legacy
+    }
+
+    fn send_answer(&self, _: Option<u64>, frame: Bytes) -> Result<(), Refusal> {
+        if let Ok(message) = Message::read(frame) {
+            self.take(&message);
+        }
+        Ok(())
+    }
+
+    fn count_question(&self, call: Option<u64>, begins: bool) {
+        if let Some(session) = self.session.upgrade() {
+            session.pending.lock().count_question(call, begins);
+        }
+    }
+}
+
+impl Session {
+    /// Keeps a call pending under a new number while its caller is asked, until its rounds must end.
+    fn keep_open(&self, number: u64, rounds: &Arc<Rounds>) -> Result<(), Refusal> {
+        let (now, events) = (Instant::now(), Arc::<Rounds>::clone(rounds));
+        let left = rounds.until.saturating_duration_since(now);
+        let mut pending = self.pending.lock();
+        if pending.ended.is_some() {
+            return Err(gone());
+        }
+        let pools = (&*self.setup.calls, &*self.unsent);
+        let (place, _) = pending.place(pools, &rounds.account).map_err(|full| self.full(full))?;
+        let waiter = Waiter::Call { events, progress: rounds.progress.clone(), place };
+        let deadlines = Some(Deadlines::new(now, self.setup.spec.timeout(None).min(left), left));
+        pending.requests.insert(number, PendingRequest { waiter, deadlines, sent: None, questions: 0 });
+        pending.retried.insert(rounds.first, number);
+        drop(pending);
+        self.timer.notify_one();
+        Ok(())
+    }
+
+    fn is_pending(&self, number: u64) -> bool {
+        self.pending.lock().requests.contains_key(&number)
+    }
+
+    /// Ends a call whose caller did not answer the server's questions.
+    fn give_up(&self, number: u64, refusal: &Refusal) {
+        let Some(request) = self.settle(number) else { return };
+        if let Waiter::Call { events, .. } = request.waiter {
+            events.done(Err(refusal.clone()));
+            self.close_if_done();
+        }
+    }
+}
+
+/// The refusal of a call whose caller did not answer.
+fn unanswered() -> Refusal {
+    Refusal::new(RefusalCode::UpstreamFailed, "the client did not answer what the server asks")
+}
+
+/// The refusal of a call whose session is over.
+fn gone() -> Refusal {
+    Refusal::new(RefusalCode::UpstreamDown, "the server has gone while it asked")
+}

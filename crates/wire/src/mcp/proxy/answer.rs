@@ -1,0 +1,159 @@
+//! Answers of called targets as results of the proxy tool (section 3.2).
+
+use json::{MemberChange, Span, Splice, edit_object, quote};
+use model::{Answer, Form};
+
+use super::Subject;
+use super::query::annotate;
+use crate::mcp::code::{MISSING_CAPABILITY, URL_ELICITATION_REQUIRED};
+use crate::mcp::relay;
+use crate::mcp::result::{end, words};
+use crate::rpc::{Id, Message};
+
+/// A media type that says JSON.
+const JSON: &str = "application/json";
+const JSON_RAW: &[u8] = b"\"application/json\"";
+
+/// The answer to the request that a call stood for, as a result of the proxy tool in the caller's form; `None` if it passes as it
+/// is: a task, a question, or an error about which the client can do something. `public_uri` is that of
+/// [`relay::encode_answer`].
+pub fn answered(
+    (subject, path): (Subject, &str),
+    (answer, method): (&Answer, &str),
+    form: Form,
+    public_uri: &dyn Fn(&str) -> Option<String>,
+) -> Option<Vec<u8>> {
+    let message = encoded(answer, method, form, public_uri)?;
+    let Some(error) = message.error_object() else {
+        return called(subject, path, message.result()?, form);
+    };
+    if matches!(error.code, URL_ELICITATION_REQUIRED | MISSING_CAPABILITY) {
+        return None;
+    }
+    let text = json::at(message.error()?, &["message"]).and_then(json::text).unwrap_or_default();
+    Some(words(&text, true, form))
+}
+
+/// The answer to an operation of a batch as a result of the tool. What passes as it is elsewhere is a fault there.
+pub fn operated(answer: &Answer, method: &str, form: Form) -> Vec<u8> {
+    let message = encoded(answer, method, form, &|_| None);
+    let result = message.as_ref().and_then(|message| message.result());
+    let whole = result.filter(|result| json::at(result, &["content"]).is_some());
+    let asks = "this needs an answer, or a task, which a batch does not have: call it on its own";
+    whole.map_or_else(|| words(asks, true, form), <[u8]>::to_vec)
+}
+
+fn encoded(
+    answer: &Answer,
+    method: &str,
+    form: Form,
+    public_uri: &dyn Fn(&str) -> Option<String>,
+) -> Option<Message> {
+    Message::read(relay::encode_answer(answer, method, form, &Id::number(1), public_uri).frame).ok()
+}
+
+/// The result of a called target as a result of the proxy tool; `None` if it passes as it is.
+pub(super) fn called(subject: Subject, path: &str, result: &[u8], form: Form) -> Option<Vec<u8>> {
+    let members = json::members(result, Span::all(result)).ok()?;
+    if members.get("resultType").is_some_and(|kind| kind.text().as_deref() != Some("complete")) {
+        return None;
+    }
+    match subject {
+        Subject::Tool => tool(path, result, members.get("content")?.span),
+        Subject::Resource => {
+            let contents = members.get("contents")?.span;
+            let meta = members.get("_meta").map(|meta| meta.raw);
+            resource(path, result, contents, meta, form)
+        }
+        Subject::Prompt => Some(prompt(path, result, form)),
+    }
+}
+
+/// A tool's result with annotations in each content item; all else stays.
+fn tool(path: &str, result: &[u8], content: Span) -> Option<Vec<u8>> {
+    let path = quote(path);
+    let added: [MemberChange<'_>; 3] = [
+        ("proxyType", Some(b"\"tool\"")),
+        ("proxyAction", Some(b"\"call\"")),
+        ("proxyPath", Some(path.as_bytes())),
+    ];
+    let new = json::object_of(&added)?;
+    let mut splice = Splice::new();
+    for item in json::elements(result, content).ok()? {
+        // An item that cannot be read stays as it is.
+        let Ok(members) = json::members(result, item) else { continue };
+        let annotations = members.get("annotations").filter(|old| old.raw != b"null");
+        match annotations.map(|old| json::members(result, old.span)) {
+            Some(Ok(old)) => edit_object(&old, &added, &mut splice),
+            Some(Err(_)) => {}
+            None => edit_object(&members, &[("annotations", Some(&new))], &mut splice),
+        }
+    }
+    Some(splice.apply_to(result))
+}
+
+/// The contents of a resource, each as an embedded resource.
+fn resource(path: &str, result: &[u8], contents: Span, meta: Option<&[u8]>, form: Form) -> Option<Vec<u8>> {
+    let contents = json::elements(result, contents).ok()?;
+    let objects: Vec<Vec<u8>> = contents.iter().map(|span| objectified(span.of(result))).collect();
+    Some(json::object(|out| {
+        out.array("content", |content| {
+            for object in &objects {
+                content.object(|item| {
+                    item.text("type", "resource").raw("resource", object);
+                    item.object("annotations", |notes| {
+                        annotate(notes, Subject::Resource, "call", Some(path));
+                    });
+                });
+            }
+        });
+        if let Some(meta) = meta {
+            out.raw("_meta", meta);
+        }
+        end(out, false, form);
+    }))
+}
+
+/// A content of a resource. A text that is JSON loses its white space and gets the media type of JSON; `contentType` keeps the
+/// type that it had.
+fn objectified(content: &[u8]) -> Vec<u8> {
+    let read = || {
+        let members = json::members(content, Span::all(content)).ok()?;
+        let old = members.get("mimeType").filter(|old| old.raw != b"null");
+        if old.and_then(|old| old.text()).is_some_and(|old| is_json(&old)) {
+            return None;
+        }
+        let text = members.get("text")?.text()?;
+        let compact = quote(std::str::from_utf8(&json::compact(text.as_bytes()).ok()?).ok()?);
+        let mut changes: Vec<MemberChange<'_>> =
+            vec![("text", Some(compact.as_bytes())), ("mimeType", Some(JSON_RAW))];
+        changes.extend(old.map(|old| ("contentType", Some(old.raw))));
+        json::edited(content, &changes).ok()
+    };
+    read().unwrap_or_else(|| content.to_vec())
+}
+
+/// Whether a media type, parameters aside, is that of JSON.
+fn is_json(media: &str) -> bool {
+    media.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case(JSON))
+}
+
+/// The whole result of a prompt as the text of one embedded resource.
+fn prompt(path: &str, result: &[u8], form: Form) -> Vec<u8> {
+    json::object(|out| {
+        out.array("content", |content| {
+            content.object(|item| {
+                item.text("type", "resource").object("resource", |resource| {
+                    resource.text("uri", &format!("proxy:{path}")).text("mimeType", JSON);
+                    resource.text("text", &String::from_utf8_lossy(result));
+                });
+                item.object("annotations", |notes| {
+                    annotate(notes, Subject::Prompt, "call", Some(path));
+                    notes.text("pythonType", "GetPromptResult").text("dataType", "GetPromptResult");
+                    notes.bool("isArray", false);
+                });
+            });
+        });
+        end(out, false, form);
+    })
+}

@@ -1,0 +1,276 @@
+//! Arguments of the proxy tool (sections 2.2 and 2.3, appendix A.1 and A.3), and the request that a call stands for.
+
+use std::borrow::Cow;
+
+use json::{JsonError, MemberChange, Members, Span, quote};
+
+use super::{Subject, failed};
+
+/// Entries of one page of `list`, and the most that `limit` may ask for.
+pub const LIST_MAX: usize = 1000;
+
+/// The most operations of one `batch`.
+pub const BATCH_MAX: usize = 50;
+
+/// The arguments that the tool takes.
+const KEYS: [&str; 9] =
+    ["action", "type", "path", "args", "limit", "offset", "filter_server", "filter", "operations"];
+const ACTIONS: [&str; 4] = ["list", "info", "call", "batch"];
+
+/// What the tool is asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    /// Entries of a list.
+    List(List),
+    /// One entry of a list.
+    Info {
+        /// What it is.
+        subject: Subject,
+        /// Its name or URI.
+        path: String,
+    },
+    /// A call, read or get.
+    Call(Call),
+    /// Several operations: the arguments of each.
+    Batch(Vec<Vec<u8>>),
+}
+
+/// The operation `list`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List {
+    /// Of what.
+    pub subject: Subject,
+    /// Which entries.
+    pub filter: Filter,
+    /// Which of these.
+    pub page: Page,
+}
+
+/// A part of the entries of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// The first entry, from 0.
+    pub offset: usize,
+    /// The most entries.
+    pub limit: usize,
+}
+
+/// A choice of entries: all that is given must fit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// A server, or the beginning of names.
+    pub server: Option<String>,
+    /// The beginning of the name or URI.
+    pub prefix: Option<String>,
+    /// Tags of which an entry must have one. An empty list does not filter.
+    pub tags: Vec<String>,
+}
+
+/// The operation `call`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// What is called.
+    pub subject: Subject,
+    /// Its name or URI.
+    pub path: String,
+    /// The arguments, an object.
+    pub args: Option<Vec<u8>>,
+}
+
+impl Ask {
+    /// Reads the arguments of a call of the tool.
+    ///
+    /// # Errors
+    /// What is wrong with them, for the model.
+    pub fn read(arguments: &[u8]) -> Result<Self, String> {
+        let members = json::members(arguments, Span::all(arguments))
+            .map_err(|error| invalid(&[format!("arguments\n  {error}")]))?;
+        Arguments { members, faults: Vec::new() }.read()
+    }
+}
+
+struct Arguments<'a> {
+    members: Members<'a>,
+    /// Violations of the schema, as Magg reports them: a field and a reason.
+    faults: Vec<String>,
+}
+
+impl<'a> Arguments<'a> {
+    fn read(mut self) -> Result<Ask, String> {
+        let keys: Vec<String> = self.members.iter().map(|(key, _)| key.to_owned()).collect();
+        for key in keys.iter().filter(|key| !KEYS.contains(&key.as_str())) {
+            self.fault(key, "Unexpected keyword argument");
+        }
+        let action = self.word("action", &ACTIONS, true);
+        let subject = self.word("type", &["tool", "resource", "prompt"], action.as_deref() != Some("batch"));
+        let subject = subject.and_then(|subject| subject.parse::<Subject>().ok());
+        let (path, args) = (self.text("path"), self.args());
+        let (limit, offset) = (self.number("limit", 1, LIST_MAX), self.number("offset", 0, usize::MAX));
+        let filter = self.filter();
+        let operations = self.operations();
+        if !self.faults.is_empty() {
+            return Err(invalid(&self.faults));
+        }
+        let action = action.unwrap_or_default();
+        let wrong = |why: &str| Err(failed(why));
+        let not_for =
+            |what: &str| Err(failed(&format!("{what} should not be provided for action '{action}'")));
+        if action != "batch" && operations.is_some() {
+            return wrong("Parameter 'operations' is only allowed for 'batch' action");
+        }
+        if action != "list" && (limit.is_some() || offset.is_some() || filter != Filter::default()) {
+            return wrong(
+                "Parameters 'limit', 'offset', and 'filter_server' are only allowed for 'list' action",
+            );
+        }
+        // As in Magg, an empty object counts as absent.
+        let given = args.as_deref().is_some_and(|args| json::compact(args).ok().as_deref() != Some(b"{}"));
+        if action == "batch" {
+            if path.is_some() || given {
+                return not_for("Parameters 'path' and 'args'");
+            }
+            let missing = || failed("Parameter 'operations' is required for action 'batch'");
+            return operations.map(Ask::Batch).ok_or_else(missing);
+        }
+        let Some(subject) = subject else { return wrong("Parameter 'type' is required") };
+        match (action.as_str(), path) {
+            ("list", Some(_)) => not_for("Parameter 'path'"),
+            ("list" | "info", _) if given => not_for("Parameter 'args'"),
+            ("list", None) => {
+                let page = Page { offset: offset.unwrap_or(0), limit: limit.unwrap_or(LIST_MAX) };
+                Ok(Ask::List(List { subject, filter, page }))
+            }
+            (_, None) => wrong(&format!("Parameter 'path' is required for action '{action}'")),
+            ("info", Some(path)) => Ok(Ask::Info { subject, path }),
+            (_, Some(_)) if given && subject == Subject::Resource => {
+                wrong("Parameter 'args' should not be provided for type 'resource'")
+            }
+            (_, Some(path)) => Ok(Ask::Call(Call { subject, path, args })),
+        }
+    }
+
+    fn fault(&mut self, field: &str, why: &str) {
+        self.faults.push(format!("{field}\n  {why}"));
+    }
+
+    /// A value that is neither absent nor null.
+    fn get(&self, key: &str) -> Option<&'a [u8]> {
+        self.members.get(key).map(|member| member.raw).filter(|raw| *raw != b"null")
+    }
+
+    fn text(&mut self, key: &str) -> Option<String> {
+        let text = json::text(self.get(key)?).map(Cow::into_owned);
+        if text.is_none() {
+            self.fault(key, "Input should be a valid string");
+        }
+        text
+    }
+
+    /// One of some words.
+    fn word(&mut self, key: &str, known: &[&str], required: bool) -> Option<String> {
+        let Some(raw) = self.members.get(key).map(|member| member.raw) else {
+            if required {
+                self.fault(key, "Missing required argument");
+            }
+            return None;
+        };
+        let word = json::text(raw).filter(|word| known.contains(&&**word));
+        if word.is_none() {
+            let known: Vec<String> = known.iter().map(|known| format!("'{known}'")).collect();
+            self.fault(key, &format!("Input should be {}", known.join(", ")));
+        }
+        word.map(Cow::into_owned)
+    }
+
+    fn number(&mut self, key: &str, min: usize, max: usize) -> Option<usize> {
+        let raw = self.get(key)?;
+        let number = json::integer(raw).and_then(|number| usize::try_from(number).ok());
+        let number = number.filter(|number| (min..=max).contains(number));
+        if number.is_none() {
+            let most = if max == usize::MAX { String::new() } else { format!(" and at most {max}") };
+            self.fault(key, &format!("Input should be an integer of at least {min}{most}"));
+        }
+        number
+    }
+
+    /// The arguments of a call: an object, or a string of one.
+    fn args(&mut self) -> Option<Vec<u8>> {
+        let raw = self.get("args")?;
+        let spelled = match json::text(raw) {
+            Some(text) if json::check(text.as_bytes()).is_ok() => text.into_owned().into_bytes(),
+            Some(_) => Vec::new(),
+            None => raw.to_vec(),
+        };
+        if json::is_object(&spelled) {
+            return Some(spelled);
+        }
+        self.fault("args", "Input should be an object, or a JSON string of an object");
+        None
+    }
+
+    fn filter(&mut self) -> Filter {
+        let mut filter = Filter { server: self.text("filter_server"), ..Filter::default() };
+        let Some(raw) = self.get("filter") else { return filter };
+        let Ok(members) = json::members(raw, Span::all(raw)) else {
+            self.fault("filter", "Input should be an object");
+            return filter;
+        };
+        for (key, member) in members.iter().filter(|(_, member)| member.raw != b"null") {
+            match key {
+                "prefix" => filter.prefix = member.text().map(Cow::into_owned),
+                "tags" => filter.tags = texts(member.raw).unwrap_or_default(),
+                _ => {}
+            }
+            let is_read = match key {
+                "prefix" => filter.prefix.is_some(),
+                "tags" => texts(member.raw).is_some(),
+                _ => false,
+            };
+            if !is_read {
+                self.fault(
+                    &format!("filter.{key}"),
+                    "Input should be `prefix`, a string, or `tags`, a list of strings",
+                );
+            }
+        }
+        filter
+    }
+
+    fn operations(&mut self) -> Option<Vec<Vec<u8>>> {
+        let raw = self.get("operations")?;
+        let spans = json::elements(raw, Span::all(raw)).ok();
+        let Some(spans) = spans.filter(|spans| (1..=BATCH_MAX).contains(&spans.len())) else {
+            self.fault("operations", &format!("Input should be a list of 1 to {BATCH_MAX} operations"));
+            return None;
+        };
+        Some(spans.iter().map(|span| span.of(raw).to_vec()).collect())
+    }
+}
+
+/// A list of strings.
+fn texts(raw: &[u8]) -> Option<Vec<String>> {
+    let spans = json::elements(raw, Span::all(raw)).ok()?;
+    spans.iter().map(|span| json::text(span.of(raw)).map(Cow::into_owned)).collect()
+}
+
+/// Violations of the schema, as Magg words them.
+fn invalid(faults: &[String]) -> String {
+    let s = if faults.len() == 1 { "" } else { "s" };
+    format!("{} validation error{s} for call[_proxy_tool]\n{}", faults.len(), faults.join("\n"))
+}
+
+/// The params of the request that a call of the tool stands for. All that the caller added to its own params stays: `_meta` with
+/// the progress token, a retry's answers, and for a tool the wish to become a task.
+///
+/// # Errors
+/// [`JsonError`] if the caller's params are no object.
+pub fn params_of(call: &Call, params: &[u8]) -> Result<Vec<u8>, JsonError> {
+    let path = quote(&call.path);
+    let (path, args) = (Some(path.as_bytes()), call.args.as_deref());
+    let changes: &[MemberChange<'_>] = match call.subject {
+        Subject::Tool => &[("name", path), ("arguments", args)],
+        Subject::Prompt => &[("name", path), ("arguments", args), ("task", None)],
+        Subject::Resource => &[("uri", path), ("name", None), ("arguments", None), ("task", None)],
+    };
+    json::edited(params, changes)
+}

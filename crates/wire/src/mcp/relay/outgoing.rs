@@ -1,0 +1,24 @@
+//! Changes that a session makes to a request that it sends.
+
+use model::{Form, LogLevel};
+
+/// The changes that a session makes to a request that it sends.
+#[derive(Debug, Clone, Copy)]
+pub struct Outgoing<'o> {
+    /// The form that the server reads.
+    pub form: Form,
+    /// The session's id of the request; also its progress token, if the caller gave one.
+    pub number: u64,
+    /// The server's own name, URI or task id, if the caller wrote another.
+    pub own: Option<&'o str>,
+    /// The client's name and version, for a form that repeats them in each request.
+    pub client_info: Option<&'o [u8]>,
+    /// The client's capabilities, for the same.
+    pub capabilities: &'o [u8],
+    /// The level from which on the client wants log messages, for a form that repeats it in each request.
+    pub log_level: Option<LogLevel>,
+    /// The server's id of the task that the request belongs to, instead of the caller's.
+    pub related_task: Option<&'o str>,
+    /// Whether a modern server may answer a converted call with a task.
+    pub tasks: bool,
+}
