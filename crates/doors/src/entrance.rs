@@ -21,6 +21,7 @@ pub struct Doors {
     links: Arc<ClientLinks>,
     endpoints: Arc<Endpoints>,
     stop: watch::Sender<bool>,
+    closing: watch::Sender<bool>,
     listeners: Mutex<JoinSet<()>>,
 }
 
@@ -30,7 +31,8 @@ impl Doors {
     pub fn new(registry: Arc<Registry>, pages: Router) -> Self {
         let links = ClientLinks::start(registry);
         let endpoints = Endpoints::new(Arc::clone(&links), pages);
-        Self { links, endpoints, stop: watch::Sender::new(false), listeners: Mutex::default() }
+        let [stop, closing] = [(); 2].map(|()| watch::Sender::new(false));
+        Self { links, endpoints, stop, closing, listeners: Mutex::default() }
     }
 
     /// Listens on an address, and serves HTTP there until [`Doors::close`]. Returns the bound address.
@@ -40,7 +42,12 @@ impl Doors {
     pub fn listen(&self, address: SocketAddr) -> io::Result<SocketAddr> {
         let listener = http::bind(address)?;
         let bound = listener.local_addr()?;
-        let serving = http::serve(listener, Arc::clone(&self.endpoints), self.stop.subscribe());
+        let serving = http::serve(
+            listener,
+            Arc::clone(&self.endpoints),
+            self.stop.subscribe(),
+            self.closing.subscribe(),
+        );
         self.listeners.lock().spawn(serving);
         Ok(bound)
     }
@@ -65,10 +72,16 @@ impl Doors {
         stdio::serve(&self.links, dispatch, participant, input, output).await
     }
 
+    /// Stops listening; open requests are still answered.
+    pub fn stop_listening(&self) {
+        self.stop.send_replace(true);
+    }
+
     /// Stops listening and ends all sessions over HTTP, at once. The future waits until the journal has the ended sessions, and
     /// until connections have ended, within a bound. Call it after [`Registry::release_held`].
     pub fn close(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.stop.send_replace(true);
+        self.stop_listening();
+        self.closing.send_replace(true);
         let written = self.links.end_all();
         let mut listeners = std::mem::take(&mut *self.listeners.lock());
         async move {

@@ -55,7 +55,7 @@ const HEADER_READ_SECS: u64 = 30;
 const HEAD_BUFFER_BYTES_MIN: usize = 8192;
 /// Connections that may wait until they are accepted: a whole topic may come back at once.
 const BACKLOG_LEN_MAX: u32 = 4096;
-/// Seconds that open connections have to finish when the gateway stops.
+/// Seconds that open connections have to finish when the gateway closes them.
 const DRAIN_SECS: u64 = 3;
 
 /// What all connections share.
@@ -106,8 +106,13 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG_LEN_MAX)
 }
 
-/// Serves `listener` until `stop` is true, then lets open requests finish for a bounded time.
-pub(crate) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>, mut stop: watch::Receiver<bool>) {
+/// Serves `listener` until `stop` is true, then lets open requests finish until `closing` is, and for a bounded time after that.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    endpoints: Arc<Endpoints>,
+    mut stop: watch::Receiver<bool>,
+    mut closing: watch::Receiver<bool>,
+) {
     // More connections wait in the kernel's queue.
     let limits = endpoints.links.registry.limits();
     let places = Places::new(limits.connections_max, limits.participant_connections_max);
@@ -135,6 +140,8 @@ pub(crate) async fn serve(listener: TcpListener, endpoints: Arc<Endpoints>, mut 
             }
         }
     }
+    drop(listener);
+    let _ = closing.wait_for(|closing| *closing).await;
     let drained = tokio::time::timeout(Duration::from_secs(DRAIN_SECS), places.all_free()).await;
     if drained.is_err() {
         tracing::info!("some connections were still open and are closed now");

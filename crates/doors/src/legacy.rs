@@ -13,7 +13,7 @@ use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
-use crate::reply::SinkReply;
+use crate::reply::{OnStream, SinkReply};
 use crate::stream::Stream;
 
 /// Reads an `initialize` request (MCP 2025-11-25, "Lifecycle"): what its client declares, with the revision that both speak.
@@ -155,7 +155,7 @@ pub(crate) fn receive_params(
     }
     match request(params) {
         Ok(incoming) => {
-            dispatch.request(link, incoming, Arc::new(SinkReply(Arc::clone(out))));
+            dispatch.request(link, incoming, Arc::new(SinkReply(OnStream::new(out))));
         }
         Err(answer) => out.answer(answer),
     }

@@ -16,7 +16,7 @@ use wire::rpc::{self, Id, Message, Shape, code};
 use crate::links::{self, ClientLinks};
 use crate::listening::ListenReply;
 use crate::outlet::Visitor;
-use crate::reply::SinkReply;
+use crate::reply::{OnStream, SinkReply};
 use crate::stream::{Lifetime, Reader, Stream};
 use crate::{legacy, modern};
 
@@ -207,7 +207,7 @@ impl Client<'_> {
         let out = Arc::clone(&self.out);
         match params.method() {
             modern::LISTEN => self.visitor.dispatch.request(&link, incoming, Arc::new(ListenReply::new(out))),
-            _ => self.visitor.dispatch.request(&link, incoming, Arc::new(SinkReply(out))),
+            _ => self.visitor.dispatch.request(&link, incoming, Arc::new(SinkReply(OnStream::new(&out)))),
         };
     }
 

@@ -39,5 +39,5 @@ pub use context::{Context, number_of};
 pub use dispatch::{Dispatch, Settings};
 pub use link::{Link, Outlet, Passed, Questioned, Respell, RoomOutlet, Undelivered, plain_client};
 pub use live::{ConfiguredServer, ProposalView, Server, Topic};
-pub use registry::{Registry, Start, Visitor};
+pub use registry::{DRAIN, Registry, Start, Visitor};
 pub use topic::Joining;

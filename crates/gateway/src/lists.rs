@@ -149,9 +149,13 @@ fn own(dispatch: &Dispatch) -> Manifests {
 fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
     let (form, upstream) = (call.link.form, &server.upstream);
     let caller = call.link.caller(call.client.as_ref());
-    // A modern caller is listed what the shared session lists.
-    if form == Form::Legacy && upstream.is_owned(&caller) {
-        return upstream.open_session(&caller).map(|session| session.manifest());
+    if upstream.is_owned(&caller) {
+        match (form, upstream.open_session(&caller)) {
+            (_, Some(session)) => return Some(session.manifest()),
+            (Form::Legacy, None) => return None,
+            // A modern caller is listed what the shared session lists, until it has one of its own.
+            (Form::Modern, None) => {}
+        }
     }
     (!upstream.could_open(form)).then(|| upstream.manifest_in(form))
 }

@@ -4,6 +4,7 @@ mod reload;
 mod visitors;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 use std::{collections::HashMap, sync::Arc};
 
 use auth::{Identities, Sealer};
@@ -13,6 +14,7 @@ use platform::{RwLock, Share, Shares, random};
 use room::Close;
 use store::JournalWriter;
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
 use upstream::{Upstream, config::ServerConfig};
 
 pub use visitors::Visitor;
@@ -24,6 +26,11 @@ use crate::{context::Context, dispatch::Dispatch, live::Event};
 use access::config::{Config, Limits};
 use access::grants::Grants;
 use access::{account, is_guest};
+
+/// How long open calls may take to end when the gateway stops.
+pub const DRAIN: Duration = Duration::from_secs(5);
+/// Time between two looks for open calls meanwhile.
+const DRAIN_POLL: Duration = Duration::from_millis(20);
 
 /// All guests together may have this part of a participant's share of the bytes that wait.
 const GUESTS_PART: usize = 4;
@@ -158,6 +165,22 @@ impl Registry {
             dispatch.stopping.send_replace(true);
             dispatch.take(Event::Stop);
         }
+    }
+
+    /// Waits until no server has an open call, within a bound; then refuses those that are left.
+    pub async fn drain(&self) {
+        let open = || {
+            self.topics().iter().map(|dispatch| dispatch.with(crate::live::Topic::calls_len)).sum::<usize>()
+        };
+        let deadline = Instant::now() + DRAIN;
+        while open() > 0 && Instant::now() < deadline {
+            sleep(DRAIN_POLL).await;
+        }
+        let left = open();
+        if left > 0 {
+            tracing::info!(target: "portmoot::run", calls = left, "open calls are refused: the gateway stops");
+        }
+        self.upstreams().iter().for_each(|upstream| upstream.refuse_calls());
     }
 
     /// Closes every socket and every server, and waits until every audit entry is durable. The doors end their streams first.

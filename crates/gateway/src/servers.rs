@@ -85,6 +85,28 @@ impl Dispatch {
         }
     }
 
+    /// Lists what a server has for the links that use a modern caller's own session: what any of their sessions lists, or without one
+    /// what the shared session does.
+    fn list_for_users(
+        self: &Arc<Self>,
+        server: &ConfiguredServer,
+        session: &Session,
+        announced: &[ListKind],
+    ) {
+        for link in session.users() {
+            if self.with(|topic| topic.participant(link).is_none()) {
+                continue;
+            }
+            self.list(|| {
+                let own = server.upstream.manifests_of(link);
+                Some(match own.is_empty() {
+                    false => listed(&server.id, ListScope::Link(link), &own, announced),
+                    true => Event::Detach { link, server: &server.id },
+                })
+            });
+        }
+    }
+
     /// Lists what is read meanwhile: no other lists are.
     fn list<'e>(self: &Arc<Self>, read: impl FnOnce() -> Option<Event<'e>>) {
         let effects = {
@@ -165,7 +187,7 @@ impl Dispatch {
                 let open = session.is_open().then(|| session.manifest())?;
                 Some(listed(&server.id, ListScope::Link(owner), &[open], announced))
             }),
-            None if session.key().is_own() => {}
+            None if session.key().is_own() => self.list_for_users(&server, session, announced),
             None => self.list_shared(&server, announced),
         }
         let (dispatch, session, owner) = (Arc::downgrade(self), Arc::clone(session), self.owner(session));
@@ -188,7 +210,8 @@ impl Dispatch {
     /// lost.
     fn session_ended(self: &Arc<Self>, session: &Session) {
         notices::lose(self, session);
-        let (Some(owner), Some(server)) = (self.owner(session), self.server_of(session)) else { return };
+        let Some(server) = self.server_of(session) else { return };
+        let Some(owner) = self.owner(session) else { return self.list_for_users(&server, session, &[]) };
         let link = self.with(|topic| topic.handle(owner));
         let (ended, succeeded) = {
             let _listing = self.listing.lock();

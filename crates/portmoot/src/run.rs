@@ -123,9 +123,13 @@ fn banner(loaded: &Loaded, address: &str, tokens: bool) -> String {
 pub(crate) async fn stdio(loaded: Loaded, topic: &str) -> Result<Exit, Failure> {
     let mut terminate = listen(SignalKind::terminate())?;
     let gateway = start(loaded.config)?;
+    let mut serving = std::pin::pin!(gateway.stdio(topic, tokio::io::stdin(), tokio::io::stdout()));
     let served = tokio::select! {
-        served = gateway.stdio(topic, tokio::io::stdin(), tokio::io::stdout()) => served,
-        _ = terminate.recv() => Ok(()),
+        served = &mut serving => served,
+        _ = terminate.recv() => tokio::select! {
+            served = &mut serving => served,
+            () = gateway.drain() => Ok(()),
+        },
     };
     gateway.stop().await;
     served.map(|()| Exit::Ok)

@@ -13,7 +13,7 @@ use crate::{
     event::Target,
     interests::Interests,
     members::{Members, Seat},
-    operations::Operations,
+    operations::{Operation, Operations},
     proposals::Proposals,
     replay::{Cursor, Kept, Replay, Ring},
     request_log::RequestLog,
@@ -243,6 +243,12 @@ impl<H: Handles> Topic<H> {
     /// The number of open operations, including questions, without parked ones.
     pub fn operations_len(&self) -> usize {
         self.operations.len()
+    }
+
+    /// The number of open calls that servers have, listen requests aside.
+    pub fn calls_len(&self) -> usize {
+        let listens = |open: &Operation<H>| open.rare.as_ref().is_some_and(|rare| rare.listens.is_some());
+        self.operations.which(|open| open.state.is_at_server() && !listens(open)).len()
     }
 
     /// The number of parked operations.

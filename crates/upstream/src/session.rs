@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{Guard, Link, SendMeta, StderrLog};
-use model::{LogLevel, Notice, Refusal};
+use model::{LinkId, LogLevel, Notice, Refusal};
 use platform::{Mutex, Shares};
 use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version};
@@ -167,6 +167,8 @@ pub struct Session {
     /// The time of the last call, in milliseconds since `opened_at`.
     last_call_ms: AtomicU64,
     instance: u64,
+    /// The links that use the session, if it is a caller's own.
+    users: Mutex<Vec<LinkId>>,
     /// Open task holds.
     tasks: AtomicUsize,
 }
@@ -205,6 +207,7 @@ impl Session {
             opened_at: Instant::now(),
             last_call_ms: AtomicU64::new(0),
             instance: u64::from_le_bytes(platform::random()),
+            users: Mutex::default(),
             tasks: AtomicUsize::new(0),
         });
         session.watch_deadlines();
@@ -260,10 +263,25 @@ impl Session {
         self.handshake.lock().as_ref().map(|handshake| handshake.result.clone()).unwrap_or_default()
     }
 
+    /// The links that use the session, or used it last, if it is a caller's own.
+    #[must_use]
+    pub fn users(&self) -> Vec<LinkId> {
+        self.users.lock().clone()
+    }
+
+    pub(crate) fn set_users(&self, users: &[LinkId]) {
+        users.clone_into(&mut self.users.lock());
+    }
+
     /// Open calls of callers.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.pending.lock().calls()
+    }
+
+    /// Ends the session before its link is closed: its calls are refused at once.
+    pub(crate) fn refuse_calls(&self) {
+        self.end(Fault::Link(client::LinkError::Closed));
     }
 
     /// Closes the link in order and ends the session.
@@ -330,8 +348,9 @@ impl Session {
         };
         self.ended.send_replace(true);
         self.wake_tasks();
-        for request in open {
-            self.deliver(request, Err(fault.clone()));
+        for (request, unsent) in open {
+            let fault = if unsent { Fault::Unsent(client::SendError::Closed) } else { fault.clone() };
+            self.deliver(request, Err(fault));
         }
         self.emit(SessionEvent::Ended);
     }

@@ -137,6 +137,16 @@ impl Upstream {
         let _ = self.settled.subscribe().wait_for(|settled| *settled).await;
     }
 
+    /// Refuses every open call, because the server is about to be stopped. No session is opened any more.
+    pub fn refuse_calls(&self) {
+        let sessions: Vec<Arc<Session>> = {
+            let mut book = self.book.lock();
+            book.closed = true;
+            book.sessions().cloned().collect()
+        };
+        sessions.iter().for_each(|session| session.refuse_calls());
+    }
+
     /// Closes every session and stops restarts.
     pub async fn close(&self) {
         let sessions: Vec<Arc<Session>> = {

@@ -94,7 +94,9 @@ pub(crate) fn fit(
         (Wish::Asks | Wish::Declares, _) => session.task_support(tool),
     };
     let taker = Taker { form: session.era(), support };
-    let offered = call.names == Names::Public && task::is_offered(call.client().version);
+    // The caller of a held call follows its proposal.
+    let held = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
+    let offered = !held && call.names == Names::Public && task::is_offered(call.client().version);
     let mut place = None;
     let mut reserve = || {
         place = dispatch.tasks.reserve(&call.link.participant.id);

@@ -150,9 +150,16 @@ impl Gateway {
         self.access.requires_token
     }
 
-    /// Stops listening, lets open requests finish for a bounded time, then ends sessions and servers.
-    pub(crate) async fn stop(&self) {
+    /// Stops listening, and lets open calls finish for a bounded time; then refuses them.
+    pub(crate) async fn drain(&self) {
         self.registry.release_held();
+        self.doors.stop_listening();
+        self.registry.drain().await;
+    }
+
+    /// Drains, then ends sessions and servers.
+    pub(crate) async fn stop(&self) {
+        self.drain().await;
         let closed = self.doors.close();
         self.registry.stop().await;
         // Clients still receive why their connections end, within the doors' own bound.

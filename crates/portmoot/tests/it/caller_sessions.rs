@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::socket::{Gateway, LEGACY, Session, call, fixture_server, until};
-use crate::support::{is_alive, signal};
+use crate::support::{is_alive, modern, modern_stream, signal};
 
 fn limited(limits: &str) -> Gateway {
     let fixture = fixture_server("fixture", "", &["--era", "legacy"]);
@@ -98,4 +98,37 @@ fn an_idle_session_ends_and_a_busy_one_does_not() {
     assert!(is_alive(children[2]), "what is to tell of a resource");
     assert_ne!(child(&idle), children[0], "its caller has another when it needs one");
     drop(held);
+}
+
+#[test]
+fn a_modern_caller_follows_the_lists_of_its_own_session() {
+    let gateway = limited("");
+    let meta = || json!({ "io.modelcontextprotocol/clientCapabilities": { "sampling": {} } });
+    let ask = |method: &str, mut params: Value| {
+        params["_meta"] = meta();
+        modern(&gateway, None, method, params).json()["result"].clone()
+    };
+    let call = |tool: &str| ask("tools/call", json!({ "name": tool, "arguments": {} }));
+    let lists_it = || {
+        let listed = ask("tools/list", json!({}));
+        let tools = listed["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
+        tools.iter().any(|tool| tool["name"] == "sometimes")
+    };
+    let own = call("record")["structuredContent"]["pid"].as_u64().unwrap();
+    assert_ne!(own, child(&gateway.session()));
+    let wanted = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta() });
+    let listening = modern_stream(&gateway, None, "subscriptions/listen", wanted);
+    listening.next_of("notifications/subscriptions/acknowledged");
+    assert!(!lists_it());
+    // Its own child changes its list, and tells that to its own session alone.
+    call("toggle_tool");
+    listening.next_of("notifications/tools/list_changed");
+    assert!(lists_it());
+    assert_eq!(call("sometimes")["content"][0]["text"], "a tool that is listed at times");
+    let plain = gateway.session().post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).text();
+    assert!(!plain.contains("\"sometimes\""), "another caller has another child");
+    // Without its session it sees the shared lists again.
+    signal(u32::try_from(own).unwrap(), "KILL");
+    listening.next_of("notifications/tools/list_changed");
+    assert!(!lists_it());
 }

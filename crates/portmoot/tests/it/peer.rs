@@ -14,6 +14,8 @@ type Script = dyn Fn(&Value) -> Vec<Vec<u8>> + Send + Sync;
 pub(crate) struct Peer {
     port: u16,
     received: Arc<Mutex<Vec<String>>>,
+    /// Its open connections, and ended ones.
+    streams: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Peer {
@@ -72,13 +74,16 @@ impl Peer {
         let port = listener.local_addr().unwrap().port();
         let received: Arc<Mutex<Vec<String>>> = Arc::default();
         let (kept, script) = (Arc::clone(&received), Arc::new(script));
+        let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
+        let open = Arc::clone(&streams);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
+                open.lock().unwrap().push(stream.try_clone().unwrap());
                 let (kept, script) = (Arc::clone(&kept), Arc::clone(&script));
                 std::thread::spawn(move || serve(stream, &kept, &*script));
             }
         });
-        Peer { port, received }
+        Peer { port, received, streams }
     }
 
     /// The table of the server in the configuration, as a child process.
@@ -87,6 +92,18 @@ impl Peer {
         let table =
             crate::socket::stdio_server(name, prefix, "bash", &["-c", bridge, &self.port.to_string()]);
         format!("{table}era = \"legacy\"\n")
+    }
+
+    /// Breaks every connection, as the end of an HTTP server does.
+    pub(crate) fn cut(&self) {
+        for stream in std::mem::take(&mut *self.streams.lock().unwrap()) {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    /// Its port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     /// Its URL.

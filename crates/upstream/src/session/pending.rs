@@ -2,7 +2,7 @@
 //!
 //! A plain structure under the session's lock: no I/O, time is an argument.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -171,12 +171,14 @@ impl PendingTable {
         expired
     }
 
-    /// Removes everything at the end of the session.
-    pub(super) fn drain(&mut self) -> Vec<PendingRequest> {
-        self.deferred.clear();
-        (self.awaiting_reopen, self.awaiting_headers) = (None, None);
+    /// Removes everything at the end of the session; true is a request that the server is known not to have run.
+    pub(super) fn drain(&mut self) -> Vec<(PendingRequest, bool)> {
+        let deferred = std::mem::take(&mut self.deferred).into_iter().map(|(number, _)| number);
+        let refused = self.awaiting_headers.take().unwrap_or_default().into_iter().map(|(number, _)| number);
+        let unsent = deferred.chain(refused).chain(self.awaiting_reopen.take().unwrap_or_default());
+        let unsent: HashSet<u64> = unsent.collect();
         self.retried.clear();
-        self.requests.drain().map(|(_, request)| request).collect()
+        self.requests.drain().map(|(number, request)| (request, unsent.contains(&number))).collect()
     }
 
     /// Counts a question that begins or ends, of a call or of the session's owner.

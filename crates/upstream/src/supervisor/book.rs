@@ -88,7 +88,9 @@ impl Book {
     pub(super) fn open(&mut self, place: &Place, user: Option<LinkId>) -> Option<Arc<Session>> {
         let slot = self.slots.get_mut(place)?;
         let session = slot.open().map(Arc::clone)?;
-        slot.used_by(user);
+        if slot.used_by(user) {
+            session.set_users(&slot.users);
+        }
         Some(session)
     }
 
@@ -142,7 +144,7 @@ pub(super) struct Slot {
     /// The back-off of a caller's own session; the shared session has the server's.
     pub(super) backoff: Backoff,
     /// Links that used a caller's session and are still there.
-    users: Vec<LinkId>,
+    pub(super) users: Vec<LinkId>,
 }
 
 impl Slot {
@@ -151,11 +153,11 @@ impl Slot {
         self.session.as_ref().filter(|session| session.is_open())
     }
 
-    /// Notes a link that uses its sessions.
-    pub(super) fn used_by(&mut self, user: Option<LinkId>) {
-        if let Some(user) = user.filter(|user| !self.users.contains(user)) {
-            self.users.push(user);
-        }
+    /// Notes a link that uses its sessions; true if it is a new one.
+    pub(super) fn used_by(&mut self, user: Option<LinkId>) -> bool {
+        let user = user.filter(|user| !self.users.contains(user));
+        self.users.extend(user);
+        user.is_some()
     }
 
     /// Removes a link that has left; true when it was the last one that used the sessions.

@@ -90,6 +90,7 @@ impl Upstream {
         slot.backoff.started();
         (slot.session, slot.taken) = (Some(Arc::clone(&session)), taken);
         slot.interest = Arc::clone(&session.setup.interest);
+        session.set_users(&slot.users);
         let replaced = book.slots.insert((session.era(), place.1), slot);
         close_all(replaced.and_then(|slot| slot.session).into_iter().collect());
         drop(book);

@@ -11,7 +11,7 @@ use wire::mcp::Era;
 
 use super::{Upstream, close_all};
 use crate::session_api::{Caller, ClientProfile, SessionKey};
-use crate::{config::Sessions, fault::Fault, interest::Subscription, session::Session};
+use crate::{config::Sessions, fault::Fault, interest::Subscription, manifest::Manifest, session::Session};
 
 /// Longest wait for the end of a session that takes no call any more.
 const ENDS: Duration = Duration::from_secs(3);
@@ -77,6 +77,15 @@ impl Upstream {
             return book.open(&(era, SessionKey::Shared), None);
         }
         book.open(&(era, caller.key()), Some(caller.link))
+    }
+
+    /// The manifests of the open sessions that are its modern caller's own and that this link uses.
+    #[must_use]
+    pub fn manifests_of(&self, link: LinkId) -> Vec<Arc<Manifest>> {
+        let book = self.book.lock();
+        let own = book.sessions().filter(|session| matches!(session.key(), SessionKey::Principal { .. }));
+        let used = own.filter(|session| session.is_open() && session.users().contains(&link));
+        used.map(|session| session.manifest()).collect()
     }
 
     /// The open session with this instance number.

@@ -72,6 +72,19 @@ async fn calls_of_a_modern_caller_with_questions_run_one_after_the_other() {
 }
 
 #[tokio::test]
+async fn a_call_that_waits_behind_another_is_refused_as_not_sent() {
+    let fixture = start(&["legacy"]);
+    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Modern).await.unwrap();
+    let pid = report(&own).await["pid"].to_string();
+    let mut first = call(&own, "hang", &json!({}));
+    let mut second = call(&own, "echo", &json!({}));
+    assert!(std::process::Command::new("kill").args(["-s", "KILL", &pid]).status().unwrap().success());
+    assert_eq!(done(&mut first).await.unwrap_err().code, RefusalCode::UpstreamFailed);
+    assert_eq!(done(&mut second).await.unwrap_err().code, RefusalCode::UpstreamDown);
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
 async fn each_call_has_its_own_process_if_configured() {
     let mut config = config(&["legacy"]);
     config.sessions = Sessions::Call;

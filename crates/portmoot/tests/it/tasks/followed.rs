@@ -8,6 +8,8 @@ use crate::peer::Peer;
 use crate::support::{Client, Gateway, fixture, modern, modern_stream, until};
 use crate::ws::{self, Socket};
 
+const SCOUT: &str = "token-of-scout-who-may-propose";
+
 fn old(gateway: &Gateway, token: &str) -> Client {
     Client::of_revision(gateway, token, "2025-06-18")
 }
@@ -165,4 +167,19 @@ fn a_room_calls_tools_that_require_a_task() {
         assert!(end["payload"].to_string().contains(expected), "{end}");
         knows_no_task(&end["payload"]);
     }
+}
+
+#[test]
+fn an_approved_call_of_a_tool_that_requires_a_task_is_followed() {
+    let (home, one) = (setup().env("SCOUT_TOKEN", SCOUT), server());
+    let scout = "[participants.scout]\ntoken_env = \"SCOUT_TOKEN\"\ncapabilities = [\"mcp/proposal:*\"]\n";
+    let gateway = Gateway::start(&home, &(people(&home) + scout + &one.child("a", "a")));
+    let (bob, scout) = (client(&gateway, BOB), client(&gateway, SCOUT));
+    let waits = scout.begin(&scout.request("tools/call", json!({ "name": "a_must", "arguments": {} })));
+    let proposal = gateway.pending(&home, ADA);
+    let (url, id) = (gateway.url(), proposal["id"].as_str().unwrap());
+    home.run(&["proposals", "approve", id, "--yes", "--url", &url, "--token", ADA]).expect(0);
+    awaited(&one);
+    bob.call("a_finish", json!({}));
+    assert_eq!(text(&waits.next()), "task-1 is done");
 }

@@ -14,6 +14,9 @@ use crate::rpc::{self, Id, Message};
 /// What a modern task has beside the members of both forms.
 const MODERN_ONLY: [&str; 4] = ["resultType", "inputRequests", "result", "error"];
 
+/// What a modern caller sees of a task whose questions it cannot be asked, as JSON.
+const NOT_ASKED: &str = r#""the task asks its user for input, which this caller cannot be asked for""#;
+
 /// A modern task (a result or the params of a notification) as an object of 2025-11-25, under this id. A completed task whose tool
 /// failed is a failed one there.
 #[must_use]
@@ -37,11 +40,16 @@ pub fn to_modern(task: &[u8], id: &str, end: Option<Standing<'_>>) -> Option<Vec
         Some(Standing::Error(raw)) => ("error", Some(raw), Some(Status::Failed)),
         Some(Standing::Working) => ("result", None, Some(Status::Working)),
         Some(Standing::Cancelled) => ("result", None, Some(Status::Cancelled)),
+        // Its questions are not carried: they come where its result is awaited.
+        None if status_of(task) == Some(Status::InputRequired) => ("inputRequests", Some(&b"{}"[..]), None),
         None => ("result", None, None),
     };
     let result = raw.filter(|_| key == "result").map(result_to_modern).transpose().ok()?;
     let end = (key, result.as_deref().or(raw));
-    let gone = vec![end, ("_meta", None)];
+    let mut gone = vec![end, ("_meta", None)];
+    if end.1 == Some(b"{}") && json::at(task, &["statusMessage"]).is_none() {
+        gone.push(("statusMessage", Some(NOT_ASKED.as_bytes())));
+    }
     respelled(task, id, ("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs"), status, gone)
 }
 
