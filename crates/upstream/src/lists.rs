@@ -30,6 +30,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
     let before = session.manifest();
     let mut manifest = Manifest::clone(&before);
     manifest.capabilities = handshake.capabilities.clone();
+    manifest.is_legacy = session.era() == Era::Legacy;
     let mut outcome = Ok(());
     for kind in ListKind::ALL {
         if stale & bit(kind) == 0 {

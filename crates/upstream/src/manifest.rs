@@ -28,6 +28,8 @@ pub struct Manifest {
     pub quarantined: Vec<Quarantined>,
     /// Arguments that a tool wants mirrored in HTTP headers, by the tool's own name; only tools that have some.
     pub annotations: HashMap<String, Vec<HeaderParam>>,
+    /// Whether its server speaks a revision before 2026-07-28.
+    pub is_legacy: bool,
     /// Which tools' calls may or must become tasks (2025-11-25), by the tool's own name; only those.
     pub tasks: HashMap<String, Support>,
 }

@@ -72,7 +72,12 @@ impl<'m> Merged<'m> {
             }
             let Some((_, items)) = &mut of_server else { continue };
             let offers = || listing.held || items.offers_tasks();
-            let tasks = if tasks == Shown::Offered && !offers() { Shown::AsWritten } else { tasks };
+            let tasks = match tasks {
+                Shown::Offered if !offers() => Shown::AsWritten,
+                // What a modern server writes means something else, if anything.
+                Shown::Hidden if !items.manifest.is_legacy => Shown::AsWritten,
+                tasks => tasks,
+            };
             let (server, public) = (listing.upstream, listing.public);
             entries.extend(items.find(listing.own).map(|item| Entry { server, item, public, tasks }));
         }
@@ -152,7 +157,7 @@ impl<'m> Items<'m> {
 
     /// Whether the server is a modern one whose calls may become tasks: it says so of none of its tools.
     fn offers_tasks(&self) -> bool {
-        task::declares(&self.manifest.capabilities)
+        !self.manifest.is_legacy && task::declares(&self.manifest.capabilities)
     }
 
     /// The first item with this key.
