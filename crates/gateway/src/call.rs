@@ -3,18 +3,20 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use access::account;
 use model::{
     Answer, LinkId, ListKind, LogLevel, Notice, OperationId, ParticipantId, Refusal, RefusalCode, Request,
 };
 use platform::{Full, Taken};
 use tokio::sync::Notify;
 use topic::{Interest, Logs};
-use upstream::{CallEvents, ClientProfile, Question, Session};
+use upstream::tasks::CallTask;
+use upstream::{CallEvents, CallNumber, ClientProfile, Outgoing, Question, Session};
 use wire::mcp::{relay, task::Wish};
 use wire::rpc::Id;
 
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
-use crate::{context::call_number, proposals::content::Waits, tasks::task::CallTask};
+use crate::{context::call_number, proposals::content::Waits};
 
 /// The name that a client or a server gave its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -334,6 +336,25 @@ impl Call {
         Ok(())
     }
 
+    /// A request that is sent for it.
+    pub(crate) fn outgoing<'c>(&'c self, request: &'c Request, number: CallNumber) -> Outgoing<'c> {
+        // A proposal runs as its proposer's operation, also if the gateway sends it.
+        let delivered = self.delivered.get();
+        let proposer = delivered.and_then(|delivered| delivered.proposer.as_ref());
+        Outgoing {
+            request,
+            number,
+            own: None,
+            related_task: None,
+            tasks: false,
+            client_info: self.client().client_info.as_deref(),
+            capabilities: &self.client().capabilities,
+            log_level: delivered.and_then(|delivered| delivered.logs),
+            from: self.link.participant.id.as_str(),
+            account: account(proposer.unwrap_or(&self.link.participant.id)),
+        }
+    }
+
     /// What its caller's client declares.
     pub(crate) fn client(&self) -> &ClientProfile {
         self.client.as_ref().unwrap_or(&self.link.client)
@@ -408,6 +429,7 @@ impl Call {
         if let Some(session) = self.session() {
             session.cancel(call_number(self.id), reason);
         }
+        self.task.stop(reason);
     }
 }
 

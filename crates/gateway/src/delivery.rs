@@ -6,13 +6,15 @@ use access::account;
 use bytes::Bytes;
 use model::{Answer, Form, LinkId, LogLevel, Outcome, Payload, Refusal, RefusalCode, Request};
 use topic::End;
-use upstream::{Caller, Outgoing, Session, Subscription};
+use upstream::tasks::LOST;
+use upstream::{CallEvents, Caller, Outgoing, Session, Subscription};
 use wire::mcp::task::{Wish, plain as plain_call};
 use wire::mcp::{input, relay};
 
 use crate::call::{Call, Delivered};
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
-use crate::{context::call_number, dispatch::Dispatch, returns, tasks::relay as tasks, tasks::task::LOST};
+use crate::tasks::{bridge, follow::Follower};
+use crate::{context::call_number, dispatch::Dispatch, returns, tasks::relay as tasks};
 
 /// Notes where the topic delivers a call.
 pub(crate) fn note(
@@ -52,6 +54,9 @@ pub(crate) fn to_server(
         _ => {}
     }
     let about = call.task.about();
+    if let Some(task) = about.filter(|task| bridge::takes(call, task)) {
+        return bridge::serve(dispatch, call, task);
+    }
     let own = about.map(|task| Arc::clone(&task.origin.own)).or(own);
     // A task is asked about in the session in which it runs, if that matters.
     let session = match about.filter(|task| task.origin.instance != 0) {
@@ -111,7 +116,7 @@ fn send_now(
     request: Option<&Request>,
 ) {
     let fitted = match call.request.method.as_str() {
-        "tools/call" if request.is_none() => tasks::fit(dispatch, call, session, own),
+        "tools/call" => tasks::fit(dispatch, call, session, own, request).map(Some),
         _ => Ok(None),
     };
     let fitted = match fitted {
@@ -126,24 +131,22 @@ fn send_now(
     if let Some(task) = call.task.about().filter(|_| call.request.method.as_str() == "tasks/result") {
         task.awaited_by(call.id);
     }
-    // A proposal runs as its proposer's operation, also if the gateway sends it.
-    let delivered = call.delivered.get();
-    let proposer = delivered.and_then(|delivered| delivered.proposer.as_ref());
-    let outgoing = Outgoing {
-        request: request.or(fitted.as_ref()).unwrap_or(&call.request),
-        number: call_number(call.id),
-        own,
-        related_task: related.as_deref(),
-        client_info: call.client().client_info.as_deref(),
-        capabilities: &call.client().capabilities,
-        log_level: delivered.and_then(|delivered| delivered.logs),
-        from: call.link.participant.id.as_str(),
-        account: account(proposer.unwrap_or(&call.link.participant.id)),
-    };
     if !call.enter(session) {
         return fail(dispatch, call, Refusal::new(RefusalCode::UpstreamDown, LOST));
     }
-    match session.call(outgoing, Arc::<Call>::clone(call)) {
+    let changed = fitted.as_ref().and_then(|fitted| fitted.request.as_ref()).or(request);
+    let declares = fitted.as_ref().is_some_and(|fitted| fitted.declares);
+    let outgoing = Outgoing {
+        own,
+        related_task: related.as_deref(),
+        tasks: declares,
+        ..call.outgoing(changed.unwrap_or(&call.request), call_number(call.id))
+    };
+    let events: Arc<dyn CallEvents> = match call.task.follows() {
+        true => Follower::new(dispatch, call, session, own, declares, changed),
+        false => Arc::<Call>::clone(call),
+    };
+    match session.call(outgoing, events) {
         // It may have been cancelled before the session knew it.
         Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
         Ok(()) => {}

@@ -22,8 +22,9 @@ use crate::lists::{Announcements, IndexCache, PageCache};
 use crate::live::{Effect, Event, Live, Topic};
 use store::recorder::Recorder;
 
-use crate::{context::Context, mirror, tasks::table::Tasks};
+use crate::{context::Context, mirror};
 use access::config::{self, McpCalls, ToolsList};
+use upstream::tasks::Tasks;
 
 /// The log's target for every event that is sent and every effect that is carried out.
 const PATH: &str = "gateway::path";

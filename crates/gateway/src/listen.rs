@@ -11,14 +11,11 @@ use strum::VariantNames;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 use topic::{Interest, Subject, Target};
-use upstream::{Session, Subscription};
+use upstream::{Session, Subscription, tasks::Task};
 use wire::mcp::{listen, relay};
 
 use crate::live::{Event, Server};
-use crate::{
-    call::Call, delivery, dispatch::Dispatch, link::Link, tasks::id::TaskId, tasks::relay as tasks,
-    tasks::task::Task,
-};
+use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, tasks::id::TaskId, tasks::relay as tasks};
 
 /// How long the acknowledgement of a listen request waits for the servers of its resources, and then for those of its tasks.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
@@ -99,9 +96,14 @@ async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
 
 /// Subscribes to tasks at their servers, and returns those whose servers have agreed in time.
 async fn watch(dispatch: &Arc<Dispatch>, call: &Call, tasks: &[Arc<str>]) -> Vec<Arc<str>> {
-    let (deadline, mut asked) = (Instant::now() + FOLLOW_WAIT, JoinSet::new());
+    let (deadline, mut asked, mut agreed) = (Instant::now() + FOLLOW_WAIT, JoinSet::new(), Vec::new());
     for (at, public) in tasks.iter().enumerate() {
         let Some(task) = tasks::find(dispatch, &call.link, public) else { continue };
+        // A server of 2025-11-25 notifies unasked, if at all.
+        if task.origin.form == Form::Legacy {
+            agreed.push(at);
+            continue;
+        }
         let Some(session) = session_of(dispatch, call, &task) else { continue };
         let link = Arc::clone(&call.link);
         // All are asked before the first answer is awaited: one stream carries them.
@@ -110,7 +112,6 @@ async fn watch(dispatch: &Arc<Dispatch>, call: &Call, tasks: &[Arc<str>]) -> Vec
             session.watch_task(link.id, account, &task.origin.own).await.then_some(at)
         });
     }
-    let mut agreed = Vec::new();
     // A slow server does not delay the answers of the others.
     while let Ok(Some(answer)) = timeout_at(deadline, asked.join_next()).await {
         agreed.extend(answer.ok().flatten());

@@ -17,7 +17,7 @@ use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
 use upstream::Manifest;
-use wire::mcp::{header::HeaderParam, relay, search::Index, task};
+use wire::mcp::{header::HeaderParam, relay, search::Index, task, task::Shown};
 
 use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, live::ConfiguredServer};
 
@@ -51,7 +51,7 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind)
 pub(crate) struct Seen {
     snapshot: ListSnapshot,
     manifests: Manifests,
-    offers_tasks: bool,
+    tasks: Shown,
 }
 
 impl Seen {
@@ -68,13 +68,14 @@ impl Seen {
             Some(manifests) => manifests,
             None => after_wait(dispatch, call).await,
         };
-        let (snapshot, offers_tasks) = (snapshot(dispatch, call)?, task::is_offered(call.client().version));
-        Ok(Self { snapshot, manifests, offers_tasks })
+        let (snapshot, tasks) = (snapshot(dispatch, call)?, task::shown(call.client().version));
+        Ok(Self { snapshot, manifests, tasks })
     }
 
     /// One of its lists in full, whatever the topic's lists show of it.
     pub(crate) fn list(&self, list: ListKind) -> Merged<'_> {
-        Merged::new(&self.snapshot, list, &self.manifests, self.offers_tasks && list == ListKind::Tools)
+        let tasks = if list == ListKind::Tools { self.tasks } else { Shown::AsWritten };
+        Merged::new(&self.snapshot, list, &self.manifests, tasks)
     }
 }
 
@@ -82,7 +83,7 @@ impl Seen {
     /// The index of its tools, without those that find the others. It is made once for as long as nothing changes.
     pub(crate) fn index(&self, dispatch: &Dispatch) -> Arc<Index> {
         let kind = (ListKind::Tools, ToolsList::Full);
-        let source = Source::new(kind, false, self.snapshot.clone(), &self.manifests);
+        let source = Source::new(kind, Shown::AsWritten, self.snapshot.clone(), &self.manifests);
         if let Some(index) = dispatch.indexes.get(&source) {
             return index;
         }
@@ -166,7 +167,7 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
         participant: &call.link.participant.id,
         list,
         form: call.request.payload.form,
-        offers_tasks: list == ListKind::Tools && task::is_offered(call.client().version),
+        tasks: if list == ListKind::Tools { task::shown(call.client().version) } else { Shown::AsWritten },
         only: if list == ListKind::Tools { dispatch.tools_list() } else { ToolsList::Full },
         cursor: relay::param_text(&call.request, "cursor"),
     };

@@ -8,8 +8,9 @@ use topic::Handles;
 use upstream::{Question, Session, Upstream, dial_in::DialIn};
 
 use crate::call::{Call, Tag};
+use crate::link::Link;
 use crate::proposals::content::{Proposed, Ruling};
-use crate::{link::Link, tasks::task::Task};
+use upstream::tasks::Task;
 
 /// The handles of a running topic.
 #[derive(Debug, Clone, Copy)]

@@ -166,6 +166,11 @@ pub(crate) fn named(request: &model::Request) -> Option<topic::Target<'_>> {
 impl CallTopic for Dispatch {
     fn noticed(self: Arc<Self>, call: &Call, delivered: &Delivered, notice: Notice) {
         let notice = match call.session() {
+            // Only 2025-11-25 has messages that belong to tasks.
+            Some(session) if session.era() != call.request.payload.form => {
+                let payload = wire::mcp::task::unrelated(&notice.payload);
+                Notice { payload: payload.unwrap_or_else(|| notice.payload.clone()), ..notice }
+            }
             Some(session) => self.tasks.rename_notice(session, notice),
             None => notice,
         };

@@ -10,7 +10,7 @@ use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
 
 use crate::live::{Asked, ConfiguredServer, Event};
-use crate::{call::Tag, dispatch::Dispatch, tasks::relay as tasks};
+use crate::{call::Tag, dispatch::Dispatch, tasks::notices, tasks::relay as tasks};
 
 /// Passes what the sessions of a server send outside of calls to the topics in which the server takes part.
 pub(crate) struct Topics(pub(crate) Box<dyn Fn() -> Vec<Arc<Dispatch>> + Send + Sync>);
@@ -136,10 +136,8 @@ impl Dispatch {
                 let subject = Subject::Resource { own: &own, session: session.key().owner() };
                 self.notice(&server.id, subject, notice);
             }
-            "notifications/tasks/status" | "notifications/tasks" => {
-                tasks::state_notice(self, session, notice)
-            }
-            "notifications/progress" => tasks::progress(self, session, notice),
+            "notifications/tasks/status" | "notifications/tasks" => notices::state(self, session, notice),
+            "notifications/progress" => notices::progress(self, session, notice),
             method => match self.owner(session) {
                 Some(owner) => {
                     let notice = self.tasks.rename_notice(session, notice);
@@ -211,7 +209,7 @@ impl Dispatch {
     /// Takes the end of a session: its owner sees the shared lists again, or those of the session's successor, and its tasks are
     /// lost.
     fn session_ended(self: &Arc<Self>, session: &Session) {
-        tasks::lose(self, session);
+        notices::lose(self, session);
         let Some(server) = self.server_of(session) else { return };
         let Some(owner) = self.owner(session) else { return self.list_for_users(&server, session, &[]) };
         let link = self.with(|topic| topic.handle(owner));

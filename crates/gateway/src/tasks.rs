@@ -1,11 +1,9 @@
-//! Tasks of servers: ids at the gateway, places, state, relay.
+//! Tasks of servers: ids at the gateway, relay, lists, and the way between the forms. Their state: `upstream::tasks`.
 
+pub(crate) mod bridge;
+pub(crate) mod follow;
 pub(crate) mod id;
 pub(crate) mod list;
-pub(crate) mod places;
+mod look;
+pub(crate) mod notices;
 pub(crate) mod relay;
-pub(crate) mod table;
-pub(crate) mod task;
-
-#[cfg(test)]
-mod tests;

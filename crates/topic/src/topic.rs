@@ -276,6 +276,11 @@ impl<H: Handles> Topic<H> {
         self.interests.watchers(task).iter().any(|(other, _)| *other == link)
     }
 
+    /// Whether any listen request names a task.
+    pub fn is_watched(&self, task: &str) -> bool {
+        !self.interests.watchers(task).is_empty()
+    }
+
     /// The level from which on a link wants log messages.
     pub fn level(&self, link: LinkId) -> Option<LogLevel> {
         self.members.link(link)?.level

@@ -22,6 +22,7 @@ mod session_api;
 mod spec;
 mod status;
 mod supervisor;
+pub mod tasks;
 #[cfg(test)]
 mod tests;
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use json::quote;
 use tokio::sync::Notify;
 use wire::mcp::list::{Item, split};
-use wire::mcp::{Era, header::annotations};
+use wire::mcp::{Era, header::annotations, task};
 use wire::mcp::{ListKind, ListNames};
 
 use crate::manifest::{List, Manifest};
@@ -30,6 +30,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
     let before = session.manifest();
     let mut manifest = Manifest::clone(&before);
     manifest.capabilities = handshake.capabilities.clone();
+    manifest.is_legacy = session.era() == Era::Legacy;
     let mut outcome = Ok(());
     for kind in ListKind::ALL {
         if stale & bit(kind) == 0 {
@@ -117,6 +118,10 @@ fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: Lis
                 false
             }
         });
+        let serves = session.era() == Era::Legacy && task::serves_calls(&manifest.capabilities);
+        let tools = list.items.iter().filter(|_| serves).map(|tool| (tool, task::support_of(&tool.raw)));
+        let able = tools.filter(|(_, support)| *support != task::Support::None);
+        manifest.tasks = able.map(|(tool, support)| (tool.key.clone(), support)).collect();
     }
     manifest.set(kind, list);
 }

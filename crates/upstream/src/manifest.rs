@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use wire::mcp::header::{self, HeaderParam};
+use wire::mcp::task::Support;
 use wire::mcp::{ListKind, Params, Version};
 use wire::{mcp::list::Item, rpc::Message};
 
@@ -27,6 +28,10 @@ pub struct Manifest {
     pub quarantined: Vec<Quarantined>,
     /// Arguments that a tool wants mirrored in HTTP headers, by the tool's own name; only tools that have some.
     pub annotations: HashMap<String, Vec<HeaderParam>>,
+    /// Whether its server speaks a revision before 2026-07-28.
+    pub is_legacy: bool,
+    /// Which tools' calls may or must become tasks (2025-11-25), by the tool's own name; only those.
+    pub tasks: HashMap<String, Support>,
 }
 
 /// One list, all pages joined.

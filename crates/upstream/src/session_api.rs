@@ -169,6 +169,8 @@ pub struct Outgoing<'a> {
     pub own: Option<&'a str>,
     /// The server's id of the task that the request belongs to, if the caller wrote another.
     pub related_task: Option<&'a str>,
+    /// Whether a modern server may answer the call of a legacy caller with a task.
+    pub tasks: bool,
     /// The client's `Implementation` object, raw JSON. Modern servers get it with each request.
     pub client_info: Option<&'a [u8]>,
     /// The client's `ClientCapabilities` object, raw JSON. Modern servers get of it what they may ask.

@@ -187,6 +187,7 @@ fn try_call(
         number,
         own: Some(tool),
         related_task: None,
+        tasks: false,
         client_info: None,
         capabilities: b"{}",
         log_level: None,

@@ -14,7 +14,7 @@ use crate::{call::Call, dispatch::Dispatch, proposals::content::Waits, proposals
 pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     let method = call.request.method.as_str();
     if let Some(task) = call.task.about() {
-        return finish(dispatch, call, relay::answer_lost(task, method));
+        return finish(dispatch, call, relay::answer_lost(task, method, call.request.payload.form));
     }
     let id = match &call.request.target {
         Some(Target::Task(id)) => id.parse().ok(),

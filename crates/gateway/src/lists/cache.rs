@@ -8,7 +8,7 @@ use model::ListKind;
 use platform::Mutex;
 use topic::ListSnapshot;
 use upstream::Manifest;
-use wire::mcp::search::Index;
+use wire::mcp::{search::Index, task::Shown};
 
 use super::merged::{Manifests, Rendered};
 
@@ -41,7 +41,7 @@ impl Made for Index {
 pub(super) struct Source {
     /// The list, and what the topic shows of it.
     list: (ListKind, ToolsList),
-    offers_tasks: bool,
+    tasks: Shown,
     pub(super) snapshot: ListSnapshot,
     /// A manifest that only the cache knows is freed, and its address is not used again.
     manifests: Box<[Weak<Manifest>]>,
@@ -70,17 +70,17 @@ impl<T> Default for Cache<T> {
 impl Source {
     pub(super) fn new(
         list: (ListKind, ToolsList),
-        offers_tasks: bool,
+        tasks: Shown,
         snapshot: ListSnapshot,
         manifests: &Manifests,
     ) -> Self {
         let manifests = manifests.iter().map(|(_, manifest)| Arc::downgrade(manifest)).collect();
-        Self { list, offers_tasks, snapshot, manifests }
+        Self { list, tasks, snapshot, manifests }
     }
 
     fn is_same(&self, other: &Self) -> bool {
         self.list == other.list
-            && self.offers_tasks == other.offers_tasks
+            && self.tasks == other.tasks
             && self.manifests.len() == other.manifests.len()
             && self.manifests.iter().zip(&other.manifests).all(|(one, other)| one.ptr_eq(other))
             && self.snapshot.is_same(&other.snapshot)

@@ -6,19 +6,20 @@ use access::config::ToolsList;
 use bytes::Bytes;
 use model::{GATEWAY, ListKind, ParticipantId};
 use topic::{BuiltinTool, ListSnapshot};
-use upstream::{List, Manifest};
+use upstream::Manifest;
 use wire::mcp::list::{Item, RenderedList};
-use wire::mcp::{task, uris};
+use wire::mcp::task::{self, Shown};
+use wire::mcp::uris;
 
 /// What each server lists for a caller, the gateway's own participant first.
 pub(super) type Manifests = Vec<(ParticipantId, Arc<Manifest>)>;
 
-/// One entry: its server, the item, its public name or URI, and whether a call of it may become a task of the gateway's.
+/// One entry: its server, the item, its public name or URI, and what it says about tasks.
 pub(crate) struct Entry<'m> {
     pub(crate) server: &'m ParticipantId,
     pub(crate) item: &'m Item,
     pub(crate) public: Cow<'m, str>,
-    takes_task: bool,
+    tasks: Shown,
 }
 
 impl Entry<'_> {
@@ -46,12 +47,12 @@ pub(crate) struct Rendered {
 }
 
 impl<'m> Merged<'m> {
-    /// What a caller with this snapshot sees of these manifests. `offers_tasks`: its client knows tasks of 2025-11-25.
+    /// What a caller with this snapshot sees of these manifests. `tasks`: what it says about tasks.
     pub(super) fn new(
         snapshot: &'m ListSnapshot,
         list: ListKind,
         manifests: &'m Manifests,
-        offers_tasks: bool,
+        tasks: Shown,
     ) -> Self {
         let listings = snapshot.list(list);
         // What else a server says about its list is passed on only if no other server adds to the list.
@@ -67,12 +68,18 @@ impl<'m> Merged<'m> {
         for listing in listings {
             if of_server.as_ref().is_none_or(|(id, _)| *id != listing.upstream) {
                 let found = manifests.iter().find(|(id, _)| id == listing.upstream);
-                of_server = found.map(|(id, manifest)| (id, Items::new(manifest.list(list))));
+                of_server = found.map(|(id, manifest)| (id, Items::new(manifest, list)));
             }
             let Some((_, items)) = &mut of_server else { continue };
-            let takes_task = listing.held && offers_tasks;
+            let offers = || listing.held || items.offers_tasks();
+            let tasks = match tasks {
+                Shown::Offered if !offers() => Shown::AsWritten,
+                // What a modern server writes means something else, if anything.
+                Shown::Hidden if !items.manifest.is_legacy => Shown::AsWritten,
+                tasks => tasks,
+            };
             let (server, public) = (listing.upstream, listing.public);
-            entries.extend(items.find(listing.own).map(|item| Entry { server, item, public, takes_task }));
+            entries.extend(items.find(listing.own).map(|item| Entry { server, item, public, tasks }));
         }
         Self { snapshot, list, entries, extras: extras.unwrap_or_default() }
     }
@@ -119,10 +126,15 @@ impl<'m> Merged<'m> {
         Rendered { items, extras: extras.collect() }
     }
 
-    /// The item of an entry if it differs from the server's: a tool whose calls are held may be called as a task (MCP 2025-11-25,
-    /// "Tool-Level Negotiation"), and the URI in its `_meta` has the public spelling.
-    fn changed(&self, Entry { server, item, takes_task, .. }: &Entry<'_>) -> Option<Item> {
-        let offered = takes_task.then(|| task::offer(&item.raw).ok()).flatten().map(Bytes::from);
+    /// The item of an entry if it differs from the server's: a tool whose calls the gateway can make tasks may be called as a task
+    /// (MCP 2025-11-25, "Tool-Level Negotiation"), and the URI in its `_meta` has the public spelling.
+    fn changed(&self, Entry { server, item, tasks, .. }: &Entry<'_>) -> Option<Item> {
+        let offered = match tasks {
+            Shown::Offered => task::offer(&item.raw).ok(),
+            Shown::AsWritten => None,
+            Shown::Hidden => task::unmarked(&item.raw),
+        };
+        let offered = offered.map(Bytes::from);
         let public = |own: &str| self.snapshot.respelled_uri(server, own);
         let respelled = uris::rewrite_item(self.list, offered.as_ref().unwrap_or(&item.raw), &public);
         Item::read(self.list, respelled.or(offered)?).ok()
@@ -131,6 +143,7 @@ impl<'m> Merged<'m> {
 
 /// The items of one server's list, by key. The topic lists them in the server's order, so each is usually the next one.
 struct Items<'m> {
+    manifest: &'m Manifest,
     items: &'m [Item],
     next: usize,
     /// All items, made as soon as one is not found in order.
@@ -138,8 +151,13 @@ struct Items<'m> {
 }
 
 impl<'m> Items<'m> {
-    fn new(list: &'m List) -> Self {
-        Self { items: &list.items, next: 0, by_key: None }
+    fn new(manifest: &'m Manifest, list: ListKind) -> Self {
+        Self { manifest, items: &manifest.list(list).items, next: 0, by_key: None }
+    }
+
+    /// Whether the server is a modern one whose calls may become tasks: it says so of none of its tools.
+    fn offers_tasks(&self) -> bool {
+        !self.manifest.is_legacy && task::declares(&self.manifest.capabilities)
     }
 
     /// The first item with this key.
@@ -159,6 +177,8 @@ impl<'m> Items<'m> {
 
 #[cfg(test)]
 mod tests {
+    use upstream::List;
+
     use super::*;
 
     #[test]
@@ -169,13 +189,14 @@ mod tests {
         };
         let items = vec![item("a", 1), item("b", 2), item("c", 3), item("b", 4)];
         let list = List { items, ..List::default() };
+        let manifest = Manifest { tools: list, ..Manifest::default() };
         for (keys, expected) in [
             (&["a", "b", "c"][..], &[Some("1"), Some("2"), Some("3")][..]),
             (&["c", "a", "b"][..], &[Some("3"), Some("1"), Some("2")][..]),
             (&["b", "x", "a"][..], &[Some("2"), None, Some("1")][..]),
             (&[][..], &[][..]),
         ] {
-            let mut items = Items::new(&list);
+            let mut items = Items::new(&manifest, ListKind::Tools);
             let found = |key: &&str| items.find(key).and_then(|item| item.get("x"));
             let found: Vec<_> = keys.iter().map(found).collect();
             let expected: Vec<_> = expected.iter().map(|text| text.map(Bytes::from)).collect();

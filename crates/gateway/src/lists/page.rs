@@ -7,7 +7,7 @@ use auth::Sealer;
 use model::{Form, ListKind, ParticipantId, Refusal};
 use platform::unix_ms;
 use topic::ListSnapshot;
-use wire::{mcp::ListNames, mcp::list::Hints};
+use wire::{mcp::ListNames, mcp::list::Hints, mcp::task::Shown};
 
 use super::cache::{LIST_BYTES_MAX, PageCache, Source};
 use super::merged::{Manifests, Merged, Rendered};
@@ -26,8 +26,8 @@ pub(super) struct Asked<'a> {
     pub(super) list: ListKind,
     /// The form of the request, and of the page.
     pub(super) form: Form,
-    /// Whether the caller's client knows tasks of 2025-11-25, and the list is that of tools.
-    pub(super) offers_tasks: bool,
+    /// What a list of tools says about tasks.
+    pub(super) tasks: Shown,
     /// What the topic shows of the list.
     pub(super) only: ToolsList,
     pub(super) cursor: Option<String>,
@@ -51,11 +51,11 @@ impl Asked<'_> {
         };
         let end = start.saturating_add(PAGE_ITEMS_MAX);
         let next = |len: usize| (len > end).then(|| self.cursor_at(sealer, unix_ms(), end));
-        let source = Source::new((self.list, self.only), self.offers_tasks, snapshot, manifests);
+        let source = Source::new((self.list, self.only), self.tasks, snapshot, manifests);
         if let Some(rendered) = pages.get(&source) {
             return Ok(self.cut(&rendered, start, next(rendered.items.len())));
         }
-        let merged = Merged::new(&source.snapshot, self.list, manifests, self.offers_tasks).shown(self.only);
+        let merged = Merged::new(&source.snapshot, self.list, manifests, self.tasks).shown(self.only);
         if merged.bytes() > LIST_BYTES_MAX {
             // A list that cannot be kept is not rendered in full.
             return Ok(self.cut(&merged.render(start..end), 0, next(merged.len())));

@@ -9,6 +9,7 @@ use serde_json::Value;
 use topic::{Join, Joining, ListScope, TopicConfig, UpstreamNames};
 use upstream::Manifest;
 use wire::mcp::list::{Hints, Item, render};
+use wire::mcp::task::Shown;
 
 use super::cache::{LIST_BYTES_MAX, LISTS_MAX, PageCache};
 use super::merged::Manifests;
@@ -103,8 +104,9 @@ impl Stage {
 
     fn ask(&self, link: LinkId, form: Form, cursor: Option<String>) -> Result<Vec<u8>, Refusal> {
         let participant = self.topic.participant(link).unwrap();
-        let (list, offers_tasks) = (ListKind::Tools, form == Form::Legacy);
-        let asked = Asked { participant, list, form, offers_tasks, only: ToolsList::Full, cursor };
+        let list = ListKind::Tools;
+        let tasks = if form == Form::Legacy { Shown::Offered } else { Shown::Hidden };
+        let asked = Asked { participant, list, form, tasks, only: ToolsList::Full, cursor };
         asked.page(&self.sealer, &self.pages, self.topic.list_snapshot(link).unwrap(), &self.manifests)
     }
 
@@ -243,8 +245,8 @@ fn a_cursor_is_valid_for_its_participant_its_list_and_an_hour() {
     let sealer = Sealer::new(&[7; 32], None);
     let (ada, bob) = (id("ada"), id("bob"));
     let asked = |participant, list| {
-        let (form, offers_tasks, cursor) = (Form::Legacy, false, None);
-        Asked { participant, list, form, offers_tasks, only: ToolsList::Full, cursor }
+        let (form, tasks, cursor) = (Form::Legacy, Shown::AsWritten, None);
+        Asked { participant, list, form, tasks, only: ToolsList::Full, cursor }
     };
     let cursor = asked(&ada, ListKind::Tools).cursor_at(&sealer, 5, 1000);
     let check = |who, list, now_ms, sealed: &str, expected| {

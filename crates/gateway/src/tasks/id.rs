@@ -2,11 +2,10 @@
 
 use auth::Sealer;
 use model::{Form, ParticipantId};
+use upstream::tasks::{Origin, TASK_KEPT_MS_MAX};
 
 use crate::sealed::Purpose;
 
-/// Longest time for which a task can be asked for, whatever its server says, in milliseconds: a day.
-pub const TASK_KEPT_MS_MAX: u64 = 24 * 3600 * 1000;
 const TASK: Purpose = Purpose { name: "task", valid_ms: TASK_KEPT_MS_MAX };
 /// Shortest id, in bytes. A shorter text is not unsealed in vain.
 const TASK_ID_BYTES_MIN: usize = 77;
@@ -39,6 +38,22 @@ impl<'i> TaskId<'i> {
         // Either name may contain any character, so the length separates them.
         let state = format!("{topic}\n{server}\n{instance:x}\n{form}\n{held}\n{}\n{tool}{own}", tool.len());
         TASK.seal(sealer, who, now_ms, &state)
+    }
+
+    /// The origin of a task that is known by its id alone.
+    pub(super) fn origin(&self, holder: &ParticipantId, server: ParticipantId, created_ms: u64) -> Origin {
+        Origin {
+            holder: holder.clone(),
+            server,
+            instance: self.instance,
+            form: self.form,
+            tool: self.tool.into(),
+            held: self.held,
+            own: self.own.into(),
+            call: None,
+            progress: None,
+            created_ms,
+        }
     }
 
     /// The content of an id that was sealed for this participant.

@@ -6,9 +6,10 @@ use auth::Sealer;
 use model::{ParticipantId, Refusal};
 use platform::unix_ms;
 use tokio::task::JoinSet;
+use upstream::tasks::Task;
 use wire::mcp::task;
 
-use super::{relay, task::Task};
+use super::relay;
 use crate::sealed::{self, Purpose};
 use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::view::View};
 
@@ -49,7 +50,7 @@ pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec
                         Some(task::get(&View::new(&dispatch, proposal, form).task(), form))
                     }
                     Entry::Server(task) if task.is_lost() => {
-                        Some(task.lost_view(|view| task::get(view, form)))
+                        Some(task.lost_view(form, |view| task::get(view, form)))
                     }
                     Entry::Server(task) => task.listed(),
                 };
@@ -72,7 +73,7 @@ fn entries(dispatch: &Dispatch, call: &Call) -> Vec<(Place, Entry)> {
         (place, Entry::Proposal(Box::new(proposal)))
     });
     let tasks = dispatch.tasks.of(who).into_iter();
-    let tasks = tasks.filter(|task| task.origin.form == call.link.form && relay::may_keep(dispatch, task));
+    let tasks = tasks.filter(|task| !task.followed && relay::may_keep(dispatch, task));
     held.chain(tasks.map(|task| ((task.origin.created_ms, task.public.clone()), Entry::Server(task))))
         .collect()
 }
@@ -83,7 +84,7 @@ async fn refresh(all: &[(Place, Entry)]) {
     let (mut asking, mut asked) = (JoinSet::new(), HashMap::new());
     for (_, entry) in all {
         let Entry::Server(task) = entry else { continue };
-        let Some(session) = task.session().filter(|_| !task.is_over()) else { continue };
+        let Some(session) = task.last_session().filter(|_| !task.is_over()) else { continue };
         let (own, public) = (Arc::clone(&task.origin.own), task.public.clone());
         asked.insert(public.clone(), task);
         asking.spawn(async move { (public, session.era(), session.get_task(&own).await) });

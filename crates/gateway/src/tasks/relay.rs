@@ -2,21 +2,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use model::{Answer, Notice, ParticipantId, Payload, Refusal, RefusalCode};
+use model::{Answer, Form, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request};
 use platform::unix_ms;
-use topic::{Subject, TaskRef};
-use upstream::{CallNumber, Session};
-use wire::mcp::task::{self, Taker, TaskReport};
+use upstream::Session;
+use upstream::tasks::{Kept, LOST, Origin, Task, TaskPlace, instance_of};
+use wire::mcp::task::{self, Becomes, Fitted, Support, Taker, TaskReport, Wish};
 
-use super::task::{LOST, Origin, Task};
-use super::{id::TaskId, places::TaskPlace, table::instance_of};
+use super::id::TaskId;
 use crate::call::{Call, Names};
-use crate::{context::call_number, dispatch::Dispatch, link::Link, live::Event};
+use crate::{context::call_number, dispatch::Dispatch, link::Link};
 
 /// Time between two looks for tasks whose time is over.
 const SWEEP: Duration = Duration::from_secs(10);
 /// Longest task id of a server, in bytes.
 pub const TASK_ID_BYTES_MAX: usize = 512;
+/// Longest time for which the result of a call is kept as a task that no server has, in milliseconds: ten minutes.
+pub const RESULT_KEPT_MS_MAX: u64 = 600_000;
 
 /// The refusal of a task that does not exist, or not for this caller.
 pub(crate) fn unknown() -> Refusal {
@@ -28,8 +29,6 @@ pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Optio
     let holder = &link.participant.id;
     let state = TaskId::open(&dispatch.context.sealer, holder, unix_ms(), public)?;
     let id = TaskId::read(&state).filter(|id| id.topic == dispatch.name().as_str())?;
-    // Tasks of the other form are not converted: for this caller they do not exist.
-    (id.form == link.form).then_some(())?;
     let server = ParticipantId::new(id.server).ok()?;
     // Nor does a task exist for a participant that may not call its tool any more.
     let handle = dispatch.with(|topic| {
@@ -37,7 +36,7 @@ pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Optio
     })?;
     if let Some(known) = dispatch.tasks.find(&server, id.instance, id.own) {
         // A server may give an id again: then it is the new task's.
-        let same = known.origin.holder == *holder && known.public == public;
+        let same = known.origin.holder == *holder && known.public == public && !known.followed;
         same.then(|| known.asked_by(link.id))?;
         return Some(known);
     }
@@ -47,7 +46,7 @@ pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Optio
         0 => None,
         instance => Some(handle.handle.upstream()?.upstream.session_by_instance(instance)?),
     };
-    let origin = Origin::of(&id, holder, server, unix_ms());
+    let origin = id.origin(holder, server, unix_ms());
     let found = Arc::new(Task::new(public.to_owned(), origin, link.id, session.as_ref()));
     enter(dispatch, &found, None);
     Some(found)
@@ -75,25 +74,41 @@ fn enter(dispatch: &Arc<Dispatch>, task: &Arc<Task>, place: Option<TaskPlace>) {
     });
 }
 
-/// Fits what a call of a tool says about tasks to the session that takes it; `None` leaves the request as it is.
+/// Fits what a call of a tool says about tasks to the session that takes it. `request` is sent in place of the call's own, which a
+/// proposal has made plain.
 ///
 /// # Errors
-/// Why the call cannot become a task although its caller insists.
+/// Why the call cannot become a task although its caller insists, or must.
 pub(crate) fn fit(
     dispatch: &Dispatch,
     call: &Call,
     session: &Session,
     own: Option<&str>,
-) -> Result<Option<model::Request>, Refusal> {
+    request: Option<&Request>,
+) -> Result<Fitted, Refusal> {
     let tool = own.or_else(|| call.request.target.as_ref().map(model::Target::as_str)).unwrap_or_default();
-    let takes_task = call.wish == task::Wish::Asks && session.takes_task(tool);
-    let taker = Taker { form: session.era(), takes_task };
-    let offered = call.names == Names::Public && task::is_offered(call.client().version);
-    let mut reserve = || {
-        let place = dispatch.tasks.reserve(&call.link.participant.id);
-        place.map(|place| call.task.keep(place)).is_some()
+    let wish = if request.is_some() { Wish::None } else { call.wish };
+    let support = match (wish, session.era()) {
+        (Wish::None, Form::Legacy) if session.requires_task(tool) => Support::Required,
+        (Wish::None, _) => Support::None,
+        (Wish::Asks | Wish::Declares, _) => session.task_support(tool),
     };
-    task::fit(&call.request, call.wish, taker, offered, &mut reserve)
+    let taker = Taker { form: session.era(), support };
+    // The caller of a held call follows its proposal.
+    let held = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
+    let offered = !held && call.names == Names::Public && task::is_offered(call.client().version);
+    let mut place = None;
+    let mut reserve = || {
+        place = dispatch.tasks.reserve(&call.link.participant.id);
+        place.is_some()
+    };
+    let fitted = task::fit(request.unwrap_or(&call.request), wish, taker, offered, &mut reserve)?;
+    match fitted.becomes {
+        Becomes::Nothing => {}
+        Becomes::Task => call.task.keep(place),
+        Becomes::Followed => call.task.follow(place),
+    }
+    Ok(fitted)
 }
 
 /// An answer with the gateway's ids of tasks, as its caller knows them.
@@ -105,13 +120,14 @@ pub(crate) fn rename_answer(
     call: &Call,
     answer: Answer,
 ) -> Result<Answer, Refusal> {
-    let Some(session) = call.session() else { return Ok(answer) };
     let mut answer = answer;
+    // The right to have it may have been withdrawn while the answer was on its way.
+    if call.task.about().is_some_and(|about| !may_keep(dispatch, about)) {
+        return Err(unknown());
+    }
+    let Some(session) = call.session() else { return Ok(answer) };
+    let form = call.request.payload.form;
     if let Some(about) = call.task.about() {
-        // The right to have it may have been withdrawn while the answer was on its way.
-        if !may_keep(dispatch, about) {
-            return Err(unknown());
-        }
         if let Some(report) =
             task::report(&answer.payload).filter(|report| *report.named.id == *about.origin.own)
         {
@@ -123,9 +139,17 @@ pub(crate) fn rename_answer(
         && let Some(report) = task::made(&answer)
     {
         let task = create(dispatch, call, session, &answer.payload, &report)?;
-        answer.payload = report.named.rename(&answer.payload, &task.public);
+        if session.era() == form {
+            answer.payload = report.named.rename(&answer.payload, &task.public);
+        } else if let Some(made) = task::made_in(&answer, form, &task.public) {
+            return Ok(made);
+        }
+    } else if call.task.asks() && form == Form::Legacy && session.era() == Form::Modern {
+        return keep(dispatch, call, session, answer);
     }
-    if let Some(named) = task::related_to(&answer.payload) {
+    if form == Form::Legacy
+        && let Some(named) = task::related_to(&answer.payload)
+    {
         let about = call.task.about().filter(|task| *task.origin.own == *named.id).cloned();
         if let Some(task) = about.or_else(|| dispatch.tasks.find_in(session, &named.id)) {
             answer.payload = named.rename(&answer.payload, &task.public);
@@ -134,8 +158,42 @@ pub(crate) fn rename_answer(
     Ok(answer)
 }
 
+/// Enters a call that was answered at once, although its caller asked for a task, as a task that is completed.
+fn keep(dispatch: &Arc<Dispatch>, call: &Call, session: &Session, answer: Answer) -> Result<Answer, Refusal> {
+    let kind = json::at(answer.payload.body_bytes(), &["resultType"]).and_then(json::text);
+    if answer.outcome != Outcome::Ok || kind.is_some_and(|kind| kind == "input_required") {
+        return Ok(answer);
+    }
+    let Some(delivered) = call.delivered.get() else { return Ok(answer) };
+    let bytes = call.link.held.get().map(|share| share.take(answer.payload.bytes.len())).transpose();
+    let bytes = bytes.map_err(|_| {
+        let what = "the call has run, but there is no room to keep its result as a task";
+        Refusal::new(RefusalCode::Overloaded, what).hint("call the tool without `task`")
+    })?;
+    let (holder, now_ms) = (&call.link.participant.id, unix_ms());
+    let own = format!("portmoot-{:x}-{}", session.instance(), call.id);
+    let id = TaskId {
+        topic: dispatch.name().as_str(),
+        server: delivered.server.as_str(),
+        instance: 0,
+        form: Form::Legacy,
+        held: false,
+        tool: call.request.target.as_ref().map(model::Target::as_str).unwrap_or_default(),
+        own: &own,
+    };
+    let public = id.seal(&dispatch.context.sealer, holder, now_ms);
+    let origin = id.origin(holder, delivered.server.clone(), now_ms);
+    let ttl_ms = task::asked_ttl(&call.request).map_or(RESULT_KEPT_MS_MAX, |ms| ms.min(RESULT_KEPT_MS_MAX));
+    let task = Arc::new(Task::of_result(public, origin, call.link.id, Kept::new(answer, bytes), ttl_ms));
+    enter(dispatch, &task, call.task.take_place());
+    let made =
+        task.kept.as_ref().map(|kept| task.kept_view(kept, |view| task::created(view, Form::Legacy, None)));
+    let payload = Payload::body(Form::Legacy, made.unwrap_or_default());
+    Ok(Answer { outcome: Outcome::Ok, payload })
+}
+
 /// Enters the task that a call has become.
-fn create(
+pub(super) fn create(
     dispatch: &Arc<Dispatch>,
     call: &Call,
     session: &Arc<Session>,
@@ -160,54 +218,20 @@ fn create(
         own,
     };
     let public = id.seal(&dispatch.context.sealer, holder, now_ms);
+    let followed = call.task.follows();
+    // The extension has no progress of tasks.
+    let passes = followed || call.request.payload.form == Form::Legacy;
     let origin = Origin {
         call: Some((session.instance(), call_number(call.id))),
-        progress: call.request.progress.clone(),
-        ..Origin::of(&id, holder, delivered.server.clone(), now_ms)
+        progress: call.request.progress.clone().filter(|_| passes),
+        ..id.origin(holder, delivered.server.clone(), now_ms)
     };
-    let task = Arc::new(Task::new(public, origin, call.link.id, Some(session)));
+    let mut task = Task::new(public, origin, call.link.id, Some(session));
+    task.followed = followed;
+    let task = Arc::new(task);
     task.update(report, &payload.bytes);
     enter(dispatch, &task, call.task.take_place());
     Ok(task)
-}
-
-/// Takes a server's notification of a task's state.
-pub(crate) fn state_notice(dispatch: &Arc<Dispatch>, session: &Session, notice: Notice) {
-    let Some(report) = task::report(&notice.payload) else { return };
-    let Some(task) = dispatch.tasks.find_in(session, &report.named.id) else { return };
-    task.update(&report, &notice.payload.bytes);
-    let payload = report.named.rename(&notice.payload, &task.public);
-    notify_holder(dispatch, &task, Notice { payload, ..notice });
-}
-
-/// Takes progress of a call that has become a task: to the request that waits for the task's result, else to its holder.
-pub(crate) fn progress(dispatch: &Arc<Dispatch>, session: &Session, notice: Notice) {
-    let Some(number) = notice.latest.as_deref().and_then(CallNumber::of_token) else { return };
-    let Some(task) = dispatch.tasks.of_call(session.instance(), number) else { return };
-    let Some(token) = &task.origin.progress else { return };
-    let notice = dispatch.tasks.rename_notice(session, notice);
-    let Some(notice) = wire::mcp::relay::with_progress_token(&notice, token) else { return };
-    let waiting = task.waiting().filter(|waiting| dispatch.with(|topic| topic.is_open(*waiting)));
-    let server = &task.origin.server;
-    match waiting {
-        Some(waiting) => {
-            dispatch.take(Event::Notice { server, subject: Subject::Call(waiting), level: None, notice });
-        }
-        None => notify_holder(dispatch, &task, notice),
-    }
-}
-
-fn notify_holder(dispatch: &Arc<Dispatch>, task: &Task, notice: Notice) {
-    let (server, subject): (_, TaskRef<'_>) = (&task.origin.server, task.subject());
-    dispatch.take(Event::Notice { server, subject: Subject::Task(subject), level: None, notice });
-}
-
-/// Ends the tasks of a session that has ended; their holders are notified.
-pub(crate) fn lose(dispatch: &Arc<Dispatch>, session: &Session) {
-    for task in dispatch.tasks.lose(session.instance()) {
-        let notice = task.lost_view(|view| task::notice(view, task.origin.form));
-        notify_holder(dispatch, &task, notice);
-    }
 }
 
 /// Cancels the tasks of a participant at their servers, and forgets them: it may not ask for them any more.
@@ -230,22 +254,26 @@ pub(crate) fn cancel_all(dispatch: &Arc<Dispatch>, holder: &ParticipantId) {
 ///
 /// # Errors
 /// The refusal of what only its server could have done.
-pub(crate) fn answer_lost(task: &Task, method: &str) -> Result<Vec<u8>, Refusal> {
-    let form = task.origin.form;
+pub(crate) fn answer_lost(task: &Task, method: &str, form: Form) -> Result<Vec<u8>, Refusal> {
     match method {
-        "tasks/get" => Ok(task.lost_view(|view| task::get(view, form))),
+        "tasks/get" => Ok(task.lost_view(form, |view| task::get(view, form))),
         _ if !task::has_list(form) => Ok(task::acknowledged()),
         "tasks/cancel" => {
-            let over = match task.lost_view(|view| view.status(form)) {
+            let over = match task.lost_view(form, |view| view.status(form)) {
                 task::Status::Completed => "it is completed",
                 task::Status::Cancelled => "it is cancelled",
                 task::Status::Failed | task::Status::Working | task::Status::InputRequired => LOST,
             };
-            Err(Refusal::new(RefusalCode::Malformed, format!("the task cannot be cancelled: {over}")))
+            Err(not_cancelled(over))
         }
         _ => Err(Refusal::new(RefusalCode::UpstreamDown, LOST)
             .hint("call the tool again if its outcome is still needed")),
     }
+}
+
+/// The refusal to cancel a task that is over (2025-11-25, "Cancelling a Task").
+pub(super) fn not_cancelled(over: &str) -> Refusal {
+    Refusal::new(RefusalCode::Malformed, format!("the task cannot be cancelled: {over}"))
 }
 
 /// A client's answer to a question that belongs to a task, with the server's id of the task.
@@ -258,7 +286,10 @@ pub(crate) fn own_answer(task: &Task, answer: Answer) -> Answer {
 
 /// The server's id of the task to which a request belongs.
 pub(crate) fn own_relation(dispatch: &Arc<Dispatch>, call: &Call, session: &Session) -> Option<Arc<str>> {
-    let named = task::related_to(&call.request.payload)?;
+    // Only 2025-11-25 has such.
+    let both = [call.request.payload.form, session.era()];
+    let named =
+        both.iter().all(|form| *form == Form::Legacy).then(|| task::related_to(&call.request.payload))??;
     let task = find(dispatch, &call.link, &named.id)?;
     (task.origin.server.as_str() == session.upstream()).then(|| Arc::clone(&task.origin.own))
 }

@@ -208,6 +208,7 @@ pub(crate) struct Client {
     path: String,
     bearer: Option<String>,
     pub(crate) session: String,
+    revision: &'static str,
     next: Cell<u64>,
     connection: RefCell<Option<Connection>>,
 }
@@ -228,7 +229,19 @@ impl Client {
     /// Opens a session.
     #[track_caller]
     pub(crate) fn open(gateway: &Gateway, token: Option<&str>, path: &str, capabilities: Value) -> Client {
-        let mut client = Client::resume(gateway, token, path, "");
+        Client::resume(gateway, token, path, "").opened(capabilities)
+    }
+
+    /// Opens a session of an older revision.
+    #[track_caller]
+    pub(crate) fn of_revision(gateway: &Gateway, token: &str, revision: &'static str) -> Client {
+        let client = Client { revision, ..Client::resume(gateway, Some(token), "/mcp", "") };
+        client.opened(json!({}))
+    }
+
+    #[track_caller]
+    fn opened(self, capabilities: Value) -> Client {
+        let mut client = self;
         let reply = client.initialize(capabilities);
         assert_eq!(reply.status, 200, "{reply:?}");
         client.session = reply.header("mcp-session-id").unwrap().to_owned();
@@ -243,6 +256,7 @@ impl Client {
             path: path.to_owned(),
             bearer: token.map(|token| format!("Bearer {token}")),
             session: session.to_owned(),
+            revision: "2025-11-25",
             next: Cell::new(0),
             connection: RefCell::default(),
         }
@@ -251,7 +265,7 @@ impl Client {
     fn initialize(&self, capabilities: Value) -> Reply {
         let info = json!({ "name": "test", "version": "1" });
         let params =
-            json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info });
+            json!({ "protocolVersion": self.revision, "capabilities": capabilities, "clientInfo": info });
         self.post(&self.request("initialize", params))
     }
 
@@ -260,7 +274,7 @@ impl Client {
         headers.extend(self.bearer.iter().map(|bearer| ("authorization", bearer.as_str())));
         if !self.session.is_empty() {
             headers.push(("mcp-session-id", &self.session));
-            headers.push(("mcp-protocol-version", "2025-11-25"));
+            headers.push(("mcp-protocol-version", self.revision));
         }
         headers
     }

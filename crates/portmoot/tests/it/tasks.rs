@@ -1,5 +1,7 @@
-//! Tasks of servers between equal eras: ownership, relayed messages, lifetimes.
+//! Tasks of servers, between equal eras and between different ones: ownership, relayed messages, lifetimes.
 
+mod eras;
+mod followed;
 pub(crate) mod jobs;
 mod legacy;
 mod modern;

@@ -21,7 +21,7 @@ impl Session {
     /// A refusal when the server is busy or down, or the request cannot be converted to its era; `events` then receives
     /// nothing.
     pub fn call(&self, call: Outgoing<'_>, events: Arc<dyn CallEvents>) -> Result<(), Refusal> {
-        let Outgoing { request, own, related_task, client_info, capabilities, log_level, .. } = call;
+        let Outgoing { request, own, related_task, client_info, capabilities, log_level, tasks, .. } = call;
         if self.is_demo() {
             events.done(Ok(demo::respond(request, own)));
             return Ok(());
@@ -44,6 +44,7 @@ impl Session {
             capabilities,
             log_level,
             related_task,
+            tasks,
         };
         let frame = relay::encode_request(request, &outgoing).map_err(|malformed| {
             tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");

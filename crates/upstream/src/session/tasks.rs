@@ -3,9 +3,12 @@
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
 use json::quote;
-use wire::{mcp::Era, mcp::task, rpc::Message};
+use model::{Answer, Refusal};
+use wire::mcp::task::{self, Support};
+use wire::{mcp::Era, mcp::relay, rpc::Message};
 
 use super::Session;
+use crate::fault::Fault;
 
 /// Longest wait for the answer to a request of the gateway's own about one task. A client may wait for its list of tasks.
 const ASK_TASK: Duration = Duration::from_secs(5);
@@ -49,32 +52,75 @@ impl Session {
         self.era() == Era::Modern && self.over_http()
     }
 
-    /// Whether a call of this tool may ask to become a task (2025-11-25, "Tool-Level Negotiation"). For a tool that is not
-    /// listed the answer is yes: the server decides.
+    /// What the server says about tasks of this tool. A modern server says it of all its tools.
     #[must_use]
-    pub fn takes_task(&self, tool: &str) -> bool {
-        let able = self.handshake().is_some_and(|handshake| task::serves_calls(&handshake.capabilities));
+    pub fn task_support(&self, tool: &str) -> Support {
         let manifest = self.manifest();
-        let listed = manifest.tools.items.iter().find(|item| item.key == tool);
-        able && listed.is_none_or(|item| task::supported_by(&item.raw))
+        if let Some(support) = manifest.tasks.get(tool) {
+            return *support;
+        }
+        let able = |serves: fn(&[u8]) -> bool| {
+            self.handshake().is_some_and(|handshake| serves(&handshake.capabilities))
+        };
+        match self.era() {
+            Era::Modern if able(task::declares) => Support::Optional,
+            Era::Legacy if able(task::serves_calls) => {
+                let listed = manifest.tools.items.iter().any(|item| item.key == tool);
+                if listed { Support::None } else { Support::Unlisted }
+            }
+            Era::Modern | Era::Legacy => Support::None,
+        }
     }
 
-    /// Asks a legacy server for the state of a task (`tasks/get`); `None` when it does not answer in time.
+    /// Whether calls of this tool must become tasks (2025-11-25).
+    #[must_use]
+    pub fn requires_task(&self, tool: &str) -> bool {
+        self.manifest().tasks.get(tool) == Some(&Support::Required)
+    }
+
+    /// Asks the server for the state of a task (`tasks/get`); `None` when it does not answer in time.
     pub async fn get_task(&self, task: &str) -> Option<Message> {
-        let raw = quote(task);
-        self.ask(Era::Legacy, "tasks/get", &[("taskId", raw.as_bytes())], ASK_TASK).await.ok()
+        self.about_task("tasks/get", task, Some(ASK_TASK)).await.ok()
+    }
+
+    /// Makes a request of the gateway's own about a task, and returns the server's answer, which may be an error.
+    ///
+    /// # Errors
+    /// A refusal when the server cannot be asked or does not answer in time.
+    pub async fn ask_task(&self, method: &str, task: &str) -> Result<Answer, Refusal> {
+        let patience = self.setup.spec.timeout(None);
+        let message = self.about_task(method, task, Some(patience)).await;
+        let message = message.map_err(|fault| self.refusal(&fault))?;
+        Ok(relay::decode_answer(&message, self.era()))
     }
 
     /// Asks the server to cancel a task (`tasks/cancel`), and waits a bounded time for its answer.
     pub async fn cancel_task(&self, task: &str) {
-        let (raw, what) = (quote(task), ("tasks/cancel", Some(task)));
-        let asked = self.request_about(self.era(), what, &[("taskId", raw.as_bytes())], Some(ASK_TASK));
-        let done = match asked {
-            Ok(mut asked) => asked.answer().await.map(drop),
-            Err(fault) => Err(fault),
-        };
-        if let Err(fault) = done {
+        if let Err(fault) = self.about_task("tasks/cancel", task, Some(ASK_TASK)).await {
             tracing::debug!(server = self.upstream(), %fault, "the server did not cancel a task");
         }
+    }
+
+    /// The longest time that a call may take.
+    #[must_use]
+    pub fn longest(&self) -> Duration {
+        self.setup.spec.config.timeouts.max
+    }
+
+    /// The refusal of a call whose task takes longer than [`Session::longest`].
+    #[must_use]
+    pub fn too_slow(&self) -> Refusal {
+        self.refusal(&Fault::Timeout)
+    }
+
+    async fn about_task(
+        &self,
+        method: &str,
+        task: &str,
+        patience: Option<Duration>,
+    ) -> Result<Message, Fault> {
+        let raw = quote(task);
+        let params: [(&str, &[u8]); 1] = [("taskId", raw.as_bytes())];
+        self.request_about(self.era(), (method, Some(task)), &params, patience)?.answer().await
     }
 }

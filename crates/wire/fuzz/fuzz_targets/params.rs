@@ -22,7 +22,16 @@ fuzz_target!(|bytes: &[u8]| {
             let request = relay::decode_request(&params, from);
             for to in [Era::Legacy, Era::Modern] {
                 let (form, number, own) = (to, 7, Some("own"));
-                let out = Outgoing { form, number, own, client_info: None, log_level: None, related_task: None };
+                let out = Outgoing {
+                    form,
+                    number,
+                    own,
+                    client_info: None,
+                    capabilities: b"{}",
+                    log_level: None,
+                    related_task: None,
+                    tasks: false,
+                };
                 if let Ok(frame) = relay::encode_request(&request, &out) {
                     Message::read(frame).expect("a request for a server stays a message");
                 }

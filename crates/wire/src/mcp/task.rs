@@ -1,15 +1,21 @@
 //! Tasks: operations that a caller follows by id, in the forms of 2025-11-25 and of the extension
 //! `io.modelcontextprotocol/tasks`. One view of the operation serves both.
 
+mod convert;
 mod read;
 mod relay;
 mod view;
 mod write;
 
-pub use read::{check_params, declares, is_offered};
+pub(crate) use convert::declared;
+pub use convert::{
+    answer, end_of, got, made_in, notice_to_legacy, notice_to_modern, poll_ms, related_answer, request,
+    standing_of, status_of, to_legacy, to_modern, unmarked, unrelated, wants_extension,
+};
+pub use read::{Shown, asked_ttl, check_params, declares, is_offered, shown};
 pub use relay::{
-    Named, Taker, TaskReport, Wish, fit, made, plain, related_in, related_to, renamed, report, serves_calls,
-    supported_by,
+    Becomes, Fitted, Named, Support, Taker, TaskReport, Wish, fit, made, plain, related_in, related_to,
+    renamed, report, serves_calls, support_of,
 };
 pub use view::{Standing, Status, Task, has_list, has_result};
 pub use write::{acknowledged, cancelled, created, get, notice, offer, related};

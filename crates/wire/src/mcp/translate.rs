@@ -1,7 +1,7 @@
 //! Translation between the eras: plain lists, calls, reads and gets.
 //!
-//! Each function writes the edits that give a message of one era the form of the other. `input.rs` has questions; subscriptions
-//! and tasks are not translated here.
+//! Each function writes the edits that give a message of one era the form of the other. `input.rs` has questions, `task/convert.rs`
+//! tasks; subscriptions are not translated here.
 
 use json::{Splice, quote};
 
@@ -11,7 +11,7 @@ use crate::mcp::code::{
 use crate::mcp::input::{self, OF_RETRY};
 use crate::mcp::method::lookup;
 use crate::mcp::relay::Outgoing;
-use crate::mcp::{BodyEdit, Era, Version, meta};
+use crate::mcp::{BodyEdit, Era, Version, meta, task};
 use crate::rpc::Message;
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
 
@@ -28,7 +28,10 @@ pub(super) fn request(edit: &mut BodyEdit<'_, '_>, out: &Outgoing<'_>) {
             if let Some(level) = out.log_level {
                 edit.set_meta(meta::LOG_LEVEL, quote(level.into()).as_bytes());
             }
-            edit.set_meta(meta::CLIENT_CAPABILITIES, &input::capabilities(out.capabilities));
+            let able = input::capabilities(out.capabilities);
+            let able = if out.tasks { task::declared(&able) } else { able };
+            edit.set_meta(meta::CLIENT_CAPABILITIES, &able);
+            edit.remove_meta(&[meta::RELATED_TASK]);
         }
         Era::Legacy => {
             edit.remove_meta(&meta::REQUEST_KEYS);
@@ -49,6 +52,7 @@ pub(super) fn result(message: &Message, method: &str, to: Era, splice: &mut Spli
     let mut edit = BodyEdit::of(Some(&members), meta.as_ref());
     match to {
         Era::Modern => {
+            edit.remove_meta(&[meta::RELATED_TASK]);
             let cached = lookup(method).is_some_and(|method| method.cached);
             for (key, raw, is_due) in [
                 ("resultType", "\"complete\"", true),

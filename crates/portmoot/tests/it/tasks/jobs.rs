@@ -1,5 +1,5 @@
 //! A server of 2025-11-25 with scripted tasks. Task ids are equal at all such servers (`task-1`, `task-2`) unless the call
-//! names them.
+//! names them. The tool `must` can only be called as a task.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::peer::{Peer, answer, small};
 
 const TOOLS: &str = r#"[{"name":"job","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}},
+    {"name":"must","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}},
     {"name":"never","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}},
     {"name":"plain","inputSchema":{"type":"object"}},{"name":"finish","inputSchema":{"type":"object"}},
     {"name":"progress","inputSchema":{"type":"object"}},{"name":"question","inputSchema":{"type":"object"}}]"#;
@@ -18,6 +19,8 @@ struct Job {
     status: &'static str,
     token: Value,
     waits: Option<Value>,
+    /// How it ended: `tool` is an error of the tool, `protocol` one of the protocol.
+    how: String,
 }
 
 /// The server.
@@ -39,9 +42,19 @@ fn related(id: &str) -> Value {
     json!({ (super::RELATED): { "taskId": id } })
 }
 
-fn end(id: &str) -> String {
-    json!({ "content": [{ "type": "text", "text": format!("{id} is done") }], "_meta": related(id) })
-        .to_string()
+/// The answer to `tasks/result`.
+fn end(request: &Value, id: &str, how: &str) -> String {
+    let content = json!([{ "type": "text", "text": format!("{id} is done") }]);
+    match how {
+        "protocol" => {
+            let error = json!({ "code": -32050, "message": "the job broke" });
+            json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }).to_string()
+        }
+        how => {
+            let result = json!({ "content": content, "isError": how == "tool", "_meta": related(id) });
+            answer(request, &result.to_string())
+        }
+    }
 }
 
 fn send(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
@@ -65,19 +78,19 @@ fn send(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
         "tasks/get" | "tasks/cancel" | "tasks/result" => {
             let Some(job) = jobs.get_mut(named) else { return error("no such task") };
             match method {
-                "tasks/cancel" if job.status == "completed" => return error("it is over"),
+                "tasks/cancel" if job.status != "working" => return error("it is over"),
                 "tasks/cancel" => job.status = "cancelled",
-                "tasks/result" if job.status != "completed" => {
+                "tasks/result" if job.status == "working" => {
                     job.waits = Some(message["id"].clone());
                     return Vec::new();
                 }
-                "tasks/result" => return vec![answer(message, &end(named))],
+                "tasks/result" => return vec![end(message, named, &job.how)],
                 _ => {}
             }
             vec![answer(message, &task(named, job).to_string())]
         }
         // The answer to a question.
-        "" => finish("task-1", jobs),
+        "" => finish("task-1", "", jobs),
         _ => small(message, TOOLS).into_iter().collect(),
     }
 }
@@ -91,14 +104,19 @@ fn call(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
     if params["task"].is_object() {
         let named = params["arguments"]["id"].as_str().map(str::to_owned);
         let id = named.unwrap_or_else(|| format!("task-{}", jobs.len() + 1));
-        let job = Job { status: "working", token: params["_meta"]["progressToken"].clone(), waits: None };
+        let token = params["_meta"]["progressToken"].clone();
+        let job = Job { status: "working", token, ..Job::default() };
         let made = json!({ "task": task(&id, &job) });
         jobs.insert(id, job);
         return vec![answer(message, &made.to_string())];
     }
+    if params["name"] == "must" {
+        let error = json!({ "code": -32601, "message": "this tool runs as a task only" });
+        return vec![json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }).to_string()];
+    }
     let id = params["arguments"]["task"].as_str().unwrap_or("task-1").to_owned();
     let mut said = match params["name"].as_str().unwrap_or_default() {
-        "finish" => finish(&id, jobs),
+        "finish" => finish(&id, params["arguments"]["how"].as_str().unwrap_or_default(), jobs),
         "progress" => {
             let token = jobs.get(&id).map(|job| job.token.clone());
             let params = json!({ "progressToken": token, "progress": 1, "_meta": related(&id) });
@@ -120,10 +138,10 @@ fn call(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
 }
 
 /// Ends a task: sends its status, and its result to the open `tasks/result`.
-fn finish(id: &str, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
+fn finish(id: &str, how: &str, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
     let Some(job) = jobs.get_mut(id) else { return Vec::new() };
-    job.status = "completed";
+    (job.status, job.how) = (if how.is_empty() { "completed" } else { "failed" }, how.to_owned());
     let notice = json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": task(id, job) });
-    let waits = job.waits.take().map(|waits| answer(&json!({ "id": waits }), &end(id)));
+    let waits = job.waits.take().map(|waits| end(&json!({ "id": waits }), id, how));
     [Some(notice.to_string()), waits].into_iter().flatten().collect()
 }

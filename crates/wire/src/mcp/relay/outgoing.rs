@@ -19,4 +19,6 @@ pub struct Outgoing<'o> {
     pub log_level: Option<LogLevel>,
     /// The server's id of the task that the request belongs to, instead of the caller's.
     pub related_task: Option<&'o str>,
+    /// Whether a modern server may answer a converted call with a task.
+    pub tasks: bool,
 }

@@ -153,6 +153,7 @@ pub fn legacy_params(request: &Request, own: Option<&str>) -> Option<String> {
         capabilities: b"{}",
         log_level: None,
         related_task: None,
+        tasks: false,
     };
     let message = Message::read(encode_slowly(request, false, &out).ok()?).ok()?;
     message.params().map(|params| String::from_utf8_lossy(params).into_owned())

@@ -23,13 +23,41 @@ pub fn check_params(params: &Params<'_>) -> Result<(), Malformed> {
     Ok(())
 }
 
+/// How long a caller of 2025-11-25 wants its task to be kept, in milliseconds.
+#[must_use]
+pub fn asked_ttl(request: &model::Request) -> Option<u64> {
+    let ttl = json::at(request.payload.body_bytes(), &["task", "ttl"])?;
+    json::integer(ttl).and_then(|ms| u64::try_from(ms).ok())
+}
+
 /// Whether a client of this revision is offered tasks with each tool (2025-11-25, "Tool-Level Negotiation").
 #[must_use]
 pub fn is_offered(version: Version) -> bool {
     version == Version::NEWEST_LEGACY
 }
 
-/// Whether a client's capabilities (raw, of a modern request) name the tasks extension.
+/// What a client's lists say about tools as tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// Which calls may become tasks (2025-11-25).
+    Offered,
+    /// What the servers wrote: the client knows nothing of it.
+    AsWritten,
+    /// Nothing (2026-07-28).
+    Hidden,
+}
+
+/// What the lists of a client of this revision say about tools as tasks.
+#[must_use]
+pub fn shown(version: Version) -> Shown {
+    match version {
+        version if is_offered(version) => Shown::Offered,
+        version if version.era().is_stateless() => Shown::Hidden,
+        _ => Shown::AsWritten,
+    }
+}
+
+/// Whether a client's or a server's capabilities (raw, modern) name the tasks extension.
 #[must_use]
 pub fn declares(client_capabilities: &[u8]) -> bool {
     within(client_capabilities, &["extensions", EXTENSION])

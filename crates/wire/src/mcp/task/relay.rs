@@ -53,6 +53,9 @@ pub struct TaskReport {
 /// The task that a call has become, by its answer: nested in 2025-11-25, flat in the extension.
 #[must_use]
 pub fn made(answer: &Answer) -> Option<TaskReport> {
+    // Most answers are none: a search finds that without a parse. A name with escapes is not recognised.
+    static NAME: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"task\""));
+    NAME.find(answer.payload.body_bytes())?;
     let message = Message::read(answer.payload.bytes.clone()).ok()?;
     message.result()?;
     let (frame, body) = (message.frame(), message.body_span()?);
@@ -110,11 +113,27 @@ pub fn renamed(task: &[u8], id: &str) -> Option<Vec<u8>> {
     Some(splice.apply_to(task))
 }
 
-/// Whether a tool of a list declares that its calls may become tasks (2025-11-25, "Tool-Level Negotiation").
+/// What a tool of a list says about its calls as tasks (2025-11-25, "Tool-Level Negotiation").
 #[must_use]
-pub fn supported_by(tool: &[u8]) -> bool {
-    let support = json::at(tool, &["execution", "taskSupport"]).and_then(json::text);
-    matches!(support.as_deref(), Some("optional" | "required"))
+pub fn support_of(tool: &[u8]) -> Support {
+    match json::at(tool, &["execution", "taskSupport"]).and_then(json::text).as_deref() {
+        Some("optional") => Support::Optional,
+        Some("required") => Support::Required,
+        Some(_) | None => Support::None,
+    }
+}
+
+/// Whether calls of a tool may become tasks at its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    /// They may not.
+    None,
+    /// They may.
+    Optional,
+    /// They must.
+    Required,
+    /// The server does not list the tool: it decides.
+    Unlisted,
 }
 
 /// Whether a server of 2025-11-25 with these capabilities (raw) accepts `task` in calls of tools.
@@ -139,49 +158,117 @@ pub enum Wish {
 pub struct Taker {
     /// The form of its payloads.
     pub form: Form,
-    /// Whether calls of the tool may become tasks there (2025-11-25, "Tool-Level Negotiation").
-    pub takes_task: bool,
+    /// What its server says about tasks of the tool.
+    pub support: Support,
 }
 
-/// Fits the task members of a tool call to the session that receives it; `None` leaves the call as it is. `offered`: the
-/// gateway offered tasks to the caller. `reserve` reserves a place for the task that the call may become.
+/// What a call may become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Becomes {
+    /// No task.
+    Nothing,
+    /// A task of its caller.
+    Task,
+    /// A task that the gateway follows: its caller sees a call.
+    Followed,
+}
+
+/// A tool call as it is sent.
+#[derive(Debug)]
+pub struct Fitted {
+    /// The request, if it is not sent as it is.
+    pub request: Option<Request>,
+    /// Whether the gateway declares the extension for it, in place of the caller.
+    pub declares: bool,
+    /// What it may become.
+    pub becomes: Becomes,
+}
+
+impl Fitted {
+    fn new(request: Option<Request>, becomes: Becomes) -> Self {
+        Self { request, declares: false, becomes }
+    }
+}
+
+/// Fits the task members of a tool call to the session that receives it. `offered`: the gateway offered tasks to the caller.
+/// `reserve` reserves a place for the task that the call may become.
 ///
 /// # Errors
-/// A refusal for a caller of 2025-11-25 whose call may not become a task.
+/// A refusal of a call that may not become a task although its caller asks for one, or that must and has no place.
 pub fn fit(
     request: &Request,
     wish: Wish,
     taker: Taker,
     offered: bool,
     reserve: &mut dyn FnMut() -> bool,
-) -> Result<Option<Request>, Refusal> {
-    let (from, to) = (request.payload.form, taker.form);
-    match (from, to, wish) {
-        (_, _, Wish::None) | (Form::Legacy, _, Wish::Declares) => Ok(None),
+) -> Result<Fitted, Refusal> {
+    let (from, to, support) = (request.payload.form, taker.form, taker.support);
+    let asks = from == Form::Legacy && wish == Wish::Asks;
+    if asks && offered {
+        return fit_asking(request, taker, reserve);
+    }
+    // To a server of 2025-11-25 `task` would mean that the call may become a task. The caller may have sent it without meaning.
+    let bare = || if wish == Wish::None { None } else { without_task(request) };
+    match (from, to) {
         // Without a place the server does not learn that the caller accepts a task: it answers at the end.
-        (Form::Modern, Form::Modern, Wish::Declares) => {
-            Ok(if reserve() { None } else { without_extension(request) })
-        }
-        (Form::Modern, Form::Modern, Wish::Asks) => Ok(None),
-        // To a server of 2025-11-25 `task` would mean that the call may become a task. The caller may have sent it without meaning.
-        (Form::Modern, Form::Legacy, Wish::Asks | Wish::Declares) => Ok(without_task(request)),
-        (Form::Legacy, _, Wish::Asks) if !offered => Ok(without_task(request)),
-        (Form::Legacy, _, Wish::Asks) => {
-            let message = Message::read(relay::whole(request));
-            let checked = message.and_then(|message| read::check_params(&Params::read(&message)?));
-            checked.map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;
-            if to.is_stateless() || !taker.takes_task {
-                let what =
-                    "this tool cannot be called as a task: its `execution.taskSupport` does not allow it";
-                return Err(Refusal::new(RefusalCode::Unsupported, what).hint("call it without `task`"));
+        (Form::Modern, Form::Modern) if wish == Wish::Declares => match reserve() {
+            true => Ok(Fitted::new(None, Becomes::Task)),
+            false => Ok(Fitted::new(without_extension(request), Becomes::Nothing)),
+        },
+        (Form::Modern, Form::Modern) => Ok(Fitted::new(None, Becomes::Nothing)),
+        // Whether its server insists on a task is seen by its answer.
+        (Form::Legacy, Form::Modern) => Ok(Fitted::new(bare(), Becomes::Followed)),
+        (Form::Legacy | Form::Modern, Form::Legacy) => {
+            let offers = wish == Wish::Declares && from == Form::Modern;
+            match support {
+                // The client knows better: its server refuses the call (-32601).
+                Support::Required if from == Form::Legacy && offered => {
+                    Ok(Fitted::new(None, Becomes::Nothing))
+                }
+                Support::Required if !reserve() => Err(full()),
+                Support::Required if offers => Ok(Fitted::new(with_task(request), Becomes::Task)),
+                Support::Required => Ok(Fitted::new(with_task(request), Becomes::Followed)),
+                Support::Optional if offers && reserve() => {
+                    Ok(Fitted::new(with_task(request), Becomes::Task))
+                }
+                Support::Optional | Support::None | Support::Unlisted => {
+                    Ok(Fitted::new(bare(), Becomes::Nothing))
+                }
             }
-            if !reserve() {
-                return Err(Refusal::new(RefusalCode::Overloaded, "too many tasks are open")
-                    .hint("wait for some of them, or cancel them with tasks/cancel"));
-            }
-            Ok(None)
         }
     }
+}
+
+/// The same for a caller of 2025-11-25 that asks for a task.
+fn fit_asking(request: &Request, taker: Taker, reserve: &mut dyn FnMut() -> bool) -> Result<Fitted, Refusal> {
+    let message = Message::read(relay::whole(request));
+    let checked = message.and_then(|message| read::check_params(&Params::read(&message)?));
+    checked.map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;
+    if taker.support == Support::None {
+        let what = "this tool cannot be called as a task: its `execution.taskSupport` does not allow it";
+        return Err(Refusal::new(RefusalCode::Unsupported, what).hint("call it without `task`"));
+    }
+    if !reserve() {
+        return Err(full());
+    }
+    Ok(match taker.form {
+        Form::Legacy => Fitted::new(None, Becomes::Task),
+        Form::Modern => Fitted { declares: true, ..Fitted::new(without_task(request), Becomes::Task) },
+    })
+}
+
+fn full() -> Refusal {
+    Refusal::new(RefusalCode::Overloaded, "too many tasks are open")
+        .hint("wait for some of them, or cancel them with tasks/cancel")
+}
+
+/// A request that asks to become a task (2025-11-25).
+fn with_task(request: &Request) -> Option<Request> {
+    let message = Message::read(relay::whole(request)).ok()?;
+    let params = Params::read(&message).ok()?;
+    let mut splice = Splice::new();
+    params.edit().set("task", b"{}").finish(&mut splice);
+    Some(edited(request, &message, &splice))
 }
 
 /// A request without `task` in its params; `None` if it has none.
@@ -345,13 +432,13 @@ mod tests {
     #[test]
     fn task_declarations_of_servers_are_read() {
         for (tool, expect) in [
-            (r#"{"name":"a"}"#, false),
-            (r#"{"execution":{"taskSupport":"forbidden"}}"#, false),
-            (r#"{"execution":{"taskSupport":"optional"}}"#, true),
-            (r#"{"execution":{"taskSupport":"required"}}"#, true),
-            (r#"{"execution":[]}"#, false),
+            (r#"{"name":"a"}"#, Support::None),
+            (r#"{"execution":{"taskSupport":"forbidden"}}"#, Support::None),
+            (r#"{"execution":{"taskSupport":"optional"}}"#, Support::Optional),
+            (r#"{"execution":{"taskSupport":"required"}}"#, Support::Required),
+            (r#"{"execution":[]}"#, Support::None),
         ] {
-            assert_eq!(supported_by(tool.as_bytes()), expect, "{tool}");
+            assert_eq!(support_of(tool.as_bytes()), expect, "{tool}");
         }
         let ours = format!(r#"{{"tasks":{}}}"#, super::super::LEGACY_ABILITIES);
         assert!(serves_calls(ours.as_bytes()));
@@ -394,44 +481,61 @@ mod tests {
 
     #[test]
     fn calls_are_fitted_to_their_session() {
-        let asks = r#"{"name":"a","task":{}}"#;
-        let wrong = r#"{"name":"a","task":1}"#;
-        for (params, form, wish, to, takes_task, offered, room, expected) in [
-            (asks, Form::Legacy, Wish::Asks, Form::Legacy, true, true, true, "as it is, reserved"),
-            (asks, Form::Legacy, Wish::Asks, Form::Legacy, true, true, false, "overloaded"),
-            (asks, Form::Legacy, Wish::Asks, Form::Legacy, false, true, true, "unsupported"),
-            (asks, Form::Legacy, Wish::Asks, Form::Modern, true, true, true, "unsupported"),
-            (wrong, Form::Legacy, Wish::Asks, Form::Legacy, true, true, true, "malformed"),
-            (wrong, Form::Legacy, Wish::Asks, Form::Legacy, true, false, true, "changed"),
-            (asks, Form::Modern, Wish::Asks, Form::Legacy, true, true, true, "changed"),
-            (asks, Form::Modern, Wish::Asks, Form::Modern, true, true, true, "as it is"),
-            (
-                "{\"name\":\"a\"}",
-                Form::Modern,
-                Wish::Declares,
-                Form::Modern,
-                true,
-                true,
-                true,
-                "as it is, reserved",
-            ),
-            ("{\"name\":\"a\"}", Form::Modern, Wish::Declares, Form::Legacy, true, true, true, "as it is"),
-            (asks, Form::Modern, Wish::Declares, Form::Legacy, true, true, true, "changed"),
+        use Form::{Legacy, Modern};
+        use Support::{None as No, Optional, Required, Unlisted};
+        use Wish::{Asks, Declares};
+        let (plain, asks, wrong) =
+            (r#"{"name":"a"}"#, r#"{"name":"a","task":{}}"#, r#"{"name":"a","task":1}"#);
+        for (params, from, wish, to, support, offered, room, expected) in [
+            (asks, Legacy, Asks, Legacy, Optional, true, true, "Task as it is, reserved"),
+            (asks, Legacy, Asks, Legacy, Unlisted, true, true, "Task as it is, reserved"),
+            (asks, Legacy, Asks, Legacy, Optional, true, false, "overloaded"),
+            (asks, Legacy, Asks, Legacy, No, true, true, "unsupported"),
+            (wrong, Legacy, Asks, Legacy, Optional, true, true, "malformed"),
+            (wrong, Legacy, Asks, Legacy, Optional, false, true, "Nothing changed"),
+            (asks, Legacy, Asks, Legacy, Required, false, true, "Followed changed, reserved"),
+            (plain, Legacy, Wish::None, Legacy, Required, true, true, "Nothing as it is"),
+            (plain, Legacy, Wish::None, Legacy, Required, false, true, "Followed changed, reserved"),
+            (plain, Legacy, Wish::None, Legacy, Required, false, false, "overloaded"),
+            (plain, Legacy, Wish::None, Legacy, Optional, true, true, "Nothing as it is"),
+            (asks, Legacy, Asks, Modern, No, true, true, "unsupported"),
+            (asks, Legacy, Asks, Modern, Optional, true, true, "Task changed, declared, reserved"),
+            (asks, Legacy, Asks, Modern, Optional, true, false, "overloaded"),
+            (asks, Legacy, Asks, Modern, Optional, false, true, "Followed changed"),
+            (plain, Legacy, Wish::None, Modern, Optional, true, true, "Followed as it is"),
+            (asks, Modern, Asks, Legacy, Optional, true, true, "Nothing changed"),
+            (asks, Modern, Asks, Legacy, Required, true, true, "Followed changed, reserved"),
+            (plain, Modern, Wish::None, Legacy, No, true, true, "Nothing as it is"),
+            (asks, Modern, Asks, Modern, Optional, true, true, "Nothing as it is"),
+            (plain, Modern, Declares, Modern, Optional, true, true, "Task as it is, reserved"),
+            (plain, Modern, Declares, Legacy, No, true, true, "Nothing as it is"),
+            (asks, Modern, Declares, Legacy, No, true, true, "Nothing changed"),
+            (plain, Modern, Declares, Legacy, Optional, true, true, "Task changed, reserved"),
+            (plain, Modern, Declares, Legacy, Optional, true, false, "Nothing as it is"),
+            (plain, Modern, Declares, Legacy, Required, true, true, "Task changed, reserved"),
+            (plain, Modern, Declares, Legacy, Required, true, false, "overloaded"),
         ] {
             let mut reserved = false;
             let mut reserve = || {
                 reserved = room;
                 room
             };
-            let fitted =
-                fit(&call(params, form), wish, Taker { form: to, takes_task }, offered, &mut reserve);
+            let fitted = fit(&call(params, from), wish, Taker { form: to, support }, offered, &mut reserve);
             let got = match fitted {
-                Ok(None) if reserved => "as it is, reserved",
-                Ok(None) => "as it is",
-                Ok(Some(_)) => "changed",
-                Err(refusal) => refusal.code.as_str(),
+                Ok(Fitted { request, declares, becomes }) => {
+                    let sent = if request.is_some() { "changed" } else { "as it is" };
+                    let declared = if declares { ", declared" } else { "" };
+                    let reserved = if reserved { ", reserved" } else { "" };
+                    format!("{becomes:?} {sent}{declared}{reserved}")
+                }
+                Err(refusal) => refusal.code.as_str().to_owned(),
             };
-            assert_eq!(got, expected, "{params} {form:?} {wish:?} {to:?}");
+            assert_eq!(got, expected, "{params} {from:?} {wish:?} {to:?} {support:?}");
         }
+        let asking =
+            fit(&call(asks, Legacy), Asks, Taker { form: Modern, support: Optional }, true, &mut || true);
+        assert_eq!(asking.unwrap().request.unwrap().payload.bytes, call(plain, Legacy).payload.bytes);
+        let made = with_task(&call(plain, Modern)).unwrap();
+        assert_eq!(json::at(made.payload.body_bytes(), &["task"]), Some(&b"{}"[..]));
     }
 }

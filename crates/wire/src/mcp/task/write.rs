@@ -9,7 +9,7 @@ use crate::time::rfc3339;
 
 /// The key of a `CreateTaskResult`'s `_meta` with the text that the model gets at once (2025-11-25, "Model immediate
 /// response").
-const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-response";
+pub(super) const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-response";
 
 /// The result of a call that has become a task: nested in 2025-11-25, flat in the extension.
 ///

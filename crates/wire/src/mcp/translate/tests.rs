@@ -20,8 +20,9 @@ fn text(frame: &Bytes) -> String {
 fn requests(from: &Message, to: Era, client_info: Option<&[u8]>) -> Message {
     let (params, mut splice) = (Params::read(from).unwrap(), Splice::new());
     let mut edit = params.edit();
-    let (number, own, related_task, log_level) = (1, None, None, None);
-    let out = Outgoing { form: to, number, own, client_info, capabilities: b"{}", log_level, related_task };
+    let (number, own, related_task, log_level, tasks) = (1, None, None, None, false);
+    let out =
+        Outgoing { form: to, number, own, client_info, capabilities: b"{}", log_level, related_task, tasks };
     request(&mut edit, &out);
     edit.finish(&mut splice);
     message(&text(&from.edited(&splice)))

@@ -4,15 +4,15 @@ use std::{collections::HashMap, sync::Arc};
 
 use model::{Notice, ParticipantId, Payload};
 use platform::{Mutex, MutexGuard, Share};
-use upstream::{CallNumber, Session};
 use wire::mcp::task;
 
 use super::places::{Places, TaskPlace};
 use super::task::{Key, Task};
+use crate::{CallNumber, Session};
 
 /// The tasks of one topic.
 #[derive(Debug, Default)]
-pub(crate) struct Tasks {
+pub struct Tasks {
     table: Mutex<Table>,
     places: Places,
 }
@@ -27,24 +27,24 @@ struct Table {
 
 impl Tasks {
     /// The task with a server's own id.
-    pub(crate) fn find(&self, server: &ParticipantId, instance: u64, own: &str) -> Option<Arc<Task>> {
+    pub fn find(&self, server: &ParticipantId, instance: u64, own: &str) -> Option<Arc<Task>> {
         let table = self.table();
         table.all.get(&(server.clone(), instance, own.into())).map(|(task, _)| Arc::clone(task))
     }
 
     /// The same by the session that sent the id.
-    pub(crate) fn find_in(&self, session: &Session, own: &str) -> Option<Arc<Task>> {
+    pub fn find_in(&self, session: &Session, own: &str) -> Option<Arc<Task>> {
         self.find(&ParticipantId::new(session.upstream()).ok()?, instance_of(session), own)
     }
 
     /// The task that a call of a session became.
-    pub(crate) fn of_call(&self, instance: u64, call: CallNumber) -> Option<Arc<Task>> {
+    pub fn of_call(&self, instance: u64, call: CallNumber) -> Option<Arc<Task>> {
         self.table().calls.get(&(instance, call)).cloned()
     }
 
     /// Takes a place for one more task of a participant. Without a free one the participant's oldest task that is over is
     /// forgotten.
-    pub(crate) fn reserve(&self, holder: &ParticipantId) -> Option<TaskPlace> {
+    pub fn reserve(&self, holder: &ParticipantId) -> Option<TaskPlace> {
         let own = self.places.of(holder);
         let place = own.take(1).or_else(|_| {
             self.table().forget_oldest(&own);
@@ -54,7 +54,7 @@ impl Tasks {
     }
 
     /// Enters a task on its place; without a place it is not entered. True when the caller must begin to [`Tasks::sweep`].
-    pub(crate) fn enter(&self, task: &Arc<Task>, place: Option<TaskPlace>) -> bool {
+    pub fn enter(&self, task: &Arc<Task>, place: Option<TaskPlace>) -> bool {
         // A server that gives an id again means the new task by it.
         self.table().remove(&task.key());
         let Some(place) = place.or_else(|| self.reserve(&task.origin.holder)) else { return false };
@@ -67,7 +67,7 @@ impl Tasks {
     }
 
     /// Forgets the tasks whose time is over; false when none is left.
-    pub(crate) fn sweep(&self, now_ms: u64) -> bool {
+    pub fn sweep(&self, now_ms: u64) -> bool {
         let mut table = self.table();
         let old =
             table.all.values().filter(|(task, _)| task.until_ms() <= now_ms).map(|(task, _)| task.key());
@@ -79,7 +79,7 @@ impl Tasks {
     }
 
     /// Ends the tasks of a session that has ended, and returns those that were not over.
-    pub(crate) fn lose(&self, instance: u64) -> Vec<Arc<Task>> {
+    pub fn lose(&self, instance: u64) -> Vec<Arc<Task>> {
         let table = self.table();
         let of_session =
             table.all.values().map(|(task, _)| task).filter(|task| task.origin.instance == instance);
@@ -87,7 +87,7 @@ impl Tasks {
     }
 
     /// Forgets a task, unless its server has given the id to a newer one.
-    pub(crate) fn forget(&self, task: &Arc<Task>) {
+    pub fn forget(&self, task: &Arc<Task>) {
         let mut table = self.table();
         if table.all.get(&task.key()).is_some_and(|(known, _)| Arc::ptr_eq(known, task)) {
             table.remove(&task.key());
@@ -95,20 +95,20 @@ impl Tasks {
     }
 
     /// The tasks of a participant, in no order.
-    pub(crate) fn of(&self, holder: &ParticipantId) -> Vec<Arc<Task>> {
+    pub fn of(&self, holder: &ParticipantId) -> Vec<Arc<Task>> {
         let table = self.table();
         let all = table.all.values().map(|(task, _)| task);
         all.filter(|task| task.origin.holder == *holder).cloned().collect()
     }
 
     /// The task to which a message of a server belongs.
-    pub(crate) fn related(&self, session: &Session, payload: &Payload) -> Option<Arc<Task>> {
+    pub fn related(&self, session: &Session, payload: &Payload) -> Option<Arc<Task>> {
         (session.tasks() > 0).then_some(())?;
         self.find_in(session, &task::related_to(payload)?.id)
     }
 
     /// A server's notification with the gateway's id of the task to which it belongs.
-    pub(crate) fn rename_notice(&self, session: &Session, notice: Notice) -> Notice {
+    pub fn rename_notice(&self, session: &Session, notice: Notice) -> Notice {
         match self.renamed(session, &notice.payload) {
             Some(payload) => Notice { payload, ..notice },
             None => notice,
@@ -116,11 +116,15 @@ impl Tasks {
     }
 
     /// A server's payload with the gateway's id of the task to which it belongs; `None` if it belongs to none.
-    pub(crate) fn renamed(&self, session: &Session, payload: &Payload) -> Option<Payload> {
+    pub fn renamed(&self, session: &Session, payload: &Payload) -> Option<Payload> {
         (session.tasks() > 0).then_some(())?;
         let named = task::related_to(payload)?;
         let task = self.find_in(session, &named.id)?;
-        Some(named.rename(payload, &task.public))
+        match task.followed {
+            // Its caller knows of no task.
+            true => task::unrelated(payload),
+            false => Some(named.rename(payload, &task.public)),
+        }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -147,6 +151,6 @@ impl Table {
 }
 
 /// The instance number under which a session's tasks are known: 0 if any session of its server knows them.
-pub(crate) fn instance_of(session: &Session) -> u64 {
+pub fn instance_of(session: &Session) -> u64 {
     if session.shares_tasks() { 0 } else { session.instance() }
 }

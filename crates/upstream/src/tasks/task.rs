@@ -1,19 +1,18 @@
 //! Task of a server: its origin, and its last known state.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use model::{Form, LinkId, OperationId, Outcome, ParticipantId};
-use platform::{Mutex, MutexGuard, unix_ms};
-use topic::TaskRef;
-use upstream::{CallNumber, Session, TaskHold};
+use model::{Answer, Form, LinkId, OperationId, Outcome, ParticipantId};
+use platform::{Mutex, MutexGuard, Taken, unix_ms};
 use wire::mcp::task::{self, Standing, Status, TaskReport};
 
-use super::id::{TASK_KEPT_MS_MAX, TaskId};
-use super::places::TaskPlace;
+use crate::{CallNumber, Session, TaskHold};
 
+/// Longest time for which a task can be asked for, whatever its server says, in milliseconds: a day.
+pub const TASK_KEPT_MS_MAX: u64 = 24 * 3600 * 1000;
 /// How a task failed that ended with its session.
-pub(crate) const LOST: &str = "the server's session in which the task ran has ended";
+pub const LOST: &str = "the server's session in which the task ran has ended";
 const LOST_ERROR: &[u8] =
     br#"{"code":-32603,"message":"the server's session in which the task ran has ended"}"#;
 
@@ -21,55 +20,32 @@ const LOST_ERROR: &[u8] =
 pub const TASK_KEPT_BYTES_MAX: usize = 4096;
 
 /// Server, instance number of its session (0: any session), and the server's own id.
-pub(super) type Key = (ParticipantId, u64, Arc<str>);
+pub(crate) type Key = (ParticipantId, u64, Arc<str>);
 
 /// The origin of a task.
 #[derive(Debug)]
-pub(crate) struct Origin {
+pub struct Origin {
     /// The participant whose call became the task.
-    pub(crate) holder: ParticipantId,
+    pub holder: ParticipantId,
     /// The server.
-    pub(crate) server: ParticipantId,
+    pub server: ParticipantId,
     /// The instance number of the session in which it runs; 0 if the server's tasks belong to no session.
-    pub(crate) instance: u64,
+    pub instance: u64,
     /// The form of payloads about it.
-    pub(crate) form: Form,
+    pub form: Form,
     /// The tool that was called, under the name by which the call was judged: a participant that may not call it has no task of
     /// it either.
-    pub(crate) tool: Box<str>,
+    pub tool: Box<str>,
     /// Whether the call was held until it was approved.
-    pub(crate) held: bool,
+    pub held: bool,
     /// The server's own id.
-    pub(crate) own: Arc<str>,
+    pub own: Arc<str>,
     /// The call that became the task, with the instance number of its session.
-    pub(crate) call: Option<(u64, CallNumber)>,
+    pub call: Option<(u64, CallNumber)>,
     /// The caller's progress token, as it was spelled.
-    pub(crate) progress: Option<Bytes>,
+    pub progress: Option<Bytes>,
     /// When it was created, in milliseconds since 1970.
-    pub(crate) created_ms: u64,
-}
-
-impl Origin {
-    /// The origin of a task that is known by its id alone.
-    pub(super) fn of(
-        id: &TaskId<'_>,
-        holder: &ParticipantId,
-        server: ParticipantId,
-        created_ms: u64,
-    ) -> Self {
-        Self {
-            holder: holder.clone(),
-            server,
-            instance: id.instance,
-            form: id.form,
-            tool: id.tool.into(),
-            held: id.held,
-            own: id.own.into(),
-            call: None,
-            progress: None,
-            created_ms,
-        }
-    }
+    pub created_ms: u64,
 }
 
 #[derive(Debug)]
@@ -78,8 +54,8 @@ struct State {
     hold: Option<TaskHold>,
     session: Weak<Session>,
     status: Status,
-    /// The task as its server wrote it last, under the server's id. Empty in the modern form, which has no list and whose tasks
-    /// contain whole results, and for a task that is too long.
+    /// The task as its server wrote it last, under the server's id and in the form of 2025-11-25, which has a list. Empty if it is
+    /// too long.
     written: Vec<u8>,
     updated_ms: u64,
     until_ms: u64,
@@ -89,20 +65,43 @@ struct State {
     link: LinkId,
     /// The open request that waits for its result.
     waiting: Option<OperationId>,
+    /// A caller of 2025-11-25 has cancelled it, for which it is cancelled from then on, whatever its server does.
+    cancelled: bool,
+}
+
+/// The result of a call that was answered at once, although its caller asked for a task.
+#[derive(Debug)]
+pub struct Kept {
+    /// The answer, as its server wrote it.
+    pub answer: Answer,
+    /// Its bytes on its caller's account.
+    _bytes: Option<Taken>,
+}
+
+impl Kept {
+    /// An answer, and its bytes on its caller's account.
+    pub fn new(answer: Answer, bytes: Option<Taken>) -> Self {
+        Self { answer, _bytes: bytes }
+    }
 }
 
 /// One task of a server.
 #[derive(Debug)]
 pub struct Task {
     /// Its id at the gateway.
-    pub(crate) public: String,
-    pub(crate) origin: Origin,
+    pub public: String,
+    /// Its origin.
+    pub origin: Origin,
+    /// Whether the gateway follows it for a call, whose caller sees no task.
+    pub followed: bool,
+    /// Its result, if no server has it.
+    pub kept: Option<Kept>,
     state: Mutex<State>,
 }
 
 impl Task {
     /// A task that a session has just created, or that is known by its id alone.
-    pub(crate) fn new(public: String, origin: Origin, link: LinkId, session: Option<&Arc<Session>>) -> Self {
+    pub fn new(public: String, origin: Origin, link: LinkId, session: Option<&Arc<Session>>) -> Self {
         let state = State {
             hold: session.filter(|_| origin.instance != 0).map(Session::hold),
             session: session.map(Arc::downgrade).unwrap_or_default(),
@@ -113,46 +112,64 @@ impl Task {
             lost: false,
             link,
             waiting: None,
+            cancelled: false,
         };
-        Self { public, origin, state: Mutex::new(state) }
+        Self { public, origin, followed: false, kept: None, state: Mutex::new(state) }
     }
 
-    pub(super) fn key(&self) -> Key {
+    /// A task that is completed from the beginning, and kept for this time.
+    pub fn of_result(public: String, origin: Origin, link: LinkId, kept: Kept, ttl_ms: u64) -> Self {
+        let task = Self { kept: Some(kept), ..Self::new(public, origin, link, None) };
+        {
+            let mut state = task.state();
+            state.status = Status::Completed;
+            state.until_ms = task.origin.created_ms.saturating_add(ttl_ms);
+        }
+        task
+    }
+
+    pub(crate) fn key(&self) -> Key {
         (self.origin.server.clone(), self.origin.instance, Arc::clone(&self.origin.own))
     }
 
     /// The session in which it runs, while that is open; `None` if any session of the server will do.
-    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+    pub fn session(&self) -> Option<Arc<Session>> {
         self.last_session().filter(|_| self.origin.instance != 0)
     }
 
     /// The session that was known for it last, while that is open.
-    pub(crate) fn last_session(&self) -> Option<Arc<Session>> {
+    pub fn last_session(&self) -> Option<Arc<Session>> {
         self.state().session.upgrade().filter(|session| session.is_open())
     }
 
     /// Whether its session is gone, so that its server cannot be asked any more.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub fn is_lost(&self) -> bool {
         self.origin.instance != 0 && self.session().is_none()
     }
 
     /// Whether it has ended, as far as is known.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         let state = self.state();
         state.status.is_over() || state.lost
     }
 
     /// When it is forgotten, in milliseconds since 1970.
-    pub(super) fn until_ms(&self) -> u64 {
+    pub(crate) fn until_ms(&self) -> u64 {
         self.state().until_ms
     }
 
     /// Updates the state from a message of its server.
-    pub(crate) fn update(&self, report: &TaskReport, frame: &[u8]) {
-        let mut state = self.state();
+    pub fn update(&self, report: &TaskReport, frame: &[u8]) {
         let written = report.task.of(frame);
-        let kept = task::has_list(self.origin.form) && written.len() <= TASK_KEPT_BYTES_MAX;
-        state.written = if kept { written.to_vec() } else { Vec::new() };
+        let written = match self.origin.form {
+            Form::Legacy => written.to_vec(),
+            Form::Modern => task::to_legacy(written, &self.origin.own).unwrap_or_default(),
+        };
+        let mut state = self.state();
+        if state.cancelled {
+            return;
+        }
+        state.written = if written.len() <= TASK_KEPT_BYTES_MAX { written } else { Vec::new() };
         state.updated_ms = unix_ms();
         state.status = report.status.unwrap_or(state.status);
         if let Some(ttl_ms) = report.ttl_ms {
@@ -166,7 +183,7 @@ impl Task {
     }
 
     /// Notes an answer that is relayed to its caller. Its session need not stay open after the result.
-    pub(crate) fn relayed(&self, method: &str, outcome: Outcome) {
+    pub fn relayed(&self, method: &str, outcome: Outcome) {
         let state = self.state();
         let has_result = task::has_result(self.origin.form, method, outcome == Outcome::Ok, state.status);
         if has_result {
@@ -175,7 +192,7 @@ impl Task {
     }
 
     /// Ends it with its session. True if it was not over.
-    pub(super) fn lose(&self) -> bool {
+    pub(crate) fn lose(&self) -> bool {
         let mut state = self.state();
         let open = !state.status.is_over() && !state.lost;
         state.lost = true;
@@ -186,29 +203,52 @@ impl Task {
         open
     }
 
+    /// Notes that a caller of 2025-11-25 has cancelled it.
+    pub fn cancel(&self) {
+        let mut state = self.state();
+        (state.cancelled, state.status, state.updated_ms) = (true, Status::Cancelled, unix_ms());
+        state.written = Vec::new();
+        release(state);
+    }
+
+    /// Whether a caller of 2025-11-25 has cancelled it.
+    pub fn is_cancelled(&self) -> bool {
+        self.state().cancelled
+    }
+
+    /// Ends it, because its call has ended: it may be forgotten.
+    pub(crate) fn dismiss(&self) {
+        let mut state = self.state();
+        (state.lost, state.until_ms) = (true, 0);
+        release(state);
+    }
+
     /// Notes the link that asks about it.
-    pub(crate) fn asked_by(&self, link: LinkId) {
+    pub fn asked_by(&self, link: LinkId) {
         self.state().link = link;
     }
 
     /// Notes the request that waits for its result.
-    pub(crate) fn awaited_by(&self, operation: OperationId) {
+    pub fn awaited_by(&self, operation: OperationId) {
         self.state().waiting = Some(operation);
     }
 
     /// The request that waits for its result, open or not.
-    pub(crate) fn waiting(&self) -> Option<OperationId> {
+    pub fn waiting(&self) -> Option<OperationId> {
         self.state().waiting
     }
 
-    /// The task as far as the topic decides who is notified of it.
-    pub(crate) fn subject(&self) -> TaskRef<'_> {
-        let Origin { holder, tool, held, .. } = &self.origin;
-        TaskRef { holder, tool, held: *held, public: &self.public, link: Some(self.state().link) }
+    /// The link that asked about it last.
+    pub fn link(&self) -> LinkId {
+        self.state().link
     }
 
-    /// The task as its server wrote it last, under its id at the gateway; a task that was too long by its state alone.
-    pub(crate) fn listed(&self) -> Option<Vec<u8>> {
+    /// The task as its server wrote it last, under its id at the gateway and in the form of 2025-11-25; a task that was too long by
+    /// its state alone.
+    pub fn listed(&self) -> Option<Vec<u8>> {
+        if let Some(kept) = &self.kept {
+            return Some(self.kept_view(kept, |view| task::get(view, Form::Legacy)));
+        }
         let (written, status) = {
             let state = self.state();
             (state.written.clone(), state.status)
@@ -223,14 +263,19 @@ impl Task {
             Status::Failed => Standing::Error(b"{}"),
             Status::Cancelled => Standing::Cancelled,
         };
-        Some(self.view(standing, None, |view| task::get(view, self.origin.form)))
+        Some(self.view(standing, None, |view| task::get(view, Form::Legacy)))
     }
 
-    /// The task when its server cannot be asked any more.
-    pub(crate) fn lost_view<T>(&self, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
+    /// A task whose result is kept here.
+    pub fn kept_view<T>(&self, kept: &Kept, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
+        self.view(Standing::Result(kept.answer.payload.body_bytes()), None, look)
+    }
+
+    /// The task when its server cannot be asked any more, for a caller of this form.
+    pub fn lost_view<T>(&self, form: Form, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
         let status = self.state().status;
         // The modern form has the result with the state: without the result the task is not completed.
-        let has_result = task::has_list(self.origin.form);
+        let has_result = task::has_list(form);
         let standing = match status {
             Status::Completed if has_result => Standing::Result(b"{}"),
             Status::Cancelled => Standing::Cancelled,
@@ -263,56 +308,4 @@ fn release(mut state: MutexGuard<'_, State>) {
     let hold = state.hold.take();
     drop(state);
     drop(hold);
-}
-
-/// What a call has to do with tasks. Most calls have nothing.
-#[derive(Debug, Default)]
-pub(crate) struct CallTask(OnceLock<Box<Part>>);
-
-#[derive(Debug)]
-enum Part {
-    /// It may become a task.
-    Asks(Mutex<Option<TaskPlace>>),
-    /// It is about this task.
-    About(Arc<Task>),
-}
-
-impl CallTask {
-    /// Notes the task that the call is about.
-    pub(crate) fn set_about(&self, task: &Arc<Task>) {
-        // A call is about one task.
-        let _ = self.0.set(Box::new(Part::About(Arc::clone(task))));
-    }
-
-    /// The task that the call is about.
-    pub(crate) fn about(&self) -> Option<&Arc<Task>> {
-        match &**self.0.get()? {
-            Part::About(task) => Some(task),
-            Part::Asks(_) => None,
-        }
-    }
-
-    /// Keeps a place for the task that the call may become.
-    pub(crate) fn keep(&self, place: TaskPlace) {
-        // A call is sent once.
-        let _ = self.0.set(Box::new(Part::Asks(Mutex::new(Some(place)))));
-    }
-
-    /// Whether the call may become a task.
-    pub(crate) fn asks(&self) -> bool {
-        matches!(self.0.get().map(|part| &**part), Some(Part::Asks(_)))
-    }
-
-    /// Takes the place.
-    pub(crate) fn take_place(&self) -> Option<TaskPlace> {
-        match &**self.0.get()? {
-            Part::Asks(place) => place.lock().take(),
-            Part::About(_) => None,
-        }
-    }
-
-    /// Gives the place back: the call has ended.
-    pub(crate) fn give_back(&self) {
-        drop(self.take_place());
-    }
 }

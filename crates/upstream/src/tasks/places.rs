@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use access::account;
-use model::ParticipantId;
+use model::{ParticipantId, account};
 use platform::{SHARE_OF_POOL, Share, Shares, Taken};
 
 /// Tasks of servers in one topic, including calls that may still become one.
@@ -16,10 +15,10 @@ const _: () = assert!(PARTICIPANT_TASKS_MAX <= TOPIC_TASKS_MAX / SHARE_OF_POOL);
 
 /// The places of one topic.
 #[derive(Debug)]
-pub(crate) struct Places(Arc<Shares>);
+pub struct Places(Arc<Shares>);
 
 /// Room for one task; free again when dropped.
-pub(crate) type TaskPlace = Taken;
+pub type TaskPlace = Taken;
 
 impl Default for Places {
     fn default() -> Self {
@@ -29,7 +28,7 @@ impl Default for Places {
 
 impl Places {
     /// The account of a participant.
-    pub(crate) fn of(&self, id: &ParticipantId) -> Arc<Share> {
-        self.0.of(account(id))
+    pub fn of(&self, id: &ParticipantId) -> Arc<Share> {
+        self.0.of(account(id.as_str()))
     }
 }

@@ -7,8 +7,8 @@ use model::{Form, LinkId, Marks, ParticipantId, Payload};
 use wire::mcp::task as wire_task;
 
 use super::places::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX};
-use super::task::{Origin, TASK_KEPT_BYTES_MAX, Task};
-use super::{id::TASK_KEPT_MS_MAX, table::Tasks};
+use super::table::Tasks;
+use super::task::{Origin, TASK_KEPT_BYTES_MAX, TASK_KEPT_MS_MAX, Task};
 
 fn id(name: &str) -> ParticipantId {
     ParticipantId::new(name).unwrap()
@@ -133,7 +133,7 @@ fn open_tasks_fail_when_their_session_ends() {
     let lost = tasks.lose(7);
     assert_eq!(lost.iter().map(|task| task.public.as_str()).collect::<Vec<_>>(), ["ada-1"]);
     assert!(tasks.lose(7).is_empty(), "reported once");
-    let state = |task: &Task| task.lost_view(|view| view.status(Form::Legacy).as_str());
+    let state = |task: &Task| task.lost_view(Form::Legacy, |view| view.status(Form::Legacy).as_str());
     assert_eq!((state(&open), state(&ended)), ("failed", "completed"));
 }
 

@@ -1,0 +1,146 @@
+//! Tasks that the gateway makes and follows for a call: its caller sees an ordinary, slow call.
+//!
+//! A server of 2025-11-25 is asked for the result (`tasks/result`), on whose stream it may ask the caller; a modern one is asked for
+//! the state again and again.
+
+use std::sync::{Arc, Weak};
+
+use model::{Answer, Form, Notice, Refusal, Request};
+use upstream::tasks::Task;
+use upstream::{CallEvents, Outgoing, Question, Session};
+use wire::mcp::task::{self, TaskReport};
+
+use super::{look, relay};
+use crate::{call::Call, context::call_number, dispatch::Dispatch};
+
+/// Receives everything about a call that may become a task, and about the request that waits for its result.
+pub(crate) struct Follower {
+    dispatch: Weak<Dispatch>,
+    call: Arc<Call>,
+    session: Arc<Session>,
+    stage: Stage,
+}
+
+enum Stage {
+    /// The call was sent, under this name of its tool if the caller wrote another.
+    Called {
+        own: Option<Box<str>>,
+        /// With the extension.
+        declared: bool,
+        /// The request, if it is not the call's own.
+        changed: Option<Request>,
+    },
+    /// It has become this task.
+    Became(Arc<Task>),
+}
+
+impl Follower {
+    /// The receiver for a call that is sent by this session.
+    pub(crate) fn new(
+        dispatch: &Arc<Dispatch>,
+        call: &Arc<Call>,
+        session: &Arc<Session>,
+        own: Option<&str>,
+        declared: bool,
+        changed: Option<&Request>,
+    ) -> Arc<Self> {
+        let stage = Stage::Called { own: own.map(Into::into), declared, changed: changed.cloned() };
+        Arc::new(Self::at(dispatch, call, session, stage))
+    }
+
+    fn at(dispatch: &Arc<Dispatch>, call: &Arc<Call>, session: &Arc<Session>, stage: Stage) -> Self {
+        let (call, session) = (Arc::clone(call), Arc::clone(session));
+        Self { dispatch: Arc::downgrade(dispatch), call, session, stage }
+    }
+
+    /// Sends the call again, to a modern server that insists on a task.
+    fn declare(&self, dispatch: &Arc<Dispatch>, own: Option<&str>, changed: Option<&Request>) {
+        let (call, session) = (&self.call, &self.session);
+        if call.is_over() {
+            return;
+        }
+        let events = Self::new(dispatch, call, session, own, true, changed);
+        let request = changed.unwrap_or(&call.request);
+        let outgoing = Outgoing { own, tasks: true, ..call.outgoing(request, call_number(call.id)) };
+        match session.call(outgoing, events) {
+            Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
+            Ok(()) => {}
+            Err(refusal) => call.done(Err(refusal)),
+        }
+    }
+
+    /// Follows the task that the call has become.
+    fn follow(&self, dispatch: &Arc<Dispatch>, answer: &Answer, report: &TaskReport) {
+        let (call, session) = (&self.call, &self.session);
+        let task = match relay::create(dispatch, call, session, &answer.payload, report) {
+            Ok(task) => task,
+            Err(refusal) => return call.done(Err(refusal)),
+        };
+        task.awaited_by(call.id);
+        let number = (session.era() == Form::Legacy).then(|| call_number(dispatch.context.operation()));
+        call.task.set_followed(&task, number);
+        if call.is_over() {
+            // It was cancelled before the task was known.
+            return call.task.stop("the client cancelled the request");
+        }
+        let Some(number) = number else {
+            let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+            tokio::spawn(async move {
+                let end = look::wait(&dispatch, &call, &task).await;
+                ended(&dispatch, &call, &task, end);
+            });
+            return;
+        };
+        let request = task::request("tasks/result", &task.origin.own, session.era());
+        let events = Self::at(dispatch, call, session, Stage::Became(Arc::clone(&task)));
+        let outgoing = call.outgoing(&request, number);
+        if let Err(refusal) = session.call(outgoing, Arc::new(events)) {
+            ended(dispatch, call, &task, Err(refusal));
+        }
+    }
+}
+
+/// Ends a call whose task has ended, or cannot be followed any more.
+fn ended(dispatch: &Arc<Dispatch>, call: &Call, task: &Arc<Task>, end: Result<Answer, Refusal>) {
+    if call.is_over() {
+        return;
+    }
+    match end {
+        Ok(answer) => {
+            dispatch.tasks.forget(task);
+            let payload = task::unrelated(&answer.payload).unwrap_or(answer.payload);
+            call.done(Ok(Answer { payload, ..answer }));
+        }
+        Err(refusal) => {
+            call.task.stop("the call has failed");
+            dispatch.tasks.forget(task);
+            call.done(Err(refusal));
+        }
+    }
+}
+
+impl CallEvents for Follower {
+    fn notice(&self, notice: Notice) {
+        self.call.notice(notice);
+    }
+
+    fn question(&self, question: Question) {
+        self.call.question(question);
+    }
+
+    fn done(&self, end: Result<Answer, Refusal>) {
+        let Some(dispatch) = self.dispatch.upgrade() else { return self.call.done(end) };
+        match (&self.stage, end) {
+            (Stage::Became(task), end) => ended(&dispatch, &self.call, task, end),
+            (Stage::Called { own, declared, changed }, Ok(answer)) => match task::made(&answer) {
+                Some(report) => self.follow(&dispatch, &answer, &report),
+                // It was refused before it ran: a server that insists on a task gets the declaration.
+                None if !declared && task::wants_extension(&answer) => {
+                    self.declare(&dispatch, own.as_deref(), changed.as_ref());
+                }
+                None => self.call.done(Ok(answer)),
+            },
+            (Stage::Called { .. }, Err(refusal)) => self.call.done(Err(refusal)),
+        }
+    }
+}

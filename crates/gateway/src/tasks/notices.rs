@@ -1,0 +1,99 @@
+//! Notifications of servers about tasks, on their way to the tasks' holders.
+
+use std::sync::Arc;
+
+use model::{Form, Notice, OperationId};
+use topic::{Subject, TaskRef};
+use upstream::tasks::Task;
+use upstream::{CallNumber, Session};
+use wire::mcp::task::{self, Status, TaskReport};
+
+use super::look;
+use crate::{dispatch::Dispatch, live::Event};
+
+/// Takes a server's notification of a task's state.
+pub(crate) fn state(dispatch: &Arc<Dispatch>, session: &Arc<Session>, notice: Notice) {
+    let Some(report) = task::report(&notice.payload) else { return };
+    let Some(task) = dispatch.tasks.find_in(session, &report.named.id) else { return };
+    task.update(&report, &notice.payload.bytes);
+    // No caller knows a task that the gateway follows; a caller that has cancelled one sees no more of it.
+    if task.followed || task.is_cancelled() {
+        return;
+    }
+    match session.era() {
+        Form::Legacy => to_modern(dispatch, session, &task, &report, &notice),
+        Form::Modern => {
+            if let Some(notice) = task::notice_to_legacy(&notice, &task.public) {
+                notify_holder(dispatch, &task, notice);
+            }
+        }
+    }
+    let payload = report.named.rename(&notice.payload, &task.public);
+    notify_holder(dispatch, &task, Notice { payload, ..notice });
+}
+
+/// Passes a notification of 2025-11-25 to the listen streams that name the task. There a task that has ended has its result.
+fn to_modern(
+    dispatch: &Arc<Dispatch>,
+    session: &Arc<Session>,
+    task: &Arc<Task>,
+    report: &TaskReport,
+    notice: &Notice,
+) {
+    if !dispatch.with(|topic| topic.is_watched(&task.public)) {
+        return;
+    }
+    if !matches!(report.status, Some(Status::Completed | Status::Failed)) {
+        let written = report.task.of(&notice.payload.bytes);
+        if let Some(notice) = task::notice_to_modern(written, &task.public, None) {
+            notify_holder(dispatch, task, notice);
+        }
+        return;
+    }
+    let (dispatch, session, task) = (Arc::clone(dispatch), Arc::clone(session), Arc::clone(task));
+    tokio::spawn(async move {
+        let Ok(now) = look::look(&session, &task).await else { return };
+        let Ok(end) = look::end_of(&session, &task, &now).await else { return };
+        let end = end.as_ref().map(task::standing_of);
+        if let Some(notice) = task::notice_to_modern(now.raw(), &task.public, end) {
+            notify_holder(&dispatch, &task, notice);
+        }
+    });
+}
+
+/// Takes progress of a call that has become a task: to the request that waits for the task's result, else to its holder.
+pub(crate) fn progress(dispatch: &Arc<Dispatch>, session: &Session, notice: Notice) {
+    let Some(number) = notice.latest.as_deref().and_then(CallNumber::of_token) else { return };
+    let Some(task) = dispatch.tasks.of_call(session.instance(), number) else { return };
+    let Some(token) = &task.origin.progress else { return };
+    let notice = dispatch.tasks.rename_notice(session, notice);
+    let Some(notice) = wire::mcp::relay::with_progress_token(&notice, token) else { return };
+    let open = |waiting: &OperationId| dispatch.with(|topic| topic.is_open(*waiting));
+    let server = &task.origin.server;
+    match task.waiting().filter(open) {
+        Some(waiting) => {
+            dispatch.take(Event::Notice { server, subject: Subject::Call(waiting), level: None, notice });
+        }
+        None => notify_holder(dispatch, &task, notice),
+    }
+}
+
+fn notify_holder(dispatch: &Arc<Dispatch>, task: &Task, notice: Notice) {
+    let (origin, public, link) = (&task.origin, &task.public, Some(task.link()));
+    let subject = TaskRef { holder: &origin.holder, tool: &origin.tool, held: origin.held, public, link };
+    let server = &origin.server;
+    dispatch.take(Event::Notice { server, subject: Subject::Task(subject), level: None, notice });
+}
+
+/// Ends the tasks of a session that has ended; their holders are notified.
+pub(crate) fn lose(dispatch: &Arc<Dispatch>, session: &Session) {
+    for task in dispatch.tasks.lose(session.instance()) {
+        if task.followed {
+            continue;
+        }
+        for form in [Form::Legacy, Form::Modern] {
+            let notice = task.lost_view(form, |view| task::notice(view, form));
+            notify_holder(dispatch, &task, notice);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Tasks of servers as their callers have them: places, state, the part of a call in one.
+
+mod part;
+mod places;
+mod table;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use part::CallTask;
+pub use places::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX, TaskPlace};
+pub use table::{Tasks, instance_of};
+pub use task::{Kept, LOST, Origin, TASK_KEPT_BYTES_MAX, TASK_KEPT_MS_MAX, Task};

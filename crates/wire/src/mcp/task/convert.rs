@@ -1,0 +1,244 @@
+//! Tasks between the forms: what a server wrote about a task, as a caller of the other form reads it. Members that only one form
+//! has change or go; all others stay as they were written.
+
+use json::{MemberChange, Span};
+use model::{Answer, Form, Method, Notice, Outcome, Payload, Request, Target};
+
+use super::view::{Standing, Status};
+use super::write::IMMEDIATE;
+use super::{ABILITIES, EXTENSION, read};
+use crate::mcp::code::MISSING_CAPABILITY;
+use crate::mcp::{meta, relay};
+use crate::rpc::{self, Id, Message};
+
+/// What a modern task has beside the members of both forms.
+const MODERN_ONLY: [&str; 4] = ["resultType", "inputRequests", "result", "error"];
+
+/// What a modern caller sees of a task whose questions it cannot be asked, as JSON.
+const NOT_ASKED: &str = r#""the task asks its user for input, which this caller cannot be asked for""#;
+
+/// A modern task (a result or the params of a notification) as an object of 2025-11-25, under this id. A completed task whose tool
+/// failed is a failed one there.
+#[must_use]
+pub fn to_legacy(task: &[u8], id: &str) -> Option<Vec<u8>> {
+    let status = match json::at(task, &["result", "isError"]) {
+        Some(b"true") if status_of(task) == Some(Status::Completed) => Some(Status::Failed),
+        _ => None,
+    };
+    let mut gone: Vec<MemberChange<'_>> = MODERN_ONLY.iter().map(|key| (*key, None)).collect();
+    gone.push(("_meta", None));
+    respelled(task, id, ("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval"), status, gone)
+}
+
+/// A task of 2025-11-25 with the members of the extension, under this id. `end`: its questions, its result or its error. A failed
+/// task with a result is a completed one there.
+#[must_use]
+pub fn to_modern(task: &[u8], id: &str, end: Option<Standing<'_>>) -> Option<Vec<u8>> {
+    let (key, raw, status) = match end {
+        Some(Standing::InputRequired(raw)) => ("inputRequests", Some(raw), None),
+        Some(Standing::Result(raw)) => ("result", Some(raw), Some(Status::Completed)),
+        Some(Standing::Error(raw)) => ("error", Some(raw), Some(Status::Failed)),
+        Some(Standing::Working) => ("result", None, Some(Status::Working)),
+        Some(Standing::Cancelled) => ("result", None, Some(Status::Cancelled)),
+        // Its questions are not carried: they come where its result is awaited.
+        None if status_of(task) == Some(Status::InputRequired) => ("inputRequests", Some(&b"{}"[..]), None),
+        None => ("result", None, None),
+    };
+    let result = raw.filter(|_| key == "result").map(result_to_modern).transpose().ok()?;
+    let end = (key, result.as_deref().or(raw));
+    let mut gone = vec![end, ("_meta", None)];
+    if end.1 == Some(b"{}") && json::at(task, &["statusMessage"]).is_none() {
+        gone.push(("statusMessage", Some(NOT_ASKED.as_bytes())));
+    }
+    respelled(task, id, ("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs"), status, gone)
+}
+
+/// The same as the result of `tasks/get`.
+#[must_use]
+pub fn got(task: &[u8], id: &str, end: Option<Standing<'_>>) -> Option<Vec<u8>> {
+    json::edited(&to_modern(task, id, end)?, &[("resultType", Some(b"\"complete\""))]).ok()
+}
+
+/// The result of a call that has become a task, in the other form, under this id: nested in 2025-11-25, flat in the extension.
+#[must_use]
+pub fn made_in(answer: &Answer, to: Form, id: &str) -> Option<Answer> {
+    let body = answer.payload.body_bytes();
+    let others = without_meta(json::at(body, &["_meta"]));
+    let body = match to {
+        Form::Legacy => json::object(|result| {
+            if let Some(task) = to_legacy(body, id) {
+                result.raw("task", &task);
+            }
+            if let Some(others) = &others {
+                result.raw("_meta", others);
+            }
+        }),
+        Form::Modern => {
+            let task = to_modern(json::at(body, &["task"])?, id, None)?;
+            let more = [("resultType", Some(&b"\"task\""[..])), ("_meta", others.as_deref())];
+            json::edited(&task, &more).ok()?
+        }
+    };
+    Some(Answer { outcome: Outcome::Ok, payload: Payload::body(to, body) })
+}
+
+/// A notification of a modern task's state, for clients of 2025-11-25.
+#[must_use]
+pub fn notice_to_legacy(notice: &Notice, id: &str) -> Option<Notice> {
+    let payload = Payload::body(Form::Legacy, to_legacy(notice.payload.body_bytes(), id)?);
+    Some(Notice { method: Method::Known("notifications/tasks/status"), latest: None, payload })
+}
+
+/// A notification of a state of a task of 2025-11-25, for clients that know the extension.
+#[must_use]
+pub fn notice_to_modern(task: &[u8], id: &str, end: Option<Standing<'_>>) -> Option<Notice> {
+    let payload = Payload::body(Form::Modern, to_modern(task, id, end)?);
+    Some(Notice { method: Method::Known("notifications/tasks"), latest: None, payload })
+}
+
+/// How a modern task that has ended did so, by the result of `tasks/get`: the answer that its call would have had. `None` while it
+/// has none.
+#[must_use]
+pub fn end_of(task: &[u8]) -> Option<Answer> {
+    let id = Id::number(1);
+    let (outcome, frame) = match status_of(task)? {
+        Status::Completed => (Outcome::Ok, rpc::result(&id, json::at(task, &["result"])?)),
+        Status::Failed => (Outcome::Error, rpc::error_object(&id, json::at(task, &["error"])?)),
+        Status::Working | Status::InputRequired | Status::Cancelled => return None,
+    };
+    Some(Answer { outcome, payload: relay::read_again(frame, Form::Modern) })
+}
+
+/// The standing of a task of 2025-11-25 that has ended, by the answer to `tasks/result`.
+#[must_use]
+pub fn standing_of(answer: &Answer) -> Standing<'_> {
+    match answer.outcome {
+        Outcome::Ok => Standing::Result(answer.payload.body_bytes()),
+        Outcome::Error | Outcome::Refused | Outcome::Cancelled => {
+            Standing::Error(answer.payload.body_bytes())
+        }
+    }
+}
+
+/// An answer with this result, in this form.
+#[must_use]
+pub fn answer(form: Form, result: &[u8]) -> Answer {
+    let payload = relay::read_again(rpc::result(&Id::number(1), result), form);
+    Answer { outcome: Outcome::Ok, payload }
+}
+
+/// The answer to `tasks/result` of 2025-11-25: that of the call, with the id of its task. An error stays as it is.
+#[must_use]
+pub fn related_answer(answer: &Answer, id: &str) -> Answer {
+    match super::related(answer.payload.body_bytes(), id) {
+        Ok(body) if answer.outcome == Outcome::Ok => self::answer(answer.payload.form, &body),
+        Ok(_) | Err(_) => answer.clone(),
+    }
+}
+
+/// The status that a task's object has.
+#[must_use]
+pub fn status_of(task: &[u8]) -> Option<Status> {
+    json::at(task, &["status"]).and_then(json::text)?.parse().ok()
+}
+
+/// How long to wait before the next look at a task, as its server says, in milliseconds.
+#[must_use]
+pub fn poll_ms(task: &[u8]) -> Option<u64> {
+    let raw = json::at(task, &["pollIntervalMs"]).or_else(|| json::at(task, &["pollInterval"]))?;
+    json::integer(raw).and_then(|ms| u64::try_from(ms).ok())
+}
+
+/// Whether a modern server refuses a call because its client does not know tasks.
+#[must_use]
+pub fn wants_extension(answer: &Answer) -> bool {
+    let read = || {
+        let message = Message::read(answer.payload.bytes.clone()).ok()?;
+        let error = message.error_object().filter(|error| error.code == MISSING_CAPABILITY)?;
+        read::within(error.data?, &["requiredCapabilities", "extensions", EXTENSION]).then_some(())
+    };
+    answer.outcome == Outcome::Error && read().is_some()
+}
+
+/// These modern capabilities, which have no extensions, with that of tasks.
+#[must_use]
+pub(crate) fn declared(capabilities: &[u8]) -> Vec<u8> {
+    json::edited(capabilities, &[("extensions", Some(ABILITIES.as_bytes()))])
+        .unwrap_or_else(|_| capabilities.to_vec())
+}
+
+/// A request about a task under its server's id.
+#[must_use]
+pub fn request(method: &'static str, id: &str, form: Form) -> Request {
+    let params = json::object(|params| {
+        params.text("taskId", id);
+    });
+    let payload = Payload::body(form, params);
+    Request { method: Method::Known(method), target: Some(Target::Task(id.into())), progress: None, payload }
+}
+
+/// An answer or a notification without the task of 2025-11-25 to which it belongs; `None` if it names none.
+#[must_use]
+pub fn unrelated(payload: &Payload) -> Option<Payload> {
+    super::related_to(payload)?;
+    let body = payload.body_bytes();
+    let others = without_meta(json::at(body, &["_meta"]));
+    let body = json::edited(body, &[("_meta", others.as_deref())]).ok()?;
+    let message = Message::read(payload.bytes.clone()).ok()?;
+    let mut splice = json::Splice::new();
+    splice.replace(message.body_span()?, &body);
+    Some(relay::read_again(message.edited(&splice), payload.form))
+}
+
+/// A tool of a list without what it says about tasks of 2025-11-25; `None` if it says nothing.
+#[must_use]
+pub fn unmarked(tool: &[u8]) -> Option<Vec<u8>> {
+    let execution = json::at(tool, &["execution"])?;
+    json::at(execution, &["taskSupport"])?;
+    let fewer = json::edited(execution, &[("taskSupport", None)]).ok()?;
+    let is_empty = json::members(&fewer, Span::all(&fewer)).is_ok_and(|members| members.is_empty());
+    json::edited(tool, &[("execution", (!is_empty).then_some(&*fewer))]).ok()
+}
+
+fn result_to_modern(result: &[u8]) -> Result<Vec<u8>, json::JsonError> {
+    let meta = json::at(result, &["_meta"]);
+    let others = without_meta(meta);
+    let mut changes: Vec<MemberChange<'_>> = Vec::new();
+    if json::at(result, &["resultType"]).is_none() {
+        changes.push(("resultType", Some(b"\"complete\"")));
+    }
+    if meta.is_some() {
+        changes.push(("_meta", others.as_deref()));
+    }
+    json::edited(result, &changes)
+}
+
+/// A `_meta` without the keys that only one form has; `None` if nothing is left.
+fn without_meta(meta: Option<&[u8]>) -> Option<Vec<u8>> {
+    let own = [meta::RELATED_TASK, IMMEDIATE, meta::SERVER_INFO, meta::SUBSCRIPTION_ID];
+    let changes = own.map(|key| (key, None));
+    let left = json::edited(meta?, &changes).ok()?;
+    json::members(&left, Span::all(&left)).is_ok_and(|members| !members.is_empty()).then_some(left)
+}
+
+fn respelled(
+    task: &[u8],
+    id: &str,
+    (ttl, new_ttl): (&str, &str),
+    (poll, new_poll): (&str, &str),
+    status: Option<Status>,
+    more: Vec<MemberChange<'_>>,
+) -> Option<Vec<u8>> {
+    let members = json::members(task, Span::all(task)).ok()?;
+    let (id, status) = (json::quote(id), status.map(|status| json::quote(status.as_str())));
+    let ttl_raw = members.get(ttl).map_or(&b"null"[..], |member| member.raw);
+    let mut changes = more;
+    changes.push(("taskId", Some(id.as_bytes())));
+    changes.extend(status.as_ref().map(|status| ("status", Some(status.as_bytes()))));
+    changes.extend([(ttl, None), (new_ttl, Some(ttl_raw)), (poll, None)]);
+    changes.extend(members.get(poll).map(|member| (new_poll, Some(member.raw))));
+    json::edited(task, &changes).ok()
+}
+
+#[cfg(test)]
+mod tests;
