@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use model::Form;
+use model::{Answer, Form, Outcome, Payload};
 use platform::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -267,6 +267,20 @@ async fn answers_of_the_server_side_are_decoded() {
         assert_eq!(info.unwrap().list(), ListKind::Templates);
         let none = client([made(server::Query::List(page, 0), &[])]).list(Subject::Resource).await.unwrap();
         assert!(none.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn results_that_the_server_side_wrapped_are_themselves_again() {
+    let sent = r#"{"contents":[{"uri":"a:1","mimeType":"text/yaml","text":"{\"n\": 1.0}"},{"uri":"a:2","text":"no JSON"}],"_meta":{"m":1e2}}"#;
+    let read = r#"{"_meta":{"m":1e2},"contents":[{"uri":"a:1","mimeType":"text/yaml","text":"{\"n\":1.0}"},{"uri":"a:2","text":"no JSON"}]}"#;
+    let prompt = r#"{"messages":[{"role":"user","content":{"type":"text","text":"\u00fc"}}],"x":1.0}"#;
+    for (subject, sent, expected) in [(Subject::Resource, sent, read), (Subject::Prompt, prompt, prompt)] {
+        let payload = Payload::body(Form::Legacy, sent.as_bytes().to_vec());
+        let answer = Answer { outcome: Outcome::Ok, payload };
+        let made = server::answered((subject, "a"), (&answer, subject.method()), Form::Legacy, &|_| None);
+        let made = String::from_utf8(made.unwrap()).unwrap();
+        assert_eq!(client([made]).call(subject, "a", &()).await.unwrap().get(), expected);
     }
 }
 
