@@ -20,6 +20,9 @@ pub trait Requester: Send + Sync {
 }
 
 /// A server in a participant's topic.
+///
+/// No notification of a configured server reaches a participant, so a [`ProxyClient`](super::ProxyClient) must be asked to forget its
+/// lists. A participant that serves sends them as envelopes ([`Event::Other`](crate::participant::Event::Other)).
 #[derive(Debug, Clone)]
 pub struct RoomServer {
     /// Sends the requests.

@@ -11,11 +11,12 @@ use serde_json::value::RawValue;
 use super::{client, stage};
 use crate::home::Home;
 use crate::participants::{join, read};
+use crate::program::{Program, example};
 use crate::support::{Client, Gateway, fixture};
 use crate::ws::{people, token};
 
 /// A session over HTTP.
-pub(crate) struct Session(Mutex<Client>);
+struct Session(Mutex<Client>);
 
 impl Session {
     fn of(client: Client) -> Self {
@@ -133,4 +134,26 @@ async fn the_sdk_uses_the_proxy_of_a_server_in_the_room() {
     assert_eq!(sum["structuredContent"], json!({ "sum": 5 }), "{sum}");
     assert_eq!(sum["content"][0]["annotations"]["proxyPath"], "up_add", "{sum}");
     assert!(sdk.list_resources().await.unwrap().iter().any(|one| one.key() == "test://static-text"));
+}
+
+#[test]
+fn the_example_lists_and_calls_both_ways() {
+    let (_home, gateway) = stage("[topics.plain]\naccess = \"public\"\n");
+    for (path, way) in [("/mcp", "through `proxy`"), ("/mcp/plain", "directly")] {
+        let url = gateway.url() + path;
+        let run = |more: &[&str]| {
+            let args = [&[url.as_str()], more].concat();
+            let (code, printed) =
+                Program::start(example("proxy_client", &gateway, "boss", &args)).wait_for_exit();
+            assert_eq!(code, 0, "{printed}");
+            assert!(printed.starts_with(way), "{printed}");
+            printed
+        };
+        let listed = run(&[]);
+        for one in ["Tools up_add", "Resources test://static-text", "Templates test://template/{id}/data"] {
+            assert!(listed.lines().any(|line| line == one), "{one}: {listed}");
+        }
+        let called = run(&["up_add", "{\"a\": 2, \"b\": 3}"]);
+        assert!(called.contains("\"structuredContent\":{\"sum\":5}"), "{called}");
+    }
 }
