@@ -3,6 +3,8 @@
 //! A [`Participant`] joins a topic of a gateway. It sends and receives envelopes, makes and answers requests, and
 //! proposes calls or reviews the proposals of others. The module [`participant`] has the rest of the SDK.
 //!
+//! A [`ProxyClient`] reaches everything behind a server's tool `proxy` (MCP Proxy Extension v0.1).
+//!
 //! A [`Link`] carries JSON-RPC messages as bytes, in both directions. Its transport is a child process ([`StdioSpec`]),
 //! Streamable HTTP or the HTTP+SSE of 2024-11-05 ([`HttpSpec`]), or one that another crate provides ([`LinkTransport`]). A link does not read the messages; it knows which request a message
 //! belongs to, if the transport knows it. The [`guard`] ends child processes that would outlive this process.
@@ -12,6 +14,7 @@ pub mod guard;
 mod http;
 mod link;
 pub mod participant;
+pub mod proxy;
 mod stdio;
 mod transport;
 
@@ -22,6 +25,7 @@ pub use http::{HttpLimits, HttpSpec};
 pub use json::visible;
 pub use link::Link;
 pub use participant::{Participant, ParticipantSpec};
+pub use proxy::ProxyClient;
 pub use stdio::{CHILD_QUEUE_BYTES_MAX, PARTICIPANT_CHILD_QUEUE_BYTES_MAX, StdioSpec, find_program};
 pub use stdio::{STDERR_BYTES_MAX, STDERR_LINES_MAX, StderrLine, StderrLog};
 pub use transport::{Closing, Flow, Inbox, LinkTransport, SendMeta};

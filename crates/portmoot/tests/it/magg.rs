@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use ::client::proxy::{ListKind, ProxyClient, ProxyError, RoomServer, Subject};
 use harness::repository;
 use serde_json::{Value, json};
 
 use crate::home::Home;
+use crate::participants::{join, read};
 use crate::support::{Gateway, fixture};
+use crate::ws::people;
 
 /// The installed Magg; `None`, with a message, where its Python is missing.
 fn magg(which: &str) -> Option<PathBuf> {
@@ -32,6 +35,25 @@ fn client(bin: &std::path::Path, home: &Home, words: &[&str]) -> Value {
     let (out, log) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "{out}\n{log}");
     serde_json::from_str(out.trim().lines().last().unwrap()).unwrap()
+}
+
+/// The table of Magg as a server `magg`, with the fixture behind it, and the command that starts it.
+fn server(bin: &std::path::Path, home: &Home) -> (String, Vec<String>) {
+    let up = json!({ "name": "up", "source": "https://example.com", "prefix": "up", "enabled": true,
+        "command": harness::fixture_binary(), "args": ["--stdio", "--era", "legacy"] });
+    let config = home.write("magg.json", &json!({ "servers": { "up": up } }).to_string());
+    // Magg takes its settings from the environment.
+    let words = [
+        format!("HOME={}", home.path().display()),
+        format!("MAGG_CONFIG_PATH={}", config.display()),
+        "MAGG_LOG_LEVEL=ERROR".into(),
+        bin.join("magg").display().to_string(),
+        "serve".into(),
+        "--no-banner".into(),
+    ];
+    let table =
+        format!("[servers.magg]\ncommand = \"/usr/bin/env\"\nargs = {words:?}\nstart_timeout = \"60s\"\n");
+    (table, words.to_vec())
 }
 
 #[test]
@@ -80,17 +102,9 @@ fn the_transparent_client_of_an_older_magg_sees_everything() {
 fn magg_behind_the_gateway_loses_no_annotation() {
     let Some(bin) = magg("new") else { return };
     let home = Home::new();
-    let up = json!({ "name": "up", "source": "https://example.com", "prefix": "up", "enabled": true,
-        "command": harness::fixture_binary(), "args": ["--stdio", "--era", "legacy"] });
-    let config = home.write("magg.json", &json!({ "servers": { "up": up } }).to_string());
-    // The same process for both: Magg takes its settings from the environment.
-    let start = [bin.join("magg").display().to_string(), "serve".into(), "--no-banner".into()];
-    let environment = format!("HOME={}", home.path().display());
-    let settings = format!("MAGG_CONFIG_PATH={}", config.display());
-    let words: Vec<&str> = [environment.as_str(), &settings, "MAGG_LOG_LEVEL=ERROR"].into_iter().collect();
-    let words: Vec<&str> = words.into_iter().chain(start.iter().map(String::as_str)).collect();
-    let server =
-        format!("[servers.magg]\ncommand = \"/usr/bin/env\"\nargs = {words:?}\nstart_timeout = \"60s\"\n");
+    // The same process for both.
+    let (server, words) = server(&bin, &home);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let gateway = Gateway::start(&home, &server);
     gateway.ready("magg");
     let url = gateway.url() + "/mcp";
@@ -100,4 +114,36 @@ fn magg_behind_the_gateway_loses_no_annotation() {
     for key in ["proxyAction", "proxyPath", "proxyType", "pythonType", "many", "totalCount"] {
         assert!(notes.contains(key), "{key}: {notes}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "installs Magg, which needs Python 3.12; by hand: cargo nextest run -p portmoot --run-ignored only magg"]
+async fn the_sdk_decodes_the_answers_of_magg() {
+    let Some(bin) = magg("new") else { return };
+    let (home, config) = people(&[("boss", &["mcp/*"])]);
+    let gateway = Gateway::start(&home, &(config + &server(&bin, &home).0));
+    gateway.ready("magg");
+    let (boss, _) = join(&gateway, "boss").await;
+    let sdk = ProxyClient::detect(RoomServer { participant: boss, server: "magg".into() }).await.unwrap();
+    assert_eq!(sdk.tool(), Some("proxy"));
+    let tools = sdk.list_tools().await.unwrap();
+    assert!(tools.len() > 40 && tools.iter().any(|tool| tool.key() == "up_echo"), "{tools:?}");
+    let resources = sdk.list_resources().await.unwrap();
+    for list in [ListKind::Resources, ListKind::Templates] {
+        assert!(resources.iter().any(|one| one.list() == list), "{list:?}: {resources:?}");
+    }
+    let prompts = sdk.list_prompts().await.unwrap();
+    assert!(prompts.iter().any(|prompt| prompt.key() == "up_test_simple_prompt"), "{prompts:?}");
+    // Its `info` has no `many`.
+    assert_eq!(sdk.info(Subject::Tool, "up_echo").await.unwrap().list(), ListKind::Tools);
+    assert_eq!(sdk.info(Subject::Resource, "static-text").await.unwrap().list(), ListKind::Resources);
+    assert!(matches!(sdk.info(Subject::Prompt, "absent").await, Err(ProxyError::Failed(_))));
+    let called = sdk.call_tool("up_echo", &json!({ "text": "hi" })).await.unwrap();
+    assert_eq!(read(&called)["content"][0]["text"], "hi", "{called}");
+    let key = |end: &str| resources.iter().find(|one| one.key().ends_with(end)).unwrap().key();
+    let text = read(&sdk.read_resource(key("static-text")).await.unwrap());
+    assert_eq!(text["contents"][0]["mimeType"], "text/plain", "{text}");
+    let arguments = json!({ "arg1": "Bob", "arg2": "x" });
+    let prompt = read(&sdk.get_prompt("up_test_prompt_with_arguments", &arguments).await.unwrap());
+    assert!(prompt["messages"][0]["content"]["text"].as_str().unwrap().contains("Bob"), "{prompt}");
 }

@@ -3,6 +3,7 @@
 mod batch;
 mod calls;
 mod queries;
+mod sdk;
 
 use serde_json::{Value, json};
 
