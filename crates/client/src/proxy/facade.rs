@@ -47,7 +47,9 @@ pub struct ProxyClient<R> {
 impl<R: Requester> ProxyClient<R> {
     /// Looks for the proxy tool in the three steps of section 6.1: a tool named `proxy`; else tools whose descriptions have words
     /// like it; and a trial `list` of tools, which also fills the cache. At most [`TRIALS_MAX`](super::TRIALS_MAX) tools are tried,
-    /// and only such as have the parameters `action` and `type`.
+    /// and only such as have the parameters `action` and `type`, with the values `list` and `tool`.
+    ///
+    /// What the server notifies of meanwhile reaches no client yet: [`forget`](Self::forget) the tools if it says that they changed.
     ///
     /// # Errors
     /// When the list of tools cannot be read, or a trial has no answer. A server without the tool is no error.

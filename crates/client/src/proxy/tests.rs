@@ -88,10 +88,14 @@ async fn detection_takes_three_steps() {
     let empty = answer("list", "tool", "[]", json!({})).to_string();
     let found = ProxyClient::detect(Fake::new([listed(words.clone()), empty])).await.unwrap();
     assert_eq!((found.tool(), found.list_tools().await.unwrap().len()), (Some("proxy"), 0));
+    let schema =
+        json!({ "properties": { "action": { "enum": ["add", "remove"] }, "type": { "enum": ["tool"] } } });
+    let firewall =
+        json!({ "name": "proxy_rules", "description": "Rules of the proxy", "inputSchema": schema });
     // Tools that cannot be it are not called, and what was listed is kept.
-    let others = json!([{ "name": "proxy", "description": "Fetches by proxy" }, like_proxy("approximate", "Proxying")]);
+    let others = json!([{ "name": "proxy", "description": "Fetches by proxy" }, like_proxy("approximate", "Proxying"), firewall]);
     let none = ProxyClient::detect(Fake::new([listed(others)])).await.unwrap();
-    assert_eq!((none.tool(), none.list_tools().await.unwrap().len()), (None, 2));
+    assert_eq!((none.tool(), none.list_tools().await.unwrap().len()), (None, 3));
     // A tool that answers with an error is none; a lost connection is an error.
     let none = ProxyClient::detect(Fake::new([listed(json!([like_proxy("proxy", "")]))]).then(-32602))
         .await
@@ -176,6 +180,7 @@ async fn types_are_decoded_in_every_spelling() {
         (json!({}), "[{}]", "a definition has no name or URI"),
         (json!({}), "[", "the text is not JSON"),
         (json!({ "proxyAction": "info" }), "[]", "the annotations are those of another operation"),
+        (json!({ "proxyType": "prompt" }), "[]", "the annotations are those of another operation"),
     ] {
         let said = fails(notes, data).await;
         assert!(said.ends_with(why), "{said}");
