@@ -171,6 +171,10 @@ pub struct Session {
     users: Mutex<Vec<LinkId>>,
     /// Open task holds.
     tasks: AtomicUsize,
+    /// Open questions about calls.
+    asking: AtomicUsize,
+    /// Whether the session ends with its calls.
+    is_retired: AtomicBool,
 }
 
 impl std::fmt::Debug for Session {
@@ -209,6 +213,8 @@ impl Session {
             instance: u64::from_le_bytes(platform::random()),
             users: Mutex::default(),
             tasks: AtomicUsize::new(0),
+            asking: AtomicUsize::new(0),
+            is_retired: AtomicBool::new(false),
         });
         session.watch_deadlines();
         session

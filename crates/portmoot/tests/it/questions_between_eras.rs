@@ -169,6 +169,44 @@ fn a_state_serves_its_request_and_participant_once() {
 }
 
 #[test]
+fn an_unanswered_question_delays_no_other_call() {
+    let bridge = Bridge::start();
+    for server in ["old", "web"] {
+        let name = format!("{server}_test_elicitation");
+        let ask = |message: &str| {
+            let (asked, state) = bridge.asked(&name, json!({ "message": message }));
+            assert_eq!(asked[0].1["params"]["message"], message);
+            (message.to_owned(), asked[0].0.clone(), state)
+        };
+        let open = [ask("One?"), ask("Two?"), ask("Three?")];
+        for (message, key, state) in open.iter().rev() {
+            let given = json!({ "action": "accept", "content": { "username": message } });
+            let answer = bridge.call("ann", &name, json!({ "message": message }), back(key, given, state));
+            assert!(text(&answer).contains(message.as_str()), "{server}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn unanswered_questions_take_a_callers_share_of_sessions() {
+    let (home, config) = people(&[("ann", &["mcp/*"]), ("bob", &["mcp/*"])]);
+    let limits = "[server.limits]\nupstream_sessions_max = 8\n";
+    let gateway = Gateway::start(&home, &(config + limits + &fixture("old", &["--era", "legacy"])));
+    gateway.ready("old");
+    let call = |who: &str| {
+        let meta = json!({ ABLE: able() });
+        let params =
+            json!({ "name": "old_test_elicitation", "arguments": { "message": "?" }, "_meta": meta });
+        modern(&gateway, Some(&token(who)), "tools/call", params).json()
+    };
+    for _ in 0..2 {
+        questions(&call("ann"));
+    }
+    assert_eq!(call("ann")["error"]["data"]["code"], "upstream_busy");
+    questions(&call("bob"));
+}
+
+#[test]
 fn a_client_that_declares_nothing_is_asked_nothing() {
     let bridge = Bridge::start();
     let params = json!({ "name": "old_test_elicitation", "arguments": { "message": "Who?" } });

@@ -181,9 +181,15 @@ impl Session {
         link.cancel(number);
     }
 
-    /// Closes a single-call session once it has neither a call nor a task.
+    /// Lets the session end with its calls.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Relaxed);
+        self.close_if_done();
+    }
+
+    /// Closes a session that ends with its calls, once it has neither a call nor a task.
     pub(super) fn close_if_done(&self) {
-        if self.setup.single_call
+        if (self.setup.single_call || self.is_retired.load(Ordering::Relaxed))
             && self.calls() == 0
             && self.tasks() == 0
             && let Some(me) = self.me.upgrade()

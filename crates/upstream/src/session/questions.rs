@@ -2,6 +2,7 @@
 //!
 //! A question that belongs to no known call is rejected, never sent to a guessed caller.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -38,6 +39,11 @@ impl Asking for Session {
     }
 
     fn count_question(&self, call: Option<u64>, begins: bool) {
+        match (call, begins) {
+            (None, _) => {}
+            (Some(_), true) => _ = self.asking.fetch_add(1, Ordering::Relaxed),
+            (Some(_), false) => _ = self.asking.fetch_sub(1, Ordering::Relaxed),
+        }
         self.pending.lock().count_question(call, begins);
     }
 }
@@ -79,6 +85,11 @@ impl Session {
             Addressee::Call(number, events) => events.question(question(Some(number))),
             Addressee::Owner => self.emit(SessionEvent::Question(question(None))),
         }
+    }
+
+    /// Whether the server waits for an answer of a modern caller, which has gone to ask its user and may never come back.
+    pub(crate) fn is_asking(&self) -> bool {
+        matches!(self.setup.key, SessionKey::Principal { .. }) && self.asking.load(Ordering::Relaxed) > 0
     }
 
     /// Handles the server's cancellation of a question.

@@ -27,7 +27,7 @@ pub(super) struct Book {
     /// Whether the probe spoils a process of it, which then had to be started again for the handshake alone.
     pub(super) dislikes_probe: bool,
     pub(super) slots: HashMap<Place, Slot>,
-    /// Sessions that end with their call, and their places.
+    /// Sessions that end with their calls, and their places.
     pub(super) single_call: Vec<(Arc<Session>, Taken)>,
     /// The last manifest in each era, in the order of the first fetch.
     pub(super) manifests: Vec<(Era, Arc<Manifest>)>,
@@ -84,10 +84,19 @@ impl Book {
         }
     }
 
-    /// The open session at a place. `user` is the link that is going to use it.
+    /// The open session at a place. `user` is the link that is going to use it. A session whose server waits for an answer of its
+    /// modern caller gets no further call, because its next question could belong to either: it goes on alone, and ends with its
+    /// calls.
     pub(super) fn open(&mut self, place: &Place, user: Option<LinkId>) -> Option<Arc<Session>> {
         let slot = self.slots.get_mut(place)?;
         let session = slot.open().map(Arc::clone)?;
+        if session.is_asking() {
+            slot.session = None;
+            session.retire();
+            let taken = slot.taken.take();
+            self.single_call.extend(taken.map(|taken| (session, taken)));
+            return None;
+        }
         if slot.used_by(user) {
             session.set_users(&slot.users);
         }
