@@ -448,21 +448,23 @@ fn a_greedy_participant_disturbs_no_other() {
 #[test]
 fn an_approved_proposal_runs_on_its_proposers_account() {
     let mut stage = crate::stage::Stage::with("[server.limits]\nupstream_calls_max = 8\n");
-    let kind = "mcp/proposal:tools/call:hang";
     let hang = json!({ "method": "tools/call", "params": { "name": "hang", "arguments": {} } });
-    let becomes = |stage: &crate::stage::Stage, id: &str, state: &str| {
-        until(&format!("{id} is {state}"), || (stage.shown(id)["state"] == state).then_some(()));
-    };
-    for (id, state) in [("a1", "running"), ("a2", "running"), ("a3", "failed")] {
-        stage.agent.send(kind, id, &["tools"], json!({}), &hang);
+    let proposals = ["a1", "a2", "a3"];
+    for (id, approver) in proposals.into_iter().zip(["boss", "boss", "chief"]) {
+        stage.agent.send("mcp/proposal:tools/call:hang", id, &["tools"], json!({}), &hang);
         crate::stage::state(&mut stage.agent, id, "pending");
-        assert_eq!(stage.approve("boss", &stage.shown(id)).status, 200);
-        becomes(&stage, id, state);
-        let seen = |envelope: &Value| envelope["payload"]["state"] == state;
-        stage.agent.receive_until(seen);
+        assert_eq!(stage.approve(approver, &stage.shown(id)).status, 200);
+        stage.agent.receive_until(|envelope| envelope["payload"]["state"] == "running");
     }
-    stage.boss.send(kind, "b1", &["tools"], json!({}), &hang);
+    // Approved calls run side by side, so that any of the three may find the share taken.
+    until("one of the three is refused", || {
+        let failed = |id: &&str| stage.shown(id)["state"] == "failed";
+        proposals.iter().any(failed).then_some(())
+    });
+    stage.boss.send(crate::stage::ECHO, "b1", &["tools"], json!({}), &crate::stage::echoes("mine"));
     crate::stage::state(&mut stage.boss, "b1", "pending");
     assert_eq!(stage.approve("chief", &stage.shown("b1")).status, 200);
-    becomes(&stage, "b1", "running");
+    until("the share of the boss is free", || (stage.shown("b1")["state"] == "completed").then_some(()));
+    let running = |id: &&&str| stage.shown(id)["state"] == "running";
+    assert_eq!(proposals.iter().filter(running).count(), 2);
 }
