@@ -10,8 +10,8 @@ use clap_complete::Shell;
 
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs};
 pub(crate) use subcommands::{
-    AuditCommand, ConfigCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand, ResourcesCommand,
-    ServersCommand, TokenCommand, ToolsCommand,
+    AuditCommand, ConfigCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand, ProtoCommand,
+    ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities
@@ -127,6 +127,9 @@ pub(crate) enum Command {
     /// Check and show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Turn tool schemas into protobuf
+    #[command(subcommand)]
+    Proto(ProtoCommand),
     /// Print the version and the revisions of MCP that it speaks
     Version,
     /// Print a shell completion script

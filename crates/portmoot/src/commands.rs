@@ -8,6 +8,7 @@ mod lists;
 mod logs;
 mod participants;
 mod proposals;
+mod proto;
 mod rights;
 mod serve;
 mod servers;
@@ -46,6 +47,7 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output).await,
         Command::Config(command) => config::run(command, output),
+        Command::Proto(command) => proto::run(command, output).await,
         Command::Version => Ok(shell::version(output)),
         Command::Completions { shell } => Ok(shell::completions(shell, output)),
         Command::Man { dir } => shell::man(dir.as_deref(), output),

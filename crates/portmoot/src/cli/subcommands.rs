@@ -1,6 +1,8 @@
 //! Subcommands of each command: `servers ls`, `token new`, ...
 
-use clap::Subcommand;
+use std::path::PathBuf;
+
+use clap::{Subcommand, ValueEnum};
 
 use super::options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs};
 
@@ -67,6 +69,43 @@ pub(crate) enum ToolsCommand {
         #[command(flatten)]
         gateway: GatewayArgs,
     },
+}
+
+/// `proto ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProtoCommand {
+    /// Convert the JSON Schemas of tools to .proto files
+    ///
+    /// Each tool becomes a file with the messages of its arguments and its structured result, with validation rules of
+    /// buf.validate. With --out the files make a module that `buf build` and `buf lint` accept; fields keep the numbers that they
+    /// have in the files of an earlier run. Without it the messages are printed.
+    Convert {
+        /// A result of tools/list, a list of tools, one tool, or one input schema in a file FILE.json; else a server of the
+        /// gateway
+        #[arg(value_name = "FILE.json|SERVER")]
+        source: String,
+        /// Write a buf module to this directory
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// Package of the messages [default: the name of the file or server, with .v1]
+        #[arg(long, value_name = "NAME")]
+        package: Option<String>,
+        /// How scalars are declared: lossless, or as the proto-mcp specification prints them
+        #[arg(long, value_name = "STYLE", value_enum, default_value_t)]
+        style: ProtoStyle,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+}
+
+/// `proto convert --style`.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum ProtoStyle {
+    /// With explicit presence and integers of 64 bits
+    #[default]
+    Lossless,
+    /// Required scalars without presence, integers of 32 bits
+    Spec,
 }
 
 /// `resources ...`.

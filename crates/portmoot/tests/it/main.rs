@@ -70,6 +70,7 @@ mod program;
 mod progress_order;
 mod proposal_timing;
 mod proposals;
+mod proto_convert;
 mod proxy;
 mod pty;
 mod public_names;
