@@ -23,7 +23,7 @@ pub enum Style {
     #[default]
     Lossless,
     /// As proto-mcp's document writes them ("JSON-to-Proto Conversion"): required scalars without presence, so that an empty
-    /// one cannot be told from an absent one, and integers of 32 bits.
+    /// one and an absent one are the same bytes, and integers of 32 bits.
     Spec,
 }
 

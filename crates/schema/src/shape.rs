@@ -1,4 +1,4 @@
-//! What a JSON Schema says of a value, as far as protobuf can say it.
+//! Shapes: the values that a JSON Schema allows, as far as protobuf can say it.
 
 use crate::node::Node;
 

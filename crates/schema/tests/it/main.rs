@@ -1,4 +1,11 @@
 //! Conversions of whole tools, and of 397 real ones.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a failed test panics"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;

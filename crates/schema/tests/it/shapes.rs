@@ -1,4 +1,4 @@
-//! What each form of JSON Schema becomes.
+//! Forms of JSON Schema, and the protobuf that each becomes.
 
 use crate::assert_fields;
 
