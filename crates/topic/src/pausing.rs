@@ -79,9 +79,7 @@ impl<H: Handles> Topic<H> {
         (open.tag, open.answered) = (tag, false);
         let state = open.state;
         let kept = open.rare.as_mut().and_then(|rare| rare.kept.take());
-        if let Some(call) = open.handle.call().cloned() {
-            self.effects.push(Effect::Return { call, by });
-        }
+        self.effects.returned = open.handle.call().cloned().map(|call| (call, by));
         if let Some(end) = kept {
             return self.deliver_kept(id, end);
         }

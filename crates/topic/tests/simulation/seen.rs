@@ -201,7 +201,6 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
         Effect::Hold { .. } => "held",
         Effect::Park { .. } => "parked",
         Effect::Pause { .. } => "paused",
-        Effect::Return { .. } => "came back",
         Effect::Report { .. } => "reported",
         Effect::Settle { .. } => "settled",
         Effect::Drop { .. } => "dropped",

@@ -41,6 +41,7 @@ impl Books {
         if open.place == Place::Paused {
             open.place = Place::AtServer;
         }
+        self.count("came back");
         if moved {
             self.count("came back on another link");
         }

@@ -69,13 +69,14 @@ impl World {
         }
         let parked = Parked::Questions { round, answers };
         let effects = self.live(Event::Resume(Resume { link, operation, tag, parked, call: by }), turn);
+        assert_eq!(effects.returned.map(|(_, by)| by), must.is_ok().then_some(by));
         match (must, effects.all.as_slice()) {
             (Err(must), [Effect::Refuse { cause, .. }]) => assert_eq!(*cause, must),
-            (Ok(()), [Effect::Return { .. }, Effect::Settle { .. } | Effect::Refuse { .. }]) => assert!(kept),
-            (Ok(()), [Effect::Return { .. }, settled @ .., Effect::Pause { .. }]) => {
+            (Ok(()), [Effect::Settle { .. } | Effect::Refuse { .. }]) => assert!(kept),
+            (Ok(()), [settled @ .., Effect::Pause { .. }]) => {
                 assert!(settled.iter().all(|effect| matches!(effect, Effect::SettleAsk { .. })));
             }
-            (Ok(()), [Effect::Return { .. }, settled @ ..]) => {
+            (Ok(()), settled) => {
                 assert!(settled.iter().all(|effect| matches!(effect, Effect::SettleAsk { .. })));
                 assert!(self.books.asked_about(operation).is_empty(), "what is open is asked again");
             }
