@@ -58,7 +58,7 @@ impl<H: Handles> Topic<H> {
         asks
     }
 
-    /// Takes a caller that comes back with answers. What it does not answer is asked again.
+    /// Takes a caller that comes back with answers. What it does not answer is asked again, as often as the limit admits.
     pub(crate) fn resume_paused(
         &mut self,
         (link, id, tag): (LinkId, OperationId, Option<H::Tag>),
@@ -94,8 +94,12 @@ impl<H: Handles> Topic<H> {
         if let State::Paused { proposal } = state {
             self.operations.turn(id, State::Delivered { proposal });
         }
-        if self.operations.get(id).is_some_and(|open| open.asks > 0) {
-            self.pause(id);
+        match self.operations.get(id) {
+            Some(open) if open.asks == 0 => {}
+            // A caller that answers nothing does not keep its call open by coming back.
+            Some(open) if open.rounds >= self.limits.rounds_max => self.refuse_call(id, Cause::Limit),
+            Some(_) => self.pause(id),
+            None => {}
         }
     }
 

@@ -43,6 +43,13 @@ impl World {
             answers.push((self.any_open(), self.number()));
         }
         self.comes_back(operation, link, round, answers);
+        // Some come back again and again and answer nothing.
+        let again = if self.prng.one_in(2) { LIMITS.rounds_max } else { 0 };
+        for _ in 0..again {
+            let paused = self.books.calls.get(&operation).filter(|open| open.place == Place::Paused);
+            let Some(round) = paused.map(|open| open.rounds) else { return };
+            self.comes_back(operation, link, round, Vec::new());
+        }
     }
 
     fn comes_back(
@@ -75,6 +82,10 @@ impl World {
             (Ok(()), [Effect::Settle { .. } | Effect::Refuse { .. }]) => assert!(kept),
             (Ok(()), [settled @ .., Effect::Pause { .. }]) => {
                 assert!(settled.iter().all(|effect| matches!(effect, Effect::SettleAsk { .. })));
+            }
+            (Ok(()), [.., Effect::RefuseAsk { .. }, Effect::Cancel { .. }, Effect::Refuse { cause, .. }]) => {
+                assert_eq!((*cause, round), (Cause::Limit, LIMITS.rounds_max));
+                self.books.count("came back too often");
             }
             (Ok(()), settled) => {
                 assert!(settled.iter().all(|effect| matches!(effect, Effect::SettleAsk { .. })));
