@@ -13,6 +13,7 @@ pub mod grants;
 mod guests;
 pub mod identities;
 mod journal;
+mod purpose;
 mod sealing;
 pub mod tokens;
 
@@ -21,4 +22,5 @@ pub use guests::{
     ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, account, is_gateways_name, is_guest,
 };
 pub use journal::{AccessJournal, not_written};
+pub use purpose::Purpose;
 pub use sealing::sealer;

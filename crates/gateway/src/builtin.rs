@@ -17,11 +17,9 @@ use upstream::Manifest;
 use wire::mcp::list::{Hints, render};
 use wire::mcp::method;
 
-use crate::call::{Call, Names};
-use crate::delivery::{spawn, unknown_method};
-use crate::{
-    delivery, dispatch::Dispatch, handshake, listen, lists, live::ConfiguredServer, tasks::list as task_list,
-};
+use crate::delivery::{self, spawn, unknown_method};
+use crate::{call::Call, dispatch::Dispatch, handshake, incoming::Names};
+use crate::{listen, lists, live::ConfiguredServer, tasks::list as task_list};
 pub(crate) use proxy::unwrap;
 pub(crate) use tools::manifest;
 

@@ -7,85 +7,15 @@ use access::account;
 use model::{
     Answer, LinkId, ListKind, LogLevel, Notice, OperationId, ParticipantId, Refusal, RefusalCode, Request,
 };
-use platform::{Full, Taken};
+use platform::{Full, Mutex, Taken};
 use tokio::sync::Notify;
-use topic::{Interest, Logs};
 use upstream::tasks::CallTask;
 use upstream::{CallEvents, CallNumber, ClientProfile, Outgoing, Question, Session};
 use wire::mcp::{relay, task::Wish};
-use wire::rpc::Id;
 
+use crate::incoming::{Incoming, Names, Parks, Tag};
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
 use crate::{context::call_number, proposals::content::Waits};
-
-/// The name that a client or a server gave its request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tag {
-    /// The instance number of the server's session; 0 for a client.
-    session: u64,
-    /// The name as its owner wrote it.
-    pub id: Id,
-}
-
-impl Tag {
-    /// The name of a client's request.
-    pub fn of_client(id: Id) -> Self {
-        Self { session: 0, id }
-    }
-
-    /// The name of a server's question.
-    pub(crate) fn of_server(session: u64, id: Id) -> Self {
-        Self { session, id }
-    }
-}
-
-/// A request as its door decoded it.
-pub struct Incoming {
-    /// The request.
-    pub request: Request,
-    /// The name that the client gave it.
-    pub tag: Option<Tag>,
-    /// What the client declares with it, if it declares something with each request.
-    pub client: Option<ClientProfile>,
-    /// What it changes about the link's notifications.
-    pub interest: Interest,
-    /// The log messages that the caller gets about it.
-    pub logs: Logs,
-    /// How the caller is answered for now while a proposal waits.
-    pub parks: Parks,
-    /// What it says about becoming a task.
-    pub wish: Wish,
-    /// The state with which a caller comes back (`requestState`).
-    pub state: Option<String>,
-}
-
-impl Incoming {
-    /// A request that says nothing more.
-    pub fn plain(request: Request, tag: Option<Tag>) -> Self {
-        let (client, interest, logs, state) = (None, Interest::None, Logs::OfLink, None);
-        Self { request, tag, client, interest, logs, parks: Parks::Words, wish: Wish::None, state }
-    }
-}
-
-/// How a caller is answered for now whose call waits for a proposal (ARCHITECTURE.md, "A proposal").
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parks {
-    /// At once, with a task.
-    Task,
-    /// After a while, with a sealed state to come back with.
-    Retry,
-    /// After a while, in words.
-    Words,
-}
-
-/// How names and URIs are spelled to a caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Names {
-    /// As the topic's lists show them.
-    Public,
-    /// As the server has them.
-    Own,
-}
 
 /// Receives the answer of a call, and what belongs to the call before it. Each call ends with one of `settle`, `refuse` and
 /// `abandon`. Without other methods of its own a reply passes on nothing but the end.
@@ -130,50 +60,60 @@ impl Reply for NoReply {
     fn refuse(&self, _: &Call, _: &Refusal) {}
 }
 
-/// Where the answer of a call goes: a request of its caller, and the reply of that request.
+/// Where the answer of a call goes: the request that its caller waits for, and the reply of that request.
 pub(crate) struct Answering<'c> {
     call: &'c Call,
-    reply: &'c dyn Reply,
-    /// Whether the request is one with which the caller came back.
-    is_back: bool,
+    /// The request with which the caller came back, if it did.
+    back: Option<Arc<Call>>,
+    /// Whether the caller was answered for now.
+    is_away: bool,
 }
 
 impl Answering<'_> {
+    pub(crate) fn request(&self) -> &Call {
+        self.back.as_deref().unwrap_or(self.call)
+    }
+
+    fn reply(&self) -> &dyn Reply {
+        if self.is_away { &NoReply } else { &*self.request().reply }
+    }
+
     pub(crate) fn settle(&self, answer: &Answer, respell: &Respell<'_>) {
-        self.reply.settle(self.call, answer, respell);
+        self.reply().settle(self.request(), answer, respell);
     }
 
     pub(crate) fn refuse(&self, refusal: &Refusal) {
-        self.reply.refuse(self.call, refusal);
+        self.reply().refuse(self.request(), refusal);
     }
 
     pub(crate) fn abandon(&self) {
-        self.reply.abandon(self.call);
+        self.reply().abandon(self.request());
     }
 
     /// Passes a notification on. A caller that came back may have chosen another progress token, or none.
     pub(crate) fn notify(&self, notice: &Passed<'_>) -> Result<(), Undelivered> {
-        let token = &self.call.request.progress;
+        let (reply, request) = (self.reply(), self.request());
+        let token = &request.request.progress;
         let is_same = *token == notice.notice.latest;
-        if !self.is_back || is_same || notice.notice.method.as_str() != "notifications/progress" {
-            return self.reply.notify(self.call, notice);
+        if self.back.is_none() || is_same || notice.notice.method.as_str() != "notifications/progress" {
+            return reply.notify(request, notice);
         }
         match token.as_ref().and_then(|token| relay::with_progress_token(notice.notice, token)) {
-            Some(renamed) => self.reply.notify(self.call, &Passed { notice: &renamed, ..*notice }),
+            Some(renamed) => reply.notify(request, &Passed { notice: &renamed, ..*notice }),
             None => Ok(()),
         }
     }
 
     pub(crate) fn ask(&self, question: &Questioned<'_>) -> Result<(), Undelivered> {
-        self.reply.ask(self.call, question)
+        self.reply().ask(self.request(), question)
     }
 
     pub(crate) fn withdraw_question(&self, operation: OperationId) {
-        self.reply.withdraw_question(self.call, operation);
+        self.reply().withdraw_question(self.request(), operation);
     }
 
     pub(crate) fn list_changed(&self, list: ListKind) -> Result<(), Undelivered> {
-        self.reply.list_changed(self.call, list)
+        self.reply().list_changed(self.request(), list)
     }
 }
 
@@ -227,15 +167,15 @@ pub struct Call {
     /// Whether it has a state that is not the gateway's: its server must know it.
     pub(crate) is_retry: bool,
     reply: Arc<dyn Reply>,
-    /// The request with which its caller came back, after it was answered for now with questions.
-    next: OnceLock<Arc<Call>>,
+    /// The last request with which its caller came back, after it was answered for now with questions.
+    back: Mutex<Option<Arc<Call>>>,
     /// The session that it is sent to, and the one after it if that did not take it.
     sessions: [OnceLock<Arc<Session>>; 2],
     /// The bytes of a long request on its caller's account, for as long as the call is in memory.
     held: OnceLock<Taken>,
     /// The same of its answer while that waits for the caller.
     kept: OnceLock<Taken>,
-    /// [`PARKED`] and [`OVER`].
+    /// [`PARKED`], [`OVER`] and [`BACK`].
     state: AtomicU8,
     /// Wakes what serves the call when it is over, if that wants to know.
     over: OnceLock<Box<Notify>>,
@@ -249,6 +189,8 @@ const UNCOUNTED_BYTES_MAX: usize = 4096;
 const PARKED: u8 = 1;
 /// It has ended.
 const OVER: u8 = 2;
+/// Its caller came back with another request, which has the answer.
+const BACK: u8 = 4;
 
 impl Call {
     /// A call that is not in the topic yet.
@@ -261,7 +203,7 @@ impl Call {
     ) -> Arc<Self> {
         let Incoming { request, tag, client, parks, wish, .. } = incoming;
         let is_retry = incoming.state.is_some();
-        let (delivered, waits, next, sessions, held, kept, state, over) = <_>::default();
+        let (delivered, waits, back, sessions, held, kept, state, over) = <_>::default();
         let task = CallTask::default();
         Arc::new(Self {
             id,
@@ -277,7 +219,7 @@ impl Call {
             waits,
             is_retry,
             reply,
-            next,
+            back,
             sessions,
             held,
             kept,
@@ -360,40 +302,46 @@ impl Call {
         self.client.as_ref().unwrap_or(&self.link.client)
     }
 
-    /// The request that its caller waits for: this one, or the last with which it came back.
-    pub(crate) fn current(&self) -> &Call {
-        let mut current = self;
-        while let Some(next) = current.next.get() {
-            current = next;
-        }
-        current
-    }
-
     /// Where its answer goes: nowhere while its caller has been answered for now.
     pub(crate) fn reply(&self) -> Answering<'_> {
-        let call = self.current();
-        let reply = if self.is_parked() { &NoReply } else { &*call.reply };
-        Answering { call, reply, is_back: !std::ptr::eq(call, self) }
+        let answering = self.answering();
+        Answering { is_away: answering.request().was_answered(), ..answering }
     }
 
     /// Where the answer for now goes, once. What follows reaches no caller until one comes back. `None` if it has been answered.
     pub(crate) fn park(&self) -> Option<Answering<'_>> {
-        let call = self.current();
+        let answering = self.answering();
         // In one step with the look at its end: of the answer for now and the answer itself one reaches the caller.
-        let open = call.state.compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire);
-        let is_back = !std::ptr::eq(call, self);
-        open.is_ok().then_some(Answering { call, reply: &*call.reply, is_back })
+        let open = answering
+            .request()
+            .state
+            .compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok();
+        open.then_some(answering)
     }
 
-    /// Lets its caller wait with another request, which is not sent anywhere.
-    pub(crate) fn come_back(&self, by: Arc<Call>) {
-        // The current request was answered, and comes back once.
-        let _ = self.current().next.set(by);
+    fn answering(&self) -> Answering<'_> {
+        // Few callers come back: the others take no lock.
+        let is_back = self.state.load(Ordering::Acquire) & BACK != 0;
+        let back = if is_back { self.back.lock().clone() } else { None };
+        Answering { call: self, back, is_away: false }
     }
 
-    /// Whether its caller was answered for now.
+    /// Lets its caller wait with another request, which is not sent anywhere. Returns the one with which it came back before.
+    pub(crate) fn come_back(&self, by: Arc<Call>) -> Option<Arc<Call>> {
+        let before = self.back.lock().replace(by);
+        self.state.fetch_or(BACK, Ordering::AcqRel);
+        before
+    }
+
+    /// Whether its caller was answered for now and has not come back.
     pub(crate) fn is_parked(&self) -> bool {
-        self.current().state.load(Ordering::Acquire) & PARKED != 0
+        self.answering().request().was_answered()
+    }
+
+    /// Whether this very request was answered for now.
+    pub(crate) fn was_answered(&self) -> bool {
+        self.state.load(Ordering::Acquire) & PARKED != 0
     }
 
     /// Whether it has ended.
@@ -409,6 +357,9 @@ impl Call {
 
     fn mark_over(&self) {
         self.state.fetch_or(OVER, Ordering::AcqRel);
+        if let Some(back) = self.answering().back {
+            back.state.fetch_or(OVER, Ordering::AcqRel);
+        }
         if let Some(over) = self.over.get() {
             over.notify_one();
         }
@@ -463,101 +414,4 @@ impl CallEvents for Call {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicUsize;
-
-    use auth::Participant;
-    use model::{Form, Method, Outcome, Payload};
-
-    use super::*;
-    use crate::link::{NoOutlet, plain_client};
-
-    /// Counts ends.
-    #[derive(Default)]
-    struct Ends(AtomicUsize);
-
-    impl Ends {
-        fn count(&self) -> usize {
-            self.0.load(Ordering::Relaxed)
-        }
-    }
-
-    impl Reply for Ends {
-        fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-
-        fn refuse(&self, _: &Call, _: &Refusal) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-
-        fn abandon(&self, _: &Call) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn call(reply: &Arc<Ends>) -> Arc<Call> {
-        let participant = Participant {
-            id: ParticipantId::new("scout").unwrap(),
-            capabilities: Arc::default(),
-            topics: Vec::new(),
-            rate: None,
-            mode: <_>::default(),
-            wires: auth::Wires::ALL,
-            expires_ms: None,
-        };
-        let (participant, form) = (Arc::new(participant), Form::Legacy);
-        let link = Link::new(LinkId(1), participant, form, plain_client(), Arc::new(NoOutlet));
-        let (method, payload) = (Method::Known("tools/call"), Payload::body(form, "{}"));
-        let request = Request { method, target: None, progress: None, payload };
-        let (incoming, reply) = (Incoming::plain(request, None), Arc::<Ends>::clone(reply));
-        Call::new(OperationId(1), &link, incoming, Names::Public, reply)
-    }
-
-    #[test]
-    fn a_parked_call_answers_its_caller_once() {
-        let (reply, answer) = (
-            Arc::<Ends>::default(),
-            Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, "{}") },
-        );
-        let call = call(&reply);
-        call.park().unwrap().settle(&answer, &|_| None);
-        assert!(call.park().is_none() && call.is_parked() && !call.is_over());
-        call.end();
-        call.reply().settle(&answer, &|_| None);
-        call.reply().abandon();
-        assert_eq!(reply.count(), 1);
-    }
-
-    #[test]
-    fn a_call_that_ends_while_it_is_parked_answers_its_caller_once() {
-        let answer = Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, "{}") };
-        for _ in 0..2_000 {
-            let reply = Arc::<Ends>::default();
-            let call = call(&reply);
-            let barrier = std::sync::Barrier::new(2);
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    barrier.wait();
-                    if let Some(reply) = call.park() {
-                        reply.settle(&answer, &|_| None);
-                    }
-                });
-                barrier.wait();
-                call.end();
-                call.reply().settle(&answer, &|_| None);
-            });
-            assert_eq!(reply.count(), 1);
-        }
-    }
-
-    #[test]
-    fn a_call_that_has_ended_is_not_parked() {
-        let reply = Arc::<Ends>::default();
-        let call = call(&reply);
-        call.end();
-        call.reply().abandon();
-        assert!(call.park().is_none());
-        assert_eq!(reply.count(), 1);
-    }
-}
+mod tests;

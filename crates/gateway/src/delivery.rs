@@ -256,10 +256,11 @@ pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Call, answer: Answer) {
         Ok(answer) => {
             call.end();
             let server = call.delivered.get().map(|delivered| &delivered.server);
-            let server = server.filter(|_| call.names == crate::call::Names::Public);
-            let link = call.current().link.id;
+            let server = server.filter(|_| call.names == crate::incoming::Names::Public);
+            let reply = call.reply();
+            let link = reply.request().link.id;
             let respell = |own: &str| dispatch.respelled(link, server?, own);
-            call.reply().settle(&answer, &respell);
+            reply.settle(&answer, &respell);
         }
         Err(refusal) => {
             call.end();

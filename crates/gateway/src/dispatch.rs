@@ -1,7 +1,8 @@
 //! Dispatch of one topic: an event, the topic's step, the effects.
 //!
 //! Every act enters by [`Dispatch::take`]. The room's queue gets its part before the topic's lock is released, so that there is
-//! one order; everything else is carried out afterwards by the one interpreter, `run`.
+//! one order, and a caller that comes back has its call by then; everything else is carried out afterwards by the one
+//! interpreter, `run`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -164,8 +165,11 @@ impl Dispatch {
             let events = std::mem::take(&mut effects.room);
             self.room.push(events.into_iter().filter_map(|effect| self.room_event(effect)));
         }
+        // Of what the next step says about the call nothing must reach the request before.
+        let before = effects.returned.take().map(|(call, by)| call.come_back(by));
         let deadline_ms = topic.next_deadline_ms();
         drop(topic);
+        drop(before);
         if let Some(deadline_ms) = deadline_ms
             && deadline_ms < self.armed_ms.load(Ordering::Relaxed)
         {

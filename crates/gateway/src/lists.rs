@@ -28,6 +28,7 @@ pub use cache::{LIST_BYTES_MAX, LISTS_MAX};
 use merged::Manifests;
 pub(crate) use merged::{Entry, Merged};
 use page::Asked;
+pub(crate) use page::bad_cursor;
 pub use page::{CURSOR_MS, PAGE_ITEMS_MAX};
 
 /// Answers a list request with one page. If servers are starting, or sessions of the caller's own must be opened to know what they

@@ -7,9 +7,8 @@ use model::{Answer, Notice, ParticipantId};
 use topic::Handles;
 use upstream::{Question, Session, Upstream, dial_in::DialIn};
 
-use crate::call::{Call, Tag};
-use crate::link::Link;
 use crate::proposals::content::{Proposed, Ruling};
+use crate::{call::Call, incoming::Tag, link::Link};
 use upstream::tasks::Task;
 
 /// The handles of a running topic.

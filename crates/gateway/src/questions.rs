@@ -38,8 +38,8 @@ pub(crate) fn ask(
         }
     };
     dispatch.take(Event::Answer { link, operation, end: End::Failed(Box::new(refusal)) });
-    if let (Receiver::Call(call), Undelivered::Overrun) = (to, why) {
-        dispatch.abandon(call);
+    if let Receiver::Call(call) = to {
+        dispatch.end_overrun(call, Err(why));
     }
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn pause(
     questions: &[(OperationId, Arc<Asked>)],
 ) {
     let Some(reply) = call.park() else { return };
-    let link = call.current().link.id;
+    let link = reply.request().link.id;
     let entry = |(operation, asked): &(OperationId, Arc<Asked>)| {
         let respell = |own: &str| dispatch.respelled(link, &asked.server, own);
         let question = input::question(asked.question.request(), &respell)?;
@@ -111,3 +111,6 @@ impl Dispatch {
         open.filter(|session| session.key().is_own()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

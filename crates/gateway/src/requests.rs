@@ -8,7 +8,8 @@ use topic::{About, Ask, Cause, End, OperationRef, Parked, Receiver, Request, Res
 use upstream::Question;
 use wire::mcp::relay;
 
-use crate::call::{Call, CallTopic, Delivered, Incoming, Names, Reply, Tag};
+use crate::call::{Call, CallTopic, Delivered, Reply};
+use crate::incoming::{Incoming, Names, Tag};
 use crate::link::{Link, Undelivered};
 use crate::live::{Asked, Effect, Event};
 use crate::returns::{self, Return};
@@ -105,7 +106,7 @@ impl Dispatch {
     /// Cancels a call whose caller has gone.
     pub fn abandon(self: &Arc<Self>, call: &Call) {
         // A caller that was answered for now waits with another request, if at all.
-        if call.is_parked() {
+        if call.was_answered() {
             return;
         }
         self.take(Event::Cancel { link: call.link.id, which: OperationRef::Id(call.id) });
@@ -114,7 +115,7 @@ impl Dispatch {
     /// Cancels a call whose caller reads too slowly.
     pub(crate) fn end_overrun(self: &Arc<Self>, call: &Call, sent: Result<(), Undelivered>) {
         match sent {
-            Err(Undelivered::Overrun) => self.abandon(call),
+            Err(Undelivered::Overrun) => self.abandon(call.reply().request()),
             Err(Undelivered::OtherForm) | Ok(()) => {}
         }
     }

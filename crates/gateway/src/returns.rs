@@ -1,10 +1,11 @@
 //! Callers that were answered for now and come back: the sealed states that they hold (`requestState`), and what these open.
 
+use access::Purpose;
 use model::{Answer, OperationId, Refusal, RefusalCode, Request};
 use platform::unix_ms;
 use wire::mcp::input;
 
-use crate::{call::Call, dispatch::Dispatch, link::Link, sealed::Purpose};
+use crate::{call::Call, dispatch::Dispatch, link::Link};
 
 /// How long a state may be used, in milliseconds: a day.
 const STATE_MS: u64 = 24 * 3600 * 1000;

@@ -39,7 +39,6 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::Hold { call, to, server, own } => open::held(dispatch, &call, &to, &server, own),
         Effect::Park { call, proposal } => answer::park(dispatch, &call, &proposal),
         Effect::Pause { call, round, questions } => questions::pause(dispatch, &call, round, &questions),
-        Effect::Return { call, by } => call.come_back(by),
         Effect::Report { call, proposal } => answer::report(dispatch, &call, &proposal),
         Effect::Settle { call, answer, proposal } => match proposal {
             Some(proposal) => answer::settle(dispatch, &call, answer, &proposal),

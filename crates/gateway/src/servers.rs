@@ -10,7 +10,7 @@ use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
 
 use crate::live::{Asked, ConfiguredServer, Event};
-use crate::{call::Tag, dispatch::Dispatch, tasks::notices, tasks::relay as tasks};
+use crate::{dispatch::Dispatch, incoming::Tag, tasks::notices, tasks::relay as tasks};
 
 /// Passes what the sessions of a server send outside of calls to the topics in which the server takes part.
 pub(crate) struct Topics(pub(crate) Box<dyn Fn() -> Vec<Arc<Dispatch>> + Send + Sync>);

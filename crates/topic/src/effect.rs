@@ -23,13 +23,16 @@ pub struct Effects<H: Handles> {
     pub refusal: Option<Box<Refusal>>,
     /// Effects for the room's queue, in this order and before the next step.
     pub room: SmallVec<[RoomEffect<H>; 1]>,
+    /// A paused call whose caller is back, and the request with which it came: from now on, before the next step, what belongs to
+    /// the call goes to that request.
+    pub returned: Option<(H::Call, H::Call)>,
     /// All other effects, in order.
     pub all: SmallVec<[Effect<H>; 2]>,
 }
 
 impl<H: Handles> Default for Effects<H> {
     fn default() -> Self {
-        Self { verdict: None, refusal: None, room: SmallVec::new(), all: SmallVec::new() }
+        Self { verdict: None, refusal: None, room: SmallVec::new(), returned: None, all: SmallVec::new() }
     }
 }
 
@@ -146,13 +149,6 @@ pub enum Effect<H: Handles> {
         round: u32,
         /// The questions, each with its id.
         questions: Vec<(OperationId, H::Question)>,
-    },
-    /// That caller is back: from now on what belongs to the call goes to the request with which it came.
-    Return {
-        /// The call.
-        call: H::Call,
-        /// The request.
-        by: H::Call,
     },
     /// The outcome of a proposal goes to a caller that waited for it.
     Report {

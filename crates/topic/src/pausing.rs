@@ -58,7 +58,7 @@ impl<H: Handles> Topic<H> {
         asks
     }
 
-    /// Takes a caller that comes back with answers. What it does not answer is asked again.
+    /// Takes a caller that comes back with answers. What it does not answer is asked again, as often as the limit admits.
     pub(crate) fn resume_paused(
         &mut self,
         (link, id, tag): (LinkId, OperationId, Option<H::Tag>),
@@ -79,9 +79,7 @@ impl<H: Handles> Topic<H> {
         (open.tag, open.answered) = (tag, false);
         let state = open.state;
         let kept = open.rare.as_mut().and_then(|rare| rare.kept.take());
-        if let Some(call) = open.handle.call().cloned() {
-            self.effects.push(Effect::Return { call, by });
-        }
+        self.effects.returned = open.handle.call().cloned().map(|call| (call, by));
         if let Some(end) = kept {
             return self.deliver_kept(id, end);
         }
@@ -96,8 +94,12 @@ impl<H: Handles> Topic<H> {
         if let State::Paused { proposal } = state {
             self.operations.turn(id, State::Delivered { proposal });
         }
-        if self.operations.get(id).is_some_and(|open| open.asks > 0) {
-            self.pause(id);
+        match self.operations.get(id) {
+            Some(open) if open.asks == 0 => {}
+            // A caller that answers nothing does not keep its call open by coming back.
+            Some(open) if open.rounds >= self.limits.rounds_max => self.refuse_call(id, Cause::Limit),
+            Some(_) => self.pause(id),
+            None => {}
         }
     }
 

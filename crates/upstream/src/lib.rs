@@ -28,7 +28,7 @@ mod tests;
 
 pub use interest::Subscription;
 pub use manifest::{List, Manifest};
-pub use question::Question;
+pub use question::{Asking, Question};
 pub use session::{Environment, Session, SessionEvent, SessionEvents, TaskHold};
 pub use session_api::{CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey};
 pub use spec::UpstreamSpec;

@@ -8,7 +8,7 @@ use wire::mcp::{refusal, relay};
 use wire::rpc::Id;
 
 /// The session on which a server asks, as far as its question needs it.
-pub(crate) trait Asking: Send + Sync {
+pub trait Asking: Send + Sync {
     /// The form of its payloads.
     fn form(&self) -> Form;
     /// Sends the answer to a question.
@@ -32,7 +32,7 @@ struct Asked {
 
 impl Question {
     /// A question on the session of this instance number.
-    pub(crate) fn new(
+    pub fn new(
         session: Weak<dyn Asking>,
         instance: u64,
         id: Id,

@@ -4,7 +4,9 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
+use access::Purpose;
 use bytes::Bytes;
+use json::visible;
 use model::{Capability, KindRef, ParticipantId, REQUEST, Refusal, RefusalCode};
 use platform::unix_ms;
 use serde::{Deserialize, Serialize};
@@ -15,7 +17,7 @@ use wire::mcpx::{self, CHAT, Chat, Draft, Envelope, Format};
 use wire::rpc::one_line;
 
 use super::{arguments, safe_text};
-use crate::{call::Call, dispatch::Dispatch, sealed::Purpose};
+use crate::{call::Call, dispatch::Dispatch};
 
 /// Messages of one answer, without a `limit`.
 const PAGE_MESSAGES: usize = 50;
@@ -243,12 +245,12 @@ fn shown(envelope: &Envelope) -> ShownMessage {
     let whole = Some(payload).filter(|payload| payload.len() <= PAYLOAD_BYTES_MAX).and_then(safe_text::raw);
     let cut = || Cut { begins: safe_text::beginning(payload, PAYLOAD_BYTES_MAX), bytes: payload.len() };
     ShownMessage {
-        id: safe_text::text(envelope.id()),
-        ts: envelope.ts().map(safe_text::text),
-        from: safe_text::text(envelope.from()),
-        to: envelope.to().map(safe_text::text).collect(),
-        kind: safe_text::text(envelope.kind()),
-        correlation_id: envelope.correlation_id().map(safe_text::text),
+        id: visible::lines(envelope.id()),
+        ts: envelope.ts().map(visible::lines),
+        from: visible::lines(envelope.from()),
+        to: envelope.to().map(visible::lines).collect(),
+        kind: visible::lines(envelope.kind()),
+        correlation_id: envelope.correlation_id().map(visible::lines),
         cut: whole.is_none().then(cut),
         payload: whole,
     }

@@ -4,7 +4,7 @@ use model::Refusal;
 use serde::{Deserialize, Serialize};
 use topic::Present;
 
-use super::{arguments, safe_text};
+use super::arguments;
 use crate::{call::Call, dispatch::Dispatch};
 
 /// Participants of one page, without a `limit`.
@@ -53,7 +53,7 @@ pub(super) fn list(dispatch: &Dispatch, call: &Call) -> Result<ParticipantPage, 
         id: person.id.to_string(),
         role: if serves { "server" } else { "caller" },
         links,
-        capabilities: person.capabilities.iter().map(|one| safe_text::text(one.as_str())).collect(),
+        capabilities: person.capabilities.iter().map(|one| json::visible::lines(one.as_str())).collect(),
     };
     Ok(ParticipantPage { participants: all.into_iter().map(shown).collect(), more, next })
 }

@@ -206,7 +206,7 @@ fn unknown() -> Refusal {
 fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
     let Seen { proposal, may_decide } = seen;
     let opened = &proposal.content.opened;
-    let text = |text: &str| safe_text::text(text);
+    let text = |text: &str| json::visible::lines(text);
     let len = |part: &Option<String>| part.as_ref().map_or(0, String::len);
     let in_full = whole || len(&opened.params) + len(&opened.tool) <= LISTED_BYTES_MAX;
     let raw = |part: Option<&str>| part.filter(|_| in_full).and_then(safe_text::raw);

@@ -3,11 +3,6 @@
 use json::visible;
 use serde_json::value::RawValue;
 
-/// A text without hidden characters. Line feeds and tabs stay.
-pub(super) fn text(text: &str) -> String {
-    visible::lines(text)
-}
-
 /// The same JSON on one line: without white space between tokens, and with every hidden character of a string as `\u{...}`,
 /// however it was written. Line feeds and tabs stay. `None` if it is no JSON.
 pub(super) fn raw(json: &str) -> Option<Box<RawValue>> {

@@ -8,10 +8,10 @@ use wire::mcp::{Params, relay, task::Wish};
 use wire::mcpx::check::{self, strict};
 use wire::mcpx::{Envelope, Head, kind_of, payload};
 
-use crate::call::{Call, Incoming, Names, Tag};
+use crate::incoming::{Incoming, Names, Tag};
 use crate::live::{Live, Server};
 use crate::proposals::{decide, open};
-use crate::{dispatch::Dispatch, link::Link, room_reply::RoomReply};
+use crate::{call::Call, dispatch::Dispatch, link::Link, room_reply::RoomReply};
 
 /// What an envelope asks for, and why the proposal that it makes cannot be taken, if it cannot.
 pub(super) type Ask = (Intent<Live>, Option<Refusal>);

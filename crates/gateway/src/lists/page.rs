@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use access::config::ToolsList;
+use access::{Purpose, config::ToolsList};
 use auth::Sealer;
-use model::{Form, ListKind, ParticipantId, Refusal};
+use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use topic::ListSnapshot;
 use wire::{mcp::ListNames, mcp::list::Hints, mcp::task::Shown};
 
 use super::cache::{LIST_BYTES_MAX, PageCache, Source};
 use super::merged::{Manifests, Merged, Rendered};
-use crate::sealed::{self, Purpose};
 
 /// Items on one page of a merged list.
 pub const PAGE_ITEMS_MAX: usize = 1000;
@@ -46,7 +45,7 @@ impl Asked<'_> {
         manifests: &Manifests,
     ) -> Result<Vec<u8>, Refusal> {
         let start = match &self.cursor {
-            Some(cursor) => self.start(sealer, unix_ms(), cursor).ok_or_else(sealed::bad_cursor)?,
+            Some(cursor) => self.start(sealer, unix_ms(), cursor).ok_or_else(bad_cursor)?,
             None => 0,
         };
         let end = start.saturating_add(PAGE_ITEMS_MAX);
@@ -87,4 +86,10 @@ impl Asked<'_> {
         let places = start..start.saturating_add(PAGE_ITEMS_MAX);
         rendered.items.page(self.list, places, next.as_deref(), &rendered.extras, hints)
     }
+}
+
+/// The refusal of a cursor that does not open.
+pub(crate) fn bad_cursor() -> Refusal {
+    Refusal::new(RefusalCode::Malformed, "this cursor is not known here")
+        .hint("list again from the beginning")
 }

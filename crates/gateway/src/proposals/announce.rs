@@ -12,9 +12,9 @@ use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
 use wire::{rpc::Message, time::rfc3339};
 
 use super::{content::Proposed, journal};
-use crate::call::{Call, Incoming, Names};
+use crate::incoming::{Incoming, Names};
 use crate::live::{Event, ProposalView};
-use crate::{dispatch::Dispatch, record::Record, room_reply::RoomReply};
+use crate::{call::Call, dispatch::Dispatch, record::Record, room_reply::RoomReply};
 use access::config::McpCalls;
 
 /// The kind of the envelope that tells a proposer the state of its proposal.

@@ -8,9 +8,9 @@ use wire::rpc::Message;
 
 use super::view::View;
 use super::{announce, content::Waits};
-use crate::call::{Call, Names, Parks};
+use crate::incoming::{Names, Parks};
 use crate::returns::{self, Why};
-use crate::{delivery, dispatch::Dispatch, live::ProposalView};
+use crate::{call::Call, delivery, dispatch::Dispatch, live::ProposalView};
 
 /// Answers a caller for now. The proposal goes on, and so does a held call, whose answer then reaches the room alone.
 pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &ProposalView) {

@@ -11,11 +11,10 @@ use wire::{digest::ReviewedCall, mcpx::Envelope, mcpx::check};
 
 use super::content::{self, Proposed};
 use super::waiting;
-use crate::call::{Call, Parks};
 use crate::live::{Event, Server};
 use store::recorder::Permit;
 
-use crate::{dispatch::Dispatch, link::Link, record::Record};
+use crate::{call::Call, dispatch::Dispatch, incoming::Parks, link::Link, record::Record};
 
 /// A proposal that the topic does not have yet.
 #[derive(Debug)]

@@ -1,10 +1,9 @@
 //! Task id at the gateway: sealed for its participant, so that no other participant can guess or use it.
 
+use access::Purpose;
 use auth::Sealer;
 use model::{Form, ParticipantId};
 use upstream::tasks::{Origin, TASK_KEPT_MS_MAX};
-
-use crate::sealed::Purpose;
 
 const TASK: Purpose = Purpose { name: "task", valid_ms: TASK_KEPT_MS_MAX };
 /// Shortest id, in bytes. A shorter text is not unsealed in vain.

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use access::Purpose;
 use auth::Sealer;
 use model::{ParticipantId, Refusal};
 use platform::unix_ms;
@@ -10,8 +11,7 @@ use upstream::tasks::Task;
 use wire::mcp::task;
 
 use super::relay;
-use crate::sealed::{self, Purpose};
-use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::view::View};
+use crate::{call::Call, dispatch::Dispatch, lists::bad_cursor, live::ProposalView, proposals::view::View};
 
 /// Tasks of one page. Each that is not over is asked for at its server.
 pub const PAGE_TASKS_MAX: usize = 64;
@@ -33,7 +33,7 @@ type Place = (u64, String);
 pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
     let (sealer, who) = (&dispatch.context.sealer, &call.link.participant.id);
     let cursor = wire::mcp::relay::param_text(&call.request, "cursor");
-    let after = cursor.map(|cursor| open(sealer, who, &cursor).ok_or_else(sealed::bad_cursor)).transpose()?;
+    let after = cursor.map(|cursor| open(sealer, who, &cursor).ok_or_else(bad_cursor)).transpose()?;
     let mut all = entries(&dispatch, &call);
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
     all.retain(|(place, _)| after.as_ref().is_none_or(|after| place > after));

@@ -9,8 +9,7 @@ use upstream::tasks::{Kept, LOST, Origin, Task, TaskPlace, instance_of};
 use wire::mcp::task::{self, Becomes, Fitted, Support, Taker, TaskReport, Wish};
 
 use super::id::TaskId;
-use crate::call::{Call, Names};
-use crate::{context::call_number, dispatch::Dispatch, link::Link};
+use crate::{call::Call, context::call_number, dispatch::Dispatch, incoming::Names, link::Link};
 
 /// Time between two looks for tasks whose time is over.
 const SWEEP: Duration = Duration::from_secs(10);

@@ -144,6 +144,19 @@ fn rounds_are_limited() {
 }
 
 #[test]
+fn returns_without_answers_are_limited() {
+    let mut stage = with(Limits { rounds_max: 2, ..Limits::default() });
+    for question in [2, 3] {
+        stage.ask("one", question, About::Call(op(1)), ROOTS);
+    }
+    let expected = ["return to 1 by 11", "settle ask 2 with 5", "pause 1 in round 2 with 3"];
+    assert_eq!(shown(&stage.come_back(BOB, (1, 11), 1, &[(2, 5)])), expected);
+    let expected = ["return to 1 by 12", "refuse ask 3: moot", "cancel 1", "refuse 1: limit"];
+    assert_eq!(shown(&stage.come_back(BOB, (1, 12), 2, &[])), expected);
+    assert_eq!((stage.topic.operations_len(), stage.topic.next_deadline_ms()), (0, None));
+}
+
+#[test]
 fn only_three_methods_pause() {
     let mut stage = with(Limits::default());
     stage.request(BOB, 5, "completion/complete", Some(Target::Tool("one_a")));

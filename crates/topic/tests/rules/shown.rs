@@ -10,9 +10,10 @@ use topic::{
 
 use crate::numbers::{Effect, Effects, Numbers};
 
-/// The effects of a step: the room's first, then the others.
+/// The effects of a step: those before the next step first, then the others.
 pub(crate) fn shown(effects: &Effects) -> Vec<String> {
-    effects.room.iter().map(room).chain(effects.all.iter().map(effect)).collect()
+    let returned = effects.returned.iter().map(|(call, by)| format!("return to {call} by {by}"));
+    effects.room.iter().map(room).chain(returned).chain(effects.all.iter().map(effect)).collect()
 }
 
 /// The cause of the only effect, a refusal.
@@ -128,7 +129,6 @@ fn effect(effect: &Effect) -> String {
             let asked: Vec<String> = questions.iter().map(|(_, question)| question.to_string()).collect();
             format!("pause {call} in round {round} with {}", asked.join(","))
         }
-        Effect::Return { call, by } => format!("return to {call} by {by}"),
         Effect::Report { call, proposal } => {
             format!("report to {call}: p{} {}", proposal.id.0, proposal.state)
         }

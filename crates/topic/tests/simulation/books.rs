@@ -87,6 +87,9 @@ impl Books {
             self.count(room_name(effect));
             self.enter_room(effect, turn);
         }
+        if let Some((call, by)) = effects.returned {
+            self.came_back(call, by, turn);
+        }
         for effect in &effects.all {
             self.count(variants::effect(effect));
             self.count(name(effect));
@@ -124,7 +127,6 @@ impl Books {
             }
             Effect::Park { call, proposal } => self.parked(*call, proposal.id, turn),
             Effect::Pause { call, round, questions } => self.paused(*call, *round, questions),
-            Effect::Return { call, by } => self.came_back(*call, *by, turn),
             Effect::Report { call, proposal } => self.reported(*call, proposal),
             Effect::Settle { call, answer, proposal } => {
                 self.settled(*call, *answer, proposal.as_deref(), turn);

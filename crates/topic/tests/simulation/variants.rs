@@ -20,7 +20,7 @@ variants!(EVENTS, event, Event<'_>, "event ", Event:
     Unproposable Restore Closed Decide Written Tick Stop Ask Answer Cancel Notice Keep);
 
 variants!(EFFECTS, effect, Effect, "effect ", Effect:
-    NotJoined Closed Withhold Receive Ignore Deliver Hold Park Pause Return Report Settle Refuse Drop Cancel Ask SettleAsk RefuseAsk
+    NotJoined Closed Withhold Receive Ignore Deliver Hold Park Pause Report Settle Refuse Drop Cancel Ask SettleAsk RefuseAsk
     CancelAsk Notify ListChanged Unsubscribe Unwatch Store Proposed NotProposed Approved Concluded Relay Ruled
     RefuseDecision);
 

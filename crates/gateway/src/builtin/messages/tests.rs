@@ -4,8 +4,9 @@ use std::{future::poll_fn, task::Poll};
 use topic::Joining;
 
 use super::*;
-use crate::call::{Incoming, Names, Reply};
+use crate::call::Reply;
 use crate::envelopes::tests::Stage;
+use crate::incoming::{Incoming, Names};
 use crate::link::{Link, NoOutlet, Respell, plain_client};
 
 fn envelope(from: &str, to: &[&str], kind: &str, payload: &str) -> Bytes {

@@ -13,10 +13,9 @@ use wire::mcp::result::words;
 use super::queries;
 use super::reply::Wrapped;
 use super::unwrapped::request_with;
-use crate::call::{Call, Incoming, Reply};
-use crate::dispatch::Dispatch;
+use crate::call::{Call, Reply};
 use crate::link::{Passed, Questioned, Respell, Undelivered};
-use crate::lists::Seen;
+use crate::{dispatch::Dispatch, incoming::Incoming, lists::Seen};
 
 /// The results of one batch, in bytes together. What is longer is left out, and the operation says so.
 const BATCH_BYTES_MAX: usize = 16 << 20;

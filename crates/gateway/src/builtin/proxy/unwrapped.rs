@@ -9,8 +9,8 @@ use wire::mcp::proxy::{Ask, Call as Called, NAME, Subject, params_of};
 use wire::mcp::task::Wish;
 
 use super::reply::Wrapped;
-use crate::call::{Incoming, Parks, Reply};
-use crate::{dispatch::Dispatch, link::Link};
+use crate::incoming::{Incoming, Parks};
+use crate::{call::Reply, dispatch::Dispatch, link::Link};
 
 /// How deep calls of the tool may be nested in calls of the tool.
 pub(super) const PROXY_DEPTH_MAX: usize = 4;

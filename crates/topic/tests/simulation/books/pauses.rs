@@ -7,6 +7,7 @@ use model::OperationId;
 use super::{
     Books,
     calls::{Call, Place},
+    limits::LIMITS,
 };
 use crate::turn::{Returning, Turn};
 
@@ -20,6 +21,7 @@ impl Books {
         assert!(open.pauses && open.place == Place::AtServer && !open.answered, "{operation} waits already");
         open.rounds += 1;
         assert_eq!(open.rounds, round);
+        assert!(round <= LIMITS.rounds_max);
         open.place = Place::Paused;
         if round > 1 {
             self.count("asked again");
@@ -41,6 +43,7 @@ impl Books {
         if open.place == Place::Paused {
             open.place = Place::AtServer;
         }
+        self.count("came back");
         if moved {
             self.count("came back on another link");
         }

@@ -43,6 +43,13 @@ impl World {
             answers.push((self.any_open(), self.number()));
         }
         self.comes_back(operation, link, round, answers);
+        // Some come back again and again and answer nothing.
+        let again = if self.prng.one_in(2) { LIMITS.rounds_max } else { 0 };
+        for _ in 0..again {
+            let paused = self.books.calls.get(&operation).filter(|open| open.place == Place::Paused);
+            let Some(round) = paused.map(|open| open.rounds) else { return };
+            self.comes_back(operation, link, round, Vec::new());
+        }
     }
 
     fn comes_back(
@@ -69,13 +76,18 @@ impl World {
         }
         let parked = Parked::Questions { round, answers };
         let effects = self.live(Event::Resume(Resume { link, operation, tag, parked, call: by }), turn);
+        assert_eq!(effects.returned.map(|(_, by)| by), must.is_ok().then_some(by));
         match (must, effects.all.as_slice()) {
             (Err(must), [Effect::Refuse { cause, .. }]) => assert_eq!(*cause, must),
-            (Ok(()), [Effect::Return { .. }, Effect::Settle { .. } | Effect::Refuse { .. }]) => assert!(kept),
-            (Ok(()), [Effect::Return { .. }, settled @ .., Effect::Pause { .. }]) => {
+            (Ok(()), [Effect::Settle { .. } | Effect::Refuse { .. }]) => assert!(kept),
+            (Ok(()), [settled @ .., Effect::Pause { .. }]) => {
                 assert!(settled.iter().all(|effect| matches!(effect, Effect::SettleAsk { .. })));
             }
-            (Ok(()), [Effect::Return { .. }, settled @ ..]) => {
+            (Ok(()), [.., Effect::RefuseAsk { .. }, Effect::Cancel { .. }, Effect::Refuse { cause, .. }]) => {
+                assert_eq!((*cause, round), (Cause::Limit, LIMITS.rounds_max));
+                self.books.count("came back too often");
+            }
+            (Ok(()), settled) => {
                 assert!(settled.iter().all(|effect| matches!(effect, Effect::SettleAsk { .. })));
                 assert!(self.books.asked_about(operation).is_empty(), "what is open is asked again");
             }

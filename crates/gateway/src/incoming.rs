@@ -1,0 +1,76 @@
+//! Incoming: a request as its door decoded it, before it is a call.
+
+use model::Request;
+use topic::{Interest, Logs};
+use upstream::ClientProfile;
+use wire::mcp::task::Wish;
+use wire::rpc::Id;
+
+/// The name that a client or a server gave its request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag {
+    /// The instance number of the server's session; 0 for a client.
+    session: u64,
+    /// The name as its owner wrote it.
+    pub id: Id,
+}
+
+impl Tag {
+    /// The name of a client's request.
+    pub fn of_client(id: Id) -> Self {
+        Self { session: 0, id }
+    }
+
+    /// The name of a server's question.
+    pub(crate) fn of_server(session: u64, id: Id) -> Self {
+        Self { session, id }
+    }
+}
+
+/// A request as its door decoded it.
+pub struct Incoming {
+    /// The request.
+    pub request: Request,
+    /// The name that the client gave it.
+    pub tag: Option<Tag>,
+    /// What the client declares with it, if it declares something with each request.
+    pub client: Option<ClientProfile>,
+    /// What it changes about the link's notifications.
+    pub interest: Interest,
+    /// The log messages that the caller gets about it.
+    pub logs: Logs,
+    /// How the caller is answered for now while a proposal waits.
+    pub parks: Parks,
+    /// What it says about becoming a task.
+    pub wish: Wish,
+    /// The state with which a caller comes back (`requestState`).
+    pub state: Option<String>,
+}
+
+impl Incoming {
+    /// A request that says nothing more.
+    pub fn plain(request: Request, tag: Option<Tag>) -> Self {
+        let (client, interest, logs, state) = (None, Interest::None, Logs::OfLink, None);
+        Self { request, tag, client, interest, logs, parks: Parks::Words, wish: Wish::None, state }
+    }
+}
+
+/// How a caller is answered for now whose call waits for a proposal (ARCHITECTURE.md, "A proposal").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parks {
+    /// At once, with a task.
+    Task,
+    /// After a while, with a sealed state to come back with.
+    Retry,
+    /// After a while, in words.
+    Words,
+}
+
+/// How names and URIs are spelled to a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// As the topic's lists show them.
+    Public,
+    /// As the server has them.
+    Own,
+}

@@ -1,0 +1,149 @@
+//! Callers that are asked in results and come back, with the steps of other tasks in between.
+
+use std::sync::Weak;
+
+use model::{Capabilities, Form, Method, Outcome, ParticipantId, Payload};
+use platform::Mutex;
+use topic::{About, Interest, Joining, Logs, Parked, Resume, Target, UpstreamNames};
+use upstream::{Asking, Question};
+use wire::rpc::Id;
+
+use super::*;
+use crate::call::Reply;
+use crate::envelopes::tests::Stage;
+use crate::incoming::{Incoming, Names};
+use crate::link::{NoOutlet, Respell, plain_client};
+use crate::live::Server;
+
+const CALL: OperationId = OperationId(1);
+const ASKED: OperationId = OperationId(2);
+
+/// Keeps what a caller gets.
+#[derive(Default)]
+struct Got(Mutex<Vec<String>>);
+
+impl Reply for Got {
+    fn settle(&self, _: &Call, answer: &Answer, _: &Respell<'_>) {
+        self.0.lock().push(String::from_utf8_lossy(answer.payload.body_bytes()).into_owned());
+    }
+
+    fn refuse(&self, _: &Call, refusal: &Refusal) {
+        self.0.lock().push(refusal.to_string());
+    }
+}
+
+/// A modern caller whose call the legacy server `old` has.
+struct Scene {
+    dispatch: Arc<Dispatch>,
+    link: Arc<Link>,
+    server: LinkId,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let dispatch = Stage::new(&["mcp/*"]).dispatch;
+        let id = ParticipantId::new("old").unwrap();
+        let capabilities = Arc::new(Capabilities::parse(["mcp/*"]).unwrap());
+        dispatch.take(Event::Configure { upstreams: &[UpstreamNames::new(id.clone(), "")] });
+        let (server, handle) = (dispatch.context.link(), Server::Gateway);
+        let rights = Arc::clone(&capabilities);
+        dispatch.take(Event::Serve { link: server, server: &id, handle, capabilities: rights });
+        let participant = auth::Participant {
+            id: ParticipantId::new("bob").unwrap(),
+            capabilities: Arc::clone(&capabilities),
+            topics: vec![dispatch.name().clone()],
+            rate: None,
+            mode: <_>::default(),
+            wires: auth::Wires::ALL,
+            expires_ms: None,
+        };
+        let (form, outlet) = (Form::Modern, Arc::new(NoOutlet));
+        let link = Link::new(dispatch.context.link(), Arc::new(participant), form, plain_client(), outlet);
+        dispatch.join(&link, &capabilities, Joining { pauses: true, ..Joining::default() }).unwrap();
+        Self { dispatch, link, server }
+    }
+
+    fn request(&self) -> (Arc<Call>, Arc<Got>) {
+        let (method, payload) = (Method::Known("tools/call"), Payload::body(Form::Modern, "{}"));
+        let request = Request { method, target: None, progress: None, payload };
+        let got = Arc::<Got>::default();
+        let reply = Arc::<Got>::clone(&got);
+        (Call::new(CALL, &self.link, Incoming::plain(request, None), Names::Public, reply), got)
+    }
+
+    /// A call whose caller was asked something.
+    fn paused(&self) -> (Arc<Call>, Arc<Got>) {
+        let (call, got) = self.request();
+        let (link, method, target) = (self.link.id, Method::Known("tools/call"), Some(Target::Tool("any")));
+        let (interest, logs) = (Interest::None, Logs::None);
+        let handle = Arc::clone(&call);
+        let request =
+            topic::Request { link, operation: CALL, tag: None, method, target, interest, logs, call: handle };
+        // Nothing is delivered: the test is the server.
+        self.dispatch.step(Event::Request(request));
+        let server = ParticipantId::new("old").unwrap();
+        let payload = Payload::body(Form::Legacy, "{}");
+        let method = Method::Known("roots/list");
+        let asked = Request { method: method.clone(), target: None, progress: None, payload };
+        let session: Weak<dyn Asking> = Weak::<Session>::new();
+        let question = Question::new(session, 1, Id::number(1), asked, None);
+        let asked = Asked { question, session: Weak::new(), server: server.clone(), task: None };
+        let (operation, about, question) = (ASKED, About::Call(CALL), Arc::new(asked));
+        self.dispatch.take(Event::Ask(topic::Ask {
+            server: &server,
+            operation,
+            tag: None,
+            about,
+            method,
+            question,
+        }));
+        assert!(got.0.lock()[0].contains("input_required"));
+        (call, got)
+    }
+
+    fn answer(body: &str) -> Answer {
+        Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Modern, body.to_owned()) }
+    }
+
+    fn back(&self, by: &Arc<Call>) -> Event<'static> {
+        let parked = Parked::Questions { round: 1, answers: vec![(ASKED, Self::answer("{}"))] };
+        let (link, call) = (self.link.id, Arc::clone(by));
+        Event::Resume(Resume { link, operation: CALL, tag: None, parked, call })
+    }
+
+    fn ended(&self) -> Event<'static> {
+        let end = End::Answered { outcome: Outcome::Ok, answer: Self::answer("the answer") };
+        Event::Answer { link: self.server, operation: CALL, end }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_as_its_caller_comes_back_reaches_it() {
+    let scene = Scene::new();
+    let (_call, first) = scene.paused();
+    let (by, second) = scene.request();
+    let mut returning = scene.dispatch.step(scene.back(&by));
+    // Another task takes the server's answer before the effects of the return are carried out.
+    scene.dispatch.take(scene.ended());
+    scene.dispatch.run_all(returning.all.drain(..));
+    assert_eq!(*second.0.lock(), ["the answer"]);
+    assert_eq!(first.0.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn the_end_of_an_answered_request_does_not_cancel_the_one_that_came_back() {
+    let scene = Scene::new();
+    let (call, _first) = scene.paused();
+    let (by, second) = scene.request();
+    scene.dispatch.take(scene.back(&by));
+    scene.dispatch.abandon(&call);
+    scene.dispatch.take(scene.ended());
+    assert_eq!(*second.0.lock(), ["the answer"]);
+    let (call, _) = scene.paused();
+    let (by, second) = scene.request();
+    scene.dispatch.take(scene.back(&by));
+    // It is cancelled by the request that waits.
+    scene.dispatch.end_overrun(&call, Err(Undelivered::Overrun));
+    scene.dispatch.take(scene.ended());
+    assert!(second.0.lock().is_empty() && call.is_over());
+}
