@@ -1,6 +1,6 @@
 //! Answers of called targets as results of the proxy tool (section 3.2).
 
-use json::{MemberChange, Span, Splice, edit_object, quote};
+use json::{MemberChange, Members, Span, Splice, edit_object, quote};
 use model::{Answer, Form};
 
 use super::Subject;
@@ -60,11 +60,7 @@ pub(super) fn called(subject: Subject, path: &str, result: &[u8], form: Form) ->
     }
     match subject {
         Subject::Tool => tool(path, result, members.get("content")?.span),
-        Subject::Resource => {
-            let contents = members.get("contents")?.span;
-            let meta = members.get("_meta").map(|meta| meta.raw);
-            resource(path, result, contents, meta, form)
-        }
+        Subject::Resource => resource(path, result, &members, form),
         Subject::Prompt => Some(prompt(path, result, form)),
     }
 }
@@ -92,26 +88,25 @@ fn tool(path: &str, result: &[u8], content: Span) -> Option<Vec<u8>> {
     Some(splice.apply_to(result))
 }
 
-/// The contents of a resource, each as an embedded resource.
-fn resource(path: &str, result: &[u8], contents: Span, meta: Option<&[u8]>, form: Form) -> Option<Vec<u8>> {
-    let contents = json::elements(result, contents).ok()?;
-    let objects: Vec<Vec<u8>> = contents.iter().map(|span| objectified(span.of(result))).collect();
-    Some(json::object(|out| {
-        out.array("content", |content| {
-            for object in &objects {
-                content.object(|item| {
-                    item.text("type", "resource").raw("resource", object);
-                    item.object("annotations", |notes| {
-                        annotate(notes, Subject::Resource, "call", Some(path));
-                    });
-                });
-            }
+/// A resource's result with each of its contents as an embedded resource; all else stays.
+fn resource(path: &str, result: &[u8], members: &Members<'_>, form: Form) -> Option<Vec<u8>> {
+    let contents = members.get("contents")?;
+    let notes = json::object(|notes| annotate(notes, Subject::Resource, "call", Some(path)));
+    let mut splice = Splice::new();
+    splice.replace(Span { start: contents.whole.start, end: contents.span.start }, b"\"content\":");
+    for span in json::elements(result, contents.span).ok()? {
+        let item = json::object(|item| {
+            item.text("type", "resource").raw("resource", &objectified(span.of(result)));
+            item.raw("annotations", &notes);
         });
-        if let Some(meta) = meta {
-            out.raw("_meta", meta);
-        }
-        end(out, false, form);
-    }))
+        splice.replace(span, &item);
+    }
+    let mut changes: Vec<MemberChange<'_>> = vec![("content", None), ("isError", Some(b"false"))];
+    if form == Form::Modern {
+        changes.push(("resultType", Some(b"\"complete\"")));
+    }
+    edit_object(members, &changes, &mut splice);
+    Some(splice.apply_to(result))
 }
 
 /// A content of a resource. A text that is JSON loses its white space and gets the media type of JSON; `contentType` keeps the

@@ -203,12 +203,22 @@ fn resources_that_are_json_lose_white_space_only() {
 
 #[test]
 fn a_resource_has_one_item_for_each_content() {
-    let result =
-        r#"{"contents":[{"uri":"a:1","blob":""},{"uri":"a:2","text":"x"}],"_meta":{"k":1.0},"ttlMs":5}"#;
-    let made = made(Subject::Resource, "a:*", result, Form::Modern);
-    assert_eq!(made.matches(r#""proxyPath":"a:*""#).count(), 2);
-    assert!(made.ends_with(r#"],"_meta":{"k":1.0},"isError":false,"resultType":"complete"}"#), "{made}");
-    assert!(made.find("a:1") < made.find("a:2"));
+    let result = r#"{"x":[1.0],"contents":[{"uri":"a:1","blob":""}, {"uri":"a:2","text":"x"}],"_meta":{"k":1.0},"ttlMs":5}"#;
+    let notes = r#""annotations":{"proxyType":"resource","proxyAction":"call","proxyPath":"a:*"}"#;
+    let item = |content: &str| format!(r#"{{"type":"resource","resource":{content},{notes}}}"#);
+    let items = [item(r#"{"uri":"a:1","blob":""}"#), item(r#"{"uri":"a:2","text":"x"}"#)].join(", ");
+    let kept = r#""_meta":{"k":1.0},"ttlMs":5"#;
+    assert_eq!(
+        made(Subject::Resource, "a:*", result, Form::Modern),
+        format!(r#"{{"x":[1.0],"content":[{items}],{kept},"isError":false,"resultType":"complete"}}"#)
+    );
+    let other = r#"{"content":[],"isError":true,"contents":[{"uri":"a:1","blob":""}]}"#;
+    let items = item(r#"{"uri":"a:1","blob":""}"#);
+    assert_eq!(
+        made(Subject::Resource, "a:*", other, Form::Legacy),
+        format!(r#"{{"isError":false,"content":[{items}]}}"#),
+        "members that a resource's result does not have are the tool's"
+    );
 }
 
 /// Section 3.2.3.
