@@ -20,75 +20,18 @@ import re
 import sys
 import traceback
 import warnings
-from typing import Any, Literal
 
 import httpx2
 import mcp_types as types
 from mcp import Client
-from mcp.client.extension import ClientExtension, ResultClaim
 from mcp.client.streamable_http import streamable_http_client
 
-EXTENSION = "io.modelcontextprotocol/tasks"
-OVER = ("completed", "failed", "cancelled")
-
-
-class Started(types.Result):
-    result_type: Literal["task"] = "task"
-    task_id: str
-    status: str
-
-
-class AnyResult(types.Result):
-    model_config = {"extra": "allow"}
-
-
-class Ask(types.Request[dict[str, Any], str]):
-    name_param = "taskId"
-
-
-class Tasks(ClientExtension):
-    identifier = EXTENSION
-
-    def __init__(self, report):
-        self.report = report
-
-    def claims(self):
-        return [ResultClaim(result_type="task", model=Started, resolve=self.finish)]
-
-    async def finish(self, started, context):
-        self.report["first"] = started.model_dump(by_alias=True)
-        while True:
-            ask = Ask(method="tasks/get", params={"taskId": started.task_id})
-            task = (await context.session.send_request(ask, AnyResult)).model_dump(by_alias=True)
-            self.report["asked"] += 1
-            self.report["status"] = task["status"]
-            if task["status"] in OVER:
-                return types.CallToolResult.model_validate(task["result"])
-            await asyncio.sleep(0.1)
+from following import Tasks, task
 
 
 def end(result):
     texts = [block.text for block in result.content if block.type == "text"]
     return {"text": "\n".join(texts), "error": bool(result.is_error)}
-
-
-async def task(session, report, name, arguments):
-    params = types.CallToolRequestParams(name=name, arguments=arguments, task=types.TaskMetadata(ttl=60000))
-    # The SDK has the types of tasks in this revision, and a check that knows calls without tasks only: it is stepped round.
-    call = types.CallToolRequest(params=params).model_dump(by_alias=True, mode="json", exclude_none=True)
-    how = {}
-    session._stamp(call, how)
-    report["first"] = await session._dispatcher.send_raw_request("tools/call", call["params"], how)
-    made = types.CreateTaskResult.model_validate(report["first"])
-    params = types.GetTaskRequestParams(task_id=made.task.task_id)
-    seen = await session.send_request(types.GetTaskRequest(params=params), types.GetTaskResult)
-    report["status"] = seen.status
-    params = types.GetTaskPayloadRequestParams(task_id=made.task.task_id)
-    result = await session.send_request(types.GetTaskPayloadRequest(params=params), AnyResult)
-    report["asked"] += 1
-    raw = result.model_dump(by_alias=True)
-    report["related"] = raw["_meta"]["io.modelcontextprotocol/related-task"]["taskId"]
-    return types.CallToolResult.model_validate(raw)
 
 
 async def retry(session, report, name, arguments):

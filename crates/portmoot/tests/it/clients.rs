@@ -2,17 +2,10 @@
 
 use harness::{Running, Target, check_plain, check_tour, python_client, rust_tour};
 
-use crate::front::{Front, binary, over_http, over_stdio};
+use crate::front::{Front, binary, over_http, over_stdio, pipe};
 use crate::home::Home;
 
 const PREFIX: &str = "fixture_";
-
-/// The command line of `portmoot stdio` with this configuration.
-fn pipe(home: &Home, config: &str) -> Vec<String> {
-    let file = home.write("portmoot.toml", config).display().to_string();
-    let state = home.path().join("state").display().to_string();
-    [&binary(), "stdio", "--config", &file, "--data-dir", &state].map(str::to_owned).to_vec()
-}
 
 fn python(era: &str, prefix: &str, way: &[&str]) -> serde_json::Value {
     python_client(&[&["--era", era, "--prefix", prefix], way].concat())

@@ -25,6 +25,13 @@ pub(crate) fn binary() -> String {
     env!("CARGO_BIN_EXE_portmoot").to_owned()
 }
 
+/// The command line of `portmoot stdio` with this configuration.
+pub(crate) fn pipe(home: &Home, config: &str) -> Vec<String> {
+    let file = home.write("portmoot.toml", config).display().to_string();
+    let state = home.path().join("state").display().to_string();
+    [&binary(), "stdio", "--config", &file, "--data-dir", &state].map(str::to_owned).to_vec()
+}
+
 /// A gateway with its own home directory.
 pub(crate) struct Front {
     gateway: Gateway,

@@ -53,6 +53,7 @@ mod lossless;
 mod lost_journal;
 mod lost_standing;
 mod magg;
+mod matrix;
 mod mcpx_rules;
 mod mirrored_calls;
 mod mistakes;
