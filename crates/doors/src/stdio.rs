@@ -213,8 +213,8 @@ impl Client<'_> {
 
     /// The client has closed its side: its open requests are still answered, within a bound.
     async fn drain(&self) {
-        let is_busy = |link: &Arc<Link>| self.visitor.dispatch.with(|topic| topic.is_busy(link.id));
-        let open = || [&self.legacy, &self.modern].into_iter().flatten().any(is_busy);
+        let is_awaited = |link: &Arc<Link>| self.visitor.dispatch.with(|topic| topic.is_awaited(link.id));
+        let open = || [&self.legacy, &self.modern].into_iter().flatten().any(is_awaited);
         let deadline = Instant::now() + DRAIN;
         while open() && !self.out.has_ended() && Instant::now() < deadline {
             sleep(POLL).await;

@@ -245,10 +245,11 @@ impl<H: Handles> Topic<H> {
         self.operations.len()
     }
 
-    /// The number of open calls that servers have, listen requests aside.
+    /// The number of open calls that servers have and for whose answers callers wait, listen requests aside.
     pub fn calls_len(&self) -> usize {
         let listens = |open: &Operation<H>| open.rare.as_ref().is_some_and(|rare| rare.listens.is_some());
-        self.operations.which(|open| open.state.is_at_server() && !listens(open)).len()
+        let waits = |open: &Operation<H>| open.state.is_at_server() && !open.state.is_paused();
+        self.operations.which(|open| waits(open) && !listens(open)).len()
     }
 
     /// The number of parked operations.
@@ -259,6 +260,13 @@ impl<H: Handles> Topic<H> {
     /// Whether a link has an open operation.
     pub fn is_busy(&self, link: LinkId) -> bool {
         self.members.link(link).is_some_and(|own| !own.open.is_empty())
+    }
+
+    /// Whether a caller on this link waits for the answer of a request.
+    pub fn is_awaited(&self, link: LinkId) -> bool {
+        let open = self.members.link(link).map_or(&[][..], |own| &own.open);
+        let states = open.iter().filter_map(|id| Some(self.operations.get(*id)?.state));
+        states.into_iter().any(|state| !state.is_ask() && !state.is_paused())
     }
 
     /// Whether an operation is open.

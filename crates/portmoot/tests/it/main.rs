@@ -76,6 +76,7 @@ mod proxy;
 mod pty;
 mod public_names;
 mod questions_between_eras;
+mod questions_on_pipes;
 mod real;
 mod reload;
 mod reviewed;

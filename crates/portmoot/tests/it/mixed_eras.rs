@@ -223,3 +223,38 @@ fn progress_survives_but_for_its_token() {
         assert_eq!(session.post(body("")).text(), r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#);
     });
 }
+
+/// The answers of a server of this era, which sends `result`, to a caller of the other.
+fn answers_to_the_other_era(era: &'static str, result: &str) -> Vec<Value> {
+    let said = Arc::new(Mutex::new(result.to_owned()));
+    let peer = peer(era, said, vec![String::new()], String::new());
+    let gateway = serve(&peer, era);
+    let caller = caller(&gateway, era);
+    until("the server runs", || caller.ask("tools/list", None, "").contains("\"t0\""));
+    let requests = [
+        ("tools/call", "t0", r#""name":"t0""#),
+        ("prompts/get", "p0", r#""name":"p0""#),
+        ("resources/read", "x:0", r#""uri":"x:0""#),
+    ];
+    let ask = |(method, name, params)| serde_json::from_str(&caller.ask(method, Some(name), params)).unwrap();
+    requests.map(ask).to_vec()
+}
+
+#[test]
+fn a_kind_of_result_stays_in_its_era() {
+    for result in [
+        r#"{"resultType":"input_required","inputRequests":[]}"#,
+        r#"{"resultType":"input_required","inputRequests":{"a":{}}}"#,
+        r#"{"resultType":"task","taskId":"t","status":"working"}"#,
+        r#"{"resultType":"vendor/later","content":[],"contents":[],"messages":[]}"#,
+    ] {
+        for answer in answers_to_the_other_era("modern", result) {
+            assert!(answer["error"]["message"].is_string() && answer.get("result").is_none(), "{answer}");
+        }
+    }
+    let asks =
+        r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"content":[]}"#;
+    for answer in answers_to_the_other_era("legacy", asks) {
+        assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+    }
+}

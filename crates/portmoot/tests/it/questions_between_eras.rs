@@ -13,7 +13,7 @@ use crate::ws::{people, token};
 
 const ABLE: &str = "io.modelcontextprotocol/clientCapabilities";
 
-fn able() -> Value {
+pub(crate) fn able() -> Value {
     json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} })
 }
 
@@ -29,7 +29,9 @@ impl Bridge {
         let web = Running::fixture(&["--era", "legacy"]);
         let (home, config) = people(&[("ann", &["mcp/*"]), ("bob", &["mcp/*"])]);
         let old = fixture("old", &["--era", "legacy"]);
-        let config = format!("{config}{old}[servers.web]\nurl = \"http://{}/mcp\"\n", web.address());
+        // For a state of 10 MB, which the usual limit of bodies refuses before it is read.
+        let limits = "[server.limits]\nbody_bytes_max = \"16MiB\"\n";
+        let config = format!("{config}{limits}{old}[servers.web]\nurl = \"http://{}/mcp\"\n", web.address());
         let gateway = Gateway::start(&home, &config);
         gateway.ready("old");
         gateway.ready("web");
@@ -50,7 +52,7 @@ impl Bridge {
 }
 
 #[track_caller]
-fn questions(answer: &Value) -> (Vec<(String, Value)>, String) {
+pub(crate) fn questions(answer: &Value) -> (Vec<(String, Value)>, String) {
     let result = &answer["result"];
     assert_eq!(result["resultType"], "input_required", "{answer}");
     let asked = result["inputRequests"].as_object().unwrap();
@@ -58,12 +60,12 @@ fn questions(answer: &Value) -> (Vec<(String, Value)>, String) {
     (asked, result["requestState"].as_str().unwrap().to_owned())
 }
 
-fn back(key: &str, answer: Value, state: &str) -> Value {
+pub(crate) fn back(key: &str, answer: Value, state: &str) -> Value {
     json!({ "inputResponses": { key: answer }, "requestState": state })
 }
 
 #[track_caller]
-fn text(answer: &Value) -> &str {
+pub(crate) fn text(answer: &Value) -> &str {
     assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
     answer["result"]["content"][0]["text"].as_str().unwrap()
 }
@@ -153,7 +155,7 @@ fn a_state_serves_its_request_and_participant_once() {
         arguments.clone(),
         with("a state that no server of this era gives out"),
     ));
-    refused(bridge.call("ann", name, arguments.clone(), with(&format!("{state}{}", "A".repeat(1_000_000)))));
+    refused(bridge.call("ann", name, arguments.clone(), with(&format!("{state}{}", "A".repeat(10_000_000)))));
     refused(bridge.call("bob", name, arguments.clone(), with(&state)));
     refused(bridge.call("ann", name, json!({ "message": "Other?" }), with(&state)));
     refused(bridge.call("ann", "web_test_elicitation", arguments.clone(), with(&state)));

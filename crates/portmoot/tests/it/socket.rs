@@ -375,8 +375,13 @@ impl Piped {
     pub(crate) fn start(config: &str) -> Piped {
         let home = Home::new();
         home.write("portmoot.toml", config);
+        Self::with(home, &["stdio", "--config", "portmoot.toml"])
+    }
+
+    /// Starts it with these arguments.
+    pub(crate) fn with(home: Home, args: &[&str]) -> Piped {
         let mut child = home
-            .command(&["stdio", "--config", "portmoot.toml"])
+            .command(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

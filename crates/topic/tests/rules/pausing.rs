@@ -37,6 +37,7 @@ fn a_caller_comes_back_with_the_answers() {
         matches!(effects.verdict, Some(topic::Verdict::Admitted { to: Some(to), .. }) if to.as_str() == "one")
     );
     assert_eq!(stage.topic.next_deadline_ms(), None);
+    assert!(stage.topic.is_awaited(BOB) && stage.topic.calls_len() == 1);
     // Once more, and then the end.
     assert_eq!(shown(&stage.ask("one", 3, About::Call(op(1)), ROOTS)), ["pause 1 in round 2 with 3"]);
     stage.come_back(BOB, (1, 12), 2, &[(3, 5)]);
@@ -94,6 +95,7 @@ fn an_end_waits_for_the_caller() {
 fn a_paused_call_ends_when_its_caller_does_not_come_back() {
     let mut stage = paused();
     assert!(stage.topic.is_busy(BOB), "its link stays");
+    assert!(!stage.topic.is_awaited(BOB) && stage.topic.calls_len() == 0, "no caller waits for the answer");
     assert!(shown(&stage.tick(PAUSE_MS - 1)).is_empty());
     let expected = ["refuse ask 2: moot", "cancel 1", "drop 1"];
     assert_eq!(shown(&stage.tick(PAUSE_MS)), expected);

@@ -185,14 +185,18 @@ impl CallEvents for Rounds {
 
     fn done(&self, end: Result<Answer, Refusal>) {
         let session = self.session.upgrade();
-        let required = end.as_ref().ok().and_then(|answer| {
-            let number = || session.as_ref().map_or(0, |session| session.setup.environment.numbers.next());
-            input::read_required(answer, || format!("portmoot-{}", number()))
-        });
-        let end = match required.map(|required| self.ask(required)) {
-            Some(Ok(())) => return,
-            Some(Err(refusal)) => Err(refusal),
-            None => end,
+        let number = || session.as_ref().map_or(0, |session| session.setup.environment.numbers.next());
+        let required = end
+            .as_ref()
+            .map_or(Ok(None), |answer| input::read_required(answer, || format!("portmoot-{}", number())));
+        let asked = match required {
+            Ok(required) => required.map(|required| self.ask(required)).transpose(),
+            Err(unreadable) => Err(Refusal::new(RefusalCode::UpstreamFailed, unreadable.to_string())),
+        };
+        let end = match asked {
+            Ok(Some(())) => return,
+            Ok(None) => end,
+            Err(refusal) => Err(refusal),
         };
         if let Some(session) = session {
             session.pending.lock().retried.remove(&self.first);

@@ -118,18 +118,25 @@ pub struct Required {
     pub state: Option<Bytes>,
 }
 
+/// A result that asks something that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("what the server asks cannot be read")]
+pub struct Unreadable;
+
 /// Reads a modern server's result that asks questions; `None` if it is another answer. `url_id` names URL questions.
-#[must_use]
-pub fn read_required(answer: &Answer, url_id: impl Fn() -> String) -> Option<Required> {
+///
+/// # Errors
+/// If it asks and its questions cannot be read.
+pub fn read_required(answer: &Answer, url_id: impl Fn() -> String) -> Result<Option<Required>, Unreadable> {
     let body = answer.payload.body_bytes();
     if answer.outcome != Outcome::Ok || memchr::memmem::find(body, b"input_required").is_none() {
-        return None;
+        return Ok(None);
     }
-    if json::at(body, &["resultType"]).and_then(json::text)? != "input_required" {
-        return None;
+    if json::at(body, &["resultType"]).and_then(json::text).is_none_or(|kind| kind != "input_required") {
+        return Ok(None);
     }
     let asked = json::at(body, &["inputRequests"]).unwrap_or(b"{}");
-    let members = json::members(asked, Span::all(asked)).ok()?;
+    let members = json::members(asked, Span::all(asked)).map_err(|_| Unreadable)?;
     let question = |entry: &[u8]| {
         let method = json::at(entry, &["method"]).and_then(json::text)?;
         let params = json::at(entry, &["params"]).unwrap_or(b"{}");
@@ -143,7 +150,8 @@ pub fn read_required(answer: &Answer, url_id: impl Fn() -> String) -> Option<Req
     };
     let questions = members.iter().map(|(key, member)| Some((key.to_owned(), question(member.raw)?)));
     let state = json::at(body, &["requestState"]).map(Bytes::copy_from_slice);
-    Some(Required { questions: questions.collect::<Option<_>>()?, state })
+    let questions = questions.collect::<Option<_>>().ok_or(Unreadable)?;
+    Ok(Some(Required { questions, state }))
 }
 
 /// A request that was sent to a modern server, once more: with these answers and this state, under this number.

@@ -42,33 +42,45 @@ pub(super) fn request(edit: &mut BodyEdit<'_, '_>, out: &Outgoing<'_>) {
     }
 }
 
+/// A result that the other era does not have: it asks, is a task or of a kind that is not known, or its members cannot be read.
+#[derive(Debug)]
+pub(super) struct OfOneEra;
+
 /// A result of `method` in the other era, `to`. To modern: adds the members that a complete result needs. To legacy: removes
 /// the members that only modern results have. All other members stay; a result that is no object stays as it is.
-pub(super) fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) {
-    let (frame, Some(span)) = (message.frame(), message.result().and(message.body_span())) else { return };
-    let Ok(members) = json::members(frame, span) else { return };
-    let meta = members.get("_meta").filter(|meta| meta.raw != b"null");
-    let Ok(meta) = meta.map(|meta| json::members(frame, meta.span)).transpose() else { return };
+pub(super) fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) -> Result<(), OfOneEra> {
+    let (frame, Some(span)) = (message.frame(), message.result().and(message.body_span())) else {
+        return Ok(());
+    };
+    if !json::is_object(span.of(frame)) {
+        return Ok(());
+    }
+    let members = json::members(frame, span).map_err(|_| OfOneEra)?;
+    let meta = members.get("_meta").and_then(|meta| json::members(frame, meta.span).ok());
     let mut edit = BodyEdit::of(Some(&members), meta.as_ref());
+    let kind = members.get("resultType");
+    let is_complete = kind.is_some_and(|kind| kind.text().as_deref() == Some("complete"));
     match to {
         Era::Modern => {
             edit.remove_meta(&[meta::RELATED_TASK]);
             let cached = lookup(method).is_some_and(|method| method.cached);
-            for (key, raw, is_due) in [
-                ("resultType", "\"complete\"", true),
-                ("ttlMs", "0", cached),
-                ("cacheScope", "\"private\"", cached),
-            ] {
-                if is_due && members.get(key).is_none() {
+            // In a legacy result it means nothing.
+            if !is_complete {
+                edit.set("resultType", b"\"complete\"");
+            }
+            for (key, raw) in [("ttlMs", "0"), ("cacheScope", "\"private\"")] {
+                if cached && members.get(key).is_none() {
                     edit.set(key, raw.as_bytes());
                 }
             }
         }
+        Era::Legacy if kind.is_some() && !is_complete => return Err(OfOneEra),
         Era::Legacy => {
             edit.remove("resultType").remove("ttlMs").remove("cacheScope").remove_meta(&meta::ANSWER_KEYS);
         }
     }
     edit.finish(splice);
+    Ok(())
 }
 
 /// An error that answers `method`, in the other era, `to`.

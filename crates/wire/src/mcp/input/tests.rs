@@ -107,7 +107,7 @@ fn result(body: &str) -> Answer {
 #[test]
 fn a_result_that_asks_becomes_legacy_questions() {
     let asked = r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"mode":"url","url":"https://a"}}},"requestState":"s\u0041"}"#;
-    let Required { questions, state } = read_required(&result(asked), || "e1".into()).unwrap();
+    let Required { questions, state } = read_required(&result(asked), || "e1".into()).unwrap().unwrap();
     let shown = |(key, one): &(String, Request)| {
         format!("{key} {} {}", one.method.as_str(), text(one.payload.body_bytes()))
     };
@@ -116,14 +116,16 @@ fn a_result_that_asks_becomes_legacy_questions() {
     assert_eq!(questions.iter().map(shown).collect::<Vec<_>>(), expected);
     assert_eq!(text(state.unwrap()), r#""s\u0041""#);
     let alone = read_required(&result(r#"{"resultType":"input_required","requestState":"s"}"#), String::new);
-    assert!(alone.unwrap().questions.is_empty());
+    assert!(alone.unwrap().unwrap().questions.is_empty());
     for other in [
         r#"{"resultType":"complete","content":[{"type":"text","text":"input_required"}]}"#,
         r#"{"content":[]}"#,
-        r#"{"resultType":"input_required","inputRequests":{"a":{}}}"#,
-        r#"{"resultType":"input_required","inputRequests":[]}"#,
     ] {
-        assert!(read_required(&result(other), String::new).is_none(), "{other}");
+        assert!(read_required(&result(other), String::new).unwrap().is_none(), "{other}");
+    }
+    for unreadable in [r#"{"a":{}}"#, r#"{"a":{"method":"roots/list"},"b":[]}"#, "[]", "null"] {
+        let asks = format!(r#"{{"resultType":"input_required","inputRequests":{unreadable}}}"#);
+        assert_eq!(read_required(&result(&asks), String::new).unwrap_err(), Unreadable, "{asks}");
     }
 }
 

@@ -24,8 +24,8 @@ pub struct Encoded {
     pub error: Option<i64>,
 }
 
-/// Encodes an answer for a caller that reads `form` and gave its request this id. `public_uri` returns a URI's public
-/// spelling if it differs.
+/// Encodes an answer for a caller that reads `form` and gave its request this id: an error if that form has no such result.
+/// `public_uri` returns a URI's public spelling if it differs.
 pub fn encode_answer(
     answer: &Answer,
     method: &str,
@@ -50,15 +50,14 @@ pub fn encode_answer(
     }
     let Ok(message) = Message::read(bytes.clone()) else {
         // The decoder has read it before, so this cannot happen; still, the caller must get an answer.
-        let frame = rpc::error(Some(id), rpc::code::INTERNAL_ERROR, "the answer cannot be read", None);
-        return Encoded { frame, error: Some(rpc::code::INTERNAL_ERROR) };
+        return fault("the answer cannot be read", id);
     };
     let mut splice = Splice::new();
     let (from, to) = (answer.payload.form, form);
     match message.shape() {
         Shape::Result => {
-            if from != to {
-                translate::result(&message, method, to, &mut splice);
+            if from != to && translate::result(&message, method, to, &mut splice).is_err() {
+                return fault("the server's result has no form in this protocol revision", id);
             }
             // A URI that an object names twice cannot be mapped: the answer stays as it came.
             let _ = uris::map_uris(&message, method, public_uri, &mut splice);
@@ -70,6 +69,12 @@ pub fn encode_answer(
     }
     let frame = with_id(&message, id, splice);
     Encoded { error: code_of(answer, &frame), frame }
+}
+
+/// An error instead of an answer.
+fn fault(why: &str, id: &Id) -> Encoded {
+    let code = rpc::code::INTERNAL_ERROR;
+    Encoded { frame: rpc::error(Some(id), code, why, None), error: Some(code) }
 }
 
 /// The message under this id; one without an id gets it.

@@ -31,7 +31,7 @@ fn requests(from: &Message, to: Era, client_info: Option<&[u8]>) -> Message {
 fn results(method: &str, to: Era, from: &str) -> String {
     let frame = message(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{from}}}"#));
     let mut splice = Splice::new();
-    result(&frame, method, to, &mut splice);
+    result(&frame, method, to, &mut splice).unwrap();
     let out = message(&text(&frame.edited(&splice)));
     String::from_utf8(out.result().unwrap().to_vec()).unwrap()
 }
@@ -90,6 +90,28 @@ fn results_gain_and_lose_the_members_of_one_era() {
 }
 
 #[test]
+fn kinds_of_results_stay_in_their_era() {
+    for from in [
+        r#"{"resultType":"input_required","inputRequests":{}}"#,
+        r#"{"resultType":"input\u005frequired"}"#,
+        r#"{"resultType":"task","taskId":"t"}"#,
+        r#"{"resultType":"vendor/x","content":[]}"#,
+        r#"{"resultType":null}"#,
+        r#"{"resultType":"complete","resultType":"task"}"#,
+    ] {
+        let frame = message(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{from}}}"#));
+        assert!(result(&frame, "tools/call", Era::Legacy, &mut Splice::new()).is_err(), "{from}");
+    }
+    // A legacy server does not ask a modern client past the topic.
+    for (from, expect) in [
+        (r#"{"resultType":"input_required","content":[]}"#, r#"{"resultType":"complete","content":[]}"#),
+        (r#"{"content":[],"_meta":7}"#, r#"{"content":[],"_meta":7,"resultType":"complete"}"#),
+    ] {
+        assert_eq!(results("tools/call", Era::Modern, from), expect);
+    }
+}
+
+#[test]
 fn errors() {
     let code = |method: &str, to, error: &str| {
         let frame = message(&format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#));
@@ -144,7 +166,7 @@ proptest! {
     fn never_panics(near in "[\\[\\]{}\":,_meta]{0,40}") {
         if let Ok(frame) = Message::read(Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{near}}}"#))) {
             for to in [Era::Legacy, Era::Modern] {
-                result(&frame, "tools/list", to, &mut Splice::new());
+                let _ = result(&frame, "tools/list", to, &mut Splice::new());
             }
         }
     }
