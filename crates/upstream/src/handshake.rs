@@ -46,8 +46,9 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
     let _ = session.link.set(link);
     match era {
         Some(Era::Modern) => {
-            let answer = session.request_result(Era::Modern, "server/discover", &[]).await?;
-            session.set_handshake(discovered(&answer)?);
+            let patience = setup.spec.timeout(None);
+            let answer = session.ask(Era::Modern, "server/discover", &[], patience).await;
+            session.set_handshake(discovered(&retried(session, answer).await?)?);
         }
         Some(Era::Legacy) => initialize(session, None).await?,
         None => match transport {
@@ -85,7 +86,7 @@ async fn probe(session: &Arc<Session>, is_child: bool) -> Result<(), Fault> {
         );
         return initialize(session, Some(probe)).await;
     };
-    let judged = match answer {
+    let judged = match retried(session, answer).await {
         answer if is_child => judge(answer)?,
         // These failures say nothing about the era.
         Err(
@@ -105,6 +106,22 @@ async fn probe(session: &Arc<Session>, is_child: bool) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// The second answer of a server that rejects the revision of its first request and names it in the list of those that it
+/// supports; else the first answer.
+async fn retried(session: &Arc<Session>, first: Result<Message, Fault>) -> Result<Message, Fault> {
+    let rejects = |message: &&Message| {
+        message.error_object().is_some_and(|error| error.code == code::UNSUPPORTED_VERSION)
+    };
+    if first.as_ref().ok().filter(rejects).and_then(modern_error).is_none() {
+        return first;
+    }
+    let patience = session.setup.spec.config.timeouts.start;
+    match session.ask(Era::Modern, "server/discover", &[], patience).await {
+        Ok(second) if second.shape() == Shape::Result => Ok(second),
+        _ => first,
+    }
 }
 
 /// Judges the answer to a probe: the handshake of a modern server, or `None` for a legacy one. The end of the link is a fault.
@@ -186,7 +203,11 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
                 (Some(_), _) => Some(probe.answer().await),
                 (None, late) => late,
             };
-            if let Some(handshake) = late.map(judge).transpose()?.flatten() {
+            let late = match late {
+                Some(late) => judge(retried(session, late).await)?,
+                None => None,
+            };
+            if let Some(handshake) = late {
                 session.set_handshake(handshake);
                 return Ok(());
             }

@@ -1,9 +1,12 @@
 //! Servers of both eras: their legacy clients have the legacy side, whatever revisions they list.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use harness::Running;
 use serde_json::json;
 
 use crate::home::Home;
+use crate::peer::{Peer, answer};
 use crate::support::{Client, Gateway, fixture, modern};
 
 #[test]
@@ -32,5 +35,47 @@ fn a_legacy_client_has_the_legacy_side_of_a_server_that_lists_only_the_modern_re
             let logged = received.iter().filter(|message| message["method"] == "notifications/message");
             assert_eq!(logged.count(), lines, "{server}, {level}: {received:?}");
         }
+    }
+}
+
+#[test]
+fn a_modern_server_that_rejects_its_first_request_is_asked_again() {
+    for era in ["auto", "modern"] {
+        let rejected = AtomicBool::new(false);
+        let peer = Peer::http(move |message| {
+            let of = |result: &str| answer(message, result);
+            let (status, body) = match message["method"].as_str().unwrap_or_default() {
+                "server/discover" if !rejected.swap(true, Relaxed) => {
+                    let data = json!({ "supported": ["2026-07-28"], "requested": "2026-07-28" });
+                    let error =
+                        json!({ "code": -32022, "message": "Unsupported protocol version", "data": data });
+                    (
+                        "400 Bad Request",
+                        json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }).to_string(),
+                    )
+                }
+                "server/discover" => (
+                    "200 OK",
+                    of(
+                        r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#,
+                    ),
+                ),
+                "tools/list" => (
+                    "200 OK",
+                    of(
+                        r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"go","inputSchema":{"type":"object"}}]}"#,
+                    ),
+                ),
+                _ => ("202 Accepted", String::new()),
+            };
+            let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\n");
+            vec![format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()]
+        });
+        let config =
+            format!("[topics.main]\nbuiltin = []\n[servers.peer]\nurl = {:?}\nera = {era:?}\n", peer.url());
+        let gateway = Gateway::start(&Home::new(), &config);
+        gateway.ready("peer");
+        let tools = modern(&gateway, None, "tools/list", json!({})).json()["result"]["tools"].clone();
+        assert_eq!(tools[0]["name"], "peer_go", "{era}: {tools}");
     }
 }
