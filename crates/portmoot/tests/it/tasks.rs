@@ -5,6 +5,7 @@ mod followed;
 pub(crate) mod jobs;
 mod legacy;
 mod modern;
+mod questions;
 mod real;
 
 use serde_json::{Value, json};
