@@ -33,15 +33,15 @@ pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Optio
         same.then(|| known.asked_by(link.id))?;
         return Some(known);
     }
-    // In a form with a list every task must be in the table.
-    (!task::has_list(id.form)).then_some(())?;
-    let session = match id.instance {
-        0 => None,
-        instance => Some(handle.handle.upstream()?.upstream.session_by_instance(instance)?),
-    };
+    let session = handle.handle.upstream()?.upstream.session_by_instance(id.instance);
+    // In a form with a list every task that is not forgotten is in the table while its session lasts.
+    (!task::has_list(id.form) || session.is_none()).then_some(())?;
     let origin = id.origin(holder, server, unix_ms());
     let found = Arc::new(Task::new(public.to_owned(), origin, link.id, session.as_ref()));
-    dispatch.tasks.enter(&found, None);
+    // A task of a session that has ended, or of a gateway before a restart, is known by its id alone: it has failed.
+    if !found.is_lost() {
+        dispatch.tasks.enter(&found, None);
+    }
     Some(found)
 }
 
@@ -156,11 +156,11 @@ fn keep(dispatch: &Arc<Dispatch>, call: &Call, session: &Session, answer: Answer
         Refusal::new(RefusalCode::Overloaded, what).hint("call the tool without `task`")
     })?;
     let (holder, now_ms) = (&call.link.participant.id, unix_ms());
-    let own = format!("portmoot-{:x}-{}", session.instance(), call.id);
+    let own = format!("portmoot-{}", call.id);
     let id = TaskId {
         topic: dispatch.name().as_str(),
         server: delivered.server.as_str(),
-        instance: 0,
+        instance: session.instance(),
         form: Form::Legacy,
         held: false,
         tool: call.request.target.as_ref().map(model::Target::as_str).unwrap_or_default(),

@@ -7,6 +7,7 @@ mod legacy;
 mod modern;
 mod questions;
 mod real;
+mod restarts;
 
 use serde_json::{Value, json};
 

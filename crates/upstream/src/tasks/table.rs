@@ -102,8 +102,8 @@ impl Tasks {
     /// Ends the tasks of a session that has ended, and returns those that were not over.
     pub fn lose(&self, instance: u64) -> Vec<Arc<Task>> {
         let table = self.table();
-        let of_session =
-            table.all.values().map(|(task, _)| task).filter(|task| task.origin.instance == instance);
+        let all = table.all.values().map(|(task, _)| task);
+        let of_session = all.filter(|task| task.origin.instance == instance && task.kept.is_none());
         of_session.filter(|task| task.lose()).cloned().collect()
     }
 

@@ -144,7 +144,7 @@ impl Task {
 
     /// Whether its session is gone, so that its server cannot be asked any more.
     pub fn is_lost(&self) -> bool {
-        self.origin.instance != 0 && self.session().is_none()
+        self.kept.is_none() && self.origin.instance != 0 && self.session().is_none()
     }
 
     /// Whether it has ended, as far as is known.
