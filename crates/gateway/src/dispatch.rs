@@ -72,7 +72,7 @@ pub struct Dispatch {
     /// Locked while a server's lists are read and the topic takes them, so that no older lists replace newer ones.
     pub(crate) listing: Mutex<()>,
     pub(crate) announcements: Announcements,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: Arc<Tasks>,
     pub(crate) pages: PageCache,
     pub(crate) indexes: IndexCache,
     /// Whether the first start of every server has ended.
@@ -132,7 +132,7 @@ impl Dispatch {
             own_lists: RwLock::default(),
             listing: Mutex::default(),
             announcements: Announcements::default(),
-            tasks: Tasks::default(),
+            tasks: Arc::default(),
             pages: PageCache::default(),
             indexes: IndexCache::default(),
             settled: AtomicBool::new(false),

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use model::{Answer, Notice, ParticipantId};
+use model::{Answer, Notice, OperationId, ParticipantId};
 use topic::Handles;
 use upstream::{Question, Session, Upstream, dial_in::DialIn};
+use wire::mcp::input;
 
+use crate::context::number_of;
 use crate::proposals::content::{Proposed, Ruling};
 use crate::{call::Call, incoming::Tag, link::Link};
 use upstream::tasks::Task;
@@ -87,4 +89,15 @@ pub struct Asked {
     pub(crate) server: ParticipantId,
     /// The task that it belongs to.
     pub(crate) task: Option<Arc<Task>>,
+}
+
+impl Asked {
+    /// The question as an entry of `inputRequests` under its number, with URIs as `respell` spells them.
+    pub(crate) fn entry(
+        &self,
+        operation: OperationId,
+        respell: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<(String, Vec<u8>)> {
+        Some((number_of(operation).to_string(), input::question(self.question.request(), respell)?))
+    }
 }

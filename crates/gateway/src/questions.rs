@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use model::{Answer, LinkId, Notice, OperationId, Refusal, RefusalCode, Request};
 use topic::{End, Receiver};
-use upstream::Session;
+use upstream::{Session, tasks::answers};
 use wire::mcp::{input, relay};
 
 use crate::link::{Link, Questioned, Undelivered};
 use crate::live::{Asked, Event, Live};
 use crate::returns::{self, Why};
-use crate::{call::Call, context::number_of, delivery, dispatch::Dispatch, tasks::relay as tasks};
+use crate::{call::Call, delivery, dispatch::Dispatch};
 
 /// Sends a server's question to the client.
 pub(crate) fn ask(
@@ -21,8 +21,7 @@ pub(crate) fn ask(
     to: &Receiver<Live>,
 ) {
     let (server, request) = (&asked.server, asked.question.request());
-    let renamed =
-        asked.session.upgrade().and_then(|session| dispatch.tasks.renamed(&session, &request.payload));
+    let renamed = asked.task.as_ref().and_then(|task| task.shown(&request.payload));
     let renamed = renamed.map(|payload| Request { payload, ..request.clone() });
     let respell = |own: &str| dispatch.respelled(link, server, own);
     let question = Questioned { operation, request: renamed.as_ref().unwrap_or(request), respell: &respell };
@@ -53,9 +52,7 @@ pub(crate) fn pause(
     let Some(reply) = call.park() else { return };
     let link = reply.request().link.id;
     let entry = |(operation, asked): &(OperationId, Arc<Asked>)| {
-        let respell = |own: &str| dispatch.respelled(link, &asked.server, own);
-        let question = input::question(asked.question.request(), &respell)?;
-        Some((number_of(*operation).to_string(), question))
+        asked.entry(*operation, &|own| dispatch.respelled(link, &asked.server, own))
     };
     let questions: Vec<_> = questions.iter().filter_map(entry).collect();
     let state = returns::seal(dispatch, call, Why::Asked(call.id, round));
@@ -66,7 +63,7 @@ pub(crate) fn pause(
 /// Sends a client's answer to the server that asked.
 pub(crate) fn settle(asked: &Asked, answer: Answer) {
     let answer = match &asked.task {
-        Some(task) => tasks::own_answer(task, answer),
+        Some(task) => answers::of_client(task, asked.question.request(), answer),
         None => answer,
     };
     if let Err(refusal) = asked.question.answer(&answer) {

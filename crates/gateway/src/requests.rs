@@ -180,7 +180,8 @@ impl CallTopic for Dispatch {
 
     fn asked(self: Arc<Self>, call: &Call, delivered: &Delivered, question: Question) {
         let session = call.session().map(Arc::downgrade).unwrap_or_default();
-        let asked = Asked { question, session, server: delivered.server.clone(), task: None };
+        let task = call.task.asking().cloned();
+        let asked = Asked { question, session, server: delivered.server.clone(), task };
         self.ask(asked, About::Call(call.id));
     }
 

@@ -68,14 +68,21 @@ pub(crate) fn open(
     match why {
         Why::Held(proposal) => Ok(Return::Proposal(proposal)),
         Why::Asked(call, round) => {
-            let answers = input::responses(request).ok_or_else(|| {
-                Refusal::new(RefusalCode::Malformed, "`inputResponses` must be an object of objects")
-            })?;
+            let answers = responses(request)?;
             let id = |key: &str| Some(dispatch.context.numbered(key.parse().ok()?));
             let answers = answers.into_iter().filter_map(|(key, answer)| Some((id(&key)?, answer)));
             Ok(Return::Paused { call, round, answers: answers.collect() })
         }
     }
+}
+
+/// The answers in a request, each with the key of its question.
+///
+/// # Errors
+/// A refusal of answers that cannot be read.
+pub(crate) fn responses(request: &Request) -> Result<Vec<(String, Answer)>, Refusal> {
+    input::responses(request)
+        .ok_or_else(|| Refusal::new(RefusalCode::Malformed, "`inputResponses` must be an object of objects"))
 }
 
 /// The refusal of a state that is no good.

@@ -10,7 +10,8 @@ use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
 
 use crate::live::{Asked, ConfiguredServer, Event};
-use crate::{dispatch::Dispatch, incoming::Tag, tasks::notices, tasks::relay as tasks};
+use crate::tasks::{awaiting, notices, relay as tasks};
+use crate::{dispatch::Dispatch, incoming::Tag};
 
 /// Passes what the sessions of a server send outside of calls to the topics in which the server takes part.
 pub(crate) struct Topics(pub(crate) Box<dyn Fn() -> Vec<Arc<Dispatch>> + Send + Sync>);
@@ -150,21 +151,27 @@ impl Dispatch {
 
     /// Takes a question of a server to the owner of its session; false if the owner is not in this topic or cannot be asked.
     pub(crate) fn session_question(self: &Arc<Self>, session: &Arc<Session>, question: &Question) -> bool {
-        let Some(owner) = session.key().owner() else { return false };
-        let form = self.with(|topic| topic.handle(owner).map(|link| link.form));
-        let Some(server) = self.server_of(session).filter(|_| form == Some(session.era())) else {
-            return false;
-        };
+        let Some(server) = self.server_of(session) else { return false };
         let task = self.tasks.related(session, &question.request().payload);
         if task.as_ref().is_some_and(|task| !tasks::may_keep(self, task)) {
             return false;
         }
-        // A server may ask as soon as the session is open, before it has listed anything.
-        self.take(Event::Attach { link: owner, server: &server.id });
-        // A question that belongs to a task goes where the task's result is waited for, if it is.
-        let waiting = task.as_ref().and_then(|task| task.waiting());
-        let waiting = waiting.filter(|call| self.with(|topic| topic.is_open(*call)));
-        let about = waiting.map_or(About::Session(owner), About::Call);
+        // A question that belongs to a task goes where the task's result is awaited, if it is.
+        let awaited = task.as_ref().and_then(|task| tasks::awaited(self, task));
+        let about = match (awaited, session.key().owner(), &task) {
+            (Some(call), ..) => Some(About::Call(call)),
+            (None, Some(owner), _) => {
+                let form = self.with(|topic| topic.handle(owner).map(|link| link.form));
+                (form == Some(session.era())).then(|| {
+                    // A server may ask as soon as the session is open, before it has listed anything.
+                    self.take(Event::Attach { link: owner, server: &server.id });
+                    About::Session(owner)
+                })
+            }
+            (None, None, Some(task)) => awaiting::begin_for_holder(self, task).map(About::Call),
+            (None, None, None) => None,
+        };
+        let Some(about) = about else { return false };
         let (question, session) = (question.clone(), Arc::downgrade(session));
         self.ask(Asked { question, session, server: server.id.clone(), task }, about);
         true

@@ -39,15 +39,22 @@ impl<H: Handles> Topic<H> {
         let (round, call) = (open.rounds, open.handle.call().cloned());
         self.operations.turn(id, State::Paused { proposal });
         self.park_at(id, self.now_ms.saturating_add(self.limits.pause_ms));
-        let questions = self.asks_about(id);
-        let question = |ask: OperationId| Some((ask, self.operations.get(ask)?.handle.question()?.clone()));
-        let questions = questions.into_iter().filter_map(question).collect();
+        let questions =
+            self.questions_about(id).into_iter().map(|(ask, _, question)| (ask, question)).collect();
         if let Some(call) = call {
             self.effects.push(Effect::Pause { call, round, questions });
         }
     }
 
-    /// The open questions about a call, in the order of opening.
+    /// The open questions about a call with the link that each is asked at, in the order of opening.
+    pub fn questions_about(&self, call: OperationId) -> Vec<(OperationId, LinkId, H::Question)> {
+        let question = |ask: OperationId| {
+            let open = self.operations.get(ask)?;
+            Some((ask, open.link, open.handle.question()?.clone()))
+        };
+        self.asks_about(call).into_iter().filter_map(question).collect()
+    }
+
     fn asks_about(&self, call: OperationId) -> Vec<OperationId> {
         let Some(asker) = self.operations.get(call).and_then(|open| self.server_link(open.server)) else {
             return Vec::new();

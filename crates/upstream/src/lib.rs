@@ -29,7 +29,10 @@ mod tests;
 pub use interest::Subscription;
 pub use manifest::{List, Manifest};
 pub use question::{Asking, Question};
-pub use session::{Environment, Session, SessionEvent, SessionEvents, TaskHold};
+pub use session::{
+    Environment, Session, SessionEvent, SessionEvents, TASK_QUESTIONS_MAX, TaskHold, TaskQuestions,
+    Unanswered,
+};
 pub use session_api::{CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey};
 pub use spec::UpstreamSpec;
 pub use status::{Quarantined, State, Status};

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use model::{Answer, Form, Refusal, Request};
-use wire::mcp::{refusal, relay};
-use wire::rpc::Id;
+use model::{Answer, Form, Refusal, RefusalCode, Request};
+use wire::mcp::{input, refusal, relay};
+use wire::rpc::{Id, Message, Shape};
 
 /// The session on which a server asks, as far as its question needs it.
 pub trait Asking: Send + Sync {
@@ -13,8 +13,51 @@ pub trait Asking: Send + Sync {
     fn form(&self) -> Form;
     /// Sends the answer to a question.
     fn send_answer(&self, call: Option<u64>, frame: Bytes) -> Result<(), Refusal>;
+    /// Takes that a question reached no client, for this reason; false if the server gets that as the answer.
+    fn is_undelivered(&self, _why: &Refusal) -> bool {
+        false
+    }
     /// Counts a question that begins or ends.
     fn count_question(&self, call: Option<u64>, begins: bool);
+}
+
+/// The answer to an elicitation that a client refuses to show.
+const CANCELLED: &[u8] = br#"{"action":"cancel"}"#;
+
+/// Whether a user may cancel a question: an elicitation.
+pub(crate) fn may_cancel(question: &Request) -> bool {
+    question.method.as_str() == "elicitation/create"
+}
+
+/// What a modern server gets as the answer to a question: a client's error is a cancelled elicitation, and no answer to another
+/// question, because the server could do nothing with an error.
+pub(crate) fn given(answer: &Message, may_cancel: bool) -> Option<Bytes> {
+    match answer.shape() {
+        Shape::Result => answer.result().map(Bytes::copy_from_slice),
+        Shape::Error | Shape::Request | Shape::Notification => {
+            may_cancel.then(|| Bytes::from_static(CANCELLED))
+        }
+    }
+}
+
+/// Checks what a modern server asks a client with these capabilities.
+///
+/// # Errors
+/// The refusal of a question that the client has not declared.
+pub(crate) fn check_declared(capabilities: &[u8], questions: &[(String, Request)]) -> Result<(), Refusal> {
+    let Some((_, question)) =
+        questions.iter().find(|(_, question)| !input::is_declared(capabilities, question))
+    else {
+        return Ok(());
+    };
+    let what =
+        format!("the server asks for `{}`, which this client does not support", question.method.as_str());
+    Err(Refusal::new(RefusalCode::UpstreamFailed, what))
+}
+
+/// The refusal of a call whose client did not answer.
+pub(crate) fn unanswered() -> Refusal {
+    Refusal::new(RefusalCode::UpstreamFailed, "the client did not answer what the server asks")
 }
 
 /// A question: a request of a server to a client. Cheap to clone. While it exists, the call that it belongs to does not expire
@@ -77,7 +120,10 @@ impl Question {
 
     /// Answers the server that there is no answer, for this reason.
     pub fn refuse(&self, refusal: &Refusal) {
-        let Some(session) = self.0.session.upgrade() else { return };
+        let Some(session) = self.0.session.upgrade().filter(|session| !session.is_undelivered(refusal))
+        else {
+            return;
+        };
         let method = self.0.request.method.as_str();
         let encoded = refusal::encode(refusal, session.form(), method, None);
         if let Err(unsent) = session.send_answer(self.0.call, encoded.answer(Some(&self.0.id))) {

@@ -10,6 +10,7 @@ pub(crate) mod requests;
 mod resend;
 mod rounds;
 mod subscribe;
+mod task_questions;
 mod tasks;
 mod upkeep;
 
@@ -31,6 +32,7 @@ use crate::{
     spec::UpstreamSpec,
 };
 use pending::PendingTable;
+pub use task_questions::{TASK_QUESTIONS_MAX, TaskQuestions, Unanswered};
 pub use tasks::TaskHold;
 
 /// Lines on stderr that a failure is shown with.

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use model::{OperationId, Refusal, Target};
+use upstream::tasks::answers;
 use wire::mcp::task;
 
 use crate::delivery::{finish, spawn, unknown_method};
 use crate::live::{Event, ProposalView};
 use crate::proposals::decide::{Choice, unknown_proposal};
-use crate::{call::Call, dispatch::Dispatch, proposals::content::Waits, proposals::view::View, tasks::relay};
+use crate::{call::Call, dispatch::Dispatch, proposals::content::Waits, proposals::view::View};
 
 /// Serves `tasks/get`, `tasks/result`, `tasks/cancel` and `tasks/update`.
 pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     let method = call.request.method.as_str();
     if let Some(task) = call.task.about() {
-        return finish(dispatch, call, relay::answer_lost(task, method, call.request.payload.form));
+        return finish(dispatch, call, answers::of_lost(task, method, call.request.payload.form));
     }
     let id = match &call.request.target {
         Some(Target::Task(id)) => id.parse().ok(),
@@ -52,7 +53,7 @@ pub(super) fn own(
     id: Option<OperationId>,
 ) -> Result<ProposalView, Refusal> {
     let own = id.and_then(|id| dispatch.with(|topic| topic.own_proposal(id, &call.link.participant.id)));
-    own.ok_or_else(relay::unknown)
+    own.ok_or_else(answers::unknown)
 }
 
 /// Makes a call wait until a proposal is over.

@@ -8,7 +8,7 @@ use model::{Capabilities, Form, GATEWAY, KindRef, OperationId, ParticipantId, Re
 use serde::Serialize;
 use serde_json::value::RawValue;
 use topic::BuiltinTool;
-use upstream::Manifest;
+use upstream::{Manifest, tasks::answers};
 use wire::mcp::ListKind;
 use wire::mcp::list::{Hints, Item, render};
 use wire::mcp::result::{tool_result, words};
@@ -16,7 +16,7 @@ use wire::mcp::result::{tool_result, words};
 use super::{arguments, held_tasks, messages, participants, proxy, reviews, search};
 use crate::delivery::{finish, spawn};
 use crate::proposals::view::View;
-use crate::{call::Call, dispatch::Dispatch, proposals::content::Waits, tasks::relay};
+use crate::{call::Call, dispatch::Dispatch, proposals::content::Waits};
 use access::config::BuiltIn;
 
 const DEFINITIONS: &str = include_str!("tools.json");
@@ -126,7 +126,7 @@ fn own(dispatch: &Dispatch, call: &Call) -> Result<OperationId, Refusal> {
         let id = reviews::named(topic, &named?)?;
         topic.proposed(id).filter(|(content, _)| content.opened.by == who).map(|_| id)
     });
-    own.ok_or_else(relay::unknown)
+    own.ok_or_else(answers::unknown)
 }
 
 /// The same, once it is on disk.

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use model::{Answer, Form, Refusal};
+use model::{Answer, Form};
 use upstream::CallEvents;
-use upstream::tasks::{Kept, Task};
-use wire::mcp::task::{self, Status};
+use upstream::tasks::Task;
+use upstream::tasks::answers;
+use upstream::tasks::look::{self, Failed};
+use wire::mcp::task::{self, Standing, Status};
 
-use super::look::{self, Failed};
-use super::relay::{not_cancelled, unknown};
+use super::awaiting;
+use super::waiting::{Waiting, session_of};
 use crate::{call::Call, dispatch::Dispatch};
 
 /// Whether a request about this task is not for its server as it is.
@@ -20,12 +22,22 @@ pub(crate) fn takes(call: &Call, task: &Task) -> bool {
 pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>, task: &Arc<Task>) {
     let (dispatch, call, task) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(task));
     if let Some(kept) = &task.kept {
-        return call.done(of_kept(&call, &task, kept));
+        return call.done(answers::of_kept(
+            &task,
+            kept,
+            call.request.method.as_str(),
+            call.request.payload.form,
+        ));
     }
     tokio::spawn(async move {
         let done = match task.origin.form {
             Form::Legacy => at_legacy(&dispatch, &call, &task).await,
-            Form::Modern => at_modern(&dispatch, &call, &task).await,
+            Form::Modern => {
+                if call.request.method.as_str() == "tasks/result" {
+                    task.awaited_by(call.id);
+                }
+                answers::of_modern(&Waiting(&dispatch, &call), &task, call.request.method.as_str()).await
+            }
         };
         let done = match done {
             Ok(answer) => Ok(answer),
@@ -35,68 +47,32 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>, task: &Arc<Task>
     });
 }
 
-/// A task whose result only the gateway has: it was completed at once.
-fn of_kept(call: &Call, task: &Task, kept: &Kept) -> Result<Answer, Refusal> {
-    let form = call.request.payload.form;
-    let body = match (form, call.request.method.as_str()) {
-        (_, "tasks/get") => task.kept_view(kept, |view| task::get(view, form)),
-        (Form::Legacy, "tasks/result") => return Ok(task::related_answer(&kept.answer, &task.public)),
-        (Form::Legacy, "tasks/cancel") => return Err(not_cancelled("it is over")),
-        (Form::Modern, "tasks/cancel" | "tasks/update") => task::acknowledged(),
-        _ => return Err(unknown()),
-    };
-    Ok(task::answer(form, &body))
-}
-
 /// A request of a modern caller about a task of 2025-11-25.
-async fn at_legacy(dispatch: &Arc<Dispatch>, call: &Call, task: &Task) -> Result<Answer, Failed> {
+async fn at_legacy(dispatch: &Arc<Dispatch>, call: &Call, task: &Arc<Task>) -> Result<Answer, Failed> {
     let form = Form::Modern;
-    let session = look::session_of(dispatch, call, task).await?;
+    let session = session_of(dispatch, call, task).await?;
     let body = match call.request.method.as_str() {
         "tasks/get" => {
             let now = look::look(&session, task).await?;
             let end = look::end_of(&session, task, &now).await?;
-            task::got(now.raw(), &task.public, end.as_ref().map(task::standing_of)).unwrap_or_default()
+            let asked = awaiting::questions(dispatch, task).filter(|_| end.is_none());
+            if asked.is_none() && now.status == Some(Status::InputRequired) {
+                awaiting::begin(dispatch, &call.link, task);
+            }
+            let standing = end.as_ref().map(task::standing_of);
+            let standing = standing.or(asked.as_deref().map(Standing::InputRequired));
+            task::got(now.raw(), &task.public, standing).unwrap_or_default()
         }
         // The extension acknowledges, whether the task was over or not.
         "tasks/cancel" => {
             session.cancel_task(&task.origin.own).await;
             task::acknowledged()
         }
-        "tasks/update" => task::acknowledged(),
-        _ => return Err(unknown().into()),
+        "tasks/update" => {
+            awaiting::answer(dispatch, &call.request, task)?;
+            task::acknowledged()
+        }
+        _ => return Err(answers::unknown().into()),
     };
     Ok(task::answer(form, &body))
-}
-
-/// A request of a caller of 2025-11-25 about a modern task.
-async fn at_modern(dispatch: &Arc<Dispatch>, call: &Call, task: &Task) -> Result<Answer, Failed> {
-    let body = match call.request.method.as_str() {
-        "tasks/get" if task.is_cancelled() => task.listed(),
-        "tasks/get" => {
-            let session = look::session_of(dispatch, call, task).await?;
-            task::to_legacy(look::look(&session, task).await?.raw(), &task.public)
-        }
-        "tasks/result" if task.is_cancelled() => return Err(look::cancelled().into()),
-        "tasks/result" => {
-            task.awaited_by(call.id);
-            return Ok(task::related_answer(&look::wait(dispatch, call, task).await?, &task.public));
-        }
-        "tasks/cancel" => {
-            if task.is_cancelled() {
-                return Err(not_cancelled("it is cancelled").into());
-            }
-            let session = look::session_of(dispatch, call, task).await?;
-            let now = look::look(&session, task).await?;
-            if now.status.is_some_and(Status::is_over) {
-                return Err(not_cancelled("it is over").into());
-            }
-            session.cancel_task(&task.origin.own).await;
-            // The extension may cancel it later or never; here it is cancelled before the answer.
-            task.cancel();
-            task.listed()
-        }
-        _ => return Err(unknown().into()),
-    };
-    Ok(task::answer(Form::Legacy, &body.unwrap_or_default()))
 }

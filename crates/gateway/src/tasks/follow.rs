@@ -6,11 +6,11 @@
 use std::sync::{Arc, Weak};
 
 use model::{Answer, Form, Notice, Refusal, Request};
-use upstream::tasks::Task;
+use upstream::tasks::{Task, look};
 use upstream::{CallEvents, Outgoing, Question, Session};
 use wire::mcp::task::{self, TaskReport};
 
-use super::{look, relay};
+use super::{relay, waiting::Waiting};
 use crate::{call::Call, context::call_number, dispatch::Dispatch};
 
 /// Receives everything about a call that may become a task, and about the request that waits for its result.
@@ -86,7 +86,7 @@ impl Follower {
         let Some(number) = number else {
             let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
             tokio::spawn(async move {
-                let end = look::wait(&dispatch, &call, &task).await;
+                let end = look::wait(&Waiting(&dispatch, &call), &task).await;
                 ended(&dispatch, &call, &task, end);
             });
             return;

@@ -1,13 +1,12 @@
 //! Pages of `tasks/list` (MCP 2025-11-25): a participant's own proposals of calls, and its tasks at all servers.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use access::Purpose;
 use auth::Sealer;
 use model::{ParticipantId, Refusal};
 use platform::unix_ms;
-use tokio::task::JoinSet;
-use upstream::tasks::Task;
+use upstream::tasks::{Task, look};
 use wire::mcp::task;
 
 use super::relay;
@@ -40,7 +39,11 @@ pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec
     let more = all.len() > PAGE_TASKS_MAX;
     all.truncate(PAGE_TASKS_MAX);
     let next = all.last().filter(|_| more).map(|(place, _)| seal(sealer, who, place));
-    refresh(&all).await;
+    let servers = all.iter().filter_map(|(_, entry)| match entry {
+        Entry::Server(task) => Some(Arc::clone(task)),
+        Entry::Proposal(_) => None,
+    });
+    look::refresh(servers).await;
     let form = call.request.payload.form;
     Ok(json::object(|result| {
         result.array("tasks", |tasks| {
@@ -76,27 +79,6 @@ fn entries(dispatch: &Dispatch, call: &Call) -> Vec<(Place, Entry)> {
     let tasks = tasks.filter(|task| !task.followed && relay::may_keep(dispatch, task));
     held.chain(tasks.map(|task| ((task.origin.created_ms, task.public.clone()), Entry::Server(task))))
         .collect()
-}
-
-/// Asks the servers for the states of tasks that are not over. A task whose server does not answer in time keeps the state that
-/// is known.
-async fn refresh(all: &[(Place, Entry)]) {
-    let (mut asking, mut asked) = (JoinSet::new(), HashMap::new());
-    for (_, entry) in all {
-        let Entry::Server(task) = entry else { continue };
-        let Some(session) = task.last_session().filter(|_| !task.is_over()) else { continue };
-        let (own, public) = (Arc::clone(&task.origin.own), task.public.clone());
-        asked.insert(public.clone(), task);
-        asking.spawn(async move { (public, session.era(), session.get_task(&own).await) });
-    }
-    while let Some(answered) = asking.join_next().await {
-        let Ok((public, form, Some(message))) = answered else { continue };
-        let payload = wire::mcp::relay::decode_answer(&message, form).payload;
-        let (Some(task), Some(report)) = (asked.get(&public), task::report(&payload)) else { continue };
-        if *report.named.id == *task.origin.own {
-            task.update(&report, &payload.bytes);
-        }
-    }
 }
 
 fn seal(sealer: &Sealer, who: &ParticipantId, (at_ms, id): &Place) -> String {

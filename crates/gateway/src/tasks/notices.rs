@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use model::{Form, Notice, OperationId};
-use topic::{Subject, TaskRef};
-use upstream::tasks::Task;
+use model::{Form, Notice};
+use topic::Subject;
+use upstream::tasks::{Task, look};
 use upstream::{CallNumber, Session};
 use wire::mcp::task::{self, Status, TaskReport};
 
-use super::look;
+use super::{awaiting, holder, relay};
 use crate::{dispatch::Dispatch, live::Event};
 
 /// Takes a server's notification of a task's state.
@@ -24,12 +24,12 @@ pub(crate) fn state(dispatch: &Arc<Dispatch>, session: &Arc<Session>, notice: No
         Form::Legacy => to_modern(dispatch, session, &task, &report, &notice),
         Form::Modern => {
             if let Some(notice) = task::notice_to_legacy(&notice, &task.public) {
-                notify_holder(dispatch, &task, notice);
+                holder::notify(dispatch, &task, notice);
             }
         }
     }
     let payload = report.named.rename(&notice.payload, &task.public);
-    notify_holder(dispatch, &task, Notice { payload, ..notice });
+    holder::notify(dispatch, &task, Notice { payload, ..notice });
 }
 
 /// Passes a notification of 2025-11-25 to the listen streams that name the task. There a task that has ended has its result.
@@ -45,10 +45,13 @@ fn to_modern(
     }
     if !matches!(report.status, Some(Status::Completed | Status::Failed)) {
         let written = report.task.of(&notice.payload.bytes);
-        if let Some(notice) = task::notice_to_modern(written, &task.public, None) {
-            notify_holder(dispatch, task, notice);
+        let asked = awaiting::questions(dispatch, task);
+        if asked.is_none() && report.status == Some(Status::InputRequired) {
+            // The notification follows with its first question.
+            let _ = awaiting::begin_for_holder(dispatch, task);
+            return;
         }
-        return;
+        return awaiting::notify(dispatch, task, written, asked.as_deref());
     }
     let (dispatch, session, task) = (Arc::clone(dispatch), Arc::clone(session), Arc::clone(task));
     tokio::spawn(async move {
@@ -56,7 +59,7 @@ fn to_modern(
         let Ok(end) = look::end_of(&session, &task, &now).await else { return };
         let end = end.as_ref().map(task::standing_of);
         if let Some(notice) = task::notice_to_modern(now.raw(), &task.public, end) {
-            notify_holder(&dispatch, &task, notice);
+            holder::notify(&dispatch, &task, notice);
         }
     });
 }
@@ -68,21 +71,13 @@ pub(crate) fn progress(dispatch: &Arc<Dispatch>, session: &Session, notice: Noti
     let Some(token) = &task.origin.progress else { return };
     let notice = dispatch.tasks.rename_notice(session, notice);
     let Some(notice) = wire::mcp::relay::with_progress_token(&notice, token) else { return };
-    let open = |waiting: &OperationId| dispatch.with(|topic| topic.is_open(*waiting));
     let server = &task.origin.server;
-    match task.waiting().filter(open) {
+    match relay::awaited(dispatch, &task) {
         Some(waiting) => {
             dispatch.take(Event::Notice { server, subject: Subject::Call(waiting), level: None, notice });
         }
-        None => notify_holder(dispatch, &task, notice),
+        None => holder::notify(dispatch, &task, notice),
     }
-}
-
-fn notify_holder(dispatch: &Arc<Dispatch>, task: &Task, notice: Notice) {
-    let (origin, public, link) = (&task.origin, &task.public, Some(task.link()));
-    let subject = TaskRef { holder: &origin.holder, tool: &origin.tool, held: origin.held, public, link };
-    let server = &origin.server;
-    dispatch.take(Event::Notice { server, subject: Subject::Task(subject), level: None, notice });
 }
 
 /// Ends the tasks of a session that has ended; their holders are notified.
@@ -93,7 +88,7 @@ pub(crate) fn lose(dispatch: &Arc<Dispatch>, session: &Session) {
         }
         for form in [Form::Legacy, Form::Modern] {
             let notice = task.lost_view(form, |view| task::notice(view, form));
-            notify_holder(dispatch, &task, notice);
+            holder::notify(dispatch, &task, notice);
         }
     }
 }

@@ -1,27 +1,20 @@
 //! Relay of servers' tasks: ids in answers, notifications and questions, and the session that knows a task.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use model::{Answer, Form, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request};
+use model::{Answer, Form, OperationId, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request};
 use platform::unix_ms;
 use upstream::Session;
-use upstream::tasks::{Kept, LOST, Origin, Task, TaskPlace, instance_of};
+use upstream::tasks::{Kept, Origin, Task, answers, instance_of};
 use wire::mcp::task::{self, Becomes, Fitted, Support, Taker, TaskReport, Wish};
 
 use super::id::TaskId;
 use crate::{call::Call, context::call_number, dispatch::Dispatch, incoming::Names, link::Link};
 
-/// Time between two looks for tasks whose time is over.
-const SWEEP: Duration = Duration::from_secs(10);
 /// Longest task id of a server, in bytes.
 pub const TASK_ID_BYTES_MAX: usize = 512;
 /// Longest time for which the result of a call is kept as a task that no server has, in milliseconds: ten minutes.
 pub const RESULT_KEPT_MS_MAX: u64 = 600_000;
-
-/// The refusal of a task that does not exist, or not for this caller.
-pub(crate) fn unknown() -> Refusal {
-    Refusal::new(RefusalCode::Malformed, "there is no such task or proposal")
-}
 
 /// The task of a server that a caller knows under this id.
 pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Option<Arc<Task>> {
@@ -39,38 +32,27 @@ pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Optio
         same.then(|| known.asked_by(link.id))?;
         return Some(known);
     }
-    // In a form with a list every task must be in the table.
-    (!task::has_list(id.form)).then_some(())?;
-    let session = match id.instance {
-        0 => None,
-        instance => Some(handle.handle.upstream()?.upstream.session_by_instance(instance)?),
-    };
+    let session = handle.handle.upstream()?.upstream.session_by_instance(id.instance);
+    // In a form with a list every task that is not forgotten is in the table while its session lasts.
+    (!task::has_list(id.form) || session.is_none()).then_some(())?;
     let origin = id.origin(holder, server, unix_ms());
     let found = Arc::new(Task::new(public.to_owned(), origin, link.id, session.as_ref()));
-    enter(dispatch, &found, None);
+    // A task of a session that has ended, or of a gateway before a restart, is known by its id alone: it has failed.
+    if !found.is_lost() {
+        dispatch.tasks.enter(&found, None);
+    }
     Some(found)
+}
+
+/// The open request that awaits a task's end: of those that do, the one that came last.
+pub(crate) fn awaited(dispatch: &Dispatch, task: &Task) -> Option<OperationId> {
+    task.waiting().filter(|waiting| dispatch.with(|topic| topic.is_open(*waiting)))
 }
 
 /// Whether a task's participant may still have it.
 pub(crate) fn may_keep(dispatch: &Dispatch, task: &Task) -> bool {
     let Origin { holder, server, tool, held, .. } = &task.origin;
     dispatch.with(|topic| topic.may_call(holder, server, tool, *held))
-}
-
-fn enter(dispatch: &Arc<Dispatch>, task: &Arc<Task>, place: Option<TaskPlace>) {
-    if !dispatch.tasks.enter(task, place) {
-        return;
-    }
-    let dispatch = Arc::downgrade(dispatch);
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(SWEEP).await;
-            let Some(dispatch) = dispatch.upgrade() else { return };
-            if !dispatch.tasks.sweep(unix_ms()) {
-                return;
-            }
-        }
-    });
 }
 
 /// Fits what a call of a tool says about tasks to the session that takes it. `request` is sent in place of the call's own, which a
@@ -122,7 +104,7 @@ pub(crate) fn rename_answer(
     let mut answer = answer;
     // The right to have it may have been withdrawn while the answer was on its way.
     if call.task.about().is_some_and(|about| !may_keep(dispatch, about)) {
-        return Err(unknown());
+        return Err(answers::unknown());
     }
     let Some(session) = call.session() else { return Ok(answer) };
     let form = call.request.payload.form;
@@ -133,7 +115,10 @@ pub(crate) fn rename_answer(
             about.update(&report, &answer.payload.bytes);
             answer.payload = report.named.rename(&answer.payload, &about.public);
         }
-        about.relayed(call.request.method.as_str(), answer.outcome);
+        // What the gateway awaits in a caller's name does not reach the caller.
+        if call.link.form == form {
+            about.relayed(call.request.method.as_str(), answer.outcome);
+        }
     } else if call.task.asks()
         && let Some(report) = task::made(&answer)
     {
@@ -170,11 +155,11 @@ fn keep(dispatch: &Arc<Dispatch>, call: &Call, session: &Session, answer: Answer
         Refusal::new(RefusalCode::Overloaded, what).hint("call the tool without `task`")
     })?;
     let (holder, now_ms) = (&call.link.participant.id, unix_ms());
-    let own = format!("portmoot-{:x}-{}", session.instance(), call.id);
+    let own = format!("portmoot-{}", call.id);
     let id = TaskId {
         topic: dispatch.name().as_str(),
         server: delivered.server.as_str(),
-        instance: 0,
+        instance: session.instance(),
         form: Form::Legacy,
         held: false,
         tool: call.request.target.as_ref().map(model::Target::as_str).unwrap_or_default(),
@@ -184,7 +169,7 @@ fn keep(dispatch: &Arc<Dispatch>, call: &Call, session: &Session, answer: Answer
     let origin = id.origin(holder, delivered.server.clone(), now_ms);
     let ttl_ms = task::asked_ttl(&call.request).map_or(RESULT_KEPT_MS_MAX, |ms| ms.min(RESULT_KEPT_MS_MAX));
     let task = Arc::new(Task::of_result(public, origin, call.link.id, Kept::new(answer, bytes), ttl_ms));
-    enter(dispatch, &task, call.task.take_place());
+    dispatch.tasks.enter(&task, call.task.take_place());
     let made =
         task.kept.as_ref().map(|kept| task.kept_view(kept, |view| task::created(view, Form::Legacy, None)));
     let payload = Payload::body(Form::Legacy, made.unwrap_or_default());
@@ -229,7 +214,7 @@ pub(super) fn create(
     task.followed = followed;
     let task = Arc::new(task);
     task.update(report, &payload.bytes);
-    enter(dispatch, &task, call.task.take_place());
+    dispatch.tasks.enter(&task, call.task.take_place());
     Ok(task)
 }
 
@@ -246,40 +231,6 @@ pub(crate) fn cancel_all(dispatch: &Arc<Dispatch>, holder: &ParticipantId) {
                 dispatch.tasks.forget(&task);
             }
         });
-    }
-}
-
-/// The body of the answer to a request about a task whose session is gone.
-///
-/// # Errors
-/// The refusal of what only its server could have done.
-pub(crate) fn answer_lost(task: &Task, method: &str, form: Form) -> Result<Vec<u8>, Refusal> {
-    match method {
-        "tasks/get" => Ok(task.lost_view(form, |view| task::get(view, form))),
-        _ if !task::has_list(form) => Ok(task::acknowledged()),
-        "tasks/cancel" => {
-            let over = match task.lost_view(form, |view| view.status(form)) {
-                task::Status::Completed => "it is completed",
-                task::Status::Cancelled => "it is cancelled",
-                task::Status::Failed | task::Status::Working | task::Status::InputRequired => LOST,
-            };
-            Err(not_cancelled(over))
-        }
-        _ => Err(Refusal::new(RefusalCode::UpstreamDown, LOST)
-            .hint("call the tool again if its outcome is still needed")),
-    }
-}
-
-/// The refusal to cancel a task that is over (2025-11-25, "Cancelling a Task").
-pub(super) fn not_cancelled(over: &str) -> Refusal {
-    Refusal::new(RefusalCode::Malformed, format!("the task cannot be cancelled: {over}"))
-}
-
-/// A client's answer to a question that belongs to a task, with the server's id of the task.
-pub(crate) fn own_answer(task: &Task, answer: Answer) -> Answer {
-    match task::related_to(&answer.payload).filter(|named| named.id == task.public) {
-        Some(named) => Answer { payload: named.rename(&answer.payload, &task.origin.own), ..answer },
-        None => answer,
     }
 }
 

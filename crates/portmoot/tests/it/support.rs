@@ -235,8 +235,19 @@ impl Client {
     /// Opens a session of an older revision.
     #[track_caller]
     pub(crate) fn of_revision(gateway: &Gateway, token: &str, revision: &'static str) -> Client {
+        Client::open_revision(gateway, token, revision, json!({}))
+    }
+
+    /// The same with capabilities.
+    #[track_caller]
+    pub(crate) fn open_revision(
+        gateway: &Gateway,
+        token: &str,
+        revision: &'static str,
+        capabilities: Value,
+    ) -> Client {
         let client = Client { revision, ..Client::resume(gateway, Some(token), "/mcp", "") };
-        client.opened(json!({}))
+        client.opened(capabilities)
     }
 
     #[track_caller]

@@ -5,7 +5,9 @@ mod followed;
 pub(crate) mod jobs;
 mod legacy;
 mod modern;
+mod questions;
 mod real;
+mod restarts;
 
 use serde_json::{Value, json};
 

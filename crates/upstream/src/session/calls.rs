@@ -68,10 +68,11 @@ impl Session {
         let pools = (&*self.setup.calls, &*self.unsent);
         let (place, unsent) = pending.place(pools, call.account).map_err(|full| self.full(full))?;
         let first = pending.requests.is_empty();
-        let defer = self.is_serial() && pending.calls() > 0;
+        let in_turn = !waits_for_task;
+        let defer = in_turn && self.is_serial() && pending.has_turn();
         let kept = self.may_resend(request.method.as_str()).then(|| (frame.clone(), headers.clone()));
         let deadlines = Deadlines::new(now, patience, longest);
-        let waiter = Waiter::Call { events, progress: request.progress.clone(), place };
+        let waiter = Waiter::Call { events, progress: request.progress.clone(), place, in_turn };
         pending
             .requests
             .insert(number, PendingRequest { waiter, deadlines: Some(deadlines), sent: kept, questions: 0 });

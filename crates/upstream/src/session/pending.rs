@@ -20,8 +20,10 @@ pub(super) type SentRequest = (Bytes, Option<Box<HeaderMap>>);
 
 /// The receiver of an answer.
 pub(super) enum Waiter {
-    /// A caller, with the progress token that it chose, as it spelled it, and its place at the server.
-    Call { events: Arc<dyn CallEvents>, progress: Option<Bytes>, place: Taken },
+    /// A caller, with the progress token that it chose, as it spelled it, and its place at the server. `in_turn`: calls that run one
+    /// after the other wait for it, and what the server asks meanwhile is about it. A request for a task's result is no such call: it
+    /// lasts as long as the task, and questions name their task.
+    Call { events: Arc<dyn CallEvents>, progress: Option<Bytes>, place: Taken, in_turn: bool },
     /// The session itself.
     Own(oneshot::Sender<Result<Message, Fault>>),
 }
@@ -35,6 +37,12 @@ pub(super) struct PendingRequest {
     pub(super) sent: Option<SentRequest>,
     /// Open questions of the server that belong to it.
     pub(super) questions: u32,
+}
+
+impl PendingRequest {
+    fn is_in_turn(&self) -> bool {
+        matches!(self.waiter, Waiter::Call { in_turn: true, .. })
+    }
 }
 
 /// The expiry of a request: `patience` after the last progress, at the latest at `hard`.
@@ -110,6 +118,11 @@ impl PendingTable {
         self.requests.values().filter(|request| matches!(request.waiter, Waiter::Call { .. })).count()
     }
 
+    /// Whether a call is pending that runs alone, if calls run one after the other.
+    pub(super) fn has_turn(&self) -> bool {
+        self.requests.values().any(PendingRequest::is_in_turn)
+    }
+
     /// Removes a request. Returns also the deferred call to send next.
     pub(super) fn settle(&mut self, number: u64) -> (Option<PendingRequest>, Option<(u64, SentRequest)>) {
         let Some(request) = self.requests.remove(&number) else { return (None, None) };
@@ -118,7 +131,7 @@ impl PendingTable {
             self.deferred.remove(at);
             return (Some(request), None);
         }
-        let next = matches!(request.waiter, Waiter::Call { .. }).then(|| self.deferred.pop_front()).flatten();
+        let next = request.is_in_turn().then(|| self.deferred.pop_front()).flatten();
         (Some(request), next)
     }
 
@@ -128,7 +141,7 @@ impl PendingTable {
         let mut calls = self
             .requests
             .iter()
-            .filter(|(number, request)| matches!(request.waiter, Waiter::Call { .. }) && sent(number))
+            .filter(|(number, request)| request.is_in_turn() && sent(number))
             .map(|(number, _)| *number);
         let first = calls.next()?;
         calls.next().is_none().then_some(first)

@@ -100,10 +100,10 @@ impl Session {
     }
 
     /// The receiver of a question: the call on whose response stream it came; without response streams the owner's only
-    /// pending call, else the owner. A question about a task goes to the owner, because a task outlives its call.
+    /// pending call, else the owner. A question about a task belongs to no call of the session, because a task outlives its call: the
+    /// gateway finds where the task's result is awaited.
     fn addressee(&self, stream_of: Option<u64>, message: &Message) -> Option<Addressee> {
-        let owned = matches!(self.setup.key, SessionKey::Legacy(_));
-        if owned && self.tasks() > 0 && task::related_in(message).is_some() {
+        if self.setup.key.is_own() && self.tasks() > 0 && task::related_in(message).is_some() {
             return Some(Addressee::Owner);
         }
         let pending = self.pending.lock();
@@ -117,7 +117,7 @@ impl Session {
             Some((Waiter::Call { events, .. }, Some(number))) => {
                 Some(Addressee::Call(number, Arc::clone(events)))
             }
-            _ if owned => Some(Addressee::Owner),
+            _ if self.setup.key.owner().is_some() => Some(Addressee::Owner),
             _ => None,
         }
     }

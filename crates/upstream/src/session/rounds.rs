@@ -11,18 +11,15 @@ use http::HeaderMap;
 use model::{Answer, Form, Notice, Refusal, RefusalCode, Request};
 use platform::Mutex;
 use wire::mcp::input::{self, Required};
-use wire::rpc::{Id, Message, Shape};
+use wire::rpc::{Id, Message};
 
 use super::Session;
 use super::pending::{Deadlines, PendingRequest, Waiter};
-use crate::question::{Asking, Question};
+use crate::question::{self, Asking, Question};
 use crate::session_api::{CallEvents, Outgoing};
 
 /// Rounds of one request. A server that asks more often gets no answer, and the caller an error.
 pub const ROUNDS_MAX: u32 = 64;
-
-/// The answer to an elicitation that a client refuses to show.
-const CANCELLED: &[u8] = br#"{"action":"cancel"}"#;
 
 /// One request with its rounds.
 pub(super) struct Rounds {
@@ -92,20 +89,13 @@ impl Rounds {
     fn ask(&self, required: Required) -> Result<(), Refusal> {
         let (session, me) = (self.session.upgrade(), self.me.upgrade());
         let (Some(session), Some(me)) = (session, me) else { return Err(gone()) };
-        let undeclared = |(_, question): &&(String, _)| !input::is_declared(&self.capabilities, question);
-        if let Some((_, question)) = required.questions.iter().find(undeclared) {
-            let what = format!(
-                "the server asks for `{}`, which this client does not support",
-                question.method.as_str()
-            );
-            return Err(Refusal::new(RefusalCode::UpstreamFailed, what));
-        }
+        question::check_declared(&self.capabilities, &required.questions)?;
         let numbers = &session.setup.environment.numbers;
         let request = numbers.next();
         let asked = required.questions.iter().map(|(key, question)| Asked {
             key: key.clone(),
             id: numbers.next(),
-            may_cancel: question.method.as_str() == "elicitation/create",
+            may_cancel: question::may_cancel(question),
             answer: None,
         });
         let asked: Vec<Asked> = asked.collect();
@@ -135,22 +125,17 @@ impl Rounds {
     fn take(&self, message: &Message) {
         let Some(session) = self.session.upgrade() else { return };
         let Some(id) = message.id().and_then(Id::as_number) else { return };
-        let given = match message.shape() {
-            Shape::Result => message.result().map(Bytes::copy_from_slice),
-            Shape::Error | Shape::Request | Shape::Notification => None,
-        };
         let (request, answered, complete) = {
             let mut round = self.round.lock();
             let request = round.request;
             let Some(asked) = round.asked.iter_mut().find(|asked| asked.id == id) else { return };
-            let cancelled = || asked.may_cancel.then(|| Bytes::from_static(CANCELLED));
-            asked.answer = given.or_else(cancelled);
+            asked.answer = question::given(message, asked.may_cancel);
             let answered = asked.answer.is_some();
             (request, answered, round.asked.iter().all(|asked| asked.answer.is_some()))
         };
         match answered {
             // The server could do nothing with an error: it wants an answer.
-            false => session.give_up(request, &unanswered()),
+            false => session.give_up(request, &question::unanswered()),
             true if complete => self.send_again(&session),
             true => {}
         }
@@ -169,7 +154,7 @@ impl Rounds {
                 session.send_kept(request, (frame, self.headers.clone()))
             }
             Some(_) => {}
-            None => session.give_up(request, &unanswered()),
+            None => session.give_up(request, &question::unanswered()),
         }
     }
 }
@@ -235,7 +220,7 @@ impl Session {
         }
         let pools = (&*self.setup.calls, &*self.unsent);
         let (place, _) = pending.place(pools, &rounds.account).map_err(|full| self.full(full))?;
-        let waiter = Waiter::Call { events, progress: rounds.progress.clone(), place };
+        let waiter = Waiter::Call { events, progress: rounds.progress.clone(), place, in_turn: true };
         let deadlines = Some(Deadlines::new(now, self.setup.spec.timeout(None).min(left), left));
         pending.requests.insert(number, PendingRequest { waiter, deadlines, sent: None, questions: 0 });
         pending.retried.insert(rounds.first, number);
@@ -256,11 +241,6 @@ impl Session {
             self.close_if_done();
         }
     }
-}
-
-/// The refusal of a call whose caller did not answer.
-fn unanswered() -> Refusal {
-    Refusal::new(RefusalCode::UpstreamFailed, "the client did not answer what the server asks")
 }
 
 /// The refusal of a call whose session is over.

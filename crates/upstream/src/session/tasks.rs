@@ -80,7 +80,7 @@ impl Session {
 
     /// Asks the server for the state of a task (`tasks/get`); `None` when it does not answer in time.
     pub async fn get_task(&self, task: &str) -> Option<Message> {
-        self.about_task("tasks/get", task, Some(ASK_TASK)).await.ok()
+        self.about_task("tasks/get", task, None, ASK_TASK).await.ok()
     }
 
     /// Makes a request of the gateway's own about a task, and returns the server's answer, which may be an error.
@@ -89,14 +89,25 @@ impl Session {
     /// A refusal when the server cannot be asked or does not answer in time.
     pub async fn ask_task(&self, method: &str, task: &str) -> Result<Answer, Refusal> {
         let patience = self.setup.spec.timeout(None);
-        let message = self.about_task(method, task, Some(patience)).await;
+        let message = self.about_task(method, task, None, patience).await;
         let message = message.map_err(|fault| self.refusal(&fault))?;
         Ok(relay::decode_answer(&message, self.era()))
     }
 
+    /// Answers questions of a modern task (`tasks/update`).
+    pub(super) async fn answer_task(&self, task: &str, responses: &[u8]) -> Result<(), Fault> {
+        let patience = self.setup.spec.timeout(None);
+        let responses = Some(("inputResponses", responses));
+        let message = self.about_task("tasks/update", task, responses, patience).await?;
+        match message.error_object() {
+            None => Ok(()),
+            Some(error) => Err(Fault::Answer(error.message)),
+        }
+    }
+
     /// Asks the server to cancel a task (`tasks/cancel`), and waits a bounded time for its answer.
     pub async fn cancel_task(&self, task: &str) {
-        if let Err(fault) = self.about_task("tasks/cancel", task, Some(ASK_TASK)).await {
+        if let Err(fault) = self.about_task("tasks/cancel", task, None, ASK_TASK).await {
             tracing::debug!(server = self.upstream(), %fault, "the server did not cancel a task");
         }
     }
@@ -117,10 +128,11 @@ impl Session {
         &self,
         method: &str,
         task: &str,
-        patience: Option<Duration>,
+        more: Option<(&str, &[u8])>,
+        patience: Duration,
     ) -> Result<Message, Fault> {
         let raw = quote(task);
-        let params: [(&str, &[u8]); 1] = [("taskId", raw.as_bytes())];
-        self.request_about(self.era(), (method, Some(task)), &params, patience)?.answer().await
+        let params: Vec<(&str, &[u8])> = [("taskId", raw.as_bytes())].into_iter().chain(more).collect();
+        self.request_about(self.era(), (method, Some(task)), &params, Some(patience))?.answer().await
     }
 }

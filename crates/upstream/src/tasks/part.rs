@@ -45,6 +45,11 @@ impl CallTask {
         }
     }
 
+    /// The task to which the server's questions about the call belong: the one that it is about, or that the gateway follows for it.
+    pub fn asking(&self) -> Option<&Arc<Task>> {
+        self.about().or_else(|| self.followed().map(|followed| &followed.task))
+    }
+
     /// Keeps a place for the task that the call may become.
     pub fn keep(&self, place: Option<TaskPlace>) {
         // A call is sent once.

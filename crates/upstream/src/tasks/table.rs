@@ -1,14 +1,18 @@
 //! Table of servers' tasks in one topic, by server, session and the server's own id.
 
+use std::time::Duration;
 use std::{collections::HashMap, sync::Arc};
 
 use model::{Notice, ParticipantId, Payload};
-use platform::{Mutex, MutexGuard, Share};
+use platform::{Mutex, MutexGuard, Share, unix_ms};
 use wire::mcp::task;
 
 use super::places::{Places, TaskPlace};
 use super::task::{Key, Task};
 use crate::{CallNumber, Session};
+
+/// Time between two looks for tasks whose time is over.
+const SWEEP: Duration = Duration::from_secs(10);
 
 /// The tasks of one topic.
 #[derive(Debug, Default)]
@@ -53,8 +57,25 @@ impl Tasks {
         place.ok()
     }
 
-    /// Enters a task on its place; without a place it is not entered. True when the caller must begin to [`Tasks::sweep`].
-    pub fn enter(&self, task: &Arc<Task>, place: Option<TaskPlace>) -> bool {
+    /// Enters a task on its place; without a place it is not entered. Must be called inside a runtime.
+    pub fn enter(self: &Arc<Self>, task: &Arc<Task>, place: Option<TaskPlace>) {
+        if !self.insert(task, place) {
+            return;
+        }
+        let tasks = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(SWEEP).await;
+                let Some(tasks) = tasks.upgrade() else { return };
+                if !tasks.sweep(unix_ms()) {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// The same. True when the caller must begin to [`Tasks::sweep`].
+    pub(super) fn insert(&self, task: &Arc<Task>, place: Option<TaskPlace>) -> bool {
         // A server that gives an id again means the new task by it.
         self.table().remove(&task.key());
         let Some(place) = place.or_else(|| self.reserve(&task.origin.holder)) else { return false };
@@ -67,7 +88,7 @@ impl Tasks {
     }
 
     /// Forgets the tasks whose time is over; false when none is left.
-    pub fn sweep(&self, now_ms: u64) -> bool {
+    pub(super) fn sweep(&self, now_ms: u64) -> bool {
         let mut table = self.table();
         let old =
             table.all.values().filter(|(task, _)| task.until_ms() <= now_ms).map(|(task, _)| task.key());
@@ -81,8 +102,8 @@ impl Tasks {
     /// Ends the tasks of a session that has ended, and returns those that were not over.
     pub fn lose(&self, instance: u64) -> Vec<Arc<Task>> {
         let table = self.table();
-        let of_session =
-            table.all.values().map(|(task, _)| task).filter(|task| task.origin.instance == instance);
+        let all = table.all.values().map(|(task, _)| task);
+        let of_session = all.filter(|task| task.origin.instance == instance && task.kept.is_none());
         of_session.filter(|task| task.lose()).cloned().collect()
     }
 
@@ -107,23 +128,12 @@ impl Tasks {
         self.find_in(session, &task::related_to(payload)?.id)
     }
 
-    /// A server's notification with the gateway's id of the task to which it belongs.
+    /// A server's notification as the caller of the task to which it belongs reads it.
     pub fn rename_notice(&self, session: &Session, notice: Notice) -> Notice {
-        match self.renamed(session, &notice.payload) {
+        let task = self.related(session, &notice.payload);
+        match task.and_then(|task| task.shown(&notice.payload)) {
             Some(payload) => Notice { payload, ..notice },
             None => notice,
-        }
-    }
-
-    /// A server's payload with the gateway's id of the task to which it belongs; `None` if it belongs to none.
-    pub fn renamed(&self, session: &Session, payload: &Payload) -> Option<Payload> {
-        (session.tasks() > 0).then_some(())?;
-        let named = task::related_to(payload)?;
-        let task = self.find_in(session, &named.id)?;
-        match task.followed {
-            // Its caller knows of no task.
-            true => task::unrelated(payload),
-            false => Some(named.rename(payload, &task.public)),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use model::{Answer, Form, LinkId, OperationId, Outcome, ParticipantId};
+use model::{Answer, Form, LinkId, OperationId, Outcome, ParticipantId, Payload};
 use platform::{Mutex, MutexGuard, Taken, unix_ms};
 use wire::mcp::task::{self, Standing, Status, TaskReport};
 
@@ -144,7 +144,7 @@ impl Task {
 
     /// Whether its session is gone, so that its server cannot be asked any more.
     pub fn is_lost(&self) -> bool {
-        self.origin.instance != 0 && self.session().is_none()
+        self.kept.is_none() && self.origin.instance != 0 && self.session().is_none()
     }
 
     /// Whether it has ended, as far as is known.
@@ -236,6 +236,13 @@ impl Task {
     /// The request that waits for its result, open or not.
     pub fn waiting(&self) -> Option<OperationId> {
         self.state().waiting
+    }
+
+    /// A message of its server as its caller reads it: under its id at the gateway, or without one if its caller knows of no task.
+    /// `None` if the message does not belong to it.
+    pub fn shown(&self, payload: &Payload) -> Option<Payload> {
+        let named = task::related_to(payload).filter(|named| *named.id == *self.origin.own)?;
+        if self.followed { task::unrelated(payload) } else { Some(named.rename(payload, &self.public)) }
     }
 
     /// The link that asked about it last.

@@ -44,18 +44,18 @@ fn listed(task: &Task) -> String {
 #[test]
 fn a_participant_has_a_limited_number_of_tasks() {
     let tasks = Tasks::default();
-    assert!(tasks.enter(&task("ada", 0), None) && !tasks.enter(&task("ada", 1), None), "one sweeper");
+    assert!(tasks.insert(&task("ada", 0), None) && !tasks.insert(&task("ada", 1), None), "one sweeper");
     for own in 2..PARTICIPANT_TASKS_MAX {
         let place = tasks.reserve(&id("ada"));
         assert!(place.is_some());
-        tasks.enter(&task("ada", own), place);
+        tasks.insert(&task("ada", own), place);
     }
     assert!(tasks.reserve(&id("ada")).is_none() && tasks.reserve(&id("bob")).is_some());
-    tasks.enter(&task("ada", 9_000), None);
+    tasks.insert(&task("ada", 9_000), None);
     assert!(tasks.find(&id("server"), 7, "9000").is_none() && tasks.find(&id("server"), 7, "0").is_some());
     let ended = tasks.find(&id("server"), 7, "5").unwrap();
     update(&ended, r#""status":"completed""#);
-    tasks.enter(&task("ada", 9_001), tasks.reserve(&id("ada")));
+    tasks.insert(&task("ada", 9_001), tasks.reserve(&id("ada")));
     assert!(tasks.find(&id("server"), 7, "5").is_none(), "the ended task is dropped");
     assert!(tasks.find(&id("server"), 7, "9001").is_some());
     assert_eq!(tasks.of(&id("ada")).len(), PARTICIPANT_TASKS_MAX);
@@ -67,7 +67,7 @@ fn open_calls_that_may_become_tasks_have_places() {
     let tasks = Tasks::default();
     let mut places: Vec<_> = (0..PARTICIPANT_TASKS_MAX).map(|_| tasks.reserve(&id("ada")).unwrap()).collect();
     assert!(tasks.reserve(&id("ada")).is_none());
-    tasks.enter(&task("ada", 1), places.pop());
+    tasks.insert(&task("ada", 1), places.pop());
     assert!(tasks.reserve(&id("ada")).is_none(), "the task has the place of its call");
     drop(places);
     assert!(tasks.reserve(&id("ada")).is_some());
@@ -79,7 +79,7 @@ fn all_guests_share_the_limit_of_one_participant() {
     let tasks = Tasks::default();
     for own in 0..PARTICIPANT_TASKS_MAX {
         let guest = format!("anonymous-{own}");
-        tasks.enter(&task(&guest, own), tasks.reserve(&id(&guest)));
+        tasks.insert(&task(&guest, own), tasks.reserve(&id(&guest)));
         assert_eq!(tasks.of(&id(&guest)).len(), 1);
     }
     assert!(tasks.reserve(&id("anonymous-late")).is_none() && tasks.reserve(&id("ada")).is_some());
@@ -89,10 +89,10 @@ fn all_guests_share_the_limit_of_one_participant() {
 fn a_topic_has_a_limited_number_of_tasks() {
     let tasks = Tasks::default();
     for own in 0..TOPIC_TASKS_MAX {
-        tasks.enter(&task(&format!("p{}", own / PARTICIPANT_TASKS_MAX), own), None);
+        tasks.insert(&task(&format!("p{}", own / PARTICIPANT_TASKS_MAX), own), None);
     }
     assert!(tasks.reserve(&id("late")).is_none());
-    tasks.enter(&task("late", TOPIC_TASKS_MAX), None);
+    tasks.insert(&task("late", TOPIC_TASKS_MAX), None);
     assert!(tasks.of(&id("late")).is_empty(), "no participant loses a task to another");
     assert!(tasks.find(&id("server"), 7, "0").is_some());
 }
@@ -100,8 +100,8 @@ fn a_topic_has_a_limited_number_of_tasks() {
 #[test]
 fn a_reused_server_id_names_the_new_task() {
     let tasks = Tasks::default();
-    tasks.enter(&task("ada", 1), None);
-    tasks.enter(&task("bob", 1), None);
+    tasks.insert(&task("ada", 1), None);
+    tasks.insert(&task("bob", 1), None);
     assert_eq!(tasks.find(&id("server"), 7, "1").unwrap().origin.holder, id("bob"));
     assert!(tasks.of(&id("ada")).is_empty());
     assert!(tasks.find(&id("server"), 8, "1").is_none() && tasks.find(&id("other"), 7, "1").is_none());
@@ -113,13 +113,13 @@ fn tasks_expire_after_their_ttl_and_at_most_a_day() {
     let (short, long) = (task("ada", 1), task("ada", 2));
     update(&short, r#""status":"working","ttl":5000"#);
     update(&long, &format!(r#""status":"working","ttl":{}"#, u64::MAX));
-    tasks.enter(&short, None);
-    tasks.enter(&long, None);
+    tasks.insert(&short, None);
+    tasks.insert(&long, None);
     assert!(tasks.sweep(6000) && tasks.of(&id("ada")).len() == 2);
     assert!(tasks.sweep(6001) && tasks.of(&id("ada")).len() == 1);
     assert!(tasks.sweep(1001 + TASK_KEPT_MS_MAX));
     assert!(!tasks.sweep(1002 + TASK_KEPT_MS_MAX), "a day, whatever the server's ttl");
-    assert!(tasks.enter(&task("ada", 3), None), "a new sweeper");
+    assert!(tasks.insert(&task("ada", 3), None), "a new sweeper");
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn open_tasks_fail_when_their_session_ends() {
     let tasks = Tasks::default();
     let (open, ended) = (task("ada", 1), task("ada", 2));
     update(&ended, r#""status":"completed""#);
-    tasks.enter(&open, None);
-    tasks.enter(&ended, None);
+    tasks.insert(&open, None);
+    tasks.insert(&ended, None);
     assert_eq!(tasks.lose(8).len(), 0);
     let lost = tasks.lose(7);
     assert_eq!(lost.iter().map(|task| task.public.as_str()).collect::<Vec<_>>(), ["ada-1"]);

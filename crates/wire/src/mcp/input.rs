@@ -7,7 +7,7 @@ use model::{Answer, Digest, Form, Method, Outcome, Payload, Request};
 use crate::digest::ReviewedCall;
 use crate::mcp::method::lookup;
 use crate::mcp::{Params, meta, relay, uris};
-use crate::rpc::{Id, Message};
+use crate::rpc::{self, Id, Message};
 
 /// The members with which a caller comes back.
 pub(crate) const OF_RETRY: [&str; 2] = ["inputResponses", "requestState"];
@@ -39,11 +39,7 @@ pub fn required(questions: &[(String, Vec<u8>)], state: &str) -> Vec<u8> {
     json::object(|result| {
         result.text("resultType", "input_required");
         if !questions.is_empty() {
-            result.object("inputRequests", |requests| {
-                for (key, question) in questions {
-                    requests.raw(key, question);
-                }
-            });
+            result.raw("inputRequests", &entries(questions));
         }
         result.text("requestState", state);
     })
@@ -100,11 +96,7 @@ pub fn of_url_error(answer: &Answer) -> Option<Answer> {
         return None;
     }
     let result = json::object(|result| {
-        result.text("resultType", "input_required").object("inputRequests", |requests| {
-            for (key, question) in &questions {
-                requests.raw(key, question);
-            }
-        });
+        result.text("resultType", "input_required").raw("inputRequests", &entries(&questions));
     });
     Some(Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Modern, result) })
 }
@@ -135,8 +127,27 @@ pub fn read_required(answer: &Answer, url_id: impl Fn() -> String) -> Result<Opt
     if json::at(body, &["resultType"]).and_then(json::text).is_none_or(|kind| kind != "input_required") {
         return Ok(None);
     }
-    let asked = json::at(body, &["inputRequests"]).unwrap_or(b"{}");
-    let members = json::members(asked, Span::all(asked)).map_err(|_| Unreadable)?;
+    let questions = asked(json::at(body, &["inputRequests"]).unwrap_or(b"{}"), &url_id).ok_or(Unreadable)?;
+    let state = json::at(body, &["requestState"]).map(Bytes::copy_from_slice);
+    Ok(Some(Required { questions, state }))
+}
+
+/// The questions of a modern task as a server of 2025-11-25 asks them inside the task of this id, each with its key. `None` if they
+/// cannot be read. `url_id` names URL questions.
+#[must_use]
+pub fn of_task(task: &[u8], id: &str, url_id: impl Fn() -> String) -> Option<Vec<(String, Request)>> {
+    let within = |(key, question): (String, Request)| {
+        let params = crate::mcp::task::related(question.payload.body_bytes(), id).ok()?;
+        let frame = rpc::request(&Id::number(1), question.method.as_str(), Some(&params));
+        Some((key, Request { payload: relay::read_again(frame, Form::Legacy), ..question }))
+    };
+    let questions = asked(json::at(task, &["inputRequests"]).unwrap_or(b"{}"), &url_id)?;
+    questions.into_iter().map(within).collect()
+}
+
+/// The entries of `inputRequests` as legacy requests, each with its key.
+fn asked(entries: &[u8], url_id: &dyn Fn() -> String) -> Option<Vec<(String, Request)>> {
+    let members = json::members(entries, Span::all(entries)).ok()?;
     let question = |entry: &[u8]| {
         let method = json::at(entry, &["method"]).and_then(json::text)?;
         let params = json::at(entry, &["params"]).unwrap_or(b"{}");
@@ -148,10 +159,17 @@ pub fn read_required(answer: &Answer, url_id: impl Fn() -> String) -> Result<Opt
             lookup(&method).map_or_else(|| Method::Other((*method).into()), |row| Method::Known(row.name));
         Some(Request { method, target: None, progress: None, payload: Payload::body(Form::Legacy, params) })
     };
-    let questions = members.iter().map(|(key, member)| Some((key.to_owned(), question(member.raw)?)));
-    let state = json::at(body, &["requestState"]).map(Bytes::copy_from_slice);
-    let questions = questions.collect::<Option<_>>().ok_or(Unreadable)?;
-    Ok(Some(Required { questions, state }))
+    members.iter().map(|(key, member)| Some((key.to_owned(), question(member.raw)?))).collect()
+}
+
+/// The entries of `inputRequests`: questions, each under its key.
+#[must_use]
+pub fn entries(questions: &[(String, Vec<u8>)]) -> Vec<u8> {
+    json::object(|requests| {
+        for (key, question) in questions {
+            requests.raw(key, question);
+        }
+    })
 }
 
 /// A request that was sent to a modern server, once more: with these answers and this state, under this number.

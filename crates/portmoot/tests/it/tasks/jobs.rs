@@ -19,8 +19,16 @@ struct Job {
     status: &'static str,
     token: Value,
     waits: Option<Value>,
+    /// Whether it asks as soon as its result is awaited.
+    asks: bool,
     /// How it ended: `tool` is an error of the tool, `protocol` one of the protocol.
     how: String,
+}
+
+impl Job {
+    fn runs(&self) -> bool {
+        matches!(self.status, "working" | "input_required")
+    }
 }
 
 /// The server.
@@ -40,6 +48,13 @@ fn task(id: &str, job: &Job) -> Value {
 
 fn related(id: &str) -> Value {
     json!({ (super::RELATED): { "taskId": id } })
+}
+
+/// A question inside a task.
+fn question(id: &str) -> String {
+    let schema = json!({ "type": "object", "properties": { "x": { "type": "string" } } });
+    let params = json!({ "message": "which?", "requestedSchema": schema, "_meta": related(id) });
+    json!({ "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": params }).to_string()
 }
 
 /// The answer to `tasks/result`.
@@ -78,11 +93,12 @@ fn send(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
         "tasks/get" | "tasks/cancel" | "tasks/result" => {
             let Some(job) = jobs.get_mut(named) else { return error("no such task") };
             match method {
-                "tasks/cancel" if job.status != "working" => return error("it is over"),
+                "tasks/cancel" if !job.runs() => return error("it is over"),
                 "tasks/cancel" => job.status = "cancelled",
-                "tasks/result" if job.status == "working" => {
+                "tasks/result" if job.runs() => {
                     job.waits = Some(message["id"].clone());
-                    return Vec::new();
+                    let asks = std::mem::take(&mut job.asks);
+                    return asks.then(|| question(named)).into_iter().collect();
                 }
                 "tasks/result" => return vec![end(message, named, &job.how)],
                 _ => {}
@@ -105,7 +121,9 @@ fn call(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
         let named = params["arguments"]["id"].as_str().map(str::to_owned);
         let id = named.unwrap_or_else(|| format!("task-{}", jobs.len() + 1));
         let token = params["_meta"]["progressToken"].clone();
-        let job = Job { status: "working", token, ..Job::default() };
+        let asks = params["arguments"]["asks"] == true;
+        let status = if asks { "input_required" } else { "working" };
+        let job = Job { status, token, asks, ..Job::default() };
         let made = json!({ "task": task(&id, &job) });
         jobs.insert(id, job);
         return vec![answer(message, &made.to_string())];
@@ -125,11 +143,10 @@ fn call(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
             ]
         }
         "question" => {
-            let schema = json!({ "type": "object", "properties": { "x": { "type": "string" } } });
-            let params = json!({ "message": "which?", "requestedSchema": schema, "_meta": related(&id) });
-            let asked =
-                json!({ "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": params });
-            vec![asked.to_string()]
+            if let Some(job) = jobs.get_mut(&id) {
+                job.status = "input_required";
+            }
+            vec![question(&id)]
         }
         _ => Vec::new(),
     };

@@ -220,7 +220,13 @@ fn a_task_outlives_its_callers_session_and_fails_with_its_servers() {
 
     let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
     let late = client(&gateway, ADA);
-    is_unknown(&about(&late, "tasks/get", &id), &late);
+    // The task ended with the child: its id says so, and to no other participant.
+    let task = about(&late, "tasks/get", &id)["result"].clone();
+    assert_eq!((&task["taskId"], &task["status"]), (&json!(id), &json!("failed")));
+    assert!(task["statusMessage"].as_str().unwrap().contains("has ended"), "{task}");
+    assert_eq!(about(&late, "tasks/result", &id)["error"]["data"]["code"], "upstream_down");
+    let bob = client(&gateway, BOB);
+    is_unknown(&about(&bob, "tasks/get", &id), &bob);
     assert!(listed(&late).is_empty());
 }
 

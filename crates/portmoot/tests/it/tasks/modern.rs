@@ -130,7 +130,9 @@ fn a_task_of_a_child_ends_with_it() {
     assert!(failed["error"]["message"].as_str().unwrap().contains("has ended"), "{failed}");
     drop(gateway);
     let gateway = Gateway::start(&home, &(people(&home) + &fixture("a", &["--era", "modern"])));
-    assert_eq!(get(&gateway, ADA, &id)["error"]["code"], -32602);
+    let failed = reaches(&gateway, &id, "failed");
+    assert!(failed["error"]["message"].as_str().unwrap().contains("has ended"), "{failed}");
+    assert_eq!(get(&gateway, BOB, &id)["error"]["code"], -32602);
 }
 
 /// A modern server that sends notices about its one task when a tool is called. With `slow`, it acknowledges listen requests

@@ -130,6 +130,22 @@ fn a_result_that_asks_becomes_legacy_questions() {
 }
 
 #[test]
+fn a_question_of_a_modern_task_is_one_of_2025_inside_the_task() {
+    let task = br#"{"taskId":"t","inputRequests":{"k":{"method":"elicitation/create","params":{"mode":"url","url":"u","_meta":{"a":1}}}}}"#;
+    let questions = of_task(task, "t", || "id".to_owned()).unwrap();
+    let [(key, question)] = questions.as_slice() else { panic!("{questions:?}") };
+    assert_eq!((key.as_str(), question.method.as_str()), ("k", "elicitation/create"));
+    let expected = r#"{"mode":"url","url":"u","_meta":{"a":1,"io.modelcontextprotocol/related-task":{"taskId":"t"}},"elicitationId":"id"}"#;
+    assert_eq!(question.payload.body_bytes(), expected.as_bytes());
+    assert_eq!(crate::mcp::task::related_to(&question.payload).unwrap().id, "t");
+    assert!(of_task(b"{}", "t", String::new).unwrap().is_empty());
+    for wrong in [r#"{"inputRequests":[]}"#, r#"{"inputRequests":{"k":{}}}"#, r#"{"inputRequests":{"k":7}}"#]
+    {
+        assert!(of_task(wrong.as_bytes(), "t", String::new).is_none(), "{wrong}");
+    }
+}
+
+#[test]
 fn a_retry_is_the_request_with_answers_and_state() {
     let sent = Bytes::from_static(
         br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"x":1.0},"_meta":{"progressToken":7}}}"#,

@@ -14,9 +14,6 @@ use crate::rpc::{self, Id, Message};
 /// What a modern task has beside the members of both forms.
 const MODERN_ONLY: [&str; 4] = ["resultType", "inputRequests", "result", "error"];
 
-/// What a modern caller sees of a task whose questions it cannot be asked, as JSON.
-const NOT_ASKED: &str = r#""the task asks its user for input, which this caller cannot be asked for""#;
-
 /// A modern task (a result or the params of a notification) as an object of 2025-11-25, under this id. A completed task whose tool
 /// failed is a failed one there.
 #[must_use]
@@ -31,26 +28,22 @@ pub fn to_legacy(task: &[u8], id: &str) -> Option<Vec<u8>> {
 }
 
 /// A task of 2025-11-25 with the members of the extension, under this id. `end`: its questions, its result or its error. A failed
-/// task with a result is a completed one there.
+/// task with a result is a completed one there, and a task whose questions are not known yet still works.
 #[must_use]
 pub fn to_modern(task: &[u8], id: &str, end: Option<Standing<'_>>) -> Option<Vec<u8>> {
     let (key, raw, status) = match end {
-        Some(Standing::InputRequired(raw)) => ("inputRequests", Some(raw), None),
+        Some(Standing::InputRequired(raw)) => ("inputRequests", Some(raw), Some(Status::InputRequired)),
         Some(Standing::Result(raw)) => ("result", Some(raw), Some(Status::Completed)),
         Some(Standing::Error(raw)) => ("error", Some(raw), Some(Status::Failed)),
         Some(Standing::Working) => ("result", None, Some(Status::Working)),
         Some(Standing::Cancelled) => ("result", None, Some(Status::Cancelled)),
-        // Its questions are not carried: they come where its result is awaited.
-        None if status_of(task) == Some(Status::InputRequired) => ("inputRequests", Some(&b"{}"[..]), None),
+        None if status_of(task) == Some(Status::InputRequired) => ("result", None, Some(Status::Working)),
         None => ("result", None, None),
     };
     let result = raw.filter(|_| key == "result").map(result_to_modern).transpose().ok()?;
     let end = (key, result.as_deref().or(raw));
-    let mut gone = vec![end, ("_meta", None)];
-    if end.1 == Some(b"{}") && json::at(task, &["statusMessage"]).is_none() {
-        gone.push(("statusMessage", Some(NOT_ASKED.as_bytes())));
-    }
-    respelled(task, id, ("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs"), status, gone)
+    let changes = vec![end, ("_meta", None)];
+    respelled(task, id, ("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs"), status, changes)
 }
 
 /// The same as the result of `tasks/get`.

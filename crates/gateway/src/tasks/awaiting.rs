@@ -1,0 +1,103 @@
+//! Questions of servers of 2025-11-25 about tasks of modern callers. Such a server asks where the task's result is awaited, so the
+//! gateway awaits it in the caller's name (`tasks/result`). The questions stay open at that request; the caller reads them with
+//! `tasks/get` and answers them with `tasks/update`.
+
+use std::sync::{Arc, Weak};
+
+use model::{Answer, Form, LinkId, OperationId, Refusal, Request};
+use topic::End;
+use upstream::tasks::Task;
+use wire::mcp::input;
+use wire::mcp::task::{self, Standing};
+
+use super::{holder, relay};
+use crate::call::{Call, Reply};
+use crate::incoming::Incoming;
+use crate::link::{Link, Questioned, Respell, Undelivered};
+use crate::live::{Asked, Event};
+use crate::{context::number_of, dispatch::Dispatch, returns};
+
+/// The reply of a request that awaits a task's result in its caller's name.
+struct Awaiting {
+    dispatch: Weak<Dispatch>,
+    task: Arc<Task>,
+}
+
+impl Reply for Awaiting {
+    /// The caller gets the result with `tasks/get`.
+    fn settle(&self, _: &Call, _: &Answer, _: &Respell<'_>) {}
+
+    fn refuse(&self, call: &Call, refusal: &Refusal) {
+        let server = &self.task.origin.server;
+        tracing::debug!(%server, operation = %call.id, %refusal, "a task's result is not awaited any more");
+    }
+
+    /// The question waits for the caller.
+    fn ask(&self, _: &Call, _: &Questioned<'_>) -> Result<(), Undelivered> {
+        let Some(dispatch) = self.dispatch.upgrade() else { return Ok(()) };
+        let (written, asked) = (self.task.listed(), questions(&dispatch, &self.task));
+        if let (Some(written), Some(asked)) = (written, asked) {
+            notify(&dispatch, &self.task, &written, Some(&asked));
+        }
+        Ok(())
+    }
+}
+
+/// Awaits the result of a task in the name of its caller, unless a request does.
+pub(super) fn begin(dispatch: &Arc<Dispatch>, link: &Arc<Link>, task: &Arc<Task>) {
+    if relay::awaited(dispatch, task).is_some() {
+        return;
+    }
+    let awaits = task::request("tasks/result", &task.public, Form::Legacy);
+    let reply = Arc::new(Awaiting { dispatch: Arc::downgrade(dispatch), task: Arc::clone(task) });
+    dispatch.request(link, Incoming::plain(awaits, None), reply);
+}
+
+/// The request that awaits a task's result, or that does from now on in the name of the modern caller that asked about it last.
+pub(crate) fn begin_for_holder(dispatch: &Arc<Dispatch>, task: &Arc<Task>) -> Option<OperationId> {
+    let link = dispatch.with(|topic| topic.handle(task.link()));
+    if let Some(link) = link.filter(|link| link.form == Form::Modern) {
+        begin(dispatch, &link, task);
+    }
+    relay::awaited(dispatch, task)
+}
+
+/// The open questions about a task (`inputRequests`); `None` if there are none.
+pub(super) fn questions(dispatch: &Dispatch, task: &Task) -> Option<Vec<u8>> {
+    let open = open(dispatch, task);
+    if open.is_empty() {
+        return None;
+    }
+    let entry = |(operation, link, asked): &(OperationId, LinkId, Arc<Asked>)| {
+        asked.entry(*operation, &|own| dispatch.respelled(*link, &asked.server, own))
+    };
+    Some(input::entries(&open.iter().filter_map(entry).collect::<Vec<_>>()))
+}
+
+/// Answers questions about a task (`tasks/update`). Answers to other questions are ignored.
+///
+/// # Errors
+/// A refusal of answers that cannot be read.
+pub(super) fn answer(dispatch: &Arc<Dispatch>, request: &Request, task: &Task) -> Result<(), Refusal> {
+    let answers = returns::responses(request)?;
+    for (operation, link, _) in open(dispatch, task) {
+        let key = number_of(operation).to_string();
+        if let Some((_, answer)) = answers.iter().find(|(of, _)| *of == key) {
+            let end = End::Answered { outcome: answer.outcome, answer: answer.clone() };
+            dispatch.take(Event::Answer { link, operation, end });
+        }
+    }
+    Ok(())
+}
+
+fn open(dispatch: &Dispatch, task: &Task) -> Vec<(OperationId, LinkId, Arc<Asked>)> {
+    task.waiting().map_or_else(Vec::new, |waiting| dispatch.with(|topic| topic.questions_about(waiting)))
+}
+
+/// Notifies the listen streams that name a task of 2025-11-25, by what its server wrote last and its open questions.
+pub(super) fn notify(dispatch: &Arc<Dispatch>, task: &Task, written: &[u8], asked: Option<&[u8]>) {
+    let standing = asked.map(Standing::InputRequired);
+    if let Some(notice) = task::notice_to_modern(written, &task.public, standing) {
+        holder::notify(dispatch, task, notice);
+    }
+}

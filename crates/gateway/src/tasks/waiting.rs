@@ -1,0 +1,58 @@
+//! Sessions by which servers are asked about tasks, and requests that wait for the end of a modern task.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::{Refusal, RefusalCode};
+use upstream::tasks::{AwaitsEnd, LOST, Task};
+use upstream::{CallEvents, Session};
+
+use super::relay;
+use crate::{call::Call, dispatch::Dispatch};
+
+/// A request that waits.
+pub(super) struct Waiting<'c>(pub(super) &'c Arc<Dispatch>, pub(super) &'c Call);
+
+/// The session by which a task's server is asked.
+///
+/// # Errors
+/// The refusal of a task whose session is gone, or whose server cannot be reached.
+pub(super) async fn session_of(
+    dispatch: &Arc<Dispatch>,
+    call: &Call,
+    task: &Task,
+) -> Result<Arc<Session>, Refusal> {
+    let lost = || Refusal::new(RefusalCode::UpstreamDown, LOST);
+    if task.origin.instance != 0 {
+        return task.session().ok_or_else(lost);
+    }
+    let server = dispatch.server(&task.origin.server).ok_or_else(lost)?;
+    server.upstream.session(&call.link.caller(call.client.as_ref())).await
+}
+
+impl AwaitsEnd for Waiting<'_> {
+    async fn session(&self, task: &Task) -> Result<Arc<Session>, Refusal> {
+        session_of(self.0, self.1, task).await
+    }
+
+    fn capabilities(&self) -> &Bytes {
+        &self.1.client().capabilities
+    }
+
+    /// Of the requests that wait for a task, the one that came last is asked.
+    fn is_asked(&self, task: &Task) -> bool {
+        let last = relay::awaited(self.0, task);
+        if last.is_none() {
+            task.awaited_by(self.1.id);
+        }
+        last.is_none_or(|last| last == self.1.id)
+    }
+
+    fn is_over(&self) -> bool {
+        self.1.is_over()
+    }
+
+    fn events(&self) -> &dyn CallEvents {
+        self.1
+    }
+}
