@@ -8,7 +8,7 @@ use topic::{About, Ask, Cause, End, OperationRef, Parked, Receiver, Request, Res
 use upstream::Question;
 use wire::mcp::relay;
 
-use crate::call::{Call, CallTopic, Delivered, Incoming, Names, Reply, Tag};
+use crate::call::{Call, CallTopic, Delivered, Incoming, Names, Parks, Reply, Tag};
 use crate::link::{Link, Undelivered};
 use crate::live::{Asked, Effect, Event};
 use crate::returns::{self, Return};
@@ -77,8 +77,10 @@ impl Dispatch {
         let event = match parked {
             Some(parked) => Event::Resume(Resume { link, operation, tag, parked, call: Arc::clone(&call) }),
             None => {
-                let (method, call) = (call.request.method.clone(), Arc::clone(&call));
-                Event::Request(Request { link, operation, tag, method, target, interest, logs, call })
+                let (method, returns) = (call.request.method.clone(), call.parks != Parks::Words);
+                let call = Arc::clone(&call);
+                let request = Request { link, operation, tag, method, target, interest, logs, returns, call };
+                Event::Request(request)
             }
         };
         let mut effects = self.step(event);

@@ -32,6 +32,10 @@ impl Reply for Wrapped {
     }
 
     fn refuse(&self, call: &Call, refusal: &Refusal) {
+        // The client can do something about a state that is no good.
+        if call.is_retry && refusal.code == RefusalCode::Malformed {
+            return self.reply.refuse(call, refusal);
+        }
         let text = match refusal.code {
             RefusalCode::UnknownTarget => self.subject.unknown(&self.path),
             code => format!("{code}: {refusal}"),
