@@ -16,7 +16,6 @@ use super::unwrapped::request_with;
 use crate::call::{Call, Incoming, Reply};
 use crate::dispatch::Dispatch;
 use crate::link::{Passed, Questioned, Respell, Undelivered};
-use crate::lists::Seen;
 
 /// The results of one batch, in bytes together. What is longer is left out, and the operation says so.
 const BATCH_BYTES_MAX: usize = 16 << 20;
@@ -61,10 +60,7 @@ async fn one(dispatch: &Arc<Dispatch>, call: &Arc<Call>, operation: &[u8]) -> Re
             fault("a batch cannot call 'proxy': make its operations part of the batch")
         }
         Ok(Ask::Call(called)) => carry_out(dispatch, call, called).await,
-        Ok(ask) => {
-            let seen = Seen::by(dispatch, call).await?;
-            Ok(queries::answer(&seen, &ask, form).unwrap_or_else(|why| words(&why, true, form)))
-        }
+        Ok(ask) => queries::answer(Arc::clone(dispatch), Arc::clone(call), ask).await,
     }
 }
 

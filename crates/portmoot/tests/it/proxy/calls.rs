@@ -290,7 +290,7 @@ fn a_state_that_is_no_good_is_refused_as_in_a_direct_call() {
         ("boss", used(false), used(true)),
         ("clerk", used(false), used(true)),
         ("boss", other("portmoot.changed"), other("portmoot.changed")),
-        ("boss", other("of nobody"), other("of nobody")),
+        ("boss", other("unknown"), other("unknown")),
     ] {
         let [direct, proxied] = [(false, direct), (true, proxied)].map(|(by, more)| ask(who, by, more));
         assert_eq!(direct["error"]["code"], -32602, "{who}: {direct}");
