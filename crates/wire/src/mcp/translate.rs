@@ -3,7 +3,7 @@
 //! Each function writes the edits that give a message of one era the form of the other. `input.rs` has questions, `task/convert.rs`
 //! tasks; subscriptions are not translated here.
 
-use json::{Splice, quote};
+use json::{Span, Splice, quote};
 
 use crate::mcp::code::{
     HEADER_MISMATCH, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED,
@@ -44,9 +44,8 @@ pub(super) fn request(edit: &mut BodyEdit<'_, '_>, out: &Outgoing<'_>) {
 
 /// A result of `method` in the other era, `to`. To modern: adds the members that a complete result needs. To legacy: removes
 /// the members that only modern results have. All other members stay; a result that is no object stays as it is.
-pub(super) fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) {
-    let (frame, Some(span)) = (message.frame(), message.result().and(message.body_span())) else { return };
-    let Ok(members) = json::members(frame, span) else { return };
+pub(super) fn result((frame, body): (&[u8], Span), method: &str, to: Era, splice: &mut Splice) {
+    let Ok(members) = json::members(frame, body) else { return };
     let meta = members.get("_meta").filter(|meta| meta.raw != b"null");
     let Ok(meta) = meta.map(|meta| json::members(frame, meta.span)).transpose() else { return };
     let mut edit = BodyEdit::of(Some(&members), meta.as_ref());

@@ -41,10 +41,15 @@ pub fn encode_answer(
         };
         return Encoded { error: code_of(answer, &frame), frame };
     }
-    // An error whose server could not read the id has none.
-    let plain = !marks.id.is_empty() && answer.payload.form == form && answer.outcome == Outcome::Ok;
-    if plain && !uris::may_hold_uris(answer.payload.body_bytes()) {
-        let mut splice = Splice::new();
+    let (from, mut splice) = (answer.payload.form, Splice::new());
+    // A result has an id.
+    if answer.outcome == Outcome::Ok && !marks.id.is_empty() {
+        let body = (&**bytes, span(marks.body));
+        if from != form {
+            translate::result(body, method, form, &mut splice);
+        }
+        // A URI that an object names twice cannot be mapped: the answer stays as it came.
+        let _ = uris::map_uris(body, method, public_uri, &mut splice);
         splice.replace(span(marks.id), id.raw());
         return Encoded { frame: splice.apply(bytes), error: None };
     }
@@ -53,20 +58,8 @@ pub fn encode_answer(
         let frame = rpc::error(Some(id), rpc::code::INTERNAL_ERROR, "the answer cannot be read", None);
         return Encoded { frame, error: Some(rpc::code::INTERNAL_ERROR) };
     };
-    let mut splice = Splice::new();
-    let (from, to) = (answer.payload.form, form);
-    match message.shape() {
-        Shape::Result => {
-            if from != to {
-                translate::result(&message, method, to, &mut splice);
-            }
-            // A URI that an object names twice cannot be mapped: the answer stays as it came.
-            let _ = uris::map_uris(&message, method, public_uri, &mut splice);
-        }
-        Shape::Error | Shape::Request | Shape::Notification if from != to => {
-            translate::error(&message, method, to, &mut splice);
-        }
-        Shape::Error | Shape::Request | Shape::Notification => {}
+    if from != form {
+        translate::error(&message, method, form, &mut splice);
     }
     let frame = with_id(&message, id, splice);
     Encoded { error: code_of(answer, &frame), frame }
