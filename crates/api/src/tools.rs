@@ -70,8 +70,9 @@ impl FromRequestParts<Api> for Visitor {
 /// The tools that a caller with these capabilities may call or propose, under their public names.
 fn visible(dispatch: &Dispatch, capabilities: &Arc<Capabilities>, name: Option<&str>) -> Vec<Tool> {
     let snapshot = dispatch.with(|topic| topic.list_snapshot_of(capabilities));
-    let manifests: Vec<(ParticipantId, Vec<Arc<Manifest>>)> =
+    let mut manifests: Vec<(ParticipantId, Vec<Arc<Manifest>>)> =
         dispatch.servers().iter().map(|server| (server.id.clone(), server.manifests())).collect();
+    manifests.push((ParticipantId::gateway(), vec![dispatch.own_manifest()]));
     let mut items: HashMap<(&ParticipantId, &str), &Item> = HashMap::new();
     for (server, manifests) in &manifests {
         for item in manifests.iter().flat_map(|manifest| &manifest.list(ListKind::Tools).items) {
@@ -90,7 +91,7 @@ fn visible(dispatch: &Dispatch, capabilities: &Arc<Capabilities>, name: Option<&
 /// The tools that the caller may call or propose in a topic.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Tools {
-    /// By server in the order of the configuration, then in the order of each server.
+    /// By server in the order of the configuration, then in the order of each server; the gateway's own last.
     pub tools: Vec<Tool>,
 }
 

@@ -55,14 +55,15 @@ impl Incoming {
     }
 }
 
-/// How a caller is answered for now whose call waits for a proposal (ARCHITECTURE.md, "A proposal").
+/// How a caller is answered for now whose call waits for a proposal (ARCHITECTURE.md, "A proposal"), and whether it can come back
+/// with answers to questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parks {
     /// At once, with a task.
     Task,
     /// After a while, with a sealed state to come back with.
     Retry,
-    /// After a while, in words.
+    /// After a while, in words: it does not come back.
     Words,
 }
 

@@ -158,7 +158,7 @@ impl Dispatch {
     }
 
     /// What the gateway's own participant lists.
-    pub(crate) fn own_manifest(&self) -> Arc<Manifest> {
+    pub fn own_manifest(&self) -> Arc<Manifest> {
         Arc::clone(&self.own_lists.read().0)
     }
 

@@ -9,7 +9,7 @@ use upstream::Question;
 use wire::mcp::relay;
 
 use crate::call::{Call, CallTopic, Delivered, Reply};
-use crate::incoming::{Incoming, Names, Tag};
+use crate::incoming::{Incoming, Names, Parks, Tag};
 use crate::link::{Link, Undelivered};
 use crate::live::{Asked, Effect, Event};
 use crate::returns::{self, Return};
@@ -78,8 +78,10 @@ impl Dispatch {
         let event = match parked {
             Some(parked) => Event::Resume(Resume { link, operation, tag, parked, call: Arc::clone(&call) }),
             None => {
-                let (method, call) = (call.request.method.clone(), Arc::clone(&call));
-                Event::Request(Request { link, operation, tag, method, target, interest, logs, call })
+                let (method, returns) = (call.request.method.clone(), call.parks != Parks::Words);
+                let call = Arc::clone(&call);
+                let request = Request { link, operation, tag, method, target, interest, logs, returns, call };
+                Event::Request(request)
             }
         };
         let mut effects = self.step(event);

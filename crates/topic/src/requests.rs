@@ -21,7 +21,7 @@ pub(crate) const OWN_PROPOSAL: Method = Method::Known("tasks/result");
 
 impl<H: Handles> Topic<H> {
     pub(crate) fn request(&mut self, request: Request<'_, H>) {
-        let Request { link, operation, tag, method, target, interest, logs, call } = request;
+        let Request { link, operation, tag, method, target, interest, logs, returns, call } = request;
         if self.operations.contains(operation) {
             return;
         }
@@ -54,7 +54,7 @@ impl<H: Handles> Topic<H> {
             None => (State::Held { proposal: None }, Verdict::Held { to, own: named }),
         };
         self.effects.verdict = Some(verdict);
-        let pauses = self.is_asked_by_answers(link, &method);
+        let pauses = returns && self.is_asked_by_answers(link, &method);
         let opened = Operation::new(state, link, server, method, Handle::Call(call));
         self.open(operation, Operation { context, own, tag, pauses, logs, ..opened });
         self.take_interest(operation, interest);

@@ -7,9 +7,10 @@ use crate::{Handles, Topic, effect::Effects, event::Event, proposals::Ruling};
 impl<H: Handles> Topic<H> {
     /// Takes one step. Pure: the same topic, time and event give the same effects, in the same order.
     ///
-    /// `now_ms` is a steady clock in milliseconds; rate limits, proposals and parked operations depend on it.
+    /// `now_ms` is a steady clock in milliseconds; rate limits, proposals and parked operations depend on it. It may stand or jump
+    /// forward; an earlier time than that of the step before counts as that.
     pub fn step(&mut self, now_ms: u64, event: Event<'_, H>) -> Effects<H> {
-        self.now_ms = now_ms;
+        self.now_ms = self.now_ms.max(now_ms);
         match event {
             Event::Join(join) => self.join(join),
             Event::Leave { link } => self.leave(link),

@@ -7,11 +7,9 @@ mod unwrapped;
 
 use std::sync::Arc;
 
-use model::Refusal;
 use wire::mcp::proxy::Ask;
 use wire::mcp::result::words;
 
-use crate::lists::Seen;
 use crate::{call::Call, delivery, dispatch::Dispatch};
 pub(crate) use unwrapped::unwrap;
 use unwrapped::{PROXY_DEPTH_MAX, asked};
@@ -28,11 +26,6 @@ pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         Ok(Ask::Batch(operations)) => {
             delivery::spawn(dispatch, call, |dispatch, call| batch::run(dispatch, call, operations));
         }
-        Ok(ask) => delivery::spawn(dispatch, call, |dispatch, call| query(dispatch, call, ask)),
+        Ok(ask) => delivery::spawn(dispatch, call, |dispatch, call| queries::answer(dispatch, call, ask)),
     }
-}
-
-async fn query(dispatch: Arc<Dispatch>, call: Arc<Call>, ask: Ask) -> Result<Vec<u8>, Refusal> {
-    let (seen, form) = (Seen::by(&dispatch, &call).await?, call.request.payload.form);
-    Ok(queries::answer(&seen, &ask, form).unwrap_or_else(|why| words(&why, true, form)))
 }

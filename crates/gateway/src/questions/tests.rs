@@ -77,8 +77,17 @@ impl Scene {
         let (link, method, target) = (self.link.id, Method::Known("tools/call"), Some(Target::Tool("any")));
         let (interest, logs) = (Interest::None, Logs::None);
         let handle = Arc::clone(&call);
-        let request =
-            topic::Request { link, operation: CALL, tag: None, method, target, interest, logs, call: handle };
+        let request = topic::Request {
+            link,
+            operation: CALL,
+            tag: None,
+            method,
+            target,
+            interest,
+            logs,
+            returns: true,
+            call: handle,
+        };
         // Nothing is delivered: the test is the server.
         self.dispatch.step(Event::Request(request));
         let server = ParticipantId::new("old").unwrap();

@@ -110,6 +110,19 @@ fn a_search_has_limits_and_says_what_is_wrong() {
 }
 
 #[test]
+fn arguments_on_the_command_line_have_the_types_of_the_schema() {
+    let home = Home::new();
+    let config = fixture("up", &["--era", "legacy"]);
+    let gateway = Gateway::start(&home, &format!("{config}[topics.main]\n{BOTH}"));
+    gateway.ready("up");
+    let call = ["tools", "call", "search_tools", "query=test tool", "limit=1", "--json"];
+    let found: Value = serde_json::from_str(&home.run(&call).expect(0).stdout).unwrap();
+    assert_eq!(found["structuredContent"]["tools"].as_array().unwrap().len(), 1, "{found}");
+    let shown = home.run(&["tools", "show", "search_tools"]).expect(0).stdout;
+    assert!(shown.contains("Finds tools that you may use"), "{shown}");
+}
+
+#[test]
 fn a_search_follows_the_lists() {
     let (_home, gateway) = stage(BOTH);
     let boss = client(&gateway, "boss");

@@ -82,6 +82,9 @@ pub struct Request<'a, H: Handles> {
     pub interest: Interest,
     /// The log messages that the caller gets about the request.
     pub logs: Logs,
+    /// Whether its caller can come back with answers if its link [pauses](Joining::pauses): an operation of a batch has no caller
+    /// of its own that does.
+    pub returns: bool,
     /// The request itself.
     pub call: H::Call,
 }

@@ -46,6 +46,15 @@ fn a_caller_comes_back_with_the_answers() {
 }
 
 #[test]
+fn what_has_no_caller_that_comes_back_is_asked_at_once() {
+    let mut stage = with(Limits::default());
+    stage.request_with(BOB, 20, "tools/call", Some(Target::Tool("one_a")), |request| request.returns = false);
+    assert_eq!(shown(&stage.ask("one", 21, About::Call(op(20)), ROOTS)), ["ask 21 of 2 at call 20"]);
+    assert_eq!(shown(&stage.fail(BOB, 21)), ["refuse ask 21: failed"]);
+    assert_eq!(shown(&stage.cancel(BOB, 20)), ["cancel 20", "drop 20"]);
+}
+
+#[test]
 fn a_round_is_good_for_one_return_of_its_participant() {
     let mut stage = paused();
     for (link, operation, round) in

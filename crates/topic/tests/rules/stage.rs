@@ -262,8 +262,17 @@ impl Stage {
     ) -> Effects {
         let (call, tag, interest, method) = (operation, None, Interest::None, Method::Known(method));
         let logs = topic::Logs::OfLink;
-        let mut request =
-            Request { link, operation: op(operation), tag, method, target, interest, logs, call };
+        let mut request = Request {
+            link,
+            operation: op(operation),
+            tag,
+            method,
+            target,
+            interest,
+            logs,
+            returns: true,
+            call,
+        };
         change(&mut request);
         self.step(Event::Request(request))
     }

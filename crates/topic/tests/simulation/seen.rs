@@ -158,6 +158,9 @@ pub(crate) const SEEN: &[&str] = &[
     "about own proposals",
     "not published to one",
     "late link",
+    "the clock jumped",
+    "the clock stood",
+    "the clock went back",
 ];
 
 pub(crate) fn room_name(effect: &RoomEffect) -> &'static str {

@@ -17,12 +17,16 @@ use crate::{
 /// One entry of a link's list: public name, whether it is held, server, and own name.
 type Entries = Vec<(String, bool, ParticipantId, Arc<str>)>;
 
+const HOUR_MS: usize = 3_600_000;
+
 pub(crate) struct World {
     pub(crate) topic: Topic,
     pub(crate) prng: Prng,
     pub(crate) books: Books,
     pub(crate) next: u64,
     pub(crate) now_ms: u64,
+    /// The life of the topic's last step, and its time.
+    given: Option<(u64, u64)>,
     /// The number of the topic's life: each crash begins another.
     pub(crate) life: u64,
     /// The number of a link that was accepted and has not joined yet.
@@ -38,8 +42,8 @@ impl World {
         let topic = Self::topic(&configured, 0);
         let books = Books { configured, ..Books::default() };
         let prng = Prng(seed);
-        let (next, now_ms, life, accepted, log) = <_>::default();
-        Self { topic, prng, books, next, now_ms, life, accepted, seed, recorded, log }
+        let (next, now_ms, given, life, accepted, log) = <_>::default();
+        Self { topic, prng, books, next, now_ms, given, life, accepted, seed, recorded, log }
     }
 
     pub(crate) fn topic(configured: &[UpstreamNames], epoch: u64) -> Topic {
@@ -62,8 +66,7 @@ impl World {
 
     /// Draws one event, and takes its step.
     pub(crate) fn step(&mut self) {
-        self.now_ms += self.prng.below(400) as u64;
-        self.books.now_ms = self.now_ms;
+        self.pass_time();
         match self.prng.below(100) {
             0..7 => self.join(),
             7..9 => self.leave(),
@@ -101,14 +104,38 @@ impl World {
         }
     }
 
+    /// Mostly a moment passes. Now and then the clock stands, or jumps forward by hours, as on a machine that slept.
+    fn pass_time(&mut self) {
+        let passed_ms = match self.prng.below(100) {
+            0 => (HOUR_MS + self.prng.below(11 * HOUR_MS), self.books.count("the clock jumped")).0,
+            1..6 => (0, self.books.count("the clock stood")).0,
+            _ => self.prng.below(400),
+        };
+        self.now_ms += passed_ms as u64;
+        self.books.now_ms = self.now_ms;
+    }
+
+    /// The time that the topic is given: of two steps in one moment the second may have an earlier one, which counts as that.
+    fn given_ms(&mut self) -> u64 {
+        let stands = self.given == Some((self.life, self.now_ms));
+        self.given = Some((self.life, self.now_ms));
+        if !stands || !self.prng.one_in(4) {
+            return self.now_ms;
+        }
+        self.books.count("the clock went back");
+        let back_ms = self.prng.any(&[1, 500, HOUR_MS, 100 * HOUR_MS]);
+        self.now_ms.saturating_sub(back_ms as u64)
+    }
+
     /// Takes a step, and checks the invariants of every event.
     pub(crate) fn live(&mut self, event: Event<'_>, turn: Turn) -> Effects {
         if self.recorded {
             self.log.push(format!("{} {event:?}", self.now_ms));
         }
         self.books.count(variants::event(&event));
+        let given_ms = self.given_ms();
         let before = if touches_lists(&event) { self.seen() } else { Vec::new() };
-        let effects = self.topic.step(self.now_ms, event);
+        let effects = self.topic.step(given_ms, event);
         if self.recorded {
             self.log.extend(effects.room.iter().map(|effect| format!("    {effect:?}")));
             self.log.extend(effects.all.iter().map(|effect| format!("    {effect:?}")));

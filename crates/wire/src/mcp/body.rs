@@ -18,9 +18,9 @@ pub struct BodyEdit<'b, 'm> {
     /// As JSON text, with quotes.
     target: Option<String>,
     // Most edits are a few short changes: these need no allocation of their own.
-    changes: SmallVec<[Kept; 2]>,
+    changes: SmallVec<[Kept; 6]>,
     /// The text of all keys and values, concatenated.
-    text: SmallVec<[u8; 64]>,
+    text: SmallVec<[u8; 256]>,
 }
 
 /// One change; `raw` is none if the member is removed.

@@ -23,7 +23,9 @@ pub fn question(question: &Request, public_uri: &dyn Fn(&str) -> Option<String>)
     // The modern era has no ids of URL questions, and no tasks that a client runs.
     edit.remove("elicitationId").remove("task");
     edit.remove_meta(&[meta::PROGRESS_TOKEN, meta::RELATED_TASK]).finish(&mut splice);
-    let _ = uris::map_uris(&message, question.method.as_str(), public_uri, &mut splice);
+    if let Some(body) = message.body_span() {
+        let _ = uris::map_uris((message.frame(), body), question.method.as_str(), public_uri, &mut splice);
+    }
     let edited = Message::read(message.edited(&splice)).ok()?;
     Some(json::object(|entry| {
         entry.text("method", question.method.as_str());
@@ -200,13 +202,14 @@ pub fn retry(frame: &Bytes, number: u64, answers: &[(String, Bytes)], state: Opt
 /// The modern capabilities of a legacy client, as far as they have questions.
 #[must_use]
 pub fn capabilities(legacy: &[u8]) -> Vec<u8> {
+    let Ok(members) = json::members(legacy, Span::all(legacy)) else { return b"{}".to_vec() };
     json::object(|all| {
         for key in ["sampling", "elicitation"] {
-            if let Some(raw) = json::at(legacy, &[key]).filter(|raw| json::is_object(raw)) {
-                all.raw(key, raw);
+            if let Some(able) = members.get(key).filter(|able| json::is_object(able.raw)) {
+                all.raw(key, able.raw);
             }
         }
-        if json::at(legacy, &["roots"]).is_some() {
+        if members.get("roots").is_some() {
             all.raw("roots", b"{}");
         }
     })

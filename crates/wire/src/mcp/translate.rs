@@ -3,7 +3,7 @@
 //! Each function writes the edits that give a message of one era the form of the other. `input.rs` has questions, `task/convert.rs`
 //! tasks; subscriptions are not translated here.
 
-use json::{Splice, quote};
+use json::{Span, Splice, quote};
 
 use crate::mcp::code::{
     HEADER_MISMATCH, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED,
@@ -48,14 +48,16 @@ pub(super) struct OfOneEra;
 
 /// A result of `method` in the other era, `to`. To modern: adds the members that a complete result needs. To legacy: removes
 /// the members that only modern results have. All other members stay; a result that is no object stays as it is.
-pub(super) fn result(message: &Message, method: &str, to: Era, splice: &mut Splice) -> Result<(), OfOneEra> {
-    let (frame, Some(span)) = (message.frame(), message.result().and(message.body_span())) else {
-        return Ok(());
-    };
-    if !json::is_object(span.of(frame)) {
+pub(super) fn result(
+    (frame, body): (&[u8], Span),
+    method: &str,
+    to: Era,
+    splice: &mut Splice,
+) -> Result<(), OfOneEra> {
+    if !json::is_object(body.of(frame)) {
         return Ok(());
     }
-    let members = json::members(frame, span).map_err(|_| OfOneEra)?;
+    let members = json::members(frame, body).map_err(|_| OfOneEra)?;
     let meta = members.get("_meta").and_then(|meta| json::members(frame, meta.span).ok());
     let mut edit = BodyEdit::of(Some(&members), meta.as_ref());
     let kind = members.get("resultType");

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use json::{JsonError, Member, Span, Splice, quote};
 use memchr::memmem::Finder;
 
-use crate::rpc::{Message, Shape};
 use model::ListKind;
 
 /// The greatest depth of content inside content that is searched.
@@ -21,15 +20,11 @@ const DEEPEST: usize = 4;
 /// # Errors
 /// [`JsonError`] when an object on the way has a member twice.
 pub(super) fn map_uris(
-    message: &Message,
+    (frame, body): (&[u8], Span),
     method: &str,
     map: &dyn Fn(&str) -> Option<String>,
     splice: &mut Splice,
 ) -> Result<(), JsonError> {
-    let frame = message.frame();
-    let Some(body) = message.body_span().filter(|_| message.shape() != Shape::Error) else {
-        return Ok(());
-    };
     if !may_hold_uris(body.of(frame)) {
         return Ok(());
     }

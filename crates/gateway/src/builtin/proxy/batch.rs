@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use model::{Answer, OperationId, Payload, Refusal};
+use model::{Answer, OperationId, Payload, Refusal, Request};
 use platform::Mutex;
 use tokio::sync::oneshot;
 use wire::mcp::proxy::{
-    Ask, BatchResult, Call as Called, NAME, Subject, batched, operated, operation_params,
+    Ask, BatchResult, Call as Called, NAME, NOT_IN_A_BATCH, Subject, batched, operated, operation_params,
 };
-use wire::mcp::result::words;
+use wire::mcp::{result::words, task};
 
 use super::queries;
 use super::reply::Wrapped;
 use super::unwrapped::request_with;
 use crate::call::{Call, Reply};
 use crate::link::{Passed, Questioned, Respell, Undelivered};
-use crate::{dispatch::Dispatch, incoming::Incoming, lists::Seen};
+use crate::{dispatch::Dispatch, incoming::Incoming};
 
 /// The results of one batch, in bytes together. What is longer is left out, and the operation says so.
 const BATCH_BYTES_MAX: usize = 16 << 20;
@@ -60,10 +60,7 @@ async fn one(dispatch: &Arc<Dispatch>, call: &Arc<Call>, operation: &[u8]) -> Re
             fault("a batch cannot call 'proxy': make its operations part of the batch")
         }
         Ok(Ask::Call(called)) => carry_out(dispatch, call, called).await,
-        Ok(ask) => {
-            let seen = Seen::by(dispatch, call).await?;
-            Ok(queries::answer(&seen, &ask, form).unwrap_or_else(|why| words(&why, true, form)))
-        }
+        Ok(ask) => queries::answer(Arc::clone(dispatch), Arc::clone(call), ask).await,
     }
 }
 
@@ -72,8 +69,9 @@ async fn carry_out(dispatch: &Arc<Dispatch>, call: &Arc<Call>, called: Called) -
     let form = call.request.payload.form;
     let params = operation_params(&called, call.request.payload.body_bytes())
         .map_err(|error| Refusal::new(model::RefusalCode::Malformed, error.to_string()))?;
-    let mut request = request_with(&called, Payload::body(form, params), &call.request);
-    request.progress = None;
+    let request = request_with(&called, Payload::body(form, params), &call.request);
+    // What its caller cannot have in a batch is not offered to the server.
+    let request = Request { progress: None, ..task::plain(&request).unwrap_or(request) };
     let (ended, end) = oneshot::channel();
     let reply = Operation { batch: Arc::clone(call), ended: Mutex::new(Some(ended)) };
     let reply = Wrapped::new(Arc::new(reply), called.subject, called.path);
@@ -132,7 +130,12 @@ impl Reply for Operation {
     }
 
     fn ask(&self, _: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {
-        self.batch.reply().ask(question)
+        let sent = self.batch.reply().ask(question);
+        // Its end cancels the call at the server.
+        if matches!(sent, Err(Undelivered::OtherForm)) {
+            self.end(words(NOT_IN_A_BATCH, true, self.batch.link.form));
+        }
+        sent
     }
 
     fn withdraw_question(&self, _: &Call, operation: OperationId) {

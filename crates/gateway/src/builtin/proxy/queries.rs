@@ -1,23 +1,25 @@
 //! Operations `list` and `info`: what the caller's own lists show, and nothing else.
 
-use model::{Form, ListKind};
+use std::sync::Arc;
+
+use model::{Form, ListKind, Refusal};
 use wire::mcp::proxy::{Ask, Entry as Found, List, Query, Subject, query, resource_name};
+use wire::mcp::result::words;
 
 use crate::lists::{Entry, Merged, Seen};
+use crate::{call::Call, dispatch::Dispatch};
 
-/// The result of `list` or `info`.
-///
-/// # Errors
-/// The words about a target that it cannot see.
-pub(super) fn answer(seen: &Seen, ask: &Ask, form: Form) -> Result<Vec<u8>, String> {
-    match ask {
-        Ask::List(list) => Ok(self::list(seen, list, form)),
-        Ask::Info { subject, path } => {
-            let found = info(seen, *subject, path).ok_or_else(|| subject.not_found(path))?;
-            Ok(query(*subject, Query::Info(path), &[found], form))
-        }
-        Ask::Call(_) | Ask::Batch(_) => Err(String::new()),
-    }
+/// The result of `list` or `info`, or words about a target that the caller cannot see.
+pub(super) async fn answer(dispatch: Arc<Dispatch>, call: Arc<Call>, ask: Ask) -> Result<Vec<u8>, Refusal> {
+    let (seen, form) = (Seen::by(&dispatch, &call).await?, call.request.payload.form);
+    Ok(match &ask {
+        Ask::List(of) => list(&seen, of, form),
+        Ask::Info { subject, path } => match info(&seen, *subject, path) {
+            Some(found) => query(*subject, Query::Info(path), &[found], form),
+            None => words(&subject.not_found(path), true, form),
+        },
+        Ask::Call(_) | Ask::Batch(_) => words("", true, form),
+    })
 }
 
 /// The lists of a subject, in the order in which they are shown.

@@ -34,6 +34,8 @@ impl Reply for Wrapped {
     fn refuse(&self, call: &Call, refusal: &Refusal) {
         let text = match refusal.code {
             RefusalCode::UnknownTarget => self.subject.unknown(&self.path),
+            // The client can do something about a state that is no good.
+            RefusalCode::Malformed if call.is_retry => return self.reply.refuse(call, refusal),
             code => format!("{code}: {refusal}"),
         };
         let form = call.link.form;

@@ -78,10 +78,6 @@ fn as_asked(incoming: Incoming, subject: Subject) -> Incoming {
     if subject == Subject::Tool {
         return incoming;
     }
-    let parks = match (incoming.parks, incoming.request.payload.form.is_stateless()) {
-        (Parks::Task, true) => Parks::Retry,
-        (Parks::Task, false) => Parks::Words,
-        (parks, _) => parks,
-    };
+    let parks = if incoming.request.payload.form.is_stateless() { Parks::Retry } else { Parks::Words };
     Incoming { parks, wish: Wish::None, ..incoming }
 }

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::{Caller, calling, client, stage};
 use crate::audit_log::AuditLog;
-use crate::support::until;
+use crate::peer::{Peer, answer, small, tool};
+use crate::support::{modern, until};
+use crate::ws::token;
 
 fn batch(operations: &[Value]) -> Value {
     json!({ "action": "batch", "operations": operations })
@@ -85,4 +87,45 @@ fn cancelling_a_batch_cancels_what_is_under_way() {
     let log = AuditLog(&home);
     log.has("boss", "mcp/request:tools/call:up_slow", "admitted", "");
     assert_eq!(log.count("boss", "mcp/request:tools/call:up_echo", "admitted", ""), 0);
+}
+
+#[test]
+fn an_operation_of_a_batch_that_asks_a_modern_client_is_cancelled() {
+    let peer = Peer::stdio(|message| {
+        let ask = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}}"#;
+        let said = match (message["method"].as_str(), message["params"]["name"].as_str()) {
+            (Some("tools/call"), Some("ask")) => Some(ask.to_owned()),
+            (Some("tools/call"), _) => {
+                Some(answer(message, r#"{"content":[{"type":"text","text":"done"}]}"#))
+            }
+            _ => small(message, &format!("[{},{}]", tool("ask"), tool("go"))),
+        };
+        said.into_iter().map(String::into_bytes).collect()
+    });
+    let (_home, gateway) = stage(&peer.child("peer", "peer"));
+    gateway.ready("peer");
+    let able = json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } } });
+    let operations = ["peer_ask", "peer_go"].map(|name| calling("tool", name, json!({})));
+    let params = json!({ "name": "proxy", "arguments": batch(&operations), "_meta": able });
+    let result = modern(&gateway, Some(&token("boss")), "tools/call", params).json()["result"].clone();
+    let content = result["content"].as_array().unwrap();
+    assert!(content[0]["text"].as_str().unwrap().contains("call it on its own"), "{result}");
+    assert_eq!(content[0]["annotations"]["proxyFailed"], true);
+    assert_eq!(content[1]["text"], "done", "the others go on: {result}");
+    let received = |text: &str| peer.received().iter().filter(|line| line.contains(text)).count();
+    until("it is cancelled at the server", || (received("notifications/cancelled") == 1).then_some(()));
+    assert_eq!(received("\"name\":\"ask\""), 1);
+}
+
+#[test]
+fn a_task_is_awaited_in_a_batch() {
+    let (_home, gateway) = stage("");
+    let tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let slow = calling("tool", "up_slow_compute", json!({ "seconds": 0.1, "label": "x" }));
+    let params = json!({
+        "name": "proxy", "arguments": batch(&[slow]),
+        "_meta": { "io.modelcontextprotocol/clientCapabilities": tasks }
+    });
+    let result = modern(&gateway, Some(&token("boss")), "tools/call", params).json()["result"].clone();
+    assert_eq!(result["content"][0]["annotations"]["proxyFailed"], false, "{result}");
 }

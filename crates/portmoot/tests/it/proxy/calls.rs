@@ -263,6 +263,42 @@ fn a_modern_question_is_answered_by_a_proxied_retry() {
 }
 
 #[test]
+fn a_state_that_is_no_good_is_refused_as_in_a_direct_call() {
+    let (_home, gateway) = stage(&fixture("old", &["--era", "legacy"]));
+    gateway.ready("old");
+    let able = json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } } });
+    let (name, arguments) = ("old_test_elicitation", json!({ "message": "Who?" }));
+    let ask = |who: &str, by_proxy: bool, more: Value| {
+        let mut params = match by_proxy {
+            true => json!({ "name": "proxy", "arguments": calling("tool", name, arguments.clone()) }),
+            false => json!({ "name": name, "arguments": arguments }),
+        };
+        params["_meta"] = able.clone();
+        params.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        modern(&gateway, Some(&token(who)), "tools/call", params).json()
+    };
+    let states = [false, true].map(|by_proxy| {
+        let asked = ask("boss", by_proxy, json!({}))["result"].clone();
+        let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        let back = json!({ "inputResponses": { key: { "action": "cancel" } }, "requestState": asked["requestState"] });
+        assert!(ask("boss", by_proxy, back.clone())["result"]["content"].is_array());
+        back
+    });
+    let used = |by_proxy: bool| states[usize::from(by_proxy)].clone();
+    let other = |state: &str| json!({ "inputResponses": {}, "requestState": state });
+    for (who, direct, proxied) in [
+        ("boss", used(false), used(true)),
+        ("clerk", used(false), used(true)),
+        ("boss", other("portmoot.changed"), other("portmoot.changed")),
+        ("boss", other("unknown"), other("unknown")),
+    ] {
+        let [direct, proxied] = [(false, direct), (true, proxied)].map(|(by, more)| ask(who, by, more));
+        assert_eq!(direct["error"]["code"], -32602, "{who}: {direct}");
+        assert_eq!(proxied["error"], direct["error"], "{who}: {proxied}");
+    }
+}
+
+#[test]
 fn cancelling_a_proxied_call_cancels_it_at_the_server() {
     let (_home, gateway) = stage("");
     let boss = client(&gateway, "boss");

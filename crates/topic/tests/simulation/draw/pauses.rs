@@ -107,7 +107,9 @@ impl World {
             return Err(Cause::RateLimited);
         }
         let fits = |open: &&Call| is_paused(open.place) && open.rounds == round && open.by == by;
-        let open = books.calls.get(&operation).filter(fits).ok_or(Cause::Unknown)?;
+        // A participant may also serve: it does not come back on that link.
+        let comes_back = books.links.contains_key(&link);
+        let open = books.calls.get(&operation).filter(fits).filter(|_| comes_back).ok_or(Cause::Unknown)?;
         let about = books.asked_about(operation).len();
         let full = books.open_of(link) + about >= LIMITS.operations_per_link_max
             || books.asks_of(link) + about > LIMITS.asks_per_link_max;

@@ -197,13 +197,13 @@ impl World {
         };
         let must = self.must(link, operation, (judged, aimed), route.as_ref());
         let levels = [Logs::OfLink, Logs::OfLink, Logs::None, Logs::From(LogLevel::Warning)];
-        let logs = self.prng.any(&levels);
+        let (logs, returns) = (self.prng.any(&levels), !self.prng.one_in(8));
         let open = route.clone().map(|(server, own)| {
             let public = aimed.and_then(Target::context).map(str::to_owned);
             let own = if own.is_empty() { None } else { Some(own) };
             let by = self.books.owner(link).unwrap_or_else(ParticipantId::gateway);
             let pausable = ["tools/call", "prompts/get", "resources/read"].contains(&judged);
-            let pauses = pausable && self.books.links.get(&link).is_some_and(|own| own.pauses);
+            let pauses = returns && pausable && self.books.links.get(&link).is_some_and(|own| own.pauses);
             Call {
                 tag,
                 pauses,
@@ -229,6 +229,7 @@ impl World {
             target,
             interest: interest.clone(),
             logs,
+            returns,
             call,
         };
         let effects = self.live(Event::Request(request), turn);

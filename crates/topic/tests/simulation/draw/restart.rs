@@ -105,7 +105,7 @@ impl World {
                 self.live(Event::Restore(restore), Turn::default());
             }
         }
-        let until_ms = self.now_ms + 1_000_000_000;
+        let until_ms = self.now_ms + 1_000_000_000_000;
         let closed = self.books.deals.values().filter(|deal| deal.gone && !deal.durable.is_empty());
         let closed: Vec<(u64, u128)> = closed.map(|deal| (until_ms, digest(&deal.envelope))).collect();
         if !closed.is_empty() {

@@ -10,6 +10,10 @@ use crate::mcp::relay;
 use crate::mcp::result::{end, words};
 use crate::rpc::{Id, Message};
 
+/// Why an operation of a batch fails that asks its caller something, or becomes a task.
+pub const NOT_IN_A_BATCH: &str =
+    "this needs an answer, or a task, which a batch does not have: call it on its own";
+
 /// A media type that says JSON.
 const JSON: &str = "application/json";
 const JSON_RAW: &[u8] = b"\"application/json\"";
@@ -39,8 +43,7 @@ pub fn operated(answer: &Answer, method: &str, form: Form) -> Vec<u8> {
     let message = encoded(answer, method, form, &|_| None);
     let result = message.as_ref().and_then(|message| message.result());
     let whole = result.filter(|result| json::at(result, &["content"]).is_some());
-    let asks = "this needs an answer, or a task, which a batch does not have: call it on its own";
-    whole.map_or_else(|| words(asks, true, form), <[u8]>::to_vec)
+    whole.map_or_else(|| words(NOT_IN_A_BATCH, true, form), <[u8]>::to_vec)
 }
 
 fn encoded(

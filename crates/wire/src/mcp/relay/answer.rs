@@ -41,10 +41,15 @@ pub fn encode_answer(
         };
         return Encoded { error: code_of(answer, &frame), frame };
     }
-    // An error whose server could not read the id has none.
-    let plain = !marks.id.is_empty() && answer.payload.form == form && answer.outcome == Outcome::Ok;
-    if plain && !uris::may_hold_uris(answer.payload.body_bytes()) {
-        let mut splice = Splice::new();
+    let (from, mut splice) = (answer.payload.form, Splice::new());
+    // A result has an id.
+    if answer.outcome == Outcome::Ok && !marks.id.is_empty() {
+        let body = (&**bytes, span(marks.body));
+        if from != form && translate::result(body, method, form, &mut splice).is_err() {
+            return fault("the server's result has no form in this protocol revision", id);
+        }
+        // A URI that an object names twice cannot be mapped: the answer stays as it came.
+        let _ = uris::map_uris(body, method, public_uri, &mut splice);
         splice.replace(span(marks.id), id.raw());
         return Encoded { frame: splice.apply(bytes), error: None };
     }
@@ -52,20 +57,8 @@ pub fn encode_answer(
         // The decoder has read it before, so this cannot happen; still, the caller must get an answer.
         return fault("the answer cannot be read", id);
     };
-    let mut splice = Splice::new();
-    let (from, to) = (answer.payload.form, form);
-    match message.shape() {
-        Shape::Result => {
-            if from != to && translate::result(&message, method, to, &mut splice).is_err() {
-                return fault("the server's result has no form in this protocol revision", id);
-            }
-            // A URI that an object names twice cannot be mapped: the answer stays as it came.
-            let _ = uris::map_uris(&message, method, public_uri, &mut splice);
-        }
-        Shape::Error | Shape::Request | Shape::Notification if from != to => {
-            translate::error(&message, method, to, &mut splice);
-        }
-        Shape::Error | Shape::Request | Shape::Notification => {}
+    if from != form {
+        translate::error(&message, method, form, &mut splice);
     }
     let frame = with_id(&message, id, splice);
     Encoded { error: code_of(answer, &frame), frame }

@@ -5,7 +5,7 @@ use json::{Span, Splice};
 use model::{Form, Method, Payload, Request, Target};
 
 use super::{Outgoing, span};
-use crate::mcp::{Params, TargetKind, meta, translate, uris};
+use crate::mcp::{BodyEdit, Params, TargetKind, meta, translate, uris};
 use crate::rpc::{self, Id, Malformed, Message};
 
 /// A request as its caller wrote it.
@@ -59,11 +59,15 @@ pub fn param_text(request: &Request, key: &str) -> Option<String> {
 /// # Errors
 /// [`Malformed`] if the payload cannot be converted to the server's form.
 pub fn encode_request(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
-    if !request.payload.is_message() || request.payload.form != out.form || out.related_task.is_some() {
+    let Payload { form, bytes, marks } = &request.payload;
+    let is_same = *form == out.form;
+    if !request.payload.is_message() || out.related_task.is_some() || !is_same && marks.body.is_empty() {
         return encode_slowly(request, request.progress.is_some(), out);
     }
-    let number = Id::number(out.number);
-    let (marks, mut splice) = (request.payload.marks, Splice::new());
+    let (number, mut splice) = (Id::number(out.number), Splice::new());
+    if !is_same {
+        convert((bytes, span(marks.body)), out, &mut splice)?;
+    }
     splice.replace(span(marks.id), number.raw());
     if let Some(own) = out.own.filter(|_| !marks.target.is_empty()) {
         splice.replace_by_text(span(marks.target), own);
@@ -71,7 +75,19 @@ pub fn encode_request(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Ma
     if !marks.progress.is_empty() {
         splice.replace(span(marks.progress), number.raw());
     }
-    Ok(splice.apply(&request.payload.bytes))
+    Ok(splice.apply(bytes))
+}
+
+/// Writes the edits that give params the other form. The marked parts are none of them.
+fn convert((frame, body): (&[u8], Span), out: &Outgoing<'_>, splice: &mut Splice) -> Result<(), Malformed> {
+    let read = |within| json::members(frame, within).map_err(|error| Malformed::json(&error, None));
+    let members = read(body)?;
+    let meta = members.get("_meta").filter(|meta| meta.raw != b"null");
+    let meta = meta.map(|meta| read(meta.span)).transpose()?;
+    let mut edit = BodyEdit::of(Some(&members), meta.as_ref());
+    translate::request(&mut edit, out);
+    edit.finish(splice);
+    Ok(())
 }
 
 /// Encodes a payload that must be read again, because more than its marked parts changes.
@@ -115,7 +131,9 @@ pub fn encode_question(
     let mut splice = Splice::new();
     message.set_id(&mut splice, &Id::number(number));
     // A URI that an object names twice cannot be mapped: the question stays as the server wrote it.
-    let _ = uris::map_uris(&message, question.method.as_str(), public_uri, &mut splice);
+    if let Some(body) = message.body_span() {
+        let _ = uris::map_uris((message.frame(), body), question.method.as_str(), public_uri, &mut splice);
+    }
     Some(message.edited(&splice))
 }
 

@@ -31,7 +31,7 @@ fn requests(from: &Message, to: Era, client_info: Option<&[u8]>) -> Message {
 fn results(method: &str, to: Era, from: &str) -> String {
     let frame = message(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{from}}}"#));
     let mut splice = Splice::new();
-    result(&frame, method, to, &mut splice).unwrap();
+    result((frame.frame(), frame.body_span().unwrap()), method, to, &mut splice).unwrap();
     let out = message(&text(&frame.edited(&splice)));
     String::from_utf8(out.result().unwrap().to_vec()).unwrap()
 }
@@ -166,7 +166,8 @@ proptest! {
     fn never_panics(near in "[\\[\\]{}\":,_meta]{0,40}") {
         if let Ok(frame) = Message::read(Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{near}}}"#))) {
             for to in [Era::Legacy, Era::Modern] {
-                let _ = result(&frame, "tools/list", to, &mut Splice::new());
+                let body = (frame.frame(), frame.body_span().unwrap());
+                let _ = result(body, "tools/list", to, &mut Splice::new());
             }
         }
     }

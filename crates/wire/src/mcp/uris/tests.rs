@@ -1,3 +1,5 @@
+use crate::rpc::Message;
+use bytes::Bytes;
 use json::strategies::value;
 use proptest::prelude::*;
 
@@ -14,7 +16,7 @@ fn rewrite(
     map: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Bytes, JsonError> {
     let mut splice = Splice::new();
-    map_uris(message, method, map, &mut splice)?;
+    map_uris((message.frame(), message.body_span().unwrap()), method, map, &mut splice)?;
     Ok(message.edited(&splice))
 }
 
