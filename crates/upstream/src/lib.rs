@@ -29,7 +29,7 @@ mod tests;
 pub use interest::Subscription;
 pub use manifest::{List, Manifest};
 pub use question::{Asking, Question};
-pub use session::{Environment, Session, SessionEvent, SessionEvents, TaskHold};
+pub use session::{Environment, Session, SessionEvent, SessionEvents, TaskHold, UnsentCall};
 pub use session_api::{CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey};
 pub use spec::UpstreamSpec;
 pub use status::{Quarantined, State, Status};
