@@ -171,11 +171,13 @@ pub struct Call {
     back: Mutex<Option<Arc<Call>>>,
     /// The session that it is sent to, and the one after it if that did not take it.
     sessions: [OnceLock<Arc<Session>>; 2],
+    /// The session to which it was moved, because it waited too long behind another call.
+    moved: Mutex<Option<Arc<Session>>>,
     /// The bytes of a long request on its caller's account, for as long as the call is in memory.
     held: OnceLock<Taken>,
     /// The same of its answer while that waits for the caller.
     kept: OnceLock<Taken>,
-    /// [`PARKED`], [`OVER`] and [`BACK`].
+    /// [`PARKED`], [`OVER`], [`BACK`] and [`MOVED`].
     state: AtomicU8,
     /// Wakes what serves the call when it is over, if that wants to know.
     over: OnceLock<Box<Notify>>,
@@ -191,6 +193,8 @@ const PARKED: u8 = 1;
 const OVER: u8 = 2;
 /// Its caller came back with another request, which has the answer.
 const BACK: u8 = 4;
+/// It was moved to another session.
+const MOVED: u8 = 8;
 
 impl Call {
     /// A call that is not in the topic yet.
@@ -203,7 +207,7 @@ impl Call {
     ) -> Arc<Self> {
         let Incoming { request, tag, client, parks, wish, .. } = incoming;
         let is_retry = incoming.state.is_some();
-        let (delivered, waits, back, sessions, held, kept, state, over) = <_>::default();
+        let (delivered, waits, back, sessions, moved, held, kept, state, over) = <_>::default();
         let task = CallTask::default();
         Arc::new(Self {
             id,
@@ -221,6 +225,7 @@ impl Call {
             reply,
             back,
             sessions,
+            moved,
             held,
             kept,
             state,
@@ -235,8 +240,22 @@ impl Call {
     }
 
     /// The session that it was sent to.
-    pub(crate) fn session(&self) -> Option<&Arc<Session>> {
-        self.sessions.iter().rev().find_map(OnceLock::get)
+    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+        match self.state.load(Ordering::Acquire) & MOVED {
+            0 => self.sessions.iter().rev().find_map(OnceLock::get).cloned(),
+            _ => self.moved.lock().clone(),
+        }
+    }
+
+    /// Enters the session to which it is moved; false if it depends on the one that has it.
+    pub(crate) fn move_to(&self, session: &Arc<Session>) -> bool {
+        let task = &self.task;
+        if self.wish != Wish::None || task.about().is_some() || task.asks() || task.follows() {
+            return false;
+        }
+        *self.moved.lock() = Some(Arc::clone(session));
+        self.state.fetch_or(MOVED, Ordering::AcqRel);
+        true
     }
 
     /// Enters the session that it is sent to; false if it was sent twice before.
@@ -312,11 +331,9 @@ impl Call {
     pub(crate) fn park(&self) -> Option<Answering<'_>> {
         let answering = self.answering();
         // In one step with the look at its end: of the answer for now and the answer itself one reaches the caller.
-        let open = answering
-            .request()
-            .state
-            .compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok();
+        let parked = |state| (state & (PARKED | OVER) == 0).then_some(state | PARKED);
+        let state = &answering.request().state;
+        let open = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, parked).is_ok();
         open.then_some(answering)
     }
 

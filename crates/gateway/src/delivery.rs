@@ -149,7 +149,7 @@ fn send_now(
     match session.call(outgoing, events) {
         // It may have been cancelled before the session knew it.
         Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
-        Ok(()) => {}
+        Ok(()) => move_unsent(dispatch, call, session),
         Err(refusal) if refusal.code == RefusalCode::UpstreamDown && call.may_go_again() => {
             send_again(dispatch, call, session, own, request);
         }
@@ -175,6 +175,38 @@ fn send_again(
             Ok(_) if call.is_over() => {}
             Ok(session) => send(&dispatch, &call, &session, own.as_deref(), request.as_ref()),
             Err(refusal) => fail(&dispatch, &call, refusal),
+        }
+    });
+}
+
+/// Moves the calls that wait in a session behind one whose server asks the caller to the caller's next session.
+pub(crate) fn move_unsent(dispatch: &Arc<Dispatch>, call: &Call, from: &Arc<Session>) {
+    let unsent = from.take_deferred();
+    if unsent.is_empty() {
+        return;
+    }
+    let (dispatch, from, link, client) =
+        (Arc::clone(dispatch), Arc::clone(from), Arc::clone(&call.link), call.client.clone());
+    tokio::spawn(async move {
+        let next = match dispatch.server_named(from.upstream()) {
+            Some(server) => server.upstream.session(&link.caller(client.as_ref())).await,
+            None => Err(Refusal::new(RefusalCode::UpstreamDown, "the server was removed")),
+        };
+        for unsent in unsent {
+            let operation = dispatch.context.numbered(unsent.number().0);
+            // If it is over, no session needs to send it.
+            let Some(call) = dispatch.with(|topic| topic.call(operation)) else { continue };
+            match &next {
+                Ok(next) if call.move_to(next) => next.adopt(unsent),
+                Ok(_) => from.adopt(unsent),
+                Err(refusal) => unsent.refuse(refusal),
+            }
+            if call.is_over() {
+                call.cancel_at_server("the caller has gone");
+            } else if let Ok(next) = &next {
+                // It may ask by now.
+                move_unsent(&dispatch, &call, next);
+            }
         }
     });
 }

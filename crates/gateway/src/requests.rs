@@ -15,7 +15,7 @@ use crate::live::{Asked, Effect, Event};
 use crate::returns::{self, Return};
 use store::recorder::Permit;
 
-use crate::{builtin, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
+use crate::{builtin, delivery, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
@@ -174,17 +174,21 @@ impl CallTopic for Dispatch {
                 let payload = wire::mcp::task::unrelated(&notice.payload);
                 Notice { payload: payload.unwrap_or_else(|| notice.payload.clone()), ..notice }
             }
-            Some(session) => self.tasks.rename_notice(session, notice),
+            Some(session) => self.tasks.rename_notice(&session, notice),
             None => notice,
         };
         self.notice(&delivered.server, Subject::Call(call.id), notice);
     }
 
     fn asked(self: Arc<Self>, call: &Call, delivered: &Delivered, question: Question) {
-        let session = call.session().map(Arc::downgrade).unwrap_or_default();
+        let on = call.session();
+        let session = on.as_ref().map(Arc::downgrade).unwrap_or_default();
         let task = call.task.asking().cloned();
         let asked = Asked { question, session, server: delivered.server.clone(), task };
         self.ask(asked, About::Call(call.id));
+        if let Some(on) = on {
+            delivery::move_unsent(&self, call, &on);
+        }
     }
 
     fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>) {

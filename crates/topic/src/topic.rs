@@ -274,6 +274,11 @@ impl<H: Handles> Topic<H> {
         self.operations.contains(operation)
     }
 
+    /// An open call.
+    pub fn call(&self, operation: OperationId) -> Option<H::Call> {
+        self.operations.get(operation)?.handle.call().cloned()
+    }
+
     /// Whether this link is subscribed to a resource of a server, itself or by a listen request.
     pub fn follows(&self, link: LinkId, server: &ParticipantId, own: &str) -> bool {
         self.interests.subscribers(server, own).iter().any(|one| one.link == link)

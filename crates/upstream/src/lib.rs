@@ -31,7 +31,7 @@ pub use manifest::{List, Manifest};
 pub use question::{Asking, Question};
 pub use session::{
     Environment, Session, SessionEvent, SessionEvents, TASK_QUESTIONS_MAX, TaskHold, TaskQuestions,
-    Unanswered,
+    Unanswered, UnsentCall,
 };
 pub use session_api::{CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey};
 pub use spec::UpstreamSpec;

@@ -3,6 +3,7 @@
 //! The files below `session/` add calls, incoming messages, questions, subscriptions, tasks and health.
 
 mod calls;
+mod deferred;
 pub(crate) mod inbox;
 mod pending;
 mod questions;
@@ -31,6 +32,7 @@ use crate::{
     dial_in::DialIn, fault::Fault, interest::Interest, manifest::Manifest, question::Question,
     spec::UpstreamSpec,
 };
+pub use deferred::UnsentCall;
 use pending::PendingTable;
 pub use task_questions::{TASK_QUESTIONS_MAX, TaskQuestions, Unanswered};
 pub use tasks::TaskHold;

@@ -106,7 +106,7 @@ pub(crate) fn rename_answer(
     if call.task.about().is_some_and(|about| !may_keep(dispatch, about)) {
         return Err(answers::unknown());
     }
-    let Some(session) = call.session() else { return Ok(answer) };
+    let Some(session) = &call.session() else { return Ok(answer) };
     let form = call.request.payload.form;
     if let Some(about) = call.task.about() {
         if let Some(report) =

@@ -201,7 +201,7 @@ impl Session {
 
     /// Whether calls run one after the other. A modern caller has no client session that could take a question, and a question
     /// on a shared stream does not say to which of several calls it belongs.
-    fn is_serial(&self) -> bool {
+    pub(super) fn is_serial(&self) -> bool {
         matches!(self.setup.key, SessionKey::Principal { .. })
             && self.era() == Era::Legacy
             && !self.over_http()

@@ -135,6 +135,15 @@ impl PendingTable {
         (Some(request), next)
     }
 
+    /// Removes the deferred calls, with what is to be sent for each.
+    pub(super) fn take_deferred(&mut self) -> Vec<(u64, PendingRequest, SentRequest)> {
+        let deferred = std::mem::take(&mut self.deferred);
+        deferred
+            .into_iter()
+            .filter_map(|(number, sent)| Some((number, self.requests.remove(&number)?, sent)))
+            .collect()
+    }
+
     /// The number of the call that was sent and is pending, if there is exactly one.
     pub(super) fn only_call(&self) -> Option<u64> {
         let sent = |number: &u64| !self.deferred.iter().any(|(deferred, ..)| deferred == number);

@@ -88,7 +88,8 @@ impl Session {
     }
 
     /// Whether the server waits for an answer of a modern caller, which has gone to ask its user and may never come back.
-    pub(crate) fn is_asking(&self) -> bool {
+    #[must_use]
+    pub fn is_asking(&self) -> bool {
         matches!(self.setup.key, SessionKey::Principal { .. }) && self.asking.load(Ordering::Relaxed) > 0
     }
 
