@@ -180,6 +180,10 @@ impl Registry {
         if left > 0 {
             tracing::info!(target: "portmoot::run", calls = left, "open calls are refused: the gateway stops");
         }
+        // Their callers go with this process.
+        for dispatch in self.topics() {
+            dispatch.tasks.cancel_followed().await;
+        }
         self.upstreams().iter().for_each(|upstream| upstream.refuse_calls());
     }
 

@@ -146,7 +146,7 @@ pub async fn wait(by: &impl AwaitsEnd, task: &Task) -> Result<Answer, Refusal> {
             return Err(cancelled());
         }
         let left = session.longest().saturating_sub(began.elapsed());
-        let pause = Duration::from_millis(pause_ms.clamp(POLL_MS_MIN, POLL_MS_MAX)).min(left);
+        let pause = bounded(pause_ms).min(left);
         if by.is_over() || millis(pause) == 0 {
             return Err(session.too_slow());
         }
@@ -161,6 +161,11 @@ pub async fn wait(by: &impl AwaitsEnd, task: &Task) -> Result<Answer, Refusal> {
             None => {}
         }
     }
+}
+
+/// The time before the next look, of one that its server wishes, in milliseconds.
+fn bounded(pause_ms: u64) -> Duration {
+    Duration::from_millis(pause_ms.clamp(POLL_MS_MIN, POLL_MS_MAX))
 }
 
 /// Cancels a task that asks what its caller cannot be asked. A task that is followed ends with its call.
@@ -192,4 +197,24 @@ pub async fn refresh(tasks: impl Iterator<Item = Arc<Task>>) {
         });
     }
     while asking.join_next().await.is_some() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_at_a_task_are_neither_too_frequent_nor_too_rare() {
+        for (wished, expected) in [
+            (0, POLL_MS_MIN),
+            (POLL_MS_MIN - 1, POLL_MS_MIN),
+            (POLL_MS_MIN, POLL_MS_MIN),
+            (POLL_MS, POLL_MS),
+            (POLL_MS_MAX, POLL_MS_MAX),
+            (POLL_MS_MAX + 1, POLL_MS_MAX),
+            (u64::MAX, POLL_MS_MAX),
+        ] {
+            assert_eq!(bounded(wished), Duration::from_millis(expected), "{wished}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use model::{Notice, ParticipantId, Payload};
 use platform::{Mutex, MutexGuard, Share, unix_ms};
+use tokio::task::JoinSet;
 use wire::mcp::task;
 
 use super::places::{Places, TaskPlace};
@@ -113,6 +114,17 @@ impl Tasks {
         if table.all.get(&task.key()).is_some_and(|(known, _)| Arc::ptr_eq(known, task)) {
             table.remove(&task.key());
         }
+    }
+
+    /// Cancels the tasks that the gateway follows at their servers, within a bound.
+    pub async fn cancel_followed(&self) {
+        let all: Vec<_> = self.table().all.values().map(|(task, _)| Arc::clone(task)).collect();
+        let mut cancelling = JoinSet::new();
+        for task in all.into_iter().filter(|task| task.followed) {
+            let Some(session) = task.last_session().filter(|_| !task.is_over()) else { continue };
+            cancelling.spawn(async move { session.cancel_task(&task.origin.own).await });
+        }
+        while cancelling.join_next().await.is_some() {}
     }
 
     /// The tasks of a participant, in no order.

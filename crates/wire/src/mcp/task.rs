@@ -2,8 +2,9 @@
 //! `io.modelcontextprotocol/tasks`. One view of the operation serves both.
 
 mod convert;
+mod fit;
 mod read;
-mod relay;
+mod report;
 mod view;
 mod write;
 
@@ -12,11 +13,9 @@ pub use convert::{
     answer, end_of, got, made_in, notice_to_legacy, notice_to_modern, poll_ms, related_answer, request,
     standing_of, status_of, to_legacy, to_modern, unmarked, unrelated, wants_extension,
 };
+pub use fit::{Becomes, Fitted, Support, Taker, Wish, fit, plain, serves_calls, support_of};
 pub use read::{Shown, asked_ttl, check_params, declares, is_offered, shown};
-pub use relay::{
-    Becomes, Fitted, Named, Support, Taker, TaskReport, Wish, fit, made, plain, related_in, related_to,
-    renamed, report, serves_calls, support_of,
-};
+pub use report::{Named, TaskReport, made, related_in, related_to, renamed, report};
 pub use view::{Standing, Status, Task, has_list, has_result};
 pub use write::{acknowledged, cancelled, created, get, notice, offer, related};
 

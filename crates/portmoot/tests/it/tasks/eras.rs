@@ -233,6 +233,34 @@ fn a_call_that_is_answered_at_once_is_a_task_that_is_completed() {
 }
 
 #[test]
+fn kept_results_are_on_their_participants_account_of_bytes() {
+    let home = setup();
+    let config = people(&home).replace(
+        "[server]",
+        "[server]\nlimits.held_bytes_max = \"1MiB\"\nlimits.body_bytes_max = \"100KiB\"",
+    );
+    let gateway = Gateway::start(&home, &(config + &fixture("m", &["--era", "modern"])));
+    let call = |client: &Client, mut params: Value| {
+        params["name"] = json!("m_big");
+        client.ask("tools/call", params)
+    };
+    let kept = |kib: u32| json!({ "arguments": { "bytes": kib << 10 }, "task": {} });
+    // A quarter of the whole is one participant's share.
+    let ada = client(&gateway, ADA);
+    let all = [(); 3].map(|()| id_of(&call(&ada, kept(55))));
+    let refused = call(&ada, kept(95));
+    assert_eq!(refused["error"]["data"]["code"], "overloaded", "{refused}");
+    assert_eq!(refused["error"]["data"]["hint"], "call the tool without `task`");
+    let whole = call(&ada, json!({ "arguments": { "bytes": 10 << 10 } }));
+    assert!(whole["result"]["content"].is_array(), "a call without `task` keeps nothing: {whole}");
+    id_of(&call(&client(&gateway, BOB), kept(95)));
+    for id in all {
+        let text = about(&ada, "tasks/result", &id)["result"]["content"][0]["text"].clone();
+        assert_eq!(text.as_str().unwrap().len(), 55 << 10);
+    }
+}
+
+#[test]
 fn one_list_has_the_tasks_of_both_eras() {
     let (home, one) = (setup(), server());
     let config = people(&home) + &one.child("a", "a") + &fixture("m", &["--era", "modern"]);

@@ -85,6 +85,37 @@ fn a_call_that_is_cancelled_cancels_its_task() {
 }
 
 #[test]
+fn a_followed_task_is_cancelled_when_its_caller_is_revoked_or_the_gateway_stops() {
+    for revoked in [true, false] {
+        let (home, old_server, new_server) = (setup(), server(), super::questions::asking());
+        let table = new_server.child("m", "m").replace("\"legacy\"", "\"modern\"");
+        let config = people(&home) + &old_server.child("a", "a") + &table;
+        let gateway = Gateway::start(&home, &config);
+        let ada = Client::open(&gateway, Some(ADA), "/mcp", json!({ "elicitation": {} }));
+        let call =
+            |tool: &str| ada.begin(&ada.request("tools/call", json!({ "name": tool, "arguments": {} })));
+        let older = old(&gateway, ADA);
+        let of_old = older.begin(&older.request("tools/call", json!({ "name": "a_must", "arguments": {} })));
+        let of_new = call("m_job");
+        awaited(&old_server);
+        of_new.next_of("elicitation/create");
+        match revoked {
+            true => {
+                home.write("portmoot.toml", &config.replace("[participants.ada]", "[participants.eve]"));
+                gateway.signal("HUP");
+            }
+            false => gateway.signal("TERM"),
+        }
+        for peer in [&old_server, &new_server] {
+            until("the task is cancelled", || (sent(peer, "tasks/cancel") >= 1).then_some(()));
+        }
+        for waits in [of_old, of_new] {
+            assert!(waits.so_far().iter().all(|message| message.get("result").is_none()));
+        }
+    }
+}
+
+#[test]
 fn a_followed_task_is_bound_by_the_calls_maximum() {
     let (home, one) = (setup(), server());
     let limits = "request_timeout = \"1s\"\nmax_timeout = \"2s\"\n";

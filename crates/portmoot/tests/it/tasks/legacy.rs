@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::jobs::server;
 use super::{ADA, BOB, RELATED, about, begin, client, id_of, is_unknown, people, setup};
-use crate::peer::Peer;
+use crate::peer::{Peer, answer, small};
 use crate::support::{Client, Gateway, fixture, modern, signal, until};
 
 /// The limits of the gateway.
@@ -324,6 +324,72 @@ fn open_calls_that_may_become_tasks_count_against_the_task_limit() {
     // The lost task could be dropped for a new one.
     for _ in 0..2 {
         assert_eq!(compute()["resultType"], "task");
+    }
+}
+
+/// A server that asks for sampling as a task of the client, and for the result of that task.
+fn asks_for_a_task() -> Peer {
+    let call = std::sync::Mutex::new(Value::Null);
+    Peer::stdio(move |message| {
+        let request = |id: &str, method: &str, params: Value| {
+            json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+        };
+        let end = |text: &str| {
+            let result = json!({ "content": [{ "type": "text", "text": text }] });
+            answer(&json!({ "id": *call.lock().unwrap() }), &result.to_string())
+        };
+        let said = match (message["method"].as_str(), message["id"].as_str()) {
+            (Some("tools/call"), _) => {
+                *call.lock().unwrap() = message["id"].clone();
+                let ask = json!({ "messages": [], "maxTokens": 1, "task": { "ttl": 60_000 } });
+                request("s1", "sampling/createMessage", ask)
+            }
+            (None, Some("s1")) => {
+                let task = &message["result"]["task"]["taskId"];
+                request("s2", "tasks/result", json!({ "taskId": task }))
+            }
+            (None, Some("s2")) => match message["result"]["content"]["text"].as_str() {
+                Some(text) => end(text),
+                None => end("there is no result"),
+            },
+            _ => match small(message, r#"[{"name":"ask","inputSchema":{"type":"object"}}]"#) {
+                Some(said) => said,
+                None => return Vec::new(),
+            },
+        };
+        vec![said.into_bytes()]
+    })
+}
+
+#[test]
+fn a_server_asks_for_a_task_of_the_client_and_for_its_result_if_it_may() {
+    let may = "capabilities = [\"mcp/response:*\", \"mcp/request:sampling/createMessage\", \"mcp/request:tasks/result\"]\n";
+    for (rights, expected) in [(may, "hello"), ("", "there is no result")] {
+        let (home, one) = (setup(), asks_for_a_task());
+        let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a") + rights));
+        let able =
+            json!({ "sampling": {}, "tasks": { "requests": { "sampling": { "createMessage": {} } } } });
+        let ada = Client::open(&gateway, Some(ADA), "/mcp", able);
+        let waits = ada.begin(&ada.request("tools/call", json!({ "name": "a_ask", "arguments": {} })));
+        let asked = waits.next_of("sampling/createMessage");
+        assert_eq!(asked["params"]["task"], json!({ "ttl": 60_000 }), "{asked}");
+        let at = "2026-11-22T05:00:00Z";
+        let task =
+            json!({ "taskId": "c1", "status": "working", "createdAt": at, "lastUpdatedAt": at, "ttl": null });
+        ada.answer(&asked, json!({ "task": task }));
+        if !rights.is_empty() {
+            let wanted = waits.next_of("tasks/result");
+            assert_eq!(wanted["params"], json!({ "taskId": "c1" }));
+            let content = json!({ "type": "text", "text": "hello" });
+            let meta = json!({ RELATED: { "taskId": "c1" } });
+            ada.answer(
+                &wanted,
+                json!({ "role": "assistant", "content": content, "model": "m", "_meta": meta }),
+            );
+        }
+        assert_eq!(waits.next()["result"]["content"][0]["text"], expected);
+        let kept = one.received().iter().filter(|line| line.contains(r#""taskId":"c1""#)).count();
+        assert_eq!(kept, if rights.is_empty() { 1 } else { 2 }, "the client's id stays as it is");
     }
 }
 

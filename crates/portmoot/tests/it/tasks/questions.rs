@@ -247,7 +247,7 @@ fn a_call_whose_task_of_2025_is_followed_asks_its_modern_caller() {
 }
 
 /// A modern server whose task asks one question after the other, under keys that are never used again.
-fn asking() -> Peer {
+pub(super) fn asking() -> Peer {
     let asked = Mutex::new((0_usize, false));
     Peer::stdio(move |message| {
         let mut asked = asked.lock().unwrap();
