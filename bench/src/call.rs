@@ -6,6 +6,8 @@ use memchr::memmem;
 const DIGITS: usize = 10;
 /// What a marker begins with.
 const MARK: &str = "mark-";
+/// Arguments of a plain call.
+pub const ARGUMENTS: &str = r#"{"text":"MARK"}"#;
 
 /// How the client speaks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,13 +39,14 @@ pub struct Call {
 
 const META: &str = r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// The body of a call of `tool`, `size` bytes long.
-pub fn body(era: Era, tool: &str, size: usize) -> String {
+/// The body of a call of `tool`, at least `size` bytes long. `arguments` is JSON with `MARK` where the marker and padding belong.
+pub fn body(era: Era, tool: &str, arguments: &str, size: usize) -> String {
     let meta = if era == Era::Modern { META } else { "" };
     let make = |pad: usize| {
         let (id, mark, pad) = ("1".repeat(DIGITS), "0".repeat(DIGITS), "x".repeat(pad));
+        let arguments = arguments.replace("MARK", &format!("{MARK}{mark}{pad}"));
         format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"{MARK}{mark}{pad}"}}{meta}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}{meta}}}}}"#
         )
     };
     make(size.saturating_sub(make(0).len()))
@@ -108,14 +111,14 @@ fn put(place: &mut [u8], mut n: u64) {
     }
 }
 
-/// Whether this is the answer to call `n`: a result with its id and its marker.
-pub fn is_answer(body: &[u8], n: u64) -> bool {
+/// Whether this is the answer to call `n`: a result with its id, and its marker or the text that all answers have.
+pub fn is_answer(body: &[u8], n: u64, text: Option<&str>) -> bool {
     let mut id = *b"\"id\":0000000000";
     put(&mut id[5..], n);
     let mut marker = *b"mark-0000000000";
     put(&mut marker[5..], mark(n));
     let has = |needle: &[u8]| memmem::find(body, needle).is_some();
-    has(&id) && has(&marker) && has(b"\"result\"")
+    has(&id) && has(text.map_or(&marker[..], str::as_bytes)) && has(b"\"result\"")
 }
 
 /// The number in an answer on a pipe.

@@ -57,6 +57,8 @@ pub fn rows(stage: &Stage) -> Vec<Row> {
     let mut rows =
         vec![floor("hyper, fixed answer, 1 connection", 1), floor("hyper, fixed answer, 16 connections", 16)];
     rows.extend(calls(stage));
+    rows.extend(mixed(stage));
+    rows.extend(by_tools());
     rows.extend(sessions());
     rows.extend(lists(stage));
     rows.extend(growth(stage));
@@ -102,20 +104,71 @@ fn calls(stage: &Stage) -> Vec<Row> {
         ("to HTTP, modern, 16 connections", To::Http, "modern", false, 16, None),
     ]
     .into_iter()
-    .map(|(label, to, era, audit, connections, aim)| {
-        let (config, tool) = match to {
-            To::Demo => (DEMO.to_owned(), "demo_echo"),
-            To::Stdio => (stdio(stage, era, 1), "s_echo"),
-            To::Http => (
-                format!("[servers.h]\nurl = \"http://127.0.0.1:{UPSTREAM_PORT}/mcp\"\nera = \"{era}\"\n"),
-                "h_echo",
-            ),
-        };
-        let config = if audit { config } else { config + NO_AUDIT };
-        let upstream = (to == To::Http).then_some(era);
-        Row { aim, upstream, ..call(label, config, (era, tool, ""), connections) }
+    .map(|(label, to, era, audit, connections, aim)| Row {
+        aim,
+        ..call_to(stage, label, to, (era, era), audit, connections)
     })
     .collect()
+}
+
+/// Calls between eras, each with the call of the same client to a server of its own era.
+fn mixed(stage: &Stage) -> Vec<Row> {
+    [
+        ("mixed: legacy client, legacy stdio", To::Stdio, "legacy", "legacy"),
+        ("mixed: legacy client, modern stdio", To::Stdio, "legacy", "modern"),
+        ("mixed: modern client, modern stdio", To::Stdio, "modern", "modern"),
+        ("mixed: modern client, legacy stdio", To::Stdio, "modern", "legacy"),
+        ("mixed: legacy client, legacy HTTP", To::Http, "legacy", "legacy"),
+        ("mixed: legacy client, modern HTTP", To::Http, "legacy", "modern"),
+        ("mixed: modern client, modern HTTP", To::Http, "modern", "modern"),
+        ("mixed: modern client, legacy HTTP", To::Http, "modern", "legacy"),
+    ]
+    .into_iter()
+    .map(|(label, to, client, server)| call_to(stage, label, to, (client, server), false, 16))
+    .collect()
+}
+
+/// A call by the tool `proxy` and a search, beside a direct call.
+fn by_tools() -> Vec<Row> {
+    let config = format!("{DEMO}{NO_AUDIT}[topics.main]\nbuiltin = [\"proxy\", \"search_tools\"]\n");
+    let proxied = r#"{"action":"call","type":"tool","path":"demo_echo","args":{"text":"MARK"}}"#;
+    let searched = r#"{"query":"echo,MARK","limit":1}"#;
+    [
+        ("by tools: direct call", String::new(), "demo_echo"),
+        ("by tools: proxy", format!("--arguments {proxied}"), "proxy"),
+        (
+            "by tools: search_tools",
+            format!("--arguments {searched} --size 0 --answer demo_echo"),
+            "search_tools",
+        ),
+    ]
+    .into_iter()
+    .map(|(label, words, tool)| {
+        let (few, many, operations) = loads(&format!("--era legacy --tool {tool} {words}"), 16);
+        Row { few, many, operations, ..call(label, config.clone(), ("legacy", "demo_echo", ""), 16) }
+    })
+    .collect()
+}
+
+fn call_to(
+    stage: &Stage,
+    label: &'static str,
+    to: To,
+    (client, server): (&'static str, &'static str),
+    audit: bool,
+    connections: usize,
+) -> Row {
+    let (config, tool) = match to {
+        To::Demo => (DEMO.to_owned(), "demo_echo"),
+        To::Stdio => (stdio(stage, server, 1), "s_echo"),
+        To::Http => (
+            format!("[servers.h]\nurl = \"http://127.0.0.1:{UPSTREAM_PORT}/mcp\"\nera = \"{server}\"\n"),
+            "h_echo",
+        ),
+    };
+    let config = if audit { config } else { config + NO_AUDIT };
+    let upstream = (to == To::Http).then_some(server);
+    Row { upstream, ..call(label, config, (client, tool, ""), connections) }
 }
 
 fn call(

@@ -4,6 +4,7 @@
 //!  [--size BYTES] [--fixed] [--rate CALLS_PER_S] [--pid PID]...`
 //! `--fixed`: the server knows one answer; nothing is said before and only the status is checked.
 //! `--flood`: asks the upstream to flood, and does not wait for an answer that will not come.
+//! `--arguments JSON`: arguments of the calls, with `MARK` in their place of the marker. `--answer TEXT`: answers have this, not the marker.
 //! `--calls N`: ends after N calls in all. `--bearer TOKEN`: sent with each request.
 //! `load ... --initialize N`: N sessions are opened on one connection, for every `--bearer`. `--list N`: every `--bearer` gets the list of tools N times.
 //! `load ... --hold SESSIONS [--streams]`: opens sessions (each with a held GET), and tells the memory of the processes.
@@ -30,6 +31,9 @@ struct Shared {
     to: String,
     path: String,
     tool: String,
+    arguments: String,
+    /// What answers have in place of their call's marker.
+    answer: Option<String>,
     size: usize,
     fixed: bool,
     flood: bool,
@@ -83,6 +87,8 @@ async fn main() -> io::Result<()> {
         to: flags.text("--to", "127.0.0.1:7070").to_owned(),
         path: flags.text("--path", "/mcp").to_owned(),
         tool: flags.text("--tool", "echo").to_owned(),
+        arguments: flags.text("--arguments", call::ARGUMENTS).to_owned(),
+        answer: flags.all("--answer").first().map(|&text| text.to_owned()),
         size: flags.get("--size", 400),
         fixed: flags.has("--fixed"),
         flood: flags.has("--flood"),
@@ -216,7 +222,7 @@ impl<'s> Client<'s> {
 async fn connection(shared: &Shared, at: usize) -> io::Result<()> {
     let mut client = Client::connect(shared).await?;
     client.begin().await?;
-    let mut body = call::body(shared.era, &shared.tool, shared.size);
+    let mut body = call::body(shared.era, &shared.tool, &shared.arguments, shared.size);
     if shared.flood {
         body = body.replace("xxxxx", "flood");
     }
@@ -233,7 +239,8 @@ async fn connection(shared: &Shared, at: usize) -> io::Result<()> {
         let since = Instant::now();
         client.socket.write_all(call.number(number)).await?;
         let reply = reply::read(&mut client.socket, &mut client.buffer).await?;
-        let right = reply.status == 200 && (shared.fixed || call::is_answer(&reply.body, number));
+        let right = reply.status == 200
+            && (shared.fixed || call::is_answer(&reply.body, number, shared.answer.as_deref()));
         let what = || format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body));
         shared.seen.borrow_mut().done(since, right, what);
     }
@@ -336,7 +343,7 @@ fn child(local: &LocalSet, shared: &Rc<Shared>, command: &str, depth: usize) -> 
         // Taken whole: dropping the child ends it.
         let mut child = child;
         let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else { return };
-        let mut call = Call::new(call::body(shared.era, &shared.tool, shared.size));
+        let mut call = Call::new(call::body(shared.era, &shared.tool, &shared.arguments, shared.size));
         let (mut buffer, mut out, mut open) =
             (Vec::with_capacity(64 << 10), Vec::new(), std::collections::HashMap::new());
         while !shared.seen.borrow().over {
@@ -357,7 +364,7 @@ fn child(local: &LocalSet, shared: &Rc<Shared>, command: &str, depth: usize) -> 
                 let line = &buffer[at..at + end];
                 if let Some((number, since)) = call::answered(line).and_then(|n| Some((n, open.remove(&n)?)))
                 {
-                    let right = call::is_answer(line, number);
+                    let right = call::is_answer(line, number, shared.answer.as_deref());
                     shared
                         .seen
                         .borrow_mut()
