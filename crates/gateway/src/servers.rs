@@ -156,21 +156,18 @@ impl Dispatch {
         if task.as_ref().is_some_and(|task| !tasks::may_keep(self, task)) {
             return false;
         }
+        let form = |owner: &LinkId| self.with(|topic| topic.handle(*owner).map(|link| link.form));
+        let owner = session.key().owner().filter(|owner| form(owner) == Some(session.era()));
+        if let Some(link) = owner {
+            // A server may ask as soon as the session is open, before it has listed anything.
+            self.take(Event::Attach { link, server: &server.id });
+        }
         // A question that belongs to a task goes where the task's result is awaited, if it is.
         let awaited = task.as_ref().and_then(|task| tasks::awaited(self, task));
-        let about = match (awaited, session.key().owner(), &task) {
-            (Some(call), ..) => Some(About::Call(call)),
-            (None, Some(owner), _) => {
-                let form = self.with(|topic| topic.handle(owner).map(|link| link.form));
-                (form == Some(session.era())).then(|| {
-                    // A server may ask as soon as the session is open, before it has listed anything.
-                    self.take(Event::Attach { link: owner, server: &server.id });
-                    About::Session(owner)
-                })
-            }
-            (None, None, Some(task)) => awaiting::begin_for_holder(self, task).map(About::Call),
-            (None, None, None) => None,
-        };
+        let about = awaited.map(About::Call).or(owner.map(About::Session)).or_else(|| {
+            let task = task.as_ref().filter(|_| session.key().owner().is_none())?;
+            awaiting::begin_for_holder(self, task).map(About::Call)
+        });
         let Some(about) = about else { return false };
         let (question, session) = (question.clone(), Arc::downgrade(session));
         self.ask(Asked { question, session, server: server.id.clone(), task }, about);
