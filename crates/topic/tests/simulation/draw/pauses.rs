@@ -83,7 +83,7 @@ impl World {
             (Ok(()), [settled @ .., Effect::Pause { .. }]) => {
                 assert!(settled.iter().all(|effect| matches!(effect, Effect::SettleAsk { .. })));
             }
-            (Ok(()), [.., Effect::RefuseAsk { .. }, Effect::Cancel { .. }, Effect::Refuse { cause, .. }]) => {
+            (Ok(()), [.., Effect::Cancel { .. }, Effect::Refuse { cause, .. }]) => {
                 assert_eq!((*cause, round), (Cause::Limit, LIMITS.rounds_max));
                 self.books.count("came back too often");
             }
