@@ -17,6 +17,7 @@ mod run;
 mod terminal;
 mod timestamp;
 
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -32,6 +33,12 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == client::guard::ARG) {
         return guard();
     }
+    program()
+}
+
+/// Anything but a guard. A function of its own, so that a guard does not touch the stack that it needs.
+#[inline(never)]
+fn program() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.output.json, cli.output.quiet, cli.output.no_color);
     let format = log_format(&cli);
@@ -46,7 +53,11 @@ fn main() -> ExitCode {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let ended = match runtime {
-        Ok(runtime) => runtime.block_on(commands::run(cli, output)),
+        Ok(runtime) => {
+            // Behind a pointer, or the compiler copies every command into each way in which a runtime can drive it.
+            let command: Pin<Box<dyn Future<Output = _>>> = Box::pin(commands::run(cli, output));
+            runtime.block_on(command)
+        }
         Err(error) => {
             Err(Failure::new(Exit::Failed, "no_runtime", format!("cannot start worker threads: {error}")))
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{LinkId, ParticipantId};
-use topic::{Audience, Listener, Person, Replay};
+use topic::{Audience, Listener, Person, Replay, Roster};
 
 use crate::{frame::Close, socket::Socket};
 
@@ -27,7 +27,7 @@ pub struct Newcomer {
     /// Its socket.
     pub socket: Arc<Socket>,
     /// The participants in the topic, the newcomer among them or not.
-    pub roster: Arc<[Person]>,
+    pub roster: Roster,
     /// The messages before its join, if the room keeps a history.
     pub replay: Option<Replay<Bytes>>,
 }
@@ -43,7 +43,7 @@ pub enum RoomEvent {
         /// Its participant.
         person: Person,
         /// The participants in the topic.
-        roster: Arc<[Person]>,
+        roster: Roster,
     },
     /// A participant joined the topic.
     Joined(Person),

@@ -10,7 +10,7 @@ use model::LinkId;
 use platform::unix_ms;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
-use topic::{Audience, Listener, Person, Replay};
+use topic::{Audience, Listener, Person, Replay, Roster};
 use wire::mcpx::system::{self, History, Presence, Stamp};
 use wire::time::rfc3339;
 
@@ -144,7 +144,7 @@ impl Writer {
     }
 
     /// The framed welcome of a participant.
-    fn welcome(&self, person: &Person, roster: &[Person], replay: Option<&Replay<Bytes>>) -> Bytes {
+    fn welcome(&self, person: &Person, roster: &Roster, replay: Option<&Replay<Bytes>>) -> Bytes {
         let others = roster.iter().filter(|other| other.id != person.id).map(seen);
         let history = replay.map(|replay| History {
             epoch: replay.next.epoch,
@@ -156,7 +156,7 @@ impl Writer {
     }
 
     /// Sends a participant its new capabilities, in another welcome.
-    fn renew(&mut self, link: LinkId, person: Person, roster: &[Person]) {
+    fn renew(&mut self, link: LinkId, person: Person, roster: &Roster) {
         let welcome = self.welcome(&person, roster, None);
         self.batch.push_direct(link, welcome);
         if let Some(member) = self.indexes.get(&link).and_then(|index| self.members.get_mut(*index)) {

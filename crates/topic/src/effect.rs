@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::Handles;
 pub use proposal::{DECIDERS_SHOWN_MAX, ProposalView, Record};
-pub use room::{Mirrored, Person, RoomEffect};
+pub use room::{Mirrored, RoomEffect};
 pub use verdict::{Cause, Ended, Ignored, Rule, Verdict};
 
 /// All effects of one step.

@@ -41,6 +41,7 @@ mod refusals;
 mod replay;
 mod request_log;
 mod requests;
+mod roster;
 mod say;
 mod step;
 mod template;
@@ -52,8 +53,8 @@ pub use audience::{Audience, Listener, Reach};
 pub use catalog::{Route, UpstreamIndex};
 pub use config::{Limits, PAUSE_MS, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use effect::{
-    Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, Person, ProposalView, Receiver,
-    Record, RefusedDecision, RoomEffect, Rule, Verdict,
+    Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, ProposalView, Receiver, Record,
+    RefusedDecision, RoomEffect, Rule, Verdict,
 };
 pub use event::{
     About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope, Logs,
@@ -69,5 +70,6 @@ pub use names::{
 pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX};
 pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
 pub use request_log::REQUESTS_MAX;
+pub use roster::{Person, Roster};
 pub use topic::{Present, Server, Topic};
 pub use view::{Item, Manifest, PerList, Quarantine, Quarantined};

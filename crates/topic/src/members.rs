@@ -9,8 +9,8 @@ use crate::{
     Cursor, Handles, Listener,
     bucket::Bucket,
     catalog::{Overrides, UpstreamIndex},
-    effect::Person,
     refusals::{self, Refused},
+    roster::{Person, Roster},
 };
 
 /// A participant's seat. Kept while it is in the topic, used again afterwards.
@@ -179,8 +179,8 @@ pub(crate) struct Members<H: Handles> {
     worn: Map<ParticipantId, Bucket>,
     /// The number of these buckets at which the full ones are forgotten: twice as many as remained the last time.
     worn_max: usize,
-    /// All members as others see them; built when a listener needs it.
-    roster: Option<Arc<[Person]>>,
+    /// All members that others see.
+    roster: Roster,
     /// The beginning of guests' ids, and the numbers of their open operations and links.
     guests: &'static str,
     guests_open: usize,
@@ -261,16 +261,28 @@ impl<H: Handles> Members<H> {
     }
 
     pub(crate) fn set_capabilities(&mut self, seat: Seat, capabilities: Arc<Capabilities>) {
-        self.roster = None;
         if let Some(member) = self.get_mut(seat) {
             member.capabilities = capabilities;
         }
+        self.show(seat);
     }
 
     pub(crate) fn set_away(&mut self, seat: Seat, away: bool) {
-        self.roster = None;
         if let Some(member) = self.get_mut(seat) {
             member.away = away;
+        }
+        self.show(seat);
+    }
+
+    /// Takes a member into the roster as others see it now, or out of it.
+    fn show(&mut self, seat: Seat) {
+        let Some(member) = self.seats.get(seat.0).and_then(Option::as_ref).filter(|member| !member.hidden)
+        else {
+            return;
+        };
+        match member.away {
+            true => self.roster.remove(&member.id),
+            false => self.roster.add(member.person()),
         }
     }
 
@@ -353,7 +365,7 @@ impl<H: Handles> Members<H> {
             *place = Some(Member { guest, ..member });
         }
         self.seats_of(hidden).insert(id, seat);
-        self.roster = None;
+        self.show(seat);
         seat
     }
 
@@ -364,7 +376,9 @@ impl<H: Handles> Members<H> {
         let worn = member.bucket.take().map(|bucket| (member.id.clone(), bucket));
         self.worn.extend(worn);
         self.free.push(seat);
-        self.roster = None;
+        if !member.hidden {
+            self.roster.remove(&member.id);
+        }
         Some(member)
     }
 
@@ -408,15 +422,8 @@ impl<H: Handles> Members<H> {
         Some(gone)
     }
 
-    /// All members that others see, as they see them, by id. The same value until a member joins, leaves or changes.
-    pub(crate) fn roster(&mut self) -> Arc<[Person]> {
-        if let Some(roster) = &self.roster {
-            return Arc::clone(roster);
-        }
-        let mut all: Vec<Person> = self.seen().map(Member::person).collect();
-        all.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        let roster: Arc<[Person]> = all.into();
-        self.roster = Some(Arc::clone(&roster));
-        roster
+    /// All members that others see, as they see them now.
+    pub(crate) fn roster(&self) -> Roster {
+        self.roster.clone()
     }
 }

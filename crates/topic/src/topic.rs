@@ -9,7 +9,7 @@ use crate::{
     admission::{Looker, admits},
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, UpstreamNames},
-    effect::{Effects, Person},
+    effect::Effects,
     event::Target,
     interests::Interests,
     members::{Members, Seat},
@@ -17,6 +17,7 @@ use crate::{
     proposals::Proposals,
     replay::{Cursor, Kept, Replay, Ring},
     request_log::RequestLog,
+    roster::Person,
     view::Quarantined,
 };
 

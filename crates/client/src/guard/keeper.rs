@@ -3,24 +3,28 @@
 //! The kernel gives a process whose parent has ended to the next *subreaper* above it, which the keeper is: a daemon that forked
 //! twice, left its session and closed its descriptors still stands below the keeper. A keeper leads a process group without other
 //! members, so that a signal of the child to its own group does not reach it.
+//!
+//! There is a keeper for each server, so it has neither a runtime nor threads: what it changes in memory no other process shares.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process, pidfd_open,
     set_child_subreaper, wait,
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::oneshot;
-use tokio::time::sleep;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::low_level::pipe;
 
 use super::processes::descendants;
 use super::shared::{POLL, TERM_WAIT};
@@ -30,7 +34,7 @@ const REST_WAIT: Duration = Duration::from_millis(500);
 /// How long the keeper sends SIGKILL to processes that do not end: another user's, or those that wait for a broken disk.
 const KILL_WAIT: Duration = Duration::from_secs(10);
 /// How often the keeper looks for its gateway once the gateway is about to end, or where the kernel has no handles of processes.
-const GATEWAY_POLL: Duration = Duration::from_millis(20);
+const GATEWAY_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// The exit code of a shell that cannot start a program.
 const NOT_STARTED: u8 = 127;
 
@@ -44,22 +48,11 @@ pub(super) fn run(
     let _ = rustix::thread::set_name(c"keeper");
     set_child_subreaper(Some(getpid()))?;
     let gateway = gateway.to_str().and_then(|pid| Pid::from_raw(pid.parse().ok()?));
-    let gateway = gateway.ok_or(io::ErrorKind::InvalidInput)?;
-    let mut command = Command::new(program);
-    command.args(args).process_group(0);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(keep(gateway, command))
-}
-
-async fn keep(gateway: Pid, mut command: Command) -> io::Result<ExitCode> {
-    let (mut changed, mut asked) = (signal(SignalKind::child())?, signal(SignalKind::terminate())?);
-    // Handlers that do nothing: a terminal's signals are meant for the gateway, and the gateway's end is seen here.
-    let _others = [SignalKind::interrupt(), SignalKind::hangup(), SignalKind::quit()].map(signal);
-    let gone = watch(gateway)?;
-    let child = match command.spawn() {
+    let mut watch = Watch::new(gateway.ok_or(io::ErrorKind::InvalidInput)?)?;
+    let child = match Command::new(program).args(args).process_group(0).spawn() {
         Ok(child) => i32::try_from(child.id()).ok().and_then(Pid::from_raw),
         Err(error) => {
-            let program = command.get_program().display();
+            let program = program.display();
             writeln!(io::stderr(), "the program `{program}` cannot be started: {error}")?;
             return Ok(ExitCode::from(NOT_STARTED));
         }
@@ -70,34 +63,68 @@ async fn keep(gateway: Pid, mut command: Command) -> io::Result<ExitCode> {
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
     let mut kept = Kept { child, status: None };
-    let wait = tokio::select! {
-        () = async { while kept.reap() && kept.status.is_none() { changed.recv().await; } } => REST_WAIT,
-        _ = asked.recv() => TERM_WAIT,
-        _ = gone => TERM_WAIT,
+    let patience = loop {
+        if !kept.reap() || kept.status.is_some() {
+            break REST_WAIT;
+        }
+        if watch.is_over() {
+            break TERM_WAIT;
+        }
     };
-    kept.end(wait).await;
+    kept.end(patience);
     Ok(kept.exit())
 }
 
-/// Watches the gateway that started this keeper. What it returns is ready when the gateway has ended.
-fn watch(gateway: Pid) -> io::Result<oneshot::Receiver<()>> {
-    let handle = pidfd_open(gateway, PidfdFlags::empty());
-    // A gateway that ended before is not the parent any more, and its number may be another process's.
-    if getppid() != Some(gateway) {
-        return Err(io::ErrorKind::NotFound.into());
+/// What a keeper waits for.
+struct Watch {
+    /// Readable after a signal that says nothing but to look again.
+    changed: UnixStream,
+    /// Readable after SIGTERM.
+    asked: UnixStream,
+    gateway: Pid,
+    /// Readable when the gateway is about to end; `None` from then on, and where the kernel has no handles of processes.
+    handle: Option<OwnedFd>,
+}
+
+impl Watch {
+    fn new(gateway: Pid) -> io::Result<Self> {
+        // A terminal's signals are meant for the gateway, and the gateway's end is seen here.
+        let changed = caught(&[SIGCHLD, SIGINT, SIGHUP, SIGQUIT])?;
+        changed.set_nonblocking(true)?;
+        let handle = pidfd_open(gateway, PidfdFlags::empty()).ok();
+        // A gateway that ended before is not the parent any more, and its number may be another process's.
+        if getppid() != Some(gateway) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(Self { changed, asked: caught(&[SIGTERM])?, gateway, handle })
     }
-    let (ended, gone) = oneshot::channel();
-    std::thread::Builder::new().spawn(move || {
-        if let Ok(handle) = handle {
-            let mut watched = [PollFd::new(&handle, PollFlags::IN)];
-            while poll(&mut watched, None) == Err(Errno::INTR) {}
+
+    /// Waits until a process below may have ended, or the keeper has to end all of them. Returns whether it has to.
+    fn is_over(&mut self) -> bool {
+        let mut watched =
+            vec![PollFd::new(&self.asked, PollFlags::IN), PollFd::new(&self.changed, PollFlags::IN)];
+        watched.extend(self.handle.as_ref().map(|handle| PollFd::new(handle, PollFlags::IN)));
+        let pause = self.handle.is_none().then_some(&GATEWAY_POLL);
+        // When a signal interrupts it nothing is ready, and the caller looks and waits again.
+        let _ = poll(&mut watched, pause);
+        let mut ready = watched.iter().map(|watched| !watched.revents().is_empty());
+        let asked = ready.next() == Some(true);
+        let ends = ready.nth(1) == Some(true);
+        if ends {
+            self.handle = None;
         }
-        while getppid() == Some(gateway) {
-            std::thread::sleep(GATEWAY_POLL);
-        }
-        let _ = ended.send(());
-    })?;
-    Ok(gone)
+        while self.changed.read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0) {}
+        asked || (self.handle.is_none() && getppid() != Some(self.gateway))
+    }
+}
+
+/// Catches these signals. What it returns is readable after each of them.
+fn caught(signals: &[i32]) -> io::Result<UnixStream> {
+    let (readable, written) = UnixStream::pair()?;
+    for signal in signals {
+        pipe::register(*signal, written.try_clone()?)?;
+    }
+    Ok(readable)
 }
 
 /// The child and all that it left behind.
@@ -121,20 +148,20 @@ impl Kept {
     }
 
     /// Ends all processes.
-    async fn end(&mut self, patience: Duration) {
+    fn end(&mut self, patience: Duration) {
         if !self.reap() {
             return;
         }
         signal_all(Signal::TERM);
         let until = Instant::now() + patience;
         while self.reap() && Instant::now() < until {
-            sleep(POLL).await;
+            sleep(POLL);
         }
         let until = Instant::now() + KILL_WAIT;
         while self.reap() && Instant::now() < until {
             // A process that forks meanwhile is found in the next round, below its parent or below the keeper.
             signal_all(Signal::KILL);
-            sleep(POLL).await;
+            sleep(POLL);
         }
     }
 

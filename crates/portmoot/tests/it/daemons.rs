@@ -142,8 +142,7 @@ fn a_server_ends_with_its_keeper() {
     let gateway = Gateway::start(&home, &with_daemon(&home, "a", &fixture()));
     let server = pid(&gateway, "a");
     let daemon = daemons(&home, "a", 1)[0];
-    let stat = std::fs::read_to_string(format!("/proc/{server}/stat")).unwrap();
-    let keeper = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap();
+    let keeper = keeper_of(server);
     assert_ne!(keeper, gateway.pid());
     let name = std::fs::read_to_string(format!("/proc/{keeper}/comm")).unwrap();
     assert_eq!(name.trim(), "keeper", "commands that end all processes of the gateway's name spare it");
@@ -156,4 +155,25 @@ fn a_server_ends_with_its_keeper() {
     ends(server.into());
     // Its daemon is out of reach without the keeper.
     signal(u32::try_from(daemon).unwrap(), "KILL");
+}
+
+fn keeper_of(server: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{server}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_keeper_collects_what_ends_before_its_server() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &with_daemon(&home, "a", &fixture()));
+    let server = pid(&gateway, "a");
+    let daemon = daemons(&home, "a", 1)[0];
+    signal(u32::try_from(daemon).unwrap(), "KILL");
+    // A zombie still has its folder.
+    let folder = std::path::PathBuf::from(format!("/proc/{daemon}"));
+    until("the daemon is collected", || (!folder.exists()).then_some(()));
+    assert_eq!(pid(&gateway, "a"), server);
+    // There is a keeper for each server, so it is small: no runtime, no other thread.
+    let status = std::fs::read_to_string(format!("/proc/{}/status", keeper_of(server))).unwrap();
+    assert!(status.lines().any(|line| line == "Threads:\t1"), "{status}");
 }

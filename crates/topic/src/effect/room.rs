@@ -2,19 +2,11 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
+use model::{LinkId, OperationId, Outcome, ParticipantId};
 
 use super::verdict::Ended;
+use crate::roster::{Person, Roster};
 use crate::{Audience, Handles, Listener, Replay};
-
-/// A participant as others in the topic see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Person {
-    /// Its id.
-    pub id: ParticipantId,
-    /// Its capabilities.
-    pub capabilities: Arc<Capabilities>,
-}
 
 /// An effect for the room's queue.
 #[derive(Debug, Clone, strum::IntoStaticStr, strum::VariantNames)]
@@ -30,7 +22,7 @@ pub enum RoomEffect<H: Handles> {
         /// Its delivery mode and echo.
         listener: Listener,
         /// The others in the topic.
-        roster: Arc<[Person]>,
+        roster: Roster,
         /// The messages that it missed, if the room keeps a history.
         replay: Option<Replay<H::Message>>,
     },
@@ -41,7 +33,7 @@ pub enum RoomEffect<H: Handles> {
         /// The participant.
         person: Person,
         /// The others in the topic.
-        roster: Arc<[Person]>,
+        roster: Roster,
     },
     /// A participant has joined.
     Joined(Person),

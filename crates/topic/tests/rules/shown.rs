@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use model::{ListKind, Refusal, RefusalCode};
 use topic::{
-    Audience, Cause, Ended, Ignored, Mirrored, Person, Reach, Receiver, Record, RefusedDecision, RoomEffect,
+    Audience, Cause, Ended, Ignored, Mirrored, Reach, Receiver, Record, RefusedDecision, RoomEffect, Roster,
     Verdict,
 };
 
@@ -219,7 +219,7 @@ fn ended(why: Ended) -> &'static str {
     }
 }
 
-fn roster_text(all: &[Person]) -> String {
+fn roster_text(all: &Roster) -> String {
     all.iter().map(|person| person.id.as_str()).collect::<Vec<_>>().join(",")
 }
 

@@ -4,19 +4,20 @@
 //! room's one path.
 
 use std::cell::RefCell;
-use std::io::{self, Read, Write};
+use std::io::{self, Cursor, Read, Write};
 
 use bytes::{Buf, Bytes};
 use room::Close;
 use tokio::net::TcpStream;
 use tungstenite::error::{CapacityError, ProtocolError};
-use tungstenite::protocol::frame::coding::CloseCode;
+use tungstenite::protocol::frame::FrameHeader;
+use tungstenite::protocol::frame::coding::{CloseCode, OpCode};
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tungstenite::{Error, Message};
 
 /// Bytes read at once, into a buffer that all connections of a thread share.
 const READ_BYTES: usize = 16 * 1024;
-/// Bytes handed to the library at once. Small: an idle connection keeps them.
+/// Bytes handed to the library at once.
 const PIECE_BYTES: usize = 256;
 
 /// Bytes of the longest control frame of a client (RFC 6455, section 5.5).
@@ -57,9 +58,13 @@ pub(super) enum Departure {
 
 /// Reads one connection.
 pub(super) struct Reader {
-    context: WebSocketContext,
+    /// The library, from the first byte of a message to the last: a silent connection keeps neither it nor the memory of the
+    /// longest message.
+    context: Option<Box<WebSocketContext>>,
+    message_bytes_max: usize,
     /// Bytes that were read and not yet handed to the library.
     lead: Bytes,
+    place: Place,
     answer: Vec<u8>,
     /// Bytes handed to the library since the last whole message.
     handed: usize,
@@ -68,16 +73,13 @@ pub(super) struct Reader {
 impl Reader {
     /// `lead` was read with the handshake.
     pub(super) fn new(lead: Bytes, message_bytes_max: usize) -> Self {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(PIECE_BYTES)
-            .write_buffer_size(0)
-            .max_message_size(Some(message_bytes_max))
-            .max_frame_size(Some(message_bytes_max));
         // Even an empty lead keeps the buffer that the handshake was read with.
         let lead = if lead.is_empty() { Bytes::new() } else { lead };
         Self {
-            context: WebSocketContext::new(Role::Server, Some(config)),
+            context: None,
+            message_bytes_max,
             lead,
+            place: Place::default(),
             answer: Vec::new(),
             handed: 0,
         }
@@ -93,10 +95,11 @@ impl Reader {
         if !self.answer.is_empty() {
             return Received::Answer(std::mem::take(&mut self.answer).into());
         }
-        let mut both =
-            Both { lead: &mut self.lead, stream, answer: &mut self.answer, handed: &mut self.handed };
+        let Self { context, message_bytes_max, lead, place, answer, handed } = self;
+        let library = context.get_or_insert_with(|| library(*message_bytes_max));
+        let mut both = Both { lead, stream, place, answer, handed };
         let received = loop {
-            match self.context.read(&mut both) {
+            match library.read(&mut both) {
                 Ok(Message::Text(text)) => {
                     *both.handed = 0;
                     break Received::Text(text.into());
@@ -110,7 +113,7 @@ impl Reader {
                 }
                 Ok(Message::Close(close)) => {
                     // The answer to it is ready once it is asked for.
-                    let _ = self.context.flush(&mut both);
+                    let _ = library.flush(&mut both);
                     // The library reads a code that no client may send as this one.
                     let broke = close.is_some_and(|close| close.code == CloseCode::Protocol);
                     let departure =
@@ -131,8 +134,56 @@ impl Reader {
             Received::Nothing if !self.answer.is_empty() => {
                 Received::Answer(std::mem::take(&mut self.answer).into())
             }
+            Received::Nothing => {
+                if self.place.is_between_messages() {
+                    self.context = None;
+                }
+                Received::Nothing
+            }
             received => received,
         }
+    }
+}
+
+fn library(message_bytes_max: usize) -> Box<WebSocketContext> {
+    let config = WebSocketConfig::default()
+        .read_buffer_size(PIECE_BYTES)
+        .write_buffer_size(0)
+        .max_message_size(Some(message_bytes_max))
+        .max_frame_size(Some(message_bytes_max));
+    Box::new(WebSocketContext::new(Role::Server, Some(config)))
+}
+
+/// Where in the client's frames the bytes end that the library has. It gets a header only as a whole, and no byte beyond a frame
+/// together with the frame's last ones.
+#[derive(Default)]
+struct Place {
+    /// Bytes that the frame still has.
+    left: u64,
+    /// The last frame of a message has not begun.
+    open: bool,
+}
+
+impl Place {
+    fn is_between_messages(&self) -> bool {
+        self.left == 0 && !self.open
+    }
+
+    /// Begins the frame whose header is here. False if the header has not arrived as a whole.
+    fn begin(&mut self, bytes: &[u8]) -> bool {
+        let mut cursor = Cursor::new(bytes);
+        match FrameHeader::parse(&mut cursor) {
+            Ok(None) => return false,
+            Ok(Some((header, payload))) => {
+                self.left = cursor.position().saturating_add(payload);
+                if matches!(header.opcode, OpCode::Data(_)) {
+                    self.open = !header.is_final;
+                }
+            }
+            // The library finds the same fault.
+            Err(_) => self.left = u64::MAX,
+        }
+        true
     }
 }
 
@@ -154,19 +205,37 @@ fn last_frame(error: &Error) -> Received {
 struct Both<'b> {
     lead: &'b mut Bytes,
     stream: &'b TcpStream,
+    place: &'b mut Place,
     answer: &'b mut Vec<u8>,
     handed: &'b mut usize,
+}
+
+impl Both<'_> {
+    /// What the client has sent since; empty at its end.
+    fn receive(&self) -> io::Result<Bytes> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let count = self.stream.try_read(scratch)?;
+            Ok(Bytes::copy_from_slice(scratch.get(..count).unwrap_or_default()))
+        })
+    }
 }
 
 impl Read for Both<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.lead.is_empty() {
-            *self.lead = SCRATCH.with_borrow_mut(|scratch| {
-                let count = self.stream.try_read(scratch)?;
-                io::Result::Ok(Bytes::copy_from_slice(scratch.get(..count).unwrap_or_default()))
-            })?;
+            *self.lead = self.receive()?;
         }
-        let count = self.lead.len().min(into.len());
+        while self.place.left == 0 && !self.lead.is_empty() && !self.place.begin(self.lead) {
+            let more = self.receive()?;
+            if more.is_empty() {
+                // The library sees the end within the header.
+                self.place.left = self.lead.len() as u64;
+            }
+            *self.lead = [&**self.lead, &more].concat().into();
+        }
+        let left = usize::try_from(self.place.left).unwrap_or(usize::MAX);
+        let count = self.lead.len().min(into.len()).min(left);
+        self.place.left -= count as u64;
         *self.handed += count;
         self.lead.copy_to_slice(into.get_mut(..count).unwrap_or_default());
         if self.lead.is_empty() {
@@ -184,5 +253,90 @@ impl Write for Both<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+    /// A client's frame; its mask changes nothing.
+    fn frame(head: u8, payload: &[u8]) -> Vec<u8> {
+        let len = payload.len();
+        let mut out = vec![head, 0x80 | u8::try_from(len).unwrap_or_default().min(126)];
+        if len > 125 {
+            out[1] = 0x80 | 126;
+            out.extend(u16::try_from(len).unwrap().to_be_bytes());
+        }
+        out.extend([0; 4]);
+        out.extend(payload);
+        out
+    }
+
+    /// Reads all that there is. Adds the texts.
+    fn read(reader: &mut Reader, stream: &TcpStream, texts: &mut Vec<Bytes>) {
+        loop {
+            match reader.next(stream) {
+                Received::Text(text) => texts.push(text),
+                Received::Answer(pong) => assert_eq!(pong[0], 0x8a),
+                Received::Nothing => return,
+                _ => panic!("none of these frames"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn between_messages_a_reader_keeps_nothing_of_the_library() {
+        let long = vec![b'x'; 300];
+        // A whole message; one of three frames, with a ping between; a whole one.
+        let frames = [
+            (0x81, &b"one"[..]),
+            (0x01, b""),
+            (0x89, b"ping"),
+            (0x00, long.as_slice()),
+            (0x80, b"y"),
+            (0x81, b"two"),
+        ];
+        let frames = frames.map(|(head, payload)| frame(head, payload));
+        let bytes = frames.concat();
+        let ends: Vec<usize> = (0..=frames.len()).map(|count| frames[..count].concat().len()).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        for split in 0..=bytes.len() {
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let stream = listener.accept().await.unwrap().0;
+            let mut reader = Reader::new(Bytes::copy_from_slice(&bytes[..split]), MESSAGE_BYTES_MAX);
+            let mut texts = Vec::new();
+            read(&mut reader, &stream, &mut texts);
+            // In a whole frame after its header, or between the frames of a message.
+            let begun = ends.iter().rposition(|end| *end <= split).unwrap();
+            let header = if begun == 3 { 8 } else { 6 };
+            let within = begun < frames.len() && split >= ends[begun] + header;
+            let open = (2..=4).contains(&begun);
+            assert_eq!(reader.context.is_some(), within || open, "{split} of {ends:?}");
+            client.write_all(&bytes[split..]).await.unwrap();
+            while texts.len() < 3 {
+                stream.readable().await.unwrap();
+                read(&mut reader, &stream, &mut texts);
+            }
+            assert_eq!(texts, [b"one", [&long[..], b"y"].concat().as_slice(), b"two"]);
+            assert!(reader.context.is_none() && reader.lead.is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_ends_within_a_header_is_lost() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let stream = listener.accept().await.unwrap().0;
+        let mut reader = Reader::new(Bytes::from_static(&[0x81, 0xfe, 1]), MESSAGE_BYTES_MAX);
+        assert!(matches!(reader.next(&stream), Received::Nothing));
+        drop(client);
+        stream.readable().await.unwrap();
+        assert!(matches!(reader.next(&stream), Received::End(_, Departure::Lost)));
     }
 }

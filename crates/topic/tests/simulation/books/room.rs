@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{DeliveryMode, LinkId, ParticipantId};
-use topic::{Audience, Listener, Person};
+use topic::{Audience, Listener, Person, Roster};
 
 use super::Books;
 use crate::{
@@ -132,9 +132,9 @@ impl Books {
     }
 
     /// Every roster names all participants.
-    fn check_roster(&self, roster: &[Person], own: &ParticipantId) -> BTreeSet<ParticipantId> {
+    fn check_roster(&self, roster: &Roster, own: &ParticipantId) -> BTreeSet<ParticipantId> {
         let names: BTreeSet<ParticipantId> = roster.iter().map(|person| person.id.clone()).collect();
-        assert_eq!(names.len(), roster.len());
+        assert_eq!(names.len(), roster.iter().count());
         let mut here = self.room.here.clone();
         here.insert(own.clone());
         assert_eq!(names, here);
