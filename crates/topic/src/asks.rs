@@ -34,7 +34,7 @@ impl<H: Handles> Topic<H> {
             self.members.begin(asker, operation);
         }
         match call.filter(|call| self.pauses(*call)) {
-            Some(call) => self.pause(call),
+            Some(call) => self.gather(call),
             None => self.effects.push(Effect::Ask { operation, question, link, to }),
         }
     }

@@ -6,6 +6,9 @@ use crate::Kept;
 
 /// How long a call waits for a caller that was answered for now with questions, milliseconds.
 pub const PAUSE_MS: u64 = 10 * 60 * 1000;
+/// How long a caller that is asked by answers waits for further questions about its call, milliseconds: a server that asks several
+/// things at once sends them one by one.
+pub const GATHER_MS: u64 = 20;
 /// The most servers of one topic.
 pub const UPSTREAMS_MAX: usize = 1000;
 
@@ -91,6 +94,8 @@ pub struct Limits {
     pub asks_per_server_and_participant_max: usize,
     /// Times that one call is answered for now with questions.
     pub rounds_max: u32,
+    /// How long questions about such a call are gathered before, milliseconds.
+    pub gather_ms: u64,
     /// How long such a call waits for its caller, milliseconds.
     pub pause_ms: u64,
     /// Proposals of the topic that are not over; each may have one parked call.
@@ -123,6 +128,7 @@ impl Default for Limits {
             asks_per_server_max: 256,
             asks_per_server_and_participant_max: 64,
             rounds_max: 64,
+            gather_ms: GATHER_MS,
             pause_ms: PAUSE_MS,
             proposals_max: 10_000,
             proposals_per_participant_max: 256,

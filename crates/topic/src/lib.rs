@@ -51,7 +51,7 @@ mod view;
 pub use admission::BuiltinTool;
 pub use audience::{Audience, Listener, Reach};
 pub use catalog::{Route, UpstreamIndex};
-pub use config::{Limits, PAUSE_MS, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
+pub use config::{GATHER_MS, Limits, PAUSE_MS, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use effect::{
     Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, ProposalView, Receiver, Record,
     RefusedDecision, RoomEffect, Rule, Verdict,

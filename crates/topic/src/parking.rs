@@ -57,10 +57,8 @@ impl<H: Handles> Topic<H> {
                 self.stop_call(id, Outcome::Ok);
                 proposal
             }
-            State::Held { proposal: None }
-            | State::Delivered { .. }
-            | State::Parked { .. }
-            | State::Asked { .. } => return,
+            State::Held { proposal: None } | State::Parked { .. } | State::Asked { .. } => return,
+            State::Delivered { .. } => return self.pause(id),
             State::Paused { .. } | State::Kept => return self.cancel_call(id),
         };
         if let Some(proposal) = self.view_of(proposal) {
@@ -68,7 +66,7 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Answers all callers for now whose time has come, and cancels paused calls whose callers did not come back.
+    /// Answers all callers for now whose time has come, with their questions or words about their proposals, and cancels paused calls whose callers did not come back.
     pub(crate) fn park_due(&mut self) {
         while let Some((until_ms, id)) = self.deadlines.first().copied()
             && until_ms <= self.now_ms

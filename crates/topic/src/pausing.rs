@@ -31,10 +31,21 @@ impl<H: Handles> Topic<H> {
         self.operations.get(call).is_some_and(|open| open.pauses)
     }
 
+    /// Waits a little for further questions about a call before its caller is answered for now.
+    pub(crate) fn gather(&mut self, id: OperationId) {
+        let Some(open) = self.operations.get(id) else { return };
+        if matches!(open.state, State::Delivered { .. }) && open.until_ms.is_none() {
+            self.park_at(id, self.now_ms.saturating_add(self.limits.gather_ms));
+        }
+    }
+
     /// Answers the caller of a call for now with all questions about it, unless it was and has not come back.
     pub(crate) fn pause(&mut self, id: OperationId) {
         let Some(open) = self.operations.get_mut(id) else { return };
         let State::Delivered { proposal } = open.state else { return };
+        if open.asks == 0 {
+            return;
+        }
         open.rounds = open.rounds.saturating_add(1);
         let (round, call) = (open.rounds, open.handle.call().cloned());
         self.operations.turn(id, State::Paused { proposal });

@@ -11,11 +11,8 @@ const MODERN: (&str, usize) = ("2026-07-28", 37);
 /// Scenarios of the tasks extension, which no revision requires. The suite itself skips the one about notifications.
 const TASKS: usize = 10;
 
-/// Scenarios of the modern suite that need what a legacy server's questions do not have: keys of their own, and several questions in
-/// one result. A legacy server does not say how many it is going to ask: the first is passed on at once, and those that come before
-/// the caller is back are asked in the next result.
-const NOT_OF_LEGACY: &[&str] =
-    &["input-required-result-basic-elicitation", "input-required-result-multiple-input-requests"];
+/// The scenario of the modern suite that needs what a legacy server's questions do not have: keys of their own.
+const NOT_OF_LEGACY: &[&str] = &["input-required-result-basic-elicitation"];
 
 /// Scenarios of clients that are not run, by their beginning, with the reason.
 const NOT_OF_CLIENTS: &[(&str, &str)] =

@@ -1,7 +1,7 @@
 //! Calls whose callers are asked by answers for now, and come back with the answers.
 
 use model::LinkId;
-use topic::{About, Cause, Limits, ListScope, PAUSE_MS, Target};
+use topic::{About, Cause, GATHER_MS, Limits, ListScope, PAUSE_MS, Target};
 
 use crate::{
     shown::{refused, shown},
@@ -11,7 +11,7 @@ use crate::{
 const ROOTS: &str = "roots/list";
 
 fn with(limits: Limits) -> Stage {
-    let mut stage = Stage::with(limits);
+    let mut stage = Stage::with(Limits { gather_ms: 0, ..limits });
     for (link, name) in [(BOB, "bob"), (CID, "cid")] {
         stage.join(link, name, &["mcp/*"], |join| join.joining.pauses = true);
     }
@@ -23,9 +23,41 @@ fn with(limits: Limits) -> Stage {
 /// Bob's call 1 of `one_a` is paused with question 2.
 fn paused() -> Stage {
     let mut stage = with(Limits::default());
-    let effects = stage.ask("one", 2, About::Call(op(1)), ROOTS);
-    assert_eq!(shown(&effects), ["pause 1 in round 1 with 2"]);
+    assert_eq!(asked(&mut stage, 2), ["pause 1 in round 1 with 2"]);
     stage
+}
+
+/// What a question about call 1 leads to when no other is gathered with it.
+fn asked(stage: &mut Stage, question: u128) -> Vec<String> {
+    assert!(shown(&stage.ask("one", question, About::Call(op(1)), ROOTS)).is_empty());
+    shown(&stage.tick(0))
+}
+
+#[test]
+fn questions_that_come_at_once_are_asked_in_one_round() {
+    let mut stage = Stage::with(Limits::default());
+    stage.join(BOB, "bob", &["mcp/*"], |join| join.joining.pauses = true);
+    stage.lists("one", ListScope::Shared, tools(&["a"]));
+    stage.call(BOB, 1, "one_a");
+    for (at_ms, question) in [(0, 2), (1, 3), (GATHER_MS - 1, 4)] {
+        stage.now_ms = at_ms;
+        assert!(shown(&stage.ask("one", question, About::Call(op(1)), ROOTS)).is_empty());
+    }
+    assert!(shown(&stage.tick(GATHER_MS - 1)).is_empty());
+    assert_eq!(shown(&stage.tick(GATHER_MS)), ["pause 1 in round 1 with 2,3,4"]);
+}
+
+#[test]
+fn a_call_whose_questions_are_withdrawn_is_not_paused() {
+    for ends in [true, false] {
+        let mut stage = with(Limits::default());
+        stage.ask("one", 2, About::Call(op(1)), ROOTS);
+        let expected = if ends { "settle 1 with 9" } else { "" };
+        let effects = if ends { stage.answer(ONE, 1, 9) } else { stage.cancel(ONE, 2) };
+        assert_eq!(shown(&effects).last().map_or("", String::as_str), expected);
+        assert!(shown(&stage.tick(0)).is_empty());
+        assert_eq!(stage.topic.next_deadline_ms(), None);
+    }
 }
 
 #[test]
@@ -39,7 +71,7 @@ fn a_caller_comes_back_with_the_answers() {
     assert_eq!(stage.topic.next_deadline_ms(), None);
     assert!(stage.topic.is_awaited(BOB) && stage.topic.calls_len() == 1);
     // Once more, and then the end.
-    assert_eq!(shown(&stage.ask("one", 3, About::Call(op(1)), ROOTS)), ["pause 1 in round 2 with 3"]);
+    assert_eq!(asked(&mut stage, 3), ["pause 1 in round 2 with 3"]);
     stage.come_back(BOB, (1, 12), 2, &[(3, 5)]);
     assert_eq!(shown(&stage.answer(ONE, 1, 9)), ["settle 1 with 9"]);
     assert_eq!(stage.topic.operations_len(), 0);
@@ -147,7 +179,7 @@ fn another_link_of_the_participant_takes_the_call() {
 fn rounds_are_limited() {
     let mut stage = with(Limits { rounds_max: 2, ..Limits::default() });
     for round in 1..=2 {
-        stage.ask("one", 2, About::Call(op(1)), ROOTS);
+        asked(&mut stage, 2);
         stage.come_back(BOB, (1, 11), round, &[(2, 5)]);
     }
     assert_eq!(refused(&stage.ask("one", 2, About::Call(op(1)), ROOTS)), Cause::Limit);
@@ -158,7 +190,7 @@ fn rounds_are_limited() {
 fn returns_without_answers_are_limited() {
     let mut stage = with(Limits { rounds_max: 2, ..Limits::default() });
     for question in [2, 3] {
-        stage.ask("one", question, About::Call(op(1)), ROOTS);
+        asked(&mut stage, question);
     }
     let expected = ["return to 1 by 11", "settle ask 2 with 5", "pause 1 in round 2 with 3"];
     assert_eq!(shown(&stage.come_back(BOB, (1, 11), 1, &[(2, 5)])), expected);

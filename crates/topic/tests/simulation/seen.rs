@@ -73,6 +73,7 @@ pub(crate) const SEEN: &[&str] = &[
     "came back on another link",
     "kept end settled",
     "asked again",
+    "gathered questions",
     "came back too often",
     "its caller did not come back",
     "kept",

@@ -18,6 +18,7 @@ pub(crate) const LIMITS: Limits = Limits {
     asks_per_server_max: 3,
     asks_per_server_and_participant_max: 2,
     rounds_max: 3,
+    gather_ms: 400,
     pause_ms: 1_500,
     proposals_max: 8,
     proposals_per_participant_max: 4,

@@ -112,8 +112,8 @@ impl World {
         let fresh =
             Question { question, link, server: server_id, about: of_call, method, tag, order, cancelled };
         let about_call = self.books.asked_call(about).filter(|open| open.pauses && must.is_ok() && !ignored);
-        let pauses = about_call.map(|open| open.place == Place::AtServer);
-        if pauses.is_some() {
+        let pauses = about_call.is_some();
+        if pauses {
             self.books.enter_question(operation, fresh.clone());
         }
         let turn = Turn { question: Some((operation, fresh)), ..Turn::default() };
@@ -121,8 +121,7 @@ impl World {
             Event::Ask(Ask { server, operation, tag, about, method: Method::Known(method), question });
         let effects = self.live(event, turn);
         match (effects.all.as_slice(), must) {
-            ([], _) => assert!(ignored || pauses == Some(false)),
-            ([Effect::Pause { .. }], Ok(_)) => assert_eq!(pauses, Some(true)),
+            ([], _) => assert!(ignored || pauses),
             ([Effect::Ask { link: asked, .. }], Ok(link)) => assert_eq!(*asked, link),
             ([Effect::RefuseAsk { refusal, .. }], Err(must)) => assert_eq!(cause_of_ask(refusal), must),
             other => panic!("{other:?}"),

@@ -7,6 +7,7 @@ use crate::{
     books::{
         calls::{Call, Place},
         deals::Deal,
+        limits::LIMITS,
     },
     draw::requests::blank,
     numbers::{Effect, Event},
@@ -130,6 +131,14 @@ impl World {
         let effects = self.live(Event::Tick, Turn { parks: true, ..Turn::default() });
         assert!(due || effects.all.is_empty(), "nothing is due");
         assert!(self.topic.next_deadline_ms().is_none_or(|due_ms| due_ms > self.now_ms));
+        let gathers = |(id, open): (&OperationId, &Call)| {
+            open.pauses && open.place == Place::AtServer && !self.books.asked_about(*id).is_empty()
+        };
+        if self.books.calls.iter().any(gathers) {
+            let due_ms = self.topic.next_deadline_ms().expect("its caller is asked in time");
+            assert!(due_ms <= self.now_ms + LIMITS.gather_ms);
+            self.books.count("gathered questions");
+        }
     }
 
     pub(crate) fn stop(&mut self) {
