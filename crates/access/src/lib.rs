@@ -4,10 +4,12 @@
 //! - [`tokens`], [`identities`]: tokens that are issued and revoked, and the participants that may come in.
 //! - [`grants`]: changes of capabilities while the gateway runs.
 //! - [`Authority`]: by which right a token is issued or revoked.
+//! - [`Bounds`]: the bytes that may wait for a participant.
 //! - [`AccessJournal`]: the journal as far as identities and grants depend on it.
 //! - [`Guests`]: participants without a token. [`sealer`]: the seal of ids and states, with its keys in the journal.
 
 mod authority;
+mod bounds;
 pub mod config;
 pub mod grants;
 mod guests;
@@ -18,6 +20,7 @@ mod sealing;
 pub mod tokens;
 
 pub use authority::{Authority, GRANTS, SERVERS, TOKENS};
+pub use bounds::{Bounds, STREAM_UNSENT_BYTES_MAX};
 pub use guests::{
     ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, account, is_gateways_name, is_guest,
 };

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use access::Bounds;
 use bytes::Bytes;
-use gateway::{Bounds, Call, Passed, Questioned, Reply, Respell, Undelivered, number_of};
+use gateway::{Call, Passed, Questioned, Reply, Respell, Undelivered, number_of};
 use model::{Answer, ListKind, OperationId, Refusal, RefusalCode};
 use platform::Mutex;
 use wire::mcp::{refusal, relay};

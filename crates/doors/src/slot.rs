@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
+use access::Bounds;
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use gateway::Bounds;
 use platform::{Mutex, MutexGuard, Taken};
 
 use crate::reply::Sink;

@@ -6,7 +6,6 @@
 //! - [`admin`]: tokens and grants.
 
 pub mod admin;
-mod bounds;
 mod builtin;
 mod call;
 mod context;
@@ -33,7 +32,6 @@ mod run;
 mod servers;
 mod tasks;
 
-pub use bounds::{Bounds, STREAM_UNSENT_BYTES_MAX};
 pub use call::{Call, Reply};
 pub use context::{Context, number_of};
 pub use dispatch::{Dispatch, Settings};

@@ -19,13 +19,12 @@ use upstream::{Upstream, config::ServerConfig};
 
 pub use visitors::Visitor;
 
-use crate::bounds::Bounds;
 use store::recorder::Recorder;
 
 use crate::{context::Context, dispatch::Dispatch, live::Event};
 use access::config::{Config, Limits};
 use access::grants::Grants;
-use access::{account, is_guest};
+use access::{Bounds, account, is_guest};
 
 /// How long open calls may take to end when the gateway stops.
 pub const DRAIN: Duration = Duration::from_secs(5);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway::Bounds;
+use access::Bounds;
 use platform::Shares;
 
 use super::*;

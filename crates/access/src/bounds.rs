@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use access::config::Limits;
+use crate::config::Limits;
 use platform::Share;
 
 /// Bytes that may wait unsent in one stream. Beyond it, progress notifications are merged, then the stream ends.
