@@ -106,6 +106,9 @@ impl Scene {
             method,
             question,
         }));
+        while got.0.lock().is_empty() {
+            self.dispatch.take(Event::Tick);
+        }
         assert!(got.0.lock()[0].contains("input_required"));
         (call, got)
     }
