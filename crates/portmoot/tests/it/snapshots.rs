@@ -205,6 +205,10 @@ fn every_command_prints_its_snapshot() {
         let agent = Ran::from(agents.pop().unwrap().wait_with_output().unwrap());
         assert_eq!(agent.code, i32::from(name == "reject"), "{}{}", agent.stdout, agent.stderr);
     }
+    // The gateway writes while others read: the last commands have their entries by then.
+    until("the audit log is at rest", || {
+        stage.home.run(&["audit", "verify"]).stderr.is_empty().then_some(())
+    });
     stage.show("audit-query", &["audit", "query", "portmoot/tokens"], Uncounted);
     stage.show("audit-verify", &["audit", "verify"], Uncounted);
     stage.show("doctor", &["doctor", "--config", "portmoot.toml", "--listen", "127.0.0.1:0"], Plain);

@@ -63,8 +63,8 @@ def call(id, params, modern):
     if name == "crash":
         os._exit(3)
     if name == "deaf":
-        os.close(0)
         reply(id, text("deaf"), modern)
+        os.close(0)
         time.sleep(1)
         os._exit(0)
     if name == "ask":
