@@ -20,7 +20,9 @@ pub(super) fn block(json: &Json) -> ToolContent {
 fn plain(block: &Map<String, Json>) -> Option<ToolContent> {
     let has_only = |known: &[&str]| block.keys().all(|key| known.contains(&key.as_str()));
     let text = |key: &str| block.get(key).and_then(Json::as_str);
-    let of = |content, mime_type: &str| Some(ToolContent { content: Some(content), mime_type: mime_type.to_owned() });
+    let of = |content, mime_type: &str| {
+        Some(ToolContent { content: Some(content), mime_type: mime_type.to_owned() })
+    };
     match text("type")? {
         "text" if has_only(&["type", "text"]) => of(Content::Text(text("text")?.to_owned()), ""),
         "image" if has_only(&["type", "data", "mimeType"]) => {

@@ -35,7 +35,8 @@ fn arguments(sent: Option<&Any>, tool: Option<&ToolSchema>) -> Result<Vec<u8>, R
     let name = value::name_of(sent);
     match name {
         "google.protobuf.Struct" => {
-            let object = Struct::decode(&*sent.value).map_err(|_| wrong(format!("the arguments are no {name}")))?;
+            let object =
+                Struct::decode(&*sent.value).map_err(|_| wrong(format!("the arguments are no {name}")))?;
             Ok(value::object(&object).to_string().into_bytes())
         }
         _ => {
@@ -65,14 +66,18 @@ mod tests {
     fn params(arguments: Option<Any>, metadata: &[(&str, &str)]) -> Result<String, String> {
         let metadata = metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let call = CallToolRequest { name: "t".to_owned(), arguments, metadata };
-        let params = call_params(&call.encode_to_vec().into(), None).map_err(|refusal| refusal.to_string())?;
+        let params =
+            call_params(&call.encode_to_vec().into(), None).map_err(|refusal| refusal.to_string())?;
         Ok(String::from_utf8(params).unwrap())
     }
 
     #[test]
     fn a_struct_is_always_accepted() {
         let sent: Json = serde_json::from_str(r#"{"q":1}"#).unwrap();
-        assert_eq!(params(Some(value::pack_json(&sent)), &[]).unwrap(), r#"{"name":"t","arguments":{"q":1}}"#);
+        assert_eq!(
+            params(Some(value::pack_json(&sent)), &[]).unwrap(),
+            r#"{"name":"t","arguments":{"q":1}}"#
+        );
         assert_eq!(params(None, &[]).unwrap(), r#"{"name":"t","arguments":{}}"#);
     }
 

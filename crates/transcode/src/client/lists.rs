@@ -10,8 +10,8 @@ use schema::ToolSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::proto::Kind;
-use wire::proto::contract::{ListToolsResponse, ListResourcesResponse, Resource, Tool};
 use wire::proto::contract::{ListResourcesRequest, ListToolsRequest, tool::SchemaSource};
+use wire::proto::contract::{ListResourcesResponse, ListToolsResponse, Resource, Tool};
 
 use crate::key;
 

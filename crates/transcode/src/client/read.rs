@@ -9,7 +9,9 @@ use model::{Refusal, RefusalCode};
 use prost::Message as _;
 use serde::Deserialize;
 use wire::proto::Kind;
-use wire::proto::contract::{ReadResourceRequest, ReadResourceResponse, ResourceContent, resource_content::Content};
+use wire::proto::contract::{
+    ReadResourceRequest, ReadResourceResponse, ResourceContent, resource_content::Content,
+};
 
 /// The params of `resources/read` for a `ReadResourceRequest`.
 ///
@@ -64,7 +66,8 @@ pub fn read_result(result: &[u8]) -> Result<Bytes, Refusal> {
     let failed = || Refusal::new(RefusalCode::UpstreamFailed, "the server's result cannot be read");
     let read: Read<'_> = serde_json::from_slice(result).map_err(|_| failed())?;
     let contents = read.contents.into_iter().map(|one| one.message().ok_or_else(failed));
-    Ok(Kind::ReadResourceResponse.field_of(&ReadResourceResponse { contents: contents.collect::<Result<_, _>>()? }))
+    Ok(Kind::ReadResourceResponse
+        .field_of(&ReadResourceResponse { contents: contents.collect::<Result<_, _>>()? }))
 }
 
 #[cfg(test)]
@@ -73,7 +76,8 @@ mod tests {
 
     #[test]
     fn blobs_are_bytes() {
-        let result = br#"{"contents":[{"uri":"a:b","mimeType":"x/y","blob":"AAEC"},{"uri":"a:c","text":"t"}]}"#;
+        let result =
+            br#"{"contents":[{"uri":"a:b","mimeType":"x/y","blob":"AAEC"},{"uri":"a:c","text":"t"}]}"#;
         let (_, message) = Kind::split(&read_result(result).unwrap()).unwrap();
         let read = ReadResourceResponse::decode(message).unwrap();
         assert_eq!(read.contents[0].content, Some(Content::Blob(vec![0, 1, 2].into())));

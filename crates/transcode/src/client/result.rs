@@ -9,7 +9,8 @@ use schema::ToolSchema;
 use serde_json::{Map, Value as Json};
 use wire::proto::Kind;
 use wire::proto::contract::{
-    CallToolResponse, Error, ErrorResponse, ToolContent, ToolResult, call_tool_response, tool_content::Content,
+    CallToolResponse, Error, ErrorResponse, ToolContent, ToolResult, call_tool_response,
+    tool_content::Content,
 };
 use wire::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 
@@ -41,7 +42,8 @@ pub fn call_result(result: &[u8], _tool: Option<&ToolSchema>) -> Result<Bytes, R
 fn metadata(meta: &Map<String, Json>) -> HashMap<String, String> {
     let text = |(key, value): (&String, &Json)| Some((key.clone(), value.as_str()?.to_owned()));
     let mut metadata: HashMap<_, _> = meta.iter().filter_map(text).collect();
-    let rest: Map<_, _> = meta.iter().filter(|(_, value)| !value.is_string()).map(|(k, v)| (k.clone(), v.clone())).collect();
+    let rest: Map<_, _> =
+        meta.iter().filter(|(_, value)| !value.is_string()).map(|(k, v)| (k.clone(), v.clone())).collect();
     if !rest.is_empty() {
         metadata.insert(key::META.to_owned(), Json::Object(rest).to_string());
     }
@@ -61,7 +63,8 @@ pub fn error(method: &str, code: i64, message: &str, data: Option<&[u8]>) -> Byt
         return Kind::CallToolResponse.field_of(&CallToolResponse { result, metadata: HashMap::new() });
     }
     let data = data.map(|data| {
-        let object = if data.is_object() { data } else { Json::Object(Map::from_iter([("value".to_owned(), data)])) };
+        let object =
+            if data.is_object() { data } else { Json::Object(Map::from_iter([("value".to_owned(), data)])) };
         match value::to_value(&object).kind {
             Some(prost_types::value::Kind::StructValue(object)) => object,
             _ => Struct::default(),
@@ -103,21 +106,28 @@ mod tests {
             "structuredContent":{"x":1},"_meta":{"a":"b","c":2}}"#;
         let response = read(&call_result(result, None).unwrap());
         let Some(Ran::Success(success)) = response.result else { panic!("{response:?}") };
-        let shown: Vec<_> = success.content.iter().map(|one| match &one.content {
-            Some(Content::Text(text)) => format!("text {text}"),
-            Some(Content::Image(bytes)) => format!("image {} {}", bytes.len(), one.mime_type),
-            Some(Content::Data(any)) => format!("{} {}", value::name_of(any), one.mime_type),
-            None => "nothing".to_owned(),
-        }).collect();
-        assert_eq!(shown, [
-            "text a",
-            "image 2 image/png",
-            "google.protobuf.Struct application/vnd.mcp.content+json",
-            "google.protobuf.Struct application/vnd.mcp.content+json",
-            "buf.mcp.v1.Resource ",
-            "buf.mcp.v1.ResourceContent ",
-            "google.protobuf.Struct ",
-        ]);
+        let shown: Vec<_> = success
+            .content
+            .iter()
+            .map(|one| match &one.content {
+                Some(Content::Text(text)) => format!("text {text}"),
+                Some(Content::Image(bytes)) => format!("image {} {}", bytes.len(), one.mime_type),
+                Some(Content::Data(any)) => format!("{} {}", value::name_of(any), one.mime_type),
+                None => "nothing".to_owned(),
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "text a",
+                "image 2 image/png",
+                "google.protobuf.Struct application/vnd.mcp.content+json",
+                "google.protobuf.Struct application/vnd.mcp.content+json",
+                "buf.mcp.v1.Resource ",
+                "buf.mcp.v1.ResourceContent ",
+                "google.protobuf.Struct ",
+            ]
+        );
         assert_eq!(response.metadata["a"], "b");
         assert_eq!(response.metadata[key::META], r#"{"c":2}"#);
     }
