@@ -14,6 +14,7 @@ use std::{sync::Arc, sync::atomic::Ordering};
 
 use access::config::ToolsList;
 use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
+use schema::ToolSchema;
 use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
 use upstream::Manifest;
@@ -186,4 +187,17 @@ fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {
 pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<HeaderParam> {
     let Some((server, own)) = dispatch.route(link.id, Target::Tool(tool)) else { return Vec::new() };
     server.upstream.manifest_in(Form::Modern).annotations.get(&own).cloned().unwrap_or_default()
+}
+
+/// The schema of a tool in protobuf by its public name, if this link could call it, or propose the call.
+pub fn tool_schema(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<ToolSchema> {
+    if !dispatch.with(|topic| topic.could_call(link.id, tool)) {
+        return None;
+    }
+    match dispatch.route(link.id, Target::Tool(tool)) {
+        Some((server, own)) => {
+            server.upstream.manifest_in(Form::Legacy).module(server.id.as_str()).tool(&own).cloned()
+        }
+        None => dispatch.own_manifest().module(ParticipantId::gateway().as_str()).tool(tool).cloned(),
+    }
 }
