@@ -6,19 +6,31 @@
 //! - [`convert`]: a tool's schemas as a [`File`]; [`Numbers`] of an earlier conversion stay.
 //! - [`File::text`], [`File::messages`]: the file as a person writes it.
 //! - [`compile`]: its descriptors.
+//! - [`Module`]: all of that for the tools of a server. [`Descriptors`]: the schema of a peer, from its bytes.
+//! - [`ToolSchema`]: the messages of one tool.
 
+mod common;
 mod compile;
 mod convert;
 mod file;
+mod files;
+mod module;
 mod names;
 mod node;
 mod numbers;
 mod print;
+mod raw;
 mod rules;
+mod set;
 mod shape;
+mod tool;
 
 pub use compile::{CompileError, VALIDATE_PROTO, VALIDATE_TEXT, compile};
 pub use convert::{Converted, STRUCT, Style, Tool, convert};
 pub use file::File;
+pub use files::SetError;
+pub use module::{Module, convert_all};
 pub use names::{Names, pascal, snake};
 pub use numbers::Numbers;
+pub use set::Descriptors;
+pub use tool::{Named, ToolSchema};

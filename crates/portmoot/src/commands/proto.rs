@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use schema::{Converted, Names, Numbers, Style, Tool, VALIDATE_PROTO, VALIDATE_TEXT, convert, snake};
+use schema::{Converted, Numbers, Style, Tool, VALIDATE_PROTO, VALIDATE_TEXT, convert_all, snake};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -44,12 +44,8 @@ pub(crate) async fn run(command: ProtoCommand, output: Output) -> Result<Exit, F
         ProtoStyle::Lossless => Style::Lossless,
         ProtoStyle::Spec => Style::Spec,
     };
-    let (mut names, mut files) = (Names::default(), Names::default());
-    let one = |tool: &Listed| {
-        let path = format!("{folder}/{}.proto", files.unique(&snake(&tool.name)));
-        convert(&tool.borrowed(), (&package, path), (&mut names, &earlier), style)
-    };
-    let converted: Vec<Converted> = tools.iter().map(one).collect();
+    let borrowed: Vec<_> = tools.iter().map(Listed::borrowed).collect();
+    let converted = convert_all(&package, &borrowed, &earlier, style);
     match out {
         Some(out) => {
             write(&out, &converted)?;

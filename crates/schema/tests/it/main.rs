@@ -14,6 +14,8 @@ use std::path::Path;
 use schema::{Converted, Names, Numbers, STRUCT, Style, Tool, compile, convert};
 use serde_json::value::RawValue;
 
+mod module;
+mod peers;
 mod sample;
 mod shapes;
 mod stable;

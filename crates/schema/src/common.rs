@@ -1,0 +1,38 @@
+//! The descriptors that both sides of a connection have.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use prost_reflect::DescriptorPool;
+
+use crate::compile::{VALIDATE_PROTO, VALIDATE_TEXT, compile};
+
+/// A set with the files that both sides have before its own.
+pub(crate) fn complete(set: &[u8]) -> Bytes {
+    // The serialized form of a repeated field continues that of another.
+    [common().set.as_slice(), set].concat().into()
+}
+
+/// The files that no set needs: the well-known types and `validate.proto`.
+pub(crate) struct Common {
+    pub(crate) pool: DescriptorPool,
+    set: Vec<u8>,
+}
+
+pub(crate) fn common() -> &'static Common {
+    static COMMON: OnceLock<Common> = OnceLock::new();
+    COMMON.get_or_init(|| {
+        let mut pool = DescriptorPool::global();
+        let set = compile(&[(VALIDATE_PROTO.to_owned(), VALIDATE_TEXT.to_owned())]).unwrap_or_default();
+        let added = pool.decode_file_descriptor_set(set.as_slice());
+        debug_assert!(added.is_ok(), "{added:?}");
+        Common { set: pool.encode_to_vec(), pool }
+    })
+}
+
+/// Whether both sides have this file, so that no set needs it.
+pub(crate) fn is_common(name: &str) -> bool {
+    let is_well_known =
+        || name.starts_with("google/protobuf/") && common().pool.get_file_by_name(name).is_some();
+    name == VALIDATE_PROTO || is_well_known()
+}

@@ -1,0 +1,210 @@
+//! The files of a serialized `FileDescriptorSet`, as bytes.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+
+use crate::common::is_common;
+use crate::compile::VALIDATE_PROTO;
+use crate::raw::{RawField, append, fields};
+
+/// Why a peer's descriptors are not used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SetError {
+    /// The bytes are no `google.protobuf.FileDescriptorSet`.
+    #[error("not a FileDescriptorSet")]
+    Malformed,
+    /// There is more of something than a gateway takes from a peer.
+    #[error("more than {max} {what}")]
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much there may be.
+        max: usize,
+    },
+    /// The files are not valid, or not complete.
+    #[error("{0}")]
+    Invalid(String),
+    /// A message that was named, or that the tool's name calls for, is not there.
+    #[error("no message {0}")]
+    NoMessage(String),
+    /// Several messages could be meant.
+    #[error("more than one message {0}")]
+    Ambiguous(String),
+}
+
+/// How much a set may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    bytes: usize,
+    files: usize,
+    /// Nested ones included.
+    messages: usize,
+    /// Messages inside each other.
+    depth: usize,
+    /// Fields, values of enums, methods, ranges and places of comments: two bytes of a set can be a few hundred in memory.
+    parts: usize,
+}
+
+impl Bounds {
+    /// For the set that a peer gives.
+    pub(crate) const OF_PEERS: Self =
+        Self { bytes: 1 << 20, files: 500, messages: 2_000, depth: 32, parts: 50_000 };
+    /// For our own, which have the bounds of their JSON Schemas.
+    pub(crate) const NONE: Self = Self {
+        bytes: usize::MAX,
+        files: usize::MAX,
+        messages: usize::MAX,
+        depth: usize::MAX,
+        parts: usize::MAX,
+    };
+}
+
+/// Numbers in `google.protobuf.FileDescriptorProto`.
+mod file {
+    pub(super) const NAME: u32 = 1;
+    pub(super) const DEPENDENCY: u32 = 3;
+    pub(super) const MESSAGE: u32 = 4;
+    pub(super) const ENUM: u32 = 5;
+    pub(super) const SERVICE: u32 = 6;
+    pub(super) const SOURCE: u32 = 9;
+}
+/// Its number in `google.protobuf.FileDescriptorSet`.
+const FILE: u32 = 1;
+/// Numbers of nested messages and of enums in `google.protobuf.DescriptorProto`.
+const NESTED: u32 = 3;
+const NESTED_ENUM: u32 = 4;
+
+/// One file of a set.
+#[derive(Debug, Clone)]
+pub(crate) struct RawFile {
+    pub(crate) name: String,
+    pub(crate) imports: Vec<String>,
+    /// The file without what says where its text was.
+    pub(crate) bytes: Bytes,
+    /// The file as it came, and with `validate.proto` among its imports: without it nothing reads the rules.
+    pub(crate) ruled: Vec<u8>,
+}
+
+/// The files of a set without those that both sides have, each after its imports.
+///
+/// # Errors
+/// [`SetError::Limit`], or [`SetError::Malformed`] if it is no set.
+pub(crate) fn read(set: &[u8], max: Bounds) -> Result<Vec<RawFile>, SetError> {
+    within(set.len(), max.bytes, "bytes")?;
+    let (mut files, mut count) = (HashMap::new(), Count { max, messages: 0, parts: 0 });
+    let mut order = Vec::new();
+    for field in fields(set) {
+        let RawField { number, content, .. } = field.ok_or(SetError::Malformed)?;
+        let Some(content) = content.filter(|_| number == FILE) else { continue };
+        within(order.len() + 1, max.files, "files")?;
+        let file = RawFile::read(content, &mut count)?;
+        order.push(file.name.clone());
+        let is_common = is_common(&file.name);
+        let twice = files.insert(file.name.clone(), file);
+        if twice.is_some() && !is_common {
+            return Err(SetError::Invalid("a file is there twice".to_owned()));
+        }
+    }
+    let mut sorted = Vec::with_capacity(files.len());
+    for name in order {
+        after_imports(&name, &mut files, &mut sorted);
+    }
+    sorted.retain(|file| !is_common(&file.name));
+    let mut earlier = HashSet::new();
+    for file in &sorted {
+        let missing = file.imports.iter().find(|name| !earlier.contains(name.as_str()) && !is_common(name));
+        if let Some(missing) = missing {
+            return Err(SetError::Invalid(format!("{}: {missing} is not there, or a circle", file.name)));
+        }
+        earlier.insert(&*file.name);
+    }
+    Ok(sorted)
+}
+
+/// Moves a file behind its imports, as far as that is possible.
+fn after_imports(name: &str, files: &mut HashMap<String, RawFile>, sorted: &mut Vec<RawFile>) {
+    let mut open = Vec::from_iter(files.remove(name).map(|file| (file, 0)));
+    while let Some((file, next)) = open.last_mut() {
+        match file.imports.get(*next) {
+            Some(import) => {
+                *next += 1;
+                let import = files.remove(import);
+                open.extend(import.map(|file| (file, 0)));
+            }
+            None => sorted.extend(open.pop().map(|(file, _)| file)),
+        }
+    }
+}
+
+impl RawFile {
+    fn read(bytes: &[u8], count: &mut Count) -> Result<Self, SetError> {
+        let (mut name, mut imports) = (String::new(), Vec::new());
+        let mut stripped = Vec::with_capacity(bytes.len());
+        for field in fields(bytes) {
+            let RawField { number, content, whole } = field.ok_or(SetError::Malformed)?;
+            let content = content.unwrap_or_default();
+            count.part()?;
+            match number {
+                file::NAME => name = String::from_utf8_lossy(content).into_owned(),
+                file::DEPENDENCY => imports.push(String::from_utf8_lossy(content).into_owned()),
+                file::MESSAGE => count.message(content, 1)?,
+                file::ENUM | file::SERVICE | file::SOURCE => count.parts(content)?,
+                _ => {}
+            }
+            if number != file::SOURCE {
+                stripped.extend_from_slice(whole);
+            }
+        }
+        let mut ruled = bytes.to_vec();
+        if !imports.iter().any(|import| import == VALIDATE_PROTO) {
+            append(&mut ruled, file::DEPENDENCY, VALIDATE_PROTO.as_bytes());
+        }
+        Ok(Self { name, imports, bytes: stripped.into(), ruled })
+    }
+}
+
+/// What a set has, as far as it was read.
+struct Count {
+    max: Bounds,
+    messages: usize,
+    parts: usize,
+}
+
+impl Count {
+    fn part(&mut self) -> Result<(), SetError> {
+        self.parts += 1;
+        within(self.parts, self.max.parts, "parts")
+    }
+
+    fn parts(&mut self, bytes: &[u8]) -> Result<(), SetError> {
+        fields(bytes).try_for_each(|field| field.ok_or(SetError::Malformed).and_then(|_| self.part()))
+    }
+
+    fn message(&mut self, bytes: &[u8], depth: usize) -> Result<(), SetError> {
+        self.messages += 1;
+        within(self.messages, self.max.messages, "messages")?;
+        within(depth, self.max.depth, "messages inside each other")?;
+        for field in fields(bytes) {
+            let RawField { number, content, .. } = field.ok_or(SetError::Malformed)?;
+            self.part()?;
+            match (number, content) {
+                (NESTED, Some(nested)) => self.message(nested, depth + 1)?,
+                (NESTED_ENUM, Some(nested)) => self.parts(nested)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn within(count: usize, max: usize, what: &'static str) -> Result<(), SetError> {
+    if count > max { Err(SetError::Limit { what, max }) } else { Ok(()) }
+}
+
+/// A set of these files.
+pub(crate) fn set<'a>(files: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut set = Vec::new();
+    files.for_each(|file| append(&mut set, FILE, file));
+    set
+}

@@ -1,0 +1,102 @@
+//! Descriptors of a schema: those of a peer's `FileDescriptorSet`, or of a converted module.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prost_reflect::{DescriptorPool, MessageDescriptor};
+
+use crate::common::{common, complete, is_common};
+use crate::files::{self, Bounds, RawFile, SetError};
+
+/// The descriptors of one schema with all that it imports. Cheap to clone.
+///
+/// The rules of `buf.validate` in it are readable: `validate.proto` and the well-known types are always ours.
+#[derive(Clone)]
+pub struct Descriptors(Arc<Inner>);
+
+struct Inner {
+    pool: DescriptorPool,
+    files: Vec<RawFile>,
+}
+
+impl Default for Descriptors {
+    /// Those that both sides have.
+    fn default() -> Self {
+        Self(Arc::new(Inner { pool: common().pool.clone(), files: Vec::new() }))
+    }
+}
+
+impl std::fmt::Debug for Descriptors {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.0.files.iter().map(|file| &file.name);
+        out.debug_list().entries(names).finish()
+    }
+}
+
+impl Descriptors {
+    /// Reads a set. It may leave out `google/protobuf/*` and `buf/validate/validate.proto`; those that it has are not used.
+    ///
+    /// # Errors
+    /// [`SetError`]: a set that is malformed, too large or incomplete.
+    pub fn read(set: &[u8]) -> Result<Self, SetError> {
+        Self::of_files(files::read(set, Bounds::OF_PEERS)?)
+    }
+
+    /// Reads a set of our own making.
+    pub(crate) fn own(set: &[u8]) -> Result<Self, SetError> {
+        Self::of_files(files::read(set, Bounds::NONE)?)
+    }
+
+    fn of_files(mut files: Vec<RawFile>) -> Result<Self, SetError> {
+        let mut pool = common().pool.clone();
+        let ruled: Vec<_> = files.iter_mut().map(|file| std::mem::take(&mut file.ruled)).collect();
+        let set = files::set(ruled.iter().map(Vec::as_slice));
+        pool.decode_file_descriptor_set(set.as_slice()).map_err(|why| SetError::Invalid(why.to_string()))?;
+        Ok(Self(Arc::new(Inner { pool, files })))
+    }
+
+    /// All descriptors, with those of the imports.
+    #[must_use]
+    pub fn pool(&self) -> &DescriptorPool {
+        &self.0.pool
+    }
+
+    /// A message by its full name.
+    #[must_use]
+    pub fn message(&self, name: &str) -> Option<MessageDescriptor> {
+        self.0.pool.get_message_by_name(name)
+    }
+
+    /// The messages of its own files.
+    pub(crate) fn own_messages(&self) -> impl Iterator<Item = MessageDescriptor> + '_ {
+        self.0.pool.all_messages().filter(|message| !is_common(message.parent_file().name()))
+    }
+
+    /// All own files as a serialized set, each after its imports, without `google/protobuf/*`, without `validate.proto` and
+    /// without source information.
+    #[must_use]
+    pub fn set(&self) -> Bytes {
+        files::set(self.0.files.iter().map(|file| &*file.bytes)).into()
+    }
+
+    /// The same with all imports.
+    #[must_use]
+    pub fn full_set(&self) -> Bytes {
+        complete(&self.set())
+    }
+
+    /// The set of the files that these messages need.
+    pub(crate) fn set_of<'m>(&self, messages: impl Iterator<Item = &'m MessageDescriptor>) -> Bytes {
+        let mut needed: HashSet<String> =
+            messages.map(|message| message.parent_file().name().to_owned()).collect();
+        let mut kept = Vec::new();
+        for file in self.0.files.iter().rev() {
+            if needed.remove(&file.name) {
+                needed.extend(file.imports.iter().cloned());
+                kept.push(&*file.bytes);
+            }
+        }
+        files::set(kept.into_iter().rev()).into()
+    }
+}

@@ -1,0 +1,117 @@
+//! Descriptors that a peer gives.
+
+use schema::{Descriptors, Named, SetError, ToolSchema, compile};
+
+fn read(text: &str) -> Descriptors {
+    let set =
+        compile(&[("acme.proto".to_owned(), format!("syntax = \"proto3\"; package acme; {text}"))]).unwrap();
+    Descriptors::read(&set).unwrap()
+}
+
+#[track_caller]
+fn assert_found(text: &str, named: Named<'_>, expected: Result<(&str, Option<&str>), &str>) {
+    let found = ToolSchema::find(&read(text), &named);
+    let found = found
+        .as_ref()
+        .map(|schema| (schema.input().full_name(), schema.output().map(|output| output.full_name())));
+    let found = found.map_err(ToString::to_string);
+    assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|why| *why));
+}
+
+const SEARCH: &str =
+    "message WebSearchRequest {} message WebSearchResponse {} message Query {} message Hits {}";
+
+#[test]
+fn the_message_of_arguments_is_found() {
+    let named = Named { tool: "web_search", ..Named::default() };
+    let beside = Ok(("acme.WebSearchRequest", Some("acme.WebSearchResponse")));
+    assert_found(SEARCH, named, beside);
+    assert_found(SEARCH, Named { symbol: Some("acme.Query"), ..named }, Ok(("acme.Query", None)));
+    assert_found(SEARCH, Named { symbol: Some("web_search"), tool: "x", ..named }, beside);
+    assert_found(SEARCH, Named { input: Some("acme.Query"), ..named }, Ok(("acme.Query", None)));
+    let both = Named { input: Some("acme.Query"), symbol: Some("web_search"), ..named };
+    assert_found(SEARCH, both, beside);
+    let output = Named { output: Some("acme.Hits"), ..named };
+    assert_found(SEARCH, output, Ok(("acme.WebSearchRequest", Some("acme.Hits"))));
+    let input = Named { input: Some("google.protobuf.Struct"), ..named };
+    assert_found(SEARCH, input, Ok(("google.protobuf.Struct", None)));
+    assert_found(SEARCH, Named { symbol: Some("acme.None"), ..named }, Err("no message acme.None"));
+    assert_found(SEARCH, Named { tool: "none", ..named }, Err("no message NoneRequest"));
+}
+
+#[test]
+fn methods_say_what_they_take_and_give() {
+    let named = Named { tool: "web_search", ..Named::default() };
+    let text = |more: &str| format!("{SEARCH} service S {{ {more} }}");
+    let method = text("rpc WebSearch(WebSearchRequest) returns (Hits);");
+    assert_found(&method, named, Ok(("acme.WebSearchRequest", Some("acme.Hits"))));
+    let other = text("rpc WebSearch(Query) returns (Hits);");
+    assert_found(&other, named, Err("more than one message WebSearchRequest"));
+    let nested = format!("{SEARCH} message Old {{ message WebSearchRequest {{}} }}");
+    assert_found(&nested, named, Err("more than one message WebSearchRequest"));
+}
+
+#[test]
+fn a_set_may_not_bring_its_own_rules() {
+    let fake = "syntax = \"proto3\"; package buf.validate;";
+    let own = "syntax = \"proto3\"; package acme; message M {}";
+    let files = [("other.proto".to_owned(), fake.to_owned()), ("acme.proto".to_owned(), own.to_owned())];
+    let set = compile(&files).unwrap();
+    assert!(Descriptors::read(&set).is_ok());
+    let fake = format!("{fake} message FieldRules {{}}");
+    let set = compile(&[("other.proto".to_owned(), fake)]).unwrap();
+    assert!(matches!(Descriptors::read(&set), Err(SetError::Invalid(_))));
+}
+
+/// A length-delimited field.
+pub(crate) fn field(number: u8, content: &[u8]) -> Vec<u8> {
+    let mut field = vec![number << 3 | 2];
+    let mut length = content.len();
+    while length > 0x7f {
+        field.push(0x80 | u8::try_from(length & 0x7f).unwrap());
+        length >>= 7;
+    }
+    field.push(u8::try_from(length).unwrap());
+    field.extend_from_slice(content);
+    field
+}
+
+#[test]
+fn a_set_has_limits() {
+    let limit = |what, max| Some(SetError::Limit { what, max });
+    let empty = |number: u8, count: usize| [number << 3 | 2, 0].repeat(count);
+    let file = |content: Vec<u8>| field(1, &[field(1, b"a.proto"), content].concat());
+    let nested = |depth: usize| {
+        (1..depth).fold(field(1, b"M"), |inner, _| [field(1, b"M"), field(3, &inner)].concat())
+    };
+    let error =
+        |set: &[u8]| Descriptors::read(set).err().filter(|error| matches!(error, SetError::Limit { .. }));
+    let many: Vec<u8> =
+        (0..=500).flat_map(|at: u16| field(1, &field(1, at.to_string().as_bytes()))).collect();
+    assert_eq!(error(&vec![0x0a; (1 << 20) + 1]), limit("bytes", 1 << 20));
+    assert_eq!(error(&many), limit("files", 500));
+    assert_eq!(error(&file(empty(4, 2_001))), limit("messages", 2_000));
+    assert_eq!(error(&file(empty(4, 2_000))), None);
+    assert_eq!(error(&file(field(4, &nested(33)))), limit("messages inside each other", 32));
+    assert!(Descriptors::read(&file(field(4, &nested(32)))).is_ok());
+    assert_eq!(error(&file(field(4, &empty(2, 50_001)))), limit("parts", 50_000));
+    assert_eq!(error(&file(field(9, &empty(1, 50_001)))), limit("parts", 50_000));
+    for malformed in [&[0x0a][..], &[0x0a, 9, 1], b"{}", &[0x0b]] {
+        assert_eq!(Descriptors::read(malformed).unwrap_err(), SetError::Malformed, "{malformed:?}");
+    }
+}
+
+#[test]
+fn an_incomplete_or_circular_set_is_refused() {
+    let file = |name: &[u8], import: &[u8]| field(1, &[field(1, name), field(3, import)].concat());
+    let missing = file(b"a.proto", b"b.proto");
+    assert!(matches!(Descriptors::read(&missing), Err(SetError::Invalid(_))));
+    let circular = [file(b"a.proto", b"b.proto"), file(b"b.proto", b"a.proto")].concat();
+    assert!(matches!(Descriptors::read(&circular), Err(SetError::Invalid(_))));
+    let twice =
+        [file(b"a.proto", b"google/protobuf/any.proto"), file(b"a.proto", b"google/protobuf/any.proto")]
+            .concat();
+    assert!(matches!(Descriptors::read(&twice), Err(SetError::Invalid(_))));
+    let unordered = [file(b"a.proto", b"b.proto"), file(b"b.proto", b"google/protobuf/any.proto")].concat();
+    assert!(Descriptors::read(&unordered).is_ok());
+}
