@@ -6,8 +6,10 @@
 //! | module | contents |
 //! |---|---|
 //! | [`client`] | what clients of proto-mcp ask of servers that speak JSON, and what these answer |
+//! | [`server`] | what callers that speak JSON ask of servers of proto-mcp, and what these answer |
 
 pub mod client;
+pub mod server;
 mod value;
 
 /// Keys of `metadata` that MCP's members travel under (docs/proto.md).
