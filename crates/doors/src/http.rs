@@ -4,6 +4,8 @@ mod body;
 mod connection;
 mod endpoint;
 mod events;
+mod grpc;
+mod h2;
 mod handover;
 mod head;
 mod origin;
@@ -161,9 +163,9 @@ pub(crate) async fn connection(
     let kept = Connection::new(&endpoints.links, place, stop.clone());
     let handover = Arc::clone(&kept.handover);
     let socket = Watched::new(socket, Arc::clone(&handover));
-    let of_requests = Arc::clone(&kept);
+    let (of_requests, endpoints_of) = (Arc::clone(&kept), Arc::clone(&endpoints));
     let service = service_fn(move |request| {
-        let (endpoints, connection) = (Arc::clone(&endpoints), Arc::clone(&of_requests));
+        let (endpoints, connection) = (Arc::clone(&endpoints_of), Arc::clone(&of_requests));
         async move { Ok::<_, Infallible>(route(&endpoints, connection, request).await) }
     });
     let head_due = Arc::<Deadline>::default();
@@ -193,12 +195,26 @@ pub(crate) async fn connection(
         if left.is_some() { Poll::Ready(Ok(())) } else { ended }
     })
     .await;
-    if let Err(error) = ended {
+    let is_h2 = ended.as_ref().is_err_and(hyper::Error::is_parse_version_h2);
+    if let (Err(error), false) = (ended, is_h2) {
         tracing::trace!(%error, "connection ended");
     }
-    if let (Some(events), Some(parts)) = (left, connection.into_parts()) {
-        let socket = parts.io.into_inner().into_inner();
+    if left.is_none() && !is_h2 {
+        return;
+    }
+    let Some(parts) = connection.into_parts() else { return };
+    let socket = parts.io.into_inner().into_inner();
+    if let Some(events) = left {
         tokio::spawn(HeldEvents::new(socket, *events, Arc::clone(&kept.client)));
+    } else {
+        // A task that is HTTP/1 must not be as large as one that is HTTP/2.
+        Box::pin(h2::serve(socket, parts.read_buf, &kept, standing, endpoints)).await;
+    }
+}
+
+impl h2::Route for Arc<Endpoints> {
+    async fn route(&self, connection: Arc<Connection>, request: Request<Incoming>) -> Response<Body> {
+        route(self, connection, request).await
     }
 }
 
@@ -240,6 +256,9 @@ async fn route(
             Err(refusal) => return endpoint::refused(&refusal),
         };
         return endpoint::serve(&connection, &config, &visit, (&parts, &head, body)).await;
+    }
+    if grpc::is_grpc(&head) {
+        return grpc::serve(&connection, &config, (parts, body)).await;
     }
     let (is_ws, is_pair) = (path == "/ws", path == "/sse" || path == "/messages");
     let sender = endpoints.links.registry.sender(head.bearer());

@@ -21,8 +21,8 @@ use crate::stream::Stream;
 
 /// Time between two looks for idle links.
 const SWEEP: Duration = Duration::from_secs(5);
-/// A modern link whose participant sends no requests ends after this time.
-const MODERN_IDLE: Duration = Duration::from_secs(300);
+/// A shared link whose participant sends no requests ends after this time.
+const SHARED_IDLE: Duration = Duration::from_secs(300);
 /// Ended sessions in one record of the journal.
 const RECORD_MARKS_MAX: usize = 1024;
 
@@ -32,7 +32,8 @@ pub(crate) struct ClientLinks {
     pub(crate) registry: Arc<Registry>,
     /// The sessions over HTTP.
     pub(crate) sessions: Sessions,
-    modern: ModernLinks,
+    modern: SharedLinks,
+    unary: SharedLinks,
     /// The event streams of all clients.
     pub(crate) keep_alive: Arc<KeepAlive>,
     /// A link was revoked: its session's end goes to the journal at once.
@@ -48,8 +49,8 @@ impl ClientLinks {
         });
         let ended = ended.iter().map(|(by, mark)| (&**by, *mark));
         let (sessions, keep_alive) = (Sessions::new(ended, &registry), KeepAlive::new(&registry));
-        let (modern, revoked) = (ModernLinks::default(), Arc::default());
-        let links = Arc::new(Self { registry, sessions, modern, keep_alive, revoked });
+        let (modern, unary, revoked) = (<_>::default(), <_>::default(), Arc::default());
+        let links = Arc::new(Self { registry, sessions, modern, unary, keep_alive, revoked });
         tokio::spawn(sweep(Arc::downgrade(&links), Arc::clone(&links.revoked)));
         links
     }
@@ -78,23 +79,32 @@ impl ClientLinks {
     /// # Errors
     /// Why the topic rejects it.
     pub(crate) fn modern(&self, visitor: &Visitor) -> Result<Arc<Joined>, Refusal> {
-        let now_ms = self.now_ms();
-        let find = || self.modern.find(visitor, now_ms);
-        if let Some(known) = find() {
-            return Ok(known);
-        }
-        let _alone = self.modern.join_alone();
-        if let Some(known) = find() {
-            return Ok(known);
-        }
-        let link = Arc::new(self.join_http(visitor, modern_client())?);
-        self.modern.enter(&link);
-        Ok(link)
+        self.modern.find_or_enter(visitor, self.now_ms(), || self.join_http(visitor, modern_client()))
     }
 
-    /// Ends the modern links of guests whose connection has ended: no other connection is theirs.
-    pub(crate) fn leave_modern(&self, guests: &[Arc<Participant>]) {
-        self.modern.take(guests).iter().for_each(|link| link.leave());
+    /// The link of a participant's calls over gRPC, which have no session and hear of nothing but their answers.
+    ///
+    /// # Errors
+    /// Why the topic rejects it.
+    pub(crate) fn unary(&self, visitor: &Visitor) -> Result<Arc<Joined>, Refusal> {
+        self.unary.find_or_enter(visitor, self.now_ms(), || {
+            let Visitor { dispatch, participant } = visitor;
+            self.make_room(&participant.id, dispatch);
+            let bounds = self.registry.bounds(&participant.id);
+            let home = Home::new(Form::Modern, bounds, self.now_ms(), &self.revoked);
+            let outlet = Arc::<Home>::clone(&home);
+            let id = self.registry.context.link();
+            let link = Link::new(id, Arc::clone(participant), Form::Legacy, gateway::plain_client(), outlet);
+            self.registry.join(dispatch, &link, Joining { promotes: true, ..Joining::default() })?;
+            Ok(Joined { dispatch: Arc::clone(dispatch), link, home })
+        })
+    }
+
+    /// Ends the shared links of guests whose connection has ended: no other connection is theirs.
+    pub(crate) fn leave_shared(&self, guests: &[Arc<Participant>]) {
+        for shared in [&self.modern, &self.unary] {
+            shared.take(guests).iter().for_each(|link| link.leave());
+        }
     }
 
     /// Opens a legacy session over HTTP, and returns its id.
@@ -185,9 +195,11 @@ impl ClientLinks {
         let now_ms = self.now_ms();
         let idle = self.registry.limits().session_idle;
         self.sessions.sweep(now_ms, idle).iter().for_each(|session| end(session));
-        // The participant's next link must not join before this one has left.
-        let _alone = self.modern.join_alone();
-        self.modern.sweep(now_ms).iter().for_each(|link| link.leave());
+        for shared in [&self.modern, &self.unary] {
+            // The participant's next link must not join before this one has left.
+            let _alone = shared.join_alone();
+            shared.sweep(now_ms).iter().for_each(|link| link.leave());
+        }
     }
 
     /// Writes down which sessions have ended for good since the last time. The receiver learns when that is durable.
@@ -219,14 +231,33 @@ impl ClientLinks {
     }
 }
 
-/// The modern links of all topics: one for all requests of a participant in a topic.
+/// Links of one kind in all topics: one for all requests of a participant in a topic.
 #[derive(Default)]
-struct ModernLinks {
+struct SharedLinks {
     table: Mutex<HashMap<(TopicName, ParticipantId), Arc<Joined>>>,
     joining: Mutex<()>,
 }
 
-impl ModernLinks {
+impl SharedLinks {
+    /// The link of a participant, which `join` makes if there is none.
+    fn find_or_enter(
+        &self,
+        visitor: &Visitor,
+        now_ms: u64,
+        join: impl FnOnce() -> Result<Joined, Refusal>,
+    ) -> Result<Arc<Joined>, Refusal> {
+        if let Some(known) = self.find(visitor, now_ms) {
+            return Ok(known);
+        }
+        let _alone = self.join_alone();
+        if let Some(known) = self.find(visitor, now_ms) {
+            return Ok(known);
+        }
+        let link = Arc::new(join()?);
+        self.enter(&link);
+        Ok(link)
+    }
+
     /// The link of a participant. Notes the sign of life.
     fn find(&self, visitor: &Visitor, now_ms: u64) -> Option<Arc<Joined>> {
         let Visitor { dispatch, participant } = visitor;
@@ -236,7 +267,7 @@ impl ModernLinks {
         is_usable.then(|| Arc::clone(known))
     }
 
-    /// Keeps others from joining meanwhile, so that a participant has one modern link over HTTP.
+    /// Keeps others from joining meanwhile, so that a participant has one link of the kind.
     fn join_alone(&self) -> MutexGuard<'_, ()> {
         self.joining.lock()
     }
@@ -263,7 +294,7 @@ impl ModernLinks {
         let mut expired = Vec::new();
         self.table.lock().retain(|_, link| {
             let liveness = &link.home.liveness;
-            let is_over = !link.is_busy() && liveness.expire(now_ms, MODERN_IDLE);
+            let is_over = !link.is_busy() && liveness.expire(now_ms, SHARED_IDLE);
             if is_over {
                 expired.push(Arc::clone(link));
             }

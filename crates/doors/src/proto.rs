@@ -6,4 +6,7 @@ mod hello;
 mod outlet;
 mod reply;
 
+pub(crate) use client::{Client, Taken};
 pub(crate) use framed::serve;
+pub(crate) use hello::Declared;
+pub(crate) use reply::field_of;

@@ -25,6 +25,10 @@ pub mod sniff;
 pub use envelope::{Content, Envelope, Kind, Unreadable, message};
 pub use refusal::{Spelled, spell};
 
+/// The path under which the contract is imported.
+pub const CONTRACT_PATH: &str = "buf/mcp/v1/mcp.proto";
+/// The contract's text.
+pub const CONTRACT: &str = include_str!("../proto/buf/mcp/v1/mcp.proto");
 /// The newest version that the gateway speaks (proto-mcp v1.0, "Version Compatibility").
 pub const VERSION: &str = "1.0.0";
 

@@ -87,6 +87,23 @@ impl Connection {
         })
     }
 
+    /// The same for one request of HTTP/2, where requests do not follow each other.
+    pub(crate) fn of_request(&self) -> Arc<Self> {
+        Arc::new(Self {
+            links: Arc::clone(&self.links),
+            client: Arc::clone(&self.client),
+            handover: Arc::default(),
+            stop: self.stop.clone(),
+            known: Mutex::default(),
+            quiet: Arc::default(),
+        })
+    }
+
+    /// True once the gateway is about to stop.
+    pub(crate) fn stop(&self) -> watch::Receiver<bool> {
+        self.stop.clone()
+    }
+
     /// Whether the gateway is about to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stop.borrow()
@@ -206,7 +223,7 @@ impl Connection {
 impl Drop for Client {
     fn drop(&mut self) {
         // What a guest does outside of a session ends with its connection.
-        self.links.leave_modern(&self.guests.all());
+        self.links.leave_shared(&self.guests.all());
     }
 }
 

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use model::{Form, Refusal, Violation};
-use prost_types::{ListValue, Struct, Value, value};
+use prost::Message as _;
+use prost_types::{Any, ListValue, Struct, Value, value};
 
 use super::contract::ErrorResponse;
 use super::{Kind, code};
@@ -23,6 +24,26 @@ impl Spelled {
     pub fn field(&self) -> Bytes {
         Kind::ErrorResponse.field_of(&self.error)
     }
+
+    /// A `google.rpc.Status` with it: the trailer `grpc-status-details-bin` of gRPC.
+    #[must_use]
+    pub fn details(&self) -> Bytes {
+        let type_url = "type.googleapis.com/buf.mcp.v1.ErrorResponse".to_owned();
+        let detail = Any { type_url, value: self.error.encode_to_vec() };
+        let (code, message) = (i32::from(self.status), self.error.message.clone());
+        RpcStatus { code, message, details: vec![detail] }.encode_to_vec().into()
+    }
+}
+
+/// `google.rpc.Status`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct RpcStatus {
+    #[prost(int32, tag = "1")]
+    code: i32,
+    #[prost(string, tag = "2")]
+    message: String,
+    #[prost(message, repeated, tag = "3")]
+    details: Vec<Any>,
 }
 
 /// Spells the refusal of a request of this method. Codes are MCP's, but for those that proto-mcp defines (proto-mcp v1.0, "Error

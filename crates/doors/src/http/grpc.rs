@@ -1,0 +1,150 @@
+//! gRPC and gRPC-Web: proto-mcp's service, health and reflection (proto-mcp v1.0, "gRPC Transport").
+//!
+//! Calls have no session: each names its participant by its token, and all calls of a participant share a link.
+
+mod codec;
+mod looks;
+mod rpc;
+mod status;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use access::config::Config;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use model::{Refusal, RefusalCode};
+use platform::Taken;
+use tonic::Status;
+use tower::{Layer as _, ServiceExt as _, service_fn};
+use wire::proto::Kind;
+
+use super::body::Body;
+use super::connection::{Connection, Visit};
+use super::head::{Field, Head};
+use super::request::{not_allowed, read_body};
+use crate::links::ClientLinks;
+use codec::Raw;
+use rpc::Rpc;
+
+/// Proto-mcp's service, as paths begin with it.
+const SERVICE: &str = "/buf.mcp.v1.MCPService/";
+/// The header that names a topic other than `main`.
+const TOPIC: &str = "mcp-topic";
+/// What a message has before it, and gRPC-Web after it, in bytes.
+const FRAMING_BYTES: usize = 64;
+
+/// Whether a request is gRPC or gRPC-Web.
+pub(super) fn is_grpc(head: &Head<'_>) -> bool {
+    matches!(head.content_type, Field::Text(value) if value.starts_with("application/grpc"))
+}
+
+/// Serves one request.
+pub(super) async fn serve(
+    connection: &Arc<Connection>,
+    config: &Config,
+    (parts, body): (Parts, Incoming),
+) -> Response<Body> {
+    if parts.method != Method::POST {
+        return not_allowed("POST", &parts.method);
+    }
+    let Some(method) = parts.uri.path().strip_prefix(SERVICE) else {
+        return looks::serve(Request::from_parts(parts, body)).await;
+    };
+    let bytes_max = config.limits.body_bytes_max;
+    let asked = match kind_of(method) {
+        Some(kind) => asked(connection, config, &parts, body).await.map(|asked| (kind, asked)),
+        None => Err(Status::unimplemented("the service has no such method")),
+    };
+    let (message, asked) = match asked {
+        Ok((kind, (visit, message))) => (message, Ok((kind, visit))),
+        Err(status) => (Bytes::new(), Err(status)),
+    };
+    let links = Arc::clone(&connection.links);
+    // Inside of gRPC-Web, so that each protocol has its own way to say a status.
+    let service = service_fn(move |request: Request<tonic::body::Body>| {
+        let (links, asked) = (Arc::clone(&links), asked.clone());
+        async move { Ok::<_, Infallible>(answered(links, asked, bytes_max, request).await) }
+    });
+    let request = Request::from_parts(parts, Full::new(message));
+    match tonic_web::GrpcWebLayer::new().layer(service).oneshot(request).await {
+        Ok(mut response) => {
+            let taken = response.extensions_mut().remove::<Arc<Taken>>();
+            response.map(|body| Body::Page(axum::body::Body::new(codec::Kept { body, taken })))
+        }
+        Err(never) => match never {},
+    }
+}
+
+/// The response to a request as gRPC has it.
+async fn answered(
+    links: Arc<ClientLinks>,
+    asked: Result<(Kind, Arc<Visit>), Status>,
+    bytes_max: usize,
+    request: Request<tonic::body::Body>,
+) -> Response<tonic::body::Body> {
+    let (kind, visit) = match asked {
+        Ok(asked) => asked,
+        Err(status) => return status.into_http(),
+    };
+    let rpc = Arc::new(Rpc { links, visit, kind, timeout: rpc::timeout(request.headers()) });
+    let call = service_fn(move |request: tonic::Request<Bytes>| {
+        let rpc = Arc::clone(&rpc);
+        async move { rpc.call(request.into_inner()).await }
+    });
+    let server = tonic::server::Grpc::new(Raw).max_decoding_message_size(bytes_max);
+    server.max_encoding_message_size(usize::MAX).unary(call, request).await
+}
+
+/// Who asks, and the whole body of the request.
+async fn asked(
+    connection: &Connection,
+    config: &Config,
+    parts: &Parts,
+    body: Incoming,
+) -> Result<(Arc<Visit>, Bytes), Status> {
+    let refused = |refusal: Refusal| status::of_refusal(&refusal, "");
+    if !config.listen.ip().is_loopback() {
+        let why = "proto-mcp is not served in the clear beyond this machine";
+        return Err(refused(
+            Refusal::new(RefusalCode::Forbidden, why).hint("listen on loopback, or with TLS"),
+        ));
+    }
+    let topic = topic_of(&parts.headers)?;
+    let visit = connection.visit(&Head::read(&parts.headers), topic).map_err(refused)?;
+    let limit = config.limits.body_bytes_max.saturating_add(FRAMING_BYTES);
+    let body = read_body(limit, &visit.held, body).await.map_err(|refused| match refused.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            status::of_refusal(&Refusal::new(RefusalCode::TooLarge, "the message is too long"), "")
+        }
+        StatusCode::REQUEST_TIMEOUT => Status::deadline_exceeded("the message took too long"),
+        StatusCode::BAD_REQUEST => Status::cancelled("the message broke off"),
+        _ => status::of_refusal(&Refusal::new(RefusalCode::Overloaded, "too many bytes wait already"), ""),
+    })?;
+    Ok((visit, body))
+}
+
+/// The topic that a request names.
+fn topic_of(headers: &HeaderMap) -> Result<&str, Status> {
+    let mut named = headers.get_all(TOPIC).iter();
+    match (named.next(), named.next()) {
+        (None, _) => Ok("main"),
+        (Some(one), None) => one.to_str().map_err(|_| Status::invalid_argument("mcp-topic is no text")),
+        (Some(_), Some(_)) => Err(Status::invalid_argument("mcp-topic has two values")),
+    }
+}
+
+/// The request that a method of the service takes.
+fn kind_of(method: &str) -> Option<Kind> {
+    Some(match method {
+        "Initialize" => Kind::InitializeRequest,
+        "ListTools" => Kind::ListToolsRequest,
+        "CallTool" => Kind::CallToolRequest,
+        "ListResources" => Kind::ListResourcesRequest,
+        "ReadResource" => Kind::ReadResourceRequest,
+        _ => return None,
+    })
+}

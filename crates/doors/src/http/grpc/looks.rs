@@ -1,0 +1,59 @@
+//! Services with which clients look around: health, and reflection of proto-mcp's contract. They tell nothing of this gateway.
+
+use axum::Router;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tokio::sync::OnceCell;
+use tonic::Status;
+use tonic_health::ServingStatus;
+use tonic_health::pb::health_server::HealthServer;
+use tonic_health::server::{HealthReporter, HealthService};
+use tonic_reflection::server::Builder;
+use tower::ServiceExt as _;
+
+use super::super::body::Body;
+
+/// The longest question, in bytes.
+const QUESTION_BYTES_MAX: usize = 64 * 1024;
+/// The services that are served.
+const SERVED: [&str; 2] = ["", "buf.mcp.v1.MCPService"];
+
+/// Serves a request that is not for proto-mcp's service.
+pub(super) async fn serve(request: Request<Incoming>) -> Response<Body> {
+    static SERVICES: OnceCell<Router> = OnceCell::const_new();
+    let services = SERVICES.get_or_init(services).await.clone();
+    match services.oneshot(request.map(axum::body::Body::new)).await {
+        Ok(response) => response.map(Body::Page),
+        Err(never) => match never {},
+    }
+}
+
+async fn services() -> Router {
+    let reporter = HealthReporter::new();
+    for service in SERVED {
+        reporter.set_service_status(service, ServingStatus::Serving).await;
+    }
+    let health = HealthServer::new(HealthService::from_health_reporter(reporter))
+        .max_decoding_message_size(QUESTION_BYTES_MAX);
+    let mut services = Router::new()
+        .route_service("/grpc.health.v1.Health/{method}", health)
+        .fallback(async || Status::unimplemented("no such service").into_http::<axum::body::Body>());
+    let files = [(wire::proto::CONTRACT_PATH.to_owned(), wire::proto::CONTRACT.to_owned())];
+    let set = schema::compile(&files).unwrap_or_default();
+    let reflected = || Builder::configure().register_encoded_file_descriptor_set(&set);
+    match reflected().build_v1().and_then(|v1| Ok((v1, reflected().build_v1alpha()?))) {
+        Ok((v1, v1alpha)) => {
+            services = services
+                .route_service(
+                    "/grpc.reflection.v1.ServerReflection/{method}",
+                    v1.max_decoding_message_size(QUESTION_BYTES_MAX),
+                )
+                .route_service(
+                    "/grpc.reflection.v1alpha.ServerReflection/{method}",
+                    v1alpha.max_decoding_message_size(QUESTION_BYTES_MAX),
+                );
+        }
+        Err(error) => tracing::error!(%error, "there is no reflection"),
+    }
+    services.layer(tonic_web::GrpcWebLayer::new())
+}
