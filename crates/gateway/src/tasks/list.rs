@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use access::Purpose;
 use auth::Sealer;
+use lists::bad_cursor;
 use model::{ParticipantId, Refusal};
 use platform::unix_ms;
 use upstream::tasks::{Task, look};
 use wire::mcp::task;
 
 use super::relay;
-use crate::{call::Call, dispatch::Dispatch, lists::bad_cursor, live::ProposalView, proposals::view::View};
+use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::view::View};
 
 /// Tasks of one page. Each that is not over is asked for at its server.
 pub const PAGE_TASKS_MAX: usize = 64;
