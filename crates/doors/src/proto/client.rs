@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Incoming, Joining, Link, Outlet, Tag, lists, plain_client};
+use gateway::{Incoming, Joining, Link, Outlet, Tag, manifests, plain_client};
 use model::{Form, Method, Payload, Refusal, RefusalCode, Request};
 use transcode::client::{Wanted, call_params, list_params, read_params};
 use wire::proto::{Kind, call};
@@ -105,7 +105,7 @@ impl Client {
             Kind::split(&request.payload.bytes).ok_or_else(|| malformed("the message is empty"))?;
         let params = match &request.target {
             Some(model::Target::Tool(tool)) => {
-                match lists::tool_schema(dispatch, &self.link, tool) {
+                match manifests::tool_schema(dispatch, &self.link, tool) {
                     Some(schema) => call_params(&message, Some(&schema))?,
                     // The topic refuses it: its arguments do not matter.
                     None => json::object(|params| {
