@@ -35,6 +35,8 @@ pub(crate) async fn serve(
     let mut writer = tokio::spawn(write(reader, output, Framing::Prefixed));
     let dispatch = Arc::clone(&visitor.dispatch);
     let outlet = Arc::new(FrameOutlet::new(&out));
+    // What is listed by then is no change for it.
+    dispatch.wait_for_servers().await;
     let client = match Client::join(links, visitor, Arc::<FrameOutlet>::clone(&outlet)) {
         Ok(client) => client,
         Err(refusal) => {
