@@ -7,7 +7,7 @@
 //! - [`File::text`], [`File::messages`]: the file as a person writes it.
 //! - [`compile`]: its descriptors.
 //! - [`Module`]: all of that for the tools of a server. [`Descriptors`]: the schema of a peer, from its bytes.
-//! - [`ToolSchema`]: the messages of one tool.
+//! - [`ToolSchema`]: the messages of one tool; JSON to messages ([`Typed`]) and back, and their rules.
 
 mod common;
 mod compile;
@@ -24,6 +24,8 @@ mod rules;
 mod set;
 mod shape;
 mod tool;
+mod validate;
+mod values;
 
 pub use compile::{CompileError, VALIDATE_PROTO, VALIDATE_TEXT, compile};
 pub use convert::{Converted, STRUCT, Style, Tool, convert};
@@ -34,3 +36,5 @@ pub use names::{Names, pascal, snake};
 pub use numbers::Numbers;
 pub use set::Descriptors;
 pub use tool::{Named, ToolSchema};
+pub use validate::{Invalid, Violation};
+pub use values::{Marks, Typed, ValueError, type_url};
