@@ -23,9 +23,10 @@ impl ApiError {
                 StatusCode::FORBIDDEN
             }
             RefusalCode::UnknownTarget | RefusalCode::UnknownSession => StatusCode::NOT_FOUND,
-            RefusalCode::Malformed | RefusalCode::Unsupported | RefusalCode::UnsupportedProtocol => {
-                StatusCode::BAD_REQUEST
-            }
+            RefusalCode::Malformed
+            | RefusalCode::Unsupported
+            | RefusalCode::UnsupportedProtocol
+            | RefusalCode::SchemaViolation => StatusCode::BAD_REQUEST,
             RefusalCode::Conflict => StatusCode::CONFLICT,
             RefusalCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             RefusalCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
@@ -34,7 +35,9 @@ impl ApiError {
             | RefusalCode::Overloaded
             | RefusalCode::LogUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             RefusalCode::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
-            RefusalCode::UpstreamFailed | RefusalCode::OutcomeUnknown => StatusCode::BAD_GATEWAY,
+            RefusalCode::UpstreamFailed | RefusalCode::OutcomeUnknown | RefusalCode::SchemaUnresolved => {
+                StatusCode::BAD_GATEWAY
+            }
             RefusalCode::Cancelled | RefusalCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

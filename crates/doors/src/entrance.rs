@@ -14,7 +14,8 @@ use tokio::task::JoinSet;
 
 use crate::http::{self, Endpoints};
 use crate::links::ClientLinks;
-use crate::stdio;
+use crate::outlet::Visitor;
+use crate::pipe;
 
 /// All ways into a gateway.
 pub struct Doors {
@@ -69,7 +70,8 @@ impl Doors {
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> io::Result<()> {
-        stdio::serve(&self.links, dispatch, participant, input, output).await
+        let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
+        pipe::serve(&self.links, visitor, input, output).await
     }
 
     /// Stops listening; open requests are still answered.

@@ -16,11 +16,14 @@ mod listening;
 mod liveness;
 mod modern;
 mod outlet;
+mod pipe;
+mod proto;
 mod reply;
 mod sessions;
 mod slot;
 mod stdio;
 mod stream;
+mod writer;
 
 pub use entrance::Doors;
 

@@ -19,12 +19,13 @@ use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
 use upstream::Manifest;
 
 use crate::link::{Link, NoOutlet, plain_client};
-use crate::lists::{Announcements, IndexCache, PageCache};
 use crate::live::{Effect, Event, Live, Topic};
+use crate::manifests::Announcements;
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror};
 use access::config::{self, McpCalls, ToolsList};
+use lists::{IndexCache, PageCache};
 use upstream::tasks::Tasks;
 
 /// The log's target for every event that is sent and every effect that is carried out.

@@ -41,5 +41,5 @@ pub use log_level::LogLevel;
 pub use pattern::overlap;
 pub use proposal::{Digest, NoDigest, ProposalState};
 pub use rate::RateLimit;
-pub use refusal::{Refusal, RefusalCode};
-pub use relay::{Answer, Form, Marks, Method, Notice, Outcome, Payload, Range, Request, Target};
+pub use refusal::{Refusal, RefusalCode, Violation};
+pub use relay::{Answer, Coding, Form, Marks, Method, Notice, Outcome, Payload, Range, Request, Target};

@@ -49,6 +49,22 @@ pub enum RefusalCode {
     OutcomeUnknown,
     /// The act conflicts with the state of its object: decided already, changed since the review, or the reviewer's own.
     Conflict,
+    /// The schema of a tool cannot be had: its reference does not resolve, or it cannot be compiled. Source: proto-mcp v1.0,
+    /// "Error Codes".
+    SchemaUnresolved,
+    /// The arguments break a rule of the tool's schema. Source: proto-mcp v1.0, "Error Codes".
+    SchemaViolation,
+}
+
+/// Why one field of a call's arguments is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The path of the field, such as `filter.tags[2]`. Empty for the arguments as a whole.
+    pub field: String,
+    /// The rule's id, such as `string.min_len`.
+    pub rule: String,
+    /// What is wrong, for people.
+    pub message: String,
 }
 
 impl RefusalCode {
@@ -72,12 +88,14 @@ pub struct Refusal {
     pub hint: Option<Cow<'static, str>>,
     /// The time after which a retry may succeed, in milliseconds from now.
     pub retry_after_ms: Option<u64>,
+    /// What is wrong with the arguments, field by field.
+    pub violations: Vec<Violation>,
 }
 
 impl Refusal {
     /// A refusal without a hint.
     pub fn new(code: RefusalCode, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), hint: None, retry_after_ms: None }
+        Self { code, message: message.into(), hint: None, retry_after_ms: None, violations: Vec::new() }
     }
 
     /// Adds the next step for the caller.
@@ -91,6 +109,13 @@ impl Refusal {
     #[must_use]
     pub fn retry_after_ms(mut self, retry_after_ms: u64) -> Self {
         self.retry_after_ms = Some(retry_after_ms);
+        self
+    }
+
+    /// Adds what is wrong with the arguments.
+    #[must_use]
+    pub fn violations(mut self, violations: Vec<Violation>) -> Self {
+        self.violations = violations;
         self
     }
 }

@@ -34,6 +34,17 @@ impl Form {
     }
 }
 
+/// How the bytes of a [`Payload`] spell its form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Coding {
+    /// JSON text, as MCP and MCPx write it.
+    #[default]
+    Json,
+    /// Protobuf of proto-mcp 1.0, whose peers behave like those of the legacy era that declare no capabilities. The bytes are the
+    /// payload field of an `MCPMessage`: tag, length, message.
+    Proto,
+}
+
 /// A range of bytes in a [`Payload`]; empty if the part is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Range {
@@ -79,6 +90,8 @@ pub struct Marks {
 pub struct Payload {
     /// The form of the bytes.
     pub form: Form,
+    /// How they spell it.
+    pub coding: Coding,
     /// The bytes: a whole message, or a body alone (see [`Marks::id`]).
     pub bytes: Bytes,
     /// The places of the replaceable parts.
@@ -90,7 +103,14 @@ impl Payload {
     pub fn body(form: Form, bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         let body = Range::new(0, bytes.len()).unwrap_or_default();
-        Self { form, bytes, marks: Marks { body, ..Marks::default() } }
+        Self { form, coding: Coding::Json, bytes, marks: Marks { body, ..Marks::default() } }
+    }
+
+    /// A payload of proto-mcp: the payload field of an `MCPMessage`. It has no JSON body, so its marks name the target alone: the
+    /// length and text of the field that does.
+    pub fn proto(field: Bytes, target: Range) -> Self {
+        let marks = Marks { target, ..Marks::default() };
+        Self { form: Form::Legacy, coding: Coding::Proto, bytes: field, marks }
     }
 
     /// Whether the bytes are a whole message, not a body alone.
@@ -98,7 +118,7 @@ impl Payload {
         self.marks.body.positions().len() < self.bytes.len()
     }
 
-    /// The body: params, result or error. Empty if there is none.
+    /// The body: params, result or error, in JSON. Empty if there is none.
     pub fn body_bytes(&self) -> &[u8] {
         self.bytes.get(self.marks.body.positions()).unwrap_or_default()
     }

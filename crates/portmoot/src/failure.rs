@@ -113,9 +113,10 @@ impl From<Refusal> for Failure {
             | RefusalCode::RateLimited
             | RefusalCode::Conflict => Exit::Refused,
             RefusalCode::UnknownTarget | RefusalCode::UnknownSession => Exit::NotFound,
-            RefusalCode::Malformed => Exit::Usage,
+            RefusalCode::Malformed | RefusalCode::SchemaViolation => Exit::Usage,
             RefusalCode::UpstreamBusy
             | RefusalCode::UpstreamDown
+            | RefusalCode::SchemaUnresolved
             | RefusalCode::UpstreamTimeout
             | RefusalCode::UpstreamFailed
             | RefusalCode::TooLarge

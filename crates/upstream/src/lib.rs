@@ -27,7 +27,7 @@ pub mod tasks;
 mod tests;
 
 pub use interest::Subscription;
-pub use manifest::{List, Manifest};
+pub use manifest::{Compiled, List, Manifest};
 pub use question::{Asking, Question};
 pub use session::{
     Environment, Session, SessionEvent, SessionEvents, TASK_QUESTIONS_MAX, TaskHold, TaskQuestions,

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use model::{Form, LinkId, Marks, ParticipantId, Payload};
+use model::{Form, LinkId, ParticipantId, Payload};
 use wire::mcp::task as wire_task;
 
 use super::places::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX};
@@ -33,7 +32,7 @@ fn task(holder: &str, own: usize) -> Arc<Task> {
 /// Updates a task from a message of its server with these members.
 fn update(task: &Task, members: &str) {
     let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"taskId":"{}",{members}}}}}"#, task.origin.own);
-    let payload = Payload { form: Form::Legacy, bytes: Bytes::from(text), marks: Marks::default() };
+    let payload = Payload::body(Form::Legacy, text);
     task.update(&wire_task::report(&payload).unwrap(), &payload.bytes);
 }
 

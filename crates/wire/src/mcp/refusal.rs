@@ -1,11 +1,12 @@
 //! Refusals in MCP: JSON-RPC code, message, data and HTTP status for each era, in one table.
 
-use model::{Refusal, RefusalCode};
+use model::{Refusal, RefusalCode, Violation};
 
 use super::code::RESOURCE_NOT_FOUND;
 use super::method::{TargetKind, lookup};
 use super::rejection::Rejection;
 use super::version::Era;
+use crate::proto::code::{SCHEMA_UNRESOLVED, SCHEMA_VIOLATION};
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
 
 /// Encodes the refusal of a request of `method` with this target.
@@ -44,6 +45,9 @@ pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -
         RefusalCode::LogUnavailable => (-31015, 503, 503),
         RefusalCode::OutcomeUnknown => (-31016, 200, 200),
         RefusalCode::Conflict => (-31017, 200, 200),
+        // proto-mcp's own codes, the same on every wire.
+        RefusalCode::SchemaUnresolved => (SCHEMA_UNRESOLVED, 200, 200),
+        RefusalCode::SchemaViolation => (SCHEMA_VIOLATION, 200, 200),
     };
     let status = match era {
         Era::Legacy => legacy,
@@ -72,6 +76,15 @@ fn data(refusal: &Refusal, uri: Option<&str>) -> Vec<u8> {
             data.number("retryAfterMs", wait);
         }
         data.optional_text("uri", uri);
+        if !refusal.violations.is_empty() {
+            data.array("violations", |violations| {
+                for Violation { field, rule, message } in &refusal.violations {
+                    violations.object(|one| {
+                        one.text("field", field).text("rule", rule).text("message", message);
+                    });
+                }
+            });
+        }
     })
 }
 
@@ -118,7 +131,7 @@ mod tests {
                 assert_eq!(seen.insert(encoded.1, code), None);
             }
         }
-        assert_eq!(seen.len(), 17);
+        assert_eq!(seen.len(), 19);
     }
 
     #[test]

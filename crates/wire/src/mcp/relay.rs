@@ -10,7 +10,7 @@ mod request;
 
 use bytes::Bytes;
 use json::Span;
-use model::{Form, Marks, Payload, Range};
+use model::{Coding, Form, Marks, Payload, Range};
 
 use crate::mcp::params::Params;
 use crate::rpc::Message;
@@ -32,14 +32,14 @@ fn payload(message: &Message, params: Option<&Params<'_>>, form: Form) -> Payloa
         progress: range(params.and_then(Params::progress_span)),
         body: range(message.body_span()),
     };
-    Payload { form, bytes: message.frame().clone(), marks }
+    Payload { form, coding: Coding::Json, bytes: message.frame().clone(), marks }
 }
 
 /// A payload whose bytes were edited, with its marks.
 pub(crate) fn read_again(bytes: Bytes, form: Form) -> Payload {
     match Message::read(bytes.clone()) {
         Ok(message) => payload(&message, Params::read(&message).ok().as_ref(), form),
-        Err(_) => Payload { form, bytes, marks: Marks::default() },
+        Err(_) => Payload { form, coding: Coding::Json, bytes, marks: Marks::default() },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use json::{Span, Splice};
-use model::{Form, Method, Payload, Request, Target};
+use model::{Coding, Form, Method, Payload, Request, Target};
 
 use super::{Outgoing, span};
 use crate::mcp::{BodyEdit, Params, TargetKind, meta, translate, uris};
@@ -59,7 +59,10 @@ pub fn param_text(request: &Request, key: &str) -> Option<String> {
 /// # Errors
 /// [`Malformed`] if the payload cannot be converted to the server's form.
 pub fn encode_request(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
-    let Payload { form, bytes, marks } = &request.payload;
+    let Payload { form, bytes, marks, .. } = &request.payload;
+    if request.payload.coding != Coding::Json {
+        return Err(Malformed::params("the payload is not JSON", None));
+    }
     let is_same = *form == out.form;
     if !request.payload.is_message() || out.related_task.is_some() || !is_same && marks.body.is_empty() {
         return encode_slowly(request, request.progress.is_some(), out);

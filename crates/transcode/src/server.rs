@@ -1,0 +1,1 @@
+//! Servers that read protobuf: their lists, calls, results and errors for callers that read JSON.

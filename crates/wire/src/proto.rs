@@ -1,0 +1,32 @@
+//! proto-mcp 1.0: MCP over protobuf (`buf.mcp.v1`).
+//!
+//! The bytes of a call are never decoded into types and written again: [`Envelope`] finds the payload in an `MCPMessage`, and
+//! [`call`] the name in it. The types of [`contract`] are for what the gateway itself says and reads.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`call`] | requests that are relayed: read with their target, written for a server |
+//! | [`code`] | error codes, and the gRPC status of each refusal |
+//! | [`contract`] | the messages as Rust types, written from the contract file |
+//! | [`mod@frame`] | length-prefixed frames of pipes and sockets |
+//! | [`mod@sniff`] | which protocol a connection speaks, by its first byte |
+
+pub mod call;
+pub mod code;
+#[rustfmt::skip]
+#[allow(missing_docs, clippy::all, clippy::pedantic)]
+pub mod contract;
+mod envelope;
+mod fields;
+pub mod frame;
+mod refusal;
+pub mod sniff;
+
+pub use envelope::{Content, Envelope, Kind, Unreadable, message};
+pub use refusal::{Spelled, spell};
+
+/// The newest version that the gateway speaks (proto-mcp v1.0, "Version Compatibility").
+pub const VERSION: &str = "1.0.0";
+
+#[cfg(test)]
+mod tests;

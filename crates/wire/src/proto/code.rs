@@ -1,0 +1,54 @@
+//! Error codes of proto-mcp, and the gRPC status of each refusal.
+
+use model::RefusalCode;
+
+/// A schema reference does not resolve. Source: proto-mcp v1.0, "Error Codes".
+pub const SCHEMA_UNRESOLVED: i64 = -33000;
+/// The arguments break a rule of their schema. Source: the same.
+pub const SCHEMA_VIOLATION: i64 = -33001;
+/// The protocol version is not supported. Source: the same.
+pub const UNSUPPORTED_VERSION: i64 = -33002;
+/// The tool did not answer in time. Source: the same.
+pub const TIMEOUT: i64 = -33003;
+
+/// The code of a refusal if proto-mcp has one of its own for it; else MCP's holds.
+pub(super) fn own(code: RefusalCode) -> Option<i64> {
+    match code {
+        RefusalCode::UpstreamTimeout => Some(TIMEOUT),
+        RefusalCode::UnsupportedProtocol => Some(UNSUPPORTED_VERSION),
+        RefusalCode::TooLarge => Some(crate::rpc::code::INVALID_REQUEST),
+        _ => None,
+    }
+}
+
+/// The status of gRPC (google.rpc.Code) for a refusal.
+#[must_use]
+pub fn grpc_status(code: RefusalCode) -> u8 {
+    match code {
+        RefusalCode::Cancelled => 1,
+        RefusalCode::Malformed | RefusalCode::SchemaViolation => 3,
+        RefusalCode::UpstreamTimeout => 4,
+        RefusalCode::UnknownTarget => 5,
+        RefusalCode::CapabilityViolation | RefusalCode::Forbidden | RefusalCode::AuthViolation => 7,
+        RefusalCode::RateLimited | RefusalCode::TooLarge | RefusalCode::Overloaded => 8,
+        RefusalCode::SchemaUnresolved | RefusalCode::UnsupportedProtocol | RefusalCode::Conflict => 9,
+        RefusalCode::Unsupported => 12,
+        RefusalCode::UpstreamFailed | RefusalCode::Internal | RefusalCode::OutcomeUnknown => 13,
+        RefusalCode::UpstreamBusy | RefusalCode::UpstreamDown | RefusalCode::LogUnavailable => 14,
+        RefusalCode::Unauthenticated | RefusalCode::UnknownSession => 16,
+    }
+}
+
+/// The status of gRPC for an error code that a server sent.
+#[must_use]
+pub fn grpc_status_of(code: i64) -> u8 {
+    use crate::rpc::code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
+    match code {
+        PARSE_ERROR | INVALID_REQUEST | INVALID_PARAMS | SCHEMA_VIOLATION => 3,
+        TIMEOUT => 4,
+        crate::mcp::code::RESOURCE_NOT_FOUND => 5,
+        SCHEMA_UNRESOLVED | UNSUPPORTED_VERSION => 9,
+        METHOD_NOT_FOUND => 12,
+        _ => 13,
+    }
+}
