@@ -7,6 +7,7 @@
 //! - [`File::text`], [`File::messages`]: the file as a person writes it.
 //! - [`compile`]: its descriptors.
 //! - [`Module`]: all of that for the tools of a server. [`Descriptors`]: the schema of a peer, from its bytes.
+//! - [`Reference`]: where a schema is in a registry.
 //! - [`ToolSchema`]: the messages of one tool; JSON to messages ([`Typed`]) and back, and their rules.
 
 mod common;
@@ -20,6 +21,7 @@ mod node;
 mod numbers;
 mod print;
 mod raw;
+mod reference;
 mod rules;
 mod set;
 mod shape;
@@ -34,6 +36,7 @@ pub use files::SetError;
 pub use module::{Module, convert_all};
 pub use names::{Names, pascal, snake};
 pub use numbers::Numbers;
+pub use reference::{NoReference, Reference};
 pub use set::Descriptors;
 pub use tool::{Named, ToolSchema};
 pub use validate::{Invalid, Violation};
