@@ -19,6 +19,8 @@ mod peers;
 mod sample;
 mod shapes;
 mod stable;
+mod validate;
+mod values;
 
 /// A tool list, with the schemas as they were written.
 #[derive(serde::Deserialize)]
