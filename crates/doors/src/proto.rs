@@ -5,5 +5,6 @@ mod framed;
 mod hello;
 mod outlet;
 mod reply;
+mod session;
 
 pub(crate) use framed::serve;
