@@ -7,9 +7,11 @@
 //! - [`File::text`], [`File::messages`]: the file as a person writes it.
 //! - [`compile`]: its descriptors.
 //! - [`Module`]: all of that for the tools of a server. [`Descriptors`]: the schema of a peer, from its bytes.
+//! - [`json_schema`]: a message as JSON Schema.
 //! - [`Reference`]: where a schema is in a registry.
 //! - [`ToolSchema`]: the messages of one tool; JSON to messages ([`Typed`]) and back, and their rules.
 
+mod back;
 mod common;
 mod compile;
 mod convert;
@@ -29,6 +31,7 @@ mod tool;
 mod validate;
 mod values;
 
+pub use back::json_schema;
 pub use compile::{CompileError, VALIDATE_PROTO, VALIDATE_TEXT, compile};
 pub use convert::{Converted, STRUCT, Style, Tool, convert};
 pub use file::File;

@@ -51,6 +51,11 @@ pub(crate) fn of(shape: &Shape<'_>, ty: &Type) -> Vec<Rule> {
     rules.all
 }
 
+/// The rules that check a format, with its name.
+pub(crate) fn formats() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FORMATS.iter().filter(|(_, rule)| !rule.is_empty()).map(|(format, rule)| (*rule, *format))
+}
+
 /// The rule that a field must be there.
 pub(crate) fn required() -> Rule {
     Rule { path: "required".to_owned(), value: "true".to_owned() }

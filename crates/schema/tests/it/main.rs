@@ -14,6 +14,7 @@ use std::path::Path;
 use schema::{Converted, Names, Numbers, STRUCT, Style, Tool, compile, convert};
 use serde_json::value::RawValue;
 
+mod back;
 mod module;
 mod peers;
 mod sample;
