@@ -38,6 +38,7 @@ fn scout(capabilities: &[&str]) -> ParticipantConfig {
             expires_ms: None,
         }),
         credentials: vec![Credential { hash: TokenHash::of("pm_configured"), expires_ms: None }],
+        certificates: Vec::new(),
         capabilities_written: true,
         serves: None,
     }
