@@ -219,6 +219,13 @@ impl Wires {
 }
 
 impl Participant {
+    /// A participant of these topics: on all wires, with the rate of its topic, and as long as its token.
+    #[must_use]
+    pub fn new(id: ParticipantId, capabilities: Arc<Capabilities>, topics: Vec<TopicName>) -> Self {
+        let (rate, mode, wires, expires_ms) = (None, DeliveryMode::default(), Wires::ALL, None);
+        Self { id, capabilities, topics, rate, mode, wires, expires_ms }
+    }
+
     /// Whether it may enter a topic.
     #[must_use]
     pub fn may_enter(&self, topic: &TopicName) -> bool {
@@ -232,15 +239,8 @@ mod tests {
     use crate::certificate::ClientCertificate;
 
     fn participant(name: &str) -> Arc<Participant> {
-        Arc::new(Participant {
-            id: ParticipantId::new(name).unwrap(),
-            capabilities: Arc::new(Capabilities::newcomer()),
-            topics: vec![TopicName::new("main").unwrap()],
-            rate: None,
-            mode: DeliveryMode::All,
-            wires: Wires::ALL,
-            expires_ms: None,
-        })
+        let (id, rights) = (ParticipantId::new(name).unwrap(), Arc::new(Capabilities::newcomer()));
+        Arc::new(Participant::new(id, rights, vec![TopicName::new("main").unwrap()]))
     }
 
     fn credential(token: &str, expires_ms: Option<u64>) -> Credential {

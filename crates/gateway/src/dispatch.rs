@@ -279,15 +279,7 @@ impl Dispatch {
 }
 
 fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
-    let participant = auth::Participant {
-        id: ParticipantId::gateway(),
-        capabilities: Arc::default(),
-        topics: vec![topic.clone()],
-        rate: None,
-        mode: <_>::default(),
-        wires: auth::Wires::ALL,
-        expires_ms: None,
-    };
+    let participant = auth::Participant::new(ParticipantId::gateway(), Arc::default(), vec![topic.clone()]);
     let (form, client) = (model::Form::ENVELOPE, plain_client());
     Link::new(context.link(), Arc::new(participant), form, client, Arc::new(NoOutlet))
 }

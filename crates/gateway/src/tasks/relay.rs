@@ -156,10 +156,11 @@ pub(crate) fn rename_answer(
     Ok(Renamed { answer, created })
 }
 
-/// Enters a call that was answered at once, although its caller asked for a task, as a task that is completed.
+/// Enters a call that was answered at once, although its caller asked for a task, as a task that is completed. Only what is a complete
+/// result to the gateway is kept.
 fn keep(dispatch: &Arc<Dispatch>, call: &Call, session: &Session, answer: Answer) -> Result<Answer, Refusal> {
     let kind = json::at(answer.payload.body_bytes(), &["resultType"]).and_then(json::text);
-    if answer.outcome != Outcome::Ok || kind.is_some_and(|kind| kind == "input_required") {
+    if answer.outcome != Outcome::Ok || kind.is_some_and(|kind| kind != "complete") {
         return Ok(answer);
     }
     let Some(delivered) = call.delivered.get() else { return Ok(answer) };

@@ -38,15 +38,18 @@ fn listed(client: &Client) -> Vec<String> {
     }
 }
 
-/// A modern server over HTTP. The arguments of a call say which task it becomes (`own`) and for how long (`ttl`); the server does
-/// not know the task `gone` afterwards.
-fn scripted() -> Peer {
+/// A modern server over HTTP. The arguments of a call say which task it becomes (`own`) and for how long (`ttl`), or which kind its
+/// result has otherwise (`kind`); the server does not know the task `gone` afterwards.
+pub(super) fn scripted() -> Peer {
     Peer::http(|message| {
         let at = r#""createdAt":"2026-11-22T05:00:00Z","lastUpdatedAt":"2026-11-22T05:00:00Z","pollIntervalMs":50"#;
         let arguments = &message["params"]["arguments"];
         let said = match message["method"].as_str().unwrap_or_default() {
             "server/discover" => r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"t","version":"1"}}}"#.to_owned(),
             "tools/list" => r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"job","inputSchema":{"type":"object"}}]}"#.to_owned(),
+            "tools/call" if arguments["kind"].is_string() => {
+                format!(r#"{{"resultType":{},"content":[]}}"#, arguments["kind"])
+            }
             "tools/call" => {
                 let (own, ttl) = (&arguments["own"], &arguments["ttl"]);
                 format!(r#"{{"resultType":"task","taskId":{own},"status":"working","ttlMs":{ttl},{at}}}"#)
