@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use access::{AccessJournal, identities::bearer_token};
-use auth::Participant;
+use auth::{ClientCertificate, Participant, Presented};
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, header, request::Parts};
@@ -74,12 +74,18 @@ impl FromRequestParts<Api> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
-        Ok(Self(api.registry.asker(bearer(&parts.headers), "for the API")?))
+        Ok(Self(api.registry.asker(presented(parts), "for the API")?))
     }
 }
 
+/// What the client of a request presents: its token, and the certificate of its connection, which the door adds.
+pub(crate) fn presented(parts: &Parts) -> Presented<'_> {
+    let certificate = parts.extensions.get::<Arc<ClientCertificate>>().map(|shown| &**shown);
+    Presented { bearer: bearer(&parts.headers), certificate }
+}
+
 /// The bearer token of a request, if it has one (RFC 6750, section 2.1). Two `Authorization` headers, or one that is no text, count as an unknown token.
-pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let first = values.next()?;
     match (std::str::from_utf8(first.as_bytes()), values.next()) {

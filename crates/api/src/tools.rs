@@ -13,7 +13,7 @@ use upstream::Manifest;
 use wire::mcp::list::Item;
 
 use crate::error::{ApiError, ApiResult, Problem};
-use crate::state::{Api, bearer};
+use crate::state::{Api, presented};
 
 /// The topic if the request names none.
 const DEFAULT_TOPIC: &str = "main";
@@ -60,7 +60,7 @@ impl FromRequestParts<Api> for Visitor {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
         let Query(query) = Query::<HashMap<String, String>>::from_request_parts(parts, api).await?;
         let topic = query.get("topic").map_or(DEFAULT_TOPIC, String::as_str);
-        let (dispatch, caller) = api.registry.member(bearer(&parts.headers), topic, None)?;
+        let (dispatch, caller) = api.registry.member(presented(parts), topic, None)?;
         dispatch.wait_for_servers().await;
         let capabilities = api.registry.in_force(&caller, Some(dispatch.name()));
         Ok(Self { dispatch, capabilities })

@@ -5,6 +5,7 @@ mod framed;
 mod hello;
 mod outlet;
 mod reply;
+mod session;
 
 pub(crate) use client::{Client, Taken};
 pub(crate) use framed::serve;

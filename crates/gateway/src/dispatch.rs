@@ -19,12 +19,13 @@ use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
 use upstream::Manifest;
 
 use crate::link::{Link, NoOutlet, plain_client};
-use crate::lists::{Announcements, IndexCache, PageCache};
 use crate::live::{Effect, Event, Live, Topic};
+use crate::manifests::Announcements;
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror};
 use access::config::{self, McpCalls, ToolsList};
+use lists::{IndexCache, PageCache};
 use upstream::tasks::Tasks;
 
 /// The log's target for every event that is sent and every effect that is carried out.
@@ -278,15 +279,7 @@ impl Dispatch {
 }
 
 fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
-    let participant = auth::Participant {
-        id: ParticipantId::gateway(),
-        capabilities: Arc::default(),
-        topics: vec![topic.clone()],
-        rate: None,
-        mode: <_>::default(),
-        wires: auth::Wires::ALL,
-        expires_ms: None,
-    };
+    let participant = auth::Participant::new(ParticipantId::gateway(), Arc::default(), vec![topic.clone()]);
     let (form, client) = (model::Form::ENVELOPE, plain_client());
     Link::new(context.link(), Arc::new(participant), form, client, Arc::new(NoOutlet))
 }

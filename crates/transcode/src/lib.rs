@@ -20,6 +20,10 @@ pub mod key {
     pub const OUTPUT_MESSAGE: &str = "mcp.output_message";
     /// The reference of a schema that is sent inline.
     pub const REFERENCE: &str = "mcp.bsr_ref";
+    /// The places of empty lists and maps: a JSON array of JSON pointers.
+    pub const EMPTY: &str = "mcp.empty";
+    /// The places of nulls: the same.
+    pub const NULL: &str = "mcp.null";
     /// `_meta`, or what of it is no text: JSON.
     pub const META: &str = "mcp._meta";
     /// A human-readable name.

@@ -107,12 +107,7 @@ async fn asked(
     body: Incoming,
 ) -> Result<(Arc<Visit>, Bytes), Status> {
     let refused = |refusal: Refusal| status::of_refusal(&refusal, "");
-    if !config.listen.ip().is_loopback() {
-        let why = "proto-mcp is not served in the clear beyond this machine";
-        return Err(refused(
-            Refusal::new(RefusalCode::Forbidden, why).hint("listen on loopback, or with TLS"),
-        ));
-    }
+    auth::check_proto_listen(config.listen, config.tls.is_some()).map_err(refused)?;
     let topic = topic_of(&parts.headers)?;
     let visit = connection.visit(&Head::read(&parts.headers), topic).map_err(refused)?;
     let limit = config.limits.body_bytes_max.saturating_add(FRAMING_BYTES);

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Incoming, Joining, Link, Outlet, Tag, lists, plain_client};
+use gateway::{Incoming, Joining, Link, Outlet, Tag, manifests, plain_client};
 use model::{Form, Method, Payload, Refusal, RefusalCode, Request};
-use transcode::client::{Wanted, call_params, list_params, read_params};
+use transcode::client::{Wanted, call_params, list_params, open_params, read_params};
 use wire::proto::{Kind, call};
 use wire::rpc::Id;
 
@@ -105,11 +105,13 @@ impl Client {
             Kind::split(&request.payload.bytes).ok_or_else(|| malformed("the message is empty"))?;
         let params = match &request.target {
             Some(model::Target::Tool(tool)) => {
-                match lists::tool_schema(dispatch, &self.link, tool) {
-                    Some(schema) => call_params(&message, Some(&schema))?,
-                    // The topic refuses it: its arguments do not matter.
-                    None => json::object(|params| {
-                        params.text("name", tool);
+                match manifests::tool_schema(dispatch, &self.link, tool) {
+                    Some(schema) => call_params(&message, &schema)?,
+                    // A server without a prefix may have it unlisted. Else the topic refuses it, whatever its arguments are.
+                    None => open_params(&message).unwrap_or_else(|_| {
+                        json::object(|params| {
+                            params.text("name", tool);
+                        })
                     }),
                 }
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Call, Dispatch, Reply, Respell, lists};
+use gateway::{Call, Dispatch, Reply, Respell, manifests};
 use model::{Answer, Coding, Form, Refusal, RefusalCode};
 use transcode::client::{self, Wanted};
 use wire::mcp::relay;
@@ -95,14 +95,14 @@ pub(crate) fn field_of(
     }
     let body = message.body_span().map(|span| span.of(message.frame())).ok_or_else(failed)?;
     match method {
-        "tools/list" => {
-            client::tools(body, wanted, &|name| Some((lists::tool_schema(dispatch, &call.link, name)?, None)))
-        }
+        "tools/list" => client::tools(body, wanted, &|name| {
+            Some((manifests::tool_schema(dispatch, &call.link, name)?, None))
+        }),
         "resources/list" => client::resources(body),
         "resources/read" => client::read_result(body),
         _ => {
             let target = call.request.target.as_ref().map(model::Target::as_str).unwrap_or_default();
-            client::call_result(body, lists::tool_schema(dispatch, &call.link, target).as_ref())
+            client::call_result(body, manifests::tool_schema(dispatch, &call.link, target).as_ref())
         }
     }
 }

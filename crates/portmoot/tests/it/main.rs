@@ -71,6 +71,7 @@ mod program;
 mod progress_order;
 mod proposal_timing;
 mod proposals;
+mod proto_clients;
 mod proto_convert;
 mod proxy;
 mod pty;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use model::{Refusal, RefusalCode};
-use prost_types::Struct;
-use schema::ToolSchema;
+use prost_types::{Any, Struct};
+use schema::{Marks, ToolSchema};
 use serde_json::{Map, Value as Json};
 use wire::proto::Kind;
 use wire::proto::contract::{
@@ -21,21 +21,33 @@ use crate::{key, value};
 ///
 /// # Errors
 /// [`RefusalCode::UpstreamFailed`] if it is none.
-pub fn call_result(result: &[u8], _tool: Option<&ToolSchema>) -> Result<Bytes, Refusal> {
+pub fn call_result(result: &[u8], tool: Option<&ToolSchema>) -> Result<Bytes, Refusal> {
     let failed = || Refusal::new(RefusalCode::UpstreamFailed, "the server's result cannot be read");
     let result: Json = serde_json::from_slice(result).map_err(|_| failed())?;
     let result = result.as_object().ok_or_else(failed)?;
     let blocks = result.get("content").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut content: Vec<_> = blocks.iter().map(block).collect();
+    let mut metadata = result.get("_meta").and_then(Json::as_object).map(metadata).unwrap_or_default();
     if let Some(structured) = result.get("structuredContent") {
-        let data = value::pack_json(structured);
+        let data = structured_data(structured, tool, &mut metadata);
         content.push(ToolContent { content: Some(Content::Data(data)), mime_type: String::new() });
     }
     let is_error = result.get("isError").and_then(Json::as_bool).unwrap_or_default();
     let success = ToolResult { content, is_error };
-    let metadata = result.get("_meta").and_then(Json::as_object).map(metadata).unwrap_or_default();
     let response = CallToolResponse { result: Some(call_tool_response::Result::Success(success)), metadata };
     Ok(Kind::CallToolResponse.field_of(&response))
+}
+
+/// The structured result as the tool's output message. One that does not fit its schema travels as it is.
+fn structured_data(json: &Json, tool: Option<&ToolSchema>, metadata: &mut HashMap<String, String>) -> Any {
+    let typed = tool.filter(|tool| tool.output().is_some());
+    let Some(Ok(typed)) = typed.map(|tool| tool.result_from_json(json.to_string().as_bytes())) else {
+        return value::pack_json(json);
+    };
+    let marks = [(key::EMPTY, &typed.marks().empty), (key::NULL, &typed.marks().null)];
+    metadata
+        .extend(marks.iter().filter_map(|(key, places)| Some(((*key).to_owned(), Marks::spell(places)?))));
+    Any { type_url: typed.type_url(), value: typed.bytes() }
 }
 
 /// `metadata` of `_meta`: texts as they are, all else as JSON under one key.
@@ -112,7 +124,9 @@ mod tests {
             .map(|one| match &one.content {
                 Some(Content::Text(text)) => format!("text {text}"),
                 Some(Content::Image(bytes)) => format!("image {} {}", bytes.len(), one.mime_type),
-                Some(Content::Data(any)) => format!("{} {}", value::name_of(any), one.mime_type),
+                Some(Content::Data(any)) => {
+                    format!("{} {}", any.type_url.rsplit('/').next().unwrap(), one.mime_type)
+                }
                 None => "nothing".to_owned(),
             })
             .collect();
