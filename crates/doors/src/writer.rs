@@ -19,7 +19,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Time between two looks for open requests meanwhile.
 const POLL: Duration = Duration::from_millis(10);
 
-/// How messages are told apart.
+/// Where one message ends and the next begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Each ends with its line.
