@@ -14,6 +14,7 @@ mod names;
 mod node;
 mod numbers;
 mod print;
+mod reference;
 mod rules;
 mod shape;
 
@@ -22,3 +23,4 @@ pub use convert::{Converted, STRUCT, Style, Tool, convert};
 pub use file::File;
 pub use names::{Names, pascal, snake};
 pub use numbers::Numbers;
+pub use reference::{BadReference, REFERENCE_BYTES_MAX, Reference, is_commit};

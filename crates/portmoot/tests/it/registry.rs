@@ -1,6 +1,7 @@
 //! The schema registry of the gateway, as the `buf` CLI uses it.
 
 use std::convert::Infallible;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
@@ -13,10 +14,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use prost::Message;
 use registry::messages::module::{DownloadResponse, File};
-use registry::{Files, METHODS, Shelf, Source, Viewer};
+use registry::resolve::{Hosts, Http, LABEL_KEPT_MS, ResolveError, Resolved, Resolver, Settings, Tokens};
+use registry::{Code, Files, METHODS, Shelf, Source, Viewer};
+use schema::Reference;
 
 use crate::home::Home;
-use crate::support::{Gateway, fixture};
+use crate::support::{Gateway, fixture, until};
 use crate::tls::TlsProxy;
 
 const TOKEN: &str = "a-token-that-is-long-enough";
@@ -252,4 +255,72 @@ fn buf_curl_writes_arguments_with_a_schema_of_the_registry() {
     buf.succeeds(None, &["curl", "--schema", "calls.proto", "--schema", &module, &url, "-d", arguments]);
     let calls = registry.calls.lock().unwrap();
     assert!(holds(&calls[0], "one.v1.EchoRequest\x12\x07\x0a\x05hello"), "{calls:?}");
+}
+
+/// A listener that answers each request with this head, and keeps the requests.
+fn keeping(head: String) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, seen): (_, Arc<Mutex<Vec<String>>>) =
+        (listener.local_addr().unwrap().to_string(), Arc::default());
+    let kept = Arc::clone(&seen);
+    // The thread ends with the test process.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = vec![0; 4096];
+            let read = stream.read(&mut request).unwrap();
+            kept.lock().unwrap().push(String::from_utf8_lossy(&request[..read]).into_owned());
+            stream.write_all(head.as_bytes()).unwrap();
+        }
+    });
+    (address, seen)
+}
+
+fn resolver(hosts: &[&str], tokens: &str) -> Resolver {
+    let hosts = Hosts::new(hosts.iter().copied()).unwrap();
+    let tokens = Tokens::read(tokens, "").unwrap();
+    Resolver::new(Settings { hosts, tokens, label_kept_ms: LABEL_KEPT_MS }, Http)
+}
+
+fn resolve(resolver: &Resolver, reference: &str) -> Result<Resolved, ResolveError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(resolver.resolve(&Reference::parse(reference).unwrap(), 0))
+}
+
+#[test]
+fn a_reference_resolves_at_the_gateway_with_the_token_of_its_host() {
+    let home = Home::new().env("ADMIN", TOKEN);
+    let people = "[participants.admin]\ntoken_env = \"ADMIN\"\ncapabilities = [\"mcp/*\"]\n";
+    let gateway = Gateway::start(&home, &[&fixture("tools", &[]), people].concat());
+    gateway.ready("tools");
+    let host = gateway.address();
+    let (plain, reference) =
+        (format!("http://{host}"), format!("{host}/portmoot/tools/tools.v1.EchoRequest:v1"));
+    let right = resolver(&[&plain], &format!("{TOKEN}@{host}"));
+    let resolved = resolve(&right, &reference).unwrap();
+    assert!(holds(&resolved.set, "EchoRequest") && !holds(&resolved.set, "AddRequest"));
+    assert_eq!(resolve(&right, &reference), Ok(resolved));
+    for wrong in ["", &format!("a-wrong-token-of-a-stranger@{host}"), &format!("{TOKEN}@127.0.0.1")] {
+        let refused = resolve(&resolver(&[&plain], wrong), &reference);
+        let is_refused = |error: &ResolveError| matches!(error, ResolveError::Refused(error) if error.code == Code::Unauthenticated);
+        assert!(refused.as_ref().is_err_and(is_refused), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_foreign_host_sees_no_connection_and_a_redirect_no_token() {
+    let (foreign, at_foreign) = keeping("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_owned());
+    let redirect = format!("HTTP/1.1 307 Moved\r\nlocation: http://{foreign}/x\r\ncontent-length: 0\r\n\r\n");
+    let (allowed, at_allowed) = keeping(redirect);
+    let resolver = resolver(&[&format!("http://{allowed}")], &format!("{TOKEN}@{allowed}"));
+    let refused = resolve(&resolver, &format!("{foreign}/portmoot/tools/tools.v1.EchoRequest"));
+    assert_eq!(refused, Err(ResolveError::ForeignHost(foreign.clone())));
+    let moved = resolve(&resolver, &format!("{allowed}/portmoot/tools/tools.v1.EchoRequest"));
+    assert_eq!(moved, Err(ResolveError::Status(307)));
+    let seen = at_allowed.lock().unwrap();
+    assert!(seen.len() == 1 && seen[0].contains(&format!("authorization: Bearer {TOKEN}")), "{seen:?}");
+    // Connections are seen in their order: this one is the first.
+    std::net::TcpStream::connect(&foreign).unwrap().write_all(b"x").unwrap();
+    until("a connection is seen", || (!at_foreign.lock().unwrap().is_empty()).then_some(()));
+    assert_eq!(*at_foreign.lock().unwrap(), ["x"]);
 }
