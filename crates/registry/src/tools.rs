@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use schema::{Names, Numbers, Style, Tool, convert, snake};
+use schema::{Numbers, Style, Tool, convert_all, package_of};
 
 use crate::commit::{Files, VALIDATE_MODULE};
 
@@ -29,19 +29,10 @@ pub fn module_name(server: &str, taken: &mut HashSet<String>) -> String {
 /// part in the names, so that a file is the same for all who see it.
 #[must_use]
 pub fn files_of(server: &str, tools: &[Tool<'_>], is_seen: impl Fn(&str) -> bool) -> Files {
-    let package = format!("{}.v1", snake(server));
-    let folder = package.replace('.', "/");
-    let (mut names, mut paths) = (Names::default(), Names::default());
-    let mut files = Files::new();
-    for tool in tools {
-        let path = format!("{folder}/{}.proto", paths.unique(&snake(tool.name)));
-        let converted = convert(tool, (&package, path), (&mut names, &Numbers::default()), Style::Lossless);
-        if is_seen(tool.name) {
-            let (path, text) = converted.file.source();
-            files.insert(path, text.into());
-        }
-    }
-    files
+    let converted = convert_all(&package_of(server), tools, &Numbers::default(), Style::Lossless);
+    let seen = tools.iter().zip(converted).filter(|(tool, _)| is_seen(tool.name));
+    let sources = seen.map(|(_, converted)| converted.file.source());
+    sources.map(|(path, text)| (path, text.into())).collect()
 }
 
 #[cfg(test)]
