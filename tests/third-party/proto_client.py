@@ -62,6 +62,7 @@ def calls(peer, report, prefix, tools):
     report["blocks"] = [[one.WhichOneof("content"), one.mime_type] for one in blocks]
     report["unknown_tool"] = error(call("no_such_tool", plain({})))
     report["wrong_message"] = error(call("echo", packed(mcp.ReadResourceRequest(uri="x"))))
+    report["broken_rule"] = error(call("echo", plain({})))
     report["wrong_type"] = error(call("echo", plain({"text": 5})))
 
 
@@ -73,7 +74,12 @@ def reads(peer, report):
     report["unknown_resource"] = error(read("test://none"))
 
 
-def bad_input(peer, report):
+def bad_input(peer, report, prefix):
+    waits = mcp.CallToolRequest(name=prefix + "slow", arguments=plain({"ms": 300}))
+    for _ in range(2):
+        peer.send(mcp.MCPMessage(id=800, call_tool_request=waits))
+    answers = [peer.receive() for _ in range(2)]
+    report["same_id"] = [[one.id, one.error_response.code] for one in answers]
     peer.send(b"\xff\xff\xff")
     report["garbage"] = [peer.receive().id, -32700]
     peer.send(b"\x08\x07\x6a\x00")
@@ -100,7 +106,7 @@ def main():
         tools = listed(peer, report)
         calls(peer, report, prefix, tools)
         reads(peer, report)
-        bad_input(peer, report)
+        bad_input(peer, report, prefix)
     except Exception:
         report["error"] = traceback.format_exc()
     print(json.dumps(report))

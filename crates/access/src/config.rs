@@ -236,6 +236,8 @@ pub struct Limits {
     pub keep_alive: Duration,
     /// How long a call that may only be proposed is held before its caller gets an interim answer.
     pub hold: Duration,
+    /// How long a call of a modern client that was answered with questions waits for the client to come back with the answers.
+    pub pause: Duration,
 }
 
 impl Default for Config {
@@ -313,6 +315,7 @@ impl Default for Limits {
             keep_alive: Duration::from_secs(15),
             // Many clients give up after a minute.
             hold: Duration::from_secs(50),
+            pause: Duration::from_secs(600),
         }
     }
 }

@@ -9,6 +9,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, header, request::Parts};
 use gateway::{Dispatch, Registry, admin::Admin};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
+use registry::Shelf;
 use serde::de::DeserializeOwned;
 use tokio::task::spawn_blocking;
 
@@ -19,13 +20,15 @@ use crate::error::{ApiError, ApiResult};
 pub(crate) struct Api {
     pub(crate) registry: Arc<Registry>,
     pub(crate) admin: Arc<Admin>,
+    /// The commits that the schema registry has answered with.
+    pub(crate) shelf: Arc<Shelf>,
 }
 
 impl Api {
     /// The API of a gateway.
     pub(crate) fn new(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Self {
         let admin = Arc::new(Admin::new(Arc::clone(access), Arc::clone(registry)));
-        Self { registry: Arc::clone(registry), admin }
+        Self { registry: Arc::clone(registry), admin, shelf: Arc::default() }
     }
 
     /// Refuses a caller that does not hold a capability for one of the gateway's own acts, in a topic or outside of topics.

@@ -119,6 +119,7 @@ fn limits(table: Table<'_>) -> Limits {
         away: time("away", standard.away),
         keep_alive: time("keep_alive", standard.keep_alive),
         hold: time("hold", standard.hold),
+        pause: time("pause", standard.pause),
     };
     table.finish();
     limits

@@ -5,6 +5,7 @@
 //! A door decodes each message once, and hands it to a topic's dispatch; a reply encodes the answer once. What a message may do
 //! the topic decides.
 
+mod duplex;
 mod entrance;
 #[cfg(test)]
 mod fixture;
@@ -23,7 +24,6 @@ mod sessions;
 mod slot;
 mod stdio;
 mod stream;
-mod writer;
 
 pub use entrance::Doors;
 

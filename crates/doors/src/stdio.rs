@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use gateway::Link;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite};
 use wire::line::{Line, Lines};
 use wire::mcp::{Era, Params, refusal};
 use wire::rpc::{self, Id, Message, Shape, code};
 
+use crate::duplex::{self, Framing};
 use crate::links::{self, ClientLinks};
 use crate::listening::ListenReply;
 use crate::outlet::Visitor;
 use crate::reply::{OnStream, SinkReply};
 use crate::stream::{Lifetime, Stream};
-use crate::writer::{Framing, drain, write};
 use crate::{legacy, modern};
 
 /// Serves one client until it closes its side of the pipe. `read` are bytes of it that were read before.
@@ -26,68 +26,51 @@ pub(crate) async fn serve(
     links: &ClientLinks,
     visitor: Visitor,
     read: BytesMut,
-    mut input: impl AsyncRead + Unpin,
+    input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
     let out = Stream::new(0, Lifetime::Reader, 0, &links.registry.bounds(&visitor.participant.id));
-    let Some(reader) = out.read(None) else { return Ok(()) };
-    let mut writer = tokio::spawn(write(reader, output, Framing::Lines));
-    let (legacy, modern) = (None, None);
-    let dispatch = Arc::clone(&visitor.dispatch);
-    let mut client = Client { links, visitor, out: Arc::clone(&out), legacy, modern };
+    let Some(writer) = duplex::writes(&out, output, Framing::Lines) else { return Ok(()) };
     let mut lines = Lines::new(links.registry.limits().line_bytes_max);
     lines.buffer().extend_from_slice(&read);
-    let mut written = None;
-    let ended = loop {
-        while let Some(line) = lines.next_line() {
-            client.take(line).await;
-        }
-        if out.has_ended() {
-            break Ok(());
-        }
-        let read = tokio::select! {
-            read = input.read_buf(lines.buffer()) => read,
-            // The client gets nothing any more: it was revoked, is too slow, or has closed its side of the output.
-            end = &mut writer => {
-                written = Some(end);
-                break Ok(());
-            }
-        };
-        match read {
-            Ok(0) => break Ok(()),
-            Ok(_) => {}
-            Err(error) => break Err(error),
-        }
-    };
-    if let Some(line) = lines.finish() {
-        client.take(line).await;
-    }
-    let open: Vec<_> = [&client.legacy, &client.modern].into_iter().flatten().collect();
-    drain(&dispatch, &open, &out).await;
-    for link in [client.legacy.take(), client.modern.take()].into_iter().flatten() {
-        dispatch.leave(&link);
-    }
-    out.end();
-    let written = match written {
-        Some(written) => written,
-        None => writer.await,
-    };
-    match written {
-        Ok(written) => ended.and(written),
-        Err(_) => ended,
-    }
+    let (legacy, modern) = (None, None);
+    let client = Client { links, visitor, out: Arc::clone(&out), lines, legacy, modern };
+    duplex::serve(client, &out, input, writer).await
 }
 
 struct Client<'c> {
     links: &'c ClientLinks,
     visitor: Visitor,
     out: Arc<Stream>,
+    lines: Lines,
     legacy: Option<Arc<Link>>,
     modern: Option<Arc<Link>>,
 }
 
+impl duplex::Client for Client<'_> {
+    fn buffer(&mut self) -> &mut BytesMut {
+        self.lines.buffer()
+    }
+
+    async fn take(&mut self) -> bool {
+        while let Some(line) = self.lines.next_line() {
+            self.line(line).await;
+        }
+        true
+    }
+
+    async fn end(mut self) {
+        if let Some(line) = self.lines.finish() {
+            self.line(line).await;
+        }
+        let open: Vec<_> = [&self.legacy, &self.modern].into_iter().flatten().collect();
+        duplex::drain(&self.visitor.dispatch, &open, &self.out).await;
+        open.into_iter().for_each(|link| self.visitor.dispatch.leave(link));
+    }
+}
+
 impl Client<'_> {
-    async fn take(&mut self, line: Line) {
+    async fn line(&mut self, line: Line) {
         let Line::Whole(line) = line else {
             let bytes_max = self.links.registry.limits().line_bytes_max;
             let why = format!("the line is longer than {bytes_max} bytes");

@@ -104,6 +104,7 @@ impl Dispatch {
             participants_max: settings.limits.topic_participants_max,
             operations_per_link_max: settings.limits.participant_calls_max,
             operations_per_participant_max: settings.limits.participant_calls_max,
+            pause_ms: millis(settings.limits.pause),
             proposal_bytes_max: settings.limits.proposal_bytes_max,
             proposal_bytes_per_participant_max: settings.limits.participant_proposal_bytes_max,
             ..topic::Limits::default()

@@ -36,7 +36,7 @@ pub use compile::{CompileError, VALIDATE_PROTO, VALIDATE_TEXT, compile};
 pub use convert::{Converted, STRUCT, Style, Tool, convert};
 pub use file::File;
 pub use files::SetError;
-pub use module::{Module, convert_all};
+pub use module::{Module, convert_all, package_of};
 pub use names::{Names, pascal, snake};
 pub use numbers::Numbers;
 pub use reference::{NoReference, Reference};

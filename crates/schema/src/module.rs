@@ -91,6 +91,12 @@ impl Module {
     }
 }
 
+/// The package of a server's tools, unless the operator names another.
+#[must_use]
+pub fn package_of(server: &str) -> String {
+    format!("{}.v1", snake(server))
+}
+
 /// Converts the tools of one package, each as a file of its own.
 #[must_use]
 pub fn convert_all(package: &str, tools: &[Tool<'_>], numbers: &Numbers, style: Style) -> Vec<Converted> {

@@ -278,6 +278,11 @@ impl<H: Handles> Topic<H> {
         states.into_iter().any(|state| !state.is_ask() && !state.is_paused())
     }
 
+    /// Whether a request that a link opened under this name waits for its answer.
+    pub fn is_tagged(&self, link: LinkId, tag: &H::Tag) -> bool {
+        self.tagged(link, tag).is_some()
+    }
+
     /// Whether an operation is open.
     pub fn is_open(&self, operation: OperationId) -> bool {
         self.operations.contains(operation)

@@ -89,7 +89,7 @@ impl Manifest {
                 output: output.as_deref(),
             });
             let tools: Vec<_> = tools.collect();
-            Module::new(&format!("{}.v1", schema::snake(server)), &tools, &Numbers::default())
+            Module::new(&schema::package_of(server), &tools, &Numbers::default())
         })
     }
 

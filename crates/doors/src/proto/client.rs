@@ -49,6 +49,12 @@ impl Client {
         Ok(Self { visitor, link, declared: Declared::default() })
     }
 
+    /// Whether a request with this id of the client waits for its answer.
+    pub(crate) fn is_open(&self, id: u64) -> bool {
+        let tag = Tag::of_client(Id::number(id));
+        self.visitor.dispatch.with(|topic| topic.is_tagged(self.link.id, &tag))
+    }
+
     /// Reads a request. `id` is the client's id of it, if the wire has one.
     ///
     /// # Errors
@@ -57,27 +63,21 @@ impl Client {
         let malformed = || Refusal::new(RefusalCode::Malformed, "the message cannot be read");
         let (_, message) = Kind::split(&field).ok_or_else(malformed)?;
         let tag = id.map(|id| Tag::of_client(Id::number(id)));
-        let incoming = |method, params| {
-            let payload = Payload::body(Form::Legacy, params);
-            let request = Request { method: Method::Known(method), target: None, progress: None, payload };
-            Box::new(Incoming::plain(request, tag.clone()))
-        };
         match kind {
             Kind::InitializeRequest => {
                 let (declared, version) = hello::read(&message)?;
                 self.declared = declared;
                 Ok(Taken::Answered(hello::answer(version, declared)))
             }
-            Kind::ListToolsRequest => {
+            Kind::ListToolsRequest | Kind::ListResourcesRequest => {
                 let (params, wanted) = list_params(kind, &message)?;
                 let Declared { references, json_schemas, full_descriptors, .. } = self.declared;
                 let references = references && wanted.references;
                 let wanted = Wanted { references, json_schemas, full_descriptors, ..wanted };
-                Ok(Taken::Request(incoming("tools/list", params), wanted))
-            }
-            Kind::ListResourcesRequest => {
-                let (params, wanted) = list_params(kind, &message)?;
-                Ok(Taken::Request(incoming("resources/list", params), wanted))
+                let method = Method::Known(kind.method().unwrap_or_default());
+                let payload = Payload::body(Form::Legacy, params);
+                let request = Request { method, target: None, progress: None, payload };
+                Ok(Taken::Request(Box::new(Incoming::plain(request, tag)), wanted))
             }
             Kind::CallToolRequest | Kind::ReadResourceRequest => {
                 let request = self.named(kind, &field).await?;

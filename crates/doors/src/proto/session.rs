@@ -11,11 +11,11 @@ use wire::proto::{Content, Envelope, Kind, frame};
 use super::client::{Client, Taken};
 use super::outlet::FrameOutlet;
 use super::reply::{self, FrameReply};
+use crate::duplex::drain;
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
 use crate::reply::OnStream;
 use crate::stream::Stream;
-use crate::writer::drain;
 
 /// A client whose answers go to one stream.
 pub(crate) struct Session {
@@ -68,10 +68,13 @@ impl Session {
         let (dispatch, link): (_, &Arc<Link>) = (&self.client.visitor.dispatch, &self.client.link);
         drain(dispatch, &[link], &self.out).await;
         dispatch.leave(link);
-        self.out.end();
     }
 
     async fn payload(&mut self, id: u64, kind: Kind, field: Bytes) {
+        if self.client.is_open(id) {
+            let why = format!("a request with the id {id} is open");
+            return self.refuse(id, &Refusal::new(RefusalCode::Malformed, why));
+        }
         let taken = self.client.take(Some(id), kind, field).await;
         self.outlet.list_changed.store(self.client.declared.list_changed, Ordering::Relaxed);
         match taken {
@@ -81,10 +84,7 @@ impl Session {
                 let reply = FrameReply { sink: OnStream::new(&self.out), id, dispatch, wanted };
                 self.client.visitor.dispatch.request(&self.client.link, *incoming, Arc::new(reply));
             }
-            Err(refusal) => {
-                let method = if kind == Kind::CallToolRequest { "tools/call" } else { "initialize" };
-                reply::refuse(&self.out, id, &refusal, method);
-            }
+            Err(refusal) => reply::refuse(&self.out, id, &refusal, kind.method().unwrap_or_default()),
         }
     }
 

@@ -79,6 +79,7 @@ mod public_names;
 mod questions_between_eras;
 mod questions_on_pipes;
 mod real;
+mod registry;
 mod reload;
 mod reviewed;
 mod reviewing;

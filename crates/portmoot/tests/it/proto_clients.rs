@@ -34,6 +34,8 @@ fn check(report: &Value, prefix: &str) {
     }
     assert_eq!((&at("wrong_message")[0], &at("wrong_message")[2]), (&json!(-32602), &json!("malformed")));
     assert_eq!((&at("wrong_type")[0], &at("wrong_type")[2]), (&json!(-32602), &json!("malformed")));
+    assert_eq!((&at("broken_rule")[0], &at("broken_rule")[2]), (&json!(-33001), &json!("schema_violation")));
+    assert_eq!(at("same_id"), json!([[800, -32600], [800, 0]]));
     assert_eq!(at("text"), json!(["This is the content of the static text resource."]));
     assert_eq!(at("blob"), json!(["image/png", "89504e47"]));
     assert_eq!(at("unknown_resource")[0], json!(-32002));

@@ -35,6 +35,24 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The method of MCP that a request of this kind is; `None` for answers.
+    #[must_use]
+    pub fn method(self) -> Option<&'static str> {
+        match self {
+            Self::InitializeRequest => Some("initialize"),
+            Self::ListToolsRequest => Some("tools/list"),
+            Self::CallToolRequest => Some("tools/call"),
+            Self::ListResourcesRequest => Some("resources/list"),
+            Self::ReadResourceRequest => Some("resources/read"),
+            Self::InitializeResponse
+            | Self::ListToolsResponse
+            | Self::CallToolResponse
+            | Self::ListResourcesResponse
+            | Self::ReadResourceResponse
+            | Self::ErrorResponse => None,
+        }
+    }
+
     /// The payload field with this message: tag, length, message.
     #[must_use]
     pub fn field(self, message: &[u8]) -> Bytes {
