@@ -21,6 +21,8 @@ pub(crate) struct Client {
     pub(crate) link: Arc<Link>,
     /// What it declared.
     pub(crate) declared: Declared,
+    /// Whether its requests have no session (gRPC): what it declares is not remembered, and nothing is pushed to it.
+    pub(crate) sessionless: bool,
 }
 
 /// What becomes of a request.
@@ -46,7 +48,7 @@ impl Client {
         let link = Link::new(id, participant, Form::Legacy, plain_client(), outlet);
         let joining = Joining { promotes: true, notified: true, ..Joining::default() };
         links.registry.join(&visitor.dispatch, &link, joining)?;
-        Ok(Self { visitor, link, declared: Declared::default() })
+        Ok(Self { visitor, link, declared: Declared::default(), sessionless: false })
     }
 
     /// Whether a request with this id of the client waits for its answer.
@@ -66,8 +68,10 @@ impl Client {
         match kind {
             Kind::InitializeRequest => {
                 let (declared, version) = hello::read(&message)?;
-                self.declared = declared;
-                Ok(Taken::Answered(hello::answer(version, declared)))
+                if !self.sessionless {
+                    self.declared = declared;
+                }
+                Ok(Taken::Answered(hello::answer(version, self.declared)))
             }
             Kind::ListToolsRequest | Kind::ListResourcesRequest => {
                 let (params, wanted) = list_params(kind, &message)?;

@@ -73,6 +73,7 @@ mod proposal_timing;
 mod proposals;
 mod proto_clients;
 mod proto_convert;
+mod proto_grpc;
 mod proxy;
 mod pty;
 mod public_names;
