@@ -1,5 +1,7 @@
 //! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
+mod proto;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use crate::reader::{DURATION, Problems, Table, duration};
 use crate::values::{Env, Unset, Variables, capabilities, participant_id};
 use model::{Capabilities, GATEWAY, ParticipantId};
 use upstream::config::{
-    EraChoice, HttpConfig, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
+    EraChoice, HttpConfig, ProtoConfig, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
 };
 
 const ERAS: [(&str, EraChoice); 3] =
@@ -29,15 +31,17 @@ enum Type {
     Stdio,
     Http,
     Sse,
+    Proto,
     Demo,
 }
 
-const TYPES: [(&str, Type); 6] = [
+const TYPES: [(&str, Type); 7] = [
     ("stdio", Type::Stdio),
     ("http", Type::Http),
     ("streamable-http", Type::Http),
     ("streamableHttp", Type::Http),
     ("sse", Type::Sse),
+    ("proto", Type::Proto),
     ("demo", Type::Demo),
 ];
 
@@ -79,6 +83,9 @@ fn server(
         let message = format!("{}: `era` and `protocolEra` are the same setting", table.name());
         table.wrong("config_twice", message, "keep one of them");
     }
+    let era = era.or(other_era).unwrap_or_default();
+    // A proto-mcp server has no modern era.
+    let era = if matches!(transport, Some(Transport::Proto(_))) { EraChoice::Legacy } else { era };
     let sessions = table.choice("sessions", &SESSIONS).unwrap_or_default();
     let timeouts = timeouts(&table);
     let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
@@ -87,7 +94,7 @@ fn server(
         name: name?,
         transport: transport?,
         prefix,
-        era: era.or(other_era).unwrap_or_default(),
+        era,
         sessions,
         timeouts,
         capabilities,
@@ -120,6 +127,7 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>) -> Option<Transport> 
     let cwd = variables.path_at(table, "cwd").map(|cwd| PathBuf::from(cwd.expose()));
     let url = variables.secret_at(table, "url");
     let headers = variables.secrets_at(table, "headers");
+    let fallback = table.flag("fallback");
     let typed_wrongly = kind.is_none() && table.get("type").is_some();
     let kind = match (kind, &command, &url) {
         (Some(kind), _, _) => kind,
@@ -137,15 +145,31 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>) -> Option<Transport> 
             return None;
         }
     };
+    if fallback.is_some() && !(matches!(kind, Type::Proto) && command.is_some()) {
+        let message = format!("{} has no other protocol to fall back to", table.full("fallback"));
+        table.note_value("fallback", message, "it is for a server with `type = \"proto\"` and a `command`");
+    }
     match kind {
         Type::Demo => Some(Transport::Demo),
         Type::Stdio => {
             let command = needed(table, "command", command)?;
-            check_command(table, &command, cwd.as_deref(), variables.env());
-            let command = command.expose().to_owned();
-            env_names(table, &child_env);
-            Some(Transport::Stdio(StdioConfig { command, args, env: child_env, cwd }))
+            Some(Transport::Stdio(child(table, &command, (args, child_env, cwd), variables)))
         }
+        Type::Proto => match (command, url) {
+            (Some(command), None) => {
+                let child = child(table, &command, (args, child_env, cwd), variables);
+                Some(Transport::Proto(ProtoConfig::Child { child, fallback: fallback.unwrap_or(true) }))
+            }
+            (None, url) => {
+                let at = HttpConfig { url: needed(table, "url", url)?, headers };
+                proto::address(table, at, variables.unset().is_empty())
+            }
+            (Some(_), Some(_)) => {
+                let message = format!("{} has both `command` and `url`", table.name());
+                table.wrong("config_twice", message, "keep one of them");
+                None
+            }
+        },
         Type::Http | Type::Sse => {
             let url = needed(table, "url", url)?;
             // Where a variable is not set, the text is not the one that counts.
@@ -159,6 +183,18 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>) -> Option<Transport> 
             })
         }
     }
+}
+
+/// The child process of this command.
+fn child(
+    table: &Table<'_>,
+    command: &Secret,
+    (args, env, cwd): (Vec<Secret>, Vec<(String, Secret)>, Option<PathBuf>),
+    variables: &Variables<'_>,
+) -> StdioConfig {
+    check_command(table, command, cwd.as_deref(), variables.env());
+    env_names(table, &env);
+    StdioConfig { command: command.expose().to_owned(), args, env, cwd }
 }
 
 fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option<Secret> {

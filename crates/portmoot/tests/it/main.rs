@@ -72,6 +72,7 @@ mod progress_order;
 mod proposal_timing;
 mod proposals;
 mod proto_convert;
+mod proto_servers;
 mod proxy;
 mod pty;
 mod public_names;
