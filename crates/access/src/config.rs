@@ -4,10 +4,11 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use auth::{Credential, Participant};
+use auth::{CertificateId, Credential, Participant};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};
 use platform::default_share;
 use store::audit::{Payloads, Policy, REDACTED};
+use tls::ServerTls;
 use upstream::config::{EraChoice, ServerConfig, ServerLimits, Sessions, Timeouts, Transport};
 
 /// The configuration of a gateway. A reload compares it with the one in force.
@@ -15,6 +16,9 @@ use upstream::config::{EraChoice, ServerConfig, ServerLimits, Sessions, Timeouts
 pub struct Config {
     /// The address to listen on: `[server] listen`.
     pub listen: SocketAddr,
+    /// TLS of that address: `[server.tls]`; `None` speaks plain HTTP. What it consists of may change while the gateway runs,
+    /// whether there is TLS may not.
+    pub tls: Option<ServerTls>,
     /// The directory of the journal and the audit log; `None` keeps nothing on disk (`portmoot stdio`).
     pub data_dir: Option<PathBuf>,
     /// Host names of this gateway besides the address itself and loopback: `[server] hosts`, lower case, without a port.
@@ -70,6 +74,8 @@ pub struct ParticipantConfig {
     pub participant: Arc<Participant>,
     /// The hashes of its configured tokens. It may have issued tokens instead.
     pub credentials: Vec<Credential>,
+    /// Its client certificates.
+    pub certificates: Vec<CertificateId>,
     /// Whether `capabilities` was written out. An issued token then has none of its own.
     pub capabilities_written: bool,
     /// Its timeouts if it serves: then its tools are listed to the MCP clients of its topics.
@@ -230,6 +236,8 @@ pub struct Limits {
     pub keep_alive: Duration,
     /// How long a call that may only be proposed is held before its caller gets an interim answer.
     pub hold: Duration,
+    /// How long a call of a modern client that was answered with questions waits for the client to come back with the answers.
+    pub pause: Duration,
 }
 
 impl Default for Config {
@@ -237,6 +245,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
+            tls: None,
             data_dir: None,
             hosts: Vec::new(),
             operator_key: true,
@@ -306,6 +315,7 @@ impl Default for Limits {
             keep_alive: Duration::from_secs(15),
             // Many clients give up after a minute.
             hold: Duration::from_secs(50),
+            pause: Duration::from_secs(600),
         }
     }
 }

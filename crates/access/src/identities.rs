@@ -15,7 +15,7 @@ pub fn tokens_configured(config: &Config, state: &State) -> bool {
     !config.participants.is_empty() || !state.tokens().is_empty()
 }
 
-/// All participants that may connect, by their tokens. `required_before` keeps a running gateway closed after its last token
+/// All participants that may connect, by their tokens and certificates. `required_before` keeps a running gateway closed after its last token
 /// was revoked. The bearer of the operator key is the local user.
 #[must_use]
 pub fn identities(
@@ -34,7 +34,11 @@ pub fn identities(
         let credential = Credential { hash: token.sha256.parse().ok()?, expires_ms: token.expires_ms };
         Some((credential, bearer(config, token)?))
     });
-    let known = Identities::tokens(configured.chain(issued));
+    let certified = config
+        .participants
+        .iter()
+        .flat_map(|one| one.certificates.iter().map(|id| (id.clone(), Arc::clone(&one.participant))));
+    let known = Identities::tokens(configured.chain(issued)).with_certificates(certified);
     match operator.filter(|_| config.operator_key) {
         Some(key) => known.with_operator(key, local_user(config)),
         None => known,

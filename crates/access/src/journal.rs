@@ -30,12 +30,14 @@ impl AccessJournal {
         Self { operator: key, ..self }
     }
 
-    /// Writes the address on which the gateway listens into the data directory, where commands look for it.
+    /// Writes the address on which the gateway listens into the data directory, where commands look for it, and the SHA-256 of
+    /// the certificate that it shows there.
     ///
     /// # Errors
     /// If the data directory cannot be written.
-    pub fn announce(&self, address: &str) -> Result<(), StoreError> {
-        self.journal.as_ref().map_or(Ok(()), |journal| journal.announce(address))
+    pub fn announce(&self, address: &str, certificate: Option<[u8; 32]>) -> Result<(), StoreError> {
+        let certificate = certificate.map(|sha256| model::Digest(sha256).to_string());
+        self.journal.as_ref().map_or(Ok(()), |journal| journal.announce(address, certificate.as_deref()))
     }
 
     /// All participants that are known now, with their tokens.

@@ -1,12 +1,12 @@
 //! Health: `/healthz` and `/readyz`.
 
 use access::SERVERS;
-use axum::{Json, extract::State, http::HeaderMap, http::StatusCode};
+use axum::{Json, extract::State, http::StatusCode, http::request::Parts};
 use serde::Serialize;
 use upstream::Status;
 use utoipa::ToSchema;
 
-use crate::state::{Api, bearer};
+use crate::state::{Api, presented};
 
 /// Whether the process answers.
 #[utoipa::path(get, path = "/healthz", responses((status = 200, body = Health)))]
@@ -23,11 +23,12 @@ pub(crate) async fn healthz() -> Json<Health> {
     path = "/readyz",
     responses((status = 200, body = Ready), (status = 503, body = Ready))
 )]
-pub(crate) async fn readyz(State(api): State<Api>, headers: HeaderMap) -> (StatusCode, Json<Ready>) {
+pub(crate) async fn readyz(State(api): State<Api>, parts: Parts) -> (StatusCode, Json<Ready>) {
     // A wrong token shows as little as none, and is recorded.
-    let caller = match bearer(&headers) {
-        Some(token) => api.registry.asker(Some(token), "for readiness").ok(),
-        None => api.registry.sender(None),
+    let presented = presented(&parts);
+    let caller = match presented.bearer {
+        Some(_) => api.registry.asker(presented, "for readiness").ok(),
+        None => api.registry.sender(presented),
     };
     let may_name = caller.is_some_and(|caller| api.holds(&caller, SERVERS, None));
     let statuses = api.registry.upstreams().into_iter().map(|upstream| upstream.status());

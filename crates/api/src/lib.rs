@@ -1,4 +1,4 @@
-//! REST API `/api/v1` for the command line and scripts, and `/healthz`, `/readyz` and `/metrics` for monitoring.
+//! REST API `/api/v1` for the command line and scripts, `/healthz`, `/readyz` and `/metrics` for monitoring, and the schema registry.
 //!
 //! - [`router`]: all routes, for the HTTP door.
 //! - [`document`]: the OpenAPI document.
@@ -13,6 +13,7 @@ mod participants;
 mod proposals;
 mod rights;
 mod routes;
+mod schemas;
 mod servers;
 mod state;
 mod tokens;

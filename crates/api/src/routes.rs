@@ -10,7 +10,9 @@ use gateway::Registry;
 use model::{Refusal, RefusalCode};
 use utoipa::OpenApi;
 
-use crate::{error::ApiError, health, metrics, participants, proposals, rights, servers, state::Api};
+use crate::{
+    error::ApiError, health, metrics, participants, proposals, rights, schemas, servers, state::Api,
+};
 use crate::{tokens, tools};
 
 #[derive(OpenApi)]
@@ -56,7 +58,10 @@ pub fn document() -> String {
 
 /// The router of all routes. Any other path answers 404 with a hint.
 pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Router {
+    let schemas = |router: Router<Api>, path: &&'static str| router.route(path, post(schemas::answer));
+    let registry_routes = registry::METHODS.iter().fold(Router::new(), schemas);
     Router::new()
+        .merge(registry_routes)
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics::metrics))

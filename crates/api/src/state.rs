@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use access::{AccessJournal, identities::bearer_token};
-use auth::Participant;
+use auth::{ClientCertificate, Participant, Presented};
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, header, request::Parts};
 use gateway::{Dispatch, Registry, admin::Admin};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
+use registry::Shelf;
 use serde::de::DeserializeOwned;
 use tokio::task::spawn_blocking;
 
@@ -19,13 +20,15 @@ use crate::error::{ApiError, ApiResult};
 pub(crate) struct Api {
     pub(crate) registry: Arc<Registry>,
     pub(crate) admin: Arc<Admin>,
+    /// The commits that the schema registry has answered with.
+    pub(crate) shelf: Arc<Shelf>,
 }
 
 impl Api {
     /// The API of a gateway.
     pub(crate) fn new(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Self {
         let admin = Arc::new(Admin::new(Arc::clone(access), Arc::clone(registry)));
-        Self { registry: Arc::clone(registry), admin }
+        Self { registry: Arc::clone(registry), admin, shelf: Arc::default() }
     }
 
     /// Refuses a caller that does not hold a capability for one of the gateway's own acts, in a topic or outside of topics.
@@ -74,12 +77,18 @@ impl FromRequestParts<Api> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
-        Ok(Self(api.registry.asker(bearer(&parts.headers), "for the API")?))
+        Ok(Self(api.registry.asker(presented(parts), "for the API")?))
     }
 }
 
+/// What the client of a request presents: its token, and the certificate of its connection, which the door adds.
+pub(crate) fn presented(parts: &Parts) -> Presented<'_> {
+    let certificate = parts.extensions.get::<Arc<ClientCertificate>>().map(|shown| &**shown);
+    Presented { bearer: bearer(&parts.headers), certificate }
+}
+
 /// The bearer token of a request, if it has one (RFC 6750, section 2.1). Two `Authorization` headers, or one that is no text, count as an unknown token.
-pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let first = values.next()?;
     match (std::str::from_utf8(first.as_bytes()), values.next()) {

@@ -13,7 +13,7 @@ use upstream::Manifest;
 use wire::mcp::list::Item;
 
 use crate::error::{ApiError, ApiResult, Problem};
-use crate::state::{Api, bearer};
+use crate::state::{Api, presented};
 
 /// The topic if the request names none.
 const DEFAULT_TOPIC: &str = "main";
@@ -60,7 +60,7 @@ impl FromRequestParts<Api> for Visitor {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
         let Query(query) = Query::<HashMap<String, String>>::from_request_parts(parts, api).await?;
         let topic = query.get("topic").map_or(DEFAULT_TOPIC, String::as_str);
-        let (dispatch, caller) = api.registry.member(bearer(&parts.headers), topic, None)?;
+        let (dispatch, caller) = api.registry.member(presented(parts), topic, None)?;
         dispatch.wait_for_servers().await;
         let capabilities = api.registry.in_force(&caller, Some(dispatch.name()));
         Ok(Self { dispatch, capabilities })
@@ -70,9 +70,7 @@ impl FromRequestParts<Api> for Visitor {
 /// The tools that a caller with these capabilities may call or propose, under their public names.
 fn visible(dispatch: &Dispatch, capabilities: &Arc<Capabilities>, name: Option<&str>) -> Vec<Tool> {
     let snapshot = dispatch.with(|topic| topic.list_snapshot_of(capabilities));
-    let mut manifests: Vec<(ParticipantId, Vec<Arc<Manifest>>)> =
-        dispatch.servers().iter().map(|server| (server.id.clone(), server.manifests())).collect();
-    manifests.push((ParticipantId::gateway(), vec![dispatch.own_manifest()]));
+    let manifests = manifests(dispatch);
     let mut items: HashMap<(&ParticipantId, &str), &Item> = HashMap::new();
     for (server, manifests) in &manifests {
         for item in manifests.iter().flat_map(|manifest| &manifest.list(ListKind::Tools).items) {
@@ -86,6 +84,13 @@ fn visible(dispatch: &Dispatch, capabilities: &Arc<Capabilities>, name: Option<&
         Some(Tool::of(item, &listing.public, listing.upstream, listing.held))
     };
     wanted.filter_map(tool).collect()
+}
+
+/// What the servers of a topic list, in the order of the configuration; the gateway's own last.
+pub(crate) fn manifests(dispatch: &Dispatch) -> Vec<(ParticipantId, Vec<Arc<Manifest>>)> {
+    let servers = dispatch.servers();
+    let listed = servers.iter().map(|server| (server.id.clone(), server.manifests()));
+    listed.chain([(ParticipantId::gateway(), vec![dispatch.own_manifest()])]).collect()
 }
 
 /// The tools that the caller may call or propose in a topic.

@@ -1,9 +1,10 @@
-//! Identities in force: tokens and their participants, or the local user on loopback alone.
+//! Identities in force: tokens, client certificates and their participants, or the local user on loopback alone.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use model::{Capabilities, DeliveryMode, ParticipantId, RateLimit, Refusal, RefusalCode, TopicName};
 
+use crate::certificate::{CertificateId, Presented};
 use crate::token::TokenHash;
 
 /// Name of the local user.
@@ -22,6 +23,7 @@ pub struct Credential {
 #[derive(Debug, Clone)]
 pub struct Identities {
     by_prefix: HashMap<u64, Vec<Entry>>,
+    by_certificate: HashMap<CertificateId, Arc<Participant>>,
     local: Option<Arc<Participant>>,
     /// The operator on the gateway's machine, who has the operator key.
     operator: Option<Arc<Entry>>,
@@ -43,7 +45,12 @@ impl Identities {
     /// Identities without tokens: every client is this local user (on loopback only, see [`crate::check_listen_address`]).
     #[must_use]
     pub fn local(user: Arc<Participant>) -> Identities {
-        Identities { by_prefix: HashMap::new(), local: Some(user), operator: None }
+        Identities {
+            by_prefix: HashMap::new(),
+            by_certificate: HashMap::new(),
+            local: Some(user),
+            operator: None,
+        }
     }
 
     /// Identities with tokens: every client needs one of these, also on loopback.
@@ -52,7 +59,16 @@ impl Identities {
         for (credential, participant) in known {
             by_prefix.entry(credential.hash.prefix()).or_default().push(Entry { credential, participant });
         }
-        Identities { by_prefix, local: None, operator: None }
+        Identities { by_prefix, by_certificate: HashMap::new(), local: None, operator: None }
+    }
+
+    /// The same, with these participants for the holders of these client certificates.
+    #[must_use]
+    pub fn with_certificates(
+        self,
+        known: impl IntoIterator<Item = (CertificateId, Arc<Participant>)>,
+    ) -> Identities {
+        Identities { by_certificate: known.into_iter().collect(), ..self }
     }
 
     /// The same, with the local user for the bearer of the operator key. It is no participant that lists show.
@@ -62,20 +78,22 @@ impl Identities {
         Identities { operator: Some(Arc::new(Entry { credential, participant: user })), ..self }
     }
 
-    /// Whether clients need a token.
+    /// Whether clients need a token, or a certificate.
     #[must_use]
     pub fn requires_token(&self) -> bool {
         self.local.is_none()
     }
 
-    /// The participant with this id at `now_ms` (Unix milliseconds); `None` when it is unknown or none of its tokens is valid.
+    /// The participant with this id at `now_ms` (Unix milliseconds); `None` when it is unknown, or has no
+    /// certificate and none of its tokens is valid.
     #[must_use]
     pub fn participant(&self, id: &ParticipantId, now_ms: u64) -> Option<Arc<Participant>> {
         let operator = self.operator.as_ref().map(|entry| &entry.participant);
         self.valid(now_ms).chain(operator).find(|participant| participant.id == *id).cloned()
     }
 
-    /// All participants with a token that is valid at `now_ms` (Unix milliseconds), or the local user; by name, each once.
+    /// All participants with a certificate, or a token that is valid at `now_ms` (Unix milliseconds), or the local user; by name,
+    /// each once.
     #[must_use]
     pub fn participants(&self, now_ms: u64) -> Vec<Arc<Participant>> {
         let mut all: Vec<_> = self.valid(now_ms).cloned().collect();
@@ -86,7 +104,7 @@ impl Identities {
 
     fn valid(&self, now_ms: u64) -> impl Iterator<Item = &Arc<Participant>> {
         let known = self.by_prefix.values().flatten().filter(move |entry| entry.is_valid(now_ms));
-        known.map(|entry| &entry.participant).chain(&self.local)
+        known.map(|entry| &entry.participant).chain(self.by_certificate.values()).chain(&self.local)
     }
 
     /// Time of the next expiry of a token after `now_ms`, both in Unix milliseconds; `None` when no token expires.
@@ -96,24 +114,25 @@ impl Identities {
         ends.filter(|end| *end > now_ms).min()
     }
 
-    /// The participant of this token (without `Bearer `) at `now_ms` (Unix milliseconds).
+    /// The participant of what a client presents at `now_ms` (Unix milliseconds): its token, or without one its certificate. A
+    /// token that is not valid is refused, whatever the certificate.
     ///
     /// The prefix of the token's hash selects candidates, and the full hashes are compared in constant time: the cost does not
-    /// grow with the number of participants, and timing reveals at most the prefix of a hash. With [`Identities::local`] the
-    /// token is ignored.
+    /// grow with the number of participants, and timing reveals at most the prefix of a hash. With [`Identities::local`] both
+    /// are ignored.
     ///
     /// # Errors
     /// [`RefusalCode::Unauthenticated`], with the same text for every invalid token.
-    pub fn identify(&self, bearer: Option<&str>, now_ms: u64) -> Result<Arc<Participant>, Refusal> {
+    pub fn identify<'c>(
+        &self,
+        presented: impl Into<Presented<'c>>,
+        now_ms: u64,
+    ) -> Result<Arc<Participant>, Refusal> {
         if let Some(user) = &self.local {
             return Ok(Arc::clone(user));
         }
-        let bearer = bearer.ok_or_else(|| {
-            let refusal = Refusal::new(RefusalCode::Unauthenticated, "a token is needed");
-            refusal.hint(
-                "send `Authorization: Bearer TOKEN`; the operator issues one with: portmoot token new NAME",
-            )
-        })?;
+        let presented = presented.into();
+        let Some(bearer) = presented.bearer else { return self.identify_certificate(presented) };
         let hash = TokenHash::of(bearer);
         let candidates = self.by_prefix.get(&hash.prefix()).map(Vec::as_slice).unwrap_or_default();
         let entry =
@@ -122,6 +141,22 @@ impl Identities {
         valid.map(|entry| Arc::clone(&entry.participant)).ok_or_else(|| {
             let refusal = Refusal::new(RefusalCode::Unauthenticated, "this token is not valid");
             refusal.hint("it may have expired or been revoked: ask the operator for a new one")
+        })
+    }
+
+    fn identify_certificate(&self, presented: Presented<'_>) -> Result<Arc<Participant>, Refusal> {
+        let Some(certificate) = presented.certificate else {
+            return Err(Refusal::new(RefusalCode::Unauthenticated, "a token is needed").hint(
+                "send `Authorization: Bearer TOKEN`; the operator issues one with: portmoot token new NAME",
+            ));
+        };
+        certificate.ids().find_map(|id| self.by_certificate.get(&id)).cloned().ok_or_else(|| {
+            let sha256 = model::Digest(certificate.sha256);
+            Refusal::new(
+                RefusalCode::Unauthenticated,
+                "your certificate belongs to no participant, and you sent no token",
+            )
+            .hint(format!("the operator names it: [participants.NAME] client_cert_sha256 = \"{sha256}\""))
         })
     }
 }
@@ -184,6 +219,13 @@ impl Wires {
 }
 
 impl Participant {
+    /// A participant of these topics: on all wires, with the rate of its topic, and as long as its token.
+    #[must_use]
+    pub fn new(id: ParticipantId, capabilities: Arc<Capabilities>, topics: Vec<TopicName>) -> Self {
+        let (rate, mode, wires, expires_ms) = (None, DeliveryMode::default(), Wires::ALL, None);
+        Self { id, capabilities, topics, rate, mode, wires, expires_ms }
+    }
+
     /// Whether it may enter a topic.
     #[must_use]
     pub fn may_enter(&self, topic: &TopicName) -> bool {
@@ -191,34 +233,14 @@ impl Participant {
     }
 }
 
-/// Rejects an address beyond loopback for a gateway whose clients do not authenticate.
-///
-/// # Errors
-/// [`RefusalCode::Forbidden`] with a hint for the operator.
-pub fn check_listen_address(listen: SocketAddr, tokens_configured: bool) -> Result<(), Refusal> {
-    if tokens_configured || listen.ip().to_canonical().is_loopback() {
-        return Ok(());
-    }
-    let message =
-        format!("listening on {listen} would give every client full access: no participant has a token");
-    let hint = "listen on 127.0.0.1, or issue a token first: portmoot token new NAME";
-    Err(Refusal::new(RefusalCode::Forbidden, message).hint(hint))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::certificate::ClientCertificate;
 
     fn participant(name: &str) -> Arc<Participant> {
-        Arc::new(Participant {
-            id: ParticipantId::new(name).unwrap(),
-            capabilities: Arc::new(Capabilities::newcomer()),
-            topics: vec![TopicName::new("main").unwrap()],
-            rate: None,
-            mode: DeliveryMode::All,
-            wires: Wires::ALL,
-            expires_ms: None,
-        })
+        let (id, rights) = (ParticipantId::new(name).unwrap(), Arc::new(Capabilities::newcomer()));
+        Arc::new(Participant::new(id, rights, vec![TopicName::new("main").unwrap()]))
     }
 
     fn credential(token: &str, expires_ms: Option<u64>) -> Credential {
@@ -254,6 +276,39 @@ mod tests {
     }
 
     #[test]
+    fn a_certificate_identifies_its_participant_unless_a_token_names_another() {
+        let (scout, ci) = (participant("scout"), participant("ci"));
+        let known =
+            Identities::tokens([(credential("pm_a", None), participant("boss"))]).with_certificates([
+                (CertificateId::Sha256([1; 32]), Arc::clone(&scout)),
+                (CertificateId::Name("ci.example".into()), Arc::clone(&ci)),
+            ]);
+        let certificate = |first: u8, name: &str| ClientCertificate {
+            sha256: [first; 32],
+            names: vec!["other.example".to_owned(), name.to_owned()],
+        };
+        let (one, two) = (certificate(1, "ci.example"), certificate(2, "ci.example"));
+        let stranger = certificate(3, "*.example");
+        for (bearer, certificate, expect) in [
+            (None, Some(&one), Some("scout")),
+            (None, Some(&two), Some("ci")),
+            (None, Some(&stranger), None),
+            (None, None, None),
+            (Some("pm_a"), Some(&two), Some("boss")),
+            (Some("pm_b"), Some(&two), None),
+        ] {
+            let found = known.identify(Presented { bearer, certificate }, 0);
+            assert_eq!(
+                found.as_ref().ok().map(|found| found.id.as_str()),
+                expect,
+                "{bearer:?} {certificate:?}"
+            );
+        }
+        assert_eq!(known.participants(0).len(), 3);
+        assert_eq!(known.participant(&ci.id, 0), Some(ci));
+    }
+
+    #[test]
     fn without_a_valid_token_every_client_is_rejected() {
         assert!(Identities::tokens([]).identify(Some("pm_a"), 0).is_err());
     }
@@ -264,26 +319,5 @@ mod tests {
         assert!(!known.requires_token());
         assert_eq!(known.identify(None, 0).unwrap().id.as_str(), "local");
         assert_eq!(known.identify(Some("x"), 0).unwrap().id.as_str(), "local");
-    }
-
-    #[test]
-    fn only_loopback_is_allowed_without_tokens() {
-        for (listen, tokens, allowed) in [
-            ("127.0.0.1:7070", false, true),
-            ("127.8.9.1:7070", false, true),
-            ("[::1]:7070", false, true),
-            ("[::ffff:127.0.0.1]:7070", false, true),
-            ("0.0.0.0:7070", false, false),
-            ("[::]:7070", false, false),
-            ("192.168.1.7:7070", false, false),
-            ("[::ffff:192.168.1.7]:7070", false, false),
-            ("0.0.0.0:7070", true, true),
-        ] {
-            assert_eq!(
-                check_listen_address(listen.parse().unwrap(), tokens).is_ok(),
-                allowed,
-                "{listen} {tokens}"
-            );
-        }
     }
 }

@@ -1,11 +1,15 @@
-//! Authentication and sealing: tokens, participants, listen addresses, and sealed states that clients hold.
+//! Authentication and sealing: tokens, client certificates, participants, where to listen and dial, and sealed states that clients hold.
 //!
 //! The crate does no I/O: keys, randomness and the time are arguments.
 
+mod certificate;
 mod identities;
+mod listen;
 mod seal;
 mod token;
 
-pub use identities::{Credential, Identities, LOCAL_USER, Participant, Wire, Wires, check_listen_address};
+pub use certificate::{CertificateId, ClientCertificate, FingerprintError, Presented};
+pub use identities::{Credential, Identities, LOCAL_USER, Participant, Wire, Wires};
+pub use listen::{check_listen_address, check_proto_dial, check_proto_listen};
 pub use seal::{SealError, SealKey, Sealer};
 pub use token::{TOKEN_PREFIX, TokenHash, TokenHashError, encode_token};

@@ -107,7 +107,13 @@ impl Session {
         if let Ok(token) = std::env::var("PORTMOOT_TOKEN") {
             headers.insert(AUTHORIZATION, format!("Bearer {token}").parse()?);
         }
-        let spec = HttpSpec { name: "server".into(), url, headers, limits: HttpLimits::default() };
+        let spec = HttpSpec {
+            name: "server".into(),
+            url,
+            headers,
+            limits: HttpLimits::default(),
+            tls: tls::ClientTls::of_machine(),
+        };
         let answers = Arc::new(Answers::default());
         let link = Link::http(&spec, Arc::<Answers>::clone(&answers))?;
         let session = Self { link, answers, next: AtomicU64::new(1) };

@@ -5,6 +5,7 @@ pub(crate) mod endpoint;
 mod exchange;
 mod notes;
 mod peer;
+mod post;
 mod requests;
 mod stream;
 
@@ -20,6 +21,7 @@ use peer::Peer;
 use requests::{LinkState, OutgoingRequest};
 
 pub use peer::{HttpLimits, HttpSpec};
+pub use post::{Post, Posted, post};
 
 /// How long closing waits for the answer to DELETE.
 const DELETE: Duration = Duration::from_secs(2);

@@ -23,7 +23,7 @@ mod transport;
 
 pub use error::{LinkError, SendError};
 pub use guard::Guard;
-pub use http::{HttpLimits, HttpSpec};
+pub use http::{HttpLimits, HttpSpec, Post, Posted, post};
 /// Safe text for people: agents show strangers' texts, and need no other crate for it.
 pub use json::visible;
 pub use link::Link;

@@ -12,7 +12,7 @@ use crate::node::Node;
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::values::Env;
-use crate::{participants, profiles, servers, settings, topics};
+use crate::{participants, profiles, servers, settings, tls_files, topics};
 
 /// Checks a tree and converts it to a configuration; `notices` receives messages about servers that cannot start.
 ///
@@ -28,6 +28,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     let topics = topics::read(&root, &servers, &profiles);
     check_unique_names(tree, &servers, &participants, &problems);
     check_tokens_differ(tree, &participants, &problems);
+    tls_files::check_certificates(tree, &participants, &problems);
     check_topics_exist(tree, &participants, &topics, &problems);
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();

@@ -18,6 +18,7 @@ mod servers;
 mod settings;
 mod show;
 mod sources;
+mod tls_files;
 mod toml_file;
 mod topics;
 mod unmatched;

@@ -12,7 +12,7 @@ use crate::servers::timeouts;
 use crate::values::{Env, FULL_PATH, capabilities, participant_id, rate, topic_name};
 use access::config::ParticipantConfig;
 use access::is_gateways_name;
-use auth::{Credential, Participant, TokenHash, Wires};
+use auth::{CertificateId, Credential, FingerprintError, Participant, TokenHash, Wires};
 use model::{Capabilities, DeliveryMode, TopicName};
 
 /// Shortest accepted token, characters; a shorter one can be guessed.
@@ -46,6 +46,7 @@ fn participant(
         table.problems().note(problem.hint("the gateway uses that name itself: choose another"));
     }
     let credentials = credentials(&table, env);
+    let certificates = certificates(&table);
     let written = union(profile(&table, "profile", profiles), capabilities(&table));
     let capabilities_written = written.is_some();
     let topics = topics(&table);
@@ -64,7 +65,7 @@ fn participant(
         wires,
         expires_ms: None,
     });
-    Some(ParticipantConfig { participant, credentials, capabilities_written, serves })
+    Some(ParticipantConfig { participant, credentials, certificates, capabilities_written, serves })
 }
 
 /// The capabilities of the profile, then those of the participant that the profile does not have.
@@ -100,6 +101,20 @@ fn credentials(table: &Table<'_>, env: Env<'_>) -> Vec<Credential> {
         }
     };
     written.into_iter().filter_map(credential).collect()
+}
+
+/// The client certificates of a participant.
+fn certificates(table: &Table<'_>) -> Vec<CertificateId> {
+    let printed = table.text("client_cert_sha256").and_then(|text| {
+        let wrong = |error: FingerprintError| {
+            let message = format!("`{}`: {error}", table.full("client_cert_sha256"));
+            let hint = "openssl x509 -noout -fingerprint -sha256 -in FILE prints it";
+            table.note_at("client_cert_sha256", "config_tls", message, hint);
+        };
+        text.parse().map_err(wrong).ok()
+    });
+    let named = table.text("client_cert_san").map(|name| CertificateId::Name(name.into()));
+    printed.into_iter().chain(named).collect()
 }
 
 fn hash(token: String) -> Result<TokenHash, Wrong> {

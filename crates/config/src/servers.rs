@@ -11,8 +11,10 @@ use crate::expand::is_reference;
 use crate::node::{Node, TreeEntry, Value};
 use crate::problem::Problem;
 use crate::reader::{DURATION, Problems, Table, duration};
+use crate::tls_files;
 use crate::values::{Env, Unset, Variables, capabilities, participant_id};
 use model::{Capabilities, GATEWAY, ParticipantId};
+use tls::{ClientFiles, Oldest};
 use upstream::config::{
     EraChoice, HttpConfig, ProtoConfig, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
 };
@@ -63,7 +65,7 @@ fn server(
     let env: Env<'_> = if enabled { env } else { &written };
     let name = server_id(entry, table.problems());
     let variables = Variables::of(env);
-    let transport = transport(&table, &variables);
+    let transport = transport(&table, &variables, enabled);
     let unset = variables.unset();
     for Unset { variable, key, location } in &unset {
         notices.push(format!(
@@ -119,7 +121,7 @@ fn server_id(entry: &TreeEntry, problems: &Problems) -> Option<ParticipantId> {
     participant_id(&name, &entry.location, problems)
 }
 
-fn transport(table: &Table<'_>, variables: &Variables<'_>) -> Option<Transport> {
+fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Option<Transport> {
     let kind = table.choice("type", &TYPES);
     let command = variables.path_at(table, "command");
     let args = args(table, variables);
@@ -128,6 +130,7 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>) -> Option<Transport> 
     let url = variables.secret_at(table, "url");
     let headers = variables.secrets_at(table, "headers");
     let fallback = table.flag("fallback");
+    let tls_files = tls_files::client_files(table, variables);
     let typed_wrongly = kind.is_none() && table.get("type").is_some();
     let kind = match (kind, &command, &url) {
         (Some(kind), _, _) => kind,
@@ -161,7 +164,13 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>) -> Option<Transport> 
                 Some(Transport::Proto(ProtoConfig::Child { child, fallback: fallback.unwrap_or(true) }))
             }
             (None, url) => {
-                let at = HttpConfig { url: needed(table, "url", url)?, headers };
+                let url = needed(table, "url", url)?;
+                let is_whole = variables.unset().is_empty();
+                // Files of a server that cannot start, or is disabled, may be missing too.
+                let files = if enabled && is_whole { tls_files } else { ClientFiles::default() };
+                let is_encrypted = url.expose().starts_with("wss://");
+                let tls = tls_files::client(table, files, Oldest::Tls13, is_encrypted)?;
+                let at = HttpConfig { url, headers, tls };
                 proto::address(table, at, variables.unset().is_empty())
             }
             (Some(_), Some(_)) => {
@@ -175,7 +184,11 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>) -> Option<Transport> 
             // Where a variable is not set, the text is not the one that counts.
             let is_whole = variables.unset().is_empty();
             let good = (!is_whole || check_url(table, &url)) && check_headers(table, &headers);
-            let http = HttpConfig { url, headers };
+            // Files of a server that cannot start, or is disabled, may be missing too.
+            let files = if enabled && is_whole { tls_files } else { ClientFiles::default() };
+            let is_encrypted = !url.expose().starts_with("http://");
+            let tls = tls_files::client(table, files, Oldest::Tls12, is_encrypted)?;
+            let http = HttpConfig { url, headers, tls };
             good.then_some(if matches!(kind, Type::Sse) {
                 Transport::Sse(http)
             } else {

@@ -9,6 +9,7 @@ use platform::default_share;
 use store::audit::Payloads;
 
 use crate::reader::Table;
+use crate::tls_files;
 use crate::values::{Env, plain_path_at};
 
 const PAYLOADS: [(&str, Payloads); 3] =
@@ -23,11 +24,22 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let hosts = hosts.into_iter().map(|(host, _)| host.to_ascii_lowercase()).collect();
     let legacy_sse = table.flag("legacy_sse").unwrap_or(false);
     let operator_key = table.flag("operator_key").unwrap_or(true);
+    let tls = tls_files::server(&table, env);
     let limits = Arc::new(table.table("limits").map(|table| limits(table)).unwrap_or_default());
     table.finish();
     let audit = audit(root);
     let listen = listen?;
-    Some(Config { listen, data_dir, hosts, operator_key, legacy_sse, limits, audit, ..Config::default() })
+    Some(Config {
+        listen,
+        tls,
+        data_dir,
+        hosts,
+        operator_key,
+        legacy_sse,
+        limits,
+        audit,
+        ..Config::default()
+    })
 }
 
 fn audit(root: &Table<'_>) -> AuditConfig {
@@ -107,6 +119,7 @@ fn limits(table: Table<'_>) -> Limits {
         away: time("away", standard.away),
         keep_alive: time("keep_alive", standard.keep_alive),
         hold: time("hold", standard.hold),
+        pause: time("pause", standard.pause),
     };
     table.finish();
     limits

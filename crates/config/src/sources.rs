@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::read_file::read_file;
 use crate::unmatched::unmatched;
 use crate::values::Env;
-use crate::{json_file, servers, toml_file};
+use crate::{json_file, servers, tls_files, toml_file};
 
 pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 const DEMO: &str = include_str!("demo.toml");
@@ -42,7 +42,7 @@ pub struct Loaded {
     pub config: Config,
     /// The merged tree, variables unexpanded.
     pub tree: Node,
-    /// The files it was read from, to watch for changes.
+    /// The files it was read from, and those of TLS, to watch for changes.
     pub files: Vec<PathBuf>,
     /// Messages about ignored keys of client files and settings without effect.
     pub notices: Vec<String>,
@@ -62,6 +62,8 @@ impl Sources {
         loaded.config = check(&loaded.tree, env, &mut loaded.notices)?;
         loaded.notices.extend(servers::unexpanded(&loaded.tree));
         loaded.notices.extend(unmatched(&loaded.tree, &loaded.config));
+        loaded.notices.extend(tls_files::warnings(&loaded.config));
+        loaded.files.extend(tls_files::paths(&loaded.config));
         if loaded.config.data_dir.is_none() && !self.keep_nothing {
             loaded.config.data_dir = state_dir(env);
         }

@@ -14,7 +14,8 @@ use tokio::task::JoinSet;
 
 use crate::http::{self, Endpoints};
 use crate::links::ClientLinks;
-use crate::stdio;
+use crate::outlet::Visitor;
+use crate::pipe;
 
 /// All ways into a gateway.
 pub struct Doors {
@@ -55,7 +56,7 @@ impl Doors {
     /// Serves HTTP on an open connection. Does not wait for a stream or WebSocket that the connection becomes: that goes on by
     /// itself.
     pub async fn connection(&self, io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
-        http::connection(io, Arc::clone(&self.endpoints), self.stop.subscribe(), None).await;
+        http::connection(io, Arc::clone(&self.endpoints), self.stop.subscribe(), None, None).await;
     }
 
     /// Serves one client on a pipe, as this participant, until the client closes its side.
@@ -69,7 +70,8 @@ impl Doors {
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> io::Result<()> {
-        stdio::serve(&self.links, dispatch, participant, input, output).await
+        let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
+        pipe::serve(&self.links, visitor, input, output).await
     }
 
     /// Stops listening; open requests are still answered.

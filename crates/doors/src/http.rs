@@ -12,6 +12,7 @@ mod places;
 mod request;
 mod respond;
 mod response;
+mod secure;
 mod timer;
 mod ws;
 
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use auth::Participant;
+use auth::{ClientCertificate, Participant};
 use axum::Router;
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri};
@@ -32,8 +33,9 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
@@ -129,8 +131,12 @@ pub(crate) async fn serve(
                 }
                 let (endpoints, stop) = (Arc::clone(&endpoints), stop.clone());
                 let place = places.enter(peer.ip(), free);
+                let tls = endpoints.links.registry.config().tls.clone();
                 tokio::spawn(async move {
-                    connection(socket, endpoints, stop, Some(place)).await;
+                    match tls {
+                        None => connection(socket, endpoints, stop, Some(place), None).await,
+                        Some(tls) => secure_connection(socket, tls, endpoints, stop, place).await,
+                    }
                 });
             }
             Err(error) => {
@@ -148,6 +154,20 @@ pub(crate) async fn serve(
     }
 }
 
+/// Serves one connection over TLS.
+async fn secure_connection(
+    socket: TcpStream,
+    tls: ServerTls,
+    endpoints: Arc<Endpoints>,
+    mut stop: watch::Receiver<bool>,
+    place: (Place, Arc<Standing>),
+) {
+    let accepted = secure::accept(socket, tls, &place.1, &mut stop).await;
+    if let Some((socket, certificate)) = accepted {
+        connection(socket, endpoints, stop, Some(place), certificate).await;
+    }
+}
+
 /// Serves one connection until it ends as HTTP: it closes, or what it becomes (a WebSocket, an open stream) goes on in a task of
 /// its own, which keeps `place`.
 pub(crate) async fn connection(
@@ -155,10 +175,11 @@ pub(crate) async fn connection(
     endpoints: Arc<Endpoints>,
     mut stop: watch::Receiver<bool>,
     place: Option<(Place, Arc<Standing>)>,
+    certificate: Option<Arc<ClientCertificate>>,
 ) {
     let (place, standing) = place.unzip();
     let header_bytes_max = endpoints.links.registry.limits().header_bytes_max;
-    let kept = Connection::new(&endpoints.links, place, stop.clone());
+    let kept = Connection::new(&endpoints.links, place, certificate, stop.clone());
     let handover = Arc::clone(&kept.handover);
     let socket = Watched::new(socket, Arc::clone(&handover));
     let of_requests = Arc::clone(&kept);
@@ -193,10 +214,14 @@ pub(crate) async fn connection(
         if left.is_some() { Poll::Ready(Ok(())) } else { ended }
     })
     .await;
+    let parts = connection.into_parts();
     if let Err(error) = ended {
         tracing::trace!(%error, "connection ended");
+        if parts.as_ref().is_some_and(|parts| parts.read_buf.first() == Some(&secure::HANDSHAKE_RECORD)) {
+            secure::report("the client speaks TLS to a port that does not: it needs a URL with http://");
+        }
     }
-    if let (Some(events), Some(parts)) = (left, connection.into_parts()) {
+    if let (Some(events), Some(parts)) = (left, parts) {
         let socket = parts.io.into_inner().into_inner();
         tokio::spawn(HeldEvents::new(socket, *events, Arc::clone(&kept.client)));
     }
@@ -242,16 +267,20 @@ async fn route(
         return endpoint::serve(&connection, &config, &visit, (&parts, &head, body)).await;
     }
     let (is_ws, is_pair) = (path == "/ws", path == "/sse" || path == "/messages");
-    let sender = endpoints.links.registry.sender(head.bearer());
+    let sender = endpoints.links.registry.sender(connection.presented(head.bearer()));
     if let Some(Err(refusal)) = sender.as_ref().map(|sender| connection.belongs_to(&sender.id)) {
         return endpoint::refused(&refusal);
+    }
+    if let Some(certificate) = &connection.certificate {
+        // For the pages: they know requests, not connections.
+        parts.extensions.insert(Arc::clone(certificate));
     }
     let request = Request::from_parts(parts, body);
     if is_ws {
         return ws::serve(connection, request);
     }
     if config.legacy_sse && is_pair {
-        return pair::serve(&endpoints.links, &endpoints.pairs, request).await;
+        return pair::serve(&connection, &endpoints.pairs, request).await;
     }
     endpoints.page(request, sender.as_deref()).await
 }

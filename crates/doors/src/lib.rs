@@ -5,6 +5,7 @@
 //! A door decodes each message once, and hands it to a topic's dispatch; a reply encodes the answer once. What a message may do
 //! the topic decides.
 
+mod duplex;
 mod entrance;
 #[cfg(test)]
 mod fixture;
@@ -16,6 +17,8 @@ mod listening;
 mod liveness;
 mod modern;
 mod outlet;
+mod pipe;
+mod proto;
 mod reply;
 mod sessions;
 mod slot;

@@ -138,7 +138,7 @@ impl Sink for Slot {
             State::Streaming(stream) => stream.answer_with(frame, error),
             State::Waiting => {
                 let counted = frame.len() > UNCOUNTED_BYTES_MAX;
-                let taken = counted.then(|| self.bounds().held.take(frame.len()).ok()).flatten();
+                let taken = counted.then(|| self.bounds().held.taken_beyond(frame.len()));
                 self.come(state, State::Answered(frame, error, taken));
             }
             State::Answered(..) | State::Over => {}

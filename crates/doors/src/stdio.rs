@@ -2,120 +2,75 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
-use auth::Participant;
-use bytes::Bytes;
-use gateway::{Dispatch, Link};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::{Instant, sleep};
+use bytes::{Bytes, BytesMut};
+use gateway::Link;
+use tokio::io::{AsyncRead, AsyncWrite};
 use wire::line::{Line, Lines};
 use wire::mcp::{Era, Params, refusal};
 use wire::rpc::{self, Id, Message, Shape, code};
 
+use crate::duplex::{self, Framing};
 use crate::links::{self, ClientLinks};
 use crate::listening::ListenReply;
 use crate::outlet::Visitor;
 use crate::reply::{OnStream, SinkReply};
-use crate::stream::{Lifetime, Reader, Stream};
+use crate::stream::{Lifetime, Stream};
 use crate::{legacy, modern};
 
-/// Bytes that are gathered into one write.
-const WRITE_BYTES: usize = 64 * 1024;
-/// Longest wait for answers when the client has closed its side.
-const DRAIN: Duration = Duration::from_secs(5);
-/// Time between two looks for open requests meanwhile.
-const POLL: Duration = Duration::from_millis(10);
-
-/// Serves one client until it closes its side of the pipe.
+/// Serves one client until it closes its side of the pipe. `read` are bytes of it that were read before.
 ///
 /// # Errors
 /// Those of the pipe.
 pub(crate) async fn serve(
     links: &ClientLinks,
-    dispatch: &Arc<Dispatch>,
-    participant: &Arc<Participant>,
-    mut input: impl AsyncRead + Unpin,
+    visitor: Visitor,
+    read: BytesMut,
+    input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
-    let out = Stream::new(0, Lifetime::Reader, 0, &links.registry.bounds(&participant.id));
-    let Some(reader) = out.read(None) else { return Ok(()) };
-    let mut writer = tokio::spawn(write(reader, output));
-    let (legacy, modern) = (None, None);
-    let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
-    let mut client = Client { links, visitor, out: Arc::clone(&out), legacy, modern };
+    let out = Stream::new(0, Lifetime::Reader, 0, &links.registry.bounds(&visitor.participant.id));
+    let Some(writer) = duplex::writes(&out, output, Framing::Lines) else { return Ok(()) };
     let mut lines = Lines::new(links.registry.limits().line_bytes_max);
-    let mut written = None;
-    let ended = loop {
-        let read = tokio::select! {
-            read = input.read_buf(lines.buffer()) => read,
-            // The client gets nothing any more: it was revoked, is too slow, or has closed its side of the output.
-            end = &mut writer => {
-                written = Some(end);
-                break Ok(());
-            }
-        };
-        match read {
-            Ok(0) => break Ok(()),
-            Ok(_) => {}
-            Err(error) => break Err(error),
-        }
-        while let Some(line) = lines.next_line() {
-            client.take(line).await;
-        }
-        if out.has_ended() {
-            break Ok(());
-        }
-    };
-    if let Some(line) = lines.finish() {
-        client.take(line).await;
-    }
-    client.drain().await;
-    for link in [client.legacy.take(), client.modern.take()].into_iter().flatten() {
-        dispatch.leave(&link);
-    }
-    out.end();
-    let written = match written {
-        Some(written) => written,
-        None => writer.await,
-    };
-    match written {
-        Ok(written) => ended.and(written),
-        Err(_) => ended,
-    }
-}
-
-async fn write(mut reader: Reader, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
-    let mut waiting = Vec::new();
-    while let Some(item) = reader.next().await {
-        append_line(&mut waiting, &item.frame);
-        while waiting.len() < WRITE_BYTES {
-            let Some(item) = reader.try_next() else { break };
-            append_line(&mut waiting, &item.frame);
-        }
-        output.write_all(&waiting).await?;
-        output.flush().await?;
-        waiting.clear();
-        waiting.shrink_to(WRITE_BYTES);
-    }
-    Ok(())
-}
-
-fn append_line(waiting: &mut Vec<u8>, frame: &Bytes) {
-    waiting.extend_from_slice(&rpc::one_line(frame.clone()));
-    waiting.push(b'\n');
+    lines.buffer().extend_from_slice(&read);
+    let (legacy, modern) = (None, None);
+    let client = Client { links, visitor, out: Arc::clone(&out), lines, legacy, modern };
+    duplex::serve(client, &out, input, writer).await
 }
 
 struct Client<'c> {
     links: &'c ClientLinks,
     visitor: Visitor,
     out: Arc<Stream>,
+    lines: Lines,
     legacy: Option<Arc<Link>>,
     modern: Option<Arc<Link>>,
 }
 
+impl duplex::Client for Client<'_> {
+    fn buffer(&mut self) -> &mut BytesMut {
+        self.lines.buffer()
+    }
+
+    async fn take(&mut self) -> bool {
+        while let Some(line) = self.lines.next_line() {
+            self.line(line).await;
+        }
+        true
+    }
+
+    async fn end(mut self) {
+        if let Some(line) = self.lines.finish() {
+            self.line(line).await;
+        }
+        let open: Vec<_> = [&self.legacy, &self.modern].into_iter().flatten().collect();
+        duplex::drain(&self.visitor.dispatch, &open, &self.out).await;
+        open.into_iter().for_each(|link| self.visitor.dispatch.leave(link));
+    }
+}
+
 impl Client<'_> {
-    async fn take(&mut self, line: Line) {
+    async fn line(&mut self, line: Line) {
         let Line::Whole(line) = line else {
             let bytes_max = self.links.registry.limits().line_bytes_max;
             let why = format!("the line is longer than {bytes_max} bytes");
@@ -209,15 +164,5 @@ impl Client<'_> {
             modern::LISTEN => self.visitor.dispatch.request(&link, incoming, Arc::new(ListenReply::new(out))),
             _ => self.visitor.dispatch.request(&link, incoming, Arc::new(SinkReply(OnStream::new(&out)))),
         };
-    }
-
-    /// The client has closed its side: its open requests are still answered, within a bound.
-    async fn drain(&self) {
-        let is_awaited = |link: &Arc<Link>| self.visitor.dispatch.with(|topic| topic.is_awaited(link.id));
-        let open = || [&self.legacy, &self.modern].into_iter().flatten().any(is_awaited);
-        let deadline = Instant::now() + DRAIN;
-        while open() && !self.out.has_ended() && Instant::now() < deadline {
-            sleep(POLL).await;
-        }
     }
 }

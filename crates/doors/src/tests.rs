@@ -39,15 +39,11 @@ impl Gateway {
 
     fn scout() -> Identities {
         let topic = TopicName::new("main").unwrap();
-        let scout = Participant {
-            id: ParticipantId::new("scout").unwrap(),
-            capabilities: Arc::new(Capabilities::full()),
-            topics: vec![topic],
-            rate: None,
-            mode: <_>::default(),
-            wires: auth::Wires::ALL,
-            expires_ms: None,
-        };
+        let scout = Participant::new(
+            ParticipantId::new("scout").unwrap(),
+            Arc::new(Capabilities::full()),
+            vec![topic],
+        );
         let credential = Credential { hash: TokenHash::of("pm_scout"), expires_ms: None };
         Identities::tokens([(credential, Arc::new(scout))])
     }

@@ -19,7 +19,7 @@ use wire::mcp::method;
 
 use crate::delivery::{self, spawn, unknown_method};
 use crate::{call::Call, dispatch::Dispatch, handshake, incoming::Names};
-use crate::{listen, lists, live::ConfiguredServer, tasks::list as task_list};
+use crate::{listen, live::ConfiguredServer, manifests, tasks::list as task_list};
 pub(crate) use proxy::unwrap;
 pub(crate) use tools::manifest;
 
@@ -41,7 +41,7 @@ fn serve_client(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         return delivery::fail(dispatch, call, unknown_method(name));
     };
     if let Some(list) = known.list {
-        return lists::answer(dispatch, call, list);
+        return manifests::answer(dispatch, call, list);
     }
     match known.name {
         "ping" => delivery::answer_body(dispatch, call, b"{}".to_vec()),

@@ -283,6 +283,11 @@ impl Call {
         self.account_for(answer.payload.bytes.len(), &self.kept)
     }
 
+    /// Whether the bytes of its answer are on its caller's account already: it asks for a result that is kept as a task.
+    pub fn answer_is_kept(&self) -> bool {
+        self.task.about().is_some_and(|task| task.kept.is_some())
+    }
+
     fn account_for(&self, bytes: usize, place: &OnceLock<Taken>) -> Result<(), Refusal> {
         let Some(share) = self.link.held.get().filter(|_| bytes > UNCOUNTED_BYTES_MAX) else { return Ok(()) };
         let why = |full| match full {

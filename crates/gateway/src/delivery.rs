@@ -13,7 +13,7 @@ use wire::mcp::{input, relay};
 
 use crate::call::{Call, Delivered};
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
-use crate::tasks::{bridge, follow::Follower};
+use crate::tasks::{bridge, follow::Follower, journal, relay::Renamed};
 use crate::{context::call_number, dispatch::Dispatch, returns, tasks::relay as tasks};
 
 /// Notes where the topic delivers a call.
@@ -281,24 +281,35 @@ fn end(dispatch: &Arc<Dispatch>, call: &Call, end: End<Answer>) {
     }
 }
 
-/// Gives the caller its answer: with the gateway's ids of tasks, and under public URIs.
-pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Call, answer: Answer) {
+/// Gives the caller its answer: with the gateway's ids of tasks, and under public URIs. A task that outlives the gateway is on disk
+/// first.
+pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer) {
     let answer = with_questions(call, answer);
-    match tasks::rename_answer(dispatch, call, answer) {
-        Ok(answer) => {
-            call.end();
-            let server = call.delivered.get().map(|delivered| &delivered.server);
-            let server = server.filter(|_| call.names == crate::incoming::Names::Public);
-            let reply = call.reply();
-            let link = reply.request().link.id;
-            let respell = |own: &str| dispatch.respelled(link, server?, own);
-            reply.settle(&answer, &respell);
+    let renamed = tasks::rename_answer(dispatch, call, answer);
+    call.end();
+    let (answer, created) = match renamed {
+        Ok(Renamed { answer, created }) => (answer, created),
+        Err(refusal) => return call.reply().refuse(&refusal),
+    };
+    let written = created.and_then(|task| Some((journal::keeps(dispatch, &task)?.clone(), task)));
+    let Some((journal, task)) = written else { return reply(dispatch, call, &answer) };
+    let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
+    tokio::spawn(async move {
+        match journal::write(&dispatch, &journal, &task).await {
+            Ok(()) => reply(&dispatch, &call, &answer),
+            Err(refusal) => call.reply().refuse(&refusal),
         }
-        Err(refusal) => {
-            call.end();
-            call.reply().refuse(&refusal);
-        }
-    }
+    });
+}
+
+/// Sends the caller an answer, under public URIs.
+fn reply(dispatch: &Dispatch, call: &Call, answer: &Answer) {
+    let server = call.delivered.get().map(|delivered| &delivered.server);
+    let server = server.filter(|_| call.names == crate::incoming::Names::Public);
+    let reply = call.reply();
+    let link = reply.request().link.id;
+    let respell = |own: &str| dispatch.respelled(link, server?, own);
+    reply.settle(answer, &respell);
 }
 
 /// A legacy server's error that asks for URLs, as the result that asks a modern caller whose client can open them.

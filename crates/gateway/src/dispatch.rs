@@ -19,12 +19,13 @@ use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
 use upstream::Manifest;
 
 use crate::link::{Link, NoOutlet, plain_client};
-use crate::lists::{Announcements, IndexCache, PageCache};
 use crate::live::{Effect, Event, Live, Topic};
+use crate::manifests::Announcements;
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror};
 use access::config::{self, McpCalls, ToolsList};
+use lists::{IndexCache, PageCache};
 use upstream::tasks::Tasks;
 
 /// The log's target for every event that is sent and every effect that is carried out.
@@ -103,6 +104,7 @@ impl Dispatch {
             participants_max: settings.limits.topic_participants_max,
             operations_per_link_max: settings.limits.participant_calls_max,
             operations_per_participant_max: settings.limits.participant_calls_max,
+            pause_ms: millis(settings.limits.pause),
             proposal_bytes_max: settings.limits.proposal_bytes_max,
             proposal_bytes_per_participant_max: settings.limits.participant_proposal_bytes_max,
             ..topic::Limits::default()
@@ -278,15 +280,7 @@ impl Dispatch {
 }
 
 fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
-    let participant = auth::Participant {
-        id: ParticipantId::gateway(),
-        capabilities: Arc::default(),
-        topics: vec![topic.clone()],
-        rate: None,
-        mode: <_>::default(),
-        wires: auth::Wires::ALL,
-        expires_ms: None,
-    };
+    let participant = auth::Participant::new(ParticipantId::gateway(), Arc::default(), vec![topic.clone()]);
     let (form, client) = (model::Form::ENVELOPE, plain_client());
     Link::new(context.link(), Arc::new(participant), form, client, Arc::new(NoOutlet))
 }

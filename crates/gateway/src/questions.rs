@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Answer, LinkId, Notice, OperationId, Refusal, RefusalCode, Request};
 use topic::{End, Receiver};
 use upstream::{Session, tasks::answers};
-use wire::mcp::{input, relay};
+use wire::mcp::{input, relay, task};
 
 use crate::link::{Link, Questioned, Undelivered};
 use crate::live::{Asked, Event, Live};
@@ -62,6 +62,9 @@ pub(crate) fn pause(
 
 /// Sends a client's answer to the server that asked.
 pub(crate) fn settle(asked: &Asked, answer: Answer) {
+    if let (Some(session), Some(made)) = (asked.session.upgrade(), task::made(&answer)) {
+        session.note_client_task(&made.named.id);
+    }
     let answer = match &asked.task {
         Some(task) => answers::of_client(task, asked.question.request(), answer),
         None => answer,
@@ -73,11 +76,17 @@ pub(crate) fn settle(asked: &Asked, answer: Answer) {
 
 impl Dispatch {
     /// Passes a client's notification on: progress to the sessions that wait for its answer, changed roots to the sessions
-    /// that it owns. Others are addressed to no server.
+    /// that it owns, the state of a task to the session whose question became it. Others are addressed to no server.
     pub fn client_notice(&self, link: &Link, notice: &Notice) {
         let sessions = match notice.method.as_str() {
             "notifications/progress" => self.asking(link.id),
             "notifications/roots/list_changed" => self.own_sessions(link),
+            "notifications/tasks/status" => {
+                let Some(report) = task::report(&notice.payload) else { return };
+                let mut sessions = self.own_sessions(link);
+                sessions.retain(|session| session.has_client_task(&report.named.id));
+                sessions
+            }
             _ => return,
         };
         let frame = relay::encode_notice(notice, None);

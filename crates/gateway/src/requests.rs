@@ -15,7 +15,7 @@ use crate::live::{Asked, Effect, Event};
 use crate::returns::{self, Return};
 use store::recorder::Permit;
 
-use crate::{builtin, delivery, dispatch::Dispatch, lists::Announcement, record::Record, tasks};
+use crate::{builtin, delivery, dispatch::Dispatch, manifests::Announcement, record::Record, tasks};
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.

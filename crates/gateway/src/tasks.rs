@@ -5,6 +5,7 @@ pub(crate) mod bridge;
 pub(crate) mod follow;
 mod holder;
 pub(crate) mod id;
+pub(crate) mod journal;
 pub(crate) mod list;
 pub(crate) mod notices;
 pub(crate) mod relay;

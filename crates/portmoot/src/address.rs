@@ -2,8 +2,13 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
+/// The URL under which this machine reaches a listener.
+pub(crate) fn url_of(listen: &str, tls: bool) -> String {
+    format!("{}://{}", if tls { "https" } else { "http" }, connectable(listen))
+}
+
 /// The address under which this machine reaches a listener: loopback for an unspecified one, such as 0.0.0.0.
-pub(crate) fn connectable(listen: &str) -> String {
+fn connectable(listen: &str) -> String {
     let Ok(mut address) = listen.parse::<SocketAddr>() else { return listen.to_owned() };
     if address.ip().is_unspecified() {
         address.set_ip(match address {

@@ -6,7 +6,7 @@ use model::{Refusal, RefusalCode};
 use serde_json::{Value, json};
 use store::StoreError;
 
-use crate::address::connectable;
+use crate::address::url_of;
 use crate::exit::Exit;
 use config::Problem;
 
@@ -71,9 +71,9 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         let failure = Failure::new(Exit::Failed, error.code(), error.to_string());
         match &error {
-            StoreError::Locked { listen: Some(listen), .. } => failure.hint(format!(
-                "a gateway is running with this data directory: connect to it with --url http://{}",
-                connectable(listen)
+            StoreError::Locked { listen: Some(listen), tls, .. } => failure.hint(format!(
+                "a gateway is running with this data directory: connect to it with --url {}",
+                url_of(listen, *tls)
             )),
             StoreError::Locked { listen: None, .. } => {
                 failure.hint("stop that process, or choose another directory with --data-dir DIR")

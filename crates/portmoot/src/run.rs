@@ -18,13 +18,14 @@ use running::Gateway;
 use tokio::io::DuplexStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::address::connectable;
+use crate::address::url_of;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::{env, program_name};
 use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
 use config::{Loaded, Sources};
+use tls::ServerTls;
 
 /// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`.
 ///
@@ -36,9 +37,9 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     let mut interrupt = listen(SignalKind::interrupt())?;
     let gateway = start(loaded.config.clone())?;
     let address = gateway.listen().await?;
-    let address = connectable(&address.to_string());
-    let banner = banner(&loaded, &address, gateway.requires_token());
-    output.banner(&banner, &format!("listening on http://{address}/mcp"));
+    let url = url_of(&address.to_string(), loaded.config.tls.is_some());
+    let banner = banner(&loaded, &url, gateway.requires_token());
+    output.banner(&banner, &format!("listening on {url}/mcp"));
     if loaded.config.data_dir.is_none() {
         output.warn("nothing is kept after the end, such as tokens, grants, proposals and the audit log: set HOME, or choose a directory with --data-dir DIR");
     }
@@ -62,11 +63,13 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
         };
         let Ok(reloaded) = reloaded else { continue };
         match reloaded {
-            Ok(after) if after == config => {}
-            Ok(after) => {
-                changes::log(&config, &after);
-                gateway.reload(after.clone());
-                config = after;
+            Ok((after, paths)) => {
+                files.watch(paths);
+                if after != config {
+                    changes::log(&config, &after);
+                    gateway.reload(after.clone());
+                    config = after;
+                }
             }
             Err(failure) => {
                 output.failure(&failure);
@@ -80,7 +83,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
 }
 
 /// The text printed at start: addresses, servers, next steps.
-fn banner(loaded: &Loaded, address: &str, tokens: bool) -> String {
+fn banner(loaded: &Loaded, own_url: &str, tokens: bool) -> String {
     let program = program_name();
     let names: Vec<&str> = loaded
         .config
@@ -94,7 +97,10 @@ fn banner(loaded: &Loaded, address: &str, tokens: bool) -> String {
         _ if loaded.demo => "demo (nothing is configured)".to_owned(),
         names => names.join(", "),
     };
-    let callers = if tokens {
+    let asks_clients = loaded.config.tls.as_ref().is_some_and(ServerTls::asks_clients);
+    let callers = if tokens && asks_clients {
+        format!("need a client certificate, or a token: {program} token new NAME")
+    } else if tokens {
         format!("need a token: {program} token new NAME")
     } else {
         "need no token: connections from this machine act as the local user".to_owned()
@@ -109,10 +115,10 @@ fn banner(loaded: &Loaded, address: &str, tokens: bool) -> String {
     // Without --url, `stdio` finds the gateway of the default data directory.
     let is_default = Sources::default().data_dir(&env) == loaded.config.data_dir;
     let found = is_default && loaded.config.data_dir.is_some();
-    let url = if found { String::new() } else { format!(" --url http://{address}") };
+    let url = if found { String::new() } else { format!(" --url {own_url}") };
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        "portmoot {version}\n\n  MCP      http://{address}/mcp     or on a pipe: {program} stdio{url}\n  servers  {servers}\n  callers  {callers}\n  next     {next}\n",
+        "portmoot {version}\n\n  MCP      {own_url}/mcp     or on a pipe: {program} stdio{url}\n  servers  {servers}\n  callers  {callers}\n  next     {next}\n",
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::file::{Field, File, Label, Message, Type};
+use crate::file::{Absent, Field, File, Label, Message, Type};
 use crate::names::{Names, camel, pascal, snake};
 use crate::node::Node;
 use crate::numbers::Numbers;
@@ -142,6 +142,12 @@ impl<'a> Converter<'a, '_> {
         property: &str,
         is_required: bool,
     ) -> Field {
+        let absent = match label {
+            _ if !is_required => None,
+            _ if shape.nullable => Some(Absent::Null),
+            Label::Repeated | Label::Map => Some(Absent::Empty),
+            Label::Plain | Label::Optional => None,
+        };
         let is_required = is_required && !shape.nullable;
         let mut rules = rules::of(shape, &ty);
         let label = match label {
@@ -157,7 +163,17 @@ impl<'a> Converter<'a, '_> {
             Style::Lossless => camel(&name) != property,
             Style::Spec => camel(&name) != property && name != property,
         };
-        Field { name, property: property.to_owned(), has_json_name, number: 0, label, ty, rules, comment }
+        Field {
+            name,
+            property: property.to_owned(),
+            has_json_name,
+            number: 0,
+            label,
+            ty,
+            rules,
+            absent,
+            comment,
+        }
     }
 
     /// How a field of this shape is declared; a message of its own is added to `inner`.

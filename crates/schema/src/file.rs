@@ -33,7 +33,17 @@ pub(crate) struct Field {
     pub(crate) label: Label,
     pub(crate) ty: Type,
     pub(crate) rules: Vec<Rule>,
+    pub(crate) absent: Option<Absent>,
     pub(crate) comment: Option<String>,
+}
+
+/// What an absent member is in JSON, as far as the message does not say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// A required list or map.
+    Empty,
+    /// A required member that may be null.
+    Null,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +106,24 @@ impl File {
     }
 }
 
+impl File {
+    /// What absent fields are, by the full name of the field.
+    pub(crate) fn absent(&self) -> Vec<(String, Absent)> {
+        let mut absent = Vec::new();
+        self.messages.iter().for_each(|message| message.absent(&self.package, &mut absent));
+        absent
+    }
+}
+
 impl Message {
+    fn absent(&self, scope: &str, absent: &mut Vec<(String, Absent)>) {
+        let scope = format!("{scope}.{}", self.name);
+        let fields =
+            self.fields.iter().filter_map(|field| Some((format!("{scope}.{}", field.name), field.absent?)));
+        absent.extend(fields);
+        self.messages.iter().for_each(|inner| inner.absent(&scope, absent));
+    }
+
     /// This message and all inside it.
     pub(crate) fn all(&self) -> Vec<&Message> {
         std::iter::once(self).chain(self.messages.iter().flat_map(Message::all)).collect()

@@ -28,6 +28,9 @@ pub enum SetError {
     /// A message that was named, or that the tool's name calls for, is not there.
     #[error("no message {0}")]
     NoMessage(String),
+    /// A rule cannot be checked.
+    #[error("a rule cannot be checked: {0}")]
+    Rule(String),
     /// Several messages could be meant.
     #[error("more than one message {0}")]
     Ambiguous(String),

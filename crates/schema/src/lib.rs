@@ -7,8 +7,11 @@
 //! - [`File::text`], [`File::messages`]: the file as a person writes it.
 //! - [`compile`]: its descriptors.
 //! - [`Module`]: all of that for the tools of a server. [`Descriptors`]: the schema of a peer, from its bytes.
-//! - [`ToolSchema`]: the messages of one tool.
+//! - [`json_schema`]: a message as JSON Schema.
+//! - [`Reference`]: where a schema is in a registry.
+//! - [`ToolSchema`]: the messages of one tool; JSON to messages ([`Typed`]) and back, and their rules.
 
+mod back;
 mod common;
 mod compile;
 mod convert;
@@ -20,17 +23,24 @@ mod node;
 mod numbers;
 mod print;
 mod raw;
+mod reference;
 mod rules;
 mod set;
 mod shape;
 mod tool;
+mod validate;
+mod values;
 
+pub use back::json_schema;
 pub use compile::{CompileError, VALIDATE_PROTO, VALIDATE_TEXT, compile};
 pub use convert::{Converted, STRUCT, Style, Tool, convert};
 pub use file::File;
 pub use files::SetError;
-pub use module::{Module, convert_all};
+pub use module::{Module, convert_all, package_of};
 pub use names::{Names, pascal, snake};
 pub use numbers::Numbers;
+pub use reference::{NoReference, Reference};
 pub use set::Descriptors;
 pub use tool::{Named, ToolSchema};
+pub use validate::{Invalid, Violation};
+pub use values::{Marks, Typed, ValueError, type_url};

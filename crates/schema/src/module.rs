@@ -42,7 +42,8 @@ impl Module {
             let one = of_file.get(path.as_str());
             let input = one.map_or(STRUCT, |one| &one.input);
             let output = one.and_then(|one| one.output.as_deref()).or(tool.output.map(|_| STRUCT));
-            let schema = ToolSchema::new(&descriptors, message(input)?, output.and_then(message));
+            let absent = one.map(|one| one.file.absent()).unwrap_or_default();
+            let schema = ToolSchema::new(&descriptors, message(input)?, output.and_then(message), absent);
             Some((tool.name.to_owned(), schema))
         });
         let tools = schemas.flatten().collect();
@@ -88,6 +89,12 @@ impl Module {
     pub fn numbers(&self) -> Numbers {
         Numbers::read(&self.0.sources).unwrap_or_default()
     }
+}
+
+/// The package of a server's tools, unless the operator names another.
+#[must_use]
+pub fn package_of(server: &str) -> String {
+    format!("{}.v1", snake(server))
 }
 
 /// Converts the tools of one package, each as a file of its own.

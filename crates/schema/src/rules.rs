@@ -4,6 +4,7 @@ use crate::file::{Rule, Type};
 use crate::node::Node;
 use crate::print::literal;
 use crate::shape::{Kind, Shape};
+use crate::validate::is_pattern;
 
 /// Values that a rule lists at most; a longer list is left to the JSON Schema.
 const VALUES_MAX: usize = 1_000;
@@ -48,6 +49,11 @@ pub(crate) fn of(shape: &Shape<'_>, ty: &Type) -> Vec<Rule> {
         Kind::Any | Kind::Object(_) | Kind::FreeObject | Kind::FreeList => {}
     }
     rules.all
+}
+
+/// The rules that check a format, with its name.
+pub(crate) fn formats() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FORMATS.iter().filter(|(_, rule)| !rule.is_empty()).map(|(format, rule)| (*rule, *format))
 }
 
 /// The rule that a field must be there.
@@ -103,7 +109,7 @@ impl Rules<'_> {
         self.count("minLength", "min_len");
         self.count("maxLength", "max_len");
         if let Some(pattern) = self.node.get("pattern").and_then(Node::text)
-            && regex_syntax::parse(&pattern).is_ok()
+            && is_pattern(&pattern)
         {
             self.add("pattern", &literal(&pattern));
         }

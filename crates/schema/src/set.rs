@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use prost_protovalidate::Validator;
 use prost_reflect::{DescriptorPool, MessageDescriptor};
 
 use crate::common::{common, complete, is_common};
@@ -18,12 +19,14 @@ pub struct Descriptors(Arc<Inner>);
 struct Inner {
     pool: DescriptorPool,
     files: Vec<RawFile>,
+    /// Remembers messages by name: one for each pool.
+    validator: Validator,
 }
 
 impl Default for Descriptors {
     /// Those that both sides have.
     fn default() -> Self {
-        Self(Arc::new(Inner { pool: common().pool.clone(), files: Vec::new() }))
+        Self(Arc::new(Inner { pool: common().pool.clone(), files: Vec::new(), validator: Validator::new() }))
     }
 }
 
@@ -53,7 +56,7 @@ impl Descriptors {
         let ruled: Vec<_> = files.iter_mut().map(|file| std::mem::take(&mut file.ruled)).collect();
         let set = files::set(ruled.iter().map(Vec::as_slice));
         pool.decode_file_descriptor_set(set.as_slice()).map_err(|why| SetError::Invalid(why.to_string()))?;
-        Ok(Self(Arc::new(Inner { pool, files })))
+        Ok(Self(Arc::new(Inner { pool, files, validator: Validator::new() })))
     }
 
     /// All descriptors, with those of the imports.
@@ -66,6 +69,10 @@ impl Descriptors {
     #[must_use]
     pub fn message(&self, name: &str) -> Option<MessageDescriptor> {
         self.0.pool.get_message_by_name(name)
+    }
+
+    pub(crate) fn validator(&self) -> &Validator {
+        &self.0.validator
     }
 
     /// The messages of its own files.

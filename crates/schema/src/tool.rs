@@ -1,13 +1,19 @@
 //! The messages of one tool.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use prost_reflect::MessageDescriptor;
 
 use crate::common::complete;
 use crate::convert::STRUCT;
+use crate::file::Absent;
 use crate::files::SetError;
 use crate::names::pascal;
 use crate::set::Descriptors;
+use crate::validate::{self, Invalid};
+use crate::values::Typed;
 
 /// The messages of a tool's arguments and of its structured result. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -15,6 +21,7 @@ pub struct ToolSchema {
     descriptors: Descriptors,
     input: MessageDescriptor,
     output: Option<MessageDescriptor>,
+    absent: Arc<HashMap<String, Absent>>,
 }
 
 /// What a peer says of its tool, as far as it says it.
@@ -36,8 +43,14 @@ impl ToolSchema {
         descriptors: &Descriptors,
         input: MessageDescriptor,
         output: Option<MessageDescriptor>,
+        absent: Vec<(String, Absent)>,
     ) -> Self {
-        Self { descriptors: descriptors.clone(), input, output }
+        Self {
+            descriptors: descriptors.clone(),
+            input,
+            output,
+            absent: Arc::new(absent.into_iter().collect()),
+        }
     }
 
     /// Finds the messages of a tool in a peer's descriptors. Its arguments are the message that the reference names, else the
@@ -45,7 +58,7 @@ impl ToolSchema {
     /// with these arguments returns, else the `...Response` beside the `...Request`.
     ///
     /// # Errors
-    /// [`SetError::NoMessage`], [`SetError::Ambiguous`].
+    /// [`SetError::NoMessage`], [`SetError::Ambiguous`], and [`SetError::Rule`]: all rules are compiled here, and none is left out.
     pub fn find(descriptors: &Descriptors, named: &Named<'_>) -> Result<Self, SetError> {
         let exact =
             |name: &str| descriptors.message(name).ok_or_else(|| SetError::NoMessage(name.to_owned()));
@@ -59,7 +72,9 @@ impl ToolSchema {
             Some(name) => Some(exact(name)?),
             None => output_of(descriptors, &input),
         };
-        Ok(Self::new(descriptors, input, output))
+        let found = Self::new(descriptors, input, output, Vec::new());
+        found.compile_rules().map_err(SetError::Rule)?;
+        Ok(found)
     }
 
     /// The message of the arguments; [`STRUCT`] if no message names them.
@@ -78,6 +93,29 @@ impl ToolSchema {
     #[must_use]
     pub fn takes_struct(&self) -> bool {
         self.input.full_name() == STRUCT
+    }
+
+    /// What absent fields are, by full name.
+    pub(crate) fn absent(&self) -> &HashMap<String, Absent> {
+        &self.absent
+    }
+
+    /// Compiles the rules of all its messages, which the first check would do: about three milliseconds.
+    ///
+    /// # Errors
+    /// What cannot be compiled.
+    pub fn compile_rules(&self) -> Result<(), String> {
+        let roots = std::iter::once(self.input.clone()).chain(self.output.clone());
+        validate::compile_rules(self.descriptors.validator(), roots)
+    }
+
+    /// Checks arguments or a result by the rules of `buf.validate` in the schema. What the JSON Schema demands beyond them is checked
+    /// on the JSON.
+    ///
+    /// # Errors
+    /// [`Invalid`]: all violations.
+    pub fn validate(&self, typed: &Typed) -> Result<(), Invalid> {
+        validate::validate(self.descriptors.validator(), &typed.message)
     }
 
     /// The descriptors with the tool's messages, and perhaps those of other tools.

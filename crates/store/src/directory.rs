@@ -36,6 +36,9 @@ pub struct Owner {
     /// Address on which it listens, as `host:port`; `None` before it listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
+    /// SHA-256 of the certificate that it shows there, in hexadecimal digits; `None` without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
 }
 
 impl Directory {
@@ -61,11 +64,12 @@ impl Directory {
                 owner: owner
                     .as_ref()
                     .map_or_else(|| "another process".into(), |owner| format!("process {}", owner.pid)),
+                tls: owner.as_ref().is_some_and(|owner| owner.certificate.is_some()),
                 listen: owner.and_then(|owner| owner.listen),
             });
         }
         let directory = Directory { path: path.to_owned(), lock };
-        directory.announce(None)?;
+        directory.announce(None, None)?;
         Ok(directory)
     }
 
@@ -100,12 +104,14 @@ impl Directory {
         files.try_for_each(|file| may(&path.join(file), Access::READ_OK | Access::WRITE_OK))
     }
 
-    /// Writes the address on which this process listens into the lock file, for commands that connect to it.
+    /// Writes the address on which this process listens into the lock file, and the SHA-256 of the certificate that it shows
+    /// there, for commands that connect to it.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the lock file cannot be written.
-    pub fn announce(&self, listen: Option<&str>) -> Result<(), StoreError> {
-        let owner = Owner { pid: std::process::id(), listen: listen.map(str::to_owned) };
+    pub fn announce(&self, listen: Option<&str>, certificate: Option<&str>) -> Result<(), StoreError> {
+        let (listen, certificate) = (listen.map(str::to_owned), certificate.map(str::to_owned));
+        let owner = Owner { pid: std::process::id(), listen, certificate };
         let path = self.path.join(LOCK_FILE);
         let line =
             serde_json::to_string(&owner).map_err(|cause| StoreError::io("write", &path, cause.into()))?;

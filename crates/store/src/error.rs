@@ -14,6 +14,8 @@ pub enum StoreError {
         owner: String,
         /// Address on which that process listens, if its lock file has one.
         listen: Option<String>,
+        /// Whether it speaks TLS there.
+        tls: bool,
     },
     /// The lock file of the data directory is not private to the user of this process.
     #[error("the data directory `{}` may belong to another user, so the address in its lock file is not used", dir.display())]

@@ -41,6 +41,8 @@ pub enum Record {
     },
     /// Sessions that no client can resume.
     SessionsEnded(EndedSessions),
+    /// A call became a task of a server that outlives this gateway.
+    TaskCreated(CreatedTask),
 }
 
 /// A token that was issued with `portmoot token new` or the API.
@@ -119,6 +121,21 @@ pub struct EndedSessions {
     /// Time of the record in Unix milliseconds.
     pub at_ms: u64,
     /// Time at which the last of these ids expires, in Unix milliseconds.
+    pub until_ms: u64,
+}
+
+/// A task of a server that outlives this gateway. All else about it is in its id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CreatedTask {
+    /// Its id as the participant knows it, sealed.
+    pub id: String,
+    /// Topic of the call that became the task.
+    pub topic: String,
+    /// The participant that made the call.
+    pub by: String,
+    /// Time of creation in Unix milliseconds.
+    pub created_ms: u64,
+    /// Time from which on no participant can ask for it, in Unix milliseconds.
     pub until_ms: u64,
 }
 

@@ -1,13 +1,13 @@
 //! State of the journal after all records: tokens, sealing keys, the key of the audit log, proposals with the digests of old
-//! ones, grants, ended sessions.
+//! ones, grants, ended sessions, tasks of servers.
 
 mod closed;
 mod grants;
 mod proposals;
 
-use model::Latest;
+use model::{Latest, account};
 
-use crate::record::{EndedSessions, IssuedToken, Record, SealingKey};
+use crate::record::{CreatedTask, EndedSessions, IssuedToken, Record, SealingKey};
 
 use grants::Grants;
 use proposals::Proposals;
@@ -25,6 +25,7 @@ pub struct State {
     proposals: Proposals,
     grants: Grants,
     sessions: Sessions,
+    tasks: Tasks,
 }
 
 /// Sealing keys in the state: the current one and the one before it.
@@ -83,6 +84,11 @@ impl State {
         self.sessions.marks(now_ms)
     }
 
+    /// Tasks of this topic that outlive the gateway and can still be asked for, oldest first.
+    pub fn tasks_in(&self, topic: &str, now_ms: u64) -> impl Iterator<Item = &CreatedTask> {
+        self.tasks.created.iter().filter(move |task| task.topic == topic && now_ms < task.until_ms)
+    }
+
     /// Applies one record.
     pub fn apply(&mut self, record: &Record) {
         match record {
@@ -104,6 +110,7 @@ impl State {
                 self.grants.cleared(participant, topic.as_deref());
             }
             Record::SessionsEnded(ended) => self.sessions.ended(ended),
+            Record::TaskCreated(task) => self.tasks.created(task),
         }
     }
 
@@ -120,6 +127,7 @@ impl State {
             .chain(self.grants.records())
             .chain(self.proposals.records())
             .chain(self.sessions.records())
+            .chain(self.tasks.created.iter().cloned().map(Record::TaskCreated))
     }
 
     /// Number of records that [`State::records`] returns.
@@ -131,6 +139,7 @@ impl State {
             + self.grants.count
             + self.proposals.len()
             + self.sessions.ended.len()
+            + self.tasks.created.len()
     }
 
     /// Whether the state has no record.
@@ -169,6 +178,25 @@ impl Sessions {
 
     fn records(&self) -> impl Iterator<Item = Record> + '_ {
         self.ended.iter().cloned().map(Record::SessionsEnded)
+    }
+}
+
+/// Tasks in the state at most. Beyond it the participant that has most loses its oldest from lists after a restart; all guests
+/// together count as one.
+pub const TASKS_KEPT: usize = 10_000;
+
+/// All tasks of the state, oldest record first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Tasks {
+    created: Latest<CreatedTask>,
+}
+
+impl Tasks {
+    fn created(&mut self, task: &CreatedTask) {
+        let has_expired = |oldest: &CreatedTask| oldest.until_ms <= task.created_ms;
+        while self.created.pop_if(has_expired).is_some() {}
+        self.created.push(account(&task.by), 1, task.clone());
+        self.created.shrink(TASKS_KEPT, usize::MAX);
     }
 }
 

@@ -177,12 +177,13 @@ impl JournalWriter {
         let _ = self.0.compaction.report.set(Box::new(report));
     }
 
-    /// Writes the address on which this process listens into the lock file, for commands that connect to it.
+    /// Writes the address on which this process listens into the lock file, and the SHA-256 of the certificate that it shows
+    /// there, for commands that connect to it.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the lock file cannot be written.
-    pub fn announce(&self, listen: &str) -> Result<(), StoreError> {
-        self.0.directory.as_ref().map_or(Ok(()), |directory| directory.announce(Some(listen)))
+    pub fn announce(&self, listen: &str, certificate: Option<&str>) -> Result<(), StoreError> {
+        self.0.directory.as_ref().map_or(Ok(()), |directory| directory.announce(Some(listen), certificate))
     }
 
     /// The data directory.

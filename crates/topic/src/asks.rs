@@ -102,8 +102,12 @@ impl<H: Handles> Topic<H> {
             || asked() >= self.limits.asks_per_link_max
             || self.asked_by(seat, own.seat) >= self.limits.asks_per_server_and_participant_max;
         let rounds = call.and_then(|call| self.operations.get(call)).map_or(0, |open| open.rounds);
-        if full || rounds >= self.limits.rounds_max {
+        if full {
             return Err(Cause::Limit.into());
+        }
+        if rounds >= self.limits.rounds_max {
+            let refusal = Some(refusals::of_rounds(self.limits.rounds_max));
+            return Err(Refused { cause: Cause::Limit, refusal });
         }
         Ok((seat, link, call, self.receiver(link, call).ok_or(Cause::Moot)?))
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, Method, OperationId};
+use model::{LinkId, Method, OperationId, Outcome};
 
 use crate::{
     Handles, Topic,
@@ -115,7 +115,11 @@ impl<H: Handles> Topic<H> {
         match self.operations.get(id) {
             Some(open) if open.asks == 0 => {}
             // A caller that answers nothing does not keep its call open by coming back.
-            Some(open) if open.rounds >= self.limits.rounds_max => self.refuse_call(id, Cause::Limit),
+            Some(open) if open.rounds >= self.limits.rounds_max => {
+                if let Some(call) = self.stop_call(id, Outcome::Refused) {
+                    self.refuse(call, refusals::of_rounds(self.limits.rounds_max), Cause::Limit);
+                }
+            }
             Some(_) => self.pause(id),
             None => {}
         }

@@ -159,6 +159,14 @@ pub(crate) fn of_interest(interest: &Interest) -> Box<Refusal> {
     })
 }
 
+/// The refusal of a call about which there were as many rounds of questions as there may be, or of a further question about it.
+pub(crate) fn of_rounds(rounds_max: u32) -> Box<Refusal> {
+    let why =
+        format!("there were {rounds_max} rounds of questions about this call, the most that a call may have");
+    let refusal = Refusal::new(RefusalCode::Overloaded, why);
+    Box::new(refusal.hint("make the call again, and answer all questions of a round before coming back"))
+}
+
 /// The refusal of what came too soon.
 pub(crate) fn too_soon(retry_after_ms: u64) -> Refused {
     let refusal = words(Cause::RateLimited).retry_after_ms(retry_after_ms);

@@ -228,7 +228,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The youngest operation that a link opened under this name: a caller's request, or a server's question.
-    fn tagged(&self, link: LinkId, tag: &H::Tag) -> Option<OperationId> {
+    pub(crate) fn tagged(&self, link: LinkId, tag: &H::Tag) -> Option<OperationId> {
         let own = self.members.link(link)?;
         let serves = !self.members.get(own.seat)?.is_caller();
         let named = own.open.iter().filter_map(|id| Some((self.operations.get(*id)?, *id)));

@@ -113,6 +113,14 @@ impl<H: Handles> Topic<H> {
         })
     }
 
+    /// Whether this link could call this tool now, or propose the call; rate and limits aside. The query takes no token.
+    pub fn could_call(&self, link: LinkId, tool: &str) -> bool {
+        let Some((own, member)) = self.members.linked(link) else { return false };
+        let looker = Looker { capabilities: &member.capabilities, promotes: true };
+        let route = self.catalog.resolve(own.overrides(), Some(Target::Tool(tool)));
+        route.is_some_and(|route| looker.holds("tools/call", tool, route.upstream.as_str()).is_some())
+    }
+
     /// Whether a participant may call a tool of a server, under the name by which a call of it was judged; or, of a `held` call,
     /// whether it may propose such a call. Rate and limits aside; the query takes no token.
     pub fn may_call(
@@ -268,6 +276,11 @@ impl<H: Handles> Topic<H> {
         let open = self.members.link(link).map_or(&[][..], |own| &own.open);
         let states = open.iter().filter_map(|id| Some(self.operations.get(*id)?.state));
         states.into_iter().any(|state| !state.is_ask() && !state.is_paused())
+    }
+
+    /// Whether a request that a link opened under this name waits for its answer.
+    pub fn is_tagged(&self, link: LinkId, tag: &H::Tag) -> bool {
+        self.tagged(link, tag).is_some()
     }
 
     /// Whether an operation is open.

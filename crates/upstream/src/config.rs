@@ -5,6 +5,7 @@
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use model::{Capabilities, ParticipantId};
+use tls::ClientTls;
 
 /// One server: `[servers.NAME]`, or an entry of `mcpServers`.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,6 +72,8 @@ pub struct HttpConfig {
     pub url: Secret,
     /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
+    /// What is trusted and shown if the URL begins with `https`: `ca`, `client_cert`, `client_key`.
+    pub tls: ClientTls,
 }
 
 /// A proto-mcp server.

@@ -28,11 +28,11 @@ pub mod tasks;
 mod tests;
 
 pub use interest::Subscription;
-pub use manifest::{List, Manifest};
+pub use manifest::{Compiled, List, Manifest};
 pub use question::{Asking, Question};
 pub use session::{
-    Environment, Session, SessionEvent, SessionEvents, TASK_QUESTIONS_MAX, TaskHold, TaskQuestions,
-    Unanswered, UnsentCall,
+    CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX, Environment, Session, SessionEvent, SessionEvents,
+    TASK_QUESTIONS_MAX, TaskHold, TaskQuestions, Unanswered, UnsentCall,
 };
 pub use session_api::{CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey};
 pub use spec::UpstreamSpec;

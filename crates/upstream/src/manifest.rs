@@ -1,9 +1,11 @@
 //! Manifest of a server: its four lists as it wrote them, quarantined tools, header annotations.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use schema::{Module, Numbers, Tool};
 use wire::mcp::header::{self, HeaderParam};
 use wire::mcp::task::Support;
 use wire::mcp::{ListKind, Params, Version};
@@ -32,7 +34,21 @@ pub struct Manifest {
     pub is_legacy: bool,
     /// Which tools' calls may or must become tasks (2025-11-25), by the tool's own name; only those.
     pub tasks: HashMap<String, Support>,
+    /// Its tools' schemas in protobuf, once a caller needs them.
+    pub compiled: Compiled,
 }
+
+/// What is made of a manifest when it is first needed. It says nothing more, so it does not count in comparisons.
+#[derive(Debug, Clone, Default)]
+pub struct Compiled(OnceLock<Module>);
+
+impl PartialEq for Compiled {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Compiled {}
 
 /// One list, all pages joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,6 +73,24 @@ impl Manifest {
             ListKind::Templates => &self.templates,
             ListKind::Prompts => &self.prompts,
         }
+    }
+
+    /// The schemas of the tools in protobuf, as the package of the server with this name. They are compiled once, about 20
+    /// microseconds a tool.
+    pub fn module(&self, server: &str) -> &Module {
+        self.compiled.0.get_or_init(|| {
+            let items = &self.tools.items;
+            let schemas = items.iter().map(|item| (item.get("inputSchema"), item.get("outputSchema")));
+            let schemas: Vec<_> = schemas.collect();
+            let tools = items.iter().zip(&schemas).map(|(item, (input, output))| Tool {
+                name: &item.key,
+                description: None,
+                input: input.as_deref().unwrap_or(b"{}"),
+                output: output.as_deref(),
+            });
+            let tools: Vec<_> = tools.collect();
+            Module::new(&schema::package_of(server), &tools, &Numbers::default())
+        })
     }
 
     pub(crate) fn set(&mut self, kind: ListKind, list: List) {

@@ -3,6 +3,7 @@
 //! The files below `session/` add calls, incoming messages, questions, subscriptions, tasks and health.
 
 mod calls;
+mod client_tasks;
 mod deferred;
 pub(crate) mod inbox;
 mod pending;
@@ -32,6 +33,8 @@ use crate::{
     config::Transport, dial_in::DialIn, fault::Fault, interest::Interest, manifest::Manifest,
     question::Question, spec::UpstreamSpec,
 };
+use client_tasks::ClientTasks;
+pub use client_tasks::{CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX};
 pub use deferred::UnsentCall;
 use pending::PendingTable;
 pub use task_questions::{TASK_QUESTIONS_MAX, TaskQuestions, Unanswered};
@@ -177,6 +180,7 @@ pub struct Session {
     users: Mutex<Vec<LinkId>>,
     /// Open task holds.
     tasks: AtomicUsize,
+    client_tasks: ClientTasks,
     /// Open questions about calls.
     asking: AtomicUsize,
     /// Whether the session ends with its calls.
@@ -219,6 +223,7 @@ impl Session {
             instance: u64::from_le_bytes(platform::random()),
             users: Mutex::default(),
             tasks: AtomicUsize::new(0),
+            client_tasks: ClientTasks::default(),
             asking: AtomicUsize::new(0),
             is_retired: AtomicBool::new(false),
         });

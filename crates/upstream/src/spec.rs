@@ -77,6 +77,7 @@ impl UpstreamSpec {
             name: Arc::from(self.name()),
             url: config.url.expose().to_owned(),
             headers,
+            tls: config.tls.clone(),
             limits: HttpLimits {
                 frame_bytes_max: self.limits.line_bytes_max,
                 requests_max: self.limits.calls_max.saturating_add(OWN_REQUESTS),

@@ -28,16 +28,13 @@ fn config(participants: Vec<ParticipantConfig>) -> Config {
 
 fn scout(capabilities: &[&str]) -> ParticipantConfig {
     ParticipantConfig {
-        participant: Arc::new(Participant {
-            id: ParticipantId::new("scout").unwrap(),
-            capabilities: Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap()),
-            topics: vec![TopicName::new("main").unwrap()],
-            rate: None,
-            mode: <_>::default(),
-            wires: auth::Wires::ALL,
-            expires_ms: None,
-        }),
+        participant: Arc::new(Participant::new(
+            ParticipantId::new("scout").unwrap(),
+            Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap()),
+            vec![TopicName::new("main").unwrap()],
+        )),
         credentials: vec![Credential { hash: TokenHash::of("pm_configured"), expires_ms: None }],
+        certificates: Vec::new(),
         capabilities_written: true,
         serves: None,
     }

@@ -1,7 +1,7 @@
 //! Dialing: TCP, TLS for `https`, one time limit for both, and the socket that hyper reads and writes.
 
 use std::io::{self, IoSlice};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::{error::Error, pin::Pin, time::Duration};
 
@@ -10,8 +10,9 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
+use tls::ClientTls;
 use tokio::{net::TcpStream, time::timeout};
-use tokio_rustls::{rustls::Error as TlsError, rustls::crypto::ring};
+use tokio_rustls::rustls::{ClientConfig, Error as TlsError};
 use tower::{Service, ServiceExt};
 
 use crate::error::LinkError;
@@ -27,13 +28,14 @@ pub(crate) struct Connector(Arc<Target>);
 #[derive(Debug)]
 struct Target {
     url: Uri,
+    tls: ClientTls,
     limit: Duration,
 }
 
 impl Connector {
     /// A connector to the origin of this URL. `limit` is the time to connect, TLS included.
-    pub(crate) fn new(url: Uri, limit: Duration) -> Self {
-        Self(Arc::new(Target { url, limit }))
+    pub(crate) fn new(url: Uri, tls: &ClientTls, limit: Duration) -> Self {
+        Self(Arc::new(Target { url, tls: tls.clone(), limit }))
     }
 
     /// Opens one connection.
@@ -41,7 +43,7 @@ impl Connector {
     /// # Errors
     /// [`LinkError::Untrusted`] when this machine does not trust the certificate, else [`LinkError::Unreachable`].
     pub(crate) async fn connect(self) -> Result<HttpSocket, LinkError> {
-        match timeout(self.0.limit, open(self.0.url.clone())).await {
+        match timeout(self.0.limit, open(&self.0)).await {
             Ok(opened) => opened.map_err(|error| link_error(&*error)),
             Err(_) => Err(LinkError::Unreachable("connecting took too long".to_owned())),
         }
@@ -63,9 +65,10 @@ impl Service<Uri> for Connector {
     }
 }
 
-async fn open(url: Uri) -> Result<HttpSocket, Box<dyn Error + Send + Sync>> {
+async fn open(target: &Target) -> Result<HttpSocket, Box<dyn Error + Send + Sync>> {
+    let url = target.url.clone();
     let stream = if url.scheme() == Some(&Scheme::HTTPS) {
-        tls()?.oneshot(url).await?
+        secure(&target.tls)?.oneshot(url).await?
     } else {
         MaybeHttpsStream::Http(tcp().oneshot(url).await?)
     };
@@ -79,15 +82,10 @@ fn tcp() -> HttpConnector {
     tcp
 }
 
-/// The connector for `https`, made on first use: it reads the certificates that this machine trusts.
-fn tls() -> io::Result<HttpsConnector<HttpConnector>> {
-    static TLS: OnceLock<HttpsConnector<HttpConnector>> = OnceLock::new();
-    if let Some(tls) = TLS.get() {
-        return Ok(tls.clone());
-    }
-    let trusting = HttpsConnectorBuilder::new().with_provider_and_native_roots(ring::default_provider())?;
-    let tls = trusting.https_only().enable_http1().wrap_connector(tcp());
-    Ok(TLS.get_or_init(|| tls).clone())
+/// The connector for `https`.
+fn secure(tls: &ClientTls) -> Result<HttpsConnector<HttpConnector>, tls::TlsError> {
+    let builder = HttpsConnectorBuilder::new().with_tls_config(ClientConfig::clone(&*tls.config()?));
+    Ok(builder.https_only().enable_http1().wrap_connector(tcp()))
 }
 
 /// The innermost cause of a failed connection. The errors around it say only which step failed.

@@ -12,6 +12,7 @@ use hyper::body::{Body, Incoming};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use platform::Mutex;
+use tls::ClientTls;
 use tokio::time::timeout;
 
 use super::{connect::Connector, endpoint};
@@ -87,7 +88,7 @@ impl Peer {
             .pool_idle_timeout(IDLE_MAX)
             .pool_max_idle_per_host(spec.limits.idle_connections_max)
             .set_host(false)
-            .build(Connector::new(url.clone(), spec.limits.connect));
+            .build(Connector::new(url.clone(), &spec.tls, spec.limits.connect));
         let next = Mutex::new(RequestTemplate { headers, uri: endpoint::request_uri(url.clone()) });
         Ok(Self { name: Arc::clone(&spec.name), limits: spec.limits, url, client, next })
     }
@@ -234,7 +235,7 @@ fn link_error(error: &ClientError) -> LinkError {
     let Some(cause) = error.source() else { return LinkError::Broken(error.to_string()) };
     match cause.downcast_ref::<LinkError>() {
         Some(error) => error.clone(),
-        None => LinkError::Broken(cause.to_string()),
+        None => LinkError::Broken(tls::reason_in(cause).unwrap_or_else(|| cause.to_string())),
     }
 }
 
@@ -247,6 +248,8 @@ pub struct HttpSpec {
     pub url: String,
     /// Headers of every request, credentials among them.
     pub headers: HeaderMap,
+    /// What is trusted and shown if the URL begins with `https`.
+    pub tls: ClientTls,
     /// Limits of the link.
     pub limits: HttpLimits,
 }

@@ -232,10 +232,13 @@ async fn open(spec: &ParticipantSpec, address: &Uri) -> Result<WebSocket, Connec
     // `ws` and `wss` become `http` and `https`.
     let url = address.to_string().replacen("ws", "http", 1);
     let url = endpoint::parse(&url).map_err(ConnectError::BadUrl)?;
-    let socket = Connector::new(url, spec.connect_timeout).connect().await.map_err(|error| match error {
-        LinkError::Unreachable(why) | LinkError::Untrusted(why) => ConnectError::Unreachable(why),
-        other => ConnectError::Unreachable(other.to_string()),
-    })?;
+    let socket =
+        Connector::new(url, &spec.tls, spec.connect_timeout).connect().await.map_err(
+            |error| match error {
+                LinkError::Unreachable(why) | LinkError::Untrusted(why) => ConnectError::Unreachable(why),
+                other => ConnectError::Unreachable(other.to_string()),
+            },
+        )?;
     let mut request = address
         .clone()
         .into_client_request()

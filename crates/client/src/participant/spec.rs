@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use http::Uri;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use tls::ClientTls;
 
 use super::error::ConnectError;
 use super::protocol::Cursor;
@@ -45,6 +46,8 @@ pub struct ParticipantSpec {
     pub url: String,
     /// The token. Without one, the gateway decides what an anonymous participant may do.
     pub token: Option<String>,
+    /// What is trusted, and the certificate that is shown, where the gateway speaks TLS.
+    pub tls: ClientTls,
     /// The topic to join.
     pub topic: String,
     /// The envelopes to receive.
@@ -70,6 +73,7 @@ impl ParticipantSpec {
         Self {
             url: url.to_owned(),
             token: token.map(str::to_owned),
+            tls: ClientTls::of_machine(),
             topic: topic.to_owned(),
             mode: Mode::All,
             echo: false,

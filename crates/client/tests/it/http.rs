@@ -42,7 +42,13 @@ impl Inbox for Queue {
 
 fn link(url: String, limits: HttpLimits) -> (Link, mpsc::UnboundedReceiver<Delivered>) {
     let (sender, delivered) = mpsc::unbounded_channel();
-    let spec = HttpSpec { name: "server".into(), url, headers: http::HeaderMap::new(), limits };
+    let spec = HttpSpec {
+        name: "server".into(),
+        url,
+        headers: http::HeaderMap::new(),
+        tls: tls::ClientTls::of_machine(),
+        limits,
+    };
     (Link::http(&spec, Arc::new(Queue(sender))).unwrap(), delivered)
 }
 

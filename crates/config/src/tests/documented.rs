@@ -11,7 +11,7 @@ use crate::sources::DEFAULTS;
 use crate::{participants, profiles, servers, settings, toml_file, topics};
 
 /// Read only to reject them.
-const NOT_KEYS: [&str; 2] = ["participants.NAME.token", "server.limits"];
+const NOT_KEYS: [&str; 3] = ["participants.NAME.token", "server.limits", "server.tls"];
 const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[server.limits]\n[audit]\n[servers.NAME]\ntype = \"demo\"\n\
      [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n";
 
@@ -25,7 +25,7 @@ fn tree(toml: &str) -> Node {
 
 /// Every key that the loader reads, by its full name.
 fn known() -> BTreeSet<String> {
-    let tree = tree(SAMPLE);
+    let tree = tree(&SAMPLE.replace("[audit]\n", "[server.tls]\n[audit]\n"));
     let problems = Problems::default();
     let root = Table::root(&tree, &problems);
     settings::read(&root, &env);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use access::Guests;
 use access::config::Config;
-use auth::Wire;
+use auth::{ClientCertificate, Presented, Wire};
 use model::{ParticipantId, Refusal};
 use platform::{Mutex, Share};
 use tokio::sync::watch;
@@ -43,6 +43,8 @@ pub(crate) struct Connection {
     pub(crate) client: Arc<Client>,
     /// Where an idle event stream leaves HTTP.
     pub(crate) handover: Arc<Handover>,
+    /// The certificate that its client showed.
+    pub(crate) certificate: Option<Arc<ClientCertificate>>,
     stop: watch::Receiver<bool>,
     known: Mutex<Option<Known>>,
     /// When the answer of the present request takes long. Requests follow each other, so one is enough.
@@ -75,12 +77,14 @@ impl Connection {
     pub(crate) fn new(
         links: &Arc<ClientLinks>,
         place: Option<Place>,
+        certificate: Option<Arc<ClientCertificate>>,
         stop: watch::Receiver<bool>,
     ) -> Arc<Self> {
         Arc::new(Self {
             links: Arc::clone(links),
             client: Arc::new(Client { links: Arc::clone(links), place, guests: Guests::default() }),
             handover: Arc::default(),
+            certificate,
             stop,
             known: Mutex::default(),
             quiet: Arc::default(),
@@ -90,6 +94,11 @@ impl Connection {
     /// Whether the gateway is about to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stop.borrow()
+    }
+
+    /// What its client presents with a request.
+    pub(crate) fn presented<'c>(&'c self, bearer: Option<&'c str>) -> Presented<'c> {
+        Presented { bearer, certificate: self.certificate.as_deref() }
     }
 
     /// Puts the connection on the account of the participant that sends on it now. A connection in memory has no place.
@@ -129,7 +138,7 @@ impl Connection {
         let of_session = session_id.filter(|_| bearer.is_none());
         let guest = of_session.and_then(|id| self.links.sessions.guest(id));
         let (dispatch, participant) =
-            registry.visitor(bearer, topic, Wire::Mcp, guest, &self.client.guests)?;
+            registry.visitor(self.presented(bearer), topic, Wire::Mcp, guest, &self.client.guests)?;
         self.belongs_to(&participant.id)?;
         let visit = Arc::new(Visit {
             bearer: bearer.map(Box::from),

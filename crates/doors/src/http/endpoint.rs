@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use access::config::Config;
 use bytes::Bytes;
-use gateway::{handshake, lists};
+use gateway::{handshake, manifests};
 use http::header::{AsHeaderName, CONNECTION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
@@ -135,7 +135,7 @@ impl Exchange<'_> {
         let incoming = modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
         dispatch.wait_for_target(link, &incoming.request).await;
         if let ("tools/call", Some(Target::Tool(name))) = (params.method(), &incoming.request.target) {
-            let mirrored: Vec<HeaderParam> = lists::mirrored_params(dispatch, link, name);
+            let mirrored: Vec<HeaderParam> = manifests::mirrored_params(dispatch, link, name);
             header::check_params(|name| self.header(name), params, &mirrored)
                 .map_err(|error| rejected(&error, params.message().id()))?;
         }

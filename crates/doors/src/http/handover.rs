@@ -135,6 +135,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
         }
         loop {
             if self.unsent.is_empty() {
+                // TLS may keep the end of what it took; a plain socket keeps nothing.
+                if ready!(Pin::new(&mut self.socket).poll_flush(cx)).is_err() {
+                    return Poll::Ready(false);
+                }
                 if self.events.is_over() {
                     return Poll::Ready(true);
                 }

@@ -18,6 +18,7 @@ use platform::{Full, Mutex, SHARE_OF_POOL, Shares, Taken, random};
 use wire::rpc::{self, Message, Shape, code};
 
 use super::body::Body;
+use super::connection::Connection;
 use super::endpoint::refused;
 use super::events::{Events, OnLeave};
 use super::head::{Head, bearer};
@@ -83,13 +84,13 @@ impl Pairs {
 
 /// Serves one request to either endpoint.
 pub(crate) async fn serve(
-    links: &Arc<ClientLinks>,
+    connection: &Connection,
     pairs: &Arc<Pairs>,
     request: Request<Incoming>,
 ) -> Response<Body> {
     let answered = match (request.uri().path(), request.method()) {
-        ("/sse", &Method::GET) => open(links, pairs, &request),
-        ("/messages", &Method::POST) => message(links, pairs, request).await,
+        ("/sse", &Method::GET) => open(connection, pairs, &request),
+        ("/messages", &Method::POST) => message(connection, pairs, request).await,
         ("/sse", other) => Ok(not_allowed("GET", other)),
         (_, other) => Ok(not_allowed("POST", other)),
     };
@@ -97,12 +98,14 @@ pub(crate) async fn serve(
 }
 
 fn open(
-    links: &Arc<ClientLinks>,
+    connection: &Connection,
     pairs: &Arc<Pairs>,
     request: &Request<Incoming>,
 ) -> Answered<Response<Body>> {
+    let links = &connection.links;
     let registry = &links.registry;
-    let entered = registry.member(bearer(request.headers()), "main", Some(Wire::Mcp));
+    let presented = connection.presented(bearer(request.headers()));
+    let entered = registry.member(presented, "main", Some(Wire::Mcp));
     let (dispatch, participant) = entered.map_err(|refusal| Box::new(refused(&refusal)))?;
     let id = URL_SAFE_NO_PAD.encode(random::<24>());
     let out = Stream::new(0, Lifetime::Reader, 0, &registry.bounds(&participant.id));
@@ -133,14 +136,15 @@ fn open(
 }
 
 async fn message(
-    links: &Arc<ClientLinks>,
+    connection: &Connection,
     pairs: &Arc<Pairs>,
     request: Request<Incoming>,
 ) -> Answered<Response<Body>> {
     let (parts, body) = request.into_parts();
     let head = Head::read(&parts.headers);
+    let links = &connection.links;
     let registry = &links.registry;
-    let participant = registry.asker(head.bearer(), "for an open event stream");
+    let participant = registry.asker(connection.presented(head.bearer()), "for an open event stream");
     let participant = participant.map_err(|refusal| Box::new(refused(&refusal)))?;
     let query = parts.uri.query().unwrap_or_default();
     let id = query.split('&').find_map(|part| part.strip_prefix("sessionId=")).unwrap_or_default();

@@ -25,6 +25,7 @@ use room::{Close, Socket};
 use serde::Deserialize;
 use store::audit::Verdict;
 use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 use topic::{Cursor, Listener};
 use tungstenite::handshake::derive_accept_key;
 use wire::mcpx::Envelope;
@@ -35,6 +36,7 @@ use super::handover::Watched;
 use super::head::bearer;
 use super::request::not_allowed;
 use super::response::{self, Answered};
+use super::secure::{self, Pump};
 use reader::{Departure, Reader, Received};
 
 /// Messages in a row that cannot be read, before the connection is closed.
@@ -123,8 +125,8 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
         }
     };
     let registry = &connection.links.registry;
-    let entered =
-        registry.visitor(bearer(request.headers()), &wanted.topic, Wire::Ws, None, &connection.client.guests);
+    let presented = connection.presented(bearer(request.headers()));
+    let entered = registry.visitor(presented, &wanted.topic, Wire::Ws, None, &connection.client.guests);
     let (dispatch, participant) = match entered {
         Ok(entered) => entered,
         Err(refusal) => return refused(&refusal),
@@ -184,16 +186,23 @@ fn accept(headers: &HeaderMap) -> Answered<HeaderValue> {
 }
 
 async fn begin(upgrade: OnUpgrade, accepted: Accepted) {
-    match upgrade.await.map(Upgraded::downcast::<TokioIo<Watched<TcpStream>>>) {
-        Ok(Ok(parts)) => enter(parts.io.into_inner().into_inner(), parts.read_buf, accepted),
-        Ok(Err(_)) => tracing::warn!("a WebSocket needs a TCP connection of its own"),
-        Err(error) => tracing::debug!(%error, "an upgrade failed"),
+    let upgraded = match upgrade.await.map(Upgraded::downcast::<TokioIo<Watched<TcpStream>>>) {
+        Ok(Ok(parts)) => return enter(parts.io.into_inner().into_inner(), None, parts.read_buf, accepted),
+        Ok(Err(upgraded)) => upgraded,
+        Err(error) => return tracing::debug!(%error, "an upgrade failed"),
+    };
+    let Ok(parts) = upgraded.downcast::<TokioIo<Watched<TlsStream<TcpStream>>>>() else {
+        return tracing::warn!("a WebSocket needs a TCP connection of its own");
+    };
+    match secure::pump(parts.io.into_inner().into_inner()) {
+        Ok((stream, pump)) => enter(stream, Some(pump), parts.read_buf, accepted),
+        Err(error) => tracing::warn!(%error, "a WebSocket behind TLS cannot be served"),
     }
 }
 
 /// Joins the topic, and starts the connection in a task without memory of its beginning: most connections are silent most of
 /// the time.
-fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
+fn enter(stream: TcpStream, pump: Option<Pump>, lead: Bytes, accepted: Accepted) {
     let Accepted { connection, dispatch, participant, link, joining } = accepted;
     forget_waker(&stream);
     let registry = &connection.links.registry;
@@ -207,7 +216,10 @@ fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
         // A newer connection of the same participant may have been faster.
         let replaced = refusal.code == RefusalCode::Conflict;
         socket.close(if replaced { Close::Replaced } else { Close::Rejected });
-        tokio::spawn(async move { socket.linger().await });
+        tokio::spawn(async move {
+            socket.linger().await;
+            drop(pump);
+        });
         return;
     }
     dispatch.record_connection(&link, Verdict::Admitted, "opened");
@@ -218,7 +230,8 @@ fn enter(stream: TcpStream, lead: Bytes, accepted: Accepted) {
     let partial = Partial::new(registry.held_of(&link.participant.id));
     let reader = Reader::new(lead, registry.limits().envelope_bytes_max);
     let client = Arc::clone(&connection.client);
-    let mut listening = Listening { client, dispatch, link, socket, reader, malformed: 0, partial };
+    let mut listening =
+        Listening { client, dispatch, link, socket, reader, malformed: 0, partial, _pump: pump };
     tokio::spawn(async move { listening.run().await });
 }
 
@@ -272,6 +285,8 @@ struct Listening {
     malformed: u32,
     /// What it has of a message that has not arrived as a whole, on its participant's account.
     partial: Partial,
+    /// The way to the client, if that speaks TLS.
+    _pump: Option<Pump>,
 }
 
 impl Listening {

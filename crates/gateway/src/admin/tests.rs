@@ -70,7 +70,7 @@ async fn what_follows_from_a_change_delays_no_other_change() {
     let boss = local_user(&registry.config());
     let request = TokenRequest { name: "scout".to_owned(), ..TokenRequest::default() };
     let token = admin.issue_token(&boss, request).unwrap().token;
-    let (dispatch, scout) = registry.member(Some(&token), "main", None).unwrap();
+    let (dispatch, scout) = registry.member(Some(token.as_str()), "main", None).unwrap();
     let (changed, changes) = channel();
     let outlet = Arc::new(Chain(access, changed));
     let link = Link::new(registry.context.link(), scout, Form::Legacy, plain_client(), outlet);
@@ -80,7 +80,7 @@ async fn what_follows_from_a_change_delays_no_other_change() {
         changes.try_recv().is_ok(),
         "the other change is made while the first one's effects are carried out"
     );
-    assert!(registry.member(Some(&token), "main", None).is_err());
+    assert!(registry.member(Some(token.as_str()), "main", None).is_err());
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Built-in tool `proxy`: lists, describes and calls what its caller may use (MCP Proxy Extension v0.1, docs/proxy.md).
 
 mod batch;
-mod queries;
+mod look;
 mod reply;
 mod unwrapped;
 
@@ -26,6 +26,8 @@ pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         Ok(Ask::Batch(operations)) => {
             delivery::spawn(dispatch, call, |dispatch, call| batch::run(dispatch, call, operations));
         }
-        Ok(ask) => delivery::spawn(dispatch, call, |dispatch, call| queries::answer(dispatch, call, ask)),
+        Ok(Ask::Look(of)) => {
+            delivery::spawn(dispatch, call, |dispatch, call| look::up(dispatch, call, of));
+        }
     }
 }

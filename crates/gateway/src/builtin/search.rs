@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use lists::Seen;
 use model::{ListKind, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::arguments;
-use crate::lists::Seen;
-use crate::{call::Call, dispatch::Dispatch};
+use crate::{call::Call, dispatch::Dispatch, manifests};
 
 /// Tools of one answer, without a `limit`.
 const FOUND_TOOLS: usize = 5;
@@ -37,14 +37,14 @@ pub(super) async fn tools(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Fo
         return Err(Refusal::new(RefusalCode::Malformed, "`query` has no word"));
     }
     let limit = limit.unwrap_or(FOUND_TOOLS).clamp(1, FOUND_TOOLS_MAX);
-    let seen = Seen::by(&dispatch, &call).await?;
+    let seen = manifests::seen(&dispatch, &call).await?;
     // The index of many tools takes a while to make: no call waits behind it.
     let found = tokio::task::spawn_blocking(move || find(&dispatch, &seen, &query, limit)).await;
     found.map_err(|_| Refusal::new(RefusalCode::Internal, "the search has failed"))
 }
 
 fn find(dispatch: &Dispatch, seen: &Seen, query: &str, limit: usize) -> FoundTools {
-    let places = seen.index(dispatch).find(query, limit);
+    let places = seen.index(&dispatch.indexes).find(query, limit);
     let merged = seen.list(ListKind::Tools);
     let tools = places.iter().filter_map(|at| merged.entries().get(*at)).filter_map(|entry| {
         let made = json::object(|tool| {

@@ -31,15 +31,7 @@ impl Reply for Ends {
 }
 
 fn call(reply: &Arc<Ends>) -> Arc<Call> {
-    let participant = Participant {
-        id: ParticipantId::new("scout").unwrap(),
-        capabilities: Arc::default(),
-        topics: Vec::new(),
-        rate: None,
-        mode: <_>::default(),
-        wires: auth::Wires::ALL,
-        expires_ms: None,
-    };
+    let participant = Participant::new(ParticipantId::new("scout").unwrap(), Arc::default(), Vec::new());
     let (participant, form) = (Arc::new(participant), Form::Legacy);
     let link = Link::new(LinkId(1), participant, form, plain_client(), Arc::new(NoOutlet));
     let (method, payload) = (Method::Known("tools/call"), Payload::body(form, "{}"));

@@ -51,15 +51,11 @@ impl Stage {
         let dispatch = Dispatch::new(settings, context, Recorder::default(), None, standing, run);
         dispatch.configure(&[], &[], &Limits::default(), (&[], <_>::default()));
         let start = dispatch.with(topic::Topic::next_message);
-        let participant = Participant {
-            id: ParticipantId::new("ann").unwrap(),
-            capabilities: Arc::clone(&capabilities),
-            topics: vec![dispatch.name().clone()],
-            rate: None,
-            mode: <_>::default(),
-            wires: auth::Wires::ALL,
-            expires_ms: None,
-        };
+        let participant = Participant::new(
+            ParticipantId::new("ann").unwrap(),
+            Arc::clone(&capabilities),
+            vec![dispatch.name().clone()],
+        );
         let (id, form, client) = (dispatch.context.link(), Form::Legacy, plain_client());
         let ann = Link::new(id, Arc::new(participant), form, client, Arc::new(NoOutlet));
         dispatch.join(&ann, &capabilities, Joining::default()).unwrap();

@@ -48,15 +48,11 @@ impl Scene {
         let (server, handle) = (dispatch.context.link(), Server::Gateway);
         let rights = Arc::clone(&capabilities);
         dispatch.take(Event::Serve { link: server, server: &id, handle, capabilities: rights });
-        let participant = auth::Participant {
-            id: ParticipantId::new("bob").unwrap(),
-            capabilities: Arc::clone(&capabilities),
-            topics: vec![dispatch.name().clone()],
-            rate: None,
-            mode: <_>::default(),
-            wires: auth::Wires::ALL,
-            expires_ms: None,
-        };
+        let participant = auth::Participant::new(
+            ParticipantId::new("bob").unwrap(),
+            Arc::clone(&capabilities),
+            vec![dispatch.name().clone()],
+        );
         let (form, outlet) = (Form::Modern, Arc::new(NoOutlet));
         let link = Link::new(dispatch.context.link(), Arc::new(participant), form, plain_client(), outlet);
         dispatch.join(&link, &capabilities, Joining { pauses: true, ..Joining::default() }).unwrap();

@@ -11,7 +11,7 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use crate::dispatch::{Dispatch, Settings};
-use crate::{handshake, proposals::journal, run, servers::Topics};
+use crate::{handshake, proposals, run, servers::Topics, tasks};
 use access::config::{Access, Config, Limits, ParticipantConfig, ToolsList, TopicConfig};
 use access::grants::Grants;
 
@@ -119,7 +119,8 @@ impl Registry {
             let dispatch = self.open_topic(topic, &config.limits);
             self.configure_topic(&config, topic, &dispatch);
             // Before any caller can enter it.
-            journal::restore(&dispatch);
+            proposals::journal::restore(&dispatch);
+            tasks::journal::restore(&dispatch);
             self.topics.write().insert(topic.name.clone(), Arc::clone(&dispatch));
             // What changed meanwhile did not reach it.
             dispatch.note_available();

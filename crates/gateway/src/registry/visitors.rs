@@ -1,10 +1,10 @@
-//! Visitors: the bearer of a token, the topics that a participant may enter, and what it may do there.
+//! Visitors: the bearer of a token or the holder of a certificate, the topics that a participant may enter, and what it may do there.
 //!
 //! The one place where grants meet the configuration.
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
-use auth::{LOCAL_USER, Participant, Wire, Wires};
+use auth::{LOCAL_USER, Participant, Presented, Wire, Wires};
 use json::quote;
 use model::{Capabilities, DeliveryMode, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{default_share, unix_ms};
@@ -24,21 +24,22 @@ pub type Visitor = (Arc<Dispatch>, Arc<Participant>);
 type Denied = (Refusal, Option<Arc<Participant>>);
 
 impl Registry {
-    /// The bearer of this token, and the topic that it wants to enter. Without a token that is a guest, if the topic takes
+    /// The participant of what a client presents, and the topic that it wants to enter. Without a token that is a guest, if the topic takes
     /// guests: `known`, the guest of the request's session, or else the guest of the connection.
     ///
     /// # Errors
     /// The refusal to send.
-    pub fn visitor(
+    pub fn visitor<'c>(
         &self,
-        bearer: Option<&str>,
+        presented: impl Into<Presented<'c>>,
         topic: &str,
         wire: Wire,
         known: Option<Arc<Participant>>,
         guests: &Guests,
     ) -> Result<Visitor, Refusal> {
-        let entered = match self.entered(bearer, topic, Some(wire)) {
-            Err((refusal, None)) if bearer.is_none() => {
+        let presented = presented.into();
+        let entered = match self.entered(presented, topic, Some(wire)) {
+            Err((refusal, None)) if presented.bearer.is_none() => {
                 let guest = self.guest(topic, known, guests);
                 guest.unwrap_or(Err(refusal)).map_err(|refusal| (refusal, None))
             }
@@ -51,29 +52,38 @@ impl Registry {
     ///
     /// # Errors
     /// The refusal to send.
-    pub fn member(&self, bearer: Option<&str>, topic: &str, wire: Option<Wire>) -> Result<Visitor, Refusal> {
-        self.entered(bearer, topic, wire).map_err(|denied| self.denied(denied, &for_topic(topic)))
+    pub fn member<'c>(
+        &self,
+        presented: impl Into<Presented<'c>>,
+        topic: &str,
+        wire: Option<Wire>,
+    ) -> Result<Visitor, Refusal> {
+        self.entered(presented.into(), topic, wire).map_err(|denied| self.denied(denied, &for_topic(topic)))
     }
 
-    /// The bearer of a token that asks for something outside of topics; `what` begins with "for".
+    /// The participant that asks for something outside of topics; `what` begins with "for".
     ///
     /// # Errors
     /// The refusal to send.
-    pub fn asker(&self, bearer: Option<&str>, what: &str) -> Result<Arc<Participant>, Refusal> {
-        self.identify(bearer).map_err(|refusal| self.denied((refusal, None), what))
+    pub fn asker<'c>(
+        &self,
+        presented: impl Into<Presented<'c>>,
+        what: &str,
+    ) -> Result<Arc<Participant>, Refusal> {
+        self.identify(presented.into()).map_err(|refusal| self.denied((refusal, None), what))
     }
 
     /// The sender of a request, if it is known; without a token the local user, while callers need none. Records nothing.
-    pub fn sender(&self, bearer: Option<&str>) -> Option<Arc<Participant>> {
-        self.identify(bearer).ok()
+    pub fn sender<'c>(&self, presented: impl Into<Presented<'c>>) -> Option<Arc<Participant>> {
+        self.identify(presented.into()).ok()
     }
 
-    fn identify(&self, bearer: Option<&str>) -> Result<Arc<Participant>, Refusal> {
-        self.identities.read().identify(bearer, unix_ms())
+    fn identify(&self, presented: Presented<'_>) -> Result<Arc<Participant>, Refusal> {
+        self.identities.read().identify(presented, unix_ms())
     }
 
-    fn entered(&self, bearer: Option<&str>, topic: &str, wire: Option<Wire>) -> Result<Visitor, Denied> {
-        let participant = self.identify(bearer).map_err(|refusal| (refusal, None))?;
+    fn entered(&self, presented: Presented<'_>, topic: &str, wire: Option<Wire>) -> Result<Visitor, Denied> {
+        let participant = self.identify(presented).map_err(|refusal| (refusal, None))?;
         if wire.is_some_and(|wire| !participant.wires.contains(wire)) {
             return Err((closed_wire(), Some(participant)));
         }

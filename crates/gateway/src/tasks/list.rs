@@ -1,16 +1,20 @@
 //! Pages of `tasks/list` (MCP 2025-11-25): a participant's own proposals of calls, and its tasks at all servers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use access::Purpose;
 use auth::Sealer;
+use lists::bad_cursor;
 use model::{ParticipantId, Refusal};
 use platform::unix_ms;
+use tokio::{task::JoinSet, time::timeout};
+use upstream::Session;
 use upstream::tasks::{Task, look};
 use wire::mcp::task;
 
-use super::relay;
-use crate::{call::Call, dispatch::Dispatch, lists::bad_cursor, live::ProposalView, proposals::view::View};
+use super::{relay, waiting::session_of};
+use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::view::View};
 
 /// Tasks of one page. Each that is not over is asked for at its server.
 pub const PAGE_TASKS_MAX: usize = 64;
@@ -43,7 +47,7 @@ pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec
         Entry::Server(task) => Some(Arc::clone(task)),
         Entry::Proposal(_) => None,
     });
-    look::refresh(servers).await;
+    look::refresh(asked(&dispatch, &call, servers).await.into_iter()).await;
     let form = call.request.payload.form;
     Ok(json::object(|result| {
         result.array("tasks", |tasks| {
@@ -52,6 +56,7 @@ pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec
                     Entry::Proposal(proposal) => {
                         Some(task::get(&View::new(&dispatch, proposal, form).task(), form))
                     }
+                    Entry::Server(task) if !task.is_listed(unix_ms()) => None,
                     Entry::Server(task) if task.is_lost() => {
                         Some(task.lost_view(form, |view| task::get(view, form)))
                     }
@@ -66,6 +71,32 @@ pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec
     }))
 }
 
+/// The tasks that may not be over, each with the session by which its server is asked. Sessions with servers of tasks that have none
+/// are opened within a bound.
+async fn asked(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    tasks: impl Iterator<Item = Arc<Task>>,
+) -> Vec<(Arc<Task>, Arc<Session>)> {
+    let tasks: Vec<_> = tasks.filter(|task| !task.is_over() && !task.is_lost()).collect();
+    let (mut opening, mut opened) = (JoinSet::new(), HashMap::new());
+    for task in tasks.iter().filter(|task| task.last_session().is_none()) {
+        if opened.insert(task.origin.server.clone(), None).is_none() {
+            let (dispatch, call, task) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(task));
+            let within = dispatch.settings.topic.list_wait;
+            opening.spawn(async move {
+                let session = timeout(within, session_of(&dispatch, &call, &task)).await;
+                (task.origin.server.clone(), session.ok().and_then(Result::ok))
+            });
+        }
+    }
+    while let Some(one) = opening.join_next().await {
+        opened.extend(one);
+    }
+    let by = |task: &Task| task.last_session().or_else(|| opened.get(&task.origin.server)?.clone());
+    tasks.into_iter().filter_map(|task| Some((Arc::clone(&task), by(&task)?))).collect()
+}
+
 /// Everything that the caller's participant has as tasks, in no order.
 fn entries(dispatch: &Dispatch, call: &Call) -> Vec<(Place, Entry)> {
     let who = &call.link.participant.id;
@@ -76,7 +107,8 @@ fn entries(dispatch: &Dispatch, call: &Call) -> Vec<(Place, Entry)> {
         (place, Entry::Proposal(Box::new(proposal)))
     });
     let tasks = dispatch.tasks.of(who).into_iter();
-    let tasks = tasks.filter(|task| !task.followed && relay::may_keep(dispatch, task));
+    let now_ms = unix_ms();
+    let tasks = tasks.filter(|task| task.is_listed(now_ms) && relay::may_keep(dispatch, task));
     held.chain(tasks.map(|task| ((task.origin.created_ms, task.public.clone()), Entry::Server(task))))
         .collect()
 }

@@ -8,7 +8,7 @@ use upstream::Session;
 use upstream::tasks::{Kept, Origin, Task, answers, instance_of};
 use wire::mcp::task::{self, Becomes, Fitted, Support, Taker, TaskReport, Wish};
 
-use super::id::TaskId;
+use super::{id::TaskId, journal};
 use crate::{call::Call, context::call_number, dispatch::Dispatch, incoming::Names, link::Link};
 
 /// Longest task id of a server, in bytes.
@@ -92,6 +92,19 @@ pub(crate) fn fit(
     Ok(fitted)
 }
 
+/// An answer as its caller gets it.
+pub(crate) struct Renamed {
+    pub(crate) answer: Answer,
+    /// The task that the call has become by it.
+    pub(crate) created: Option<Arc<Task>>,
+}
+
+impl From<Answer> for Renamed {
+    fn from(answer: Answer) -> Self {
+        Self { answer, created: None }
+    }
+}
+
 /// An answer with the gateway's ids of tasks, as its caller knows them.
 ///
 /// # Errors
@@ -100,13 +113,13 @@ pub(crate) fn rename_answer(
     dispatch: &Arc<Dispatch>,
     call: &Call,
     answer: Answer,
-) -> Result<Answer, Refusal> {
-    let mut answer = answer;
+) -> Result<Renamed, Refusal> {
+    let (mut answer, mut created) = (answer, None);
     // The right to have it may have been withdrawn while the answer was on its way.
     if call.task.about().is_some_and(|about| !may_keep(dispatch, about)) {
         return Err(answers::unknown());
     }
-    let Some(session) = &call.session() else { return Ok(answer) };
+    let Some(session) = &call.session() else { return Ok(answer.into()) };
     let form = call.request.payload.form;
     if let Some(about) = call.task.about() {
         if let Some(report) =
@@ -126,10 +139,11 @@ pub(crate) fn rename_answer(
         if session.era() == form {
             answer.payload = report.named.rename(&answer.payload, &task.public);
         } else if let Some(made) = task::made_in(&answer, form, &task.public) {
-            return Ok(made);
+            return Ok(Renamed { answer: made, created: Some(task) });
         }
+        created = Some(task);
     } else if call.task.asks() && form == Form::Legacy && session.era() == Form::Modern {
-        return keep(dispatch, call, session, answer);
+        return keep(dispatch, call, session, answer).map(Renamed::from);
     }
     if form == Form::Legacy
         && let Some(named) = task::related_to(&answer.payload)
@@ -139,13 +153,14 @@ pub(crate) fn rename_answer(
             answer.payload = named.rename(&answer.payload, &task.public);
         }
     }
-    Ok(answer)
+    Ok(Renamed { answer, created })
 }
 
-/// Enters a call that was answered at once, although its caller asked for a task, as a task that is completed.
+/// Enters a call that was answered at once, although its caller asked for a task, as a task that is completed. Only what is a complete
+/// result to the gateway is kept.
 fn keep(dispatch: &Arc<Dispatch>, call: &Call, session: &Session, answer: Answer) -> Result<Answer, Refusal> {
     let kind = json::at(answer.payload.body_bytes(), &["resultType"]).and_then(json::text);
-    if answer.outcome != Outcome::Ok || kind.is_some_and(|kind| kind == "input_required") {
+    if answer.outcome != Outcome::Ok || kind.is_some_and(|kind| kind != "complete") {
         return Ok(answer);
     }
     let Some(delivered) = call.delivered.get() else { return Ok(answer) };
@@ -214,6 +229,9 @@ pub(super) fn create(
     task.followed = followed;
     let task = Arc::new(task);
     task.update(report, &payload.bytes);
+    if journal::keeps(dispatch, &task).is_some() {
+        task.hide();
+    }
     dispatch.tasks.enter(&task, call.task.take_place());
     Ok(task)
 }

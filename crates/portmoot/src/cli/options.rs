@@ -3,6 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use platform::unix_ms;
+use tls::{ClientFiles, ClientTls, Oldest};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
 
 /// Configuration files and data directory.
 #[derive(Debug, Clone, Default, Args)]
@@ -39,8 +44,43 @@ pub(crate) struct RunningArgs {
     /// Token for the gateway
     #[arg(long, value_name = "TOKEN", env = "PORTMOOT_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
+    /// Certificates of the authorities to trust with an https URL [default: those that this machine trusts]
+    #[arg(long, value_name = "FILE", env = "PORTMOOT_CA", hide_env_values = true)]
+    pub(crate) ca: Option<PathBuf>,
+    /// Client certificate to show to the gateway
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "PORTMOOT_CLIENT_CERT",
+        hide_env_values = true,
+        requires = "client_key"
+    )]
+    pub(crate) client_cert: Option<PathBuf>,
+    /// Key of the client certificate
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "PORTMOOT_CLIENT_KEY",
+        hide_env_values = true,
+        requires = "client_cert"
+    )]
+    pub(crate) client_key: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
+}
+
+impl RunningArgs {
+    /// What is trusted and shown where the gateway speaks TLS.
+    ///
+    /// # Errors
+    /// When a file cannot be used.
+    pub(crate) fn tls(&self) -> Result<ClientTls, Failure> {
+        let files =
+            ClientFiles { ca: self.ca.clone(), cert: self.client_cert.clone(), key: self.client_key.clone() };
+        ClientTls::read(files, Oldest::Tls13, unix_ms()).map_err(|error| {
+            Failure::new(Exit::Usage, "bad_certificate", error.to_string()).hint(error.hint())
+        })
+    }
 }
 
 /// Address of a running gateway; without one, the command starts its own.

@@ -59,6 +59,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, Failure> {
     let gateway = running(gateway, output)?;
     let spec = ParticipantSpec::new(&gateway.url, gateway.token.as_deref(), topic).receiving(Mode::All);
+    let spec = ParticipantSpec { tls: gateway.tls.clone(), ..spec };
     let proposal_timeout = spec.proposal_timeout;
     let me = Participant::connect(spec).await.map_err(failure)?;
     let mut events = me.events();

@@ -9,6 +9,7 @@ use access::identities::tokens_configured;
 use platform::unix_ms;
 use serde_json::{Value, json};
 use store::{Directory, Journal, State};
+use tls::ClientTls;
 use upstream::config::{ProtoConfig, ServerConfig, StdioConfig, Transport};
 
 use crate::cli::CheckArgs;
@@ -107,7 +108,11 @@ enum Live {
 impl Live {
     async fn ask(config: &Config) -> Self {
         let token = env("PORTMOOT_TOKEN");
-        let running = match Running::of_directory(config.data_dir.clone(), token.as_deref()) {
+        let running = match Running::of_directory(
+            config.data_dir.clone(),
+            token.as_deref(),
+            &ClientTls::of_machine(),
+        ) {
             Ok(Some(running)) => running,
             Ok(None) => return Self::Absent,
             Err(failure) => return Self::Silent(failure),

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use schema::{Converted, Numbers, Style, Tool, VALIDATE_PROTO, VALIDATE_TEXT, convert_all, snake};
+use schema::{
+    Converted, Numbers, Style, Tool, VALIDATE_PROTO, VALIDATE_TEXT, convert_all, package_of, snake,
+};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -32,7 +34,7 @@ modules:
 pub(crate) async fn run(command: ProtoCommand, output: Output) -> Result<Exit, Failure> {
     let ProtoCommand::Convert { source, out, package, style, gateway } = command;
     let (stem, tools) = tools_of(&source, &gateway, output).await?;
-    let package = package.unwrap_or_else(|| format!("{}.v1", snake(&stem)));
+    let package = package.unwrap_or_else(|| package_of(&stem));
     check_package(&package)?;
     let folder = package.replace('.', "/");
     let earlier = match &out {

@@ -12,6 +12,7 @@ use crate::remote::Remote;
 use crate::run;
 use crate::terminal::ProcessTerminal;
 use config::Sources;
+use tls::ClientTls;
 
 pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failure> {
     let sources = Sources { listen: args.listen, ..sources(&args.config) };
@@ -24,9 +25,13 @@ pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failu
 pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failure> {
     let gateway = args.gateway;
     let sources = Sources { keep_nothing: true, ..sources(&gateway.running.config) };
-    let running = gateway.running.url.map_or_else(|| running(&sources), |url| Ok(Some(url)))?;
-    if let Some(url) = running {
-        let remote = Remote::new(&url, gateway.running.token)?;
+    let tls = gateway.running.tls()?;
+    let running = match gateway.running.url {
+        Some(url) => Some((url, tls)),
+        None => running(&sources, &tls)?,
+    };
+    if let Some((url, tls)) = running {
+        let remote = Remote::new(&url, gateway.running.token, tls)?;
         output.message(&format!("serving this client with the running gateway at {url}"));
         remote.relay(&args.topic, tokio::io::stdin(), tokio::io::stdout()).await?;
         return Ok(Exit::Ok);
@@ -38,13 +43,13 @@ pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failu
     run::stdio(loaded, &args.topic).await
 }
 
-/// The URL of the gateway that owns the data directory. Files that are named without a data directory are for a gateway of
+/// The URL of the gateway that owns the data directory, and what to trust and show there. Files that are named without a data directory are for a gateway of
 /// their own.
 ///
 /// # Errors
 /// As [`owner_url`].
-fn running(sources: &Sources) -> Result<Option<String>, Failure> {
+fn running(sources: &Sources, tls: &ClientTls) -> Result<Option<(String, ClientTls)>, Failure> {
     let has_files = sources.config.is_some() || !sources.mcp_config.is_empty();
     let is_joining = sources.data_dir.is_some() || !has_files;
-    if is_joining { owner_url(sources.data_dir(&env)) } else { Ok(None) }
+    if is_joining { owner_url(sources.data_dir(&env), tls) } else { Ok(None) }
 }

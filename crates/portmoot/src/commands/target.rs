@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use model::Digest;
 use store::Directory;
+use tls::ClientTls;
 
-use crate::address::connectable;
+use crate::address::url_of;
 use crate::cli::{GatewayArgs, RunningArgs};
 use crate::commands::config::{load, sources};
 use crate::consent;
@@ -31,6 +33,8 @@ pub(crate) struct Running {
     pub(crate) url: String,
     /// The token of the command line, else the operator key of the data directory.
     pub(crate) token: Option<String>,
+    /// What is trusted and shown if the URL begins with `https`.
+    pub(crate) tls: ClientTls,
 }
 
 impl Running {
@@ -41,11 +45,12 @@ impl Running {
     pub(crate) fn of_directory(
         dir: Option<PathBuf>,
         token: Option<&str>,
+        tls: &ClientTls,
     ) -> Result<Option<Running>, Failure> {
         let Some(dir) = dir else { return Ok(None) };
-        let Some(url) = owner_url(Some(dir.clone()))? else { return Ok(None) };
+        let Some((url, tls)) = owner_url(Some(dir.clone()), tls)? else { return Ok(None) };
         let token = token.map(str::to_owned).or_else(|| store::operator_key(&dir));
-        Ok(Some(Running { url, token }))
+        Ok(Some(Running { url, token, tls }))
     }
 
     /// Its endpoint.
@@ -53,7 +58,7 @@ impl Running {
     /// # Errors
     /// When the URL is not valid.
     pub(crate) fn endpoint(self) -> Result<Remote, Failure> {
-        Remote::new(&self.url, self.token)
+        Remote::new(&self.url, self.token, self.tls)
     }
 }
 
@@ -65,12 +70,12 @@ impl Target {
     /// When no gateway is running and the configuration is not valid; when consent to a found file is missing that names the
     /// data directory, or that the command would use; when another user runs the gateway.
     pub(crate) fn of(args: &RunningArgs, yes: Option<bool>, output: Output) -> Result<Target, Failure> {
-        let token = args.token.as_deref();
+        let (token, tls) = (args.token.as_deref(), args.tls()?);
         if let Some(url) = args.url.clone() {
-            return Ok(Target::Running(Running { url, token: args.token.clone() }));
+            return Ok(Target::Running(Running { url, token: args.token.clone(), tls }));
         }
         let sources = sources(&args.config);
-        if let Some(running) = Running::of_directory(sources.data_dir(&env), token)? {
+        if let Some(running) = Running::of_directory(sources.data_dir(&env), token, &tls)? {
             return Ok(Target::Running(running));
         }
         let loaded = load(&sources, output)?;
@@ -78,20 +83,27 @@ impl Target {
         if yes.is_some() || (names_data_dir && args.config.data_dir.is_none()) {
             consent::obtain(&loaded, &mut ProcessTerminal, yes, output)?;
         }
-        Ok(match Running::of_directory(loaded.config.data_dir.clone(), token)? {
+        Ok(match Running::of_directory(loaded.config.data_dir.clone(), token, &tls)? {
             Some(running) => Target::Running(running),
             None => Target::Own(Box::new(loaded)),
         })
     }
 }
 
-/// The URL of the gateway that owns this data directory.
+/// The URL of the gateway that owns this data directory, and what to trust and show there: that it is trusted follows from the
+/// directory, which names its certificate.
 ///
 /// # Errors
 /// When the directory may be another user's: its gateway would receive the token of this command.
-pub(crate) fn owner_url(dir: Option<PathBuf>) -> Result<Option<String>, Failure> {
-    let owner = dir.map(|dir| Directory::owner(&dir)).transpose()?.flatten();
-    Ok(owner.and_then(|owner| owner.listen).map(|listen| format!("http://{}", connectable(&listen))))
+pub(crate) fn owner_url(
+    dir: Option<PathBuf>,
+    tls: &ClientTls,
+) -> Result<Option<(String, ClientTls)>, Failure> {
+    let Some(owner) = dir.map(|dir| Directory::owner(&dir)).transpose()?.flatten() else { return Ok(None) };
+    let certificate = owner.certificate.and_then(|text| text.parse().ok());
+    let pinned = certificate.map(|Digest(sha256)| tls.pinning(sha256));
+    let url = |listen: String| url_of(&listen, pinned.is_some());
+    Ok(owner.listen.map(url).map(|url| (url, pinned.unwrap_or_else(|| tls.clone()))))
 }
 
 /// The endpoint of the selected gateway.

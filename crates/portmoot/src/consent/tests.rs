@@ -43,7 +43,11 @@ fn the_whole_command_is_shown_without_secrets() {
          DANGER: has an environment that decides which code it runs (LD_PRELOAD)"
     );
     let url = Secret::expanded("https://x.example/?key=hush", "https://x.example/?key=${KEY}");
-    let http = HttpConfig { url, headers: vec![("authorization".into(), Secret::new("hush"))] };
+    let http = HttpConfig {
+        url,
+        headers: vec![("authorization".into(), Secret::new("hush"))],
+        tls: tls::ClientTls::of_machine(),
+    };
     let text = describe(&server(Transport::Http(http)));
     assert_eq!(text, "server `github` connects to https://x.example/?key=${KEY}\n    headers: authorization");
 }

@@ -113,7 +113,7 @@ async fn exchange(
     let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
     let status = answer.status();
     let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-    Ok((status, body.map_err(|error| broken(&error))?.to_bytes()))
+    Ok((status, body.map_err(|error| broken(&*error))?.to_bytes()))
 }
 
 /// Maps an error status to a failure, with the gateway's own message and hint if the body has them.
@@ -136,8 +136,9 @@ fn failure(status: StatusCode, body: &[u8]) -> Failure {
 }
 
 /// The connection to the gateway broke.
-fn broken(error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Exit::Failed, "gateway_broken", format!("the connection to the gateway broke: {error}"))
+fn broken(error: &(dyn std::error::Error + 'static)) -> Failure {
+    let why = tls::reason_in(error).unwrap_or_else(|| error.to_string());
+    Failure::new(Exit::Failed, "gateway_broken", format!("the connection to the gateway broke: {why}"))
 }
 
 fn not_portmoot() -> Failure {

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use tls::ClientTls;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpStream;
 
@@ -42,40 +43,52 @@ pub(crate) trait Endpoint: Send + Sync {
     }
 }
 
-/// A gateway at an http URL.
+/// A gateway at an http or https URL.
 #[derive(Debug, Clone)]
 pub(crate) struct Remote {
     authority: String,
     host: String,
     port: u16,
     token: Option<String>,
+    /// What is trusted and shown; `None` speaks plain HTTP.
+    tls: Option<ClientTls>,
 }
 
 impl Remote {
-    /// Parses `http://HOST[:PORT]`; a path is ignored, so that the URL of `/mcp` works too.
+    /// Parses `http://HOST[:PORT]` or `https://HOST[:PORT]`; a path is ignored, so that the URL of `/mcp` works too.
     ///
     /// # Errors
-    /// When the URL is not an http URL, or has a user or password.
-    pub(crate) fn new(url: &str, token: Option<String>) -> Result<Remote, Failure> {
+    /// When the URL is not an http or https URL, or has a user or password.
+    pub(crate) fn new(url: &str, token: Option<String>, tls: ClientTls) -> Result<Remote, Failure> {
         let wrong = |message: String| {
             Failure::new(Exit::Usage, "bad_url", message).hint("for example --url http://127.0.0.1:7070")
         };
         let uri: hyper::Uri = url.parse().map_err(|_| wrong(format!("`{url}` is not a URL")))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => {
-                let failure = wrong("this command supports plain http only".into());
-                return Err(failure.hint("run it on the gateway's machine, or use an SSH tunnel"));
+        let (tls, standard_port) = match uri.scheme_str() {
+            Some("http") => (None, 80),
+            Some("https") => (Some(tls), 443),
+            Some(_) | None => {
+                return Err(wrong(format!("`{url}` does not begin with http:// or https://")));
             }
-            Some(_) | None => return Err(wrong(format!("`{url}` does not begin with http://"))),
-        }
+        };
         let authority = uri.authority().ok_or_else(|| wrong(format!("`{url}` has no host")))?;
         if authority.as_str().contains('@') {
             return Err(wrong("a gateway URL must not contain a user or password".into())
                 .hint("pass a token with --token"));
         }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Remote { authority: authority.to_string(), host, port: authority.port_u16().unwrap_or(80), token })
+        let port = authority.port_u16().unwrap_or(standard_port);
+        Ok(Remote { authority: authority.to_string(), host, port, token, tls })
+    }
+
+    /// `http` or `https`.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// What is trusted and shown, as the scheme needs it.
+    pub(crate) fn tls(&self) -> ClientTls {
+        self.tls.clone().unwrap_or_else(ClientTls::of_machine)
     }
 }
 
@@ -88,7 +101,13 @@ impl Endpoint for Remote {
                 Failure::new(Exit::Failed, "gateway_unreachable", message)
                     .hint("start one with: portmoot serve")
             })?;
-            Ok(Box::new(stream) as GatewayConnection)
+            let Some(tls) = &self.tls else { return Ok(Box::new(stream) as GatewayConnection) };
+            let secured = tls.connect(&self.host, stream).await.map_err(|error| {
+                let message = format!("cannot connect to the gateway at {} over TLS: {error}", self.authority);
+                Failure::new(Exit::Failed, "gateway_untrusted", message)
+                    .hint("name the authority of its certificate with --ca FILE, and the gateway as the certificate does")
+            })?;
+            Ok(Box::new(secured) as GatewayConnection)
         })
     }
 
@@ -119,15 +138,16 @@ mod tests {
     #[test]
     fn urls_are_parsed() {
         let check = |url: &str| {
-            Remote::new(url, None).map(|remote| (remote.authority, remote.host, remote.port)).ok()
+            Remote::new(url, None, ClientTls::of_machine())
+                .map(|remote| (remote.authority, remote.host, remote.port))
+                .ok()
         };
         let expect = |authority: &str, host: &str, port| Some((authority.to_owned(), host.to_owned(), port));
         assert_eq!(check("http://127.0.0.1:7070"), expect("127.0.0.1:7070", "127.0.0.1", 7070));
         assert_eq!(check("http://gate.example/mcp"), expect("gate.example", "gate.example", 80));
         assert_eq!(check("http://[::1]:7070/"), expect("[::1]:7070", "::1", 7070));
-        for url in
-            ["", "127.0.0.1:7070", "https://gate.example", "ftp://gate.example", "http://", "http://a:b@c/"]
-        {
+        assert_eq!(check("https://gate.example"), expect("gate.example", "gate.example", 443));
+        for url in ["", "127.0.0.1:7070", "ftp://gate.example", "http://", "http://a:b@c/"] {
             assert_eq!(check(url), None, "{url}");
         }
     }

@@ -157,8 +157,9 @@ impl Remote {
         let inbox: Arc<dyn Inbox> = Arc::<ClientSide>::clone(&client);
         let spec = HttpSpec {
             name: "portmoot".into(),
-            url: format!("http://{}/mcp/{topic}", self.authority()),
+            url: format!("{}://{}/mcp/{topic}", self.scheme(), self.authority()),
             headers: authorization(self.token()),
+            tls: self.tls(),
             limits: HttpLimits { frame_bytes_max: FRAME_BYTES_MAX, ..HttpLimits::default() },
         };
         let link = Link::http(&spec, inbox)

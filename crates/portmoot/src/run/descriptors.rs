@@ -11,6 +11,8 @@ use upstream::config::{ProtoConfig, Transport};
 const FILES: usize = 128;
 /// Descriptors of one child process: its three pipes, and its process.
 const CHILD: usize = 4;
+/// Descriptors of one connection over TLS: its socket, and the pair through which a WebSocket is pumped.
+const TLS_CONNECTION: usize = 3;
 /// Sessions with a server that all callers share: one in each era.
 const SHARED_SESSIONS: usize = 2;
 
@@ -19,6 +21,8 @@ const SHARED_SESSIONS: usize = 2;
 pub(super) struct Descriptors {
     /// Descriptors that the process may have.
     limit: usize,
+    /// Those of one connection.
+    each: usize,
     /// Connections that were configured, and those that fit.
     wanted: usize,
     connections: usize,
@@ -29,16 +33,17 @@ impl Descriptors {
     pub(super) fn fit(config: &mut Config) -> Self {
         let reserve = reserve(config);
         let wanted = config.limits.connections_max;
-        let limit = raise(wanted.saturating_add(reserve));
-        let connections = wanted.min(limit - reserve.min(limit / 2));
+        let each = if config.tls.is_some() { TLS_CONNECTION } else { 1 };
+        let limit = raise(wanted.saturating_mul(each).saturating_add(reserve));
+        let connections = wanted.min((limit - reserve.min(limit / 2)) / each);
         lower(Arc::make_mut(&mut config.limits), connections);
-        Self { limit, wanted, connections }
+        Self { limit, each, wanted, connections }
     }
 
     /// Raises the limit for the servers of another configuration; the connections stay as they are.
     pub(super) fn grow(self, config: &Config) {
         let connections = self.connections;
-        let wanted = connections.saturating_add(reserve(config));
+        let wanted = connections.saturating_mul(self.each).saturating_add(reserve(config));
         let limit = raise(wanted);
         if limit < wanted {
             tracing::warn!(
@@ -49,7 +54,7 @@ impl Descriptors {
 
     /// Logs that fewer connections fit than were configured.
     pub(super) fn log(self) {
-        let Self { limit, wanted, connections } = self;
+        let Self { limit, wanted, connections, .. } = self;
         if connections < wanted {
             tracing::warn!(
                 "this process may open {limit} files, so that {connections} connections are accepted instead of {wanted} (`connections_max`): raise the hard limit (`ulimit -Hn`, `LimitNOFILE=` of a systemd service)"

@@ -1,5 +1,6 @@
 //! Configuration of a running gateway, read again from its files.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use access::config::Config;
@@ -11,7 +12,7 @@ use crate::process::env;
 use config::{FoundFile, Sources};
 
 /// Loads the configuration again, whole or not at all. `agreed` is the file that the operator did not name, as the operator
-/// consented to it. Settings that need a restart stay as they are.
+/// consented to it. Settings that need a restart stay as they are. Returns its files too.
 ///
 /// # Errors
 /// The problems of the new configuration, or a change without consent; the gateway keeps the current configuration.
@@ -20,7 +21,7 @@ pub(super) fn reload(
     before: &Config,
     agreed: Option<&FoundFile>,
     output: Output,
-) -> Result<Config, Failure> {
+) -> Result<(Config, Vec<PathBuf>), Failure> {
     let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
     consent::carry_over(agreed, &loaded)?;
     let mut after = loaded.config;
@@ -29,7 +30,7 @@ pub(super) fn reload(
     }
     let started = after.servers.iter().filter(|server| server.enabled && !before.servers.contains(server));
     started.for_each(|server| output.message(&consent::describe(server)));
-    Ok(after)
+    Ok((after, loaded.files))
 }
 
 /// Puts back the settings that a running gateway cannot change. Returns the keys of those that differ.
@@ -39,9 +40,14 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
         after.clone_from(before);
         differs
     }
+    let switches_tls = before.tls.is_some() != after.tls.is_some();
+    if switches_tls {
+        after.tls.clone_from(&before.tls);
+    }
     let (old, new) = (&before.limits, Arc::make_mut(&mut after.limits));
     let kept = [
         ("server.listen", keep(&before.listen, &mut after.listen)),
+        ("server.tls", switches_tls),
         ("server.data_dir", keep(&before.data_dir, &mut after.data_dir)),
         ("server.operator_key", keep(&before.operator_key, &mut after.operator_key)),
         ("server.limits.connections_max", keep(&old.connections_max, &mut new.connections_max)),

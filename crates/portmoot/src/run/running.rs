@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use access::AccessJournal;
 use access::config::Config;
@@ -16,6 +16,7 @@ use model::{RefusalCode, TopicName};
 use platform::{random, unix_ms};
 use store::recorder::Recorder;
 use store::{Journal, JournalWriter, State};
+use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::descriptors::Descriptors;
@@ -30,6 +31,8 @@ pub(crate) struct Gateway {
     doors: Doors,
     access: Arc<AccessJournal>,
     descriptors: Descriptors,
+    /// Where it listens, if it does.
+    bound: OnceLock<SocketAddr>,
 }
 
 /// A new operator key, written into the data directory; its hash.
@@ -88,7 +91,7 @@ impl Gateway {
         });
         let registry = Registry::start(Start { config, identities, grants, sealer, guard, journal, audit });
         let doors = Doors::new(Arc::clone(&registry), api::router(&registry, &access));
-        Ok(Self { registry, doors, access, descriptors })
+        Ok(Self { registry, doors, access, descriptors, bound: OnceLock::new() })
     }
 
     /// Listens on the configured address and serves until [`Gateway::stop`]. Returns the bound address.
@@ -104,8 +107,16 @@ impl Gateway {
                 .hint("another program may be using the port; choose one with --listen 127.0.0.1:PORT")
         })?;
         self.descriptors.log();
-        self.access.announce(&bound.to_string())?;
+        let _ = self.bound.set(bound);
+        self.announce()?;
         Ok(bound)
+    }
+
+    /// Writes where it listens into the data directory, for commands.
+    fn announce(&self) -> Result<(), Failure> {
+        let certificate = self.registry.config().tls.as_ref().map(ServerTls::fingerprint);
+        let Some(bound) = self.bound.get() else { return Ok(()) };
+        Ok(self.access.announce(&bound.to_string(), certificate)?)
     }
 
     /// Serves HTTP on one connection. Does not wait for a stream or WebSocket that the connection becomes.
@@ -143,6 +154,10 @@ impl Gateway {
             self.registry.reload(new, identities, grants);
         });
         self.registry.refresh(None);
+        // The certificate may be another one.
+        if let Err(failure) = self.announce() {
+            tracing::warn!(target: LOG_TARGET, error = failure.message, "commands may not find this gateway");
+        }
     }
 
     /// Whether callers need a token.

@@ -1,4 +1,4 @@
-//! Change detection for configuration files, by polling.
+//! Change detection for configuration files and those of TLS, by polling.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 /// Poll interval. Polling works on every file system; change events do not.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The files of a configuration with their last known time and size.
+/// The files of a configuration, with their last known time and size.
 pub(super) struct WatchedFiles {
     paths: Vec<PathBuf>,
     known: Vec<Option<(SystemTime, u64)>>,
@@ -16,6 +16,17 @@ impl WatchedFiles {
     pub(super) fn new(paths: Vec<PathBuf>) -> Self {
         let known = stamps(&paths);
         Self { paths, known }
+    }
+
+    /// Watches these files from now on. Those that were watched before stay as they were known.
+    pub(super) fn watch(&mut self, paths: Vec<PathBuf>) {
+        let now = stamps(&paths);
+        let known = paths.iter().zip(now).map(|(path, now)| {
+            let before = self.paths.iter().position(|known| known == path);
+            before.and_then(|at| self.known.get(at).copied()).unwrap_or(now)
+        });
+        self.known = known.collect();
+        self.paths = paths;
     }
 
     /// Waits until a file has changed since the last call.

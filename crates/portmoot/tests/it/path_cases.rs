@@ -37,13 +37,13 @@ fn a_held_call_whose_arguments_are_ambiguous_is_refused() {
 }
 
 /// Has every write to a file of this process fail from now on. It ignores the signal of that.
-fn fill_disk(gateway: &Gateway) {
+pub(crate) fn fill_disk(gateway: &Gateway) {
     let pid = gateway.pid().to_string();
     assert!(Command::new("prlimit").args(["--pid", &pid, "--fsize=1"]).status().unwrap().success());
 }
 
 /// A gateway that ignores the signal of a file that is too long.
-fn start(home: &Home) -> Gateway {
+pub(crate) fn start(home: &Home) -> Gateway {
     let serve = home.command(&["serve", "--listen", "127.0.0.1:0", "--config", "portmoot.toml"]);
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(serve.get_program()).args(serve.get_args());

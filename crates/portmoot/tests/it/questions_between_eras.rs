@@ -8,7 +8,7 @@ use harness::Running;
 
 use crate::home::Home;
 use crate::peer::{Peer, answer, small, tool};
-use crate::support::{Client, Gateway, fixture, modern, modern_stream};
+use crate::support::{Client, Gateway, fixture, modern, modern_stream, until};
 use crate::ws::{people, token};
 
 const ABLE: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -168,6 +168,33 @@ fn a_state_serves_its_request_and_participant_once() {
     let answer = bridge.call("ann", name, arguments.clone(), back(&asked[0].0, given.clone(), &newer));
     assert!(text(&answer).contains("action=accept"), "{answer}");
     refused(bridge.call("ann", name, arguments, back(&asked[0].0, given, &newer)));
+}
+
+#[test]
+fn a_state_that_has_expired_is_refused() {
+    let peer = Peer::stdio(|message| {
+        let line = match message["method"].as_str() {
+            Some("tools/call") => Some(r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#.to_owned()),
+            _ => small(message, &format!("[{}]", tool("go"))),
+        };
+        line.into_iter().map(String::into_bytes).collect()
+    });
+    let (home, config) = people(&[("ann", &["mcp/*"])]);
+    let limits = "[server.limits]\npause = \"300ms\"\n";
+    let gateway = Gateway::start(&home, &(config + limits + &peer.child("peer", "")));
+    gateway.ready("peer");
+    let call = |more: Value| {
+        let mut params = json!({ "name": "go", "_meta": { ABLE: able() } });
+        params.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        modern(&gateway, Some(&token("ann")), "tools/call", params).json()
+    };
+    let (asked, state) = questions(&call(json!({})));
+    let cancelled = || peer.received().iter().any(|line| line.contains("notifications/cancelled"));
+    until("the call is cancelled at the server", || cancelled().then_some(()));
+    let answer = call(back(&asked[0].0, json!({ "roots": [] }), &state));
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("requestState"), "{answer}");
+    assert_eq!(peer.calls("go"), 1, "nothing was called again");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::path_log;
 /// `portmoot serve` on a free port. Dropping it kills the process.
 pub(crate) struct Gateway {
     child: Child,
+    scheme: &'static str,
     address: String,
     log: Arc<Mutex<String>>,
     /// The thread that reads the log; it ends with the gateway.
@@ -46,15 +47,19 @@ impl Gateway {
         let (mut log, mut address) = (String::new(), None);
         while address.is_none() {
             let line = lines.next().unwrap_or_else(|| panic!("the gateway ended:\n{log}"));
-            let rest = line.split_once("http://").map(|(_, rest)| rest);
-            address = rest.and_then(|rest| Some(rest.split_once("/mcp")?.0.to_owned()));
+            let rest = ["http", "https"].into_iter().find_map(|scheme| {
+                let (_, rest) = line.split_once(&format!("{scheme}://"))?;
+                Some((scheme, rest.split_once("/mcp")?.0.to_owned()))
+            });
+            address = rest;
             log += &(line + "\n");
         }
         let log = Arc::new(Mutex::new(log));
         let kept = Arc::clone(&log);
         let keep = move || lines.for_each(|line| *kept.lock().unwrap() += &(line + "\n"));
         let keeper = Some(std::thread::spawn(keep));
-        Gateway { child, address: address.unwrap(), log, keeper }
+        let (scheme, address) = address.unwrap();
+        Gateway { child, scheme, address, log, keeper }
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -62,7 +67,7 @@ impl Gateway {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     pub(crate) fn pid(&self) -> u32 {

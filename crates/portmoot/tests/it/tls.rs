@@ -1,5 +1,10 @@
 //! TLS servers: a trusted certificate connects, an untrusted one is reported.
 
+mod authority;
+mod inbound;
+mod outbound;
+mod refused;
+
 use std::sync::Arc;
 
 use harness::Running;
@@ -38,7 +43,6 @@ pub(crate) struct TlsProxy {
 impl TlsProxy {
     /// In front of this address.
     pub(crate) fn of(address: &str) -> TlsProxy {
-        let plain = address.to_owned();
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -49,15 +53,22 @@ impl TlsProxy {
             .unwrap();
         // The backend supports HTTP/1.1 only, so the proxy offers no HTTP/2.
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let port = TlsProxy::accepting(address, TlsAcceptor::from(Arc::new(config)));
+        TlsProxy { port, pem: certified.cert.pem() }
+    }
+
+    /// The port of a proxy in front of this address that performs such handshakes.
+    fn accepting(address: &str, acceptor: TlsAcceptor) -> u16 {
+        let plain = address.to_owned();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
         // The thread ends with the test process.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(terminate(listener, TlsAcceptor::from(Arc::new(config)), plain));
+            runtime.block_on(terminate(listener, acceptor, plain));
         });
-        TlsProxy { port, pem: certified.cert.pem() }
+        port
     }
 }
 

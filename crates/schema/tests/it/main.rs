@@ -14,11 +14,14 @@ use std::path::Path;
 use schema::{Converted, Names, Numbers, STRUCT, Style, Tool, compile, convert};
 use serde_json::value::RawValue;
 
+mod back;
 mod module;
 mod peers;
 mod sample;
 mod shapes;
 mod stable;
+mod validate;
+mod values;
 
 /// A tool list, with the schemas as they were written.
 #[derive(serde::Deserialize)]

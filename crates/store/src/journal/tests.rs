@@ -75,7 +75,7 @@ fn a_locked_directory_names_the_address_of_its_owner() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(Directory::owner(dir.path()).unwrap(), None);
     let first = Journal::open(dir.path()).unwrap();
-    first.directory().announce(Some("127.0.0.1:7070")).unwrap();
+    first.directory().announce(Some("127.0.0.1:7070"), None).unwrap();
     let StoreError::Locked { owner, listen, .. } = Journal::open(dir.path()).unwrap_err() else {
         panic!("locked")
     };

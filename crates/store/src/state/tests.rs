@@ -277,6 +277,38 @@ fn ended_sessions_of_one_participant_push_out_no_others() {
     assert_eq!(known.ended_sessions(3).count(), 3 + ENDED_SESSIONS_KEPT / 1024 * 1024 - 1024);
 }
 
+fn created(by: &str, id: &str, created_ms: u64, until_ms: u64) -> Record {
+    let [id, topic, by] = [id, "main", by].map(str::to_owned);
+    Record::TaskCreated(CreatedTask { id, topic, by, created_ms, until_ms })
+}
+
+#[test]
+fn tasks_are_kept_until_they_expire() {
+    let one = state(&[created("ada", "a", 1, 100), created("bob", "b", 2, 50)]);
+    let ids = |topic: &str, now_ms| one.tasks_in(topic, now_ms).map(|task| &*task.id).collect::<Vec<_>>();
+    assert_eq!(ids("main", 49), ["a", "b"]);
+    assert_eq!((ids("main", 50), ids("main", 100), ids("other", 1)), (vec!["a"], vec![], vec![]));
+    let later = state(&[created("ada", "a", 1, 100), created("bob", "b", 100, 200)]);
+    assert_eq!((later.tasks_in("main", 0).count(), later.len()), (1, 1));
+}
+
+#[test]
+fn tasks_of_one_participant_push_out_no_others() {
+    let mut known = state(&[created("other", "first", 1, 100), created("anonymous-1", "guest", 1, 100)]);
+    for at in 0..TASKS_KEPT + 5 {
+        known.apply(&created("greedy", &at.to_string(), 2, 100));
+    }
+    assert_eq!(known.tasks_in("main", 3).count(), TASKS_KEPT);
+    assert_eq!(known.tasks_in("main", 3).filter(|task| task.by != "greedy").count(), 2);
+    assert_eq!(known.len(), TASKS_KEPT);
+    // All guests together are one of those that have something.
+    for at in 0..TASKS_KEPT {
+        known.apply(&created(&format!("anonymous-{at}"), "guest", 2, 100));
+    }
+    let of = |by: &str| known.tasks_in("main", 3).filter(|task| task.by.starts_with(by)).count();
+    assert_eq!((of("other"), of("greedy")), (1, TASKS_KEPT / 2 - 1));
+}
+
 fn any_record() -> impl Strategy<Value = Record> {
     let id = prop::sample::select(vec!["a", "b", "c"]);
     let decision = prop::sample::select(vec![Decision::Approved, Decision::Rejected, Decision::Withdrawn]);
@@ -293,6 +325,7 @@ fn any_record() -> impl Strategy<Value = Record> {
             at_ms: 0,
         }),
         id.clone().prop_map(token),
+        (0..60_u64, 1..20_u64).prop_map(|(at_ms, ttl)| created("ada", "t", at_ms, at_ms + ttl)),
         (0..60_u64, 0..3_usize).prop_map(|(at_ms, count)| sessions_ended(count, at_ms, at_ms + 20)),
         prop::collection::vec((any::<u64>(), any::<u128>()), 0..4)
             .prop_map(|digests| Record::ProposalsClosed(ClosedProposals { digests })),

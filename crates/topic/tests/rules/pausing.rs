@@ -1,7 +1,7 @@
 //! Calls whose callers are asked by answers for now, and come back with the answers.
 
 use model::LinkId;
-use topic::{About, Cause, GATHER_MS, Limits, ListScope, PAUSE_MS, Target};
+use topic::{About, Cause, Effect, GATHER_MS, Limits, ListScope, PAUSE_MS, Target};
 
 use crate::{
     shown::{refused, shown},
@@ -195,7 +195,15 @@ fn returns_without_answers_are_limited() {
     let expected = ["return to 1 by 11", "settle ask 2 with 5", "pause 1 in round 2 with 3"];
     assert_eq!(shown(&stage.come_back(BOB, (1, 11), 1, &[(2, 5)])), expected);
     let expected = ["return to 1 by 12", "refuse ask 3: moot", "cancel 1", "refuse 1: limit"];
-    assert_eq!(shown(&stage.come_back(BOB, (1, 12), 2, &[])), expected);
+    let effects = stage.come_back(BOB, (1, 12), 2, &[]);
+    assert_eq!(shown(&effects), expected);
+    // The words name the limit, and what to do.
+    let words = effects.all.iter().find_map(|effect| match effect {
+        Effect::Refuse { refusal, .. } => Some(refusal.to_string()),
+        _ => None,
+    });
+    let words = words.unwrap();
+    assert!(words.contains("2 rounds of questions") && words.contains("make the call again"), "{words}");
     assert_eq!((stage.topic.operations_len(), stage.topic.next_deadline_ms()), (0, None));
 }
 

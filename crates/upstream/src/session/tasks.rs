@@ -33,6 +33,17 @@ impl Drop for TaskHold {
 }
 
 impl Session {
+    /// Notes that its client answered a question with this task.
+    pub fn note_client_task(&self, id: &str) {
+        self.client_tasks.add(id);
+    }
+
+    /// Whether its client answered one of its questions with this task.
+    #[must_use]
+    pub fn has_client_task(&self, id: &str) -> bool {
+        self.client_tasks.has(id)
+    }
+
     /// Tasks that keep the session open.
     #[must_use]
     pub fn tasks(&self) -> usize {

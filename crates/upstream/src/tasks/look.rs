@@ -9,6 +9,7 @@ use platform::millis;
 use tokio::task::JoinSet;
 use wire::mcp::relay;
 use wire::mcp::task::{self, Status};
+use wire::rpc::code;
 
 use super::task::Task;
 use crate::session::{TaskQuestions, Unanswered};
@@ -181,14 +182,16 @@ pub fn cancelled() -> Refusal {
     Refusal::new(RefusalCode::UpstreamFailed, "the task was cancelled")
 }
 
-/// Asks the servers for the states of tasks that are not over. A task whose server does not answer in time keeps the state that
-/// is known.
-pub async fn refresh(tasks: impl Iterator<Item = Arc<Task>>) {
+/// Asks the servers for the states of tasks, each by this session. A task whose server does not answer in time keeps the state that
+/// is known; one that its server does not know any more is over, and forgotten.
+pub async fn refresh(tasks: impl Iterator<Item = (Arc<Task>, Arc<Session>)>) {
     let mut asking = JoinSet::new();
-    for task in tasks {
-        let Some(session) = task.last_session().filter(|_| !task.is_over()) else { continue };
+    for (task, session) in tasks {
         asking.spawn(async move {
             let Some(message) = session.get_task(&task.origin.own).await else { return };
+            if message.error_object().is_some_and(|error| error.code == code::INVALID_PARAMS) {
+                return task.dismiss();
+            }
             let payload = relay::decode_answer(&message, session.era()).payload;
             if let Some(report) = task::report(&payload).filter(|report| *report.named.id == *task.origin.own)
             {

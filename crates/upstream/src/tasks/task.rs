@@ -65,6 +65,8 @@ struct State {
     link: LinkId,
     /// The open request that waits for its result.
     waiting: Option<OperationId>,
+    /// It is not on disk yet, and no participant knows of it.
+    unwritten: bool,
     /// A caller of 2025-11-25 has cancelled it, for which it is cancelled from then on, whatever its server does.
     cancelled: bool,
 }
@@ -112,6 +114,7 @@ impl Task {
             lost: false,
             link,
             waiting: None,
+            unwritten: false,
             cancelled: false,
         };
         Self { public, origin, followed: false, kept: None, state: Mutex::new(state) }
@@ -126,6 +129,34 @@ impl Task {
             state.until_ms = task.origin.created_ms.saturating_add(ttl_ms);
         }
         task
+    }
+
+    /// A task that outlived the gateway that created it, and is kept until this time, in milliseconds since 1970.
+    pub fn restored(public: String, origin: Origin, link: LinkId, until_ms: u64) -> Self {
+        let task = Self::new(public, origin, link, None);
+        task.state().until_ms = until_ms;
+        task
+    }
+
+    /// Whether its server knows it in any session, so that it outlives this gateway. One that the gateway follows ends with its call.
+    pub fn outlives_gateway(&self) -> bool {
+        self.origin.instance == 0 && self.kept.is_none() && !self.followed
+    }
+
+    /// Hides it from lists until it is on disk.
+    pub fn hide(&self) {
+        self.state().unwritten = true;
+    }
+
+    /// Notes that it is on disk.
+    pub fn announce(&self) {
+        self.state().unwritten = false;
+    }
+
+    /// Whether lists have it: it is on disk if it must be, and its time is not over.
+    pub fn is_listed(&self, now_ms: u64) -> bool {
+        let state = self.state();
+        !self.followed && !state.unwritten && now_ms < state.until_ms
     }
 
     pub(crate) fn key(&self) -> Key {
@@ -154,7 +185,7 @@ impl Task {
     }
 
     /// When it is forgotten, in milliseconds since 1970.
-    pub(crate) fn until_ms(&self) -> u64 {
+    pub fn until_ms(&self) -> u64 {
         self.state().until_ms
     }
 

@@ -313,6 +313,7 @@ fn fixture(server: &Server) -> Fixture {
     let http = HttpConfig {
         url: Secret::new(server.url.as_str()),
         headers: vec![("Authorization".to_owned(), Secret::new("Bearer ours"))],
+        tls: tls::ClientTls::of_machine(),
     };
     start_with(ServerConfig { transport: Transport::Http(http), ..config(&[]) }, |_| {})
 }

@@ -12,6 +12,9 @@ use super::fields::{Field, Fields};
 /// (proto-mcp v1.0, "Authentication").
 const CREDENTIALS: [&str; 4] = ["authorization", "token", "proxy-authorization", "cookie"];
 
+/// The field of the name or URI in both messages.
+const TARGET: u32 = 1;
+
 /// A request that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
@@ -26,11 +29,8 @@ pub struct Named {
 /// # Errors
 /// [`Unreadable`] if it is no such message, or names two targets.
 pub fn read(kind: Kind, field: &Bytes) -> Result<Option<Named>, Unreadable> {
-    let (method, number_of_target) = match kind {
-        Kind::CallToolRequest => ("tools/call", 1),
-        Kind::ReadResourceRequest => ("resources/read", 1),
-        _ => return Ok(None),
-    };
+    let names = matches!(kind, Kind::CallToolRequest | Kind::ReadResourceRequest);
+    let Some(method) = kind.method().filter(|_| names) else { return Ok(None) };
     let (mut field, mut token) = (field.clone(), None);
     if kind == Kind::CallToolRequest {
         let (found, cut) = credentials(&field)?;
@@ -41,7 +41,7 @@ pub fn read(kind: Kind, field: &Bytes) -> Result<Option<Named>, Unreadable> {
     let (mut target, mut mark) = (ByteString::new(), Range::default());
     for part in Fields::of(field.get(message.clone()).unwrap_or_default()) {
         let Field { number, at, content, .. } = part?;
-        if number != number_of_target {
+        if number != TARGET {
             continue;
         }
         let place = content.filter(|_| mark.is_empty()).ok_or(Unreadable)?;

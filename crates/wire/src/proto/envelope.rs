@@ -35,6 +35,24 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The method of MCP that a request of this kind is; `None` for answers.
+    #[must_use]
+    pub fn method(self) -> Option<&'static str> {
+        match self {
+            Self::InitializeRequest => Some("initialize"),
+            Self::ListToolsRequest => Some("tools/list"),
+            Self::CallToolRequest => Some("tools/call"),
+            Self::ListResourcesRequest => Some("resources/list"),
+            Self::ReadResourceRequest => Some("resources/read"),
+            Self::InitializeResponse
+            | Self::ListToolsResponse
+            | Self::CallToolResponse
+            | Self::ListResourcesResponse
+            | Self::ReadResourceResponse
+            | Self::ErrorResponse => None,
+        }
+    }
+
     /// The payload field with this message: tag, length, message.
     #[must_use]
     pub fn field(self, message: &[u8]) -> Bytes {
@@ -119,14 +137,24 @@ impl Envelope {
 /// An `MCPMessage` of this id around a payload field.
 #[must_use]
 pub fn message(id: u64, field: &[u8]) -> Bytes {
-    let mut message = BytesMut::with_capacity(1 + encoded_len_varint(id) + field.len());
+    let mut message = BytesMut::with_capacity(message_len(id, field));
+    write_message(id, field, &mut message);
+    message.freeze()
+}
+
+/// The length of that message.
+pub(super) fn message_len(id: u64, field: &[u8]) -> usize {
+    if id == 0 { field.len() } else { 1 + encoded_len_varint(id) + field.len() }
+}
+
+/// Appends that message.
+pub(super) fn write_message(id: u64, field: &[u8], out: &mut BytesMut) {
     // The default value of a field is not written.
     if id != 0 {
-        message.put_u8(0x08);
-        encode_varint(id, &mut message);
+        out.put_u8(0x08);
+        encode_varint(id, out);
     }
-    message.put_slice(field);
-    message.freeze()
+    out.put_slice(field);
 }
 
 #[cfg(test)]

@@ -75,6 +75,17 @@ pub fn framed(message: &[u8]) -> Option<Bytes> {
     Some(frame.freeze())
 }
 
+/// An `MCPMessage` of this id around a payload field, with its prefix. `None` if it is longer than [`FRAME_BYTES_MAX`].
+#[must_use]
+pub fn of_field(id: u64, field: &[u8]) -> Option<Bytes> {
+    let len = super::envelope::message_len(id, field);
+    let announced = u32::try_from(len).ok().filter(|len| *len as usize <= FRAME_BYTES_MAX)?;
+    let mut frame = BytesMut::with_capacity(PREFIX + len);
+    frame.put_u32(announced);
+    super::envelope::write_message(id, field, &mut frame);
+    Some(frame.freeze())
+}
+
 /// The message in a binary WebSocket message, whose prefix may be there or not: a message without one begins with 0x08 or more.
 #[must_use]
 pub fn unprefixed(message: Bytes) -> Bytes {
@@ -128,6 +139,7 @@ mod tests {
     fn a_websocket_message_may_have_a_prefix() {
         let message = Bytes::from_static(&[0x08, 3]);
         assert_eq!(unprefixed(framed(&message).unwrap()), message);
+        assert_eq!(of_field(3, b""), framed(&message));
         assert_eq!(unprefixed(message.clone()), message);
         assert_eq!(unprefixed(Bytes::from_static(&[0, 0, 0, 0])), "");
         assert_eq!(unprefixed(Bytes::new()), "");

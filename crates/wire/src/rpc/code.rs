@@ -1,7 +1,7 @@
 //! Error codes that JSON-RPC 2.0 itself defines.
 
 /// Not JSON, or not UTF-8.
-pub(crate) const PARSE_ERROR: i64 = -32700;
+pub const PARSE_ERROR: i64 = -32700;
 /// JSON, but no JSON-RPC message.
 pub const INVALID_REQUEST: i64 = -32600;
 /// The receiver does not have the method.

@@ -10,7 +10,7 @@ use wire::mcp::proxy::{
 };
 use wire::mcp::{result::words, task};
 
-use super::queries;
+use super::look;
 use super::reply::Wrapped;
 use super::unwrapped::request_with;
 use crate::call::{Call, Reply};
@@ -60,7 +60,7 @@ async fn one(dispatch: &Arc<Dispatch>, call: &Arc<Call>, operation: &[u8]) -> Re
             fault("a batch cannot call 'proxy': make its operations part of the batch")
         }
         Ok(Ask::Call(called)) => carry_out(dispatch, call, called).await,
-        Ok(ask) => queries::answer(Arc::clone(dispatch), Arc::clone(call), ask).await,
+        Ok(Ask::Look(of)) => look::up(Arc::clone(dispatch), Arc::clone(call), of).await,
     }
 }
 

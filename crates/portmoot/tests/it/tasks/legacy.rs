@@ -394,6 +394,40 @@ fn a_server_asks_for_a_task_of_the_client_and_for_its_result_if_it_may() {
 }
 
 #[test]
+fn states_of_a_clients_tasks_reach_the_server_that_asked() {
+    let may = "capabilities = [\"mcp/response:*\", \"mcp/request:sampling/createMessage\", \"mcp/request:tasks/result\"]\n";
+    let (home, one, two) = (setup(), asks_for_a_task(), asks_for_a_task());
+    let servers = one.child("a", "a") + may + &two.child("b", "b") + may;
+    let gateway = Gateway::start(&home, &(people(&home) + &servers));
+    let able = json!({ "sampling": {}, "tasks": { "requests": { "sampling": { "createMessage": {} } } } });
+    let ada = Client::open(&gateway, Some(ADA), "/mcp", able);
+    let at = "2026-11-22T05:00:00Z";
+    let task = |id: &str, status: &str| json!({ "taskId": id, "status": status, "createdAt": at, "lastUpdatedAt": at, "ttl": null });
+    // Each server has made a task of the client.
+    for (tool, id) in [("a_ask", "c1"), ("b_ask", "c2")] {
+        let waits = ada.begin(&ada.request("tools/call", json!({ "name": tool, "arguments": {} })));
+        let asked = waits.next_of("sampling/createMessage");
+        ada.answer(&asked, json!({ "task": task(id, "working") }));
+        let wanted = waits.next_of("tasks/result");
+        for status in ["unknown", id] {
+            ada.notify("notifications/tasks/status", task(status, "completed"));
+        }
+        let content = json!({ "type": "text", "text": "hello" });
+        ada.answer(&wanted, json!({ "role": "assistant", "content": content, "model": "m" }));
+        assert_eq!(waits.next()["result"]["content"][0]["text"], "hello");
+    }
+    let notices = |peer: &Peer| -> Vec<Value> {
+        let all = peer.received().into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap());
+        all.filter(|one| one["method"] == "notifications/tasks/status").collect()
+    };
+    for (peer, id) in [(&one, "c1"), (&two, "c2")] {
+        let all = until("the notification arrives", || Some(notices(peer)).filter(|all| !all.is_empty()));
+        let params: Vec<_> = all.iter().map(|one| one["params"].clone()).collect();
+        assert_eq!(params, [task(id, "completed")]);
+    }
+}
+
+#[test]
 fn overlong_task_ids_of_servers_are_refused() {
     let (home, one) = (setup(), server());
     let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));

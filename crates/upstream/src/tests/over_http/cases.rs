@@ -223,7 +223,11 @@ async fn a_server_of_2024_is_detected() {
 #[tokio::test]
 async fn an_http_server_without_an_answer_to_the_probe_is_legacy() {
     let server = Server::start(Kind::Silent).await;
-    let http = HttpConfig { url: Secret::new(server.url.as_str()), headers: Vec::new() };
+    let http = HttpConfig {
+        url: Secret::new(server.url.as_str()),
+        headers: Vec::new(),
+        tls: tls::ClientTls::of_machine(),
+    };
     let mut config = ServerConfig { transport: Transport::Http(http), ..config(&[]) };
     config.timeouts.start = Duration::from_secs(5);
     let fixture = start_with(config, |spec| spec.limits.probe = Duration::from_millis(100));
@@ -238,7 +242,7 @@ async fn an_unreachable_server_is_down_and_its_url_stays_secret() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/secret-path", listener.local_addr().unwrap());
     drop(listener);
-    let http = HttpConfig { url: Secret::new(url), headers: Vec::new() };
+    let http = HttpConfig { url: Secret::new(url), headers: Vec::new(), tls: tls::ClientTls::of_machine() };
     let fixture = start_with(ServerConfig { transport: Transport::Http(http), ..config(&[]) }, |_| {});
     let refusal = session(&fixture, 1, &client("{}"), Era::Legacy).await.unwrap_err();
     assert_eq!(refusal.code, RefusalCode::UpstreamDown);

@@ -20,6 +20,17 @@ const ACTIONS: [&str; 4] = ["list", "info", "call", "batch"];
 /// What the tool is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
+    /// A look into the lists.
+    Look(Look),
+    /// A call, read or get.
+    Call(Call),
+    /// Several operations: the arguments of each.
+    Batch(Vec<Vec<u8>>),
+}
+
+/// The operations `list` and `info`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Look {
     /// Entries of a list.
     List(List),
     /// One entry of a list.
@@ -29,10 +40,6 @@ pub enum Ask {
         /// Its name or URI.
         path: String,
     },
-    /// A call, read or get.
-    Call(Call),
-    /// Several operations: the arguments of each.
-    Batch(Vec<Vec<u8>>),
 }
 
 /// The operation `list`.
@@ -138,10 +145,10 @@ impl<'a> Arguments<'a> {
             ("list" | "info", _) if given => not_for("Parameter 'args'"),
             ("list", None) => {
                 let page = Page { offset: offset.unwrap_or(0), limit: limit.unwrap_or(LIST_MAX) };
-                Ok(Ask::List(List { subject, filter, page }))
+                Ok(Ask::Look(Look::List(List { subject, filter, page })))
             }
             (_, None) => wrong(&format!("Parameter 'path' is required for action '{action}'")),
-            ("info", Some(path)) => Ok(Ask::Info { subject, path }),
+            ("info", Some(path)) => Ok(Ask::Look(Look::Info { subject, path })),
             (_, Some(_)) if given && subject == Subject::Resource => {
                 wrong("Parameter 'args' should not be provided for type 'resource'")
             }

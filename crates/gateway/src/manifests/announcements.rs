@@ -88,15 +88,7 @@ mod tests {
 
     fn a_link() -> Arc<Link> {
         let id = ParticipantId::new("ann").unwrap();
-        let ann = auth::Participant {
-            id,
-            capabilities: Arc::default(),
-            topics: Vec::new(),
-            rate: None,
-            mode: <_>::default(),
-            wires: auth::Wires::ALL,
-            expires_ms: None,
-        };
+        let ann = auth::Participant::new(id, Arc::default(), Vec::new());
         Link::new(LinkId(1), Arc::new(ann), Form::Legacy, plain_client(), Arc::new(NoOutlet))
     }
 

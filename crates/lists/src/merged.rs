@@ -12,25 +12,28 @@ use wire::mcp::task::{self, Shown};
 use wire::mcp::uris;
 
 /// What each server lists for a caller, the gateway's own participant first.
-pub(super) type Manifests = Vec<(ParticipantId, Arc<Manifest>)>;
+pub type Manifests = Vec<(ParticipantId, Arc<Manifest>)>;
 
-/// One entry: its server, the item, its public name or URI, and what it says about tasks.
-pub(crate) struct Entry<'m> {
-    pub(crate) server: &'m ParticipantId,
-    pub(crate) item: &'m Item,
-    pub(crate) public: Cow<'m, str>,
+/// One entry of a list.
+pub struct Entry<'m> {
+    /// Its server.
+    pub server: &'m ParticipantId,
+    /// The item as the server wrote it.
+    pub item: &'m Item,
+    /// Its public name or URI.
+    pub public: Cow<'m, str>,
     tasks: Shown,
 }
 
 impl Entry<'_> {
     /// Whether it is a tool of the gateway's that finds or calls other tools.
-    pub(super) fn finds(&self) -> bool {
+    pub(crate) fn finds(&self) -> bool {
         self.server.as_str() == GATEWAY && BuiltinTool::of(&self.public).is_some_and(BuiltinTool::finds)
     }
 }
 
 /// A list as one caller sees it.
-pub(crate) struct Merged<'m> {
+pub struct Merged<'m> {
     snapshot: &'m ListSnapshot,
     list: ListKind,
     entries: Vec<Entry<'m>>,
@@ -39,16 +42,16 @@ pub(crate) struct Merged<'m> {
 
 /// The same, rendered.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rendered {
+pub struct Rendered {
     /// The items.
-    pub(super) items: RenderedList,
+    pub(crate) items: RenderedList,
     /// Other members of the result.
-    pub(super) extras: Vec<(String, Bytes)>,
+    pub(crate) extras: Vec<(String, Bytes)>,
 }
 
 impl<'m> Merged<'m> {
     /// What a caller with this snapshot sees of these manifests. `tasks`: what it says about tasks.
-    pub(super) fn new(
+    pub(crate) fn new(
         snapshot: &'m ListSnapshot,
         list: ListKind,
         manifests: &'m Manifests,
@@ -85,7 +88,7 @@ impl<'m> Merged<'m> {
     }
 
     /// The same list with what a topic shows of it.
-    pub(super) fn shown(mut self, only: ToolsList) -> Self {
+    pub(crate) fn shown(mut self, only: ToolsList) -> Self {
         if only == ToolsList::Search {
             self.entries.retain(Entry::finds);
             self.extras = &[];
@@ -94,27 +97,27 @@ impl<'m> Merged<'m> {
     }
 
     /// The entries, in the order of the list.
-    pub(crate) fn entries(&self) -> &[Entry<'m>] {
+    pub fn entries(&self) -> &[Entry<'m>] {
         &self.entries
     }
 
     /// An entry as the caller sees it.
-    pub(crate) fn definition(&self, entry: &Entry<'_>) -> Vec<u8> {
+    pub fn definition(&self, entry: &Entry<'_>) -> Vec<u8> {
         self.changed(entry).as_ref().unwrap_or(entry.item).spelled(&entry.public)
     }
 
     /// The number of entries.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// About how long all items are together, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.entries.iter().map(|entry| entry.item.raw.len() + entry.public.len()).sum()
     }
 
     /// Renders the entries at these places, as far as there are any. The result shares no memory with the servers' answers.
-    pub(super) fn render(&self, places: Range<usize>) -> Rendered {
+    pub(crate) fn render(&self, places: Range<usize>) -> Rendered {
         let end = places.end.min(self.entries.len());
         let entries = self.entries.get(places.start..end).unwrap_or_default();
         let bytes = entries.iter().map(|entry| entry.item.raw.len() + entry.public.len()).sum();

@@ -3,19 +3,38 @@
 use std::sync::Arc;
 
 use access::config::ToolsList;
-use auth::{Participant, Sealer};
+use auth::Sealer;
 use model::{Capabilities, Form, LinkId, ListKind, ParticipantId, Refusal, RefusalCode};
 use serde_json::Value;
-use topic::{Join, Joining, ListScope, TopicConfig, UpstreamNames};
+use topic::{Event, Handles, Join, Joining, ListScope, Topic, TopicConfig, UpstreamNames};
 use upstream::Manifest;
 use wire::mcp::list::{Hints, Item, render};
 use wire::mcp::task::Shown;
 
-use super::cache::{LIST_BYTES_MAX, LISTS_MAX, PageCache};
-use super::merged::Manifests;
-use super::page::{Asked, CURSOR_MS, PAGE_ITEMS_MAX};
-use crate::link::{Link, NoOutlet, plain_client};
-use crate::live::{Event, Server, Topic};
+use crate::cache::{LIST_BYTES_MAX, LISTS_MAX, PageCache};
+use crate::merged::Manifests;
+use crate::page::{Asked, CURSOR_MS, PAGE_ITEMS_MAX};
+
+/// Handles of a topic of which only the lists matter.
+#[derive(Debug, Clone)]
+struct Nothing;
+
+impl Handles for Nothing {
+    type Link = ();
+    type Server = ();
+    type Call = ();
+    type Question = ();
+    type Tag = ();
+    type Answer = ();
+    type Notice = ();
+    type Message = ();
+    type Content = ();
+    type Ruling = ();
+
+    fn kept_bytes(_: Option<&()>, _: Option<&()>) -> usize {
+        0
+    }
+}
 
 const ADA: LinkId = LinkId(10);
 const BOB: LinkId = LinkId(11);
@@ -30,7 +49,7 @@ fn capabilities(texts: &[&str]) -> Arc<Capabilities> {
 
 /// A topic with two servers, `a` and `b`, each under its name as the prefix.
 struct Stage {
-    topic: Topic,
+    topic: Topic<Nothing>,
     manifests: Manifests,
     pages: PageCache,
     sealer: Sealer,
@@ -45,32 +64,22 @@ impl Stage {
         let upstreams = [UpstreamNames::new(id("a"), "a"), UpstreamNames::new(id("b"), "b")];
         stage.step(Event::Configure { upstreams: &upstreams });
         for (link, name) in [(1, "a"), (2, "b")] {
-            let (handle, capabilities) = (Server::Gateway, capabilities(&["mcp/response:*"]));
-            stage.step(Event::Serve { link: LinkId(link), server: &id(name), handle, capabilities });
+            let capabilities = capabilities(&["mcp/response:*"]);
+            stage.step(Event::Serve { link: LinkId(link), server: &id(name), handle: (), capabilities });
         }
         stage.join(ADA, "ada", &["mcp/request:*"]);
         stage.join(BOB, "bob", &["mcp/request:*"]);
         stage
     }
 
-    fn step(&mut self, event: Event<'_>) {
+    fn step(&mut self, event: Event<'_, Nothing>) {
         drop(self.topic.step(0, event));
     }
 
     fn join(&mut self, link: LinkId, name: &str, texts: &[&str]) {
         let (participant, capabilities) = (&id(name), capabilities(texts));
-        let member = Participant {
-            id: participant.clone(),
-            capabilities: Arc::clone(&capabilities),
-            topics: Vec::new(),
-            rate: None,
-            mode: <_>::default(),
-            wires: auth::Wires::ALL,
-            expires_ms: None,
-        };
-        let handle = Link::new(link, Arc::new(member), Form::Legacy, plain_client(), Arc::new(NoOutlet));
         let joining = Joining { promotes: true, ..Joining::default() };
-        let join = Join { link, handle, participant, capabilities, rate: None, joining };
+        let join = Join { link, handle: (), participant, capabilities, rate: None, joining };
         self.step(Event::Join(join));
     }
 

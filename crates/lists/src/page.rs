@@ -9,8 +9,8 @@ use platform::unix_ms;
 use topic::ListSnapshot;
 use wire::{mcp::ListNames, mcp::list::Hints, mcp::task::Shown};
 
-use super::cache::{LIST_BYTES_MAX, PageCache, Source};
-use super::merged::{Manifests, Merged, Rendered};
+use crate::cache::{LIST_BYTES_MAX, PageCache, Source};
+use crate::merged::{Manifests, Merged, Rendered};
 
 /// Items on one page of a merged list.
 pub const PAGE_ITEMS_MAX: usize = 1000;
@@ -19,17 +19,19 @@ pub const CURSOR_MS: u64 = 3_600_000;
 const CURSOR: Purpose = Purpose { name: "cursor", valid_ms: CURSOR_MS };
 
 /// A request for a page.
-pub(super) struct Asked<'a> {
+pub struct Asked<'a> {
     /// The caller.
-    pub(super) participant: &'a ParticipantId,
-    pub(super) list: ListKind,
+    pub participant: &'a ParticipantId,
+    /// The list.
+    pub list: ListKind,
     /// The form of the request, and of the page.
-    pub(super) form: Form,
+    pub form: Form,
     /// What a list of tools says about tasks.
-    pub(super) tasks: Shown,
+    pub tasks: Shown,
     /// What the topic shows of the list.
-    pub(super) only: ToolsList,
-    pub(super) cursor: Option<String>,
+    pub only: ToolsList,
+    /// The cursor of the page; `None` is the first page.
+    pub cursor: Option<String>,
 }
 
 impl Asked<'_> {
@@ -37,7 +39,7 @@ impl Asked<'_> {
     ///
     /// # Errors
     /// The refusal of a cursor that is not this participant's, or not of this list, or too old.
-    pub(super) fn page(
+    pub fn page(
         &self,
         sealer: &Sealer,
         pages: &PageCache,
@@ -66,12 +68,12 @@ impl Asked<'_> {
     }
 
     /// The cursor of the page that begins at this item: sealed for the participant, and for the list.
-    pub(super) fn cursor_at(&self, sealer: &Sealer, now_ms: u64, start: usize) -> String {
+    pub(crate) fn cursor_at(&self, sealer: &Sealer, now_ms: u64, start: usize) -> String {
         CURSOR.seal(sealer, self.participant, now_ms, &format!("{}:{start}", ListNames::of(self.list).method))
     }
 
     /// Where the page of a cursor begins; `None` if the cursor is another participant's, another list's, or too old.
-    pub(super) fn start(&self, sealer: &Sealer, now_ms: u64, cursor: &str) -> Option<usize> {
+    pub(crate) fn start(&self, sealer: &Sealer, now_ms: u64, cursor: &str) -> Option<usize> {
         let state = CURSOR.open(sealer, self.participant, now_ms, cursor)?;
         let (method, start) = state.rsplit_once(':')?;
         if method == ListNames::of(self.list).method { start.parse().ok() } else { None }
@@ -89,7 +91,7 @@ impl Asked<'_> {
 }
 
 /// The refusal of a cursor that does not open.
-pub(crate) fn bad_cursor() -> Refusal {
+pub fn bad_cursor() -> Refusal {
     Refusal::new(RefusalCode::Malformed, "this cursor is not known here")
         .hint("list again from the beginning")
 }

@@ -1,35 +1,23 @@
 //! Lists of a topic: pages of the merged lists for one caller (MCP, "Pagination"), and the mirrored arguments of a tool.
 //!
-//! The topic says what is on a list, the server wrote each item. A list is judged and rendered outside of the topic's lock, once
-//! for as long as nothing changes; pages are slices of it.
+//! What a caller sees of the servers' manifests is the crate `lists`; here they are gathered, and sessions opened for them.
 
 mod announcements;
-mod cache;
-mod merged;
-mod page;
-#[cfg(test)]
-mod tests;
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
 use access::config::ToolsList;
+use lists::{Asked, Manifests, Seen};
 use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
+use schema::ToolSchema;
 use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
 use upstream::Manifest;
-use wire::mcp::{header::HeaderParam, relay, search::Index, task, task::Shown};
+use wire::mcp::{header::HeaderParam, relay, task, task::Shown};
 
 use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, live::ConfiguredServer};
 
 pub(crate) use announcements::{Announcement, Announcements};
-use cache::Source;
-pub(crate) use cache::{IndexCache, PageCache};
-pub use cache::{LIST_BYTES_MAX, LISTS_MAX};
-use merged::Manifests;
-pub(crate) use merged::{Entry, Merged};
-use page::Asked;
-pub(crate) use page::bad_cursor;
-pub use page::{CURSOR_MS, PAGE_ITEMS_MAX};
 
 /// Answers a list request with one page. If servers are starting, or sessions of the caller's own must be opened to know what they
 /// list, the page is rendered after a bounded wait.
@@ -48,55 +36,20 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind)
     });
 }
 
-/// What a caller sees, for the built-in tools that look into its lists.
-pub(crate) struct Seen {
-    snapshot: ListSnapshot,
-    manifests: Manifests,
-    tasks: Shown,
-}
-
-impl Seen {
-    /// What the caller of a built-in tool sees.
-    ///
-    /// # Errors
-    /// The refusal of a caller that has left.
-    pub(crate) async fn by(dispatch: &Dispatch, call: &Arc<Call>) -> Result<Self, Refusal> {
-        let at_hand = match dispatch.settled.load(Ordering::Acquire) {
-            true => known(dispatch, call),
-            false => None,
-        };
-        let manifests = match at_hand {
-            Some(manifests) => manifests,
-            None => after_wait(dispatch, call).await,
-        };
-        let (snapshot, tasks) = (snapshot(dispatch, call)?, task::shown(call.client().version));
-        Ok(Self { snapshot, manifests, tasks })
-    }
-
-    /// One of its lists in full, whatever the topic's lists show of it.
-    pub(crate) fn list(&self, list: ListKind) -> Merged<'_> {
-        let tasks = if list == ListKind::Tools { self.tasks } else { Shown::AsWritten };
-        Merged::new(&self.snapshot, list, &self.manifests, tasks)
-    }
-}
-
-impl Seen {
-    /// The index of its tools, without those that find the others. It is made once for as long as nothing changes.
-    pub(crate) fn index(&self, dispatch: &Dispatch) -> Arc<Index> {
-        let kind = (ListKind::Tools, ToolsList::Full);
-        let source = Source::new(kind, Shown::AsWritten, self.snapshot.clone(), &self.manifests);
-        if let Some(index) = dispatch.indexes.get(&source) {
-            return index;
-        }
-        let merged = self.list(ListKind::Tools);
-        let entries = merged.entries().iter();
-        let index = Arc::new(Index::new(entries.map(|entry| {
-            let definition = (!entry.finds()).then_some(&*entry.item.raw);
-            (&*entry.public, definition)
-        })));
-        dispatch.indexes.keep(source, &index);
-        index
-    }
+/// What the caller of a built-in tool sees.
+///
+/// # Errors
+/// The refusal of a caller that has left.
+pub(crate) async fn seen(dispatch: &Dispatch, call: &Arc<Call>) -> Result<Seen, Refusal> {
+    let at_hand = match dispatch.settled.load(Ordering::Acquire) {
+        true => known(dispatch, call),
+        false => None,
+    };
+    let manifests = match at_hand {
+        Some(manifests) => manifests,
+        None => after_wait(dispatch, call).await,
+    };
+    Ok(Seen::new(snapshot(dispatch, call)?, manifests, task::shown(call.client().version)))
 }
 
 /// The manifests, after a bounded wait for servers that are starting and for sessions that must be opened.
@@ -186,4 +139,17 @@ fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {
 pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<HeaderParam> {
     let Some((server, own)) = dispatch.route(link.id, Target::Tool(tool)) else { return Vec::new() };
     server.upstream.manifest_in(Form::Modern).annotations.get(&own).cloned().unwrap_or_default()
+}
+
+/// The schema of a tool in protobuf by its public name, if this link could call it, or propose the call.
+pub fn tool_schema(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<ToolSchema> {
+    if !dispatch.with(|topic| topic.could_call(link.id, tool)) {
+        return None;
+    }
+    match dispatch.route(link.id, Target::Tool(tool)) {
+        Some((server, own)) => {
+            server.upstream.manifest_in(Form::Legacy).module(server.id.as_str()).tool(&own).cloned()
+        }
+        None => dispatch.own_manifest().module(ParticipantId::gateway().as_str()).tool(tool).cloned(),
+    }
 }

@@ -10,7 +10,7 @@ use topic::ListSnapshot;
 use upstream::Manifest;
 use wire::mcp::{search::Index, task::Shown};
 
-use super::merged::{Manifests, Rendered};
+use crate::merged::{Manifests, Rendered};
 
 /// The rendered lists that one topic keeps, in bytes together, and the indexes. A longer list is rendered for each page anew, a
 /// larger index made for each search.
@@ -19,7 +19,7 @@ pub const LIST_BYTES_MAX: usize = 8 << 20;
 pub const LISTS_MAX: usize = 64;
 
 /// What is made from a list, and kept.
-pub(crate) trait Made {
+pub trait Made {
     /// The memory that it takes.
     fn bytes(&self) -> usize;
 }
@@ -38,22 +38,22 @@ impl Made for Index {
 }
 
 /// Everything that a list follows from.
-pub(super) struct Source {
+pub(crate) struct Source {
     /// The list, and what the topic shows of it.
     list: (ListKind, ToolsList),
     tasks: Shown,
-    pub(super) snapshot: ListSnapshot,
+    pub(crate) snapshot: ListSnapshot,
     /// A manifest that only the cache knows is freed, and its address is not used again.
     manifests: Box<[Weak<Manifest>]>,
 }
 
 /// The rendered lists of one topic.
-pub(crate) type PageCache = Cache<Rendered>;
+pub type PageCache = Cache<Rendered>;
 /// The indexes of its lists of tools.
-pub(crate) type IndexCache = Cache<Index>;
+pub type IndexCache = Cache<Index>;
 
 /// What was made from lists of one topic.
-pub(crate) struct Cache<T>(Mutex<Kept<T>>);
+pub struct Cache<T>(Mutex<Kept<T>>);
 
 struct Kept<T> {
     /// What was used last comes last.
@@ -68,7 +68,7 @@ impl<T> Default for Cache<T> {
 }
 
 impl Source {
-    pub(super) fn new(
+    pub(crate) fn new(
         list: (ListKind, ToolsList),
         tasks: Shown,
         snapshot: ListSnapshot,
@@ -89,7 +89,7 @@ impl Source {
 
 impl<T: Made> Cache<T> {
     /// What was made from this.
-    pub(super) fn get(&self, source: &Source) -> Option<Arc<T>> {
+    pub(crate) fn get(&self, source: &Source) -> Option<Arc<T>> {
         let mut kept = self.0.lock();
         let at = kept.all.iter().position(|(known, _)| known.is_same(source))?;
         let found = kept.all.remove(at)?;
@@ -99,7 +99,7 @@ impl<T: Made> Cache<T> {
     }
 
     /// Keeps what was made. What no caller can ask for any more goes first, then what was used longest ago.
-    pub(super) fn keep(&self, source: Source, made: &Arc<T>) {
+    pub(crate) fn keep(&self, source: Source, made: &Arc<T>) {
         let bytes = made.bytes();
         if bytes > LIST_BYTES_MAX {
             return;
@@ -120,13 +120,13 @@ impl<T: Made> Cache<T> {
 #[cfg(test)]
 impl PageCache {
     /// How many lists are kept, and their bytes.
-    pub(super) fn size(&self) -> (usize, usize) {
+    pub(crate) fn size(&self) -> (usize, usize) {
         let kept = self.0.lock();
         (kept.all.len(), kept.bytes)
     }
 
     /// Whether a list is kept that was made from this.
-    pub(super) fn has(&self, snapshot: &ListSnapshot) -> bool {
+    pub(crate) fn has(&self, snapshot: &ListSnapshot) -> bool {
         self.0.lock().all.iter().any(|(known, _)| known.snapshot.is_same(snapshot))
     }
 }

@@ -1,25 +1,20 @@
-//! Operations `list` and `info`: what the caller's own lists show, and nothing else.
+//! Lookups of the proxy tool, `list` and `info`: what the caller's own lists show, and nothing else.
 
-use std::sync::Arc;
-
-use model::{Form, ListKind, Refusal};
-use wire::mcp::proxy::{Ask, Entry as Found, List, Query, Subject, query, resource_name};
+use model::{Form, ListKind};
+use wire::mcp::proxy::{Entry as Found, List, Look, Query, Subject, query, resource_name};
 use wire::mcp::result::words;
 
-use crate::lists::{Entry, Merged, Seen};
-use crate::{call::Call, dispatch::Dispatch};
+use crate::{merged::Entry, seen::Seen};
 
 /// The result of `list` or `info`, or words about a target that the caller cannot see.
-pub(super) async fn answer(dispatch: Arc<Dispatch>, call: Arc<Call>, ask: Ask) -> Result<Vec<u8>, Refusal> {
-    let (seen, form) = (Seen::by(&dispatch, &call).await?, call.request.payload.form);
-    Ok(match &ask {
-        Ask::List(of) => list(&seen, of, form),
-        Ask::Info { subject, path } => match info(&seen, *subject, path) {
+pub fn look_up(seen: &Seen, look: &Look, form: Form) -> Vec<u8> {
+    match look {
+        Look::List(of) => list(seen, of, form),
+        Look::Info { subject, path } => match info(seen, *subject, path) {
             Some(found) => query(*subject, Query::Info(path), &[found], form),
             None => words(&subject.not_found(path), true, form),
         },
-        Ask::Call(_) | Ask::Batch(_) => words("", true, form),
-    })
+    }
 }
 
 /// The lists of a subject, in the order in which they are shown.
@@ -58,7 +53,7 @@ fn info(seen: &Seen, subject: Subject, path: &str) -> Option<Found> {
     };
     let find = |fits: &dyn Fn(&Entry<'_>) -> bool| {
         lists(subject).iter().find_map(|list| {
-            let merged: Merged<'_> = seen.list(*list);
+            let merged = seen.list(*list);
             let entry = merged.entries().iter().find(|entry| fits(entry))?;
             Some(Found { list: *list, raw: merged.definition(entry) })
         })

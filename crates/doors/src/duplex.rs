@@ -1,0 +1,127 @@
+//! Both directions of a client on a pipe or socket: what it writes is read until it closes its side, what its stream has is written.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use gateway::{Dispatch, Link};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use wire::rpc;
+
+use crate::stream::{Reader, Stream};
+
+/// Bytes that are gathered into one write.
+const WRITE_BYTES: usize = 64 * 1024;
+/// Longest wait for answers when the client has closed its side.
+const DRAIN: Duration = Duration::from_secs(5);
+/// Time between two looks for open requests meanwhile.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Where one message ends and the next begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Each ends with its line.
+    Lines,
+    /// Each begins with its length, which is written already.
+    Prefixed,
+}
+
+impl Framing {
+    fn append(self, waiting: &mut Vec<u8>, frame: &Bytes) {
+        match self {
+            Self::Lines => {
+                waiting.extend_from_slice(&rpc::one_line(frame.clone()));
+                waiting.push(b'\n');
+            }
+            Self::Prefixed => waiting.extend_from_slice(frame),
+        }
+    }
+}
+
+/// A client, as its protocol reads it.
+pub(crate) trait Client {
+    /// The buffer to read into.
+    fn buffer(&mut self) -> &mut BytesMut;
+    /// Takes the messages that are there as a whole; false if nothing after them can be trusted.
+    async fn take(&mut self) -> bool;
+    /// The client has closed its side, or gets nothing any more: takes what is left, and lets its links leave.
+    async fn end(self);
+}
+
+/// Begins to write what a stream has. `None` if the stream has a reader that cannot be replaced.
+pub(crate) fn writes(
+    out: &Arc<Stream>,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+    framing: Framing,
+) -> Option<JoinHandle<io::Result<()>>> {
+    Some(tokio::spawn(write(out.read(None)?, output, framing)))
+}
+
+/// Serves a client until it closes its side.
+///
+/// # Errors
+/// Those of the connection.
+pub(crate) async fn serve(
+    mut client: impl Client,
+    out: &Stream,
+    mut input: impl AsyncRead + Unpin,
+    mut writer: JoinHandle<io::Result<()>>,
+) -> io::Result<()> {
+    let mut written = None;
+    let ended = loop {
+        if !client.take().await || out.has_ended() {
+            break Ok(());
+        }
+        let read = tokio::select! {
+            read = input.read_buf(client.buffer()) => read,
+            // The client gets nothing any more: it was revoked, is too slow, or has closed its side of the output.
+            end = &mut writer => {
+                written = Some(end);
+                break Ok(());
+            }
+        };
+        match read {
+            Ok(0) => break Ok(()),
+            Ok(_) => {}
+            Err(error) => break Err(error),
+        }
+    };
+    client.end().await;
+    out.end();
+    let written = match written {
+        Some(written) => written,
+        None => writer.await,
+    };
+    match written {
+        Ok(written) => ended.and(written),
+        Err(_) => ended,
+    }
+}
+
+async fn write(mut reader: Reader, mut output: impl AsyncWrite + Unpin, framing: Framing) -> io::Result<()> {
+    let mut waiting = Vec::new();
+    while let Some(item) = reader.next().await {
+        framing.append(&mut waiting, &item.frame);
+        while waiting.len() < WRITE_BYTES {
+            let Some(item) = reader.try_next() else { break };
+            framing.append(&mut waiting, &item.frame);
+        }
+        output.write_all(&waiting).await?;
+        output.flush().await?;
+        waiting.clear();
+        waiting.shrink_to(WRITE_BYTES);
+    }
+    Ok(())
+}
+
+/// Waits for the answers of what is open on these links, within a bound.
+pub(crate) async fn drain(dispatch: &Dispatch, links: &[&Arc<Link>], out: &Stream) {
+    let open = || links.iter().any(|link| dispatch.with(|topic| topic.is_awaited(link.id)));
+    let deadline = Instant::now() + DRAIN;
+    while open() && !out.has_ended() && Instant::now() < deadline {
+        sleep(POLL).await;
+    }
+}

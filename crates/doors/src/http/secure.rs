@@ -1,0 +1,128 @@
+//! TLS of a connection: its handshake, clients that speak plain HTTP instead, and a WebSocket's way through TLS.
+
+use std::future::poll_fn;
+use std::io;
+use std::net;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as Pipe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use auth::ClientCertificate;
+use platform::unix_ms;
+use tls::ServerTls;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use tokio_rustls::server::TlsStream;
+
+use super::places::Standing;
+
+/// Seconds a client may take to finish its TLS handshake.
+const HANDSHAKE_SECS: u64 = 10;
+/// The first byte of a TLS connection: a record of the handshake (RFC 8446, section 5.1).
+pub(super) const HANDSHAKE_RECORD: u8 = 22;
+/// Bytes of a plain request that are read after it was answered, so that its sender reads the answer.
+const PLAIN_BYTES_MAX: u64 = 64 * 1024;
+const PLAIN_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
+    content-length: 49\r\nconnection: close\r\n\r\nthis port speaks TLS: use a URL with `https://`\r\n";
+
+/// A connection after its handshake, and the certificate that its client showed.
+pub(crate) type Secured = (TlsStream<TcpStream>, Option<Arc<ClientCertificate>>);
+
+/// Performs the handshake of a connection; `None` if it fails, takes too long, must make way for another connection, or the gateway
+/// stops.
+pub(crate) async fn accept(
+    socket: TcpStream,
+    tls: ServerTls,
+    standing: &Standing,
+    stop: &mut watch::Receiver<bool>,
+) -> Option<Secured> {
+    let evicted = poll_fn(|cx| standing.poll_evicted(cx));
+    tokio::select! {
+        shaken = timeout(Duration::from_secs(HANDSHAKE_SECS), handshake(socket, &tls)) => match shaken {
+            Ok(Ok(secured)) => Some(secured),
+            Ok(Err(error)) => {
+                report(&error.to_string());
+                None
+            }
+            Err(_) => {
+                tracing::debug!("a TLS handshake took too long");
+                None
+            }
+        },
+        () = evicted => None,
+        () = async { drop(stop.wait_for(|stop| *stop).await) } => None,
+    }
+}
+
+/// Logs why a connection was no use. Anybody may cause it, so the log has one line a second; the others are for debugging.
+pub(super) fn report(why: &str) {
+    static LATEST_SECOND: AtomicU64 = AtomicU64::new(0);
+    let second = unix_ms() / 1000;
+    if LATEST_SECOND.swap(second, Ordering::Relaxed) == second {
+        tracing::debug!(why, "a connection ended before its first request");
+    } else {
+        tracing::warn!(why, "a connection ended before its first request");
+    }
+}
+
+async fn handshake(mut socket: TcpStream, tls: &ServerTls) -> io::Result<Secured> {
+    let mut first = [0];
+    if socket.peek(&mut first).await? > 0 && first != [HANDSHAKE_RECORD] {
+        socket.write_all(PLAIN_ANSWER).await?;
+        socket.shutdown().await?;
+        tokio::io::copy(&mut socket.take(PLAIN_BYTES_MAX), &mut tokio::io::sink()).await?;
+        return Err(io::Error::other("the client does not speak TLS"));
+    }
+    let stream = tls.acceptor().accept(socket).await?;
+    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+    let certificate = shown.map(|shown| {
+        Arc::new(ClientCertificate { sha256: tls::fingerprint(shown), names: tls::names(shown) })
+    });
+    Ok((stream, certificate))
+}
+
+/// The task that encrypts and decrypts for a WebSocket. It ends with this value.
+pub(super) struct Pump(AbortHandle);
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Gives a stream behind TLS the form that a room writes to: a socket, whose other end a task pumps through TLS. Each side's end
+/// is passed on to the other. What waits in between is bounded by the buffers of the pair and the task.
+///
+/// # Errors
+/// Those of the pair of sockets.
+pub(super) fn pump(mut secure: TlsStream<TcpStream>) -> io::Result<(TcpStream, Pump)> {
+    let (near, far) = Pipe::pair()?;
+    near.set_nonblocking(true)?;
+    far.set_nonblocking(true)?;
+    // A stream of bytes is all that is asked of it, never an address.
+    let near = TcpStream::from_std(net::TcpStream::from(OwnedFd::from(near)))?;
+    let mut far = UnixStream::from_std(far)?;
+    let task = tokio::spawn(async move {
+        if let Err(error) = copy_bidirectional(&mut secure, &mut far).await {
+            tracing::trace!(%error, "a WebSocket behind TLS ended");
+        }
+    });
+    Ok((near, Pump(task.abort_handle())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_to_a_plain_request_has_its_length() {
+        let text = std::str::from_utf8(PLAIN_ANSWER).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
+    }
+}

@@ -1,0 +1,54 @@
+//! Client on a pipe: its first byte says which protocol it speaks (proto-mcp v1.0, "Dual-Protocol Support").
+
+use std::io;
+
+use bytes::{Buf as _, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use wire::proto::sniff::{Sniffed, sniff};
+use wire::rpc::{self, code};
+
+use crate::links::ClientLinks;
+use crate::outlet::Visitor;
+use crate::{proto, stdio};
+
+/// The mark with which some editors begin UTF-8 texts.
+const UTF8_MARK: &[u8] = "\u{FEFF}".as_bytes();
+
+/// Serves one client until it closes its side.
+///
+/// # Errors
+/// Those of the pipe.
+pub(crate) async fn serve(
+    links: &ClientLinks,
+    visitor: Visitor,
+    mut input: impl AsyncRead + Unpin,
+    mut output: impl AsyncWrite + Unpin + Send + 'static,
+) -> io::Result<()> {
+    let mut read = BytesMut::new();
+    let first = loop {
+        // A line may be blank, and a mark may come in parts.
+        while read.first().is_some_and(u8::is_ascii_whitespace) {
+            read.advance(1);
+        }
+        if read.starts_with(UTF8_MARK) {
+            read.advance(UTF8_MARK.len());
+            continue;
+        }
+        match read.first().copied() {
+            Some(first) if !UTF8_MARK.starts_with(&read) => break first,
+            _ if input.read_buf(&mut read).await? == 0 => return Ok(()),
+            _ => {}
+        }
+    };
+    match sniff(first) {
+        Sniffed::Proto => proto::serve(links, visitor, read, input, output).await,
+        Sniffed::Json => stdio::serve(links, visitor, read, input, output).await,
+        Sniffed::Tls | Sniffed::Http | Sniffed::Unknown => {
+            let why = "neither JSON-RPC nor proto-mcp begins with this byte";
+            let mut line = rpc::error(None, code::PARSE_ERROR, why, None).to_vec();
+            line.push(b'\n');
+            output.write_all(&line).await?;
+            output.flush().await
+        }
+    }
+}

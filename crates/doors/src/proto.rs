@@ -1,0 +1,10 @@
+//! Clients of proto-mcp 1.0: handshake, requests, answers; whichever way the messages travel.
+
+mod client;
+mod framed;
+mod hello;
+mod outlet;
+mod reply;
+mod session;
+
+pub(crate) use framed::serve;

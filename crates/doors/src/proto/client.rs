@@ -1,0 +1,122 @@
+//! One client of proto-mcp: its link, what it declared, and its requests.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gateway::{Incoming, Joining, Link, Outlet, Tag, manifests, plain_client};
+use model::{Form, Method, Payload, Refusal, RefusalCode, Request};
+use transcode::client::{Wanted, call_params, list_params, open_params, read_params};
+use wire::proto::{Kind, call};
+use wire::rpc::Id;
+
+use super::hello::{self, Declared};
+use crate::links::ClientLinks;
+use crate::outlet::Visitor;
+
+/// A client whose link has joined.
+pub(crate) struct Client {
+    /// Its topic, and who it is.
+    pub(crate) visitor: Visitor,
+    /// Its link.
+    pub(crate) link: Arc<Link>,
+    /// What it declared.
+    pub(crate) declared: Declared,
+}
+
+/// What becomes of a request.
+pub(crate) enum Taken {
+    /// The door answers it, with this payload field.
+    Answered(Bytes),
+    /// The gateway answers it.
+    Request(Box<Incoming>, Wanted),
+}
+
+impl Client {
+    /// Joins the topic. A client may ask before it has said anything of itself: calls over gRPC have no session.
+    ///
+    /// # Errors
+    /// Why the topic rejects it.
+    pub(crate) fn join(
+        links: &ClientLinks,
+        visitor: Visitor,
+        outlet: Arc<dyn Outlet>,
+    ) -> Result<Self, Refusal> {
+        let (id, participant) = (links.registry.context.link(), Arc::clone(&visitor.participant));
+        links.make_room(&participant.id, &visitor.dispatch);
+        let link = Link::new(id, participant, Form::Legacy, plain_client(), outlet);
+        let joining = Joining { promotes: true, notified: true, ..Joining::default() };
+        links.registry.join(&visitor.dispatch, &link, joining)?;
+        Ok(Self { visitor, link, declared: Declared::default() })
+    }
+
+    /// Whether a request with this id of the client waits for its answer.
+    pub(crate) fn is_open(&self, id: u64) -> bool {
+        let tag = Tag::of_client(Id::number(id));
+        self.visitor.dispatch.with(|topic| topic.is_tagged(self.link.id, &tag))
+    }
+
+    /// Reads a request. `id` is the client's id of it, if the wire has one.
+    ///
+    /// # Errors
+    /// Why it is refused before the topic sees it.
+    pub(crate) async fn take(&mut self, id: Option<u64>, kind: Kind, field: Bytes) -> Result<Taken, Refusal> {
+        let malformed = || Refusal::new(RefusalCode::Malformed, "the message cannot be read");
+        let (_, message) = Kind::split(&field).ok_or_else(malformed)?;
+        let tag = id.map(|id| Tag::of_client(Id::number(id)));
+        match kind {
+            Kind::InitializeRequest => {
+                let (declared, version) = hello::read(&message)?;
+                self.declared = declared;
+                Ok(Taken::Answered(hello::answer(version, declared)))
+            }
+            Kind::ListToolsRequest | Kind::ListResourcesRequest => {
+                let (params, wanted) = list_params(kind, &message)?;
+                let Declared { references, json_schemas, full_descriptors, .. } = self.declared;
+                let references = references && wanted.references;
+                let wanted = Wanted { references, json_schemas, full_descriptors, ..wanted };
+                let method = Method::Known(kind.method().unwrap_or_default());
+                let payload = Payload::body(Form::Legacy, params);
+                let request = Request { method, target: None, progress: None, payload };
+                Ok(Taken::Request(Box::new(Incoming::plain(request, tag)), wanted))
+            }
+            Kind::CallToolRequest | Kind::ReadResourceRequest => {
+                let request = self.named(kind, &field).await?;
+                Ok(Taken::Request(Box::new(Incoming::plain(request, tag)), Wanted::default()))
+            }
+            Kind::InitializeResponse
+            | Kind::ListToolsResponse
+            | Kind::CallToolResponse
+            | Kind::ListResourcesResponse
+            | Kind::ReadResourceResponse
+            | Kind::ErrorResponse => {
+                Err(Refusal::new(RefusalCode::Unsupported, "the gateway asks its clients nothing"))
+            }
+        }
+    }
+
+    /// A request that names a tool or a resource, as a server that speaks JSON reads it.
+    async fn named(&self, kind: Kind, field: &Bytes) -> Result<Request, Refusal> {
+        let malformed = |what: &str| Refusal::new(RefusalCode::Malformed, what.to_owned());
+        let named = call::read(kind, field).map_err(|_| malformed("the message names no single target"))?;
+        let request = named.ok_or_else(|| malformed("the message names no target"))?.request;
+        let dispatch = &self.visitor.dispatch;
+        dispatch.wait_for_target(&self.link, &request).await;
+        let (_, message) =
+            Kind::split(&request.payload.bytes).ok_or_else(|| malformed("the message is empty"))?;
+        let params = match &request.target {
+            Some(model::Target::Tool(tool)) => {
+                match manifests::tool_schema(dispatch, &self.link, tool) {
+                    Some(schema) => call_params(&message, &schema)?,
+                    // A server without a prefix may have it unlisted. Else the topic refuses it, whatever its arguments are.
+                    None => open_params(&message).unwrap_or_else(|_| {
+                        json::object(|params| {
+                            params.text("name", tool);
+                        })
+                    }),
+                }
+            }
+            _ => read_params(&message)?,
+        };
+        Ok(Request { payload: Payload::body(Form::Legacy, params), ..request })
+    }
+}

@@ -1,0 +1,108 @@
+//! Replies of proto-mcp: answers as payload fields of `MCPMessage`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gateway::{Call, Dispatch, Reply, Respell, manifests};
+use model::{Answer, Coding, Form, Refusal, RefusalCode};
+use transcode::client::{self, Wanted};
+use wire::mcp::relay;
+use wire::proto::contract::ErrorResponse;
+use wire::proto::{Kind, frame, spell};
+use wire::rpc::{Id, Message, Shape, code};
+
+use crate::reply::Sink;
+
+/// The reply of one request on a framed connection.
+pub(crate) struct FrameReply<S> {
+    /// Where its frame goes.
+    pub(crate) sink: S,
+    /// The client's id of the request.
+    pub(crate) id: u64,
+    /// The topic, for the schemas of what it lists.
+    pub(crate) dispatch: Arc<Dispatch>,
+    /// How a list is wanted.
+    pub(crate) wanted: Wanted,
+}
+
+impl<S: Sink> Reply for FrameReply<S> {
+    fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
+        let field = field_of(&self.dispatch, call, answer, respell, &self.wanted);
+        let field = field.unwrap_or_else(|refusal| spell(&refusal, call.request.method.as_str()).field());
+        send(&self.sink, self.id, &field, call.request.method.as_str());
+    }
+
+    fn refuse(&self, call: &Call, refusal: &Refusal) {
+        refuse(&self.sink, self.id, refusal, call.request.method.as_str());
+    }
+
+    fn abandon(&self, _: &Call) {
+        self.sink.skip();
+    }
+}
+
+/// Sends the refusal of a request.
+pub(crate) fn refuse(sink: &impl Sink, id: u64, refusal: &Refusal, method: &str) {
+    let spelled = spell(refusal, method);
+    // A refusal is short.
+    sink.answer(
+        frame::of_field(id, &spelled.field()).unwrap_or_default(),
+        Some(i64::from(spelled.error.code)),
+    );
+}
+
+/// The answer to bytes that are no message: the stream is still in step.
+pub(crate) fn unreadable() -> Bytes {
+    let code = i32::try_from(code::PARSE_ERROR).unwrap_or_default();
+    let message = "the frame is no MCPMessage".to_owned();
+    Kind::ErrorResponse.field_of(&ErrorResponse { code, message, data: None })
+}
+
+/// Sends an answer, if its client has room for it and a frame can carry it.
+pub(crate) fn send(sink: &impl Sink, id: u64, field: &[u8], method: &str) {
+    let refusal = match frame::of_field(id, field) {
+        Some(frame) if sink.bounds().held.has_room(frame.len()) => return sink.answer(frame, None),
+        Some(_) => Refusal::new(RefusalCode::Overloaded, "too many answers wait to be read"),
+        None => {
+            let mib = frame::FRAME_BYTES_MAX >> 20;
+            Refusal::new(RefusalCode::TooLarge, format!("the answer is longer than {mib} MiB"))
+        }
+    };
+    refuse(sink, id, &refusal, method);
+}
+
+/// An answer as the payload field of an `MCPMessage`: its bytes if the server wrote protobuf, else what its JSON says.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn field_of(
+    dispatch: &Dispatch,
+    call: &Call,
+    answer: &Answer,
+    respell: &Respell<'_>,
+    wanted: &Wanted,
+) -> Result<Bytes, Refusal> {
+    if answer.payload.coding == Coding::Proto {
+        return Ok(answer.payload.bytes.clone());
+    }
+    let failed = || Refusal::new(RefusalCode::UpstreamFailed, "the server's answer cannot be read");
+    let method = call.request.method.as_str();
+    let encoded = relay::encode_answer(answer, method, Form::Legacy, &Id::number(call.link.id.0), respell);
+    let message = Message::read(encoded.frame).map_err(|_| failed())?;
+    if message.shape() != Shape::Result {
+        let error = message.error_object().ok_or_else(failed)?;
+        return Ok(client::error(method, error.code, &error.message, error.data));
+    }
+    let body = message.body_span().map(|span| span.of(message.frame())).ok_or_else(failed)?;
+    match method {
+        "tools/list" => client::tools(body, wanted, &|name| {
+            Some((manifests::tool_schema(dispatch, &call.link, name)?, None))
+        }),
+        "resources/list" => client::resources(body),
+        "resources/read" => client::read_result(body),
+        _ => {
+            let target = call.request.target.as_ref().map(model::Target::as_str).unwrap_or_default();
+            client::call_result(body, manifests::tool_schema(dispatch, &call.link, target).as_ref())
+        }
+    }
+}

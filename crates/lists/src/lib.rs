@@ -1,0 +1,22 @@
+//! Lists of servers as one caller sees them: merged, rendered, cut to pages, kept, searched.
+//!
+//! The topic says what is on a list ([`topic::ListSnapshot`]), each server wrote its items ([`upstream::Manifest`]). A list is judged
+//! and rendered outside of the topic's lock, once for as long as nothing changes; pages are slices of it.
+//!
+//! - [`Merged`], [`Entry`]: a list as the caller sees it. [`Asked`]: a page of it, with its cursor.
+//! - [`Seen`]: all lists of a caller, for the tools that look into them: [`look_up`], [`Seen::index`].
+//! - [`PageCache`], [`IndexCache`]: what is made from lists, and kept.
+
+mod cache;
+mod lookup;
+mod merged;
+mod page;
+mod seen;
+#[cfg(test)]
+mod tests;
+
+pub use cache::{IndexCache, LIST_BYTES_MAX, LISTS_MAX, PageCache};
+pub use lookup::look_up;
+pub use merged::{Entry, Manifests, Merged};
+pub use page::{Asked, CURSOR_MS, PAGE_ITEMS_MAX, bad_cursor};
+pub use seen::Seen;

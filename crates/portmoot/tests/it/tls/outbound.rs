@@ -1,0 +1,81 @@
+//! Servers behind TLS: one that requires a client certificate, its own authority, and a certificate that changes.
+
+use std::sync::Arc;
+
+use harness::Running;
+use serde_json::json;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring};
+
+use super::TlsProxy;
+use super::authority::{Authority, Pair};
+use crate::home::Home;
+use crate::support::{Client, Gateway, until};
+
+/// What a proxy shows, asking every client for a certificate of this authority.
+fn requiring(own: &Pair, authority: &Authority) -> TlsAcceptor {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&authority.file).unwrap()).unwrap();
+    let provider = Arc::new(ring::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier.build().unwrap())
+        .with_single_cert(
+            vec![CertificateDer::from_pem_file(&own.cert).unwrap()],
+            PrivateKeyDer::from_pem_file(&own.key).unwrap(),
+        )
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
+}
+
+#[test]
+fn a_server_that_requires_a_certificate_gets_the_configured_one() {
+    let home = Home::new();
+    let fixture = Running::fixture(&[]);
+    let servers = Authority::new(&home, "servers");
+    let clients = Authority::new(&home, "clients");
+    let acceptor = requiring(&servers.issue_local(&home, "server"), &clients);
+    let port = TlsProxy::accepting(fixture.url().split('/').nth(2).unwrap(), acceptor);
+    let table = |shown: &str| {
+        format!(
+            "[servers.s]\nurl = \"https://localhost:{port}/mcp\"\nprefix = \"\"\nca = {:?}\n{shown}",
+            servers.file
+        )
+    };
+    let pair = clients.issue(&home, "gateway", &["gateway.example"]);
+    let shown = format!("client_cert = {:?}\nclient_key = {:?}\n", pair.cert, pair.key);
+
+    let gateway = Gateway::start(&home, &table(""));
+    until("the server wants a certificate", || {
+        gateway.log().lines().any(|line| line.contains("CertificateRequired")).then_some(())
+    });
+    // One of another authority is refused too.
+    let foreign = servers.issue(&home, "foreign", &["gateway.example"]);
+    home.write(
+        "portmoot.toml",
+        &table(&format!("client_cert = {:?}\nclient_key = {:?}\n", foreign.cert, foreign.key)),
+    );
+    gateway.receive("the configuration has changed");
+    assert_ne!(gateway.server("s")["state"], "ready");
+    home.write("portmoot.toml", &table(&shown));
+    gateway.wait_for("s", "ready");
+    let client = Client::plain(&gateway);
+    assert_eq!(client.call("echo", json!({ "text": "mutual" }))["content"][0]["text"], "mutual");
+
+    // A new certificate in the same files: the server is connected anew.
+    let restarted = gateway.log().matches("the configuration has changed").count();
+    clients.issue(&home, "gateway", &["gateway.example"]);
+    until("it is read", || {
+        (gateway.log().matches("the configuration has changed").count() > restarted).then_some(())
+    });
+    gateway.wait_for("s", "ready");
+    until("calls go on", || {
+        let answer = client.ask("tools/call", json!({ "name": "echo", "arguments": { "text": "again" } }));
+        (answer["result"]["content"][0]["text"] == "again").then_some(())
+    });
+}

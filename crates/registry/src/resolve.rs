@@ -1,0 +1,143 @@
+//! References resolved at other registries: from allowed hosts only, each with its own token, through a cache.
+
+mod cache;
+mod error;
+mod fetch;
+mod hosts;
+mod tokens;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use platform::Mutex;
+use schema::Reference;
+
+use cache::{Cache, SetKey};
+use fetch::{Fetched, fetch};
+
+pub use cache::{LABELS_MAX, SETS_BYTES_MAX, SETS_MAX};
+pub use error::ResolveError;
+pub use fetch::{Fetch, Fetching, Http, SET_BYTES_MAX};
+pub use hosts::{BadHost, Hosts};
+pub use tokens::{BadTokens, PUBLIC_HOST, Tokens};
+
+/// How long a label's commit is kept unless it is configured, in milliseconds: an hour (proto-mcp, "Caching").
+pub const LABEL_KEPT_MS: u64 = 3_600_000;
+
+/// The schema of a reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// The commit: 32 hexadecimal digits.
+    pub commit: String,
+    /// A serialized `google.protobuf.FileDescriptorSet`, byte for byte: a typed one would lose the rules of `buf.validate`. If the
+    /// reference names a tool, it is the whole module.
+    pub set: Bytes,
+}
+
+/// What a resolver is allowed to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The allowed hosts.
+    pub hosts: Hosts,
+    /// The tokens of hosts.
+    pub tokens: Tokens,
+    /// How long a label's commit is kept, in milliseconds.
+    pub label_kept_ms: u64,
+}
+
+/// A resolver of references. Any number of callers may use it at one time: the same question is asked once.
+pub struct Resolver {
+    settings: Settings,
+    way: Box<dyn Fetch>,
+    cache: Mutex<Cache>,
+    /// Questions on their way.
+    open: Mutex<HashMap<SetKey, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl Resolver {
+    /// A resolver with an empty cache.
+    #[must_use]
+    pub fn new(settings: Settings, way: impl Fetch + 'static) -> Self {
+        Self { settings, way: Box::new(way), cache: Mutex::default(), open: Mutex::default() }
+    }
+
+    /// Resolves a reference; `now_ms` tells whether a cached label is still good.
+    ///
+    /// # Errors
+    /// Why there is no schema. Errors are not cached.
+    pub async fn resolve(&self, reference: &Reference, now_ms: u64) -> Result<Resolved, ResolveError> {
+        let host = &reference.host;
+        let url = self.settings.hosts.url(host).ok_or_else(|| ResolveError::ForeignHost(host.clone()))?;
+        let version = reference.version.as_deref().unwrap_or_default();
+        if let Some(known) = self.known(reference, version, now_ms) {
+            return Ok(known);
+        }
+        let question = key(reference, version);
+        let turn = self.turn(&question);
+        let _turn = turn.lock().await;
+        // The one before may have asked the same.
+        if let Some(known) = self.known(reference, version, now_ms) {
+            return Ok(known);
+        }
+        let token = self.settings.tokens.of(host);
+        let asked = self.commit(reference, version, now_ms).unwrap_or_else(|| version.to_owned());
+        let Fetched { commit, set } = fetch(&*self.way, (&url, token), reference, &asked).await?;
+        let is_other = is_commit(&asked) && asked != commit;
+        if set.is_empty() || set.len() > SET_BYTES_MAX || !is_commit(&commit) || is_other {
+            return Err(ResolveError::Malformed);
+        }
+        let mut cache = self.cache.lock();
+        if !is_commit(&asked) {
+            cache.keep_label(&question.module, version, &commit, now_ms);
+        }
+        cache.keep_set(SetKey { commit: commit.clone(), ..question }, set.clone());
+        Ok(Resolved { commit, set })
+    }
+
+    /// What the cache has of a reference.
+    fn known(&self, reference: &Reference, version: &str, now_ms: u64) -> Option<Resolved> {
+        let commit = self.commit(reference, version, now_ms)?;
+        let set = self.cache.lock().set(&key(reference, &commit))?;
+        Some(Resolved { commit, set })
+    }
+
+    /// The commit of a version, if it is one or the cache has it.
+    fn commit(&self, reference: &Reference, version: &str, now_ms: u64) -> Option<String> {
+        if is_commit(version) {
+            return Some(version.to_owned());
+        }
+        let module = key(reference, version).module;
+        self.cache.lock().commit(&module, version, now_ms, self.settings.label_kept_ms)
+    }
+
+    /// The lock of those who ask the same.
+    fn turn(&self, question: &SetKey) -> Arc<tokio::sync::Mutex<()>> {
+        let mut open = self.open.lock();
+        if let Some(turn) = open.get(question).and_then(Weak::upgrade) {
+            return turn;
+        }
+        open.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        open.insert(question.clone(), Arc::downgrade(&turn));
+        turn
+    }
+}
+
+/// Whether a version is a commit id: 32 hexadecimal digits. Any other is a label.
+fn is_commit(version: &str) -> bool {
+    version.len() == 32 && version.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The key of a reference at a version.
+fn key(reference: &Reference, version: &str) -> SetKey {
+    let Reference { host, owner, module, symbol, .. } = reference;
+    SetKey {
+        module: format!("{host}/{owner}/{module}"),
+        commit: version.to_owned(),
+        symbol: reference.symbol.contains('.').then(|| symbol.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

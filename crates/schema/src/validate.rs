@@ -1,0 +1,171 @@
+//! Rules of `buf.validate`: whether they can be checked, and what breaks them.
+
+use std::collections::HashSet;
+
+use prost_protovalidate::regex::RegexBuilder;
+use prost_protovalidate::{Error, Validator};
+use prost_reflect::{DynamicMessage, Kind, MessageDescriptor, Value};
+
+use crate::common::is_common;
+
+/// Bytes of one compiled pattern.
+pub(crate) const PATTERN_BYTES_MAX: usize = 512 << 10;
+/// Patterns of one tool of a peer.
+const PATTERNS_MAX: usize = 100;
+/// Bytes of one expression of a peer.
+const EXPRESSION_BYTES_MAX: usize = 2_048;
+/// Expressions of one tool of a peer.
+const EXPRESSIONS_MAX: usize = 200;
+/// Brackets and choices inside each other in an expression: its parser recurses.
+const EXPRESSION_DEPTH_MAX: usize = 64;
+
+/// A rule that a message breaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The field, such as `filter.max_results` or `tags[2]`; empty for the whole message.
+    pub field: String,
+    /// The rule, such as `string.min_len`.
+    pub rule: String,
+    /// What is wrong, for people.
+    pub message: String,
+}
+
+/// Why a message is not valid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// It breaks rules.
+    #[error("{}", .0.iter().map(|one| format!("{}: {}", one.field, one.message)).collect::<Vec<_>>().join("; "))]
+    Violations(Vec<Violation>),
+    /// A rule could not be checked.
+    #[error("the rules of the schema cannot be checked: {0}")]
+    Unchecked(String),
+}
+
+/// Checks a message by its rules.
+pub(crate) fn validate(validator: &Validator, message: &DynamicMessage) -> Result<(), Invalid> {
+    validator.validate(message).map_err(|error| match error {
+        Error::Validation(error) => {
+            let violation = |one: &prost_protovalidate::Violation| Violation {
+                field: one.field_path(),
+                rule: one.rule_id().to_owned(),
+                message: one.message().to_owned(),
+            };
+            Invalid::Violations(error.violations().iter().map(violation).collect())
+        }
+        error => Invalid::Unchecked(error.to_string()),
+    })
+}
+
+/// Whether a pattern can be a rule: RE2 knows it, and it is not too large.
+pub(crate) fn is_pattern(pattern: &str) -> bool {
+    RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build().is_ok()
+}
+
+/// Compiles the rules of these messages and of all that are in them.
+///
+/// # Errors
+/// The first rule that cannot be compiled, or is too large.
+pub(crate) fn compile_rules(
+    validator: &Validator,
+    roots: impl Iterator<Item = MessageDescriptor>,
+) -> Result<(), String> {
+    let messages = reachable(roots);
+    let mut sizes = Sizes::default();
+    for message in &messages {
+        let options = std::iter::once(message.options())
+            .chain(message.fields().map(|field| field.options()))
+            .chain(message.oneofs().map(|oneof| oneof.options()));
+        for options in options {
+            sizes.extensions(&options)?;
+        }
+    }
+    for message in messages {
+        match validate(validator, &DynamicMessage::new(message)) {
+            Err(Invalid::Unchecked(why)) => return Err(why),
+            Ok(()) | Err(Invalid::Violations(_)) => {}
+        }
+    }
+    Ok(())
+}
+
+/// These messages and those of their fields, without the well-known ones.
+fn reachable(roots: impl Iterator<Item = MessageDescriptor>) -> Vec<MessageDescriptor> {
+    let (mut open, mut seen, mut found) = (roots.collect::<Vec<_>>(), HashSet::new(), Vec::new());
+    while let Some(message) = open.pop() {
+        if is_common(message.parent_file().name()) || !seen.insert(message.full_name().to_owned()) {
+            continue;
+        }
+        let kinds = message.fields().map(|field| field.kind());
+        open.extend(
+            kinds.filter_map(|kind| if let Kind::Message(inner) = kind { Some(inner) } else { None }),
+        );
+        if !message.is_map_entry() {
+            found.push(message);
+        }
+    }
+    found
+}
+
+#[derive(Default)]
+struct Sizes {
+    patterns: usize,
+    expressions: usize,
+}
+
+impl Sizes {
+    fn extensions(&mut self, options: &DynamicMessage) -> Result<(), String> {
+        options.extensions().try_for_each(|(_, value)| self.value("", value))
+    }
+
+    fn value(&mut self, field: &str, value: &Value) -> Result<(), String> {
+        match value {
+            Value::Message(rules) => {
+                rules.fields().try_for_each(|(field, value)| self.value(field.full_name(), value))
+            }
+            Value::List(values) => values.iter().try_for_each(|value| self.value(field, value)),
+            Value::String(text) => self.text(field, text),
+            _ => Ok(()),
+        }
+    }
+
+    fn text(&mut self, field: &str, text: &str) -> Result<(), String> {
+        match field {
+            "buf.validate.StringRules.pattern" | "buf.validate.BytesRules.pattern" => {
+                self.patterns += 1;
+                if self.patterns > PATTERNS_MAX || !is_pattern(text) {
+                    return Err(format!(
+                        "a pattern that is invalid or too large, or more than {PATTERNS_MAX}"
+                    ));
+                }
+            }
+            "buf.validate.Rule.expression"
+            | "buf.validate.FieldRules.cel_expression"
+            | "buf.validate.MessageRules.cel_expression" => {
+                self.expressions += 1;
+                if self.expressions > EXPRESSIONS_MAX
+                    || text.len() > EXPRESSION_BYTES_MAX
+                    || depth(text) > EXPRESSION_DEPTH_MAX
+                {
+                    return Err(format!("an expression that is too large, or more than {EXPRESSIONS_MAX}"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// How deep an expression is at most: brackets inside each other, and all choices.
+fn depth(expression: &str) -> usize {
+    let (mut open, mut deepest, mut choices) = (0_usize, 0, 0);
+    for letter in expression.bytes() {
+        match letter {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            b'?' => choices += 1,
+            _ => {}
+        }
+        deepest = deepest.max(open);
+    }
+    deepest + choices
+}

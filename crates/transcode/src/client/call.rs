@@ -1,0 +1,151 @@
+//! Calls of tools: the params that a JSON server reads.
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use model::{Refusal, RefusalCode, Violation};
+use prost::Message as _;
+use schema::{Invalid, Marks, Module, Numbers, Tool, ToolSchema, ValueError};
+use serde_json::{Map, Value as Json};
+use wire::proto::contract::CallToolRequest;
+
+use crate::key;
+
+/// The name of the tool that takes any object.
+const OPEN_TOOL: &str = "open";
+
+/// The params of `tools/call` for a `CallToolRequest`: name, arguments checked by the tool's schema, `_meta`.
+///
+/// # Errors
+/// [`RefusalCode::Malformed`] if the bytes are no such message, or its arguments are neither the tool's input message nor a
+/// `google.protobuf.Struct` with its members; [`RefusalCode::SchemaViolation`] if they break rules of the schema. Both name the
+/// fields.
+pub fn call_params(call: &Bytes, tool: &ToolSchema) -> Result<Vec<u8>, Refusal> {
+    let call = CallToolRequest::decode(call.clone())
+        .map_err(|_| Refusal::new(RefusalCode::Malformed, "the request is no CallToolRequest"))?;
+    let arguments = arguments(&call, tool)?;
+    let meta = meta(&call.metadata);
+    Ok(json::object(|params| {
+        params.text("name", &call.name).raw("arguments", &arguments);
+        if let Some(meta) = &meta {
+            params.raw("_meta", meta.to_string().as_bytes());
+        }
+    }))
+}
+
+/// The same for a tool of which no schema is known: its arguments are a `google.protobuf.Struct`.
+///
+/// # Errors
+/// As [`call_params`].
+pub fn open_params(call: &Bytes) -> Result<Vec<u8>, Refusal> {
+    static OPEN: LazyLock<Module> = LazyLock::new(|| {
+        let tool = Tool { name: OPEN_TOOL, description: None, input: br#"{"type":"object"}"#, output: None };
+        Module::new("open.v1", &[tool], &Numbers::default())
+    });
+    let unknown = || Refusal::new(RefusalCode::SchemaUnresolved, "no schema is known");
+    call_params(call, OPEN.tool(OPEN_TOOL).ok_or_else(unknown)?)
+}
+
+/// The arguments of a call as JSON. A call without arguments has the empty message.
+fn arguments(call: &CallToolRequest, tool: &ToolSchema) -> Result<Vec<u8>, Refusal> {
+    let (type_url, value) =
+        call.arguments.as_ref().map_or(("", &[][..]), |sent| (sent.type_url.as_str(), &*sent.value));
+    let marked = |key: &str| call.metadata.get(key).map(|text| Marks::pointers(text)).unwrap_or_default();
+    let marks = Marks { empty: marked(key::EMPTY), null: marked(key::NULL) };
+    let typed = tool.arguments_from_message(type_url, value, marks).map_err(wrong)?;
+    tool.validate(&typed).map_err(invalid)?;
+    tool.json(&typed).map_err(wrong)
+}
+
+/// Arguments that are not of the message.
+fn wrong(error: ValueError) -> Refusal {
+    let why = format!("the arguments do not fit the tool's schema: {error}");
+    let violation = Violation { field: error.field, rule: String::new(), message: error.why };
+    Refusal::new(RefusalCode::Malformed, why).violations(vec![violation])
+}
+
+/// Arguments that are of the message, and break its rules.
+fn invalid(invalid: Invalid) -> Refusal {
+    let why = format!("the arguments break the tool's schema: {invalid}");
+    match invalid {
+        Invalid::Violations(all) => {
+            let violation =
+                |one: schema::Violation| Violation { field: one.field, rule: one.rule, message: one.message };
+            let violations = all.into_iter().map(violation).collect();
+            Refusal::new(RefusalCode::SchemaViolation, why).violations(violations)
+        }
+        Invalid::Unchecked(_) => Refusal::new(RefusalCode::SchemaUnresolved, invalid.to_string()),
+    }
+}
+
+/// `_meta` of a call's metadata: texts as they are, all else from the JSON under one key.
+fn meta(metadata: &std::collections::HashMap<String, String>) -> Option<Json> {
+    let mut meta = match metadata.get(key::META).and_then(|raw| serde_json::from_str(raw).ok()) {
+        Some(Json::Object(meta)) => meta,
+        _ => Map::new(),
+    };
+    let texts = metadata.iter().filter(|(name, _)| !name.starts_with("mcp."));
+    let mut texts: Vec<_> = texts.map(|(name, text)| (name.clone(), Json::from(text.as_str()))).collect();
+    texts.sort_by(|one, other| one.0.cmp(&other.0));
+    meta.extend(texts);
+    (!meta.is_empty()).then_some(Json::Object(meta))
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_types::Any;
+
+    use super::*;
+    use crate::value;
+
+    const INPUT: &str = r#"{"type":"object","properties":{"q":{"type":"string","minLength":2},"n":{"type":"integer"}},
+        "required":["q"]}"#;
+
+    fn params(arguments: Option<Any>, metadata: &[(&str, &str)]) -> Result<String, Refusal> {
+        let tool = Tool { name: "t", description: None, input: INPUT.as_bytes(), output: None };
+        let module = Module::new("a.v1", &[tool], &Numbers::default());
+        let metadata = metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let call = CallToolRequest { name: "t".to_owned(), arguments, metadata };
+        let params = call_params(&call.encode_to_vec().into(), module.tool("t").unwrap())?;
+        Ok(String::from_utf8(params).unwrap())
+    }
+
+    fn plain(text: &str) -> Option<Any> {
+        Some(value::pack_json(&serde_json::from_str(text).unwrap()))
+    }
+
+    #[test]
+    fn a_message_and_a_struct_give_the_same_arguments() {
+        let typed = Any {
+            type_url: "type.googleapis.com/a.v1.TRequest".into(),
+            value: vec![10, 2, b'a', b'b', 16, 5],
+        };
+        for sent in [Some(typed), plain(r#"{"q":"ab","n":5}"#)] {
+            assert_eq!(params(sent, &[]).unwrap(), r#"{"name":"t","arguments":{"q":"ab","n":5}}"#);
+        }
+    }
+
+    #[test]
+    fn metadata_becomes_meta() {
+        let metadata = [("trace", "x"), ("mcp._meta", r#"{"n":1}"#), ("mcp.other", "y")];
+        let expected = r#"{"name":"t","arguments":{"q":"ab"},"_meta":{"n":1,"trace":"x"}}"#;
+        assert_eq!(params(plain(r#"{"q":"ab"}"#), &metadata).unwrap(), expected);
+    }
+
+    #[test]
+    fn arguments_are_checked() {
+        let other = Some(Any { type_url: "type.googleapis.com/a.B".to_owned(), value: vec![] });
+        let refused = |sent| {
+            let refusal = params(sent, &[]).unwrap_err();
+            let violations = refusal.violations.iter().map(|one| format!("{} {}", one.field, one.rule));
+            (refusal.code, violations.collect::<Vec<_>>().join(", "))
+        };
+        assert_eq!(refused(other), (RefusalCode::Malformed, " ".to_owned()));
+        assert_eq!(refused(plain(r#"{"q":5}"#)), (RefusalCode::Malformed, "q ".to_owned()));
+        assert_eq!(
+            refused(plain(r#"{"q":"a"}"#)),
+            (RefusalCode::SchemaViolation, "q string.min_len".to_owned())
+        );
+        assert_eq!(refused(None), (RefusalCode::SchemaViolation, "q required".to_owned()));
+    }
+}

@@ -1,0 +1,16 @@
+//! Any bytes as the JSON Schema of a tool: what comes out is valid protobuf, and keeps its numbers.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use schema::{Names, Numbers, Style, Tool, compile, convert};
+
+fuzz_target!(|input: &[u8]| {
+    let tool = Tool { name: "t", description: None, input, output: None };
+    let file = |numbers: &Numbers| {
+        convert(&tool, ("a.v1", "a.proto".to_owned()), (&mut Names::default(), numbers), Style::Lossless).file
+    };
+    let first = file(&Numbers::default());
+    compile(&[first.source()]).expect("what is printed is proto3");
+    let numbers = Numbers::read(&[first.source()]).expect("what is printed is read");
+    assert_eq!(file(&numbers), first);
+});

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""A client that knows proto-mcp's contract alone makes a tour of the fixture, and prints one JSON report.
+
+    proto_client.py --pipe COMMAND...
+    proto_client.py --tcp HOST PORT
+"""
+
+import json
+import sys
+import traceback
+
+from google.protobuf import json_format
+
+import proto_peer
+from proto_peer import Peer, Pipe, Socket, mcp, packed, plain, text, typed
+
+
+def error(answer):
+    """Code, message, and the code of the data."""
+    one = answer.error_response
+    return [one.code, one.message, json_format.MessageToDict(one.data).get("code")]
+
+
+def initialize(peer, report):
+    capabilities = {"supports_bsr_refs": True, "encodings": ["protobuf"], "experimental": {"mcp.list_changed": True}}
+    refused = peer.ask(initialize_request={"protocol_version": "2.0.0"})
+    report["other_version"] = error(refused)
+    answer = peer.ask(initialize_request={"protocol_version": "1.0.0", "capabilities": capabilities}).initialize_response
+    report["version"] = answer.protocol_version
+    report["list_changed"] = answer.capabilities.tools.supports_list_changed
+    report["prompts"] = answer.capabilities.HasField("prompts")
+    peer.send(b"")
+    peer.send(mcp.MCPMessage(id=900))
+    pong = peer.receive()
+    report["ping"] = [pong.id, pong.WhichOneof("payload")]
+
+
+def listed(peer, report):
+    tools, cursor, pages = {}, "", 0
+    while True:
+        page = peer.ask(list_tools_request={"include_schemas": True, "cursor": cursor}).list_tools_response
+        tools.update((tool.name, tool) for tool in page.tools)
+        pages, cursor = pages + 1, page.next_cursor
+        if not cursor:
+            break
+    report["tools"] = sorted(tools)
+    report["schemas"] = sum(1 for tool in tools.values() if tool.HasField("inline_schema"))
+    resources = peer.ask(list_resources_request={}).list_resources_response.resources
+    report["resources"] = sorted(one.uri for one in resources)
+    return tools
+
+
+def calls(peer, report, prefix, tools):
+    call = lambda name, arguments=None: peer.ask(call_tool_request={"name": prefix + name, "arguments": arguments})
+    report["plain"] = text(call("echo", plain({"text": "hello"})))
+    report["typed"] = text(call("echo", typed(tools[prefix + "echo"], {"text": "grüße"})))
+    added = call("add", typed(tools[prefix + "add"], {"a": 2, "b": 3})).call_tool_response.success
+    report["structured"] = [one.data.TypeName() for one in added.content if one.HasField("data")]
+    failed = call("test_error_handling").call_tool_response.success
+    report["is_error"] = failed.is_error
+    blocks = call("test_multiple_content_types").call_tool_response.success.content
+    report["blocks"] = [[one.WhichOneof("content"), one.mime_type] for one in blocks]
+    report["unknown_tool"] = error(call("no_such_tool", plain({})))
+    report["wrong_message"] = error(call("echo", packed(mcp.ReadResourceRequest(uri="x"))))
+    report["broken_rule"] = error(call("echo", plain({})))
+    report["wrong_type"] = error(call("echo", plain({"text": 5})))
+
+
+def reads(peer, report):
+    read = lambda uri: peer.ask(read_resource_request={"uri": uri})
+    report["text"] = [one.text for one in read("test://static-text").read_resource_response.contents]
+    blob = read("test://static-binary").read_resource_response.contents[0]
+    report["blob"] = [blob.mime_type, blob.blob[:4].hex()]
+    report["unknown_resource"] = error(read("test://none"))
+
+
+def bad_input(peer, report, prefix):
+    waits = mcp.CallToolRequest(name=prefix + "slow", arguments=plain({"ms": 300}))
+    for _ in range(2):
+        peer.send(mcp.MCPMessage(id=800, call_tool_request=waits))
+    answers = [peer.receive() for _ in range(2)]
+    report["same_id"] = [[one.id, one.error_response.code] for one in answers]
+    peer.send(b"\xff\xff\xff")
+    report["garbage"] = [peer.receive().id, -32700]
+    peer.send(b"\x08\x07\x6a\x00")
+    unknown = peer.receive()
+    report["unknown_payload"] = [unknown.id, unknown.error_response.code]
+    # An answer is no request.
+    report["answer"] = error(peer.ask(error_response={"code": 1}))
+    peer.way.write(b"\x02\x00\x00\x01")
+    report["too_long"] = [(last := peer.receive()).id, last.error_response.code]
+    rest, status = peer.way.close()
+    report["end"] = [len(rest), status]
+
+
+def main():
+    arguments = sys.argv[1:]
+    prefix = ""
+    if arguments[0] == "--prefix":
+        prefix, arguments = arguments[1], arguments[2:]
+    way = Pipe(arguments[1:]) if arguments[0] == "--pipe" else Socket(*arguments[1:3])
+    report = {}
+    try:
+        peer = Peer(way)
+        initialize(peer, report)
+        tools = listed(peer, report)
+        calls(peer, report, prefix, tools)
+        reads(peer, report)
+        bad_input(peer, report, prefix)
+    except Exception:
+        report["error"] = traceback.format_exc()
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()
