@@ -219,7 +219,9 @@ async fn a_new_certificate_is_taken_over_while_a_session_stays() {
 /// The port speaks TLS 1.3 only (`refused`), so this does.
 #[test]
 fn a_proto_mcp_client_is_the_participant_of_its_certificate() {
-    let secure = Secure::start(|authority| certified(authority, &[("scout", "client_cert_san = \"scout\"")]));
+    let secure = Secure::start(|authority| {
+        certified(authority, &[("scout", "client_cert_san = \"scout\"\ncapabilities = [\"mcp/request:*\"]")])
+    });
     let scout = secure.authority.issue(&secure.home, "scout", &["scout"]);
     let (url, text) = (websocket(&secure.gateway), |path: &std::path::Path| path.display().to_string());
     let [ca, cert, key] = [text(&secure.authority.file), text(&scout.cert), text(&scout.key)];
