@@ -8,3 +8,4 @@ mod reply;
 mod session;
 
 pub(crate) use framed::serve;
+pub(crate) use session::Session;

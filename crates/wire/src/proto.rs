@@ -27,6 +27,8 @@ pub use refusal::{Spelled, spell};
 
 /// The newest version that the gateway speaks (proto-mcp v1.0, "Version Compatibility").
 pub const VERSION: &str = "1.0.0";
+/// The subprotocol of WebSockets that carry it.
+pub const SUBPROTOCOL: &str = "proto-mcp.v1";
 
 #[cfg(test)]
 mod tests;
