@@ -14,7 +14,7 @@ use wire::proto::sniff::{Sniffed, sniff};
 
 use crate::error::{LinkError, SendError};
 use crate::http::{HttpSpec, connect::Connector, endpoint};
-use crate::queue::{self, Framing, SendQueue};
+use crate::queue::{self, Framing, SendQueue, closed};
 use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
 
 /// Bytes that may wait until the server reads them.
@@ -105,11 +105,6 @@ async fn run(
     };
     queue.close();
     inbox.closed(why);
-}
-
-/// Waits until the link is closed or dropped.
-async fn closed(closing: &mut watch::Receiver<bool>) {
-    let _ = closing.wait_for(|closing| *closing).await;
 }
 
 /// Why a stream of frames ended: by what it carried, or by the connection.

@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use bytes::{Bytes, BytesMut};
 use platform::{Mutex, Share, Taken};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use wire::{proto::frame::framed, rpc::one_line};
 
 use crate::error::SendError;
@@ -147,6 +147,11 @@ pub(crate) async fn write(queue: Arc<SendQueue>, mut pipe: impl AsyncWrite + Unp
         }
     }
     pipe.shutdown().await
+}
+
+/// Waits until the link is closed or dropped.
+pub(crate) async fn closed(closing: &mut watch::Receiver<bool>) {
+    let _ = closing.wait_for(|closing| *closing).await;
 }
 
 #[cfg(test)]

@@ -131,6 +131,10 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
     let headers = variables.secrets_at(table, "headers");
     let fallback = table.flag("fallback");
     let tls_files = tls_files::client_files(table, variables);
+    // Where a variable is not set, the text is not the one that counts.
+    let is_whole = variables.unset().is_empty();
+    // Files of a server that cannot start, or is disabled, may be missing too.
+    let tls_files = if enabled && is_whole { tls_files } else { ClientFiles::default() };
     let typed_wrongly = kind.is_none() && table.get("type").is_some();
     let kind = match (kind, &command, &url) {
         (Some(kind), _, _) => kind,
@@ -165,13 +169,10 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
             }
             (None, url) => {
                 let url = needed(table, "url", url)?;
-                let is_whole = variables.unset().is_empty();
-                // Files of a server that cannot start, or is disabled, may be missing too.
-                let files = if enabled && is_whole { tls_files } else { ClientFiles::default() };
                 let is_encrypted = url.expose().starts_with("wss://");
-                let tls = tls_files::client(table, files, Oldest::Tls13, is_encrypted)?;
-                let at = HttpConfig { url, headers, tls };
-                proto::address(table, at, variables.unset().is_empty())
+                let tls = tls_files::client(table, tls_files, Oldest::Tls13, is_encrypted)?;
+                let good = check_headers(table, &headers);
+                proto::address(table, HttpConfig { url, headers, tls }, is_whole).filter(|_| good)
             }
             (Some(_), Some(_)) => {
                 let message = format!("{} has both `command` and `url`", table.name());
@@ -181,13 +182,9 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
         },
         Type::Http | Type::Sse => {
             let url = needed(table, "url", url)?;
-            // Where a variable is not set, the text is not the one that counts.
-            let is_whole = variables.unset().is_empty();
             let good = (!is_whole || check_url(table, &url)) && check_headers(table, &headers);
-            // Files of a server that cannot start, or is disabled, may be missing too.
-            let files = if enabled && is_whole { tls_files } else { ClientFiles::default() };
             let is_encrypted = !url.expose().starts_with("http://");
-            let tls = tls_files::client(table, files, Oldest::Tls12, is_encrypted)?;
+            let tls = tls_files::client(table, tls_files, Oldest::Tls12, is_encrypted)?;
             let http = HttpConfig { url, headers, tls };
             good.then_some(if matches!(kind, Type::Sse) {
                 Transport::Sse(http)

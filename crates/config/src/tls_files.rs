@@ -63,7 +63,7 @@ pub(crate) fn client(
     };
     if !is_encrypted {
         let message = format!("`{}` has no effect: the connection is not encrypted", table.full(key));
-        table.note_at(key, CODE, message, "write https:// in the `url`, or remove the key");
+        table.note_at(key, CODE, message, "write https:// or wss:// in the `url`, or remove the key");
     }
     noted(ClientTls::read(files, oldest, unix_ms()), table, &keys)
 }

@@ -68,11 +68,11 @@ pub struct StdioConfig {
 /// An HTTP endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpConfig {
-    /// An absolute `http` or `https` URL. It may contain secrets and never leaves the gateway.
+    /// An absolute URL: `http`, `https`, and for proto-mcp `tcp`, `ws`, `wss`. It may contain secrets and never leaves the gateway.
     pub url: Secret,
     /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
-    /// What is trusted and shown if the URL begins with `https`: `ca`, `client_cert`, `client_key`.
+    /// What is trusted and shown if the URL begins with `https` or `wss`: `ca`, `client_cert`, `client_key`.
     pub tls: ClientTls,
 }
 

@@ -170,7 +170,7 @@ impl State {
     /// Handles a message under an id.
     fn answered(&self, id: u64, content: Content) {
         let Some(asked) = self.open.lock().remove(&id) else {
-            // Late, or of nobody.
+            // Late, or of no request.
             tracing::debug!(id, "dropped an answer without a pending request");
             return;
         };

@@ -12,18 +12,13 @@ use tokio::sync::watch;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message, client::IntoClientRequest};
-use wire::proto::frame::{Frame, Frames, framed, unprefixed};
+use wire::proto::SUBPROTOCOL;
+use wire::proto::frame::{Frame, Frames, PREFIX, framed, unprefixed};
 
-use super::closed;
 use crate::error::LinkError;
 use crate::http::{HttpSpec, connect::HttpSocket};
-use crate::queue::{self, SendQueue};
+use crate::queue::{self, SendQueue, closed};
 use crate::transport::Inbox;
-
-/// The subprotocol of proto-mcp.
-const SUBPROTOCOL: HeaderValue = HeaderValue::from_static("proto-mcp.v1");
-/// Bytes of a frame's length.
-const PREFIX: usize = 4;
 
 /// A WebSocket after its handshake.
 pub(super) type WebSocket = WebSocketStream<TokioIo<HttpSocket>>;
@@ -39,7 +34,7 @@ pub(super) async fn open(
     let request = address.into_client_request();
     let mut request = request.map_err(|_| LinkError::Unreachable("the URL cannot be used".to_owned()))?;
     request.headers_mut().extend(spec.headers.clone());
-    request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL);
+    request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
     let bytes_max = Some(spec.limits.frame_bytes_max.saturating_add(PREFIX));
     let config = WebSocketConfig::default().max_message_size(bytes_max).max_frame_size(bytes_max);
     match tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await {

@@ -134,7 +134,7 @@ impl Running {
     }
 }
 
-/// What the child wrote that ends its link, if that is why nobody reads on.
+/// What the child wrote that ends its link, if that is why it is read no further.
 fn unreadable(read: Result<std::io::Result<()>, JoinError>) -> Option<LinkError> {
     let why = read.ok()?.err().filter(|why| why.kind() == std::io::ErrorKind::InvalidData)?;
     Some(LinkError::Malformed(why.to_string()))

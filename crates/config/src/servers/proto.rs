@@ -1,11 +1,9 @@
 //! Addresses of servers with `type = "proto"`.
 
-use std::net::IpAddr;
-
+use auth::check_proto_dial;
 use hyper::Uri;
 use upstream::config::{HttpConfig, ProtoConfig, Transport};
 
-use super::check_headers;
 use crate::reader::Table;
 
 /// The transport to this address. `is_whole`: its variables are set, so its text is the one that counts.
@@ -32,21 +30,12 @@ pub(super) fn address(table: &Table<'_>, at: HttpConfig, is_whole: bool) -> Opti
         );
         return None;
     }
-    if good && scheme != "wss" && !is_local(host) {
+    if good && check_proto_dial(host, scheme == "wss").is_err() {
         let message =
             format!("`{}` leads to another machine without TLS: `{}`", table.full("url"), at.url.written());
         table.note_value("url", message, "use wss:// there, or an address of this machine");
         return None;
     }
-    if !check_headers(table, &at.headers) {
-        return None;
-    }
     let is_tcp = scheme == "tcp";
     Some(Transport::Proto(if is_tcp { ProtoConfig::Tcp(at) } else { ProtoConfig::WebSocket(at) }))
-}
-
-/// Whether a host is this machine. No name is looked up.
-fn is_local(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    address.map_or(host.eq_ignore_ascii_case("localhost"), |ip| ip.to_canonical().is_loopback())
 }

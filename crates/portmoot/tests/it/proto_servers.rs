@@ -42,7 +42,7 @@ fn check(gateway: &Gateway) {
     // The last one is on the third page.
     assert!(find("p_die").is_some(), "{tools}");
 
-    let arguments = json!({ "q": 1, "of": [true, null, { "a": "b" }], "x": 2.5 });
+    let arguments = json!({ "q": 1.5, "of": [true, null, { "a": "b" }], "x": 2.5 });
     let said = client.call("p_echo", arguments.clone());
     assert_eq!(said["structuredContent"], arguments);
     let text: Value = serde_json::from_str(said["content"][0]["text"].as_str().unwrap()).unwrap();

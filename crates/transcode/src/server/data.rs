@@ -16,7 +16,7 @@ pub(super) enum Data {
     Block(Json),
     /// A structured result.
     Structured(Json),
-    /// A message that nobody here knows.
+    /// A message that is not known here.
     Unknown,
 }
 

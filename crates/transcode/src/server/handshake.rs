@@ -8,7 +8,7 @@ use wire::proto::{VERSION, code};
 
 use super::error::ServerError;
 
-/// The extension by which a client asks for announcements of changed lists: a list that nobody asked for, under id 0.
+/// The extension by which a client asks for announcements of changed lists: a list without a request, under id 0.
 const LIST_CHANGED: &str = "mcp.list_changed";
 
 /// The request of a client with this name and version.

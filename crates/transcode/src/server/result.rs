@@ -13,7 +13,7 @@ use super::error::{ServerError, of_texts};
 
 /// The media type of an image that names none.
 const IMAGE: &str = "image/png";
-/// The media type of a message that nobody here knows.
+/// The media type of a message that is not known here.
 const PROTOBUF: &str = "application/x-protobuf";
 
 /// The answer to a call as a `CallToolResult`. What went wrong while the tool ran is a result too, whose text says what.
@@ -61,7 +61,7 @@ fn blocks(parts: Vec<ToolContent>) -> (Vec<Json>, Option<Json>) {
                 Data::Block(block) => blocks.push(block),
                 Data::Structured(data) if data.is_object() && structured.is_none() => structured = Some(data),
                 Data::Structured(data) => blocks.push(json!({ "type": "text", "text": data.to_string() })),
-                // Its bytes are lost for nobody who knows the message.
+                // A caller that knows the message has its bytes.
                 Data::Unknown => blocks.push(json!({
                     "type": "resource",
                     "resource": { "uri": "urn:protobuf:any", "mimeType": PROTOBUF, "blob": STANDARD.encode(any.encode_to_vec()) },
