@@ -2,7 +2,7 @@
 """A client that knows proto-mcp's contract alone makes a tour of the fixture, and prints one JSON report.
 
     proto_client.py --pipe COMMAND...
-    proto_client.py --tcp HOST PORT
+    proto_client.py [--call TOOL TEXT] --ws URL [--ca FILE] [--cert FILE --key FILE] [--token TOKEN]
 """
 
 import json
@@ -12,7 +12,7 @@ import traceback
 from google.protobuf import json_format
 
 import proto_peer
-from proto_peer import Peer, Pipe, Socket, mcp, packed, plain, text, typed
+from proto_peer import Peer, Pipe, WebSocket, mcp, packed, plain, text, typed
 
 
 def error(answer):
@@ -87,25 +87,56 @@ def bad_input(peer, report, prefix):
     report["unknown_payload"] = [unknown.id, unknown.error_response.code]
     # An answer is no request.
     report["answer"] = error(peer.ask(error_response={"code": 1}))
-    peer.way.write(b"\x02\x00\x00\x01")
+    # A frame says how long it will be; a WebSocket's message is as long as it is.
+    peer.way.write(b"\x02\x00\x00\x01" if isinstance(peer.way, Pipe) else b"\x0a" * (4 * 1024 * 1024 + 1))
     report["too_long"] = [(last := peer.receive()).id, last.error_response.code]
     rest, status = peer.way.close()
     report["end"] = [len(rest), status]
 
 
+def messages(way, again, report):
+    """What only a WebSocket has: messages in parts, without their prefix, and of text."""
+    ping = proto_peer.frame(mcp.MCPMessage(id=901))
+    way.socket.send([ping[:2], ping[2:5], ping[5:]])
+    way.socket.send(ping[4:])
+    peer = Peer(way)
+    report["in_parts"] = [peer.receive().id, peer.receive().id]
+    other = again()
+    other.socket.send("{}")
+    report["text_message"] = other.close()[1]
+
+
+def one_call(peer, tool, words):
+    answer = peer.ask(call_tool_request={"name": tool, "arguments": plain({"text": words})})
+    return text(answer) if answer.HasField("call_tool_response") else error(answer)
+
+
 def main():
     arguments = sys.argv[1:]
-    prefix = ""
+    prefix, call = "", None
+    if arguments[0] == "--call":
+        call, arguments = arguments[1:3], arguments[3:]
     if arguments[0] == "--prefix":
         prefix, arguments = arguments[1], arguments[2:]
-    way = Pipe(arguments[1:]) if arguments[0] == "--pipe" else Socket(*arguments[1:3])
+    if arguments[0] == "--pipe":
+        way = Pipe(arguments[1:])
+    else:
+        options = [word.removeprefix("--") for word in arguments[2::2]]
+        again = lambda: WebSocket(arguments[1], **dict(zip(options, arguments[3::2])))
+        way = again()
     report = {}
     try:
         peer = Peer(way)
+        if call:
+            report["answer"] = one_call(peer, *call)
+            print(json.dumps(report))
+            return
         initialize(peer, report)
         tools = listed(peer, report)
         calls(peer, report, prefix, tools)
         reads(peer, report)
+        if isinstance(way, WebSocket):
+            messages(way, again, report)
         bad_input(peer, report, prefix)
     except Exception:
         report["error"] = traceback.format_exc()

@@ -4,6 +4,7 @@ import importlib
 import os
 import pathlib
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import tempfile
 from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, json_format, message_factory, struct_pb2
 from google.protobuf import duration_pb2, timestamp_pb2  # noqa: F401  known to the default pool
 from grpc_tools import protoc
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 CONTRACT = pathlib.Path(__file__).parents[2] / "crates/wire/proto"
 
@@ -71,6 +74,43 @@ class Socket:
     def close(self):
         self.socket.shutdown(socket.SHUT_WR)
         return self.file.read(), 0
+
+
+class WebSocket:
+    """A WebSocket, whose binary messages are frames."""
+
+    def __init__(self, url, ca="", cert="", key="", token=""):
+        context = None
+        if url.startswith("wss:"):
+            context = ssl.create_default_context(cafile=ca)
+            if cert:
+                context.load_cert_chain(cert, key)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.socket = connect(
+            url, ssl=context, subprotocols=["proto-mcp.v1"], additional_headers=headers, max_size=None, proxy=None
+        )
+        assert self.socket.subprotocol == "proto-mcp.v1", self.socket.subprotocol
+        self.rest = b""
+
+    def write(self, data):
+        self.socket.send(data)
+
+    def read(self, count):
+        while len(self.rest) < count:
+            try:
+                self.rest += self.socket.recv()
+            except ConnectionClosed:
+                break
+        read, self.rest = self.rest[:count], self.rest[count:]
+        return read
+
+    def close(self):
+        """What came until the end, and the code with which the server closed; 0 if the client did."""
+        try:
+            while True:
+                self.rest += self.socket.recv(timeout=30)
+        except ConnectionClosed as end:
+            return self.rest, end.rcvd.code if end.rcvd and end.rcvd_then_sent else 0
 
 
 class Peer:

@@ -9,7 +9,7 @@ use axum::extract::{Path, Query, State};
 use model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
-use upstream::{Upstream, config::Transport};
+use upstream::Upstream;
 use utoipa::ToSchema;
 use wire::time::rfc3339;
 
@@ -92,7 +92,7 @@ pub(crate) async fn logs(
         pid: line.pid,
         text: line.text.to_string(),
     });
-    let has_process = matches!(upstream.spec().config.transport, Transport::Stdio(_));
+    let has_process = upstream.spec().config.transport.child().is_some();
     Ok(Json(ServerLog { server: name, has_process, lines: lines.collect(), newest }))
 }
 

@@ -5,16 +5,19 @@
 //!
 //! A [`ProxyClient`] reaches everything behind a server's tool `proxy` (MCP Proxy Extension v0.1).
 //!
-//! A [`Link`] carries JSON-RPC messages as bytes, in both directions. Its transport is a child process ([`StdioSpec`]),
-//! Streamable HTTP or the HTTP+SSE of 2024-11-05 ([`HttpSpec`]), or one that another crate provides ([`LinkTransport`]). A link does not read the messages; it knows which request a message
+//! A [`Link`] carries messages of JSON-RPC or proto-mcp as bytes, in both directions. Its transport is a child process
+//! ([`StdioSpec`]), Streamable HTTP or the HTTP+SSE of 2024-11-05 ([`HttpSpec`]), a socket, a WebSocket or gRPC for proto-mcp, or
+//! one that another crate provides ([`LinkTransport`]). A link does not read the messages; it knows which request a message
 //! belongs to, if the transport knows it. The [`guard`] ends child processes that would outlive this process.
 
 mod error;
+mod framed;
 pub mod guard;
 mod http;
 mod link;
 pub mod participant;
 pub mod proxy;
+mod queue;
 mod stdio;
 mod transport;
 
@@ -26,6 +29,7 @@ pub use json::visible;
 pub use link::Link;
 pub use participant::{Participant, ParticipantSpec};
 pub use proxy::ProxyClient;
+pub use queue::Framing;
 pub use stdio::{CHILD_QUEUE_BYTES_MAX, PARTICIPANT_CHILD_QUEUE_BYTES_MAX, StdioSpec, find_program};
 pub use stdio::{STDERR_BYTES_MAX, STDERR_LINES_MAX, StderrLine, StderrLog};
 pub use transport::{Closing, Flow, Inbox, LinkTransport, SendMeta};

@@ -1,12 +1,13 @@
 //! Links to MCP servers over any transport.
 
+use crate::framed::FramedLink;
 use crate::http::{HttpLink, HttpSpec};
 use crate::stdio::{StderrLog, StdioLink, StdioSpec};
 use crate::transport::{Inbox, LinkTransport};
 use crate::{error::LinkError, guard::Guard};
 use std::{io, ops::Deref, sync::Arc};
 
-/// A link to one MCP server. It carries JSON-RPC messages as bytes in both directions; what arrives goes to its
+/// A link to one MCP server. It carries messages as bytes in both directions; what arrives goes to its
 /// [`Inbox`]. Dropping it ends the server's process, if it has one.
 pub struct Link(Arc<dyn LinkTransport>);
 
@@ -46,6 +47,19 @@ impl Link {
     /// When there is no stream, no endpoint in time, or an endpoint on another origin.
     pub async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
         HttpLink::sse(spec, inbox).await.map(|link| Self(Arc::new(link)))
+    }
+
+    /// Connects to a proto-mcp server: over TCP (`http`, `https` with TLS) or, with `websocket`, a WebSocket.
+    ///
+    /// # Errors
+    /// When there is no connection.
+    pub async fn framed(
+        spec: &HttpSpec,
+        websocket: bool,
+        queue_len_max: usize,
+        inbox: Arc<dyn Inbox>,
+    ) -> Result<Self, LinkError> {
+        FramedLink::connect(spec, websocket, queue_len_max, inbox).await.map(|link| Self(Arc::new(link)))
     }
 
     /// A link over a transport that another component has opened, for example to a server that dialed in.

@@ -1,8 +1,7 @@
-//! Stdio transport: a child process, its environment and its three pipes. One line is one message.
+//! Stdio transport: a child process, its environment and its three pipes. One line, or one frame, is one message.
 
 mod process;
 mod program;
-mod queue;
 mod read;
 mod stderr;
 
@@ -15,14 +14,15 @@ use platform::SHARE_OF_POOL;
 use rustix::io::Errno;
 use tokio::{process::Command, sync::watch};
 
+use crate::queue::{self, Framing, SendQueue};
 use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
 use crate::{
     error::SendError,
+    framed::read_frames,
     guard::{self, Guard},
 };
 use process::{Groups, Running};
 pub use program::find_program;
-use queue::StdinQueue;
 pub use stderr::{STDERR_BYTES_MAX, STDERR_LINES_MAX, StderrLine, StderrLog};
 
 /// Bytes that may wait until the child reads them.
@@ -57,7 +57,9 @@ pub struct StdioSpec {
     pub env: Vec<(String, String)>,
     /// Its working directory; `None` is that of this process.
     pub cwd: Option<PathBuf>,
-    /// Longest line of its stdout, in bytes.
+    /// How messages follow each other on its pipes.
+    pub framing: Framing,
+    /// Longest message of its stdout, in bytes.
     pub line_bytes_max: usize,
     /// Messages that may wait until the child reads them.
     pub queue_len_max: usize,
@@ -67,7 +69,7 @@ pub struct StdioSpec {
 #[derive(Debug)]
 pub(crate) struct StdioLink {
     groups: Groups,
-    queue: Arc<StdinQueue>,
+    queue: Arc<SendQueue>,
     close: watch::Sender<bool>,
     ended: watch::Receiver<bool>,
 }
@@ -127,11 +129,14 @@ impl StdioLink {
         else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let queue = Arc::new(StdinQueue::new(CHILD_QUEUE_BYTES_MAX, spec.queue_len_max));
+        let queue = Arc::new(SendQueue::new(spec.framing, CHILD_QUEUE_BYTES_MAX, spec.queue_len_max));
         tokio::spawn(queue::write(Arc::clone(&queue), stdin));
         let stderr = tokio::spawn(read::stderr(spec.name.clone(), stderr, (pid, log)));
-        let lines = read::stdout(spec.name.clone(), spec.line_bytes_max, stdout, Arc::clone(&inbox));
-        let reader = tokio::spawn(lines);
+        let (name, bytes_max, into) = (spec.name.clone(), spec.line_bytes_max, Arc::clone(&inbox));
+        let reader = match spec.framing {
+            Framing::Lines => tokio::spawn(read::stdout(name, bytes_max, stdout, into)),
+            Framing::Frames => tokio::spawn(read_frames(stdout, bytes_max, into)),
+        };
         let (close, closing) = watch::channel(false);
         let (done, ended) = watch::channel(false);
         let kept = guard.as_ref().is_some_and(|guard| guard.keeper().is_some());

@@ -1,5 +1,7 @@
 //! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
+mod proto;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use crate::values::{Env, Unset, Variables, capabilities, participant_id};
 use model::{Capabilities, GATEWAY, ParticipantId};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
-    EraChoice, HttpConfig, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
+    EraChoice, HttpConfig, ProtoConfig, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
 };
 
 const ERAS: [(&str, EraChoice); 3] =
@@ -31,15 +33,17 @@ enum Type {
     Stdio,
     Http,
     Sse,
+    Proto,
     Demo,
 }
 
-const TYPES: [(&str, Type); 6] = [
+const TYPES: [(&str, Type); 7] = [
     ("stdio", Type::Stdio),
     ("http", Type::Http),
     ("streamable-http", Type::Http),
     ("streamableHttp", Type::Http),
     ("sse", Type::Sse),
+    ("proto", Type::Proto),
     ("demo", Type::Demo),
 ];
 
@@ -81,6 +85,9 @@ fn server(
         let message = format!("{}: `era` and `protocolEra` are the same setting", table.name());
         table.wrong("config_twice", message, "keep one of them");
     }
+    let era = era.or(other_era).unwrap_or_default();
+    // A proto-mcp server has no modern era.
+    let era = if matches!(transport, Some(Transport::Proto(_))) { EraChoice::Legacy } else { era };
     let sessions = table.choice("sessions", &SESSIONS).unwrap_or_default();
     let timeouts = timeouts(&table);
     let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
@@ -89,7 +96,7 @@ fn server(
         name: name?,
         transport: transport?,
         prefix,
-        era: era.or(other_era).unwrap_or_default(),
+        era,
         sessions,
         timeouts,
         capabilities,
@@ -122,7 +129,12 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
     let cwd = variables.path_at(table, "cwd").map(|cwd| PathBuf::from(cwd.expose()));
     let url = variables.secret_at(table, "url");
     let headers = variables.secrets_at(table, "headers");
+    let fallback = table.flag("fallback");
     let tls_files = tls_files::client_files(table, variables);
+    // Where a variable is not set, the text is not the one that counts.
+    let is_whole = variables.unset().is_empty();
+    // Files of a server that cannot start, or is disabled, may be missing too.
+    let tls_files = if enabled && is_whole { tls_files } else { ClientFiles::default() };
     let typed_wrongly = kind.is_none() && table.get("type").is_some();
     let kind = match (kind, &command, &url) {
         (Some(kind), _, _) => kind,
@@ -140,24 +152,39 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
             return None;
         }
     };
+    if fallback.is_some() && !(matches!(kind, Type::Proto) && command.is_some()) {
+        let message = format!("{} has no other protocol to fall back to", table.full("fallback"));
+        table.note_value("fallback", message, "it is for a server with `type = \"proto\"` and a `command`");
+    }
     match kind {
         Type::Demo => Some(Transport::Demo),
         Type::Stdio => {
             let command = needed(table, "command", command)?;
-            check_command(table, &command, cwd.as_deref(), variables.env());
-            let command = command.expose().to_owned();
-            env_names(table, &child_env);
-            Some(Transport::Stdio(StdioConfig { command, args, env: child_env, cwd }))
+            Some(Transport::Stdio(child(table, &command, (args, child_env, cwd), variables)))
         }
+        Type::Proto => match (command, url) {
+            (Some(command), None) => {
+                let child = child(table, &command, (args, child_env, cwd), variables);
+                Some(Transport::Proto(ProtoConfig::Child { child, fallback: fallback.unwrap_or(true) }))
+            }
+            (None, url) => {
+                let url = needed(table, "url", url)?;
+                let is_encrypted = url.expose().starts_with("wss://");
+                let tls = tls_files::client(table, tls_files, Oldest::Tls13, is_encrypted)?;
+                let good = check_headers(table, &headers);
+                proto::address(table, HttpConfig { url, headers, tls }, is_whole).filter(|_| good)
+            }
+            (Some(_), Some(_)) => {
+                let message = format!("{} has both `command` and `url`", table.name());
+                table.wrong("config_twice", message, "keep one of them");
+                None
+            }
+        },
         Type::Http | Type::Sse => {
             let url = needed(table, "url", url)?;
-            // Where a variable is not set, the text is not the one that counts.
-            let is_whole = variables.unset().is_empty();
             let good = (!is_whole || check_url(table, &url)) && check_headers(table, &headers);
-            // Files of a server that cannot start, or is disabled, may be missing too.
-            let files = if enabled && is_whole { tls_files } else { ClientFiles::default() };
             let is_encrypted = !url.expose().starts_with("http://");
-            let tls = tls_files::client(table, files, Oldest::Tls12, is_encrypted)?;
+            let tls = tls_files::client(table, tls_files, Oldest::Tls12, is_encrypted)?;
             let http = HttpConfig { url, headers, tls };
             good.then_some(if matches!(kind, Type::Sse) {
                 Transport::Sse(http)
@@ -166,6 +193,18 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
             })
         }
     }
+}
+
+/// The child process of this command.
+fn child(
+    table: &Table<'_>,
+    command: &Secret,
+    (args, env, cwd): (Vec<Secret>, Vec<(String, Secret)>, Option<PathBuf>),
+    variables: &Variables<'_>,
+) -> StdioConfig {
+    check_command(table, command, cwd.as_deref(), variables.env());
+    env_names(table, &env);
+    StdioConfig { command: command.expose().to_owned(), args, env, cwd }
 }
 
 fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option<Secret> {

@@ -6,7 +6,7 @@ use access::config::{Config, ParticipantConfig};
 use auth::CertificateId;
 use platform::unix_ms;
 use tls::{ClientAuth, ClientFiles, ClientTls, Identity, Oldest, ServerFiles, ServerTls, TlsError};
-use upstream::config::{ServerConfig, Transport};
+use upstream::config::{ProtoConfig, ServerConfig, Transport};
 
 use crate::node::Node;
 use crate::problem::Problem;
@@ -63,7 +63,7 @@ pub(crate) fn client(
     };
     if !is_encrypted {
         let message = format!("`{}` has no effect: the connection is not encrypted", table.full(key));
-        table.note_at(key, CODE, message, "write https:// in the `url`, or remove the key");
+        table.note_at(key, CODE, message, "write https:// or wss:// in the `url`, or remove the key");
     }
     noted(ClientTls::read(files, oldest, unix_ms()), table, &keys)
 }
@@ -127,7 +127,13 @@ pub(crate) fn paths(config: &Config) -> Vec<PathBuf> {
 
 fn dialed(server: &ServerConfig) -> Option<&ClientTls> {
     match &server.transport {
-        Transport::Http(http) | Transport::Sse(http) => Some(&http.tls),
-        Transport::Stdio(_) | Transport::Demo | Transport::Participant | Transport::Unset { .. } => None,
+        Transport::Http(http)
+        | Transport::Sse(http)
+        | Transport::Proto(ProtoConfig::Tcp(http) | ProtoConfig::WebSocket(http)) => Some(&http.tls),
+        Transport::Proto(ProtoConfig::Child { .. })
+        | Transport::Stdio(_)
+        | Transport::Demo
+        | Transport::Participant
+        | Transport::Unset { .. } => None,
     }
 }

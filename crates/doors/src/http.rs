@@ -11,6 +11,7 @@ mod head;
 mod origin;
 mod pair;
 mod places;
+mod proto;
 mod request;
 mod respond;
 mod response;
@@ -251,11 +252,7 @@ async fn route(
     }
     let head = Head::read(&parts.headers);
     let path = parts.uri.path();
-    let topic = match path.strip_prefix("/mcp") {
-        Some("") => Some("main"),
-        Some(rest) => rest.strip_prefix('/').filter(|topic| !topic.is_empty() && !topic.contains('/')),
-        None => None,
-    };
+    let topic = topic_of(path, "/mcp");
     let (config, visit) = connection.known(&head, topic.unwrap_or_default());
     let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
     // The reader's own bound is only as exact as its buffer.
@@ -282,6 +279,7 @@ async fn route(
     if grpc::is_grpc(&head) {
         return grpc::serve(&connection, &config, (parts, body)).await;
     }
+    let proto_topic = topic_of(path, "/proto").map(str::to_owned);
     let (is_ws, is_pair) = (path == "/ws", path == "/sse" || path == "/messages");
     let sender = endpoints.links.registry.sender(connection.presented(head.bearer()));
     if let Some(Err(refusal)) = sender.as_ref().map(|sender| connection.belongs_to(&sender.id)) {
@@ -295,10 +293,21 @@ async fn route(
     if is_ws {
         return ws::serve(connection, request);
     }
+    if let Some(topic) = proto_topic {
+        return proto::serve(connection, &config, &topic, request);
+    }
     if config.legacy_sse && is_pair {
         return pair::serve(&connection, &endpoints.pairs, request).await;
     }
     endpoints.page(request, sender.as_deref()).await
+}
+
+/// The topic that a path names: the main one, or the one after the endpoint and a slash.
+fn topic_of<'p>(path: &'p str, endpoint: &str) -> Option<&'p str> {
+    match path.strip_prefix(endpoint)? {
+        "" => Some("main"),
+        rest => rest.strip_prefix('/').filter(|topic| !topic.is_empty() && !topic.contains('/')),
+    }
 }
 
 /// The endpoint that a path with one slash at its end means, as people type it.

@@ -11,3 +11,4 @@ pub(crate) use client::{Client, Taken};
 pub(crate) use framed::serve;
 pub(crate) use hello::Declared;
 pub(crate) use reply::field_of;
+pub(crate) use session::Session;

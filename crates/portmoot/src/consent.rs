@@ -5,7 +5,7 @@ mod danger;
 use std::fmt::Write as _;
 
 use access::config::Config;
-use upstream::config::{Secret, ServerConfig, StdioConfig, Transport};
+use upstream::config::{ProtoConfig, Secret, ServerConfig, StdioConfig, Transport};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -19,8 +19,12 @@ use json::visible;
 pub(crate) fn describe(server: &ServerConfig) -> String {
     let name = visible::line(server.name.as_str());
     match &server.transport {
-        Transport::Stdio(child) => describe_command(&name, child),
-        Transport::Http(http) | Transport::Sse(http) => {
+        Transport::Stdio(child) | Transport::Proto(ProtoConfig::Child { child, .. }) => {
+            describe_command(&name, child)
+        }
+        Transport::Http(http)
+        | Transport::Sse(http)
+        | Transport::Proto(ProtoConfig::Tcp(http) | ProtoConfig::WebSocket(http)) => {
             let headers: Vec<&str> = http.headers.iter().map(|(name, _)| name.as_str()).collect();
             let mut out = format!("server `{name}` connects to {}", visible::line(http.url.written()));
             if !headers.is_empty() {
@@ -68,7 +72,7 @@ fn dangers(child: &StdioConfig) -> Vec<String> {
 /// Shows the command of every enabled server.
 pub(crate) fn show_commands(config: &Config, output: Output) {
     let enabled = config.servers.iter().filter(|server| server.enabled);
-    let started = enabled.filter(|server| matches!(server.transport, Transport::Stdio(_)));
+    let started = enabled.filter(|server| server.transport.child().is_some());
     started.for_each(|server| output.message(&describe(server)));
 }
 
@@ -118,7 +122,7 @@ fn prompt(found: &FoundFile, config: &Config) -> String {
     }
     let servers = config.servers.iter().filter(|server| server.enabled);
     for server in servers.filter(|server| found.servers.iter().any(|name| name == server.name.as_str())) {
-        let Transport::Stdio(child) = &server.transport else { continue };
+        let Some(child) = server.transport.child() else { continue };
         for danger in dangers(child) {
             let _ = write!(out, "\nDANGER: server `{}` {danger}", visible::line(server.name.as_str()));
         }

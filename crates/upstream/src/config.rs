@@ -39,6 +39,8 @@ pub enum Transport {
     Http(HttpConfig),
     /// HTTP with a separate event stream (2024-11-05).
     Sse(HttpConfig),
+    /// proto-mcp over a pipe, a socket or a WebSocket.
+    Proto(ProtoConfig),
     /// The built-in demo server.
     Demo,
     /// A participant that dials in and serves (`serves = true`).
@@ -66,12 +68,51 @@ pub struct StdioConfig {
 /// An HTTP endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpConfig {
-    /// An absolute `http` or `https` URL. It may contain secrets and never leaves the gateway.
+    /// An absolute URL: `http`, `https`, and for proto-mcp `tcp`, `ws`, `wss`. It may contain secrets and never leaves the gateway.
     pub url: Secret,
     /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
-    /// What is trusted and shown if the URL begins with `https`: `ca`, `client_cert`, `client_key`.
+    /// What is trusted and shown if the URL begins with `https` or `wss`: `ca`, `client_cert`, `client_key`.
     pub tls: ClientTls,
+}
+
+/// A proto-mcp server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProtoConfig {
+    /// A child process that reads and writes frames.
+    Child {
+        /// The process.
+        child: StdioConfig,
+        /// Whether it is started again as a server that speaks JSON-RPC, if it does not speak proto-mcp.
+        fallback: bool,
+    },
+    /// A `tcp` URL.
+    Tcp(HttpConfig),
+    /// A `ws` or `wss` URL; the headers are those of its handshake.
+    WebSocket(HttpConfig),
+}
+
+impl Transport {
+    /// The child process, if there is one.
+    #[must_use]
+    pub fn child(&self) -> Option<&StdioConfig> {
+        match self {
+            Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
+            Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_)) => None,
+            Self::Http(_) | Self::Sse(_) | Self::Demo | Self::Participant | Self::Unset { .. } => None,
+        }
+    }
+
+    /// The address, if there is one to connect to.
+    #[must_use]
+    pub fn address(&self) -> Option<&HttpConfig> {
+        match self {
+            Self::Http(http) | Self::Sse(http) => Some(http),
+            Self::Proto(ProtoConfig::Tcp(http) | ProtoConfig::WebSocket(http)) => Some(http),
+            Self::Proto(ProtoConfig::Child { .. }) | Self::Stdio(_) => None,
+            Self::Demo | Self::Participant | Self::Unset { .. } => None,
+        }
+    }
 }
 
 /// A text that may contain a secret. `Debug` hides it; people see it as written, with its variables unexpanded.

@@ -45,6 +45,15 @@ impl Fault {
 }
 
 impl Fault {
+    /// Whether the server runs, and may not have understood what it read.
+    pub(crate) fn is_of_protocol(&self) -> bool {
+        match self {
+            Self::Timeout => true,
+            Self::Link(LinkError::Exited { .. } | LinkError::Broken(_) | LinkError::Malformed(_)) => true,
+            Self::Link(_) | Self::Unsent(_) | Self::Answer(_) | Self::Unset(_) => false,
+        }
+    }
+
     /// The cause, for operators: it may contain an exit code, an HTTP status or the server's words, but no command, path or URL.
     pub(crate) fn cause(&self) -> String {
         match self {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use client::{Link, LinkError, SendMeta};
+use client::{Framing, Link, LinkError, SendMeta};
 use json::{Span, elements, quote, text};
-use model::{Capabilities, KindRef};
+use model::{Capabilities, Coding, KindRef};
 use tokio::time::timeout;
 use wire::mcp::Era;
 use wire::mcp::{Version, code};
@@ -14,9 +14,10 @@ use wire::rpc::{Message, Shape, notification};
 use crate::session::requests::{PendingAnswer, result};
 use crate::session::{Handshake, Session};
 use crate::{
-    config::{StdioConfig, Transport},
+    config::{ProtoConfig, StdioConfig, Transport},
     demo::DemoLink,
     fault::Fault,
+    proto::ProtoLink,
     session::inbox::SessionInbox,
     session_api::QUESTIONS,
 };
@@ -30,8 +31,33 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         Transport::Stdio(stdio) => {
             let guard = setup.environment.guard.clone();
             let log = Arc::clone(&setup.environment.stderr);
-            Link::stdio(&setup.spec.stdio(stdio), inbox(), guard, log)
+            Link::stdio(&setup.spec.stdio(stdio, Framing::Lines), inbox(), guard, log)
                 .map_err(|error| LinkError::Unreachable(not_started(stdio, &error)))?
+        }
+        Transport::Proto(ProtoConfig::Child { child, .. }) => {
+            let guard = setup.environment.guard.clone();
+            let log = Arc::clone(&setup.environment.stderr);
+            let started = match session.coding() {
+                Coding::Json => Link::stdio(&setup.spec.stdio(child, Framing::Lines), inbox(), guard, log),
+                Coding::Proto => {
+                    let (link, inbox) = ProtoLink::new(session);
+                    let spec = setup.spec.stdio(child, Framing::Frames);
+                    Link::stdio(&spec, inbox, guard, log).map(|frames| link.over(frames))
+                }
+            };
+            started.map_err(|error| LinkError::Unreachable(not_started(child, &error)))?
+        }
+        Transport::Proto(ProtoConfig::Tcp(at)) => {
+            let (link, inbox) = ProtoLink::new(session);
+            link.over(
+                Link::framed(&setup.spec.socket(at)?, false, setup.spec.limits.queue_len_max, inbox).await?,
+            )
+        }
+        Transport::Proto(ProtoConfig::WebSocket(at)) => {
+            let (link, inbox) = ProtoLink::new(session);
+            link.over(
+                Link::framed(&setup.spec.socket(at)?, true, setup.spec.limits.queue_len_max, inbox).await?,
+            )
         }
         Transport::Http(http) if !setup.http_sse => Link::http(&setup.spec.http(http)?, inbox())?,
         Transport::Http(http) | Transport::Sse(http) => Link::sse(&setup.spec.http(http)?, inbox()).await?,
@@ -53,7 +79,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         Some(Era::Legacy) => initialize(session, None).await?,
         None => match transport {
             Transport::Http(_) if setup.http_sse => initialize(session, None).await?,
-            Transport::Sse(_) => initialize(session, None).await?,
+            Transport::Sse(_) | Transport::Proto(_) => initialize(session, None).await?,
             Transport::Stdio(_) | Transport::Demo => probe(session, true).await?,
             Transport::Http(_) | Transport::Participant | Transport::Unset { .. } => {
                 probe(session, false).await?

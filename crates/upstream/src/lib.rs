@@ -15,6 +15,7 @@ mod interest;
 mod listen_stream;
 mod lists;
 mod manifest;
+mod proto;
 mod question;
 mod schema;
 mod session;

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::{Guard, Link, SendMeta, StderrLog};
-use model::{LinkId, LogLevel, Notice, Refusal};
+use model::{Coding, LinkId, LogLevel, Notice, Refusal};
 use platform::{Mutex, Shares};
 use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version};
@@ -30,8 +30,8 @@ use wire::{mcp::Era, rpc::Id};
 
 use crate::session_api::{Numbers, Owner, SessionKey};
 use crate::{
-    dial_in::DialIn, fault::Fault, interest::Interest, manifest::Manifest, question::Question,
-    spec::UpstreamSpec,
+    config::Transport, dial_in::DialIn, fault::Fault, interest::Interest, manifest::Manifest,
+    question::Question, spec::UpstreamSpec,
 };
 use client_tasks::ClientTasks;
 pub use client_tasks::{CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX};
@@ -108,6 +108,8 @@ pub(crate) struct SessionSetup {
     pub(crate) interest: Arc<Interest>,
     /// Whether the server only speaks HTTP+SSE (2024-11-05).
     pub(crate) http_sse: bool,
+    /// Whether a server that is configured to speak proto-mcp speaks JSON-RPC instead.
+    pub(crate) proto_fallback: bool,
     /// Whether the session ends with its first call.
     pub(crate) single_call: bool,
     /// The calls at the server, in all its sessions.
@@ -258,6 +260,15 @@ impl Session {
     #[must_use]
     pub fn version(&self) -> Version {
         Version::ALL.get(self.version.load(Ordering::Relaxed)).copied().unwrap_or(Version::NEWEST_LEGACY)
+    }
+
+    /// How the server's payloads are spelled.
+    #[must_use]
+    pub fn coding(&self) -> Coding {
+        match self.setup.spec.config.transport {
+            Transport::Proto(_) if !self.setup.proto_fallback => Coding::Proto,
+            _ => Coding::Json,
+        }
     }
 
     /// True until the session has ended.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use client::{HttpLimits, HttpSpec, StdioSpec};
+use client::{Framing, HttpLimits, HttpSpec, StdioSpec};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::{HttpConfig, ServerConfig, ServerLimits, StdioConfig};
@@ -35,16 +35,29 @@ impl UpstreamSpec {
     }
 
     /// What starts the child process.
-    pub(crate) fn stdio(&self, config: &StdioConfig) -> StdioSpec {
+    pub(crate) fn stdio(&self, config: &StdioConfig, framing: Framing) -> StdioSpec {
         StdioSpec {
             name: Arc::from(self.name()),
             command: config.command.clone(),
             args: config.args.iter().map(|arg| arg.expose().to_owned()).collect(),
             env: config.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
             cwd: config.cwd.clone(),
+            framing,
             line_bytes_max: self.limits.line_bytes_max,
             queue_len_max: self.limits.queue_len_max,
         }
+    }
+
+    /// What a link of frames connects to: `tcp`, `ws` and `wss` as HTTP has them.
+    pub(crate) fn socket(&self, config: &HttpConfig) -> Result<HttpSpec, Fault> {
+        let mut spec = self.http(config)?;
+        for (scheme, same) in [("tcp:", "http:"), ("wss:", "https:"), ("ws:", "http:")] {
+            if let Some(rest) = spec.url.strip_prefix(scheme) {
+                spec.url = format!("{same}{rest}");
+                break;
+            }
+        }
+        Ok(spec)
     }
 
     /// What an HTTP link connects to.

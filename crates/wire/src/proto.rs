@@ -31,6 +31,8 @@ pub const CONTRACT_PATH: &str = "buf/mcp/v1/mcp.proto";
 pub const CONTRACT: &str = include_str!("../proto/buf/mcp/v1/mcp.proto");
 /// The newest version that the gateway speaks (proto-mcp v1.0, "Version Compatibility").
 pub const VERSION: &str = "1.0.0";
+/// The subprotocol of WebSockets that carry it.
+pub const SUBPROTOCOL: &str = "proto-mcp.v1";
 
 #[cfg(test)]
 mod tests;

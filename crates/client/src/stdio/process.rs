@@ -5,12 +5,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-use tokio::{process::Child, sync::watch, task::JoinHandle, time::timeout};
+use tokio::{
+    process::Child,
+    sync::watch,
+    task::{JoinError, JoinHandle},
+    time::timeout,
+};
 
-use super::queue::StdinQueue;
 use crate::{
     error::LinkError,
     guard::{self, Guard},
+    queue::SendQueue,
     transport::Inbox,
 };
 
@@ -80,7 +85,7 @@ impl Groups {
 pub(super) struct Running {
     pub(super) child: Child,
     pub(super) groups: Groups,
-    pub(super) queue: Arc<StdinQueue>,
+    pub(super) queue: Arc<SendQueue>,
     pub(super) reader: JoinHandle<std::io::Result<()>>,
     pub(super) stderr: JoinHandle<std::io::Result<()>>,
     pub(super) inbox: Arc<dyn Inbox>,
@@ -98,12 +103,18 @@ impl Running {
                 stop(&mut self).await;
                 LinkError::Closed
             }
-            _ = &mut self.reader => match timeout(CLOSED, self.child.wait()).await {
-                Ok(status) => exited(status.ok()),
-                Err(_) => {
+            read = &mut self.reader => match unreadable(read) {
+                Some(why) => {
                     stop(&mut self).await;
-                    LinkError::Broken("stdout was closed".to_owned())
+                    why
                 }
+                None => match timeout(CLOSED, self.child.wait()).await {
+                    Ok(status) => exited(status.ok()),
+                    Err(_) => {
+                        stop(&mut self).await;
+                        LinkError::Broken("stdout was closed".to_owned())
+                    }
+                },
             },
             () = groups.find_child() => LinkError::Closed,
         };
@@ -121,6 +132,12 @@ impl Running {
         }
         self.inbox.closed(why);
     }
+}
+
+/// What the child wrote that ends its link, if that is why it is read no further.
+fn unreadable(read: Result<std::io::Result<()>, JoinError>) -> Option<LinkError> {
+    let why = read.ok()?.err().filter(|why| why.kind() == std::io::ErrorKind::InvalidData)?;
+    Some(LinkError::Malformed(why.to_string()))
 }
 
 fn exited(status: Option<ExitStatus>) -> LinkError {

@@ -114,6 +114,11 @@ impl Connection {
         *self.stop.borrow()
     }
 
+    /// Waits until the gateway is about to stop.
+    pub(crate) async fn stopping(&self) {
+        drop(self.stop.clone().wait_for(|stop| *stop).await);
+    }
+
     /// What its client presents with a request.
     pub(crate) fn presented<'c>(&'c self, bearer: Option<&'c str>) -> Presented<'c> {
         Presented { bearer, certificate: self.certificate.as_deref() }

@@ -149,7 +149,8 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
     response
 }
 
-fn refused(refusal: &Refusal) -> Response<Body> {
+/// The answer to a client that may not enter.
+pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
     let status = match refusal.code {
         RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,
         RefusalCode::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
@@ -159,7 +160,7 @@ fn refused(refusal: &Refusal) -> Response<Body> {
 }
 
 /// The answer to the client's key (RFC 6455, section 4.2).
-fn accept(headers: &HeaderMap) -> Answered<HeaderValue> {
+pub(super) fn accept(headers: &HeaderMap) -> Answered<HeaderValue> {
     let has = |name: HeaderName, token: &str| {
         let values = headers.get_all(name);
         let mut texts = values.iter().filter_map(|value| value.to_str().ok());

@@ -10,7 +10,7 @@ use platform::unix_ms;
 use serde_json::{Value, json};
 use store::{Directory, Journal, State};
 use tls::ClientTls;
-use upstream::config::{ServerConfig, StdioConfig, Transport};
+use upstream::config::{ProtoConfig, ServerConfig, StdioConfig, Transport};
 
 use crate::cli::CheckArgs;
 use crate::commands::config::sources;
@@ -252,14 +252,18 @@ fn server(server: &ServerConfig) -> Check {
         return passed(&what, "disabled");
     }
     match &server.transport {
-        Transport::Stdio(child) => command(&what, child, server),
+        Transport::Stdio(child) | Transport::Proto(ProtoConfig::Child { child, .. }) => {
+            command(&what, child, server)
+        }
         Transport::Unset { variable } => {
             let found = format!("the environment variable `{variable}` is not set, so it cannot start");
             failed(&what, found, format!("set {variable}, or write a default: ${{{variable}:-...}}"))
         }
-        Transport::Http(_) | Transport::Sse(_) | Transport::Demo | Transport::Participant => {
-            passed(&what, consent::describe(server))
-        }
+        Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_))
+        | Transport::Http(_)
+        | Transport::Sse(_)
+        | Transport::Demo
+        | Transport::Participant => passed(&what, consent::describe(server)),
     }
 }
 

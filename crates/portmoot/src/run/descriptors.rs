@@ -5,7 +5,7 @@ use std::sync::Arc;
 use access::config::{Config, Limits};
 use platform::default_share;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use upstream::config::Transport;
+use upstream::config::{ProtoConfig, Transport};
 
 /// Descriptors for the listener, the journal, the audit log, and whatever the gateway opens for a moment.
 const FILES: usize = 128;
@@ -76,11 +76,15 @@ fn reserve(config: &Config) -> usize {
     let servers = config.servers.iter().filter(|server| server.enabled);
     servers.fold(FILES, |sum, server| {
         sum.saturating_add(match &server.transport {
-            Transport::Stdio(_) => {
+            Transport::Stdio(_) | Transport::Proto(ProtoConfig::Child { .. }) => {
                 config.limits.upstream_sessions_max.saturating_add(SHARED_SESSIONS).saturating_mul(CHILD)
             }
             // Each call may have a connection of its own.
             Transport::Http(_) | Transport::Sse(_) => config.limits.upstream_calls_max,
+            // One connection for each session.
+            Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_)) => {
+                config.limits.upstream_sessions_max.saturating_add(SHARED_SESSIONS)
+            }
             Transport::Demo | Transport::Participant | Transport::Unset { .. } => 0,
         })
     })

@@ -74,6 +74,7 @@ mod proposals;
 mod proto_clients;
 mod proto_convert;
 mod proto_grpc;
+mod proto_servers;
 mod proxy;
 mod pty;
 mod public_names;

@@ -5,9 +5,26 @@ use serde_json::{Value, json};
 
 use crate::front::{over_stdio, pipe};
 use crate::home::Home;
+use crate::http::Connection;
+use crate::support::{Gateway, fixture};
+
+/// How a WebSocket ends whose client sent too long a message (RFC 6455, section 7.4.1).
+pub(crate) const TOO_BIG: [u32; 2] = [0, 1009];
+
+/// The address of WebSockets of a gateway.
+pub(crate) fn websocket(gateway: &Gateway) -> String {
+    gateway.url().replacen("http", "ws", 1) + "/proto"
+}
+
+/// What only a WebSocket has: its messages come whole or in parts, with or without a prefix, and are binary.
+pub(crate) fn check_messages(report: &Value) {
+    assert_eq!(report["in_parts"], json!([901, 901]));
+    assert_eq!(report["text_message"], json!(1003));
+}
 
 /// What the client saw of the fixture.
-fn check(report: &Value, prefix: &str) {
+/// `end` is what the connection ends with after a message that is too long.
+pub(crate) fn check(report: &Value, prefix: &str, end: &Value) {
     let at = |key: &str| report.get(key).unwrap_or(&Value::Null).clone();
     let unsupported = json!([-33002, "unsupported protocol version (use 1.0.0)", "unsupported_protocol"]);
     assert_eq!(at("other_version"), unsupported);
@@ -41,7 +58,7 @@ fn check(report: &Value, prefix: &str) {
     assert_eq!(at("unknown_resource")[0], json!(-32002));
     assert_eq!((at("garbage"), at("unknown_payload")), (json!([0, -32700]), json!([7, -32601])));
     assert_eq!(at("answer")[0], json!(-32601));
-    assert_eq!((at("too_long"), at("end")), (json!([0, -32600]), json!([0, 0])));
+    assert_eq!((&at("too_long"), &at("end")), (&json!([0, -32600]), end));
 }
 
 #[test]
@@ -52,7 +69,58 @@ fn a_client_on_a_pipe_reaches_what_the_gateway_has() {
             let words = pipe(&home, &over_stdio(server, &["--era", era, "--page", "2"]));
             let mut way = vec!["--prefix", prefix, "--pipe"];
             way.extend(words.iter().map(String::as_str));
-            check(&proto_client(&way), prefix);
+            check(&proto_client(&way), prefix, &json!([0, 0]));
         }
     }
+}
+
+#[test]
+fn a_client_on_a_websocket_reaches_what_the_gateway_has() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &fixture("fixture", &[]));
+    let report = proto_client(&["--prefix", "fixture_", "--ws", &websocket(&gateway)]);
+    check(&report, "fixture_", &json!(TOO_BIG));
+    check_messages(&report);
+}
+
+#[test]
+fn what_is_no_proto_mcp_over_a_websocket_is_refused_before_it_begins() {
+    let home = Home::new().env("ONE_TOKEN", "a-token-that-is-long-enough");
+    let gateway = Gateway::start(&home, "[participants.one]\ntoken_env = \"ONE_TOKEN\"\n");
+    let token = ("authorization", "Bearer a-token-that-is-long-enough");
+    let upgrade = [
+        ("connection", "Upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+    ];
+    let status = |path: &str, more: &[(&str, &str)]| {
+        Connection::open(gateway.address()).exchange("GET", path, &[&upgrade, more].concat(), "").status
+    };
+    assert_eq!(status("/proto", &[]), 401);
+    assert_eq!(status("/proto", &[token, ("origin", "https://elsewhere.example")]), 403);
+    assert_eq!(status("/proto", &[token, ("sec-websocket-protocol", "mqtt")]), 400);
+    assert_eq!(status("/proto/absent", &[token]), 403);
+    for (method, refused) in [("GET", 426), ("POST", 405)] {
+        let reply = Connection::open(gateway.address()).exchange(method, "/proto", &[token], "");
+        assert_eq!(reply.status, refused);
+    }
+}
+
+#[test]
+fn a_client_that_may_only_propose_gets_the_result_of_the_approved_call() {
+    const BOSS: &str = "token-of-the-one-who-decides";
+    const SCOUT: &str = "token-of-the-one-who-proposes";
+    let home = Home::new().env("BOSS_TOKEN", BOSS).env("SCOUT_TOKEN", SCOUT);
+    let boss = "[participants.boss]\ntoken_env = \"BOSS_TOKEN\"\ncapabilities = [\"mcp/request:*\", \"mcp/response:*\"]\n";
+    let scout = "[participants.scout]\ntoken_env = \"SCOUT_TOKEN\"\ncapabilities = [\"mcp/proposal:*\"]\n";
+    let gateway = Gateway::start(&home, &[&fixture("a", &[]), boss, scout].concat());
+    let url = websocket(&gateway);
+    let words = ["--call", "a_echo", "do it", "--ws", &url, "--token", SCOUT].map(str::to_owned);
+    let client = std::thread::spawn(move || proto_client(&words));
+    let proposal = gateway.pending(&home, BOSS);
+    assert_eq!(proposal["by"], json!("scout"));
+    let id = proposal["id"].as_str().unwrap();
+    home.run(&["proposals", "approve", id, "--yes", "--url", &gateway.url(), "--token", BOSS]).expect(0);
+    assert_eq!(client.join().unwrap()["answer"], json!(["do it"]));
 }

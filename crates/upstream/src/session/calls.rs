@@ -4,7 +4,7 @@ use std::{sync::Arc, sync::atomic::Ordering, time::Instant};
 
 use bytes::Bytes;
 use client::SendMeta;
-use model::{Refusal, RefusalCode, Target};
+use model::{Answer, Coding, Refusal, RefusalCode, Target};
 use platform::{Full, millis};
 use wire::mcp::{Era, relay};
 use wire::rpc::{Message, notification};
@@ -46,8 +46,17 @@ impl Session {
             related_task,
             tasks,
         };
-        let frame = relay::encode_request(request, &outgoing).map_err(|malformed| {
-            tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
+        let frame = match (self.coding(), request.payload.coding) {
+            (Coding::Proto, Coding::Proto) => wire::proto::call::write(request, number, own),
+            _ => {
+                let encoded = relay::encode_request(request, &outgoing);
+                let converted = encoded.inspect_err(|malformed| {
+                    tracing::debug!(server = self.upstream(), %malformed, "a request could not be converted");
+                });
+                converted.ok()
+            }
+        };
+        let frame = frame.ok_or_else(|| {
             Refusal::new(
                 RefusalCode::Internal,
                 "the request cannot be converted to the server's protocol revision",
@@ -157,15 +166,19 @@ impl Session {
     pub(super) fn deliver(&self, request: PendingRequest, end: Result<Message, Fault>) {
         match request.waiter {
             Waiter::Own(waiter) => drop(waiter.send(end)),
-            Waiter::Call { events, place, .. } => {
-                // First: its caller may call again at once.
-                drop(place);
-                events.done(match end {
-                    Ok(message) => Ok(relay::decode_answer(&message, self.era())),
-                    Err(fault) => Err(self.refusal(&fault)),
-                });
-                self.close_if_done();
+            Waiter::Call { .. } => {
+                self.deliver_as(request, end.map(|message| relay::decode_answer(&message, self.era())));
             }
+        }
+    }
+
+    /// Gives the caller of a settled request its answer; a request of the session itself has none of this kind.
+    pub(super) fn deliver_as(&self, request: PendingRequest, end: Result<Answer, Fault>) {
+        if let Waiter::Call { events, place, .. } = request.waiter {
+            // First: its caller may call again at once.
+            drop(place);
+            events.done(end.map_err(|fault| self.refusal(&fault)));
+            self.close_if_done();
         }
     }
 

@@ -6,7 +6,7 @@ use std::{sync::atomic::Ordering, time::Instant};
 use bytes::Bytes;
 use client::{Flow, Inbox, LinkError};
 use json::Splice;
-use model::{Marks, Notice, Payload};
+use model::{Answer, Marks, Notice, Outcome, Payload, Range};
 use wire::mcp::Era;
 use wire::mcp::{ListKind, Params, code, meta, relay};
 use wire::rpc::{Id, Message, Shape, read_batch};
@@ -134,6 +134,20 @@ impl Session {
             None => {
                 tracing::debug!(server = self.upstream(), "dropped an answer without a pending request");
             }
+        }
+    }
+
+    /// Gives the caller of a request in protobuf its answer, a payload field.
+    pub(crate) fn relayed(&self, number: u64, outcome: Outcome, field: Bytes) {
+        if self.health.silent.load(Ordering::Relaxed) {
+            self.health.silent.store(false, Ordering::Relaxed);
+        }
+        if let Some(request) = self.settle(number) {
+            self.record_answer();
+            self.deliver_as(
+                request,
+                Ok(Answer { outcome, payload: Payload::proto(field, Range::default()) }),
+            );
         }
     }
 

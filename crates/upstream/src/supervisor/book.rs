@@ -39,6 +39,8 @@ pub(super) struct Book {
     /// Why the last start failed or the last session ended, for operators, and the last lines of the process on stderr.
     pub(super) cause: String,
     pub(super) last_words: Vec<Arc<str>>,
+    /// Whether a server that is configured to speak proto-mcp speaks JSON-RPC instead.
+    pub(super) proto_fallback: bool,
     /// Whether the server only speaks HTTP+SSE (2024-11-05).
     pub(super) http_sse: bool,
     pub(super) closed: bool,

@@ -11,7 +11,7 @@ use wire::mcp::Era;
 
 use super::book::{Book, Place, Slot};
 use super::{Upstream, close_all};
-use crate::config::{EraChoice, Sessions, Transport};
+use crate::config::{EraChoice, ProtoConfig, Sessions, Transport};
 use crate::session::{Session, SessionEvent, SessionSetup};
 use crate::session_api::{Caller, SessionKey};
 use crate::{fault::Fault, handshake, interest::Interest, listen_stream, lists};
@@ -205,6 +205,20 @@ impl Upstream {
             // It answers the handshake with an error: another program may run in its place.
             self.book.lock().dislikes_probe = false;
         }
+        if let Err(fault) = &outcome
+            && matches!(
+                self.spec.config.transport,
+                Transport::Proto(ProtoConfig::Child { fallback: true, .. })
+            )
+            && fault.is_of_protocol()
+        {
+            // It may speak JSON-RPC, or, if it did so before, proto-mcp now: a new process is asked.
+            let other = !self.book.lock().proto_fallback;
+            self.book.lock().proto_fallback = other;
+            let second = self.attempt(era, owner, &interest).await;
+            self.book.lock().proto_fallback = other == second.is_ok();
+            outcome = if second.is_ok() { second } else { outcome };
+        }
         if asks {
             self.record_asked(outcome.as_ref().err());
         } else {
@@ -277,6 +291,10 @@ impl Upstream {
         owner: Option<&Caller<'_>>,
         interest: &Arc<Interest>,
     ) -> Result<Arc<Session>, Fault> {
+        let (http_sse, proto_fallback) = {
+            let book = self.book.lock();
+            (book.http_sse, book.proto_fallback)
+        };
         let session = Session::new(SessionSetup {
             spec: Arc::clone(&self.spec),
             key: SessionKey::of(owner),
@@ -284,7 +302,8 @@ impl Upstream {
             environment: self.environment.clone(),
             interest: Arc::clone(interest),
             single_call: self.spec.config.sessions == Sessions::Call && owner.is_some(),
-            http_sse: self.book.lock().http_sse,
+            http_sse,
+            proto_fallback,
             calls: Arc::clone(&self.calls),
         });
         let opened = timeout(self.spec.config.timeouts.start, handshake::open(&session, era)).await;

@@ -10,8 +10,9 @@ use tokio::time::timeout;
 use wire::mcp::Era;
 
 use super::{Upstream, close_all};
+use crate::config::{Sessions, Transport};
 use crate::session_api::{Caller, ClientProfile, SessionKey};
-use crate::{config::Sessions, fault::Fault, interest::Subscription, manifest::Manifest, session::Session};
+use crate::{fault::Fault, interest::Subscription, manifest::Manifest, session::Session};
 
 /// Longest wait for the end of a session that takes no call any more.
 const ENDS: Duration = Duration::from_secs(3);
@@ -115,6 +116,8 @@ impl Upstream {
         match self.spec.config.sessions {
             Sessions::Shared => true,
             Sessions::Caller | Sessions::Call => false,
+            // proto-mcp 1.0 has no questions.
+            Sessions::Auto if matches!(self.spec.config.transport, Transport::Proto(_)) => true,
             // Every modern request carries its client's capabilities.
             Sessions::Auto => era == Era::Modern || !client.can_be_asked(),
         }

@@ -6,7 +6,7 @@ use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 /// [`sniff`](super::sniff)).
 pub const FRAME_BYTES_MAX: usize = 32 << 20;
 /// Bytes of the length.
-const PREFIX: usize = 4;
+pub const PREFIX: usize = 4;
 
 /// A frame of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,12 +2,15 @@
 
 use client::participant::{Event, Events};
 use client::{Participant, ParticipantSpec};
+use harness::proto_client;
+use serde_json::json;
 use tls::{ClientFiles, ClientTls, Oldest};
 
 use super::authority::{Authority, Pair};
 use crate::home::{Home, Ran};
 use crate::http::TIMEOUT;
 use crate::participants::{enter, receive};
+use crate::proto_clients::{TOO_BIG, check, check_messages, websocket};
 use crate::socket::fixture_server;
 use crate::support::{Gateway, until};
 
@@ -211,4 +214,19 @@ async fn a_new_certificate_is_taken_over_while_a_session_stays() {
     assert_eq!(hear(&mut said).await.1, "still here");
     // Commands on this machine follow.
     until("the data directory names it", || (secure.home.run(&["tools", "ls"]).code == 0).then_some(()));
+}
+
+/// The port speaks TLS 1.3 only (`refused`), so this does.
+#[test]
+fn a_proto_mcp_client_is_the_participant_of_its_certificate() {
+    let secure = Secure::start(|authority| {
+        certified(authority, &[("scout", "client_cert_san = \"scout\"\ncapabilities = [\"mcp/request:*\"]")])
+    });
+    let scout = secure.authority.issue(&secure.home, "scout", &["scout"]);
+    let (url, text) = (websocket(&secure.gateway), |path: &std::path::Path| path.display().to_string());
+    let [ca, cert, key] = [text(&secure.authority.file), text(&scout.cert), text(&scout.key)];
+    let way = ["--ws", &url, "--ca", &ca, "--cert", &cert, "--key", &key];
+    let report = proto_client(&way);
+    check(&report, "", &json!(TOO_BIG));
+    check_messages(&report);
 }

@@ -1,19 +1,31 @@
-//! Bounded queue to a child's stdin. A sender never waits; one task joins the waiting messages into one write.
+//! Bounded queue to a peer that reads a pipe or a socket. A sender never waits; one task joins the waiting messages into one write.
 
 use std::{io, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use platform::{Mutex, Share, Taken};
-use tokio::{io::AsyncWriteExt, process::ChildStdin, sync::Notify};
-use wire::rpc::one_line;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Notify, watch};
+use wire::{proto::frame::framed, rpc::one_line};
 
 use crate::error::SendError;
 
 /// A buffer that grew beyond this is freed after the write.
 const KEEP_BYTES_MAX: usize = 64 << 10;
 
+/// How messages follow each other on a pipe or a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Framing {
+    /// One JSON text on each line.
+    #[default]
+    Lines,
+    /// Each protobuf message after its length in four bytes (proto-mcp v1.0, "Stdio Transport").
+    Frames,
+}
+
 #[derive(Debug)]
-pub(super) struct StdinQueue {
+pub(crate) struct SendQueue {
+    framing: Framing,
     state: Mutex<QueueState>,
     wake: Notify,
     bytes_max: usize,
@@ -22,44 +34,49 @@ pub(super) struct StdinQueue {
 
 #[derive(Debug, Default)]
 struct QueueState {
-    /// Whole lines, one after the other.
-    lines: BytesMut,
+    /// Whole lines or frames, one after the other.
+    written: BytesMut,
     len: usize,
     /// Bytes and messages that the writer has taken but not yet written. They count towards the limits.
     writing: (usize, usize),
     closed: bool,
-    /// What the lines, and those that are being written, take of their participants' shares.
+    /// What they, and those that are being written, take of their participants' shares.
     taken: Vec<Taken>,
     taken_writing: Vec<Taken>,
 }
 
-impl StdinQueue {
-    pub(super) fn new(bytes_max: usize, len_max: usize) -> Self {
-        Self { state: Mutex::default(), wake: Notify::new(), bytes_max, len_max }
+impl SendQueue {
+    pub(crate) fn new(framing: Framing, bytes_max: usize, len_max: usize) -> Self {
+        Self { framing, state: Mutex::default(), wake: Notify::new(), bytes_max, len_max }
     }
 
-    /// Adds one line, on an account if it has one: the share of a participant is of bytes and of messages, each of which counts
-    /// as much more as makes that many. Raw line breaks, legal only between JSON tokens, become spaces, so that a frame cannot hide a
+    /// Adds one message, on an account if it has one: the share of a participant is of bytes and of messages, each of which counts
+    /// as much more as makes that many. In a line, raw line breaks, legal only between JSON tokens, become spaces, so that a frame cannot hide a
     /// second message.
-    pub(super) fn push(&self, frame: Bytes, share: Option<&Arc<Share>>) -> Result<(), SendError> {
-        let line = one_line(frame);
+    pub(crate) fn push(&self, frame: Bytes, share: Option<&Arc<Share>>) -> Result<(), SendError> {
+        let bytes = match self.framing {
+            Framing::Lines => one_line(frame),
+            Framing::Frames => framed(&frame).ok_or(SendError::TooLarge)?,
+        };
         let mut state = self.state.lock();
         if state.closed {
             return Err(SendError::Closed);
         }
-        if line.len() >= self.bytes_max {
+        if bytes.len() >= self.bytes_max {
             return Err(SendError::TooLarge);
         }
-        let (bytes, len) = (state.lines.len() + state.writing.0, state.len + state.writing.1);
-        if len >= self.len_max || bytes + line.len() >= self.bytes_max {
+        let (waiting, len) = (state.written.len() + state.writing.0, state.len + state.writing.1);
+        if len >= self.len_max || waiting + bytes.len() >= self.bytes_max {
             return Err(SendError::Busy);
         }
         if let Some(share) = share {
-            let taken = take(share, line.len() + self.bytes_max / self.len_max.max(1))?;
+            let taken = take(share, bytes.len() + self.bytes_max / self.len_max.max(1))?;
             state.taken.push(taken);
         }
-        state.lines.extend_from_slice(&line);
-        state.lines.extend_from_slice(b"\n");
+        state.written.extend_from_slice(&bytes);
+        if self.framing == Framing::Lines {
+            state.written.extend_from_slice(b"\n");
+        }
         state.len += 1;
         let first = state.len == 1;
         drop(state);
@@ -69,23 +86,23 @@ impl StdinQueue {
         Ok(())
     }
 
-    /// Rejects further messages. Those that wait are still written, then stdin is closed.
-    pub(super) fn close(&self) {
+    /// Rejects further messages. Those that wait are still written, then the way out is closed.
+    pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.wake.notify_one();
     }
 
-    /// Swaps the empty `spare` for the waiting lines: false when there are none, `None` when the queue is also closed.
+    /// Swaps the empty `spare` for what waits: false when there are none, `None` when the queue is also closed.
     fn take(&self, spare: &mut BytesMut) -> Option<bool> {
         let mut state = self.state.lock();
         let QueueState { writing, taken, taken_writing, .. } = &mut *state;
         *writing = (0, 0);
         taken_writing.clear();
         std::mem::swap(taken, taken_writing);
-        if state.lines.is_empty() {
+        if state.written.is_empty() {
             return if state.closed { None } else { Some(false) };
         }
-        std::mem::swap(&mut state.lines, spare);
+        std::mem::swap(&mut state.written, spare);
         state.writing = (spare.len(), state.len);
         state.len = 0;
         Some(true)
@@ -103,27 +120,38 @@ fn take(share: &Arc<Share>, amount: usize) -> Result<Taken, SendError> {
     Ok(taken)
 }
 
-/// Writes until the queue is closed and empty, or the pipe breaks; then closes stdin.
-pub(super) async fn write(queue: Arc<StdinQueue>, mut stdin: ChildStdin) -> io::Result<()> {
-    let mut buffer = BytesMut::new();
+/// Waits for messages and swaps the empty `spare` for them; false when the queue is closed and empty.
+pub(crate) async fn next(queue: &SendQueue, spare: &mut BytesMut) -> bool {
     loop {
-        // Senders that are ready run first, so that their lines join this write.
+        // Senders that are ready run first, so that their messages join this write.
         tokio::task::yield_now().await;
-        match queue.take(&mut buffer) {
-            Some(true) => {
-                if let Err(error) = stdin.write_all(&buffer).await {
-                    queue.close();
-                    return Err(error);
-                }
-                buffer.clear();
-                if buffer.capacity() > KEEP_BYTES_MAX {
-                    buffer = BytesMut::new();
-                }
-            }
+        match queue.take(spare) {
+            Some(true) => return true,
             Some(false) => queue.wake.notified().await,
-            None => return Ok(()),
+            None => return false,
         }
     }
+}
+
+/// Writes until the queue is closed and empty, or the pipe breaks; then closes it.
+pub(crate) async fn write(queue: Arc<SendQueue>, mut pipe: impl AsyncWrite + Unpin) -> io::Result<()> {
+    let mut buffer = BytesMut::new();
+    while next(&queue, &mut buffer).await {
+        if let Err(error) = pipe.write_all(&buffer).await {
+            queue.close();
+            return Err(error);
+        }
+        buffer.clear();
+        if buffer.capacity() > KEEP_BYTES_MAX {
+            buffer = BytesMut::new();
+        }
+    }
+    pipe.shutdown().await
+}
+
+/// Waits until the link is closed or dropped.
+pub(crate) async fn closed(closing: &mut watch::Receiver<bool>) {
+    let _ = closing.wait_for(|closing| *closing).await;
 }
 
 #[cfg(test)]
@@ -132,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_participant_fills_its_share_and_no_other() {
-        let queue = StdinQueue::new(1000, 10);
+        let queue = SendQueue::new(Framing::Lines, 1000, 10);
         let shares = platform::Shares::new(usize::MAX, 250);
         let (greedy, other) = (shares.of("greedy"), shares.of("other"));
         let line = || Bytes::from(vec![b'1'; 100]);
@@ -150,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line_and_lines_being_written_count_towards_the_limits() {
-        let queue = StdinQueue::new(30, 3);
+        let queue = SendQueue::new(Framing::Lines, 30, 3);
         queue.push(Bytes::from_static(b"{\"a\":\r\n1}"), None).unwrap();
         queue.push(Bytes::from_static(b"{}"), None).unwrap();
         let mut taken = BytesMut::new();
@@ -166,5 +194,15 @@ mod tests {
         queue.close();
         assert_eq!(queue.push(Bytes::from_static(b"{}"), None), Err(SendError::Closed));
         assert_eq!(queue.take(&mut taken), None);
+    }
+
+    #[test]
+    fn frames_have_their_length_before_them() {
+        let queue = SendQueue::new(Framing::Frames, 30, 3);
+        queue.push(Bytes::from_static(b"a\nb"), None).unwrap();
+        queue.push(Bytes::from_static(&[8, 3]), None).unwrap();
+        let mut taken = BytesMut::new();
+        assert_eq!(queue.take(&mut taken), Some(true));
+        assert_eq!(&*taken, b"\0\0\0\x03a\nb\0\0\0\x02\x08\x03");
     }
 }

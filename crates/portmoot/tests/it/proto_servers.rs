@@ -1,0 +1,125 @@
+//! Servers that speak proto-mcp, written with Google's protobuf runtime, for clients of JSON-RPC.
+
+use std::process::Command;
+
+use harness::{Running, deps, repository};
+use serde_json::{Value, json};
+
+use crate::home::Home;
+use crate::support::{Client, Gateway, fixture, modern, until};
+
+/// The words that start the server.
+fn words(way: &str, more: &[&str]) -> Vec<String> {
+    let script = repository().join("tests/third-party/proto_server.py");
+    let contract = repository().join("crates/wire/proto");
+    let words = [script.display().to_string(), contract.display().to_string(), way.to_owned()];
+    words.into_iter().chain(more.iter().map(|word| (*word).to_owned())).collect()
+}
+
+/// The table of a child that speaks proto-mcp.
+fn child(name: &str, more: &[&str]) -> String {
+    let python = deps().python();
+    format!("[servers.{name}]\ntype = \"proto\"\ncommand = {python:?}\nargs = {:?}\n", words("stdio", more))
+}
+
+fn listening(way: &str) -> Running {
+    let mut command = Command::new(deps().python());
+    command.args(words(way, &[]));
+    Running::start(command, "at ")
+}
+
+/// Checks what clients of both eras have of the server `p`.
+fn check(gateway: &Gateway) {
+    gateway.ready("p");
+    let client = Client::plain(gateway);
+    let tools = client.ask("tools/list", json!({}))["result"]["tools"].clone();
+    let find = |name: &str| tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).cloned();
+    let echo = find("p_echo").unwrap();
+    assert_eq!(
+        (&echo["title"], &echo["description"], &echo["inputSchema"]),
+        (&json!("Echo"), &json!("The tool echo"), &json!({ "type": "object" }))
+    );
+    // The last one is on the third page.
+    assert!(find("p_die").is_some(), "{tools}");
+
+    let arguments = json!({ "q": 1.5, "of": [true, null, { "a": "b" }], "x": 2.5 });
+    let said = client.call("p_echo", arguments.clone());
+    assert_eq!(said["structuredContent"], arguments);
+    let text: Value = serde_json::from_str(said["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(text, arguments);
+    assert_eq!(client.call("p_echo", json!({}))["structuredContent"], json!({}));
+    let picture = client.call("p_picture", json!({}));
+    assert_eq!(picture["content"], json!([{ "type": "image", "data": "iVBORwD/", "mimeType": "image/png" }]));
+    let failed = client.call("p_fail", json!({}));
+    assert_eq!((&failed["isError"], &failed["content"][0]["text"]), (&json!(true), &json!("the tool broke")));
+    for (tool, code, why) in
+        [("p_refuse", -32602, "these arguments do not fit"), ("p_rule", -33001, "a rule is broken")]
+    {
+        let error = client.ask("tools/call", json!({ "name": tool, "arguments": {} }))["error"].clone();
+        assert_eq!((&error["code"], &error["message"]), (&json!(code), &json!(why)), "{tool}");
+    }
+    let resources = client.ask("resources/list", json!({}))["result"]["resources"].clone();
+    assert_eq!(resources.as_array().map(Vec::len), Some(2), "{resources}");
+    let read =
+        |uri: &str| client.ask("resources/read", json!({ "uri": uri }))["result"]["contents"][0].clone();
+    assert_eq!(read("file:///hello")["text"], "hello, reader");
+    assert_eq!(read("file:///blob")["blob"], "AP8B");
+
+    let said =
+        modern(gateway, None, "tools/call", json!({ "name": "p_echo", "arguments": { "q": "m" } })).json();
+    assert_eq!(said["result"]["structuredContent"], json!({ "q": "m" }), "{said}");
+    let refused = modern(gateway, None, "tools/call", json!({ "name": "p_refuse", "arguments": {} })).json();
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+#[test]
+fn a_child_is_a_server_like_any_other() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &child("p", &[]));
+    check(&gateway);
+    // Changed lists are announced.
+    let client = Client::plain(&gateway);
+    client.call("p_grow", json!({}));
+    until("the new tool", || client.names("tools").contains(&"p_grown".to_owned()).then_some(()));
+    // A call that ends the server fails, and the next one has another process.
+    let lost = client.ask("tools/call", json!({ "name": "p_die", "arguments": {} }));
+    assert!(lost["error"].is_object() || lost["result"]["isError"] == true, "{lost}");
+    until("another process", || {
+        let said = client.ask("tools/call", json!({ "name": "p_echo", "arguments": { "q": 1 } }));
+        (said["result"]["structuredContent"] == json!({ "q": 1 })).then_some(())
+    });
+}
+
+#[test]
+fn a_server_behind_a_socket_is_a_server_like_any_other() {
+    for way in ["tcp", "ws"] {
+        let running = listening(way);
+        let config = format!("[servers.p]\ntype = \"proto\"\nurl = {:?}\n", running.address());
+        let gateway = Gateway::start(&Home::new(), &config);
+        check(&gateway);
+        drop(running);
+        let client = Client::plain(&gateway);
+        let lost = client.ask("tools/call", json!({ "name": "p_echo", "arguments": {} }));
+        assert!(lost["error"].is_object() || lost["result"]["isError"] == true, "{way}: {lost}");
+        gateway.wait_for("p", "down");
+    }
+}
+
+#[test]
+fn a_server_of_another_version_is_down_and_says_why() {
+    for (version, why) in [("2.0.0", "proto-mcp `2.0.0`"), ("refused", "unsupported protocol version")] {
+        let gateway = Gateway::start(&Home::new(), &child("p", &["--version", version]));
+        let down = gateway.wait_for("p", "down").to_string();
+        assert!(down.contains(why) && down.contains("-33002"), "{down}");
+    }
+}
+
+#[test]
+fn a_child_that_speaks_json_is_started_again_where_that_is_allowed() {
+    let table = fixture("p", &[]).replacen('\n', "\ntype = \"proto\"\nstart_timeout = \"3s\"\n", 1);
+    let gateway = Gateway::start(&Home::new(), &table);
+    gateway.ready("p");
+    assert_eq!(Client::plain(&gateway).record("p")["protocolVersion"], "2025-11-25");
+    let gateway = Gateway::start(&Home::new(), &(table + "fallback = false\n"));
+    gateway.wait_for("p", "down");
+}

@@ -1,0 +1,90 @@
+//! The handshake with a server: `initialize` in protobuf, its answer in JSON (proto-mcp v1.0, "Initialization").
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value as Json, json};
+use wire::proto::contract::{ClientCapabilities, InitializeRequest, InitializeResponse};
+use wire::proto::{VERSION, code};
+
+use super::error::ServerError;
+
+/// The extension by which a client asks for announcements of changed lists: a list without a request, under id 0.
+const LIST_CHANGED: &str = "mcp.list_changed";
+
+/// The request of a client with this name and version.
+#[must_use]
+pub fn request(name: &str, version: &str) -> InitializeRequest {
+    InitializeRequest {
+        protocol_version: VERSION.to_owned(),
+        capabilities: Some(ClientCapabilities {
+            supports_bsr_refs: true,
+            supports_streaming: false,
+            encodings: vec!["protobuf".to_owned()],
+            experimental: HashMap::from([(LIST_CHANGED.to_owned(), true)]),
+        }),
+        metadata: HashMap::from([
+            ("name".to_owned(), name.to_owned()),
+            ("version".to_owned(), version.to_owned()),
+        ]),
+    }
+}
+
+/// The answer as a result of `initialize` in this revision of MCP. Prompts, subscriptions and what 1.0 has no messages for are not
+/// declared.
+///
+/// # Errors
+/// The server chose another major version.
+pub fn result(answer: InitializeResponse, revision: &str) -> Result<Json, ServerError> {
+    let chosen = &answer.protocol_version;
+    if !chosen.is_empty() && major(chosen) != major(VERSION) {
+        let message =
+            format!("the server chose proto-mcp `{}`, and {VERSION} is spoken here", chosen.escape_debug());
+        return Err(ServerError { code: code::UNSUPPORTED_VERSION, message, data: None });
+    }
+    let (mut capabilities, declared) = (Map::new(), answer.capabilities.unwrap_or_default());
+    let tools = declared.tools.map(|tools| ("tools", tools.supports_list_changed));
+    let resources = declared.resources.map(|resources| ("resources", resources.supports_list_changed));
+    for (key, announces) in tools.into_iter().chain(resources) {
+        capabilities.insert(key.to_owned(), json!({ "listChanged": announces }));
+    }
+    let text = |key: &str| answer.metadata.get(key).map_or("", String::as_str);
+    let info = json!({ "name": text("name"), "version": text("version") });
+    Ok(json!({ "protocolVersion": revision, "capabilities": capabilities, "serverInfo": info }))
+}
+
+fn major(version: &str) -> Option<u32> {
+    version.split('.').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::proto::contract::{ServerCapabilities, ToolCapabilities};
+
+    use super::*;
+
+    fn answer(version: &str) -> InitializeResponse {
+        let tools = Some(ToolCapabilities { supports_list_changed: true });
+        InitializeResponse {
+            protocol_version: version.to_owned(),
+            capabilities: Some(ServerCapabilities { tools, ..ServerCapabilities::default() }),
+            metadata: HashMap::from([("name".to_owned(), "s".to_owned())]),
+        }
+    }
+
+    #[test]
+    fn a_server_of_the_same_major_version_is_a_legacy_server_with_tools() {
+        for version in ["", "1.0.0", "1.7.2", "1"] {
+            assert_eq!(
+                result(answer(version), "2025-11-25").unwrap(),
+                json!({
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": { "tools": { "listChanged": true } },
+                    "serverInfo": { "name": "s", "version": "" },
+                })
+            );
+        }
+        for version in ["2.0.0", "0.9", "x"] {
+            assert_eq!(result(answer(version), "2025-11-25").unwrap_err().code, code::UNSUPPORTED_VERSION);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Results of calls as results of MCP.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use prost::Message as _;
+use serde_json::{Map, Value as Json, json};
+use wire::proto::contract::call_tool_response::Result as Called;
+use wire::proto::contract::tool_content::Content as Part;
+use wire::proto::contract::{CallToolResponse, ToolContent};
+
+use super::data::{self, Data};
+use super::error::{ServerError, of_texts};
+
+/// The media type of an image that names none.
+const IMAGE: &str = "image/png";
+/// The media type of a message that is not known here.
+const PROTOBUF: &str = "application/x-protobuf";
+
+/// The answer to a call as a `CallToolResult`. What went wrong while the tool ran is a result too, whose text says what.
+///
+/// # Errors
+/// An error that a caller's program has to know: the tool did not run.
+pub fn called(answer: CallToolResponse) -> Result<Json, ServerError> {
+    let mut result = Map::new();
+    match answer.result {
+        Some(Called::Error(error)) => {
+            let error = ServerError::from(error);
+            if !error.is_of_tool() {
+                return Err(error);
+            }
+            result.insert("content".to_owned(), json!([{ "type": "text", "text": error.message }]));
+            result.insert("isError".to_owned(), true.into());
+        }
+        Some(Called::Success(success)) => {
+            let (content, structured) = blocks(success.content);
+            result.insert("content".to_owned(), content.into());
+            result.extend(structured.map(|structured| ("structuredContent".to_owned(), structured)));
+            if success.is_error {
+                result.insert("isError".to_owned(), true.into());
+            }
+        }
+        None => drop(result.insert("content".to_owned(), json!([]))),
+    }
+    if !answer.metadata.is_empty() {
+        result.insert("_meta".to_owned(), of_texts(answer.metadata));
+    }
+    Ok(Json::Object(result))
+}
+
+/// The blocks of content, and the structured result among them. Text stands for a structured result without any block, as MCP asks.
+fn blocks(parts: Vec<ToolContent>) -> (Vec<Json>, Option<Json>) {
+    let (mut blocks, mut structured) = (Vec::new(), None);
+    for ToolContent { content, mime_type } in parts {
+        match content {
+            Some(Part::Text(text)) => blocks.push(json!({ "type": "text", "text": text })),
+            Some(Part::Image(image)) => {
+                let media = if mime_type.is_empty() { IMAGE } else { &mime_type };
+                blocks.push(json!({ "type": "image", "data": STANDARD.encode(image), "mimeType": media }));
+            }
+            Some(Part::Data(any)) => match data::read(&any, &mime_type) {
+                Data::Block(block) => blocks.push(block),
+                Data::Structured(data) if data.is_object() && structured.is_none() => structured = Some(data),
+                Data::Structured(data) => blocks.push(json!({ "type": "text", "text": data.to_string() })),
+                // A caller that knows the message has its bytes.
+                Data::Unknown => blocks.push(json!({
+                    "type": "resource",
+                    "resource": { "uri": "urn:protobuf:any", "mimeType": PROTOBUF, "blob": STANDARD.encode(any.encode_to_vec()) },
+                })),
+            },
+            None => {}
+        }
+    }
+    if let Some(structured) = structured.as_ref().filter(|_| blocks.is_empty()) {
+        blocks.push(json!({ "type": "text", "text": structured.to_string() }));
+    }
+    (blocks, structured)
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_types::{Any, Struct, Value, value::Kind};
+    use wire::proto::contract::{Error, Resource, ResourceContent, ToolResult, resource_content};
+
+    use super::*;
+
+    fn part(content: Part, mime_type: &str) -> ToolContent {
+        ToolContent { content: Some(content), mime_type: mime_type.to_owned() }
+    }
+
+    fn data(name: &str, message: &impl prost::Message) -> Part {
+        Part::Data(Any { type_url: format!("any.example/{name}"), value: message.encode_to_vec() })
+    }
+
+    fn success(content: Vec<ToolContent>) -> Json {
+        let result = Some(Called::Success(ToolResult { content, is_error: false }));
+        called(CallToolResponse { result, ..CallToolResponse::default() }).unwrap()
+    }
+
+    fn object(key: &str, text: &str) -> Struct {
+        Struct { fields: [(key.to_owned(), Value { kind: Some(Kind::StringValue(text.to_owned())) })].into() }
+    }
+
+    #[test]
+    fn every_part_is_a_block() {
+        let text = resource_content::Content::Text("hi".into());
+        let embedded =
+            ResourceContent { uri: "file:///a".into(), content: Some(text), ..ResourceContent::default() };
+        let link = Resource { uri: "file:///b".into(), name: "b".into(), ..Resource::default() };
+        let result = success(vec![
+            part(Part::Text("t".into()), ""),
+            part(Part::Image(vec![1, 2].into()), "image/gif"),
+            part(data("buf.mcp.v1.ResourceContent", &embedded), ""),
+            part(data("buf.mcp.v1.Resource", &link), ""),
+            part(
+                data("google.protobuf.Struct", &object("type", "audio")),
+                "application/vnd.mcp.content+json",
+            ),
+            part(data("google.protobuf.Struct", &object("a", "b")), ""),
+        ]);
+        assert_eq!(
+            result,
+            json!({
+                "content": [
+                    { "type": "text", "text": "t" },
+                    { "type": "image", "data": "AQI=", "mimeType": "image/gif" },
+                    { "type": "resource", "resource": { "uri": "file:///a", "text": "hi" } },
+                    { "type": "resource_link", "uri": "file:///b", "name": "b" },
+                    { "type": "audio" },
+                ],
+                "structuredContent": { "a": "b" },
+            })
+        );
+        let unknown = success(vec![part(data("acme.X", &object("a", "b")), "")]);
+        assert_eq!(unknown["content"][0]["resource"]["mimeType"], PROTOBUF);
+        let alone = success(vec![part(data("google.protobuf.Struct", &object("a", "b")), "")]);
+        assert_eq!(alone["content"][0]["text"], r#"{"a":"b"}"#);
+    }
+
+    #[test]
+    fn a_tool_that_failed_has_a_result_and_one_that_did_not_run_an_error() {
+        let failed = |code| {
+            let error = Error { code, message: "m".into(), ..Error::default() };
+            called(CallToolResponse { result: Some(Called::Error(error)), ..CallToolResponse::default() })
+        };
+        let result = json!({ "content": [{ "type": "text", "text": "m" }], "isError": true });
+        for code in [0, -32603, -33003] {
+            assert_eq!(failed(code).unwrap(), result, "{code}");
+        }
+        for code in [-32601, -32602, -33000, -33001] {
+            assert_eq!(failed(code).unwrap_err().code, i64::from(code));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Link to a proto-mcp server: the session's JSON-RPC on one side, the server's protobuf on the other.
+//!
+//! What the session writes in JSON is translated, and so are the answers to it. A message that is protobuf already passes as it is,
+//! and its answer returns as it came.
+
+mod answer;
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, Weak};
+
+use bytes::Bytes;
+use client::{Closing, Flow, Inbox, Link, LinkError, LinkTransport, SendError, SendMeta};
+use foldhash::fast::RandomState;
+use model::Outcome;
+use platform::Mutex;
+use transcode::server::{call, handshake};
+use wire::proto::contract::{ListResourcesRequest, ListToolsRequest, ReadResourceRequest};
+use wire::proto::{Content, Envelope, Kind, message};
+use wire::rpc::{self, Message, code, notification};
+
+use crate::session::{Session, inbox::SessionInbox};
+
+/// The first byte of a message with an id: the key of its field. No JSON begins with it.
+const ID_KEY: u8 = 0x08;
+/// The longest identity of a client that a handshake repeats, in bytes.
+const IDENTITY_BYTES_MAX: usize = 256;
+
+/// What a request without an answer asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// A caller that reads protobuf wrote it: its answer stays as it comes.
+    Relayed,
+    /// The session or a caller that reads JSON wrote it, and this is the kind of its answer.
+    Json(Kind),
+    /// A sign of life.
+    Ping,
+}
+
+/// The link, for the session that it belongs to. Open requests are by number.
+pub(crate) struct ProtoLink(Arc<State>);
+
+struct State {
+    session: Weak<Session>,
+    frames: OnceLock<Link>,
+    open: Mutex<HashMap<u64, Asked, RandomState>>,
+}
+
+/// Receives the server's messages.
+pub(crate) struct ProtoInbox(Arc<State>);
+
+impl ProtoLink {
+    /// A link without frames, and what receives them.
+    pub(crate) fn new(session: &Arc<Session>) -> (Self, Arc<ProtoInbox>) {
+        let session = Arc::downgrade(session);
+        let state = Arc::new(State { session, frames: OnceLock::new(), open: Mutex::default() });
+        (Self(Arc::clone(&state)), Arc::new(ProtoInbox(state)))
+    }
+
+    /// Sets what carries its messages.
+    pub(crate) fn over(self, frames: Link) -> Link {
+        let _ = self.0.frames.set(frames);
+        Link::custom(Arc::new(self))
+    }
+
+    fn frames(&self) -> Result<&Link, SendError> {
+        self.0.frames.get().ok_or(SendError::Closed)
+    }
+}
+
+impl LinkTransport for ProtoLink {
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+        let Some(number) = meta.request else {
+            // No notification of JSON-RPC has a message in proto-mcp 1.0.
+            return Ok(());
+        };
+        let (asked, written) = if frame.first() == Some(&ID_KEY) {
+            (Asked::Relayed, frame)
+        } else {
+            match translated(frame, number) {
+                Ok((asked, field)) => (asked, message(number, &field)),
+                Err(answer) => {
+                    let _ = self.0.inbox().frame(answer, Some(number));
+                    return Ok(());
+                }
+            }
+        };
+        self.0.open.lock().insert(number, asked);
+        let sent = self.frames().and_then(|frames| frames.send(written, meta));
+        if sent.is_err() {
+            self.0.open.lock().remove(&number);
+        }
+        sent
+    }
+
+    fn cancel(&self, request: u64) {
+        self.0.open.lock().remove(&request);
+        if let Some(frames) = self.0.frames.get() {
+            frames.cancel(request);
+        }
+    }
+
+    fn pid(&self) -> Option<u32> {
+        self.0.frames.get()?.pid()
+    }
+
+    fn logged_pid(&self) -> Option<u32> {
+        self.0.frames.get()?.logged_pid()
+    }
+
+    fn close(&self) -> Closing<'_> {
+        match self.0.frames.get() {
+            Some(frames) => frames.close(),
+            None => Box::pin(async {}),
+        }
+    }
+}
+
+/// A request of JSON-RPC as a payload field, empty for a ping; or its answer, if no server has another one.
+fn translated(frame: Bytes, number: u64) -> Result<(Asked, Bytes), Bytes> {
+    let error = |code, why: &str| rpc::error(Some(&rpc::Id::number(number)), code, why, None);
+    let invalid = |why: &str| error(code::INVALID_PARAMS, why);
+    let request = Message::read(frame).map_err(|error| invalid(&error.message))?;
+    let params = request.params().unwrap_or(b"{}");
+    let text = |path: &[&str]| json::at(params, path).and_then(json::text).unwrap_or_default().into_owned();
+    let (answer, field) = match request.method() {
+        "ping" => return Ok((Asked::Ping, Bytes::new())),
+        "initialize" => {
+            let mut identity = [text(&["clientInfo", "name"]), text(&["clientInfo", "version"])];
+            identity.iter_mut().for_each(|text| *text = text.chars().take(IDENTITY_BYTES_MAX).collect());
+            let [name, version] = &identity;
+            (Kind::InitializeResponse, Kind::InitializeRequest.field_of(&handshake::request(name, version)))
+        }
+        "tools/list" => {
+            let list = ListToolsRequest {
+                include_schemas: true,
+                cursor: text(&["cursor"]),
+                ..ListToolsRequest::default()
+            };
+            (Kind::ListToolsResponse, Kind::ListToolsRequest.field_of(&list))
+        }
+        "resources/list" => {
+            let list = ListResourcesRequest { cursor: text(&["cursor"]) };
+            (Kind::ListResourcesResponse, Kind::ListResourcesRequest.field_of(&list))
+        }
+        // proto-mcp 1.0 has none.
+        "resources/templates/list" => {
+            return Err(rpc::result(&rpc::Id::number(number), br#"{"resourceTemplates":[]}"#));
+        }
+        "resources/read" => {
+            let read = ReadResourceRequest { uri: text(&["uri"]) };
+            (Kind::ReadResourceResponse, Kind::ReadResourceRequest.field_of(&read))
+        }
+        "tools/call" => {
+            let call = call::request(params).map_err(|error| invalid(&error.to_string()))?;
+            (Kind::CallToolResponse, call)
+        }
+        method => {
+            return Err(error(code::METHOD_NOT_FOUND, &format!("proto-mcp 1.0 has no `{method}`")));
+        }
+    };
+    Ok((Asked::Json(answer), field))
+}
+
+impl State {
+    /// The session as it receives JSON-RPC.
+    fn inbox(&self) -> SessionInbox {
+        SessionInbox(Weak::clone(&self.session))
+    }
+
+    /// Handles a message under an id.
+    fn answered(&self, id: u64, content: Content) {
+        let Some(asked) = self.open.lock().remove(&id) else {
+            // Late, or of no request.
+            tracing::debug!(id, "dropped an answer without a pending request");
+            return;
+        };
+        match (asked, content) {
+            (
+                Asked::Relayed,
+                Content::Payload(kind @ (Kind::CallToolResponse | Kind::ReadResourceResponse), field),
+            ) => {
+                self.relay(id, answer::outcome(kind, &field), field);
+            }
+            (Asked::Relayed, Content::Payload(Kind::ErrorResponse, field)) => {
+                self.relay(id, Outcome::Error, field)
+            }
+            (Asked::Relayed, _) => {
+                self.inbox().failed(id, LinkError::Malformed("it answers another request".to_owned()));
+            }
+            // Whatever it answers, it lives.
+            (Asked::Ping, _) => drop(self.inbox().frame(rpc::result(&rpc::Id::number(id), b"{}"), Some(id))),
+            (Asked::Json(wanted), content) => match answer::to_json(id, wanted, content) {
+                Ok(frame) => drop(self.inbox().frame(frame, Some(id))),
+                Err(why) => self.inbox().failed(id, LinkError::Malformed(why)),
+            },
+        }
+    }
+
+    /// Gives a caller that reads protobuf its answer.
+    fn relay(&self, number: u64, outcome: Outcome, field: Bytes) {
+        if let Some(session) = self.session.upgrade() {
+            session.relayed(number, outcome, field);
+        }
+    }
+
+    /// Handles a message that answers nothing: an announcement of changed lists.
+    fn announced(&self, content: &Content) {
+        let method = match content {
+            Content::Payload(Kind::ListToolsResponse, _) => "notifications/tools/list_changed",
+            Content::Payload(Kind::ListResourcesResponse, _) => "notifications/resources/list_changed",
+            Content::Payload(..) | Content::Ping | Content::Unknown => return,
+        };
+        let _ = self.inbox().frame(notification(method, None), None);
+    }
+}
+
+impl Inbox for ProtoInbox {
+    fn frame(&self, frame: Bytes, _: Option<u64>) -> Flow {
+        match Envelope::read(&frame) {
+            Ok(Envelope { id: 0, content }) => self.0.announced(&content),
+            Ok(Envelope { id, content }) => self.0.answered(id, content),
+            // The session counts and logs what it cannot read.
+            Err(_) => return self.0.inbox().frame(frame, None),
+        }
+        Flow::Open
+    }
+
+    fn failed(&self, request: u64, error: LinkError) {
+        self.0.open.lock().remove(&request);
+        self.0.inbox().failed(request, error);
+    }
+
+    fn closed(&self, why: LinkError) {
+        self.0.open.lock().clear();
+        self.0.inbox().closed(why);
+    }
+}

@@ -1,0 +1,231 @@
+"""A proto-mcp server on Google's protobuf runtime, from the contract file alone.
+
+    proto_server.py CONTRACT stdio|tcp|ws|grpc [--version V]
+
+Over a socket it prints its address on the first line.
+"""
+
+import argparse
+import asyncio
+import importlib
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+from concurrent import futures
+
+from google.protobuf import json_format, struct_pb2
+
+parser = argparse.ArgumentParser()
+parser.add_argument("contract", help="the folder of the contract")
+parser.add_argument("way", choices=["stdio", "tcp", "ws", "grpc"])
+parser.add_argument("--version", default="1.0.0")
+options = parser.parse_args()
+
+stubs = tempfile.mkdtemp()
+compiler = [sys.executable, "-m", "grpc_tools.protoc", f"-I{options.contract}"]
+outputs = [f"--python_out={stubs}", f"--grpc_python_out={stubs}"]
+subprocess.run([*compiler, *outputs, "buf/mcp/v1/mcp.proto"], check=True)
+sys.path.insert(0, stubs)
+pb = importlib.import_module("buf.mcp.v1.mcp_pb2")
+
+PAGE = 3
+tools = ["echo", "picture", "fail", "refuse", "rule", "grow", "die"]
+
+
+class Refused(Exception):
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.error = pb.ErrorResponse(code=code, message=message)
+
+
+def initialize(request):
+    if options.version == "refused":
+        raise Refused(-33002, "unsupported protocol version")
+    answer = pb.InitializeResponse(protocol_version=options.version, metadata={"name": "proto-fixture", "version": "1"})
+    answer.capabilities.tools.supports_list_changed = True
+    answer.capabilities.resources.supports_subscribe = False
+    return answer
+
+
+def list_tools(request):
+    start = int(request.cursor or 0)
+    answer = pb.ListToolsResponse()
+    for name in tools[start : start + PAGE]:
+        tool = answer.tools.add(name=name, description=f"The tool {name}")
+        tool.metadata["mcp.title"] = name.capitalize()
+    if start + PAGE < len(tools):
+        answer.next_cursor = str(start + PAGE)
+    return answer
+
+
+def call_tool(request):
+    arguments = struct_pb2.Struct()
+    if request.HasField("arguments") and not request.arguments.Unpack(arguments):
+        raise Refused(-32602, "the arguments are no Struct")
+    answer = pb.CallToolResponse()
+    content = answer.success.content
+    if request.name == "echo":
+        content.add(text=json.dumps(json_format.MessageToDict(arguments), sort_keys=True))
+        content.add().data.Pack(arguments)
+    elif request.name == "picture":
+        content.add(image=b"\x89PNG\x00\xff", mime_type="image/png")
+    elif request.name == "fail":
+        answer.error.code = -32603
+        answer.error.message = "the tool broke"
+    elif request.name == "refuse":
+        raise Refused(-32602, "these arguments do not fit")
+    elif request.name == "rule":
+        raise Refused(-33001, "a rule is broken")
+    elif request.name == "grow":
+        tools.append("grown")
+        content.add(text="grown")
+    elif request.name == "die":
+        os._exit(3)
+    elif request.name in tools:
+        content.add(text=request.name)
+    else:
+        raise Refused(-32602, "no such tool")
+    return answer
+
+
+def list_resources(request):
+    answer = pb.ListResourcesResponse()
+    answer.resources.add(uri="file:///hello", name="hello", mime_type="text/plain")
+    answer.resources.add(uri="file:///blob", name="blob")
+    return answer
+
+
+def read_resource(request):
+    answer = pb.ReadResourceResponse()
+    if request.uri == "file:///hello":
+        answer.contents.add(uri=request.uri, mime_type="text/plain", text="hello, reader")
+    elif request.uri == "file:///blob":
+        answer.contents.add(uri=request.uri, blob=b"\x00\xff\x01")
+    else:
+        raise Refused(-32602, "no such resource")
+    return answer
+
+
+HANDLERS = {
+    "initialize": initialize,
+    "list_tools": list_tools,
+    "call_tool": call_tool,
+    "list_resources": list_resources,
+    "read_resource": read_resource,
+}
+
+
+class Connection:
+    """Messages of one connection: bytes in, answers out."""
+
+    def __init__(self):
+        self.announces = False
+
+    def answers(self, data):
+        message = pb.MCPMessage.FromString(data)
+        answer = pb.MCPMessage(id=message.id)
+        which = message.WhichOneof("payload")
+        if which is None:
+            return [answer]
+        asked = which.removesuffix("_request")
+        request = getattr(message, which)
+        if asked == "initialize":
+            self.announces = request.capabilities.experimental.get("mcp.list_changed", False)
+        before = len(tools)
+        try:
+            getattr(answer, f"{asked}_response").CopyFrom(HANDLERS[asked](request))
+        except Refused as refused:
+            answer.error_response.CopyFrom(refused.error)
+        announcement = pb.MCPMessage(list_tools_response=pb.ListToolsResponse())
+        return [answer] + ([announcement] if self.announces and len(tools) != before else [])
+
+
+def frame(message):
+    data = message.SerializeToString()
+    return struct.pack(">I", len(data)) + data
+
+
+def stdio():
+    connection, pipe = Connection(), sys.stdin.buffer
+    while head := pipe.read(4):
+        if head[:1] in b"{[":
+            sys.exit("this is no frame")
+        (length,) = struct.unpack(">I", head)
+        if length:
+            for answer in connection.answers(pipe.read(length)):
+                sys.stdout.buffer.write(frame(answer))
+        sys.stdout.buffer.flush()
+
+
+async def tcp():
+    async def serve(reader, writer):
+        connection = Connection()
+        try:
+            while True:
+                (length,) = struct.unpack(">I", await reader.readexactly(4))
+                if length:
+                    for answer in connection.answers(await reader.readexactly(length)):
+                        writer.write(frame(answer))
+                    await writer.drain()
+        except asyncio.IncompleteReadError:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    print("at tcp://127.0.0.1:%d" % server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+async def ws():
+    from websockets.asyncio.server import serve
+
+    async def one(socket):
+        assert socket.subprotocol == "proto-mcp.v1", socket.subprotocol
+        connection, prefixed = Connection(), True
+        async for message in socket:
+            assert struct.unpack(">I", message[:4])[0] == len(message) - 4
+            for answer in connection.answers(message[4:]):
+                # Both ways are allowed: in turn.
+                await socket.send(frame(answer) if prefixed else answer.SerializeToString())
+                prefixed = not prefixed
+
+    async with serve(one, "127.0.0.1", 0, subprotocols=["proto-mcp.v1"]) as server:
+        print("at ws://127.0.0.1:%d/proto" % server.sockets[0].getsockname()[1], flush=True)
+        await server.serve_forever()
+
+
+def over_grpc():
+    import grpc
+
+    stub = importlib.import_module("buf.mcp.v1.mcp_pb2_grpc")
+    status = {-32602: grpc.StatusCode.INVALID_ARGUMENT, -33001: grpc.StatusCode.INVALID_ARGUMENT}
+
+    def method(name):
+        def run(self, request, context):
+            try:
+                return HANDLERS[name](request)
+            except Refused as refused:
+                code = status.get(refused.error.code, grpc.StatusCode.FAILED_PRECONDITION)
+                context.abort(code, refused.error.message)
+
+        return run
+
+    names = {"initialize": "Initialize", "list_tools": "ListTools", "call_tool": "CallTool"}
+    names |= {"list_resources": "ListResources", "read_resource": "ReadResource"}
+    service = type("Service", (stub.MCPServiceServicer,), {rpc: method(name) for name, rpc in names.items()})
+    server = grpc.server(futures.ThreadPoolExecutor(4))
+    stub.add_MCPServiceServicer_to_server(service(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    print(f"at http://127.0.0.1:{port}", flush=True)
+    server.wait_for_termination()
+
+
+if options.way == "grpc":
+    over_grpc()
+elif options.way == "stdio":
+    stdio()
+else:
+    asyncio.run({"tcp": tcp, "ws": ws}[options.way]())
