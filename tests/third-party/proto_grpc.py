@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The tour of `proto_client.py` over gRPC, and what is particular to it. Prints one JSON report.
 
-    proto_grpc.py ADDRESS PREFIX [--ca FILE] [--cert FILE --key FILE] [--token TOKEN] [--tour]
+    proto_grpc.py ADDRESS PREFIX [--ca FILE] [--cert FILE --key FILE] [--token TOKEN] [--call-token TOKEN] [--timeout SECONDS] [--tour]
 """
 
 import argparse
@@ -27,12 +27,12 @@ class Calls:
         self.metadata = metadata
         self.statuses = []
 
-    def ask(self, **payload):
+    def ask(self, timeout=30, **payload):
         (name, message), = payload.items()
         asked = mcp.MCPMessage(**payload)
         method = "".join(word.capitalize() for word in name.removesuffix("_request").split("_"))
         try:
-            answer = getattr(self.service, method)(getattr(asked, name), timeout=30, metadata=self.metadata)
+            answer = getattr(self.service, method)(getattr(asked, name), timeout=timeout, metadata=self.metadata)
         except grpc.RpcError as error:
             self.statuses.append(error.code().name)
             return mcp.MCPMessage(error_response=details(error))
@@ -103,6 +103,8 @@ def main():
     parser.add_argument("prefix")
     for name in ("--ca", "--cert", "--key", "--token"):
         parser.add_argument(name)
+    parser.add_argument("--call-token")
+    parser.add_argument("--timeout", type=float, default=30)
     parser.add_argument("--tour", action="store_true")
     given = parser.parse_args()
     read = lambda name: pathlib.Path(name).read_bytes() if name else None
@@ -123,8 +125,11 @@ def main():
             report["version"] = hello.protocol_version
             report["list_changed"] = hello.capabilities.tools.supports_list_changed
             report["references"] = hello.capabilities.supports_bsr_refs
-            said = calls.ask(call_tool_request={"name": given.prefix + "echo", "arguments": plain({"text": "hello"})})
-            report["echo"] = text(said)
+            called = {"name": given.prefix + "echo", "arguments": plain({"text": "hello"})}
+            if given.call_token:
+                called["metadata"] = {"authorization": f"Bearer {given.call_token}"}
+            said = calls.ask(call_tool_request=called, timeout=given.timeout)
+            report["echo"] = calls.statuses[-1] if said.WhichOneof("payload") == "error_response" else text(said)
         if given.tour:
             tools = proto_client.listed(calls, report)
             proto_client.calls(calls, report, given.prefix, tools)

@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use auth::{ClientCertificate, Participant};
 use axum::Router;
+use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri};
 use http_body::Body as _;
@@ -166,9 +167,13 @@ async fn secure_connection(
     place: (Place, Arc<Standing>),
 ) {
     let accepted = secure::accept(socket, tls, &place.1, &mut stop).await;
-    if let Some((socket, certificate)) = accepted {
-        connection(socket, endpoints, stop, Some(place), certificate).await;
+    let Some((socket, certificate)) = accepted else { return };
+    if socket.get_ref().1.alpn_protocol() == Some(tls::HTTP_2) {
+        let (place, standing) = place;
+        let kept = Connection::new(&endpoints.links, Some(place), certificate, stop);
+        return Box::pin(h2::serve(socket, Bytes::new(), &kept, Some(standing), endpoints)).await;
     }
+    connection(socket, endpoints, stop, Some(place), certificate).await;
 }
 
 /// Serves one connection until it ends as HTTP: it closes, or what it becomes (a WebSocket, an open stream) goes on in a task of
@@ -252,7 +257,7 @@ async fn route(
     }
     let head = Head::read(&parts.headers);
     let path = parts.uri.path();
-    let topic = topic_of(path, "/mcp");
+    let (topic, is_grpc) = (topic_of(path, "/mcp"), grpc::is_grpc(&head));
     let (config, visit) = connection.known(&head, topic.unwrap_or_default());
     let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
     // The reader's own bound is only as exact as its buffer.
@@ -267,7 +272,8 @@ async fn route(
                 "this Origin may not speak to this gateway; add its host to `[server] hosts`\n"
             }
         };
-        return response::plain(StatusCode::FORBIDDEN, why);
+        let plain = response::plain(StatusCode::FORBIDDEN, why);
+        return if is_grpc { grpc::refused(why.trim_end()) } else { plain };
     }
     if let Some(topic) = topic {
         let visit = match visit.map_or_else(|| connection.visit(&head, topic), Ok) {
@@ -276,7 +282,7 @@ async fn route(
         };
         return endpoint::serve(&connection, &config, &visit, (&parts, &head, body)).await;
     }
-    if grpc::is_grpc(&head) {
+    if is_grpc {
         return grpc::serve(&connection, &config, (parts, body)).await;
     }
     let proto_topic = topic_of(path, "/proto").map(str::to_owned);

@@ -15,7 +15,9 @@ use crate::pem;
 
 /// The protocols that the HTTP door speaks, best first (ALPN, RFC 7301). A client that offers none of them is refused; one that
 /// offers nothing speaks HTTP/1.1.
-pub const PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
+pub const PROTOCOLS: &[&[u8]] = &[HTTP_2, b"http/1.1"];
+/// The name of HTTP/2 in ALPN (RFC 9113, section 3.2).
+pub const HTTP_2: &[u8] = b"h2";
 
 /// Whether a client must show a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

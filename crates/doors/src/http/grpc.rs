@@ -42,6 +42,11 @@ pub(super) fn is_grpc(head: &Head<'_>) -> bool {
     matches!(head.content_type, Field::Text(value) if value.starts_with("application/grpc"))
 }
 
+/// The response to a request from elsewhere.
+pub(super) fn refused(why: &str) -> Response<Body> {
+    Status::permission_denied(why).into_http::<axum::body::Body>().map(Body::Page)
+}
+
 /// Serves one request.
 pub(super) async fn serve(
     connection: &Arc<Connection>,
@@ -50,6 +55,9 @@ pub(super) async fn serve(
 ) -> Response<Body> {
     if parts.method != Method::POST {
         return not_allowed("POST", &parts.method);
+    }
+    if let Err(refusal) = auth::check_proto_listen(config.listen, config.tls.is_some()) {
+        return status::of_refusal(&refusal, "").into_http::<axum::body::Body>().map(Body::Page);
     }
     let Some(method) = parts.uri.path().strip_prefix(SERVICE) else {
         return looks::serve(Request::from_parts(parts, body)).await;
@@ -107,7 +115,6 @@ async fn asked(
     body: Incoming,
 ) -> Result<(Arc<Visit>, Bytes), Status> {
     let refused = |refusal: Refusal| status::of_refusal(&refusal, "");
-    auth::check_proto_listen(config.listen, config.tls.is_some()).map_err(refused)?;
     let topic = topic_of(&parts.headers)?;
     let visit = connection.visit(&Head::read(&parts.headers), topic).map_err(refused)?;
     let limit = config.limits.body_bytes_max.saturating_add(FRAMING_BYTES);

@@ -19,6 +19,9 @@ const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Bytes read at once of what is discarded.
 const LOST_BYTES: usize = 256;
 
+/// What a connection of HTTP/2 begins with (RFC 9113, section 3.4).
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
 /// Where a body leaves its events for the connection that it is sent on.
 #[derive(Default)]
 pub(crate) struct Handover {
@@ -58,16 +61,25 @@ impl Handover {
     }
 }
 
-/// A connection's socket. It notes when HTTP has written everything, because HTTP flushes it only then.
+/// A connection's socket. It notes when HTTP has written everything, because HTTP flushes it only then, and lets HTTP read the
+/// preface of HTTP/2 in one piece, because HTTP tells the protocols apart by all of it only.
 pub(crate) struct Watched<T> {
     inner: T,
     handover: Arc<Handover>,
+    opening: Opening,
+}
+
+/// What a connection began with, while it may become [`PREFACE`].
+enum Opening {
+    Unread,
+    Preface { read: usize },
+    Over,
 }
 
 impl<T> Watched<T> {
     /// A socket that notifies this handover.
     pub(crate) fn new(inner: T, handover: Arc<Handover>) -> Self {
-        Self { inner, handover }
+        Self { inner, handover, opening: Opening::Unread }
     }
 
     /// The socket itself.
@@ -82,7 +94,33 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(cx, into)
+        let this = &mut *self;
+        if matches!(this.opening, Opening::Unread) {
+            let before = into.filled().len();
+            ready!(Pin::new(&mut this.inner).poll_read(cx, into))?;
+            let read = into.filled().len() - before;
+            if read == 0 || read >= PREFACE.len() || !PREFACE.starts_with(&into.filled()[before..]) {
+                this.opening = Opening::Over;
+                return Poll::Ready(Ok(()));
+            }
+            into.set_filled(before);
+            this.opening = Opening::Preface { read };
+        }
+        while let Opening::Preface { read } = this.opening {
+            let mut next = [0];
+            let mut next = ReadBuf::new(&mut next);
+            ready!(Pin::new(&mut this.inner).poll_read(cx, &mut next))?;
+            let goes_on = !next.filled().is_empty() && next.filled()[0] == PREFACE[read];
+            if goes_on && read + 1 < PREFACE.len() {
+                this.opening = Opening::Preface { read: read + 1 };
+                continue;
+            }
+            into.put_slice(&PREFACE[..read]);
+            into.put_slice(next.filled());
+            this.opening = Opening::Over;
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut this.inner).poll_read(cx, into)
     }
 }
 
@@ -226,6 +264,29 @@ mod tests {
         assert!(handover.take().is_none());
         assert!(flush().is_ready() && handover.take().is_some());
         assert!(flush().is_ready() && handover.take().is_none());
+    }
+
+    #[tokio::test]
+    async fn the_preface_of_http_2_is_read_in_one_piece() {
+        let other = b"PRI * HTTP/2.0\r\n\r\nSM\r\nX";
+        for (sent, first) in [
+            (&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0"[..], 24),
+            (&other[..], other.len()),
+            (b"POST / HTTP/1.1\r\n", 1),
+            (b"PRI", 3),
+        ] {
+            // Each read finds one byte.
+            let (near, mut far) = duplex(1);
+            let mut socket = Watched::new(near, Arc::default());
+            let writer = tokio::spawn(async move { far.write_all(sent).await });
+            let mut read = vec![0; 64];
+            let len = socket.read(&mut read).await.unwrap();
+            assert_eq!(read[..len], sent[..first]);
+            read.truncate(len);
+            socket.read_to_end(&mut read).await.unwrap();
+            writer.await.unwrap().unwrap();
+            assert_eq!(read, sent);
+        }
     }
 
     #[tokio::test]

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Incoming, Joining, Link, Outlet, Tag, manifests, plain_client};
+use gateway::{Incoming, Joining, Link, Outlet, Registry, Tag, manifests, plain_client};
 use model::{Form, Method, Payload, Refusal, RefusalCode, Request};
 use transcode::client::{Wanted, call_params, list_params, open_params, read_params};
-use wire::proto::{Kind, call};
+use wire::proto::Kind;
+use wire::proto::call::{self, Named};
 use wire::rpc::Id;
 
 use super::hello::{self, Declared};
@@ -19,6 +20,8 @@ pub(crate) struct Client {
     pub(crate) visitor: Visitor,
     /// Its link.
     pub(crate) link: Arc<Link>,
+    /// Who has which token.
+    pub(crate) registry: Arc<Registry>,
     /// What it declared.
     pub(crate) declared: Declared,
     /// Whether its requests have no session (gRPC): what it declares is not remembered, and nothing is pushed to it.
@@ -48,7 +51,8 @@ impl Client {
         let link = Link::new(id, participant, Form::Legacy, plain_client(), outlet);
         let joining = Joining { promotes: true, notified: true, ..Joining::default() };
         links.registry.join(&visitor.dispatch, &link, joining)?;
-        Ok(Self { visitor, link, declared: Declared::default(), sessionless: false })
+        let registry = Arc::clone(&links.registry);
+        Ok(Self { visitor, link, registry, declared: Declared::default(), sessionless: false })
     }
 
     /// Whether a request with this id of the client waits for its answer.
@@ -98,11 +102,27 @@ impl Client {
         }
     }
 
+    /// Checks the token in the metadata of a call: it may only be its participant's, whom the connection has named already.
+    fn is_own(&self, token: &str) -> Result<(), Refusal> {
+        let named = self.registry.sender(Some(token));
+        if named.is_some_and(|named| named.id == self.link.participant.id) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            RefusalCode::Unauthenticated,
+            "the token in the call's metadata is not the caller's",
+        )
+        .hint("name yourself where the connection begins: by a header or a certificate"))
+    }
+
     /// A request that names a tool or a resource, as a server that speaks JSON reads it.
     async fn named(&self, kind: Kind, field: &Bytes) -> Result<Request, Refusal> {
         let malformed = |what: &str| Refusal::new(RefusalCode::Malformed, what.to_owned());
         let named = call::read(kind, field).map_err(|_| malformed("the message names no single target"))?;
-        let request = named.ok_or_else(|| malformed("the message names no target"))?.request;
+        let Named { request, token } = named.ok_or_else(|| malformed("the message names no target"))?;
+        if let Some(token) = token {
+            self.is_own(&token)?;
+        }
         let dispatch = &self.visitor.dispatch;
         dispatch.wait_for_target(&self.link, &request).await;
         let (_, message) =

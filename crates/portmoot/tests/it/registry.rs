@@ -25,13 +25,13 @@ const TOKEN: &str = "a-token-that-is-long-enough";
 const OTHER: &str = "another-token-that-is-long-enough";
 
 /// `buf` with its own configuration and cache.
-struct Buf {
+pub(crate) struct Buf {
     home: Home,
 }
 
 impl Buf {
     /// Over TLS, with this root certificate only.
-    fn trusting(pem: &str) -> Buf {
+    pub(crate) fn trusting(pem: &str) -> Buf {
         let home = Home::new();
         let root = home.write("root.pem", pem);
         Buf::with(
@@ -61,7 +61,7 @@ impl Buf {
     }
 
     #[track_caller]
-    fn succeeds(&self, token: Option<&str>, arguments: &[&str]) -> Vec<u8> {
+    pub(crate) fn succeeds(&self, token: Option<&str>, arguments: &[&str]) -> Vec<u8> {
         let run = self.run(token, arguments);
         assert!(run.status.success(), "buf {arguments:?}: {}", String::from_utf8_lossy(&run.stderr));
         run.stdout

@@ -1,4 +1,4 @@
-//! Services with which clients look around: health, and reflection of proto-mcp's contract. They tell nothing of this gateway.
+//! Services with which clients look around: health, and reflection of proto-mcp's contract. They say nothing of this gateway.
 
 use axum::Router;
 use http::{Request, Response};
@@ -39,7 +39,13 @@ async fn services() -> Router {
         .route_service("/grpc.health.v1.Health/{method}", health)
         .fallback(async || Status::unimplemented("no such service").into_http::<axum::body::Body>());
     let files = [(wire::proto::CONTRACT_PATH.to_owned(), wire::proto::CONTRACT.to_owned())];
-    let set = schema::compile(&files).unwrap_or_default();
+    let set = match schema::compile(&files) {
+        Ok(set) => set,
+        Err(error) => {
+            tracing::error!(%error, "the contract has no reflection");
+            Vec::new()
+        }
+    };
     let reflected = || Builder::configure().register_encoded_file_descriptor_set(&set);
     match reflected().build_v1().and_then(|v1| Ok((v1, reflected().build_v1alpha()?))) {
         Ok((v1, v1alpha)) => {

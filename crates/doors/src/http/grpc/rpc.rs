@@ -63,8 +63,9 @@ impl Rpc {
         let Visitor { dispatch, participant } = &self.visit.visitor;
         let joined = self.links.unary(&self.visit.visitor).map_err(refused)?;
         let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
-        let (link, declared) = (Arc::clone(&joined.link), Declared::default());
-        let mut client = Client { visitor, link, declared, sessionless: true };
+        let (link, registry) = (Arc::clone(&joined.link), Arc::clone(&self.links.registry));
+        let declared = Declared::default();
+        let mut client = Client { visitor, link, registry, declared, sessionless: true };
         let field = match client.take(None, self.kind, self.kind.field(&message)).await.map_err(refused)? {
             Taken::Answered(field) => field,
             Taken::Request(incoming, wanted) => {

@@ -1,8 +1,10 @@
 //! TLS gateway: calls, rooms, client certificates that are participants, certificates that change while it runs.
 
+use std::process::Command;
+
 use client::participant::{Event, Events};
 use client::{Participant, ParticipantSpec};
-use harness::proto_client;
+use harness::{grpc_client, proto_client};
 use serde_json::json;
 use tls::{ClientFiles, ClientTls, Oldest};
 
@@ -11,6 +13,8 @@ use crate::home::{Home, Ran};
 use crate::http::TIMEOUT;
 use crate::participants::{enter, receive};
 use crate::proto_clients::{TOO_BIG, check, check_messages, websocket};
+use crate::proto_grpc;
+use crate::registry::Buf;
 use crate::socket::fixture_server;
 use crate::support::{Gateway, until};
 
@@ -229,4 +233,107 @@ fn a_proto_mcp_client_is_the_participant_of_its_certificate() {
     let report = proto_client(&way);
     check(&report, "", &json!(TOO_BIG));
     check_messages(&report);
+}
+
+#[test]
+fn a_grpc_client_is_the_participant_of_its_certificate() {
+    let secure = Secure::start(|authority| {
+        let mute = ("mute", "client_cert_san = \"mute\"\ncapabilities = []");
+        certified(
+            authority,
+            &[("scout", "client_cert_san = \"scout\"\ncapabilities = [\"mcp/request:*\"]"), mute],
+        )
+    });
+    let ca = secure.authority.file.to_str().unwrap();
+    let call = |more: &[&str]| grpc_client(&[&[secure.gateway.address(), "", "--ca", ca], more].concat());
+    let shown = |name: &str| secure.authority.issue(&secure.home, name, &[name]);
+    let (scout, mute) = (shown("scout"), shown("mute"));
+    let way = |pair: &Pair| {
+        ["--cert", pair.cert.to_str().unwrap(), "--key", pair.key.to_str().unwrap()].map(str::to_owned)
+    };
+    let [scout, mute] = [way(&scout), way(&mute)];
+    let words = |way: &[String], more: &[&'static str]| -> Vec<String> {
+        way.iter().cloned().chain(more.iter().map(|word| (*word).to_owned())).collect()
+    };
+    let run = |words: Vec<String>| call(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    proto_grpc::check(&run(words(&scout, &["--tour"])), "");
+    // What it may not call does not exist for it.
+    assert_eq!(run(words(&mute, &[]))["echo"], json!("NOT_FOUND"));
+    // No certificate: no connection.
+    assert_eq!(call(&[])["refused"][0], json!("UNAVAILABLE"));
+}
+
+/// The registry and the service are on one port, behind one certificate.
+#[test]
+fn buf_curl_takes_the_schema_of_a_call_from_the_registry() {
+    let secure = Secure::start(|_| String::new());
+    let ca = secure.authority.file.to_str().unwrap();
+    let buf = Buf::trusting(&std::fs::read_to_string(ca).unwrap());
+    let host = secure.gateway.address().replace("127.0.0.1", "localhost");
+    secure.gateway.ready("f");
+    let (module, url) =
+        (format!("{host}/portmoot/server-f"), format!("https://{host}/buf.mcp.v1.MCPService/CallTool"));
+    let arguments = r#"{"@type": "type.googleapis.com/f.v1.EchoRequest", "text": "typed"}"#;
+    let call = format!(r#"{{"name": "echo", "arguments": {arguments}}}"#);
+    let schemas = ["--schema", module.as_str(), "--reflect", "--protocol", "grpc"];
+    let said =
+        buf.succeeds(None, &[&["curl"], &schemas[..], &["--cacert", ca, "--data", &call, &url]].concat());
+    let said: serde_json::Value = serde_json::from_slice(&said).unwrap();
+    assert_eq!(said["success"]["content"][0]["text"], json!("typed"));
+}
+
+/// Node's own client of HTTP/2: a session of MCP in JSON, whose stream of events is open while calls are answered.
+const HTTP_2: &str = r#"
+const http2 = require("node:http2"), fs = require("node:fs")
+const [url, ca] = process.argv.slice(1)
+const client = http2.connect(url, { ca: fs.readFileSync(ca) })
+const seen = {}
+function ask(headers, body, streamed) {
+  return new Promise((resolve, reject) => {
+    const request = client.request({ ":path": "/mcp", accept: "application/json, text/event-stream",
+      "content-type": "application/json", ...headers })
+    let head, text = ""
+    request.on("response", (got) => { head = got; if (streamed) resolve({ head, request }) })
+    request.setEncoding("utf8")
+    if (!streamed) request.on("data", (more) => { text += more })
+    request.on("end", () => resolve({ head, text }))
+    request.on("error", reject)
+    request.end(body && JSON.stringify({ jsonrpc: "2.0", ...body }))
+  })
+}
+async function main() {
+  const hello = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "h2", version: "1" } }
+  const began = await ask({ ":method": "POST" }, { id: 1, method: "initialize", params: hello })
+  seen.protocol = client.alpnProtocol
+  const session = { "mcp-session-id": began.head["mcp-session-id"], "mcp-protocol-version": "2025-11-25" }
+  const post = { ":method": "POST", ...session }
+  seen.noted = (await ask(post, { method: "notifications/initialized" })).head[":status"]
+  const events = await ask({ ":method": "GET", ...session }, null, true)
+  seen.stream = events.head["content-type"]
+  const call = (id, name, args) => ask(post, { id, method: "tools/call", params: { name, arguments: args } })
+  const both = await Promise.all([call(2, "echo", { text: "one" }), call(3, "echo", { text: "two" })])
+  seen.said = both.map(({ text }) => JSON.parse(text.replace(/^data: /m, "")).result.content[0].text)
+  const pushed = new Promise((resolve) => events.request.on("data", (text) => { if (text.includes("list_changed")) resolve(true) }))
+  await call(4, process.argv[3], {})
+  seen.pushed = await pushed
+  seen.ended = (await ask({ ":method": "DELETE", ...session })).head[":status"]
+  seen.upgrade = (await ask({ ":method": "GET", ":path": "/ws" })).head[":status"]
+  client.close()
+  console.log(JSON.stringify(seen))
+}
+main().catch((error) => { console.log(JSON.stringify({ ...seen, error: String(error) })); process.exit(1) })
+"#;
+
+#[test]
+fn a_client_of_http_2_has_sessions_and_streams() {
+    let secure = Secure::start(|_| String::new());
+    let mut node = Command::new(harness::deps().node());
+    node.args(["-e", HTTP_2, &secure.gateway.url()]).arg(&secure.authority.file).arg("toggle_tool");
+    let ran = node.output().unwrap();
+    let seen: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap_or_default();
+    let expected = json!({
+        "protocol": "h2", "noted": 202, "stream": "text/event-stream", "said": ["one", "two"], "pushed": true,
+        "ended": 204, "upgrade": 426,
+    });
+    assert_eq!(seen, expected, "{}", String::from_utf8_lossy(&ran.stderr));
 }
