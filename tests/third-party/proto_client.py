@@ -2,6 +2,7 @@
 """A client that knows proto-mcp's contract alone makes a tour of the fixture, and prints one JSON report.
 
     proto_client.py --pipe COMMAND...
+    proto_client.py --tcp HOST:PORT [--ca FILE] [--cert FILE --key FILE] [--token TOKEN]
     proto_client.py [--call TOOL TEXT] --ws URL [--ca FILE] [--cert FILE --key FILE] [--token TOKEN]
 """
 
@@ -12,7 +13,7 @@ import traceback
 from google.protobuf import json_format
 
 import proto_peer
-from proto_peer import Peer, Pipe, WebSocket, mcp, packed, plain, text, typed
+from proto_peer import Peer, Pipe, Socket, WebSocket, mcp, packed, plain, text, typed
 
 
 def error(answer):
@@ -23,7 +24,7 @@ def error(answer):
 
 def initialize(peer, report):
     capabilities = {"supports_bsr_refs": True, "encodings": ["protobuf"], "experimental": {"mcp.list_changed": True}}
-    refused = peer.ask(initialize_request={"protocol_version": "2.0.0"})
+    refused = peer.ask(initialize_request={"protocol_version": "2.0.0", "metadata": initialize.metadata})
     report["other_version"] = error(refused)
     answer = peer.ask(initialize_request={"protocol_version": "1.0.0", "capabilities": capabilities}).initialize_response
     report["version"] = answer.protocol_version
@@ -33,6 +34,9 @@ def initialize(peer, report):
     peer.send(mcp.MCPMessage(id=900))
     pong = peer.receive()
     report["ping"] = [pong.id, pong.WhichOneof("payload")]
+
+
+initialize.metadata = {}
 
 
 def listed(peer, report):
@@ -88,7 +92,7 @@ def bad_input(peer, report, prefix):
     # An answer is no request.
     report["answer"] = error(peer.ask(error_response={"code": 1}))
     # A frame says how long it will be; a WebSocket's message is as long as it is.
-    peer.way.write(b"\x02\x00\x00\x01" if isinstance(peer.way, Pipe) else b"\x0a" * (4 * 1024 * 1024 + 1))
+    peer.way.write(b"\x02\x00\x00\x01" if not isinstance(peer.way, WebSocket) else b"\x0a" * (4 * 1024 * 1024 + 1))
     report["too_long"] = [(last := peer.receive()).id, last.error_response.code]
     rest, status = peer.way.close()
     report["end"] = [len(rest), status]
@@ -107,6 +111,9 @@ def messages(way, again, report):
 
 
 def one_call(peer, tool, words):
+    began = peer.ask(initialize_request={"protocol_version": "1.0.0", "metadata": initialize.metadata})
+    if began.HasField("error_response"):
+        return error(began)
     answer = peer.ask(call_tool_request={"name": tool, "arguments": plain({"text": words})})
     return text(answer) if answer.HasField("call_tool_response") else error(answer)
 
@@ -118,11 +125,15 @@ def main():
         call, arguments = arguments[1:3], arguments[3:]
     if arguments[0] == "--prefix":
         prefix, arguments = arguments[1], arguments[2:]
+    options = dict(zip((word.removeprefix("--") for word in arguments[2::2]), arguments[3::2]))
     if arguments[0] == "--pipe":
         way = Pipe(arguments[1:])
+    elif arguments[0] == "--tcp":
+        token = options.pop("token", "")
+        way = Socket(*arguments[1].rsplit(":", 1), **options)
+        initialize.metadata = {"authorization": f"Bearer {token}"} if token else {}
     else:
-        options = [word.removeprefix("--") for word in arguments[2::2]]
-        again = lambda: WebSocket(arguments[1], **dict(zip(options, arguments[3::2])))
+        again = lambda: WebSocket(arguments[1], **options)
         way = again()
     report = {}
     try:

@@ -59,10 +59,15 @@ class Pipe:
 
 
 class Socket:
-    """A connection over TCP."""
+    """A connection over TCP, with TLS if there is something to trust."""
 
-    def __init__(self, host, port):
+    def __init__(self, host, port, ca="", cert="", key=""):
         self.socket = socket.create_connection((host, int(port)))
+        if ca:
+            context = ssl.create_default_context(cafile=ca)
+            if cert:
+                context.load_cert_chain(cert, key)
+            self.socket = context.wrap_socket(self.socket, server_hostname="localhost")
         self.file = self.socket.makefile("rb")
 
     def write(self, data):
@@ -72,7 +77,8 @@ class Socket:
         return self.file.read(count)
 
     def close(self):
-        self.socket.shutdown(socket.SHUT_WR)
+        if not isinstance(self.socket, ssl.SSLSocket):
+            self.socket.shutdown(socket.SHUT_WR)
         return self.file.read(), 0
 
 
@@ -130,6 +136,9 @@ class Peer:
         if len(length) < 4:
             raise EOFError(f"the connection ended after {length!r}")
         data = self.way.read(struct.unpack(">I", length)[0])
+        if not data:
+            # It keeps the connection alive.
+            return self.receive()
         answer = mcp.MCPMessage()
         answer.ParseFromString(data)
         if answer.id == 0 and answer.WhichOneof("payload") in ("list_tools_response", "list_resources_response"):

@@ -4,6 +4,7 @@ mod body;
 mod connection;
 mod endpoint;
 mod events;
+mod framed;
 mod grpc;
 mod h2;
 mod handover;
@@ -231,8 +232,10 @@ pub(crate) async fn connection(
         }
     }
     let Some(parts) = parts else { return };
-    let socket = parts.io.into_inner().into_inner();
-    if let Some(events) = left {
+    let (socket, frames) = parts.io.into_inner().into_parts();
+    if let Some(read) = frames {
+        Box::pin(framed::serve(socket, read, &kept, standing)).await;
+    } else if let Some(events) = left {
         tokio::spawn(HeldEvents::new(socket, *events, Arc::clone(&kept.client)));
     } else if is_h2 {
         // A task that is HTTP/1 must not be as large as one that is HTTP/2.

@@ -26,6 +26,7 @@ mod stdio;
 mod stream;
 
 pub use entrance::Doors;
+pub use pipe::first_byte;
 
 #[cfg(test)]
 mod tests;

@@ -9,10 +9,33 @@ use wire::rpc::{self, code};
 
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
+use crate::stream::{Lifetime, Stream};
 use crate::{proto, stdio};
 
 /// The mark with which some editors begin UTF-8 texts.
 const UTF8_MARK: &[u8] = "\u{FEFF}".as_bytes();
+
+/// Reads until the first byte that says something is there, and leaves it in `read`; `None` if the client closes its side before.
+///
+/// # Errors
+/// Those of the pipe.
+pub async fn first_byte(input: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> io::Result<Option<u8>> {
+    loop {
+        // A line may be blank, and a mark may come in parts.
+        while read.first().is_some_and(u8::is_ascii_whitespace) {
+            read.advance(1);
+        }
+        if read.starts_with(UTF8_MARK) {
+            read.advance(UTF8_MARK.len());
+            continue;
+        }
+        match read.first().copied() {
+            Some(first) if !UTF8_MARK.starts_with(read) => return Ok(Some(first)),
+            _ if input.read_buf(read).await? == 0 => return Ok(None),
+            _ => {}
+        }
+    }
+}
 
 /// Serves one client until it closes its side.
 ///
@@ -25,23 +48,13 @@ pub(crate) async fn serve(
     mut output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
     let mut read = BytesMut::new();
-    let first = loop {
-        // A line may be blank, and a mark may come in parts.
-        while read.first().is_some_and(u8::is_ascii_whitespace) {
-            read.advance(1);
-        }
-        if read.starts_with(UTF8_MARK) {
-            read.advance(UTF8_MARK.len());
-            continue;
-        }
-        match read.first().copied() {
-            Some(first) if !UTF8_MARK.starts_with(&read) => break first,
-            _ if input.read_buf(&mut read).await? == 0 => return Ok(()),
-            _ => {}
-        }
-    };
+    let Some(first) = first_byte(&mut input, &mut read).await? else { return Ok(()) };
     match sniff(first) {
-        Sniffed::Proto => proto::serve(links, visitor, read, input, output).await,
+        Sniffed::Proto => {
+            let bounds = links.registry.bounds(&visitor.participant.id);
+            let out = Stream::new(0, Lifetime::Reader, 0, &bounds);
+            proto::serve(links, visitor, &out, read, input, output).await
+        }
         Sniffed::Json => stdio::serve(links, visitor, read, input, output).await,
         Sniffed::Tls | Sniffed::Http | Sniffed::Unknown => {
             let why = "neither JSON-RPC nor proto-mcp begins with this byte";

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use platform::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use wire::proto::sniff::{Sniffed, sniff};
 
 use super::events::Events;
 
@@ -62,7 +63,7 @@ impl Handover {
 }
 
 /// A connection's socket. It notes when HTTP has written everything, because HTTP flushes it only then, and lets HTTP read the
-/// preface of HTTP/2 in one piece, because HTTP tells the protocols apart by all of it only.
+/// preface of HTTP/2 in one piece, because HTTP tells the protocols apart by all of it only. Frames of proto-mcp it keeps from HTTP.
 pub(crate) struct Watched<T> {
     inner: T,
     handover: Arc<Handover>,
@@ -73,6 +74,7 @@ pub(crate) struct Watched<T> {
 enum Opening {
     Unread,
     Preface { read: usize },
+    Frames(BytesMut),
     Over,
 }
 
@@ -85,6 +87,12 @@ impl<T> Watched<T> {
     /// The socket itself.
     pub(crate) fn into_inner(self) -> T {
         self.inner
+    }
+
+    /// The socket itself, and what was read of it if that is no HTTP but frames of proto-mcp.
+    pub(crate) fn into_parts(self) -> (T, Option<BytesMut>) {
+        let frames = if let Opening::Frames(read) = self.opening { Some(read) } else { None };
+        (self.inner, frames)
     }
 }
 
@@ -99,12 +107,21 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
             let before = into.filled().len();
             ready!(Pin::new(&mut this.inner).poll_read(cx, into))?;
             let read = into.filled().len() - before;
-            if read == 0 || read >= PREFACE.len() || !PREFACE.starts_with(&into.filled()[before..]) {
+            if into.filled().get(before).is_some_and(|first| sniff(*first) == Sniffed::Proto) {
+                this.opening = Opening::Frames(into.filled()[before..].into());
+                into.set_filled(before);
+            } else if read == 0 || read >= PREFACE.len() || !PREFACE.starts_with(&into.filled()[before..]) {
                 this.opening = Opening::Over;
                 return Poll::Ready(Ok(()));
+            } else {
+                into.set_filled(before);
+                this.opening = Opening::Preface { read };
             }
-            into.set_filled(before);
-            this.opening = Opening::Preface { read };
+        }
+        if matches!(this.opening, Opening::Frames(_)) {
+            return Poll::Ready(Err(io::Error::other(
+                "no HTTP: the connection begins with a frame of proto-mcp",
+            )));
         }
         while let Opening::Preface { read } = this.opening {
             let mut next = [0];
@@ -136,6 +153,10 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if matches!(self.opening, Opening::Frames(_)) {
+            // Only HTTP has ended.
+            return Poll::Ready(Ok(()));
+        }
         Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 

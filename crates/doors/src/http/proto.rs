@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::config::Config;
+use access::config::{Config, Limits};
 use auth::{Wire, check_proto_listen};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
@@ -32,8 +32,6 @@ use crate::outlet::Visitor;
 use crate::proto::Session;
 use crate::stream::{Lifetime, Reader, Stream};
 
-/// A client that is silent for so long gets a ping, and is lost if it is silent for as long again.
-const SILENCE: Duration = Duration::from_secs(30);
 /// Longest time in which what is queued is written when the connection ends.
 const LINGER: Duration = Duration::from_secs(3);
 /// Bytes that are read at once.
@@ -102,7 +100,8 @@ async fn begin(upgrade: OnUpgrade, connection: Arc<Connection>, visitor: Visitor
         Err(error) => return tracing::debug!(%error, "an upgrade failed"),
     };
     let links = &connection.links;
-    let bytes_max = links.registry.limits().body_bytes_max;
+    let limits = links.registry.limits();
+    let bytes_max = limits.body_bytes_max;
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BYTES)
         .max_message_size(Some(bytes_max.saturating_add(PREFIX)))
@@ -116,7 +115,7 @@ async fn begin(upgrade: OnUpgrade, connection: Arc<Connection>, visitor: Visitor
     let close = match Session::begin(links, visitor, &out).await {
         Some(mut session) => {
             let close = tokio::select! {
-                close = read(stream, &mut session, &out, bytes_max) => close,
+                close = read(stream, &mut session, &out, &limits) => close,
                 () = connection.stopping() => close(CloseCode::Away, "the gateway stops"),
                 // The client gets nothing any more: it was revoked, is too slow, or is gone.
                 end = &mut writer => {
@@ -153,11 +152,12 @@ async fn read(
     mut stream: SplitStream<Socket>,
     session: &mut Session,
     out: &Stream,
-    bytes_max: usize,
+    limits: &Limits,
 ) -> CloseFrame {
+    let bytes_max = limits.body_bytes_max;
     let mut silent = false;
     loop {
-        let message = match timeout(SILENCE, stream.next()).await {
+        let message = match timeout(limits.keep_alive, stream.next()).await {
             Err(_) if silent || out.has_ended() => return close(CloseCode::Away, "the client is silent"),
             Err(_) => {
                 silent = true;

@@ -1,6 +1,7 @@
-//! Client of proto-mcp on a pipe (proto-mcp v1.0, "Stdio Transport").
+//! Client of proto-mcp on a pipe or socket (proto-mcp v1.0, "Stdio Transport").
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -10,26 +11,26 @@ use super::session::Session;
 use crate::duplex::{self, Framing};
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
-use crate::stream::{Lifetime, Stream};
+use crate::stream::Stream;
 
-/// Serves one client until it closes its side. `read` are bytes of it that were read before.
+/// Serves one client, which reads `out`, until it closes its side. `read` are bytes of it that were read before.
 ///
 /// # Errors
 /// Those of the pipe.
 pub(crate) async fn serve(
     links: &ClientLinks,
     visitor: Visitor,
+    out: &Arc<Stream>,
     read: BytesMut,
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
-    let out = Stream::new(0, Lifetime::Reader, 0, &links.registry.bounds(&visitor.participant.id));
-    let Some(writer) = duplex::writes(&out, output, Framing::Prefixed) else { return Ok(()) };
-    let Some(session) = Session::begin(links, visitor, &out).await else {
+    let Some(writer) = duplex::writes(out, output, Framing::Prefixed) else { return Ok(()) };
+    let Some(session) = Session::begin(links, visitor, out).await else {
         return writer.await.unwrap_or(Ok(()));
     };
     let frames = Frames::new(links.registry.limits().body_bytes_max, read);
-    duplex::serve(Framed { session, frames }, &out, input, writer).await
+    duplex::serve(Framed { session, frames }, out, input, writer).await
 }
 
 /// A client that writes frames.

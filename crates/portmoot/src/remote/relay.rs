@@ -1,12 +1,14 @@
 //! Relay for clients on a pipe (`portmoot stdio --url`, `portmoot tools call`) to the HTTP endpoint of a running gateway.
 //!
-//! Messages pass unchanged, ids included.
+//! Messages pass unchanged, ids included. A client's first byte says which protocol it speaks.
+
+mod frames;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use platform::{Mutex, MutexGuard};
@@ -15,6 +17,7 @@ use tokio::sync::{Notify, mpsc};
 use wire::line::{Line, Lines};
 use wire::mcp::header::{self, HeaderParam};
 use wire::mcp::{ListKind, Params, Version, list, listen};
+use wire::proto::sniff::{Sniffed, sniff};
 use wire::rpc::{self, Id, Message, Shape, code};
 
 use crate::exit::Exit;
@@ -146,11 +149,19 @@ impl Remote {
     pub(crate) async fn relay(
         &self,
         topic: &str,
-        input: impl AsyncRead + Unpin,
+        mut input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<(), Failure> {
         // Fails at once, not with the first request, if the gateway cannot be reached.
         drop(self.connect().await?);
+        let mut begun = BytesMut::new();
+        match doors::first_byte(&mut input, &mut begun).await.map_err(broken_pipe)? {
+            None => return Ok(()),
+            Some(first) if sniff(first) == Sniffed::Proto => {
+                return self.relay_frames(topic, begun, input, output).await;
+            }
+            Some(_) => {}
+        }
         let (out, lines) = mpsc::channel(QUEUE_LEN_MAX);
         let writer = tokio::spawn(write(lines, output));
         let client = Arc::new(ClientSide { out, state: Mutex::default(), settled: Notify::new() });
@@ -164,7 +175,7 @@ impl Remote {
         };
         let link = Link::http(&spec, inbox)
             .map_err(|error| Failure::new(Exit::Failed, "gateway_unreachable", error.to_string()))?;
-        let read = read(input, &link, &client).await;
+        let read = read(begun, input, &link, &client).await;
         link.close().await;
         drop((link, client));
         let written = writer.await;
@@ -188,16 +199,22 @@ async fn write(mut lines: mpsc::Receiver<Bytes>, mut output: impl AsyncWrite + U
     Ok(())
 }
 
+/// Sends what the client writes; `begun` was read before.
 async fn read(
+    begun: BytesMut,
     mut input: impl AsyncRead + Unpin,
     link: &Link,
     client: &Arc<ClientSide>,
 ) -> std::io::Result<()> {
     let (mut lines, mut number) = (Lines::new(LINE_BYTES_MAX), 0);
-    while input.read_buf(lines.buffer()).await? > 0 {
+    lines.buffer().extend_from_slice(&begun);
+    loop {
         while let Some(line) = lines.next_line() {
             number += 1;
             take(link, client, line, number);
+        }
+        if input.read_buf(lines.buffer()).await? == 0 {
+            break;
         }
     }
     // Pending requests are still answered, for a bounded time.

@@ -1,12 +1,21 @@
 //! Clients that know proto-mcp's contract alone, with Google's runtime: over pipes and sockets.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
 use harness::proto_client;
 use serde_json::{Value, json};
 
-use crate::front::{over_stdio, pipe};
+use crate::front::{binary, over_stdio, pipe};
 use crate::home::Home;
-use crate::http::Connection;
+use crate::http::{Connection, TIMEOUT};
 use crate::support::{Gateway, fixture};
+use crate::ws::{self, Socket};
+
+const TOKEN: &str = "a-token-that-is-long-enough";
+/// The longest first message that is read of a stranger.
+const FIRST_BYTES_MAX: u32 = 64 * 1024;
 
 /// How a WebSocket ends whose client sent too long a message (RFC 6455, section 7.4.1).
 pub(crate) const TOO_BIG: [u32; 2] = [0, 1009];
@@ -81,6 +90,100 @@ fn a_client_on_a_websocket_reaches_what_the_gateway_has() {
     let report = proto_client(&["--prefix", "fixture_", "--ws", &websocket(&gateway)]);
     check(&report, "fixture_", &json!(TOO_BIG));
     check_messages(&report);
+}
+
+#[test]
+fn a_client_over_tcp_reaches_what_the_gateway_has() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &fixture("fixture", &[]));
+    let report = proto_client(&["--prefix", "fixture_", "--tcp", gateway.address()]);
+    check(&report, "fixture_", &json!([0, 0]));
+}
+
+#[test]
+fn a_client_on_a_pipe_reaches_a_gateway_that_runs() {
+    let home = Home::new().env("ONE_TOKEN", TOKEN);
+    let one = "[participants.one]\ntoken_env = \"ONE_TOKEN\"\ncapabilities = [\"mcp/request:*\"]\n";
+    let gateway = Gateway::start(&home, &[&fixture("fixture", &[]), one].concat());
+    let (url, program) = (gateway.url(), binary());
+    let way = ["--pipe", &program, "stdio", "--url", &url, "--token"];
+    let report = proto_client(&[&["--prefix", "fixture_"], &way[..], &[TOKEN]].concat());
+    check(&report, "fixture_", &json!([0, 0]));
+    let mut refused = Command::new(&program);
+    refused.args(&way[2..]).arg("a-token-that-is-not-valid").stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut refused = refused.spawn().unwrap();
+    // A ping.
+    refused.stdin.take().unwrap().write_all(&[0, 0, 0, 2, 8, 1]).unwrap();
+    let ended = refused.wait_with_output().unwrap();
+    let words = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(4) && words.contains("PORTMOOT_TOKEN"), "{words}");
+}
+
+#[test]
+fn a_client_over_tcp_names_itself_in_its_first_message() {
+    let home = Home::new().env("ONE_TOKEN", TOKEN);
+    let one = "[participants.one]\ntoken_env = \"ONE_TOKEN\"\ncapabilities = [\"mcp/request:*\"]\n";
+    let gateway = Gateway::start(&home, &[&fixture("a", &[]), one].concat());
+    let call = |token: &[&str]| {
+        proto_client(&[&["--call", "a_echo", "hello", "--tcp", gateway.address()], token].concat())["answer"]
+            .clone()
+    };
+    assert_eq!(call(&["--token", TOKEN]), json!(["hello"]));
+    for token in [&[][..], &["--token", "a-token-that-is-not-valid"]] {
+        let answer = call(token);
+        assert_eq!(answer[2], json!("unauthenticated"), "{answer}");
+    }
+    // Of a stranger no long message is read, and its connection ends.
+    let mut stream = TcpStream::connect(gateway.address()).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+    stream.write_all(&(FIRST_BYTES_MAX + 1).to_be_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert!(String::from_utf8_lossy(&answer).contains("unauthenticated"), "{answer:?}");
+}
+
+/// A message with nothing but an id.
+const PING: [u8; 2] = [8, 1];
+
+#[test]
+fn a_silent_connection_is_kept_alive_and_a_lost_one_ends() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, "[server.limits]\nkeep_alive = \"50ms\"\n");
+    let mut plain = TcpStream::connect(gateway.address()).unwrap();
+    plain.set_read_timeout(Some(TIMEOUT)).unwrap();
+    plain.write_all(&[&[0, 0, 0, 2][..], &PING].concat()).unwrap();
+    let mut seen = [1; 6];
+    plain.read_exact(&mut seen).unwrap();
+    assert_eq!(seen, [0, 0, 0, 2, 8, 1]);
+    let mut kept = [1; 8];
+    plain.read_exact(&mut kept).unwrap();
+    assert_eq!(kept, [0; 8]);
+    // A WebSocket is asked, and ends if it does not answer.
+    let mut socket = Socket::at(&gateway, "/proto", &[]);
+    assert_eq!(socket.next().map(|frame| frame.opcode), Some(ws::PING));
+    assert_eq!(socket.closed(), 1001);
+}
+
+#[test]
+fn connections_end_when_the_gateway_stops_or_their_participant_is_gone() {
+    let home = Home::new().env("ONE_TOKEN", TOKEN);
+    let one = "[participants.one]\ntoken_env = \"ONE_TOKEN\"\n";
+    let config = ["[server]\nlisten = \"127.0.0.1:0\"\n", one].concat();
+    let gateway = Gateway::start(&home, &config);
+    let bearer = format!("Bearer {TOKEN}");
+    let open = || {
+        let mut socket = Socket::at(&gateway, "/proto", &[("authorization", &bearer)]);
+        socket.frame(0x80 | ws::BINARY, &PING);
+        // Only then it is a participant.
+        assert_eq!(socket.next().map(|frame| frame.payload), Some(vec![0, 0, 0, 2, 8, 1]));
+        socket
+    };
+    let mut revoked = open();
+    home.write("portmoot.toml", &config.replace(one, "[participants.other]\ntoken_env = \"ONE_TOKEN\"\n"));
+    assert_eq!(revoked.closed(), 1008);
+    let mut last = open();
+    gateway.signal("TERM");
+    assert_eq!(last.closed(), 1001);
 }
 
 #[test]

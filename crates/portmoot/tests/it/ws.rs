@@ -150,6 +150,14 @@ impl Socket {
         (socket, welcome)
     }
 
+    /// Upgrades at this path, with these headers too.
+    #[track_caller]
+    pub(crate) fn at(gateway: &Gateway, path: &str, headers: &[(&str, &str)]) -> Socket {
+        let (stream, head, read) = upgrade(gateway.address(), path, &[&GOOD[..], headers].concat());
+        assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+        Socket { stream, read, at: 0, id: path.to_owned() }
+    }
+
     /// Upgrades with this `Authorization`.
     #[track_caller]
     pub(crate) fn open_with(gateway: &Gateway, name: &str, query: &str, bearer: &str) -> Socket {

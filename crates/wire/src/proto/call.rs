@@ -78,6 +78,12 @@ pub fn write(request: &Request, id: u64, own: Option<&str>) -> Option<Bytes> {
     Some(message(id, &written))
 }
 
+/// The token that an entry of metadata is: under `authorization`, with or without `Bearer`, or under `token`. `key` is in lower case.
+#[must_use]
+pub fn token_of<'e>(key: &str, value: &'e str) -> Option<&'e str> {
+    matches!(key, "authorization" | "token").then(|| value.strip_prefix("Bearer ").unwrap_or(value))
+}
+
 /// Where the message is in its payload field.
 fn content(field: &[u8]) -> Result<std::ops::Range<usize>, Unreadable> {
     Fields::of(field).next().and_then(|read| read.ok()?.content).ok_or(Unreadable)
@@ -94,9 +100,7 @@ fn credentials(field: &Bytes) -> Result<(Option<String>, Option<Bytes>), Unreada
         match entry.map(entry_of).transpose()?.filter(|(key, _)| CREDENTIALS.contains(&key.as_str())) {
             Some((key, value)) => {
                 found = true;
-                if matches!(key.as_str(), "authorization" | "token") {
-                    token = Some(value.strip_prefix("Bearer ").unwrap_or(value).to_owned());
-                }
+                token = token_of(&key, value).map(str::to_owned).or(token);
             }
             None => kept.put_slice(call.get(start..end).unwrap_or_default()),
         }

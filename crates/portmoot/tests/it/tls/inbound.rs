@@ -229,10 +229,12 @@ fn a_proto_mcp_client_is_the_participant_of_its_certificate() {
     let scout = secure.authority.issue(&secure.home, "scout", &["scout"]);
     let (url, text) = (websocket(&secure.gateway), |path: &std::path::Path| path.display().to_string());
     let [ca, cert, key] = [text(&secure.authority.file), text(&scout.cert), text(&scout.key)];
-    let way = ["--ws", &url, "--ca", &ca, "--cert", &cert, "--key", &key];
-    let report = proto_client(&way);
+    let shown = ["--ca", &ca, "--cert", &cert, "--key", &key];
+    let report = proto_client(&[&["--ws", &url], &shown[..]].concat());
     check(&report, "", &json!(TOO_BIG));
     check_messages(&report);
+    let report = proto_client(&[&["--tcp", secure.gateway.address()], &shown[..]].concat());
+    check(&report, "", &json!([0, 0]));
 }
 
 #[test]

@@ -1,0 +1,186 @@
+//! Relay for clients of proto-mcp on a pipe to the WebSocket of a running gateway. Messages pass unchanged.
+
+use std::collections::HashSet;
+use std::future::pending;
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt as _, StreamExt as _};
+use http::StatusCode;
+use http::header::{AUTHORIZATION, HeaderValue, SEC_WEBSOCKET_PROTOCOL};
+use platform::Mutex;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use wire::proto::contract::ErrorResponse;
+use wire::proto::frame::{FRAME_BYTES_MAX, Frame, Frames, PREFIX, framed, of_field, unprefixed};
+use wire::proto::{Envelope, Kind, SUBPROTOCOL};
+use wire::rpc::code;
+
+use super::{DRAIN_TIMEOUT, NEEDS_TOKEN};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::remote::endpoint::{Endpoint as _, GatewayConnection, Remote, broken_pipe};
+
+type Socket = WebSocketStream<GatewayConnection>;
+
+/// Requests that wait for their answers.
+#[derive(Default)]
+struct Open {
+    ids: Mutex<HashSet<u64>>,
+    /// Notified when one is answered.
+    answered: Notify,
+}
+
+impl Remote {
+    /// Relays until the client closes its side. `read` are bytes of it that were read before.
+    ///
+    /// # Errors
+    /// When the gateway cannot be reached, or refuses the client, or either side breaks.
+    pub(super) async fn relay_frames(
+        &self,
+        topic: &str,
+        read: BytesMut,
+        input: impl AsyncRead + Unpin,
+        output: impl AsyncWrite + Unpin,
+    ) -> Result<(), Failure> {
+        let (sink, stream) = self.websocket(topic).await?.split();
+        let (open, too_long) = (Open::default(), Notify::new());
+        let reads = async {
+            let ended = read_frames(read, input, sink, &open).await;
+            if let Ok(true) = ended {
+                too_long.notify_one();
+                // What it writes after that cannot be read; the answer ends the relay.
+                return pending().await;
+            }
+            ended.map(drop)
+        };
+        tokio::select! {
+            ended = reads => ended,
+            ended = write_frames(stream, output, &open, &too_long) => ended,
+        }
+    }
+
+    async fn websocket(&self, topic: &str) -> Result<Socket, Failure> {
+        let connection = self.connect().await?;
+        let failed = |why: &str| Failure::new(Exit::Failed, "gateway_unreachable", why.to_owned());
+        let url = format!("{}://{}/proto/{topic}", self.scheme().replacen("http", "ws", 1), self.authority());
+        let mut request = url.into_client_request().map_err(|error| failed(&error.to_string()))?;
+        let headers = request.headers_mut();
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+        if let Some(token) = self.token() {
+            let bearer = HeaderValue::from_str(&format!("Bearer {token}"));
+            headers.insert(AUTHORIZATION, bearer.map_err(|_| failed("the token is no header value"))?);
+        }
+        let longest = Some(FRAME_BYTES_MAX + PREFIX);
+        let config = WebSocketConfig::default().max_message_size(longest).max_frame_size(longest);
+        match tokio_tungstenite::client_async_with_config(request, connection, Some(config)).await {
+            Ok((socket, _)) => Ok(socket),
+            Err(Error::Http(response)) if response.status() == StatusCode::UNAUTHORIZED => {
+                Err(Failure::new(Exit::Unauthenticated, "unauthenticated", NEEDS_TOKEN.to_owned()))
+            }
+            Err(Error::Http(response)) => {
+                let text = response.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+                let why = format!("the gateway answered {}: {}", response.status(), text.trim());
+                Err(Failure::new(Exit::Failed, "gateway_broken", why))
+            }
+            Err(error) => Err(failed(&format!("the gateway does not speak proto-mcp: {error}"))),
+        }
+    }
+}
+
+/// Sends each message of the client until it closes its side and has its answers. Returns whether a message is too long to be sent.
+async fn read_frames(
+    read: BytesMut,
+    mut input: impl AsyncRead + Unpin,
+    mut sink: SplitSink<Socket, Message>,
+    open: &Open,
+) -> Result<bool, Failure> {
+    let mut frames = Frames::new(FRAME_BYTES_MAX, read);
+    loop {
+        while let Some(frame) = frames.next_frame() {
+            let message = match frame {
+                Frame::KeepAlive => Message::Ping(Bytes::new()),
+                Frame::TooLong(_) => return Ok(true),
+                Frame::Message(message) => {
+                    if let Ok(Envelope { id, .. }) = Envelope::read(&message) {
+                        open.ids.lock().insert(id);
+                    }
+                    Message::Binary(message)
+                }
+            };
+            sink.feed(message).await.map_err(|error| broken(&error))?;
+        }
+        sink.flush().await.map_err(|error| broken(&error))?;
+        if input.read_buf(frames.buffer()).await.map_err(broken_pipe)? == 0 {
+            break;
+        }
+    }
+    let answered = async {
+        while !open.ids.lock().is_empty() {
+            open.answered.notified().await;
+        }
+    };
+    // Open requests are still answered, for a bounded time.
+    let _ = timeout(DRAIN_TIMEOUT, answered).await;
+    let _ = sink.close().await;
+    Ok(false)
+}
+
+/// Writes each message of the gateway until it closes its side.
+async fn write_frames(
+    mut stream: SplitStream<Socket>,
+    mut output: impl AsyncWrite + Unpin,
+    open: &Open,
+    too_long: &Notify,
+) -> Result<(), Failure> {
+    loop {
+        let message = tokio::select! {
+            message = stream.next() => message,
+            () = too_long.notified() => {
+                return output.write_all(&refusal()).await.and(output.flush().await).map_err(broken_pipe);
+            }
+        };
+        let message = match message {
+            Some(Ok(Message::Binary(message))) => unprefixed(message),
+            Some(Ok(Message::Close(frame))) => {
+                let why = frame.map(|frame| frame.reason.to_string()).unwrap_or_default();
+                let why = format!("the gateway closed the connection: {why}");
+                return Err(Failure::new(Exit::Failed, "gateway_broken", why));
+            }
+            Some(Ok(_)) => continue,
+            Some(Err(error)) => return Err(broken(&error)),
+            None => return Err(broken(&Error::ConnectionClosed)),
+        };
+        if let Some(frame) = framed(&message) {
+            let written: io::Result<()> = async {
+                output.write_all(&frame).await?;
+                output.flush().await
+            }
+            .await;
+            written.map_err(broken_pipe)?;
+        }
+        if let Ok(Envelope { id, .. }) = Envelope::read(&message)
+            && open.ids.lock().remove(&id)
+        {
+            open.answered.notify_one();
+        }
+    }
+}
+
+/// What a client gets whose message is too long to be sent.
+fn refusal() -> Bytes {
+    let code = i32::try_from(code::INVALID_REQUEST).unwrap_or_default();
+    let message = format!("the message has more than {FRAME_BYTES_MAX} bytes");
+    of_field(0, &Kind::ErrorResponse.field_of(&ErrorResponse { code, message, data: None }))
+        .unwrap_or_default()
+}
+
+fn broken(error: &Error) -> Failure {
+    Failure::new(Exit::Failed, "gateway_broken", format!("the connection to the gateway broke: {error}"))
+}
