@@ -9,6 +9,7 @@ mod grpc;
 mod h2;
 mod handover;
 mod head;
+mod opening;
 mod origin;
 mod pair;
 mod places;

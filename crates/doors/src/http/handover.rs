@@ -11,17 +11,14 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes, BytesMut};
 use platform::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use wire::proto::sniff::{Sniffed, sniff};
 
 use super::events::Events;
+use super::opening::Opening;
 
 /// The chunk that ends a body.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Bytes read at once of what is discarded.
 const LOST_BYTES: usize = 256;
-
-/// What a connection of HTTP/2 begins with (RFC 9113, section 3.4).
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Where a body leaves its events for the connection that it is sent on.
 #[derive(Default)]
@@ -62,20 +59,12 @@ impl Handover {
     }
 }
 
-/// A connection's socket. It notes when HTTP has written everything, because HTTP flushes it only then, and lets HTTP read the
-/// preface of HTTP/2 in one piece, because HTTP tells the protocols apart by all of it only. Frames of proto-mcp it keeps from HTTP.
+/// A connection's socket. It notes when HTTP has written everything, because HTTP flushes it only then, and what the connection
+/// begins with.
 pub(crate) struct Watched<T> {
     inner: T,
     handover: Arc<Handover>,
     opening: Opening,
-}
-
-/// What a connection began with, while it may become [`PREFACE`].
-enum Opening {
-    Unread,
-    Preface { read: usize },
-    Frames(BytesMut),
-    Over,
 }
 
 impl<T> Watched<T> {
@@ -103,41 +92,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if matches!(this.opening, Opening::Unread) {
-            let before = into.filled().len();
-            ready!(Pin::new(&mut this.inner).poll_read(cx, into))?;
-            let read = into.filled().len() - before;
-            if into.filled().get(before).is_some_and(|first| sniff(*first) == Sniffed::Proto) {
-                this.opening = Opening::Frames(into.filled()[before..].into());
-                into.set_filled(before);
-            } else if read == 0 || read >= PREFACE.len() || !PREFACE.starts_with(&into.filled()[before..]) {
-                this.opening = Opening::Over;
-                return Poll::Ready(Ok(()));
-            } else {
-                into.set_filled(before);
-                this.opening = Opening::Preface { read };
-            }
-        }
-        if matches!(this.opening, Opening::Frames(_)) {
-            return Poll::Ready(Err(io::Error::other(
-                "no HTTP: the connection begins with a frame of proto-mcp",
-            )));
-        }
-        while let Opening::Preface { read } = this.opening {
-            let mut next = [0];
-            let mut next = ReadBuf::new(&mut next);
-            ready!(Pin::new(&mut this.inner).poll_read(cx, &mut next))?;
-            let goes_on = !next.filled().is_empty() && next.filled()[0] == PREFACE[read];
-            if goes_on && read + 1 < PREFACE.len() {
-                this.opening = Opening::Preface { read: read + 1 };
-                continue;
-            }
-            into.put_slice(&PREFACE[..read]);
-            into.put_slice(next.filled());
-            this.opening = Opening::Over;
-            return Poll::Ready(Ok(()));
-        }
-        Pin::new(&mut this.inner).poll_read(cx, into)
+        this.opening.poll_read(Pin::new(&mut this.inner), cx, into)
     }
 }
 
@@ -285,29 +240,6 @@ mod tests {
         assert!(handover.take().is_none());
         assert!(flush().is_ready() && handover.take().is_some());
         assert!(flush().is_ready() && handover.take().is_none());
-    }
-
-    #[tokio::test]
-    async fn the_preface_of_http_2_is_read_in_one_piece() {
-        let other = b"PRI * HTTP/2.0\r\n\r\nSM\r\nX";
-        for (sent, first) in [
-            (&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0"[..], 24),
-            (&other[..], other.len()),
-            (b"POST / HTTP/1.1\r\n", 1),
-            (b"PRI", 3),
-        ] {
-            // Each read finds one byte.
-            let (near, mut far) = duplex(1);
-            let mut socket = Watched::new(near, Arc::default());
-            let writer = tokio::spawn(async move { far.write_all(sent).await });
-            let mut read = vec![0; 64];
-            let len = socket.read(&mut read).await.unwrap();
-            assert_eq!(read[..len], sent[..first]);
-            read.truncate(len);
-            socket.read_to_end(&mut read).await.unwrap();
-            writer.await.unwrap().unwrap();
-            assert_eq!(read, sent);
-        }
     }
 
     #[tokio::test]
