@@ -148,8 +148,8 @@ pub fn tool_schema(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<ToolS
     }
     match dispatch.route(link.id, Target::Tool(tool)) {
         Some((server, own)) => {
-            server.upstream.manifest_in(Form::Legacy).module(server.id.as_str()).tool(&own).cloned()
+            server.upstream.manifest_in(Form::Legacy).tool_schema(server.id.as_str(), &own)
         }
-        None => dispatch.own_manifest().module(ParticipantId::gateway().as_str()).tool(tool).cloned(),
+        None => dispatch.own_manifest().tool_schema(ParticipantId::gateway().as_str(), tool),
     }
 }

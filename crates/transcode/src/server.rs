@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`handshake`] | `initialize` and its answer |
 //! | [`tools`], [`resources`] | pages of lists; contents of resources |
+//! | [`schemas`] | what came with the tools: their messages |
 //! | [`call`] | calls and their arguments |
 //! | [`result`] | results of calls |
 //! | [`error`] | errors of both kinds |
@@ -15,5 +16,6 @@ pub mod handshake;
 mod items;
 pub mod resources;
 pub mod result;
+pub mod schemas;
 pub mod tools;
 mod value;

@@ -48,6 +48,7 @@ fn check(gateway: &Gateway) {
     let text: Value = serde_json::from_str(said["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(text, arguments);
     assert_eq!(client.call("p_echo", json!({}))["structuredContent"], json!({}));
+    check_messages(&client, &find);
     let picture = client.call("p_picture", json!({}));
     assert_eq!(picture["content"], json!([{ "type": "image", "data": "iVBORwD/", "mimeType": "image/png" }]));
     let failed = client.call("p_fail", json!({}));
@@ -70,6 +71,41 @@ fn check(gateway: &Gateway) {
     assert_eq!(said["result"]["structuredContent"], json!({ "q": "m" }), "{said}");
     let refused = modern(gateway, None, "tools/call", json!({ "name": "p_refuse", "arguments": {} })).json();
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+/// Checks the tools that have messages of their own.
+fn check_messages(client: &Client, listed: &dyn Fn(&str) -> Option<Value>) {
+    let find = listed("p_find").unwrap();
+    let (input, output) = (&find["inputSchema"], &find["outputSchema"]);
+    assert_eq!(input["properties"]["query"], json!({ "type": "string", "minLength": 2 }));
+    assert_eq!(input["properties"]["limit"], json!({ "type": "integer", "minimum": 1, "maximum": 50 }));
+    let since = &input["properties"]["filter"]["properties"]["since"];
+    assert_eq!(since["type"], "integer", "{input}");
+    assert_eq!(input["additionalProperties"], false);
+    assert_eq!(output["properties"]["count"]["type"], "integer", "{output}");
+    assert_eq!(listed("p_raw").unwrap()["outputSchema"], Value::Null, "nothing says that it is the result");
+    // A schema that cannot be read, and one that is not here.
+    for other in ["p_broken", "p_distant"] {
+        assert_eq!(listed(other).unwrap()["inputSchema"], json!({ "type": "object" }), "{other}");
+        assert_eq!(client.call(other, json!({ "q": 1 }))["isError"], Value::Null, "{other}");
+    }
+    let big = 9_007_199_254_740_993_i64;
+    let arguments = json!({ "query": "grüße", "limit": 7, "tags": ["a", "b"], "filter": { "since": big } });
+    let said = client.call("p_find", arguments);
+    let found = json!({ "query": "grüße", "count": 7, "tags": ["a", "b"], "filter": { "since": big } });
+    assert_eq!(said["structuredContent"], found);
+    assert_eq!(said["content"], json!([{ "type": "text", "text": "found grüße" }]));
+    assert_eq!(said["_meta"], json!({ "took": "1ms" }));
+    for (arguments, field) in [
+        (json!({ "query": "ab", "other": 1 }), "other"),
+        (json!({ "query": 5 }), "query"),
+        (json!({ "query": "ab", "filter": { "owner": "x", "since": 1 } }), "filter.since"),
+    ] {
+        let error =
+            client.ask("tools/call", json!({ "name": "p_find", "arguments": arguments }))["error"].clone();
+        assert_eq!(error["code"], -32602, "{error}");
+        assert!(error["message"].as_str().unwrap().contains(field), "{error}");
+    }
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use model::Outcome;
 use prost::Message as _;
-use serde_json::Value as Json;
 use transcode::server::error::ServerError;
+use transcode::server::schemas::SentTool;
 use transcode::server::{handshake, resources, result, tools};
 use wire::mcp::Version;
 use wire::proto::contract::{
@@ -13,6 +13,8 @@ use wire::proto::contract::{
 };
 use wire::proto::{Content, Kind};
 use wire::rpc::{self, Id};
+
+use crate::session::Session;
 
 /// Whether an answer that is relayed is an error: a call may say so in its own way.
 pub(super) fn outcome(kind: Kind, field: &Bytes) -> Outcome {
@@ -24,8 +26,14 @@ pub(super) fn outcome(kind: Kind, field: &Bytes) -> Outcome {
     }
 }
 
-/// The answer of JSON-RPC under this number, which asked for `wanted`; or why there is none.
-pub(super) fn to_json(number: u64, wanted: Kind, content: Content) -> Result<Bytes, String> {
+/// The answer of JSON-RPC under this number, which asked for `wanted`, perhaps of a tool; or why there is none. `session` keeps the
+/// schemas of tools until all are listed.
+pub(super) fn to_json(
+    session: &Session,
+    number: u64,
+    (wanted, tool): (Kind, Option<&SentTool>),
+    content: Content,
+) -> Result<Bytes, String> {
     let id = Id::number(number);
     let Content::Payload(kind, field) = content else { return Err("it answers with nothing".to_owned()) };
     let message = Kind::split(&field).map(|(_, message)| message).ok_or("it cannot be read")?;
@@ -40,11 +48,18 @@ pub(super) fn to_json(number: u64, wanted: Kind, content: Content) -> Result<Byt
             }
         }
         kind if kind != wanted => return Err("it answers another request".to_owned()),
-        Kind::CallToolResponse => result::called(CallToolResponse::decode(message).map_err(unreadable)?),
+        Kind::CallToolResponse => {
+            let tool = tool.map(|tool| &tool.schema);
+            result::called(CallToolResponse::decode(message).map_err(unreadable)?, tool)
+        }
         Kind::ReadResourceResponse => {
             Ok(resources::read(ReadResourceResponse::decode(message).map_err(unreadable)?))
         }
-        Kind::ListToolsResponse => Ok(listed(ListToolsResponse::decode(message).map_err(unreadable)?)),
+        Kind::ListToolsResponse => {
+            let page = tools::page(ListToolsResponse::decode(message).map_err(unreadable)?);
+            session.sent_schemas.add(page.schemas);
+            Ok(page.result)
+        }
         Kind::ListResourcesResponse => {
             Ok(resources::page(ListResourcesResponse::decode(message).map_err(unreadable)?))
         }
@@ -62,13 +77,4 @@ pub(super) fn to_json(number: u64, wanted: Kind, content: Content) -> Result<Byt
         Ok(result) => rpc::result(&id, result.to_string().as_bytes()),
         Err(error) => rpc::error_object(&id, error.to_json().to_string().as_bytes()),
     })
-}
-
-/// A page of tools.
-fn listed(page: ListToolsResponse) -> Json {
-    let page = tools::page(page);
-    for (tool, why) in page.bad {
-        tracing::warn!(tool, why, "the schema of a tool cannot be used: its arguments are not checked");
-    }
-    page.result
 }
