@@ -8,7 +8,7 @@ use std::{sync::Arc, sync::atomic::Ordering};
 
 use access::config::ToolsList;
 use lists::{Asked, Manifests, Seen};
-use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
+use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use schema::ToolSchema;
 use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
@@ -139,6 +139,17 @@ fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {
 pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<HeaderParam> {
     let Some((server, own)) = dispatch.route(link.id, Target::Tool(tool)) else { return Vec::new() };
     server.upstream.manifest_in(Form::Modern).annotations.get(&own).cloned().unwrap_or_default()
+}
+
+/// How the server of a target spells payloads: what is protobuf already passes to it as it is.
+pub fn coding_of(dispatch: &Dispatch, link: &Link, target: &model::Target) -> Coding {
+    let target = match target {
+        model::Target::Tool(name) => Target::Tool(name),
+        model::Target::Uri(uri) => Target::Uri(uri),
+        model::Target::Prompt(_) | model::Target::Task(_) => return Coding::Json,
+    };
+    let route = dispatch.route(link.id, target);
+    route.map_or(Coding::Json, |(server, _)| server.upstream.manifest_in(Form::Legacy).coding)
 }
 
 /// The schema of a tool in protobuf by its public name, if this link could call it, or propose the call.

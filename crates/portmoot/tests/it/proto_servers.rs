@@ -17,7 +17,7 @@ fn words(way: &str, more: &[&str]) -> Vec<String> {
 }
 
 /// The table of a child that speaks proto-mcp.
-fn child(name: &str, more: &[&str]) -> String {
+pub(crate) fn child(name: &str, more: &[&str]) -> String {
     let python = deps().python();
     format!("[servers.{name}]\ntype = \"proto\"\ncommand = {python:?}\nargs = {:?}\n", words("stdio", more))
 }

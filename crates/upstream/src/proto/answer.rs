@@ -5,11 +5,11 @@ use model::Outcome;
 use prost::Message as _;
 use transcode::server::error::ServerError;
 use transcode::server::schemas::SentTool;
-use transcode::server::{handshake, resources, result, tools};
+use transcode::server::{handshake, resources, tools};
 use wire::mcp::Version;
 use wire::proto::contract::{
-    CallToolResponse, ErrorResponse, InitializeResponse, ListResourcesResponse, ListToolsResponse,
-    ReadResourceResponse, call_tool_response::Result as Called,
+    CallToolResponse, InitializeResponse, ListResourcesResponse, ListToolsResponse,
+    call_tool_response::Result as Called,
 };
 use wire::proto::{Content, Kind};
 use wire::rpc::{self, Id};
@@ -39,7 +39,6 @@ pub(super) fn to_json(
     let message = Kind::split(&field).map(|(_, message)| message).ok_or("it cannot be read")?;
     let unreadable = |_| "it cannot be read".to_owned();
     let answer = match kind {
-        Kind::ErrorResponse => Err(ErrorResponse::decode(message).map_err(unreadable)?.into()),
         // A server may answer any request with the error of a call.
         Kind::CallToolResponse if wanted != Kind::CallToolResponse => {
             match CallToolResponse::decode(message).map_err(unreadable)?.result {
@@ -47,13 +46,12 @@ pub(super) fn to_json(
                 Some(Called::Success(_)) | None => return Err("it answers another request".to_owned()),
             }
         }
-        kind if kind != wanted => return Err("it answers another request".to_owned()),
-        Kind::CallToolResponse => {
-            let tool = tool.map(|tool| &tool.schema);
-            result::called(CallToolResponse::decode(message).map_err(unreadable)?, tool)
+        kind if kind != wanted && kind != Kind::ErrorResponse => {
+            return Err("it answers another request".to_owned());
         }
-        Kind::ReadResourceResponse => {
-            Ok(resources::read(ReadResourceResponse::decode(message).map_err(unreadable)?))
+        Kind::CallToolResponse | Kind::ReadResourceResponse | Kind::ErrorResponse => {
+            let tool = tool.map(|tool| &tool.schema);
+            transcode::server::answer(&field, tool).ok_or("it cannot be read")?
         }
         Kind::ListToolsResponse => {
             let page = tools::page(ListToolsResponse::decode(message).map_err(unreadable)?);
