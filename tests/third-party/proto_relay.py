@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """A client of proto-mcp that calls tools with messages of their own, and writes bytes as no encoder does. It prints one JSON report.
 
-    proto_relay.py PREFIX URL [TOKEN]
+    proto_relay.py PREFIX URL [TOKEN [find]]
+
+With `find` it calls that tool alone.
 """
 
 import json
@@ -56,14 +58,17 @@ def main():
         (file,) = find.inline_schema.file
         message = next(one for one in file.message_type if one.name == "FindRequest")
         report["numbers"] = {one.name: one.number for one in message.field}
-        # Without a schema of its own, any object.
-        report["open"] = tools[prefix + "echo"].metadata["mcp.input_message"]
-
         call = lambda name, arguments: peer.ask(call_tool_request={"name": prefix + name, "arguments": arguments})
         asked = {"query": "ab", "limit": 7, "filter": {"since": "9007199254740993"}}
         answer = call("find", typed(find, asked))
-        data = answer.call_tool_response.success.content[1].data
+        data = next(one.data for one in answer.call_tool_response.success.content if one.HasField("data"))
         report["found"] = [text(answer), data.TypeName(), data.value.hex()]
+        if len(sys.argv) > 4:
+            print(json.dumps(report))
+            return
+        # Without a schema of its own, any object.
+        report["open"] = tools[prefix + "echo"].metadata["mcp.input_message"]
+        report["inline"] = [len(tools), sum(1 for tool in tools.values() if tool.HasField("inline_schema"))]
         report["plain"] = text(call("find", plain({"query": "ab", "limit": 7})))
         report["echo"] = json.loads(text(call("echo", plain({"q": 1.5})))[0])
         report["broken_rule"] = error(call("find", typed(find, {"query": "a"})))
