@@ -74,6 +74,7 @@ mod proposals;
 mod proto_between;
 mod proto_clients;
 mod proto_convert;
+mod proto_house;
 mod proto_servers;
 mod proxy;
 mod pty;
