@@ -9,6 +9,7 @@ With `find` it calls that tool alone.
 import json
 import struct
 import sys
+import time
 import traceback
 
 from google.protobuf import json_format
@@ -43,16 +44,30 @@ def exchange(way, data):
     return way.read(struct.unpack(">I", way.read(4))[0])
 
 
+def listed(peer):
+    tools, cursor = {}, ""
+    while True:
+        page = peer.ask(list_tools_request={"include_schemas": True, "cursor": cursor}).list_tools_response
+        tools.update((tool.name, tool) for tool in page.tools)
+        if not (cursor := page.next_cursor):
+            return tools
+
+
+def grown(peer, name):
+    """Whether a tool that is there from now on has a schema."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if tool := listed(peer).get(name):
+            return tool.HasField("inline_schema")
+    return "it is not listed"
+
+
 def main():
     prefix, report = sys.argv[1], {}
     way = WebSocket(sys.argv[2], token=sys.argv[3] if len(sys.argv) > 3 else "")
     try:
-        peer, tools, cursor = Peer(way), {}, ""
-        while True:
-            page = peer.ask(list_tools_request={"include_schemas": True, "cursor": cursor}).list_tools_response
-            tools.update((tool.name, tool) for tool in page.tools)
-            if not (cursor := page.next_cursor):
-                break
+        peer = Peer(way)
+        tools = listed(peer)
         find = tools[prefix + "find"]
         report["messages"] = [find.metadata["mcp.input_message"], find.metadata["mcp.output_message"]]
         (file,) = find.inline_schema.file
@@ -80,8 +95,10 @@ def main():
         report["refused"] = [refused.code, refused.message]
         failed = call("fail", plain({})).call_tool_response.error
         report["failed"] = [failed.code, failed.message]
-        read = peer.ask(read_resource_request={"uri": "file:///blob"}).read_resource_response
-        report["blob"] = read.contents[0].blob.hex()
+        read = lambda uri: peer.ask(read_resource_request={"uri": uri}).read_resource_response.contents[0]
+        report["blob"] = read("file:///blob").blob.hex()
+        resources = peer.ask(list_resources_request={}).list_resources_response.resources
+        report["uris"] = [[one.uri, read(one.uri).uri] for one in resources]
 
         report["sent"], report["answers"] = [], []
         for secret in [b"", field(3, field(1, b"token") + field(2, b"do not pass"))]:
@@ -89,6 +106,8 @@ def main():
             answer = exchange(way, field(6, whole, bytes([len(whole) & 0x7F | 0x80, 0x80 | len(whole) >> 7, 0])) + b"\x08\xb2\x04")
             report["sent"].append((before + field(1, b"raw") + after).hex())
             report["answers"].append(answer.hex())
+        call("grow", plain({}))
+        report["grown"] = grown(peer, prefix + "grown")
     except Exception:
         report["error"] = traceback.format_exc()
     print(json.dumps(report))

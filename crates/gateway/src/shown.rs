@@ -1,7 +1,6 @@
-//! Requests and answers of proto-mcp in JSON: made when somebody looks at them, once.
+//! Requests and answers of proto-mcp in JSON, for reviewers, the audit log, watchers and servers that read JSON.
 //!
-//! Between a client and a server that both write protobuf the bytes pass as they are. Reviewers, the audit log, watchers and servers that
-//! read JSON look.
+//! Between a client and a server that both write protobuf the bytes pass as they are: nothing is converted before one of these needs it.
 
 use std::sync::OnceLock;
 

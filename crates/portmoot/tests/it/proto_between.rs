@@ -33,6 +33,9 @@ fn check(report: &Value) {
     assert_eq!(at("refused"), json!([-32602, "these arguments do not fit"]));
     assert_eq!(at("failed"), json!([-32603, "the tool broke"]));
     assert_eq!(at("blob"), "00ff01");
+    let uris = at("uris").as_array().unwrap().clone();
+    assert!(uris.len() >= 2 && uris.iter().all(|pair| pair[0] == pair[1]), "{uris:?}");
+    assert_eq!(at("grown"), true);
 }
 
 fn found() -> Value {
@@ -72,6 +75,18 @@ fn the_bytes_of_a_call_pass_untouched() {
             // The id of the client, 562.
             assert_eq!(answer, format!("08b204{RAW}"));
         }
+    }
+}
+
+#[test]
+fn a_uri_that_two_servers_have_is_public_in_requests_and_answers() {
+    let gateway = Gateway::start(&Home::new(), &[child("p", &[]), child("q", &[])].concat());
+    gateway.ready("p");
+    gateway.ready("q");
+    let report = proto_relay(&["p_", &websocket(&gateway)]);
+    assert_eq!(report["uris"].as_array().map(Vec::len), Some(4), "{report}");
+    for pair in report["uris"].as_array().unwrap() {
+        assert_eq!(pair[0], pair[1], "{report}");
     }
 }
 

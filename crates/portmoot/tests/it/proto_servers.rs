@@ -2,10 +2,11 @@
 
 use std::process::Command;
 
-use harness::{Running, deps, repository};
+use harness::{Running, deps, proto_client, repository};
 use serde_json::{Value, json};
 
 use crate::home::Home;
+use crate::proto_clients::{TOO_BIG, check as check_client, websocket};
 use crate::support::{Client, Gateway, fixture, modern, until};
 
 /// The words that start the server.
@@ -156,6 +157,7 @@ fn a_child_that_speaks_json_is_started_again_where_that_is_allowed() {
     let gateway = Gateway::start(&Home::new(), &table);
     gateway.ready("p");
     assert_eq!(Client::plain(&gateway).record("p")["protocolVersion"], "2025-11-25");
+    check_client(&proto_client(&["--prefix", "p_", "--ws", &websocket(&gateway)]), "p_", &json!(TOO_BIG));
     let gateway = Gateway::start(&Home::new(), &(table + "fallback = false\n"));
     gateway.wait_for("p", "down");
 }
