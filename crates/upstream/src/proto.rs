@@ -15,7 +15,7 @@ use model::Outcome;
 use platform::Mutex;
 use transcode::server::{call, handshake, schemas::SentTool};
 use wire::proto::contract::{ListResourcesRequest, ListToolsRequest, ReadResourceRequest};
-use wire::proto::{Content, Envelope, Kind, message};
+use wire::proto::{self, Content, Envelope, Kind, message};
 use wire::rpc::{self, Message, code, notification};
 
 use crate::session::{Session, inbox::SessionInbox};
@@ -190,9 +190,10 @@ impl State {
         match (asked, content) {
             (
                 Asked::Relayed,
-                Content::Payload(kind @ (Kind::CallToolResponse | Kind::ReadResourceResponse), field),
+                Content::Payload(Kind::CallToolResponse | Kind::ReadResourceResponse, field),
             ) => {
-                self.relay(id, answer::outcome(kind, &field), field);
+                let outcome = if proto::call::failed(&field) { Outcome::Error } else { Outcome::Ok };
+                self.relay(id, outcome, field);
             }
             (Asked::Relayed, Content::Payload(Kind::ErrorResponse, field)) => {
                 self.relay(id, Outcome::Error, field)

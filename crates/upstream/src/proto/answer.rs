@@ -1,7 +1,6 @@
 //! Answers of a proto-mcp server, read for the session and for callers that read JSON.
 
 use bytes::Bytes;
-use model::Outcome;
 use prost::Message as _;
 use transcode::server::error::ServerError;
 use transcode::server::schemas::SentTool;
@@ -15,16 +14,6 @@ use wire::proto::{Content, Kind};
 use wire::rpc::{self, Id};
 
 use crate::session::Session;
-
-/// Whether an answer that is relayed is an error: a call may say so in its own way.
-pub(super) fn outcome(kind: Kind, field: &Bytes) -> Outcome {
-    let call = Kind::split(field).filter(|_| kind == Kind::CallToolResponse);
-    let read = call.and_then(|(_, message)| CallToolResponse::decode(message).ok());
-    match read.and_then(|call| call.result) {
-        Some(Called::Error(_)) => Outcome::Error,
-        Some(Called::Success(_)) | None => Outcome::Ok,
-    }
-}
 
 /// The answer of JSON-RPC under this number, which asked for `wanted`, perhaps of a tool; or why there is none. `session` keeps the
 /// schemas of tools until all are listed.
