@@ -1,8 +1,8 @@
 """A proto-mcp server on Google's protobuf runtime, from the contract file alone.
 
-    proto_server.py CONTRACT stdio|tcp|ws|grpc [--version V]
+    proto_server.py CONTRACT stdio|tcp|ws|grpc [--version V] [--record FILE]
 
-Over a socket it prints its address on the first line.
+Over a socket it prints its address on the first line. It appends what it gets, in hexadecimal, to the file.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import asyncio
 import importlib
 import json
 import os
+import pathlib
 import struct
 import subprocess
 import sys
@@ -22,17 +23,49 @@ parser = argparse.ArgumentParser()
 parser.add_argument("contract", help="the folder of the contract")
 parser.add_argument("way", choices=["stdio", "tcp", "ws", "grpc"])
 parser.add_argument("--version", default="1.0.0")
+parser.add_argument("--record")
 options = parser.parse_args()
 
+TOOLS = """
+syntax = "proto3";
+package acme.tools.v1;
+import "buf/validate/validate.proto";
+
+message FindRequest {
+  string query = 1 [(buf.validate.field).string.min_len = 2];
+  optional int32 limit = 4 [(buf.validate.field).int32 = { gte: 1, lte: 50 }];
+  repeated string tags = 7;
+  Filter filter = 9;
+  message Filter {
+    oneof by { string owner = 1; int64 since = 2; }
+  }
+}
+
+message FindResponse {
+  string query = 2;
+  int64 count = 1;
+  repeated string tags = 3;
+  FindRequest.Filter filter = 5;
+}
+"""
+
 stubs = tempfile.mkdtemp()
-compiler = [sys.executable, "-m", "grpc_tools.protoc", f"-I{options.contract}"]
+pathlib.Path(stubs, "acme").mkdir()
+pathlib.Path(stubs, "acme/tools.proto").write_text(TOOLS)
+rules = pathlib.Path(__file__).parents[2] / "crates/schema/proto"
+compiler = [sys.executable, "-m", "grpc_tools.protoc", f"-I{options.contract}", f"-I{rules}", f"-I{stubs}"]
 outputs = [f"--python_out={stubs}", f"--grpc_python_out={stubs}"]
-subprocess.run([*compiler, *outputs, "buf/mcp/v1/mcp.proto"], check=True)
+files = ["buf/mcp/v1/mcp.proto", "buf/validate/validate.proto", "acme/tools.proto"]
+subprocess.run([*compiler, *outputs, *files], check=True)
 sys.path.insert(0, stubs)
 pb = importlib.import_module("buf.mcp.v1.mcp_pb2")
+acme = importlib.import_module("acme.tools_pb2")
 
 PAGE = 3
-tools = ["echo", "picture", "fail", "refuse", "rule", "grow", "die"]
+tools = ["echo", "find", "picture", "fail", "refuse", "rule", "grow", "raw", "broken", "distant", "die"]
+# A payload with what no encoder writes: a long length, a field that the contract does not have before the others, a number in four bytes.
+RAW = b"\x7a\x02xy" + b"\x0a\x8c\x80\x00" + (b"\x10\x80\x80\x00" + b"\x0a\x06\x0a\x04done") + b"\x1a\x06\x12\x01v\x0a\x01k"
+RAW_ANSWER = b"\x3a" + bytes([len(RAW) | 0x80]) + b"\x00" + RAW
 
 
 class Refused(Exception):
@@ -56,12 +89,34 @@ def list_tools(request):
     for name in tools[start : start + PAGE]:
         tool = answer.tools.add(name=name, description=f"The tool {name}")
         tool.metadata["mcp.title"] = name.capitalize()
+        if name in ("find", "raw", "broken"):
+            tool.inline_schema.file.add().ParseFromString(acme.DESCRIPTOR.serialized_pb)
+            tool.metadata["mcp.input_message"] = "acme.tools.v1.FindRequest"
+        if name == "find":
+            tool.metadata["mcp.output_message"] = "acme.tools.v1.FindResponse"
+        if name == "broken":
+            tool.inline_schema.file[0].dependency.append("not/there.proto")
+        if name == "distant":
+            tool.bsr_ref = "buf.build/acme/tools/acme.tools.v1.FindRequest:v1"
     if start + PAGE < len(tools):
         answer.next_cursor = str(start + PAGE)
     return answer
 
 
+def find(request):
+    asked = acme.FindRequest()
+    if not request.arguments.Unpack(asked):
+        raise Refused(-32602, f"the arguments are a {request.arguments.TypeName()}")
+    answer = pb.CallToolResponse(metadata={"took": "1ms"})
+    found = acme.FindResponse(query=asked.query, count=asked.limit, tags=asked.tags, filter=asked.filter)
+    answer.success.content.add(text=f"found {asked.query}")
+    answer.success.content.add().data.Pack(found)
+    return answer
+
+
 def call_tool(request):
+    if request.name == "find":
+        return find(request)
     arguments = struct_pb2.Struct()
     if request.HasField("arguments") and not request.arguments.Unpack(arguments):
         raise Refused(-32602, "the arguments are no Struct")
@@ -126,6 +181,11 @@ class Connection:
 
     def answers(self, data):
         message = pb.MCPMessage.FromString(data)
+        if options.record:
+            with open(options.record, "a") as record:
+                record.write(data.hex() + "\n")
+        if message.call_tool_request.name == "raw":
+            return [pb.MCPMessage(id=message.id).SerializeToString() + RAW_ANSWER]
         answer = pb.MCPMessage(id=message.id)
         which = message.WhichOneof("payload")
         if which is None:
@@ -144,7 +204,7 @@ class Connection:
 
 
 def frame(message):
-    data = message.SerializeToString()
+    data = message if isinstance(message, bytes) else message.SerializeToString()
     return struct.pack(">I", len(data)) + data
 
 
@@ -188,7 +248,7 @@ async def ws():
             assert struct.unpack(">I", message[:4])[0] == len(message) - 4
             for answer in connection.answers(message[4:]):
                 # Both ways are allowed: in turn.
-                await socket.send(frame(answer) if prefixed else answer.SerializeToString())
+                await socket.send(frame(answer) if prefixed else frame(answer)[4:])
                 prefixed = not prefixed
 
     async with serve(one, "127.0.0.1", 0, subprotocols=["proto-mcp.v1"]) as server:

@@ -1,5 +1,6 @@
 //! Call: one request of a link from its admission to its end, and its way back.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -15,7 +16,7 @@ use wire::mcp::{relay, task::Wish};
 
 use crate::incoming::{Incoming, Names, Parks, Tag};
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
-use crate::{context::call_number, proposals::content::Waits};
+use crate::{context::call_number, proposals::content::Waits, shown::Shown};
 
 /// Receives the answer of a call, and what belongs to the call before it. Each call ends with one of `settle`, `refuse` and
 /// `abandon`. Without other methods of its own a reply passes on nothing but the end.
@@ -153,6 +154,8 @@ pub struct Call {
     pub link: Arc<Link>,
     /// The request as the caller wrote it.
     pub request: Request,
+    /// The same in JSON, if it is written in protobuf.
+    shown: Option<Box<Shown>>,
     /// The name that the client gave it.
     pub tag: Option<Tag>,
     pub(crate) client: Option<ClientProfile>,
@@ -205,14 +208,15 @@ impl Call {
         names: Names,
         reply: Arc<dyn Reply>,
     ) -> Arc<Self> {
-        let Incoming { request, tag, client, parks, wish, .. } = incoming;
-        let is_retry = incoming.state.is_some();
+        let Incoming { request, tag, client, parks, wish, schema, state, .. } = incoming;
+        let (is_retry, shown) = (state.is_some(), Shown::of(&request, schema));
         let (delivered, waits, back, sessions, moved, held, kept, state, over) = <_>::default();
         let task = CallTask::default();
         Arc::new(Self {
             id,
             link: Arc::clone(link),
             request,
+            shown,
             tag,
             client,
             parks,
@@ -300,6 +304,19 @@ impl Call {
         // It is entered once.
         let _ = place.set(taken);
         Ok(())
+    }
+
+    /// The request in JSON.
+    ///
+    /// # Errors
+    /// It is protobuf, and JSON has no such value.
+    pub(crate) fn shown(&self) -> Result<&Request, &Refusal> {
+        self.shown.as_ref().map_or(Ok(&self.request), |shown| shown.request(&self.request))
+    }
+
+    /// An answer to it in JSON.
+    pub(crate) fn shown_answer<'a>(&self, answer: &'a Answer) -> Cow<'a, Answer> {
+        self.shown.as_ref().map_or(Cow::Borrowed(answer), |shown| Cow::Owned(shown.answer(answer)))
     }
 
     /// A request that is sent for it.

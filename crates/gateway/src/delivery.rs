@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use access::account;
 use bytes::Bytes;
-use model::{Answer, Form, LinkId, LogLevel, Outcome, Payload, Refusal, RefusalCode, Request};
+use model::{Answer, Coding, Form, LinkId, LogLevel, Outcome, Payload, Refusal, RefusalCode, Request};
 use topic::End;
 use upstream::tasks::LOST;
 use upstream::{CallEvents, Caller, Outgoing, Session, Subscription};
@@ -43,11 +43,14 @@ pub(crate) fn to_server(
     proposal: Option<&ProposalView>,
 ) {
     let edited = proposal.and_then(|proposal| proposal.ruling.as_ref()?.params.as_deref());
-    let edited = edited.and_then(|edited| relay::with_arguments(&call.request, edited));
+    // What was reviewed was shown in JSON, and runs as it was shown.
+    let shown = proposal.and_then(|_| call.shown().ok());
+    let edited = edited.and_then(|edited| relay::with_arguments(shown?, edited));
     // A call that was held becomes no task of its server: its proposal is the task.
     let plain = proposal.filter(|_| call.wish != Wish::None);
     let plain = plain.and_then(|_| plain_call(edited.as_ref().unwrap_or(&call.request)));
-    let request = plain.or(edited);
+    let protobuf = call.request.payload.coding == Coding::Proto;
+    let request = plain.or(edited).or_else(|| shown.filter(|_| protobuf).cloned());
     match call.request.method.as_str() {
         "resources/subscribe" => return subscribe(dispatch, call, server, own),
         "resources/unsubscribe" => return unsubscribe(dispatch, call, server, own),
@@ -115,6 +118,13 @@ fn send_now(
     own: Option<&str>,
     request: Option<&Request>,
 ) {
+    let request = match request {
+        None if !takes(session, call, own) => match call.shown() {
+            Ok(shown) => Some(shown),
+            Err(refusal) => return fail(dispatch, call, refusal.clone()),
+        },
+        request => request,
+    };
     let fitted = match call.request.method.as_str() {
         "tools/call" => tasks::fit(dispatch, call, session, own, request).map(Some),
         _ => Ok(None),
@@ -155,6 +165,13 @@ fn send_now(
         }
         Err(refusal) => fail(dispatch, call, refusal),
     }
+}
+
+/// Whether a session takes the request of a call as its caller wrote it: bytes of protobuf pass to a server that reads them, unless the
+/// answer has a URI that its caller knows by another name.
+fn takes(session: &Session, call: &Call, own: Option<&str>) -> bool {
+    let renames = own.is_some() && call.request.method.as_str() == "resources/read";
+    call.request.payload.coding == Coding::Json || session.coding() == Coding::Proto && !renames
 }
 
 /// Sends a call by the successor of a session that ended before it took the call.

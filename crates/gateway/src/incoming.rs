@@ -1,6 +1,7 @@
 //! Incoming: a request as its door decoded it, before it is a call.
 
 use model::Request;
+use schema::ToolSchema;
 use topic::{Interest, Logs};
 use upstream::ClientProfile;
 use wire::mcp::task::Wish;
@@ -45,13 +46,16 @@ pub struct Incoming {
     pub wish: Wish,
     /// The state with which a caller comes back (`requestState`).
     pub state: Option<String>,
+    /// The messages of the tool that it calls, if it is written in protobuf.
+    pub schema: Option<ToolSchema>,
 }
 
 impl Incoming {
     /// A request that says nothing more.
     pub fn plain(request: Request, tag: Option<Tag>) -> Self {
         let (client, interest, logs, state) = (None, Interest::None, Logs::OfLink, None);
-        Self { request, tag, client, interest, logs, parks: Parks::Words, wish: Wish::None, state }
+        let (parks, wish, schema) = (Parks::Words, Wish::None, None);
+        Self { request, tag, client, interest, logs, parks, wish, state, schema }
     }
 }
 

@@ -30,6 +30,7 @@ mod returns;
 mod room_reply;
 mod run;
 mod servers;
+mod shown;
 mod tasks;
 
 pub use call::{Call, Reply};

@@ -8,7 +8,7 @@ use std::{sync::Arc, sync::atomic::Ordering};
 
 use access::config::ToolsList;
 use lists::{Asked, Manifests, Seen};
-use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
+use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use schema::ToolSchema;
 use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
@@ -141,6 +141,17 @@ pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<Head
     server.upstream.manifest_in(Form::Modern).annotations.get(&own).cloned().unwrap_or_default()
 }
 
+/// How the server of a target spells payloads: what is protobuf already passes to it as it is.
+pub fn coding_of(dispatch: &Dispatch, link: &Link, target: &model::Target) -> Coding {
+    let target = match target {
+        model::Target::Tool(name) => Target::Tool(name),
+        model::Target::Uri(uri) => Target::Uri(uri),
+        model::Target::Prompt(_) | model::Target::Task(_) => return Coding::Json,
+    };
+    let route = dispatch.route(link.id, target);
+    route.map_or(Coding::Json, |(server, _)| server.upstream.manifest_in(Form::Legacy).coding)
+}
+
 /// The schema of a tool in protobuf by its public name, if this link could call it, or propose the call.
 pub fn tool_schema(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<ToolSchema> {
     if !dispatch.with(|topic| topic.could_call(link.id, tool)) {
@@ -148,8 +159,8 @@ pub fn tool_schema(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<ToolS
     }
     match dispatch.route(link.id, Target::Tool(tool)) {
         Some((server, own)) => {
-            server.upstream.manifest_in(Form::Legacy).module(server.id.as_str()).tool(&own).cloned()
+            server.upstream.manifest_in(Form::Legacy).tool_schema(server.id.as_str(), &own)
         }
-        None => dispatch.own_manifest().module(ParticipantId::gateway().as_str()).tool(tool).cloned(),
+        None => dispatch.own_manifest().tool_schema(ParticipantId::gateway().as_str(), tool),
     }
 }

@@ -33,6 +33,7 @@ pub(crate) fn encoder(mirrored: Mirrored<Live>, shown: McpCalls, context: &Conte
 fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) -> Option<Bytes> {
     let Mirrored { operation, from, to, call, own, end } = mirrored;
     let (request, method, own) = (&call.request, call.request.method.as_str(), own.as_deref());
+    let shown = |request: &model::Request| payload::mirrored_request(request, own);
     // The target under the server's own name, if a kind has room for it.
     let context = own.or_else(|| request.target.as_ref().and_then(model::Target::context));
     let head_len = Head::Response.as_str().len() + method.len() + 2;
@@ -40,7 +41,7 @@ fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) ->
     let gateway = ParticipantId::gateway();
     let (head, id, [from, to], payload) = match end {
         None => {
-            let whole = full.then(|| payload::mirrored_request(request, own)).flatten();
+            let whole = full.then(|| shown(call.shown().ok()?)).flatten();
             let payload = whole.unwrap_or_else(|| mirror::request(method, context, ADMITTED));
             (Head::Request, *operation, [from, to], payload)
         }
@@ -54,7 +55,7 @@ fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) ->
                 Outcome::Cancelled => "cancelled",
             };
             let payload = match answer.as_ref().filter(|_| full && !asks) {
-                Some(answer) => payload::answer(answer, method, None),
+                Some(answer) => payload::answer(&call.shown_answer(answer), method, None),
                 None => mirror::response(*outcome == Outcome::Ok, verdict),
             };
             // An end that is no answer of the server comes from the gateway.

@@ -54,7 +54,8 @@ impl<'d> Record<'d> {
             Verdict::Refused(cause) => (Word::Refused, None, None, Some(cause.as_str())),
         };
         let to = to.map(ParticipantId::as_str);
-        let body = Some(call.request.payload.body_bytes()).filter(|body| !body.is_empty());
+        let shown = permit.keeps_payloads().then(|| call.shown().ok()).flatten();
+        let body = shown.map(|request| request.payload.body_bytes()).filter(|body| !body.is_empty());
         let entry = Entry {
             own,
             to: to.as_slice(),

@@ -87,6 +87,8 @@ pub(crate) struct RawFile {
     pub(crate) bytes: Bytes,
     /// The file as it came, and with `validate.proto` among its imports: without it nothing reads the rules.
     pub(crate) ruled: Vec<u8>,
+    /// What it has of [`Bounds::parts`].
+    pub(crate) parts: usize,
 }
 
 /// The files of a set without those that both sides have, each after its imports.
@@ -142,7 +144,7 @@ fn after_imports(name: &str, files: &mut HashMap<String, RawFile>, sorted: &mut 
 
 impl RawFile {
     fn read(bytes: &[u8], count: &mut Count) -> Result<Self, SetError> {
-        let (mut name, mut imports) = (String::new(), Vec::new());
+        let (mut name, mut imports, before) = (String::new(), Vec::new(), count.parts);
         let mut stripped = Vec::with_capacity(bytes.len());
         for field in fields(bytes) {
             let RawField { number, content, whole } = field.ok_or(SetError::Malformed)?;
@@ -163,7 +165,7 @@ impl RawFile {
         if !imports.iter().any(|import| import == VALIDATE_PROTO) {
             append(&mut ruled, file::DEPENDENCY, VALIDATE_PROTO.as_bytes());
         }
-        Ok(Self { name, imports, bytes: stripped.into(), ruled })
+        Ok(Self { name, imports, bytes: stripped.into(), ruled, parts: count.parts - before })
     }
 }
 
@@ -201,7 +203,7 @@ impl Count {
     }
 }
 
-fn within(count: usize, max: usize, what: &'static str) -> Result<(), SetError> {
+pub(crate) fn within(count: usize, max: usize, what: &'static str) -> Result<(), SetError> {
     if count > max { Err(SetError::Limit { what, max }) } else { Ok(()) }
 }
 

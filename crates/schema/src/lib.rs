@@ -6,7 +6,7 @@
 //! - [`convert`]: a tool's schemas as a [`File`]; [`Numbers`] of an earlier conversion stay.
 //! - [`File::text`], [`File::messages`]: the file as a person writes it.
 //! - [`compile`]: its descriptors.
-//! - [`Module`]: all of that for the tools of a server. [`Descriptors`]: the schema of a peer, from its bytes.
+//! - [`Module`]: all of that for the tools of a server. [`Descriptors`]: the schemas of a peer, from their bytes.
 //! - [`json_schema`]: a message as JSON Schema.
 //! - [`Reference`]: where a schema is in a registry.
 //! - [`ToolSchema`]: the messages of one tool; JSON to messages ([`Typed`]) and back, and their rules.
@@ -26,6 +26,7 @@ mod raw;
 mod reference;
 mod rules;
 mod set;
+mod sets;
 mod shape;
 mod tool;
 mod validate;

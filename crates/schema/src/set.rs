@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use prost_protovalidate::Validator;
-use prost_reflect::{DescriptorPool, MessageDescriptor};
+use prost_reflect::{DescriptorPool, MessageDescriptor, MethodDescriptor};
 
 use crate::common::{common, complete, is_common};
 use crate::files::{self, Bounds, RawFile, SetError};
@@ -14,7 +14,11 @@ use crate::files::{self, Bounds, RawFile, SetError};
 ///
 /// The rules of `buf.validate` in it are readable: `validate.proto` and the well-known types are always ours.
 #[derive(Clone)]
-pub struct Descriptors(Arc<Inner>);
+pub struct Descriptors {
+    inner: Arc<Inner>,
+    /// The files of this schema, if the pool has those of others too.
+    only: Option<Arc<HashSet<String>>>,
+}
 
 struct Inner {
     pool: DescriptorPool,
@@ -26,13 +30,14 @@ struct Inner {
 impl Default for Descriptors {
     /// Those that both sides have.
     fn default() -> Self {
-        Self(Arc::new(Inner { pool: common().pool.clone(), files: Vec::new(), validator: Validator::new() }))
+        let inner = Inner { pool: common().pool.clone(), files: Vec::new(), validator: Validator::new() };
+        Self { inner: Arc::new(inner), only: None }
     }
 }
 
 impl std::fmt::Debug for Descriptors {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names = self.0.files.iter().map(|file| &file.name);
+        let names = self.files().map(|file| &file.name);
         out.debug_list().entries(names).finish()
     }
 }
@@ -51,40 +56,66 @@ impl Descriptors {
         Self::of_files(files::read(set, Bounds::NONE)?)
     }
 
-    fn of_files(mut files: Vec<RawFile>) -> Result<Self, SetError> {
+    pub(crate) fn of_files(mut files: Vec<RawFile>) -> Result<Self, SetError> {
         let mut pool = common().pool.clone();
         let ruled: Vec<_> = files.iter_mut().map(|file| std::mem::take(&mut file.ruled)).collect();
         let set = files::set(ruled.iter().map(Vec::as_slice));
         pool.decode_file_descriptor_set(set.as_slice()).map_err(|why| SetError::Invalid(why.to_string()))?;
-        Ok(Self(Arc::new(Inner { pool, files, validator: Validator::new() })))
+        Ok(Self { inner: Arc::new(Inner { pool, files, validator: Validator::new() }), only: None })
     }
 
-    /// All descriptors, with those of the imports.
+    /// These files alone of all that are there.
+    pub(crate) fn only(&self, files: HashSet<String>) -> Self {
+        Self { inner: Arc::clone(&self.inner), only: Some(Arc::new(files)) }
+    }
+
+    /// Its own files.
+    fn files(&self) -> impl DoubleEndedIterator<Item = &RawFile> {
+        self.inner.files.iter().filter(|file| self.has(&file.name))
+    }
+
+    fn has(&self, file: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(file))
+    }
+
+    /// All descriptors, with those of the imports, and perhaps of other tools.
     #[must_use]
     pub fn pool(&self) -> &DescriptorPool {
-        &self.0.pool
+        &self.inner.pool
     }
 
     /// A message by its full name.
     #[must_use]
     pub fn message(&self, name: &str) -> Option<MessageDescriptor> {
-        self.0.pool.get_message_by_name(name)
+        let found = self.inner.pool.get_message_by_name(name)?;
+        let file = found.parent_file();
+        (self.has(file.name()) || is_common(file.name())).then_some(found)
     }
 
     pub(crate) fn validator(&self) -> &Validator {
-        &self.0.validator
+        &self.inner.validator
     }
 
     /// The messages of its own files.
     pub(crate) fn own_messages(&self) -> impl Iterator<Item = MessageDescriptor> + '_ {
-        self.0.pool.all_messages().filter(|message| !is_common(message.parent_file().name()))
+        let all = self.inner.pool.all_messages();
+        all.filter(|message| {
+            let file = message.parent_file();
+            self.has(file.name()) && !is_common(file.name())
+        })
+    }
+
+    /// The methods of its own files.
+    pub(crate) fn methods(&self) -> impl Iterator<Item = MethodDescriptor> + '_ {
+        let services = self.inner.pool.services().filter(|service| self.has(service.parent_file().name()));
+        services.flat_map(|service| service.methods().collect::<Vec<_>>())
     }
 
     /// All own files as a serialized set, each after its imports, without `google/protobuf/*`, without `validate.proto` and
     /// without source information.
     #[must_use]
     pub fn set(&self) -> Bytes {
-        files::set(self.0.files.iter().map(|file| &*file.bytes)).into()
+        files::set(self.files().map(|file| &*file.bytes)).into()
     }
 
     /// The same with all imports.
@@ -98,7 +129,7 @@ impl Descriptors {
         let mut needed: HashSet<String> =
             messages.map(|message| message.parent_file().name().to_owned()).collect();
         let mut kept = Vec::new();
-        for file in self.0.files.iter().rev() {
+        for file in self.files().rev() {
             if needed.remove(&file.name) {
                 needed.extend(file.imports.iter().cloned());
                 kept.push(&*file.bytes);

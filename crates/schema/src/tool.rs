@@ -37,6 +37,18 @@ pub struct Named<'a> {
     pub output: Option<&'a str>,
 }
 
+/// Equal are schemas whose messages have the same names and files.
+impl PartialEq for ToolSchema {
+    fn eq(&self, other: &Self) -> bool {
+        let names = |of: &Self| {
+            [Some(of.input.clone()), of.output.clone()].map(|one| one.map(|one| one.full_name().to_owned()))
+        };
+        names(self) == names(other) && self.absent == other.absent && self.set() == other.set()
+    }
+}
+
+impl Eq for ToolSchema {}
+
 impl ToolSchema {
     /// The schema of a tool with these messages.
     pub(crate) fn new(
@@ -143,8 +155,8 @@ fn input_of(descriptors: &Descriptors, tool: &str) -> Result<MessageDescriptor, 
     let method = pascal(tool);
     let name = format!("{method}Request");
     let messages = descriptors.own_messages().filter(|message| message.name() == name);
-    let methods = descriptors.pool().services().flat_map(|service| service.methods().collect::<Vec<_>>());
-    let inputs = methods.filter(|found| found.name() == method).map(|found| found.input());
+    let methods = descriptors.methods().filter(|found| found.name() == method);
+    let inputs = methods.map(|found| found.input());
     let mut found: Vec<_> = messages.chain(inputs).collect();
     found.sort_by(|one, other| one.full_name().cmp(other.full_name()));
     found.dedup();
@@ -156,9 +168,8 @@ fn input_of(descriptors: &Descriptors, tool: &str) -> Result<MessageDescriptor, 
 }
 
 fn output_of(descriptors: &Descriptors, input: &MessageDescriptor) -> Option<MessageDescriptor> {
-    let methods = descriptors.pool().services().flat_map(|service| service.methods().collect::<Vec<_>>());
-    let mut outputs: Vec<_> =
-        methods.filter(|method| method.input() == *input).map(|method| method.output()).collect();
+    let methods = descriptors.methods().filter(|method| method.input() == *input);
+    let mut outputs: Vec<_> = methods.map(|method| method.output()).collect();
     outputs.dedup();
     if let [one] = outputs.as_slice() {
         return (one.full_name() != "google.protobuf.Empty").then(|| one.clone());

@@ -162,6 +162,11 @@ impl AuditLog {
 }
 
 impl Permit {
+    /// Whether the log has anything of payloads.
+    pub(crate) fn keeps_payloads(&self) -> bool {
+        self.policy.keeps_payloads()
+    }
+
     /// Writes an entry within [`AUDIT_GATHER_MS`].
     pub fn write(self, entry: &Entry<'_>) {
         self.fill(None, entry);

@@ -18,6 +18,7 @@ mod manifest;
 mod proto;
 mod question;
 mod schema;
+mod sent;
 mod session;
 mod session_api;
 mod spec;
@@ -30,6 +31,7 @@ mod tests;
 pub use interest::Subscription;
 pub use manifest::{Compiled, List, Manifest};
 pub use question::{Asking, Question};
+pub use sent::SentTools;
 pub use session::{
     CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX, Environment, Session, SessionEvent, SessionEvents,
     TASK_QUESTIONS_MAX, TaskHold, TaskQuestions, Unanswered, UnsentCall,

@@ -5,14 +5,15 @@ use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
 
 use bytes::Bytes;
 use json::quote;
+use model::Coding;
 use tokio::sync::Notify;
 use wire::mcp::list::{Item, split};
 use wire::mcp::{Era, header::annotations, task};
 use wire::mcp::{ListKind, ListNames};
 
-use crate::manifest::{List, Manifest};
+use crate::manifest::{Compiled, List, Manifest};
 use crate::session::{Handshake, Session, SessionEvent};
-use crate::{fault::Fault, schema, status::Quarantined};
+use crate::{fault::Fault, schema, sent, status::Quarantined};
 
 /// Changes within this time cause one refresh.
 const COALESCE: Duration = Duration::from_millis(50);
@@ -31,6 +32,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
     let mut manifest = Manifest::clone(&before);
     manifest.capabilities = handshake.capabilities.clone();
     manifest.is_legacy = session.era() == Era::Legacy;
+    manifest.coding = session.coding();
     let mut outcome = Ok(());
     for kind in ListKind::ALL {
         if stale & bit(kind) == 0 {
@@ -43,7 +45,13 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
             continue;
         }
         match fetch(session, kind).await {
-            Ok(list) => add(session, &mut manifest, kind, list),
+            Ok(mut list) => {
+                if kind == ListKind::Tools && session.coding() == Coding::Proto {
+                    manifest.sent =
+                        sent::read(session.upstream(), session.sent_schemas.take(), &mut list.items).await;
+                }
+                add(session, &mut manifest, kind, list);
+            }
             Err(fault) => {
                 tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, %fault, "a list could not be fetched");
                 // Many servers declare resources and do not implement templates.
@@ -52,6 +60,9 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
                 }
             }
         }
+    }
+    if before.tools != manifest.tools || before.sent != manifest.sent {
+        manifest.compiled = Compiled::default();
     }
     if *before != manifest {
         *session.manifest.lock() = Arc::new(manifest);

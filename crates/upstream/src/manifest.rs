@@ -5,12 +5,14 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use schema::{Module, Numbers, Tool};
+use model::Coding;
+use schema::{Module, Numbers, Tool, ToolSchema};
 use wire::mcp::header::{self, HeaderParam};
 use wire::mcp::task::Support;
 use wire::mcp::{ListKind, Params, Version};
 use wire::{mcp::list::Item, rpc::Message};
 
+use crate::sent::SentTools;
 use crate::status::Quarantined;
 
 /// The lists of the server of one session.
@@ -34,7 +36,11 @@ pub struct Manifest {
     pub is_legacy: bool,
     /// Which tools' calls may or must become tasks (2025-11-25), by the tool's own name; only those.
     pub tasks: HashMap<String, Support>,
-    /// Its tools' schemas in protobuf, once a caller needs them.
+    /// How the server's payloads are spelled.
+    pub coding: Coding,
+    /// The messages that a server of proto-mcp sent with its tools.
+    pub sent: SentTools,
+    /// The schemas of its other tools in protobuf, once a caller needs them.
     pub compiled: Compiled,
 }
 
@@ -75,14 +81,22 @@ impl Manifest {
         }
     }
 
-    /// The schemas of the tools in protobuf, as the package of the server with this name. They are compiled once, about 20
-    /// microseconds a tool.
-    pub fn module(&self, server: &str) -> &Module {
+    /// The schema of a tool in protobuf: what its server sent, else its JSON Schema as a message in the package of the server with
+    /// this name.
+    pub fn tool_schema(&self, server: &str, tool: &str) -> Option<ToolSchema> {
+        match self.sent.get(tool) {
+            Some(sent) => Some(sent.schema.clone()),
+            None => self.module(server).tool(tool).cloned(),
+        }
+    }
+
+    /// The schemas of the tools that came without one. They are compiled once, about 20 microseconds a tool.
+    fn module(&self, server: &str) -> &Module {
         self.compiled.0.get_or_init(|| {
-            let items = &self.tools.items;
-            let schemas = items.iter().map(|item| (item.get("inputSchema"), item.get("outputSchema")));
-            let schemas: Vec<_> = schemas.collect();
-            let tools = items.iter().zip(&schemas).map(|(item, (input, output))| Tool {
+            let items = self.tools.items.iter().filter(|item| self.sent.get(&item.key).is_none());
+            let schemas: Vec<_> =
+                items.map(|item| (item, item.get("inputSchema"), item.get("outputSchema"))).collect();
+            let tools = schemas.iter().map(|(item, input, output)| Tool {
                 name: &item.key,
                 description: None,
                 input: input.as_deref().unwrap_or(b"{}"),

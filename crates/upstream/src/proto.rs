@@ -13,9 +13,9 @@ use client::{Closing, Flow, Inbox, Link, LinkError, LinkTransport, SendError, Se
 use foldhash::fast::RandomState;
 use model::Outcome;
 use platform::Mutex;
-use transcode::server::{call, handshake};
+use transcode::server::{call, handshake, schemas::SentTool};
 use wire::proto::contract::{ListResourcesRequest, ListToolsRequest, ReadResourceRequest};
-use wire::proto::{Content, Envelope, Kind, message};
+use wire::proto::{self, Content, Envelope, Kind, message};
 use wire::rpc::{self, Message, code, notification};
 
 use crate::session::{Session, inbox::SessionInbox};
@@ -26,12 +26,12 @@ const ID_KEY: u8 = 0x08;
 const IDENTITY_BYTES_MAX: usize = 256;
 
 /// What a request without an answer asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Asked {
     /// A caller that reads protobuf wrote it: its answer stays as it comes.
     Relayed,
-    /// The session or a caller that reads JSON wrote it, and this is the kind of its answer.
-    Json(Kind),
+    /// The session or a caller that reads JSON wrote it: the kind of its answer, and the messages of the tool that it calls.
+    Json(Kind, Option<Box<SentTool>>),
     /// A sign of life.
     Ping,
 }
@@ -76,7 +76,7 @@ impl LinkTransport for ProtoLink {
         let (asked, written) = if frame.first() == Some(&ID_KEY) {
             (Asked::Relayed, frame)
         } else {
-            match translated(frame, number) {
+            match self.0.translated(frame, number) {
                 Ok((asked, field)) => (asked, message(number, &field)),
                 Err(answer) => {
                     let _ = self.0.inbox().frame(answer, Some(number));
@@ -115,53 +115,66 @@ impl LinkTransport for ProtoLink {
     }
 }
 
-/// A request of JSON-RPC as a payload field, empty for a ping; or its answer, if no server has another one.
-fn translated(frame: Bytes, number: u64) -> Result<(Asked, Bytes), Bytes> {
-    let error = |code, why: &str| rpc::error(Some(&rpc::Id::number(number)), code, why, None);
-    let invalid = |why: &str| error(code::INVALID_PARAMS, why);
-    let request = Message::read(frame).map_err(|error| invalid(&error.message))?;
-    let params = request.params().unwrap_or(b"{}");
-    let text = |path: &[&str]| json::at(params, path).and_then(json::text).unwrap_or_default().into_owned();
-    let (answer, field) = match request.method() {
-        "ping" => return Ok((Asked::Ping, Bytes::new())),
-        "initialize" => {
-            let mut identity = [text(&["clientInfo", "name"]), text(&["clientInfo", "version"])];
-            identity.iter_mut().for_each(|text| *text = text.chars().take(IDENTITY_BYTES_MAX).collect());
-            let [name, version] = &identity;
-            (Kind::InitializeResponse, Kind::InitializeRequest.field_of(&handshake::request(name, version)))
-        }
-        "tools/list" => {
-            let list = ListToolsRequest {
-                include_schemas: true,
-                cursor: text(&["cursor"]),
-                ..ListToolsRequest::default()
-            };
-            (Kind::ListToolsResponse, Kind::ListToolsRequest.field_of(&list))
-        }
-        "resources/list" => {
-            let list = ListResourcesRequest { cursor: text(&["cursor"]) };
-            (Kind::ListResourcesResponse, Kind::ListResourcesRequest.field_of(&list))
-        }
-        // proto-mcp 1.0 has none.
-        "resources/templates/list" => {
-            return Err(rpc::result(&rpc::Id::number(number), br#"{"resourceTemplates":[]}"#));
-        }
-        "resources/read" => {
-            let read = ReadResourceRequest { uri: text(&["uri"]) };
-            (Kind::ReadResourceResponse, Kind::ReadResourceRequest.field_of(&read))
-        }
-        "tools/call" => {
-            let call = call::request(params).map_err(|error| invalid(&error.to_string()))?;
-            (Kind::CallToolResponse, call)
-        }
-        method => {
-            return Err(error(code::METHOD_NOT_FOUND, &format!("proto-mcp 1.0 has no `{method}`")));
-        }
-    };
-    Ok((Asked::Json(answer), field))
-}
-
 impl State {
+    /// A request of JSON-RPC as a payload field, empty for a ping; or its answer, if no server has another one.
+    fn translated(&self, frame: Bytes, number: u64) -> Result<(Asked, Bytes), Bytes> {
+        let error = |code, why: &str| rpc::error(Some(&rpc::Id::number(number)), code, why, None);
+        let invalid = |why: &str| error(code::INVALID_PARAMS, why);
+        let request = Message::read(frame).map_err(|error| invalid(&error.message))?;
+        let params = request.params().unwrap_or(b"{}");
+        let text =
+            |path: &[&str]| json::at(params, path).and_then(json::text).unwrap_or_default().into_owned();
+        let mut tool = None;
+        let (wanted, field) = match request.method() {
+            "ping" => return Ok((Asked::Ping, Bytes::new())),
+            "initialize" => {
+                let mut identity = [text(&["clientInfo", "name"]), text(&["clientInfo", "version"])];
+                identity.iter_mut().for_each(|text| *text = text.chars().take(IDENTITY_BYTES_MAX).collect());
+                let [name, version] = &identity;
+                (
+                    Kind::InitializeResponse,
+                    Kind::InitializeRequest.field_of(&handshake::request(name, version)),
+                )
+            }
+            "tools/list" => {
+                let list = ListToolsRequest {
+                    include_schemas: true,
+                    cursor: text(&["cursor"]),
+                    ..ListToolsRequest::default()
+                };
+                if list.cursor.is_empty()
+                    && let Some(session) = self.session.upgrade()
+                {
+                    session.sent_schemas.clear();
+                }
+                (Kind::ListToolsResponse, Kind::ListToolsRequest.field_of(&list))
+            }
+            "resources/list" => {
+                let list = ListResourcesRequest { cursor: text(&["cursor"]) };
+                (Kind::ListResourcesResponse, Kind::ListResourcesRequest.field_of(&list))
+            }
+            // proto-mcp 1.0 has none.
+            "resources/templates/list" => {
+                return Err(rpc::result(&rpc::Id::number(number), br#"{"resourceTemplates":[]}"#));
+            }
+            "resources/read" => {
+                let read = ReadResourceRequest { uri: text(&["uri"]) };
+                (Kind::ReadResourceResponse, Kind::ReadResourceRequest.field_of(&read))
+            }
+            "tools/call" => {
+                let manifest = self.session.upgrade().map(|session| session.manifest()).unwrap_or_default();
+                tool = manifest.sent.get(&text(&["name"])).cloned();
+                let call =
+                    call::request(params, tool.as_ref()).map_err(|error| invalid(&error.to_string()))?;
+                (Kind::CallToolResponse, call)
+            }
+            method => {
+                return Err(error(code::METHOD_NOT_FOUND, &format!("proto-mcp 1.0 has no `{method}`")));
+            }
+        };
+        Ok((Asked::Json(wanted, tool.map(Box::new)), field))
+    }
+
     /// The session as it receives JSON-RPC.
     fn inbox(&self) -> SessionInbox {
         SessionInbox(Weak::clone(&self.session))
@@ -177,9 +190,10 @@ impl State {
         match (asked, content) {
             (
                 Asked::Relayed,
-                Content::Payload(kind @ (Kind::CallToolResponse | Kind::ReadResourceResponse), field),
+                Content::Payload(Kind::CallToolResponse | Kind::ReadResourceResponse, field),
             ) => {
-                self.relay(id, answer::outcome(kind, &field), field);
+                let outcome = if proto::call::failed(&field) { Outcome::Error } else { Outcome::Ok };
+                self.relay(id, outcome, field);
             }
             (Asked::Relayed, Content::Payload(Kind::ErrorResponse, field)) => {
                 self.relay(id, Outcome::Error, field)
@@ -189,10 +203,13 @@ impl State {
             }
             // Whatever it answers, it lives.
             (Asked::Ping, _) => drop(self.inbox().frame(rpc::result(&rpc::Id::number(id), b"{}"), Some(id))),
-            (Asked::Json(wanted), content) => match answer::to_json(id, wanted, content) {
-                Ok(frame) => drop(self.inbox().frame(frame, Some(id))),
-                Err(why) => self.inbox().failed(id, LinkError::Malformed(why)),
-            },
+            (Asked::Json(wanted, tool), content) => {
+                let Some(session) = self.session.upgrade() else { return };
+                match answer::to_json(&session, id, (wanted, tool.as_deref()), content) {
+                    Ok(frame) => drop(self.inbox().frame(frame, Some(id))),
+                    Err(why) => self.inbox().failed(id, LinkError::Malformed(why)),
+                }
+            }
         }
     }
 

@@ -28,6 +28,7 @@ use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version};
 use wire::{mcp::Era, rpc::Id};
 
+use crate::sent::SentSchemas;
 use crate::session_api::{Numbers, Owner, SessionKey};
 use crate::{
     config::Transport, dial_in::DialIn, fault::Fault, interest::Interest, manifest::Manifest,
@@ -146,6 +147,8 @@ pub struct Session {
     /// The place in [`Version::ALL`] of the revision that the last handshake chose.
     version: AtomicUsize,
     pub(crate) manifest: Mutex<Arc<Manifest>>,
+    /// Schemas of tools that are being listed (proto-mcp).
+    pub(crate) sent_schemas: SentSchemas,
     /// Held while lists are fetched.
     pub(crate) listing: tokio::sync::Mutex<()>,
     pending: Mutex<PendingTable>,
@@ -203,6 +206,7 @@ impl Session {
             handshake: Mutex::default(),
             version: AtomicUsize::new(Version::NEWEST_LEGACY as usize),
             manifest: Mutex::default(),
+            sent_schemas: SentSchemas::default(),
             listing: tokio::sync::Mutex::default(),
             pending: Mutex::default(),
             // All together are bounded by the queue itself.

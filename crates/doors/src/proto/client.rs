@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gateway::{Incoming, Joining, Link, Outlet, Registry, Tag, manifests, plain_client};
-use model::{Form, Method, Payload, Refusal, RefusalCode, Request};
-use transcode::client::{Wanted, call_params, list_params, open_params, read_params};
+use model::{Coding, Form, Method, Payload, Refusal, RefusalCode, Request};
+use schema::ToolSchema;
+use transcode::client::{Wanted, call_params, is_own, list_params, open_params, read_params};
 use wire::proto::Kind;
 use wire::proto::call::{self, Named};
 use wire::rpc::Id;
@@ -88,8 +89,9 @@ impl Client {
                 Ok(Taken::Request(Box::new(Incoming::plain(request, tag)), wanted))
             }
             Kind::CallToolRequest | Kind::ReadResourceRequest => {
-                let request = self.named(kind, &field).await?;
-                Ok(Taken::Request(Box::new(Incoming::plain(request, tag)), Wanted::default()))
+                let (request, schema) = self.named(kind, &field).await?;
+                let incoming = Incoming { schema, ..Incoming::plain(request, tag) };
+                Ok(Taken::Request(Box::new(incoming), Wanted::default()))
             }
             Kind::InitializeResponse
             | Kind::ListToolsResponse
@@ -103,7 +105,7 @@ impl Client {
     }
 
     /// Checks the token in the metadata of a call: it may only be its participant's, whom the connection has named already.
-    fn is_own(&self, token: &str) -> Result<(), Refusal> {
+    fn owns(&self, token: &str) -> Result<(), Refusal> {
         let named = self.registry.sender(Some(token));
         if named.is_some_and(|named| named.id == self.link.participant.id) {
             return Ok(());
@@ -115,21 +117,27 @@ impl Client {
         .hint("name yourself where the connection begins: by a header or a certificate"))
     }
 
-    /// A request that names a tool or a resource, as a server that speaks JSON reads it.
-    async fn named(&self, kind: Kind, field: &Bytes) -> Result<Request, Refusal> {
+    /// A request that names a tool or a resource: as it is for a server that reads protobuf, with the tool's messages, else in JSON. The
+    /// arguments are checked by the tool's schema.
+    async fn named(&self, kind: Kind, field: &Bytes) -> Result<(Request, Option<ToolSchema>), Refusal> {
         let malformed = |what: &str| Refusal::new(RefusalCode::Malformed, what.to_owned());
         let named = call::read(kind, field).map_err(|_| malformed("the message names no single target"))?;
         let Named { request, token } = named.ok_or_else(|| malformed("the message names no target"))?;
         if let Some(token) = token {
-            self.is_own(&token)?;
+            self.owns(&token)?;
         }
         let dispatch = &self.visitor.dispatch;
         dispatch.wait_for_target(&self.link, &request).await;
         let (_, message) =
             Kind::split(&request.payload.bytes).ok_or_else(|| malformed("the message is empty"))?;
+        let coding = |target| manifests::coding_of(dispatch, &self.link, target);
+        let relays = request.target.as_ref().map(coding) == Some(Coding::Proto);
         let params = match &request.target {
             Some(model::Target::Tool(tool)) => {
                 match manifests::tool_schema(dispatch, &self.link, tool) {
+                    Some(schema) if relays && is_own(&message, &schema)? => {
+                        return Ok((request, Some(schema)));
+                    }
                     Some(schema) => call_params(&message, &schema)?,
                     // A server without a prefix may have it unlisted. Else the topic refuses it, whatever its arguments are.
                     None => open_params(&message).unwrap_or_else(|_| {
@@ -139,8 +147,9 @@ impl Client {
                     }),
                 }
             }
+            _ if relays => return Ok((request, None)),
             _ => read_params(&message)?,
         };
-        Ok(Request { payload: Payload::body(Form::Legacy, params), ..request })
+        Ok((Request { payload: Payload::body(Form::Legacy, params), ..request }, None))
     }
 }

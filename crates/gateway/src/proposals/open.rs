@@ -72,8 +72,16 @@ pub(crate) fn held(
     own: Option<Arc<str>>,
 ) {
     // The proposal is the task, if the caller gets one.
-    let plain = task::plain(&call.request);
-    let request: &Request = plain.as_ref().unwrap_or(&call.request);
+    let shown = match call.shown() {
+        Ok(shown) => shown,
+        Err(refusal) => {
+            let refusal = Box::new(refusal.clone());
+            dispatch.take(Event::Unproposable { held: call.id, refusal });
+            return;
+        }
+    };
+    let plain = task::plain(shown);
+    let request: &Request = plain.as_ref().unwrap_or(shown);
     let wanted = Wanted {
         by: &call.link.participant.id,
         to: vec![to.clone()],

@@ -6,7 +6,7 @@ use crate::home::Home;
 use crate::support::Gateway;
 
 /// Turns off the built-in tools, so that lists have only those of the servers.
-const BARE: &str = "[server]\nlegacy_sse = true\n[topics.main]\nbuiltin = []\n";
+pub(crate) const BARE: &str = "[server]\nlegacy_sse = true\n[topics.main]\nbuiltin = []\n";
 
 /// A configuration with a fixture that listens at this URL.
 pub(crate) fn over_http(fixture: &Running, prefix: &str) -> String {

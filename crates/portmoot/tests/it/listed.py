@@ -1,5 +1,5 @@
 """A server on stdio, 2025-11-25, whose tools are what a file lists. A call of `change` announces that the list has changed; each
-call of another tool is written down beside the file."""
+call of another tool is written down beside the file. `mirror` gives its arguments as its structured result."""
 
 import json
 import sys
@@ -24,6 +24,9 @@ for line in sys.stdin:
         else:
             open(sys.argv[1] + ".calls", "a").write(name + "\n")
         text = name + " of the server"
-        send({"id": request, "result": {"content": [{"type": "text", "text": text}]}})
+        result = {"content": [{"type": "text", "text": text}]}
+        if name == "mirror":
+            result["structuredContent"] = message["params"].get("arguments")
+        send({"id": request, "result": result})
     elif request is not None:
         send({"id": request, "error": {"code": -32601, "message": "unknown"}})

@@ -2,10 +2,11 @@
 
 use std::process::Command;
 
-use harness::{Running, deps, repository};
+use harness::{Running, deps, proto_client, repository};
 use serde_json::{Value, json};
 
 use crate::home::Home;
+use crate::proto_clients::{TOO_BIG, check as check_client, websocket};
 use crate::support::{Client, Gateway, fixture, modern, until};
 
 /// The words that start the server.
@@ -17,7 +18,7 @@ fn words(way: &str, more: &[&str]) -> Vec<String> {
 }
 
 /// The table of a child that speaks proto-mcp.
-fn child(name: &str, more: &[&str]) -> String {
+pub(crate) fn child(name: &str, more: &[&str]) -> String {
     let python = deps().python();
     format!("[servers.{name}]\ntype = \"proto\"\ncommand = {python:?}\nargs = {:?}\n", words("stdio", more))
 }
@@ -48,6 +49,7 @@ fn check(gateway: &Gateway) {
     let text: Value = serde_json::from_str(said["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(text, arguments);
     assert_eq!(client.call("p_echo", json!({}))["structuredContent"], json!({}));
+    check_messages(&client, &find);
     let picture = client.call("p_picture", json!({}));
     assert_eq!(picture["content"], json!([{ "type": "image", "data": "iVBORwD/", "mimeType": "image/png" }]));
     let failed = client.call("p_fail", json!({}));
@@ -70,6 +72,41 @@ fn check(gateway: &Gateway) {
     assert_eq!(said["result"]["structuredContent"], json!({ "q": "m" }), "{said}");
     let refused = modern(gateway, None, "tools/call", json!({ "name": "p_refuse", "arguments": {} })).json();
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+/// Checks the tools that have messages of their own.
+fn check_messages(client: &Client, listed: &dyn Fn(&str) -> Option<Value>) {
+    let find = listed("p_find").unwrap();
+    let (input, output) = (&find["inputSchema"], &find["outputSchema"]);
+    assert_eq!(input["properties"]["query"], json!({ "type": "string", "minLength": 2 }));
+    assert_eq!(input["properties"]["limit"], json!({ "type": "integer", "minimum": 1, "maximum": 50 }));
+    let since = &input["properties"]["filter"]["properties"]["since"];
+    assert_eq!(since["type"], "integer", "{input}");
+    assert_eq!(input["additionalProperties"], false);
+    assert_eq!(output["properties"]["count"]["type"], "integer", "{output}");
+    assert_eq!(listed("p_raw").unwrap()["outputSchema"], Value::Null, "nothing says that it is the result");
+    // A schema that cannot be read, and one that is not here.
+    for other in ["p_broken", "p_distant"] {
+        assert_eq!(listed(other).unwrap()["inputSchema"], json!({ "type": "object" }), "{other}");
+        assert_eq!(client.call(other, json!({ "q": 1 }))["isError"], Value::Null, "{other}");
+    }
+    let big = 9_007_199_254_740_993_i64;
+    let arguments = json!({ "query": "grüße", "limit": 7, "tags": ["a", "b"], "filter": { "since": big } });
+    let said = client.call("p_find", arguments);
+    let found = json!({ "query": "grüße", "count": 7, "tags": ["a", "b"], "filter": { "since": big } });
+    assert_eq!(said["structuredContent"], found);
+    assert_eq!(said["content"], json!([{ "type": "text", "text": "found grüße" }]));
+    assert_eq!(said["_meta"], json!({ "took": "1ms" }));
+    for (arguments, field) in [
+        (json!({ "query": "ab", "other": 1 }), "other"),
+        (json!({ "query": 5 }), "query"),
+        (json!({ "query": "ab", "filter": { "owner": "x", "since": 1 } }), "filter.since"),
+    ] {
+        let error =
+            client.ask("tools/call", json!({ "name": "p_find", "arguments": arguments }))["error"].clone();
+        assert_eq!(error["code"], -32602, "{error}");
+        assert!(error["message"].as_str().unwrap().contains(field), "{error}");
+    }
 }
 
 #[test]
@@ -120,6 +157,7 @@ fn a_child_that_speaks_json_is_started_again_where_that_is_allowed() {
     let gateway = Gateway::start(&Home::new(), &table);
     gateway.ready("p");
     assert_eq!(Client::plain(&gateway).record("p")["protocolVersion"], "2025-11-25");
+    check_client(&proto_client(&["--prefix", "p_", "--ws", &websocket(&gateway)]), "p_", &json!(TOO_BIG));
     let gateway = Gateway::start(&Home::new(), &(table + "fallback = false\n"));
     gateway.wait_for("p", "down");
 }

@@ -115,3 +115,53 @@ fn an_incomplete_or_circular_set_is_refused() {
     let unordered = [file(b"a.proto", b"b.proto"), file(b"b.proto", b"google/protobuf/any.proto")].concat();
     assert!(Descriptors::read(&unordered).is_ok());
 }
+
+fn set_of(path: &str, text: &str) -> Vec<u8> {
+    compile(&[(path.to_owned(), format!("syntax = \"proto3\"; {text}"))]).unwrap()
+}
+
+#[test]
+fn the_sets_of_all_tools_share_what_does_not_contradict() {
+    let both = "package acme; message ARequest {} message BRequest { string x = 1; }";
+    let sets = [
+        set_of("acme.proto", both),
+        set_of("acme.proto", both),
+        set_of("other.proto", "package other; message ARequest {}"),
+        set_of("acme.proto", "package acme; message ARequest { string other = 1; }"),
+        vec![0xff],
+    ];
+    let read = Descriptors::read_all(&Vec::from_iter(sets.iter().map(Vec::as_slice)));
+    let find =
+        |at: usize, tool| ToolSchema::find(read[at].as_ref().unwrap(), &Named { tool, ..Named::default() });
+    let name = |at, tool| find(at, tool).map(|found| found.input().full_name().to_owned());
+    // What another tool brought along is not meant.
+    assert_eq!(name(0, "a").unwrap(), "acme.ARequest");
+    assert_eq!(name(2, "a").unwrap(), "other.ARequest");
+    assert!(name(2, "b").is_err());
+    assert_eq!(find(0, "b").unwrap().set(), sets[0]);
+    assert_eq!(find(0, "b"), find(1, "b"));
+    assert_ne!(find(0, "a"), find(3, "a"));
+    assert_eq!(find(3, "a").unwrap().input().fields().len(), 1);
+    assert_eq!(*read[4].as_ref().unwrap_err(), SetError::Malformed);
+    // Two files that name the same thing: each set stands for itself.
+    let same = ["a.proto", "b.proto"].map(|path| set_of(path, "message ARequest {}"));
+    let read = Descriptors::read_all(&Vec::from_iter(same.iter().map(Vec::as_slice)));
+    assert!(read.iter().all(Result::is_ok), "{read:?}");
+}
+
+#[test]
+fn the_sets_of_all_tools_have_limits() {
+    let file = |content: Vec<u8>, at: usize| {
+        field(1, &[field(1, format!("{at}.proto").as_bytes()), content].concat())
+    };
+    let large = |at| file(field(4, &[8, 1].repeat(49_000)), at);
+    let sets: Vec<_> = (0..5).map(large).collect();
+    let read = Descriptors::read_all(&Vec::from_iter(sets.iter().map(Vec::as_slice)));
+    let limit = |what, max| Some(SetError::Limit { what, max });
+    assert_eq!(read[4].clone().err(), limit("parts of all tools", 200_000));
+    let other: Vec<_> =
+        (0..18).map(|at: u8| set_of("acme.proto", &format!("package acme; message M{at} {{}}"))).collect();
+    let read = Descriptors::read_all(&Vec::from_iter(other.iter().map(Vec::as_slice)));
+    assert_eq!(read.iter().filter(|one| one.is_ok()).count(), 17);
+    assert_eq!(read[17].clone().err(), limit("sets that contradict each other", 16));
+}

@@ -141,6 +141,11 @@ impl Policy {
         Policy { payloads, redaction: Redaction::new(redact) }
     }
 
+    /// Whether the log has anything of payloads.
+    pub(super) fn keeps_payloads(&self) -> bool {
+        self.payloads != Payloads::None
+    }
+
     /// Redacts or digests a payload. Costly: call it without a lock.
     pub(super) fn apply<'p>(&self, payload: Option<&'p [u8]>) -> LoggedPayload<'p> {
         let Some(payload) = payload else { return LoggedPayload::None };

@@ -20,6 +20,12 @@ impl Permit {
         self.0.is_some()
     }
 
+    /// Whether the entry keeps something of its payload.
+    #[must_use]
+    pub fn keeps_payloads(&self) -> bool {
+        self.0.as_ref().is_some_and(crate::audit::Permit::keeps_payloads)
+    }
+
     /// Hands the entry to the log's writer.
     pub fn write(self, entry: &Entry<'_>) {
         if let Some(permit) = self.0 {

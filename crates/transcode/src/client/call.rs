@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use model::{Refusal, RefusalCode, Violation};
 use prost::Message as _;
-use schema::{Invalid, Marks, Module, Numbers, Tool, ToolSchema, ValueError};
+use schema::{Invalid, Marks, Module, Numbers, Tool, ToolSchema, Typed, ValueError};
 use serde_json::{Map, Value as Json};
 use wire::proto::contract::CallToolRequest;
 
@@ -21,9 +21,8 @@ const OPEN_TOOL: &str = "open";
 /// `google.protobuf.Struct` with its members; [`RefusalCode::SchemaViolation`] if they break rules of the schema. Both name the
 /// fields.
 pub fn call_params(call: &Bytes, tool: &ToolSchema) -> Result<Vec<u8>, Refusal> {
-    let call = CallToolRequest::decode(call.clone())
-        .map_err(|_| Refusal::new(RefusalCode::Malformed, "the request is no CallToolRequest"))?;
-    let arguments = arguments(&call, tool)?;
+    let call = decode(call)?;
+    let arguments = tool.json(&arguments(&call, tool)?).map_err(wrong)?;
     let meta = meta(&call.metadata);
     Ok(json::object(|params| {
         params.text("name", &call.name).raw("arguments", &arguments);
@@ -46,15 +45,34 @@ pub fn open_params(call: &Bytes) -> Result<Vec<u8>, Refusal> {
     call_params(call, OPEN.tool(OPEN_TOOL).ok_or_else(unknown)?)
 }
 
-/// The arguments of a call as JSON. A call without arguments has the empty message.
-fn arguments(call: &CallToolRequest, tool: &ToolSchema) -> Result<Vec<u8>, Refusal> {
+/// Whether a server of proto-mcp can have a `CallToolRequest` for its tool as it is: the arguments are the tool's own message, or there are
+/// none. They are checked by the schema, and the bytes stay.
+///
+/// # Errors
+/// As [`call_params`].
+pub fn is_own(call: &Bytes, tool: &ToolSchema) -> Result<bool, Refusal> {
+    let call = decode(call)?;
+    let name = call.arguments.as_ref().and_then(|sent| sent.type_url.rsplit('/').next()).unwrap_or_default();
+    if !name.is_empty() && name != tool.input().full_name() {
+        return Ok(false);
+    }
+    arguments(&call, tool).map(|_| true)
+}
+
+fn decode(call: &Bytes) -> Result<CallToolRequest, Refusal> {
+    let malformed = |_| Refusal::new(RefusalCode::Malformed, "the request is no CallToolRequest");
+    CallToolRequest::decode(call.clone()).map_err(malformed)
+}
+
+/// The arguments of a call, checked. A call without arguments has the empty message.
+fn arguments(call: &CallToolRequest, tool: &ToolSchema) -> Result<Typed, Refusal> {
     let (type_url, value) =
         call.arguments.as_ref().map_or(("", &[][..]), |sent| (sent.type_url.as_str(), &*sent.value));
     let marked = |key: &str| call.metadata.get(key).map(|text| Marks::pointers(text)).unwrap_or_default();
     let marks = Marks { empty: marked(key::EMPTY), null: marked(key::NULL) };
     let typed = tool.arguments_from_message(type_url, value, marks).map_err(wrong)?;
     tool.validate(&typed).map_err(invalid)?;
-    tool.json(&typed).map_err(wrong)
+    Ok(typed)
 }
 
 /// Arguments that are not of the message.

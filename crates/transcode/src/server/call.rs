@@ -5,11 +5,14 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use prost::Message as _;
 use prost_types::Any;
+use schema::{Marks, STRUCT, ValueError};
 use serde_json::{Map, Value as Json};
 use wire::proto::Kind;
 use wire::proto::contract::CallToolRequest;
 
+use super::schemas::SentTool;
 use super::value::{Inexact, to_struct};
+use crate::key;
 
 /// The prefix of a message's name in an `Any`.
 const TYPE_URL: &str = "type.googleapis.com/";
@@ -23,42 +26,72 @@ pub enum BadCall {
     /// A number is too long.
     #[error(transparent)]
     Number(#[from] Inexact),
+    /// The arguments are not of the tool's message.
+    #[error("the arguments do not fit the tool's schema: {0}")]
+    Arguments(ValueError),
 }
 
-/// The params of `tools/call` as the payload field of a `CallToolRequest`. Texts in `_meta` become metadata, what the protocol itself
-/// writes there does not.
+/// The params of `tools/call` as the payload field of a `CallToolRequest`. The arguments are the tool's own message if it is known, else a
+/// `google.protobuf.Struct`. Texts in `_meta` become metadata, and all else as JSON under one key; what the protocol itself writes there
+/// does not.
 ///
 /// # Errors
 /// [`BadCall`], which is the caller's fault.
-pub fn request(params: &[u8]) -> Result<Bytes, BadCall> {
-    let params: Map<String, Json> = serde_json::from_slice(params).map_err(|_| BadCall::Params)?;
-    let Some(Json::String(name)) = params.get("name") else { return Err(BadCall::Params) };
-    let arguments = match params.get("arguments") {
-        None | Some(Json::Null) => None,
-        Some(Json::Object(arguments)) => Some(Any {
-            type_url: format!("{TYPE_URL}google.protobuf.Struct"),
-            value: to_struct(arguments)?.encode_to_vec(),
-        }),
-        Some(_) => return Err(BadCall::Params),
+pub fn request(params: &[u8], tool: Option<&SentTool>) -> Result<Bytes, BadCall> {
+    let read: Map<String, Json> = serde_json::from_slice(params).map_err(|_| BadCall::Params)?;
+    let Some(Json::String(name)) = read.get("name") else { return Err(BadCall::Params) };
+    let given = read.get("arguments").filter(|given| !given.is_null());
+    if given.is_some_and(|given| !given.is_object()) {
+        return Err(BadCall::Params);
+    }
+    let mut metadata = read.get("_meta").and_then(Json::as_object).map(metadata_of).unwrap_or_default();
+    let raw = given.and_then(|_| json::at(params, &["arguments"])).unwrap_or(b"{}");
+    let arguments = match tool.map(|tool| (tool, tool.schema.arguments_from_json(raw))) {
+        Some((_, Ok(typed))) => {
+            let marks = [(key::EMPTY, &typed.marks().empty), (key::NULL, &typed.marks().null)];
+            let marks =
+                marks.iter().filter_map(|(key, places)| Some(((*key).to_owned(), Marks::spell(places)?)));
+            metadata.extend(marks);
+            Some(Any { type_url: typed.type_url(), value: typed.bytes() })
+        }
+        Some((tool, Err(why))) if !tool.takes_struct => return Err(BadCall::Arguments(why)),
+        Some((_, Err(_))) | None => given.and_then(Json::as_object).map(plain).transpose()?,
     };
-    let metadata = params.get("_meta").and_then(Json::as_object).map(texts).unwrap_or_default();
     Ok(Kind::CallToolRequest.field_of(&CallToolRequest { name: name.clone(), arguments, metadata }))
 }
 
-/// The texts among the members that are not the protocol's own.
-fn texts(meta: &Map<String, Json>) -> HashMap<String, String> {
+/// Arguments as a `Struct`.
+fn plain(arguments: &Map<String, Json>) -> Result<Any, Inexact> {
+    let value = to_struct(arguments)?.encode_to_vec();
+    Ok(Any { type_url: format!("{TYPE_URL}{STRUCT}"), value })
+}
+
+/// The members that are not the protocol's own.
+fn metadata_of(meta: &Map<String, Json>) -> HashMap<String, String> {
     let own = |key: &str| key == "progressToken" || key.starts_with("io.modelcontextprotocol/");
-    let texts = meta.iter().filter(|(key, _)| !own(key));
-    texts.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+    let (mut metadata, mut rest) = (HashMap::new(), Map::new());
+    for (key, value) in meta.iter().filter(|(key, _)| !own(key)) {
+        match value {
+            Json::String(text) => drop(metadata.insert(key.clone(), text.clone())),
+            value => drop(rest.insert(key.clone(), value.clone())),
+        }
+    }
+    if !rest.is_empty() {
+        metadata.insert(key::META.to_owned(), Json::Object(rest).to_string());
+    }
+    metadata
 }
 
 #[cfg(test)]
 mod tests {
+    use schema::{Descriptors, Named, ToolSchema, compile};
+
     use super::*;
 
     #[test]
     fn arguments_are_a_struct() {
-        let written = request(br#"{"name":"x","arguments":{"q":1},"_meta":{"progressToken":7}}"#).unwrap();
+        let written =
+            request(br#"{"name":"x","arguments":{"q":1},"_meta":{"progressToken":7}}"#, None).unwrap();
         // The message of the golden frame with id 5, without that id.
         let golden = b"2C\n\x01x\x12>\n*type.googleapis.com/google.protobuf.Struct\x12\x10\n\x0e\n\x01q\x12\t\x11\0\0\0\0\0\0\xf0?";
         assert_eq!(&*written, golden);
@@ -67,9 +100,36 @@ mod tests {
     #[test]
     fn params_that_are_none_are_refused() {
         for params in ["{}", r#"{"name":1}"#, r#"{"name":"x","arguments":[]}"#, "[]"] {
-            assert_eq!(request(params.as_bytes()), Err(BadCall::Params), "{params}");
+            assert_eq!(request(params.as_bytes(), None), Err(BadCall::Params), "{params}");
         }
-        let long = request(br#"{"name":"x","arguments":{"id":18446744073709551615}}"#);
+        let long = request(br#"{"name":"x","arguments":{"id":18446744073709551615}}"#, None);
         assert!(matches!(long, Err(BadCall::Number(_))), "{long:?}");
+    }
+
+    #[test]
+    fn arguments_are_the_message_of_the_tool() {
+        let text = "syntax = \"proto3\"; package a; message XRequest { optional string q = 1; repeated string tags = 2; }";
+        let set = compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap();
+        let schema =
+            ToolSchema::find(&Descriptors::read(&set).unwrap(), &Named { tool: "x", ..Named::default() });
+        let tool =
+            |takes_struct| SentTool { schema: schema.clone().unwrap(), takes_struct, names_output: false };
+        let sent = |params: &str, takes_struct| {
+            let field = request(params.as_bytes(), Some(&tool(takes_struct)))?;
+            let (_, message) = Kind::split(&field).unwrap();
+            let sent = CallToolRequest::decode(message).unwrap();
+            let arguments = sent.arguments.unwrap();
+            Ok((arguments.type_url, arguments.value, sent.metadata))
+        };
+        let typed = "type.googleapis.com/a.XRequest".to_owned();
+        let (url, value, metadata) =
+            sent(r#"{"name":"x","arguments":{"q":"ab","tags":[]},"_meta":{"n":1,"t":"u"}}"#, false).unwrap();
+        assert_eq!((url, value), (typed.clone(), vec![10, 2, b'a', b'b']));
+        let pairs = [(key::EMPTY, r#"["/tags"]"#), (key::META, r#"{"n":1}"#), ("t", "u")];
+        assert_eq!(metadata, pairs.map(|(key, text)| (key.to_owned(), text.to_owned())).into());
+        assert_eq!(sent(r#"{"name":"x"}"#, false).unwrap(), (typed, vec![], HashMap::new()));
+        let other = r#"{"name":"x","arguments":{"other":1}}"#;
+        assert!(matches!(sent(other, false), Err(BadCall::Arguments(why)) if why.field == "other"));
+        assert!(sent(other, true).unwrap().0.ends_with("/google.protobuf.Struct"));
     }
 }

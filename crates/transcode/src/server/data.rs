@@ -2,6 +2,7 @@
 
 use prost::Message;
 use prost_types::{Any, ListValue, Struct, Value};
+use schema::{Marks, ToolSchema};
 use serde_json::{Value as Json, json};
 use wire::proto::contract::{Resource, ResourceContent};
 
@@ -20,10 +21,14 @@ pub(super) enum Data {
     Unknown,
 }
 
-/// Reads an `Any` of a result. Only the name after the last `/` counts; no URL is ever fetched.
-pub(super) fn read(any: &Any, media: &str) -> Data {
+/// Reads an `Any` of a result of this tool; the marks are those of its structured result. Only the name after the last `/` counts; no URL is ever fetched.
+pub(super) fn read(any: &Any, media: &str, tool: Option<(&ToolSchema, &Marks)>) -> Data {
     let value = &*any.value;
     let name = any.type_url.rsplit('/').next().unwrap_or_default();
+    let own = tool.filter(|(tool, _)| tool.output().is_some_and(|output| output.full_name() == name));
+    if let Some(read) = own.and_then(|(tool, marks)| structured(any, tool, marks)) {
+        return Data::Structured(read);
+    }
     let read = match name {
         "buf.mcp.v1.ResourceContent" => ResourceContent::decode(value).map(|content| {
             Data::Block(json!({ "type": "resource", "resource": super::resources::content(content) }))
@@ -44,4 +49,10 @@ pub(super) fn read(any: &Any, media: &str) -> Data {
         _ => Ok(Data::Unknown),
     };
     read.unwrap_or(Data::Unknown)
+}
+
+/// A message of the tool's own; `None` if it is not one, or JSON cannot say it.
+fn structured(any: &Any, tool: &ToolSchema, marks: &Marks) -> Option<Json> {
+    let typed = tool.result_from_message(&any.type_url, &any.value, marks.clone()).ok()?;
+    serde_json::from_slice(&tool.json(&typed).ok()?).ok()
 }

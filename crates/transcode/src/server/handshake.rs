@@ -10,6 +10,8 @@ use super::error::ServerError;
 
 /// The extension by which a client asks for announcements of changed lists: a list without a request, under id 0.
 const LIST_CHANGED: &str = "mcp.list_changed";
+/// The extension by which a client asks for JSON Schemas beside the messages of tools.
+const JSON_SCHEMA: &str = "mcp.json_schema";
 
 /// The request of a client with this name and version.
 #[must_use]
@@ -17,10 +19,10 @@ pub fn request(name: &str, version: &str) -> InitializeRequest {
     InitializeRequest {
         protocol_version: VERSION.to_owned(),
         capabilities: Some(ClientCapabilities {
-            supports_bsr_refs: true,
+            supports_bsr_refs: false,
             supports_streaming: false,
             encodings: vec!["protobuf".to_owned()],
-            experimental: HashMap::from([(LIST_CHANGED.to_owned(), true)]),
+            experimental: [LIST_CHANGED, JSON_SCHEMA].map(|key| (key.to_owned(), true)).into(),
         }),
         metadata: HashMap::from([
             ("name".to_owned(), name.to_owned()),

@@ -1,8 +1,11 @@
 //! Results of calls as results of MCP.
 
+use std::collections::HashMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost::Message as _;
+use schema::{Marks, ToolSchema};
 use serde_json::{Map, Value as Json, json};
 use wire::proto::contract::call_tool_response::Result as Called;
 use wire::proto::contract::tool_content::Content as Part;
@@ -10,18 +13,21 @@ use wire::proto::contract::{CallToolResponse, ToolContent};
 
 use super::data::{self, Data};
 use super::error::{ServerError, of_texts};
+use crate::key;
 
 /// The media type of an image that names none.
 const IMAGE: &str = "image/png";
 /// The media type of a message that is not known here.
 const PROTOBUF: &str = "application/x-protobuf";
 
-/// The answer to a call as a `CallToolResult`. What went wrong while the tool ran is a result too, whose text says what.
+/// The answer to a call of this tool as a `CallToolResult`. What went wrong while the tool ran is a result too, whose text says what.
 ///
 /// # Errors
 /// An error that a caller's program has to know: the tool did not run.
-pub fn called(answer: CallToolResponse) -> Result<Json, ServerError> {
-    let mut result = Map::new();
+pub fn called(answer: CallToolResponse, tool: Option<&ToolSchema>) -> Result<Json, ServerError> {
+    let (mut result, mut metadata) = (Map::new(), answer.metadata);
+    let mut marked = |key: &str| metadata.remove(key).map(|text| Marks::pointers(&text)).unwrap_or_default();
+    let marks = Marks { empty: marked(key::EMPTY), null: marked(key::NULL) };
     match answer.result {
         Some(Called::Error(error)) => {
             let error = ServerError::from(error);
@@ -32,7 +38,7 @@ pub fn called(answer: CallToolResponse) -> Result<Json, ServerError> {
             result.insert("isError".to_owned(), true.into());
         }
         Some(Called::Success(success)) => {
-            let (content, structured) = blocks(success.content);
+            let (content, structured) = blocks(success.content, tool.map(|tool| (tool, &marks)));
             result.insert("content".to_owned(), content.into());
             result.extend(structured.map(|structured| ("structuredContent".to_owned(), structured)));
             if success.is_error {
@@ -41,14 +47,25 @@ pub fn called(answer: CallToolResponse) -> Result<Json, ServerError> {
         }
         None => drop(result.insert("content".to_owned(), json!([]))),
     }
-    if !answer.metadata.is_empty() {
-        result.insert("_meta".to_owned(), of_texts(answer.metadata));
+    if !metadata.is_empty() {
+        result.insert("_meta".to_owned(), meta_of(metadata));
     }
     Ok(Json::Object(result))
 }
 
+/// `_meta` of metadata: texts as they are, and what was no text from the JSON under one key.
+fn meta_of(mut metadata: HashMap<String, String>) -> Json {
+    let rest = metadata.remove(key::META);
+    let rest = rest.and_then(|raw| serde_json::from_str::<Map<String, Json>>(&raw).ok());
+    let mut meta = of_texts(metadata);
+    if let (Some(members), Some(rest)) = (meta.as_object_mut(), rest) {
+        members.extend(rest);
+    }
+    meta
+}
+
 /// The blocks of content, and the structured result among them. Text stands for a structured result without any block, as MCP asks.
-fn blocks(parts: Vec<ToolContent>) -> (Vec<Json>, Option<Json>) {
+fn blocks(parts: Vec<ToolContent>, tool: Option<(&ToolSchema, &Marks)>) -> (Vec<Json>, Option<Json>) {
     let (mut blocks, mut structured) = (Vec::new(), None);
     for ToolContent { content, mime_type } in parts {
         match content {
@@ -57,7 +74,7 @@ fn blocks(parts: Vec<ToolContent>) -> (Vec<Json>, Option<Json>) {
                 let media = if mime_type.is_empty() { IMAGE } else { &mime_type };
                 blocks.push(json!({ "type": "image", "data": STANDARD.encode(image), "mimeType": media }));
             }
-            Some(Part::Data(any)) => match data::read(&any, &mime_type) {
+            Some(Part::Data(any)) => match data::read(&any, &mime_type, tool) {
                 Data::Block(block) => blocks.push(block),
                 Data::Structured(data) if data.is_object() && structured.is_none() => structured = Some(data),
                 Data::Structured(data) => blocks.push(json!({ "type": "text", "text": data.to_string() })),
@@ -93,7 +110,7 @@ mod tests {
 
     fn success(content: Vec<ToolContent>) -> Json {
         let result = Some(Called::Success(ToolResult { content, is_error: false }));
-        called(CallToolResponse { result, ..CallToolResponse::default() }).unwrap()
+        called(CallToolResponse { result, ..CallToolResponse::default() }, None).unwrap()
     }
 
     fn object(key: &str, text: &str) -> Struct {
@@ -140,7 +157,10 @@ mod tests {
     fn a_tool_that_failed_has_a_result_and_one_that_did_not_run_an_error() {
         let failed = |code| {
             let error = Error { code, message: "m".into(), ..Error::default() };
-            called(CallToolResponse { result: Some(Called::Error(error)), ..CallToolResponse::default() })
+            called(
+                CallToolResponse { result: Some(Called::Error(error)), ..CallToolResponse::default() },
+                None,
+            )
         };
         let result = json!({ "content": [{ "type": "text", "text": "m" }], "isError": true });
         for code in [0, -32603, -33003] {
@@ -149,5 +169,26 @@ mod tests {
         for code in [-32601, -32602, -33000, -33001] {
             assert_eq!(failed(code).unwrap_err().code, i64::from(code));
         }
+    }
+
+    #[test]
+    fn a_message_of_the_tool_is_its_structured_result() {
+        let text = "syntax = \"proto3\"; package a; message XRequest {} message XResponse { int64 n = 1; repeated string tags = 2; }";
+        let set = schema::compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap();
+        let named = schema::Named { tool: "x", ..schema::Named::default() };
+        let tool = ToolSchema::find(&schema::Descriptors::read(&set).unwrap(), &named).unwrap();
+        let content = |name: &str| {
+            vec![part(Part::Data(Any { type_url: format!("any.example/{name}"), value: vec![8, 7] }), "")]
+        };
+        let metadata = [(key::EMPTY, r#"["/tags"]"#), (key::META, r#"{"n":1}"#), ("t", "u")];
+        let metadata: HashMap<_, _> = metadata.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
+        let of = |name: &str| {
+            let result = Some(Called::Success(ToolResult { content: content(name), is_error: false }));
+            called(CallToolResponse { result, metadata: metadata.clone() }, Some(&tool)).unwrap()
+        };
+        let result = of("a.XResponse");
+        assert_eq!(result["structuredContent"], json!({ "n": 7, "tags": [] }));
+        assert_eq!(result["_meta"], json!({ "n": 1, "t": "u" }));
+        assert_eq!(of("a.Other")["content"][0]["resource"]["mimeType"], PROTOBUF);
     }
 }

@@ -1,37 +1,33 @@
 //! Answers of a proto-mcp server, read for the session and for callers that read JSON.
 
 use bytes::Bytes;
-use model::Outcome;
 use prost::Message as _;
-use serde_json::Value as Json;
 use transcode::server::error::ServerError;
-use transcode::server::{handshake, resources, result, tools};
+use transcode::server::schemas::SentTool;
+use transcode::server::{handshake, resources, tools};
 use wire::mcp::Version;
 use wire::proto::contract::{
-    CallToolResponse, ErrorResponse, InitializeResponse, ListResourcesResponse, ListToolsResponse,
-    ReadResourceResponse, call_tool_response::Result as Called,
+    CallToolResponse, InitializeResponse, ListResourcesResponse, ListToolsResponse,
+    call_tool_response::Result as Called,
 };
 use wire::proto::{Content, Kind};
 use wire::rpc::{self, Id};
 
-/// Whether an answer that is relayed is an error: a call may say so in its own way.
-pub(super) fn outcome(kind: Kind, field: &Bytes) -> Outcome {
-    let call = Kind::split(field).filter(|_| kind == Kind::CallToolResponse);
-    let read = call.and_then(|(_, message)| CallToolResponse::decode(message).ok());
-    match read.and_then(|call| call.result) {
-        Some(Called::Error(_)) => Outcome::Error,
-        Some(Called::Success(_)) | None => Outcome::Ok,
-    }
-}
+use crate::session::Session;
 
-/// The answer of JSON-RPC under this number, which asked for `wanted`; or why there is none.
-pub(super) fn to_json(number: u64, wanted: Kind, content: Content) -> Result<Bytes, String> {
+/// The answer of JSON-RPC under this number, which asked for `wanted`, perhaps of a tool; or why there is none. `session` keeps the
+/// schemas of tools until all are listed.
+pub(super) fn to_json(
+    session: &Session,
+    number: u64,
+    (wanted, tool): (Kind, Option<&SentTool>),
+    content: Content,
+) -> Result<Bytes, String> {
     let id = Id::number(number);
     let Content::Payload(kind, field) = content else { return Err("it answers with nothing".to_owned()) };
     let message = Kind::split(&field).map(|(_, message)| message).ok_or("it cannot be read")?;
     let unreadable = |_| "it cannot be read".to_owned();
     let answer = match kind {
-        Kind::ErrorResponse => Err(ErrorResponse::decode(message).map_err(unreadable)?.into()),
         // A server may answer any request with the error of a call.
         Kind::CallToolResponse if wanted != Kind::CallToolResponse => {
             match CallToolResponse::decode(message).map_err(unreadable)?.result {
@@ -39,12 +35,18 @@ pub(super) fn to_json(number: u64, wanted: Kind, content: Content) -> Result<Byt
                 Some(Called::Success(_)) | None => return Err("it answers another request".to_owned()),
             }
         }
-        kind if kind != wanted => return Err("it answers another request".to_owned()),
-        Kind::CallToolResponse => result::called(CallToolResponse::decode(message).map_err(unreadable)?),
-        Kind::ReadResourceResponse => {
-            Ok(resources::read(ReadResourceResponse::decode(message).map_err(unreadable)?))
+        kind if kind != wanted && kind != Kind::ErrorResponse => {
+            return Err("it answers another request".to_owned());
         }
-        Kind::ListToolsResponse => Ok(listed(ListToolsResponse::decode(message).map_err(unreadable)?)),
+        Kind::CallToolResponse | Kind::ReadResourceResponse | Kind::ErrorResponse => {
+            let tool = tool.map(|tool| &tool.schema);
+            transcode::server::answer(&field, tool).ok_or("it cannot be read")?
+        }
+        Kind::ListToolsResponse => {
+            let page = tools::page(ListToolsResponse::decode(message).map_err(unreadable)?);
+            session.sent_schemas.add(page.schemas);
+            Ok(page.result)
+        }
         Kind::ListResourcesResponse => {
             Ok(resources::page(ListResourcesResponse::decode(message).map_err(unreadable)?))
         }
@@ -62,13 +64,4 @@ pub(super) fn to_json(number: u64, wanted: Kind, content: Content) -> Result<Byt
         Ok(result) => rpc::result(&id, result.to_string().as_bytes()),
         Err(error) => rpc::error_object(&id, error.to_json().to_string().as_bytes()),
     })
-}
-
-/// A page of tools.
-fn listed(page: ListToolsResponse) -> Json {
-    let page = tools::page(page);
-    for (tool, why) in page.bad {
-        tracing::warn!(tool, why, "the schema of a tool cannot be used: its arguments are not checked");
-    }
-    page.result
 }

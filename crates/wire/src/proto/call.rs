@@ -14,6 +14,9 @@ const CREDENTIALS: [&str; 4] = ["authorization", "token", "proxy-authorization",
 
 /// The field of the name or URI in both messages.
 const TARGET: u32 = 1;
+/// The fields of the result in `CallToolResponse`.
+const SUCCESS: u32 = 1;
+const ERROR: u32 = 2;
 
 /// A request that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +85,14 @@ pub fn write(request: &Request, id: u64, own: Option<&str>) -> Option<Bytes> {
 #[must_use]
 pub fn token_of<'e>(key: &str, value: &'e str) -> Option<&'e str> {
     matches!(key, "authorization" | "token").then(|| value.strip_prefix("Bearer ").unwrap_or(value))
+}
+
+/// Whether the payload field of a `CallToolResponse` says that the call failed: of result and error the last one holds.
+#[must_use]
+pub fn failed(field: &Bytes) -> bool {
+    let Some((Kind::CallToolResponse, response)) = Kind::split(field) else { return false };
+    let ends = Fields::of(&response).filter_map(|part| part.ok().map(|part| part.number));
+    ends.filter(|number| [SUCCESS, ERROR].contains(number)).last() == Some(ERROR)
 }
 
 /// Where the message is in its payload field.
@@ -184,6 +195,15 @@ mod tests {
         assert_eq!(named.request.target, Some(Target::Uri("file:///a".into())));
         let written = write(&named.request, 1, Some("file:///b")).unwrap();
         assert_eq!(written, message(1, &kind.field_of(&ReadResourceRequest { uri: "file:///b".into() })));
+    }
+
+    #[test]
+    fn the_last_result_of_a_call_holds() {
+        let of = |message: &[u8]| failed(&Kind::CallToolResponse.field(message));
+        let (success, error) = ([0x0A, 0], [0x12, 0]);
+        assert!(of(&error) && of(&[success, error].concat()));
+        assert!(!of(&[]) && !of(&success) && !of(&[error, success].concat()));
+        assert!(!failed(&Kind::ErrorResponse.field(&error)));
     }
 
     #[test]

@@ -1,0 +1,175 @@
+//! Schemas that a server sends with its tools: read together, described in JSON Schema.
+
+use bytes::Bytes;
+use schema::{Descriptors, Named, SetError, ToolSchema, json_schema};
+use wire::proto::contract::{Tool, tool::SchemaSource};
+
+use crate::key;
+
+/// The schema of a tool as it came, unread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentSchema {
+    /// The server's name of the tool.
+    pub tool: String,
+    /// Where its descriptors are.
+    pub source: Source,
+    symbol: Option<String>,
+    input: Option<String>,
+    output: Option<String>,
+    takes_struct: bool,
+}
+
+/// Where the descriptors of a tool are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Here: a serialized `google.protobuf.FileDescriptorSet`.
+    Inline(Bytes),
+    /// In a registry: `host/owner/module/symbol[:version]`. [`SentSchema::resolved`] sets what it stands for.
+    Reference(String),
+}
+
+/// The messages of a server's tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentTool {
+    /// The messages.
+    pub schema: ToolSchema,
+    /// Whether arguments that the message cannot carry may go as a `google.protobuf.Struct`: the server said in JSON Schema what it
+    /// takes, which can be more.
+    pub takes_struct: bool,
+    /// Whether the server named the message of its results. Clients of MCP refuse results without what was described to them, so a
+    /// message that only looks like it is not described.
+    pub names_output: bool,
+}
+
+impl SentSchema {
+    /// The schema that came with a tool, if one did.
+    pub(super) fn of(tool: &Tool) -> Option<Self> {
+        let said = |key: &str| tool.metadata.get(key).cloned();
+        let (source, reference) = match tool.schema_source.as_ref()? {
+            SchemaSource::InlineSchema(set) => (Source::Inline(set.clone()), said(key::REFERENCE)),
+            SchemaSource::BsrRef(reference) => {
+                (Source::Reference(reference.clone()), Some(reference.clone()))
+            }
+        };
+        Some(Self {
+            tool: tool.name.clone(),
+            source,
+            symbol: reference.as_deref().and_then(symbol_of).map(str::to_owned),
+            input: said(key::INPUT_MESSAGE),
+            output: said(key::OUTPUT_MESSAGE),
+            takes_struct: tool.metadata.contains_key(key::INPUT_SCHEMA),
+        })
+    }
+
+    /// The same schema with the set that its reference stands for.
+    #[must_use]
+    pub fn resolved(self, set: Bytes) -> Self {
+        Self { source: Source::Inline(set), ..self }
+    }
+
+    fn find(&self, descriptors: &Descriptors) -> Result<SentTool, SetError> {
+        let named = Named {
+            tool: &self.tool,
+            symbol: self.symbol.as_deref(),
+            input: self.input.as_deref(),
+            output: self.output.as_deref(),
+        };
+        let schema = ToolSchema::find(descriptors, &named)?;
+        Ok(SentTool { schema, takes_struct: self.takes_struct, names_output: self.output.is_some() })
+    }
+}
+
+/// Reads the inline schemas of a server's tools: each tool's messages, or why they cannot be used. It compiles their rules, a few
+/// milliseconds a tool: not on the path of a call.
+#[must_use]
+pub fn read(sent: &[SentSchema]) -> Vec<(String, Result<SentTool, String>)> {
+    let inline = |one: &SentSchema| match &one.source {
+        Source::Inline(set) => Some(set.clone()),
+        Source::Reference(_) => None,
+    };
+    let (tools, sets): (Vec<_>, Vec<_>) = sent.iter().filter_map(|one| Some((one, inline(one)?))).unzip();
+    let read = Descriptors::read_all(&Vec::from_iter(sets.iter().map(|set| &**set)));
+    let find = |(one, read): (&SentSchema, Result<Descriptors, SetError>)| {
+        let found = read.and_then(|read| one.find(&read)).map_err(|why| why.to_string());
+        (one.tool.clone(), found)
+    };
+    tools.into_iter().zip(read).map(find).collect()
+}
+
+impl SentTool {
+    /// An item of `tools/list` with JSON Schemas of the messages, where the server wrote none. `None` if the item stays as it is.
+    #[must_use]
+    pub fn described(&self, item: &[u8]) -> Option<Vec<u8>> {
+        let input =
+            (!self.takes_struct && !self.schema.takes_struct()).then(|| json_schema(self.schema.input()));
+        let is_open = self.names_output && json::at(item, &["outputSchema"]).is_none();
+        let output = self.schema.output().filter(|_| is_open);
+        // A result of any form needs no description.
+        let output =
+            output.filter(|output| !output.full_name().starts_with("google.protobuf.")).map(json_schema);
+        let changes = [("inputSchema", input), ("outputSchema", output)];
+        let changes: Vec<_> =
+            changes.iter().filter_map(|(key, schema)| Some((*key, Some(schema.as_deref()?)))).collect();
+        if changes.is_empty() { None } else { json::edited(item, &changes).ok() }
+    }
+}
+
+/// The symbol of a reference `host/owner/module/symbol[:version]`.
+fn symbol_of(reference: &str) -> Option<&str> {
+    reference.splitn(4, '/').nth(3)?.split(':').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::compile;
+    use serde_json::{Value as Json, json};
+
+    use super::*;
+
+    fn tool(name: &str, source: SchemaSource, metadata: &[(&str, &str)]) -> SentSchema {
+        let metadata = metadata.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
+        let tool = Tool { name: name.into(), schema_source: Some(source), metadata, ..Tool::default() };
+        SentSchema::of(&tool).unwrap()
+    }
+
+    fn set() -> SchemaSource {
+        let text = "syntax = \"proto3\"; package acme; message FindRequest { optional string q = 1; } message FindResponse { int32 n = 1; }";
+        SchemaSource::InlineSchema(compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap().into())
+    }
+
+    #[test]
+    fn messages_are_described_in_json_schema() {
+        let output = (key::OUTPUT_MESSAGE, "acme.FindResponse");
+        let [(_, found)] = &*read(&[tool("find", set(), &[output])]) else { panic!() };
+        let found = found.as_ref().unwrap();
+        let item: Json = serde_json::from_slice(
+            &found.described(br#"{"name":"find","inputSchema":{"type":"object"}}"#).unwrap(),
+        )
+        .unwrap();
+        assert_eq!(item["inputSchema"]["properties"], json!({ "q": { "type": "string" } }));
+        assert_eq!(item["outputSchema"]["properties"]["n"]["type"], "integer");
+        // A message that only looks like the result's is not described, and what the server said in JSON Schema stays.
+        let [(_, said)] = &*read(&[tool("find", set(), &[(key::INPUT_SCHEMA, "{}")])]) else { panic!() };
+        assert!(said.as_ref().unwrap().takes_struct);
+        let full = br#"{"name":"find","inputSchema":{"a":1}}"#;
+        assert_eq!(said.as_ref().unwrap().described(full), None);
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_used_is_named() {
+        let bad = tool("a", SchemaSource::InlineSchema(vec![0xFF].into()), &[]);
+        let other = tool("other", set(), &[]);
+        let far = tool("b", SchemaSource::BsrRef("buf.build/acme/tools/acme.FindRequest:v1".into()), &[]);
+        let read = read(&[
+            bad,
+            other,
+            far.clone(),
+            far.resolved(match set() {
+                SchemaSource::InlineSchema(set) => set,
+                SchemaSource::BsrRef(_) => Bytes::new(),
+            }),
+        ]);
+        let shown: Vec<_> = read.iter().map(|(name, found)| (name.as_str(), found.is_ok())).collect();
+        assert_eq!(shown, [("a", false), ("other", false), ("b", true)]);
+    }
+}
