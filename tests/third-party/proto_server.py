@@ -17,13 +17,15 @@ import sys
 import tempfile
 from concurrent import futures
 
-from google.protobuf import json_format, struct_pb2
+from google.protobuf import any_pb2, json_format, struct_pb2
 
 parser = argparse.ArgumentParser()
 parser.add_argument("contract", help="the folder of the contract")
 parser.add_argument("way", choices=["stdio", "tcp", "ws", "grpc"])
 parser.add_argument("--version", default="1.0.0")
 parser.add_argument("--record")
+for file in ("--cert", "--key", "--ca"):
+    parser.add_argument(file, help="over gRPC, which then asks clients for a certificate")
 options = parser.parse_args()
 
 TOOLS = """
@@ -256,6 +258,19 @@ async def ws():
         await server.serve_forever()
 
 
+def details(code, error):
+    """A `google.rpc.Status` with the contract's error: a varint and three fields with lengths, by hand."""
+
+    def field(number, data):
+        assert len(data) < 128 * 128
+        length = bytes([len(data)]) if len(data) < 128 else bytes([len(data) % 128 | 128, len(data) // 128])
+        return bytes([number << 3 | 2]) + length + data
+
+    packed = any_pb2.Any()
+    packed.Pack(error)
+    return bytes([8, code]) + field(2, error.message.encode()) + field(3, packed.SerializeToString())
+
+
 def over_grpc():
     import grpc
 
@@ -268,6 +283,9 @@ def over_grpc():
                 return HANDLERS[name](request)
             except Refused as refused:
                 code = status.get(refused.error.code, grpc.StatusCode.FAILED_PRECONDITION)
+                if code is not grpc.StatusCode.INVALID_ARGUMENT or refused.error.code != -32602:
+                    # MCP's own codes need no details.
+                    context.set_trailing_metadata([("grpc-status-details-bin", details(code.value[0], refused.error))])
                 context.abort(code, refused.error.message)
 
         return run
@@ -277,9 +295,14 @@ def over_grpc():
     service = type("Service", (stub.MCPServiceServicer,), {rpc: method(name) for name, rpc in names.items()})
     server = grpc.server(futures.ThreadPoolExecutor(4))
     stub.add_MCPServiceServicer_to_server(service(), server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    if options.cert:
+        key, cert, ca = (pathlib.Path(file).read_bytes() for file in (options.key, options.cert, options.ca))
+        secure = grpc.ssl_server_credentials([(key, cert)], ca, require_client_auth=True)
+        port = server.add_secure_port("127.0.0.1:0", secure)
+    else:
+        port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    print(f"at http://127.0.0.1:{port}", flush=True)
+    print(f"at {'https' if options.cert else 'http'}://localhost:{port}", flush=True)
     server.wait_for_termination()
 
 

@@ -12,6 +12,7 @@
 
 mod error;
 mod framed;
+mod grpc;
 pub mod guard;
 mod http;
 mod link;

@@ -1,6 +1,7 @@
 //! Links to MCP servers over any transport.
 
 use crate::framed::FramedLink;
+use crate::grpc::GrpcLink;
 use crate::http::{HttpLink, HttpSpec};
 use crate::stdio::{StderrLog, StdioLink, StdioSpec};
 use crate::transport::{Inbox, LinkTransport};
@@ -60,6 +61,14 @@ impl Link {
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, LinkError> {
         FramedLink::connect(spec, websocket, queue_len_max, inbox).await.map(|link| Self(Arc::new(link)))
+    }
+
+    /// Connects to a proto-mcp server over gRPC.
+    ///
+    /// # Errors
+    /// When there is no connection.
+    pub async fn grpc(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
+        GrpcLink::connect(spec, inbox).await.map(|link| Self(Arc::new(link)))
     }
 
     /// A link over a transport that another component has opened, for example to a server that dialed in.

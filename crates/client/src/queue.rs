@@ -110,7 +110,7 @@ impl SendQueue {
 }
 
 /// Takes from a share, beyond it if nothing else is taken: a message may be longer than the share.
-fn take(share: &Arc<Share>, amount: usize) -> Result<Taken, SendError> {
+pub(crate) fn take(share: &Arc<Share>, amount: usize) -> Result<Taken, SendError> {
     let is_first = share.taken() == 0;
     let mut taken = share.take(0).map_err(|_| SendError::Share)?;
     match is_first {

@@ -34,16 +34,18 @@ enum Type {
     Http,
     Sse,
     Proto,
+    Grpc,
     Demo,
 }
 
-const TYPES: [(&str, Type); 7] = [
+const TYPES: [(&str, Type); 8] = [
     ("stdio", Type::Stdio),
     ("http", Type::Http),
     ("streamable-http", Type::Http),
     ("streamableHttp", Type::Http),
     ("sse", Type::Sse),
     ("proto", Type::Proto),
+    ("grpc", Type::Grpc),
     ("demo", Type::Demo),
 ];
 
@@ -180,6 +182,13 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
                 None
             }
         },
+        Type::Grpc => {
+            let url = needed(table, "url", url)?;
+            let is_encrypted = url.expose().starts_with("https://");
+            let tls = tls_files::client(table, tls_files, Oldest::Tls13, is_encrypted)?;
+            let good = check_headers(table, &headers);
+            proto::grpc(table, HttpConfig { url, headers, tls }, is_whole).filter(|_| good)
+        }
         Type::Http | Type::Sse => {
             let url = needed(table, "url", url)?;
             let good = (!is_whole || check_url(table, &url)) && check_headers(table, &headers);

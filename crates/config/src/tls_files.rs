@@ -6,7 +6,7 @@ use access::config::{Config, ParticipantConfig};
 use auth::CertificateId;
 use platform::unix_ms;
 use tls::{ClientAuth, ClientFiles, ClientTls, Identity, Oldest, ServerFiles, ServerTls, TlsError};
-use upstream::config::{ProtoConfig, ServerConfig, Transport};
+use upstream::config::ServerConfig;
 
 use crate::node::Node;
 use crate::problem::Problem;
@@ -126,14 +126,5 @@ pub(crate) fn paths(config: &Config) -> Vec<PathBuf> {
 }
 
 fn dialed(server: &ServerConfig) -> Option<&ClientTls> {
-    match &server.transport {
-        Transport::Http(http)
-        | Transport::Sse(http)
-        | Transport::Proto(ProtoConfig::Tcp(http) | ProtoConfig::WebSocket(http)) => Some(&http.tls),
-        Transport::Proto(ProtoConfig::Child { .. })
-        | Transport::Stdio(_)
-        | Transport::Demo
-        | Transport::Participant
-        | Transport::Unset { .. } => None,
-    }
+    server.transport.address().map(|at| &at.tls)
 }

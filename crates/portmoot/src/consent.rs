@@ -24,7 +24,8 @@ pub(crate) fn describe(server: &ServerConfig) -> String {
         }
         Transport::Http(http)
         | Transport::Sse(http)
-        | Transport::Proto(ProtoConfig::Tcp(http) | ProtoConfig::WebSocket(http)) => {
+        | Transport::Proto(ProtoConfig::Tcp(http) | ProtoConfig::WebSocket(http) | ProtoConfig::Grpc(http)) =>
+        {
             let headers: Vec<&str> = http.headers.iter().map(|(name, _)| name.as_str()).collect();
             let mut out = format!("server `{name}` connects to {}", visible::line(http.url.written()));
             if !headers.is_empty() {

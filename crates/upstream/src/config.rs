@@ -90,6 +90,8 @@ pub enum ProtoConfig {
     Tcp(HttpConfig),
     /// A `ws` or `wss` URL; the headers are those of its handshake.
     WebSocket(HttpConfig),
+    /// An `http` or `https` URL, whose origin serves gRPC; the headers are metadata of each call.
+    Grpc(HttpConfig),
 }
 
 impl Transport {
@@ -98,7 +100,7 @@ impl Transport {
     pub fn child(&self) -> Option<&StdioConfig> {
         match self {
             Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
-            Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_)) => None,
+            Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => None,
             Self::Http(_) | Self::Sse(_) | Self::Demo | Self::Participant | Self::Unset { .. } => None,
         }
     }
@@ -108,7 +110,9 @@ impl Transport {
     pub fn address(&self) -> Option<&HttpConfig> {
         match self {
             Self::Http(http) | Self::Sse(http) => Some(http),
-            Self::Proto(ProtoConfig::Tcp(http) | ProtoConfig::WebSocket(http)) => Some(http),
+            Self::Proto(ProtoConfig::Tcp(http) | ProtoConfig::WebSocket(http) | ProtoConfig::Grpc(http)) => {
+                Some(http)
+            }
             Self::Proto(ProtoConfig::Child { .. }) | Self::Stdio(_) => None,
             Self::Demo | Self::Participant | Self::Unset { .. } => None,
         }

@@ -59,6 +59,10 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
                 Link::framed(&setup.spec.socket(at)?, true, setup.spec.limits.queue_len_max, inbox).await?,
             )
         }
+        Transport::Proto(ProtoConfig::Grpc(at)) => {
+            let (link, inbox) = ProtoLink::new(session);
+            link.over(Link::grpc(&setup.spec.http(at)?, inbox).await?)
+        }
         Transport::Http(http) if !setup.http_sse => Link::http(&setup.spec.http(http)?, inbox())?,
         Transport::Http(http) | Transport::Sse(http) => Link::sse(&setup.spec.http(http)?, inbox()).await?,
         Transport::Demo => Link::custom(Arc::new(DemoLink(inbox()))),

@@ -9,6 +9,7 @@
 //! | [`code`] | error codes, and the gRPC status of each refusal |
 //! | [`contract`] | the messages as Rust types, written from the contract file |
 //! | [`mod@frame`] | length-prefixed frames of pipes and sockets |
+//! | [`grpc`] | the service: its methods, its codec, errors in statuses |
 //! | [`mod@sniff`] | which protocol a connection speaks, by its first byte |
 
 pub mod call;
@@ -19,6 +20,7 @@ pub mod contract;
 mod envelope;
 mod fields;
 pub mod frame;
+pub mod grpc;
 mod refusal;
 pub mod sniff;
 

@@ -21,7 +21,7 @@ use crate::error::LinkError;
 ///
 /// TLS offers HTTP/1.1 alone. With HTTP/2 all requests of a link would share one connection, and a server bounds the
 /// requests that are open on it: the answer to a server's question, or a cancellation, would wait behind the very calls
-/// that wait for it. A server that closes the connection in order would also fail calls that it never ran.
+/// that wait for it. A server that closes the connection in order would also fail calls that it never ran. gRPC asks for HTTP/2.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector(Arc<Target>);
 
@@ -30,12 +30,19 @@ struct Target {
     url: Uri,
     tls: ClientTls,
     limit: Duration,
+    http2: bool,
 }
 
 impl Connector {
     /// A connector to the origin of this URL. `limit` is the time to connect, TLS included.
     pub(crate) fn new(url: Uri, tls: &ClientTls, limit: Duration) -> Self {
-        Self(Arc::new(Target { url, tls: tls.clone(), limit }))
+        Self(Arc::new(Target { url, tls: tls.clone(), limit, http2: false }))
+    }
+
+    /// The same, for HTTP/2 alone.
+    pub(crate) fn http2(self) -> Self {
+        let Target { url, tls, limit, .. } = &*self.0;
+        Self(Arc::new(Target { url: url.clone(), tls: tls.clone(), limit: *limit, http2: true }))
     }
 
     /// Opens one connection.
@@ -68,7 +75,7 @@ impl Service<Uri> for Connector {
 async fn open(target: &Target) -> Result<HttpSocket, Box<dyn Error + Send + Sync>> {
     let url = target.url.clone();
     let stream = if url.scheme() == Some(&Scheme::HTTPS) {
-        secure(&target.tls)?.oneshot(url).await?
+        secure(&target.tls, target.http2)?.oneshot(url).await?
     } else {
         MaybeHttpsStream::Http(tcp().oneshot(url).await?)
     };
@@ -83,9 +90,13 @@ fn tcp() -> HttpConnector {
 }
 
 /// The connector for `https`.
-fn secure(tls: &ClientTls) -> Result<HttpsConnector<HttpConnector>, tls::TlsError> {
+fn secure(tls: &ClientTls, http2: bool) -> Result<HttpsConnector<HttpConnector>, tls::TlsError> {
     let builder = HttpsConnectorBuilder::new().with_tls_config(ClientConfig::clone(&*tls.config()?));
-    Ok(builder.https_only().enable_http1().wrap_connector(tcp()))
+    let builder = builder.https_only();
+    Ok(match http2 {
+        true => builder.enable_http2().wrap_connector(tcp()),
+        false => builder.enable_http1().wrap_connector(tcp()),
+    })
 }
 
 /// The innermost cause of a failed connection. The errors around it say only which step failed.

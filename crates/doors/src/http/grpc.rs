@@ -2,7 +2,7 @@
 //!
 //! Calls have no session: each names its participant by its token, and all calls of a participant share a link.
 
-mod codec;
+mod kept;
 mod looks;
 mod rpc;
 mod status;
@@ -21,17 +21,16 @@ use platform::Taken;
 use tonic::Status;
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use wire::proto::Kind;
+use wire::proto::grpc::{Raw, SERVICE, request_of};
 
 use super::body::Body;
 use super::connection::{Connection, Visit};
 use super::head::{Field, Head};
 use super::request::{not_allowed, read_body};
 use crate::links::ClientLinks;
-use codec::Raw;
+use kept::Kept;
 use rpc::Rpc;
 
-/// Proto-mcp's service, as paths begin with it.
-const SERVICE: &str = "/buf.mcp.v1.MCPService/";
 /// The header that names a topic other than `main`.
 const TOPIC: &str = "mcp-topic";
 /// What a message has before it, and gRPC-Web after it, in bytes.
@@ -63,7 +62,7 @@ pub(super) async fn serve(
         return looks::serve(Request::from_parts(parts, body)).await;
     };
     let bytes_max = config.limits.body_bytes_max;
-    let asked = match kind_of(method) {
+    let asked = match request_of(method) {
         Some(kind) => asked(connection, config, &parts, body).await.map(|asked| (kind, asked)),
         None => Err(Status::unimplemented("the service has no such method")),
     };
@@ -81,7 +80,7 @@ pub(super) async fn serve(
     match tonic_web::GrpcWebLayer::new().layer(service).oneshot(request).await {
         Ok(mut response) => {
             let taken = response.extensions_mut().remove::<Arc<Taken>>();
-            response.map(|body| Body::Page(axum::body::Body::new(codec::Kept { body, taken })))
+            response.map(|body| Body::Page(axum::body::Body::new(Kept { body, taken })))
         }
         Err(never) => match never {},
     }
@@ -137,16 +136,4 @@ fn topic_of(headers: &HeaderMap) -> Result<&str, Status> {
         (Some(one), None) => one.to_str().map_err(|_| Status::invalid_argument("mcp-topic is no text")),
         (Some(_), Some(_)) => Err(Status::invalid_argument("mcp-topic has two values")),
     }
-}
-
-/// The request that a method of the service takes.
-fn kind_of(method: &str) -> Option<Kind> {
-    Some(match method {
-        "Initialize" => Kind::InitializeRequest,
-        "ListTools" => Kind::ListToolsRequest,
-        "CallTool" => Kind::CallToolRequest,
-        "ListResources" => Kind::ListResourcesRequest,
-        "ReadResource" => Kind::ReadResourceRequest,
-        _ => return None,
-    })
 }

@@ -259,7 +259,7 @@ fn server(server: &ServerConfig) -> Check {
             let found = format!("the environment variable `{variable}` is not set, so it cannot start");
             failed(&what, found, format!("set {variable}, or write a default: ${{{variable}:-...}}"))
         }
-        Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_))
+        Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_))
         | Transport::Http(_)
         | Transport::Sse(_)
         | Transport::Demo

@@ -82,7 +82,7 @@ fn reserve(config: &Config) -> usize {
             // Each call may have a connection of its own.
             Transport::Http(_) | Transport::Sse(_) => config.limits.upstream_calls_max,
             // One connection for each session.
-            Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_)) => {
+            Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => {
                 config.limits.upstream_sessions_max.saturating_add(SHARED_SESSIONS)
             }
             Transport::Demo | Transport::Participant | Transport::Unset { .. } => 0,

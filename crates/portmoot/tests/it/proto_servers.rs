@@ -23,9 +23,9 @@ pub(crate) fn child(name: &str, more: &[&str]) -> String {
     format!("[servers.{name}]\ntype = \"proto\"\ncommand = {python:?}\nargs = {:?}\n", words("stdio", more))
 }
 
-fn listening(way: &str) -> Running {
+pub(crate) fn listening(way: &str, more: &[&str]) -> Running {
     let mut command = Command::new(deps().python());
-    command.args(words(way, &[]));
+    command.args(words(way, more));
     Running::start(command, "at ")
 }
 
@@ -129,9 +129,9 @@ fn a_child_is_a_server_like_any_other() {
 
 #[test]
 fn a_server_behind_a_socket_is_a_server_like_any_other() {
-    for way in ["tcp", "ws"] {
-        let running = listening(way);
-        let config = format!("[servers.p]\ntype = \"proto\"\nurl = {:?}\n", running.address());
+    for (way, kind) in [("tcp", "proto"), ("ws", "proto"), ("grpc", "grpc")] {
+        let running = listening(way, &[]);
+        let config = format!("[servers.p]\ntype = \"{kind}\"\nurl = {:?}\n", running.address());
         let gateway = Gateway::start(&Home::new(), &config);
         check(&gateway);
         drop(running);

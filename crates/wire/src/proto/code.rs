@@ -39,6 +39,19 @@ pub fn grpc_status(code: RefusalCode) -> u8 {
     }
 }
 
+/// The error code for a status of gRPC that a server sent without an error of its own.
+#[must_use]
+pub fn of_grpc_status(status: i32) -> i64 {
+    use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
+    match status {
+        // Of a name that is not known MCP says the same.
+        3 | 5 => INVALID_PARAMS,
+        4 => TIMEOUT,
+        12 => METHOD_NOT_FOUND,
+        _ => INTERNAL_ERROR,
+    }
+}
+
 /// The status of gRPC for an error code that a server sent.
 #[must_use]
 pub fn grpc_status_of(code: i64) -> u8 {

@@ -37,13 +37,16 @@ impl Spelled {
 
 /// `google.rpc.Status`.
 #[derive(Clone, PartialEq, prost::Message)]
-struct RpcStatus {
+pub(super) struct RpcStatus {
+    /// The code.
     #[prost(int32, tag = "1")]
-    code: i32,
+    pub(super) code: i32,
+    /// Why, for people.
     #[prost(string, tag = "2")]
-    message: String,
+    pub(super) message: String,
+    /// Why, for programs.
     #[prost(message, repeated, tag = "3")]
-    details: Vec<Any>,
+    pub(super) details: Vec<Any>,
 }
 
 /// Spells the refusal of a request of this method. Codes are MCP's, but for those that proto-mcp defines (proto-mcp v1.0, "Error

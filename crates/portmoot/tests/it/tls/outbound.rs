@@ -13,6 +13,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring};
 use super::TlsProxy;
 use super::authority::{Authority, Pair};
 use crate::home::Home;
+use crate::proto_servers::listening;
 use crate::support::{Client, Gateway, until};
 
 /// What a proxy shows, asking every client for a certificate of this authority.
@@ -78,4 +79,25 @@ fn a_server_that_requires_a_certificate_gets_the_configured_one() {
         let answer = client.ask("tools/call", json!({ "name": "echo", "arguments": { "text": "again" } }));
         (answer["result"]["content"][0]["text"] == "again").then_some(())
     });
+}
+
+#[test]
+fn a_server_of_grpc_gets_the_certificate_over_tls_1_3() {
+    let home = Home::new();
+    let servers = Authority::new(&home, "servers");
+    let clients = Authority::new(&home, "clients");
+    let own = servers.issue_local(&home, "server");
+    let path = |path: &std::path::Path| path.display().to_string();
+    let [cert, key, ca] = [path(&own.cert), path(&own.key), path(&clients.file)];
+    let running = listening("grpc", &["--cert", &cert, "--key", &key, "--ca", &ca]);
+    let shown = clients.issue(&home, "gateway", &["gateway.example"]);
+    let table =
+        format!("[servers.p]\ntype = \"grpc\"\nurl = {:?}\nca = {:?}\n", running.address(), servers.file);
+    let with = format!("{table}client_cert = {:?}\nclient_key = {:?}\n", shown.cert, shown.key);
+    let gateway = Gateway::start(&home, &with);
+    gateway.ready("p");
+    let said = Client::plain(&gateway).call("p_echo", json!({ "q": "x" }));
+    assert_eq!(said["structuredContent"], json!({ "q": "x" }));
+    let without = Gateway::start(&Home::new(), &table);
+    without.wait_for("p", "down");
 }
