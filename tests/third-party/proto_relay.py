@@ -3,7 +3,7 @@
 
     proto_relay.py PREFIX URL [TOKEN [find]]
 
-With `find` it calls that tool alone.
+The URL is ws:// or tcp://. With `find` it calls that tool alone.
 """
 
 import json
@@ -14,7 +14,7 @@ import traceback
 
 from google.protobuf import json_format
 
-from proto_peer import Peer, WebSocket, frame, mcp, packed, plain, text, typed
+from proto_peer import Peer, Socket, WebSocket, frame, mcp, packed, plain, text, typed
 
 # `acme.tools.v1.FindRequest` with its fields in another order, and a number in three bytes.
 MESSAGE = b"\x3a\x01b" + b"\x20\x85\x80\x00" + b"\x0a\x02ab"
@@ -64,7 +64,10 @@ def grown(peer, name):
 
 def main():
     prefix, report = sys.argv[1], {}
-    way = WebSocket(sys.argv[2], token=sys.argv[3] if len(sys.argv) > 3 else "")
+    if sys.argv[2].startswith("tcp://"):
+        way = Socket(*sys.argv[2].removeprefix("tcp://").split(":"))
+    else:
+        way = WebSocket(sys.argv[2], token=sys.argv[3] if len(sys.argv) > 3 else "")
     try:
         peer = Peer(way)
         tools = listed(peer)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::home::Home;
 use crate::proto_clients::websocket;
-use crate::proto_servers::child;
+use crate::proto_servers::{child, listening};
 use crate::support::{Gateway, until};
 use crate::ws::{Socket, people, token};
 
@@ -75,6 +75,20 @@ fn the_bytes_of_a_call_pass_untouched() {
             // The id of the client, 562.
             assert_eq!(answer, format!("08b204{RAW}"));
         }
+    }
+}
+
+#[test]
+fn a_client_has_of_a_server_what_it_has_without_the_gateway() {
+    let server = listening("tcp", &[]);
+    let config = format!("[servers.p]\ntype = \"proto\"\nurl = {:?}\nprefix = \"\"\n", server.address());
+    let gateway = Gateway::start(&Home::new(), &config);
+    gateway.ready("p");
+    let [direct, through] = [server.address(), &websocket(&gateway)].map(|url| proto_relay(&["", url]));
+    let same = ["messages", "numbers", "found", "echo", "refused", "failed", "blob", "uris", "answers"];
+    for key in same {
+        assert!(direct.get(key).is_some(), "{key}: {direct}");
+        assert_eq!(direct[key], through[key], "{key}");
     }
 }
 

@@ -70,6 +70,19 @@ fn check(gateway: &Gateway) {
     let said =
         modern(gateway, None, "tools/call", json!({ "name": "p_echo", "arguments": { "q": "m" } })).json();
     assert_eq!(said["result"]["structuredContent"], json!({ "q": "m" }), "{said}");
+    let find = json!({ "name": "p_find", "arguments": { "query": "ab", "tags": ["a"] } });
+    let of_modern = modern(gateway, None, "tools/call", find.clone()).json()["result"].clone();
+    let of_legacy = client.ask("tools/call", find)["result"].clone();
+    assert_eq!(
+        of_legacy["structuredContent"],
+        json!({ "query": "ab", "count": 0, "tags": ["a"], "filter": {} })
+    );
+    for part in ["content", "structuredContent", "isError"] {
+        assert_eq!(of_modern[part], of_legacy[part], "{of_modern}");
+    }
+    let listed = modern(gateway, None, "tools/list", json!({})).json()["result"]["tools"].clone();
+    let listed = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "p_find").cloned().unwrap();
+    assert_eq!(listed["inputSchema"]["properties"]["limit"]["maximum"], 50, "{listed}");
     let refused = modern(gateway, None, "tools/call", json!({ "name": "p_refuse", "arguments": {} })).json();
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
