@@ -71,6 +71,7 @@ mod program;
 mod progress_order;
 mod proposal_timing;
 mod proposals;
+mod proto_bad_input;
 mod proto_between;
 mod proto_clients;
 mod proto_convert;
