@@ -35,6 +35,8 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     let mut hangup = listen(SignalKind::hangup())?;
     let mut terminate = listen(SignalKind::terminate())?;
     let mut interrupt = listen(SignalKind::interrupt())?;
+    // Before the banner: what changes once people see it is a change.
+    let mut files = watch::WatchedFiles::new(loaded.files.clone());
     let gateway = start(loaded.config.clone())?;
     let address = gateway.listen().await?;
     let url = url_of(&address.to_string(), loaded.config.tls.is_some());
@@ -43,7 +45,6 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     if loaded.config.data_dir.is_none() {
         output.warn("nothing is kept after the end, such as tokens, grants, proposals and the audit log: set HOME, or choose a directory with --data-dir DIR");
     }
-    let mut files = watch::WatchedFiles::new(loaded.files);
     let agreed = Arc::new(loaded.found);
     let mut config = loaded.config;
     loop {
