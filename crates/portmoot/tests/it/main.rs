@@ -78,6 +78,7 @@ mod proto_convert;
 mod proto_grpc;
 mod proto_house;
 mod proto_servers;
+mod proto_values;
 mod proxy;
 mod pty;
 mod public_names;

@@ -54,6 +54,10 @@ fn json_comes_back_as_it_was() {
         let typed = schema.arguments_from_json(whole.as_bytes()).unwrap();
         assert_eq!(schema.json(&typed).unwrap(), br#"{"small":1}"#, "{whole}");
     }
+    // A double holds this one, however long it is written.
+    let long = format!("{:.0}", -1e300);
+    let typed = schema(ALL).arguments_from_json(format!(r#"{{"ratio":{long}}}"#).as_bytes()).unwrap();
+    assert_eq!(schema(ALL).json(&typed).unwrap(), br#"{"ratio":-1e300}"#);
     let open = r#"{"type":"object"}"#;
     assert_eq!(assert_same(open, r#"{"a":[],"b":null,"c":1.5}"#), Marks::default());
 }
