@@ -44,4 +44,4 @@ pub use reference::{NoReference, Reference};
 pub use set::Descriptors;
 pub use tool::{Named, ToolSchema};
 pub use validate::{Invalid, Violation};
-pub use values::{Marks, Typed, ValueError, type_url};
+pub use values::{Marks, Typed, ValueError, struct_from_json, type_url};

@@ -68,7 +68,7 @@ fn answer(schema: &ToolSchema, question: &Value) -> Value {
         let typed = match text("way") {
             "arguments" => schema.arguments_from_json(json),
             "result" => schema.result_from_json(json),
-            _ => schema.struct_from_json(json),
+            _ => schema::struct_from_json(json),
         };
         return match typed {
             Ok(typed) => {
