@@ -43,17 +43,41 @@ pub enum Invalid {
 
 /// Checks a message by its rules.
 pub(crate) fn validate(validator: &Validator, message: &DynamicMessage) -> Result<(), Invalid> {
-    validator.validate(message).map_err(|error| match error {
+    let checked = validator.validate(message).map_err(|error| match error {
         Error::Validation(error) => {
             let violation = |one: &prost_protovalidate::Violation| Violation {
-                field: one.field_path(),
+                field: without_dots(&one.field_path()),
                 rule: one.rule_id().to_owned(),
                 message: one.message().to_owned(),
             };
-            Invalid::Violations(error.violations().iter().map(violation).collect())
+            let found = error.violations().iter().filter(|one| !is_empty_reference(one));
+            Invalid::Violations(found.map(violation).collect())
         }
         error => Invalid::Unchecked(error.to_string()),
-    })
+    });
+    match checked {
+        Err(Invalid::Violations(none)) if none.is_empty() => Ok(()),
+        checked => checked,
+    }
+}
+
+/// The library refuses an empty URI reference, which refers to where it stands (RFC 3986, 4.4); `validate.proto` does not.
+fn is_empty_reference(one: &prost_protovalidate::Violation) -> bool {
+    one.rule_id() == "string.uri_ref_empty" && one.rule_path().ends_with("string.uri_ref")
+}
+
+/// A path without the dot that the library writes between a map and a key with brackets.
+fn without_dots(path: &str) -> String {
+    let (mut out, mut quoted, mut escaped) = (String::with_capacity(path.len()), false, false);
+    for (at, letter) in path.char_indices() {
+        let is_key = !quoted && path.get(at..).is_some_and(|rest| rest.starts_with(".[\""));
+        quoted ^= letter == '"' && !escaped;
+        escaped = letter == '\\' && !escaped;
+        if !is_key {
+            out.push(letter);
+        }
+    }
+    out
 }
 
 /// Whether a pattern can be a rule: RE2 knows it, and it is not too large.

@@ -77,6 +77,7 @@ mod proto_clients;
 mod proto_convert;
 mod proto_grpc;
 mod proto_house;
+mod proto_rules;
 mod proto_servers;
 mod proto_values;
 mod proxy;
