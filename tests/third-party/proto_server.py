@@ -66,6 +66,18 @@ message RuledRequest {
   enum Kind { KIND_UNSPECIFIED = 0; KIND_ONE = 1; KIND_TWO = 2; }
 }
 
+message WebSearchRequest {
+  string query = 1 [(buf.validate.field).string.min_len = 1];
+  int32 max_results = 2 [(buf.validate.field).int32.gte = 1, (buf.validate.field).int32.lte = 100];
+  DateRange date_range = 3;
+}
+
+message DateRange { string start = 1; string end = 2; }
+
+message WebSearchResponse { repeated SearchResult results = 1; int32 total_count = 2; }
+
+message SearchResult { string title = 1; string url = 2; string snippet = 3; string published_at = 4; }
+
 message FindResponse {
   string query = 2;
   int64 count = 1;
@@ -87,7 +99,8 @@ pb = importlib.import_module("buf.mcp.v1.mcp_pb2")
 acme = importlib.import_module("acme.tools_pb2")
 
 PAGE = 3
-tools = ["echo", "find", "picture", "fail", "refuse", "rule", "grow", "raw", "broken", "distant", "ruled", "die"]
+tools = ["echo", "find", "picture", "fail", "refuse", "rule", "grow", "raw", "broken", "distant", "ruled", "web_search", "die"]
+INPUTS = {"find": "Find", "raw": "Find", "broken": "Find", "ruled": "Ruled", "web_search": "WebSearch"}
 # A payload with what no encoder writes: a long length, a field that the contract does not have before the others, a number in four bytes.
 RAW = b"\x7a\x02xy" + b"\x0a\x8c\x80\x00" + (b"\x10\x80\x80\x00" + b"\x0a\x06\x0a\x04done") + b"\x1a\x06\x12\x01v\x0a\x01k"
 RAW_ANSWER = b"\x3a" + bytes([len(RAW) | 0x80]) + b"\x00" + RAW
@@ -114,9 +127,9 @@ def list_tools(request):
     for name in tools[start : start + PAGE]:
         tool = answer.tools.add(name=name, description=f"The tool {name}")
         tool.metadata["mcp.title"] = name.capitalize()
-        if name in ("find", "raw", "broken", "ruled"):
+        if name in INPUTS:
             tool.inline_schema.file.add().ParseFromString(acme.DESCRIPTOR.serialized_pb)
-            tool.metadata["mcp.input_message"] = "acme.tools.v1." + ("RuledRequest" if name == "ruled" else "FindRequest")
+            tool.metadata["mcp.input_message"] = f"acme.tools.v1.{INPUTS[name]}Request"
         if name == "find":
             tool.metadata["mcp.output_message"] = "acme.tools.v1.FindResponse"
         if name == "broken":
@@ -140,6 +153,12 @@ def find(request):
 
 
 def call_tool(request):
+    if request.name == "web_search":
+        asked, answer = acme.WebSearchRequest(), pb.CallToolResponse()
+        request.arguments.Unpack(asked)
+        found = acme.WebSearchResponse(results=[acme.SearchResult(title=asked.query)], total_count=1)
+        answer.success.content.add().data.Pack(found)
+        return answer
     if request.name == "find":
         return find(request)
     arguments = struct_pb2.Struct()

@@ -75,6 +75,8 @@ mod proto_bad_input;
 mod proto_between;
 mod proto_clients;
 mod proto_convert;
+mod proto_document;
+mod proto_frames;
 mod proto_grpc;
 mod proto_house;
 mod proto_rules;
