@@ -1,11 +1,11 @@
 //! Descriptors that a peer gives.
 
 use prost::Message as _;
-use prost_reflect::prost_types::field_descriptor_proto::Type;
+use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
 use prost_reflect::prost_types::{
-    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet, MessageOptions,
 };
-use schema::{Descriptors, Named, SetError, ToolSchema, compile};
+use schema::{Descriptors, Named, SetError, ToolSchema, compile, json_schema};
 
 fn read(text: &str) -> Descriptors {
     let set =
@@ -141,6 +141,53 @@ fn a_file_of_an_edition_is_refused() {
     {
         let read = Descriptors::read(&bytes_of(vec![file(syntax)]));
         assert_eq!(read.is_ok(), is_read, "{syntax:?}");
+    }
+}
+
+#[test]
+fn an_entry_of_a_map_has_a_key_and_a_value() {
+    let field = |number: i32, kind: Type, name: Option<&str>| FieldDescriptorProto {
+        name: Some(format!("f{number}")),
+        number: Some(number),
+        label: Some(if number == 7 { Label::Repeated } else { Label::Optional }.into()),
+        r#type: Some(kind.into()),
+        type_name: name.map(str::to_owned),
+        ..FieldDescriptorProto::default()
+    };
+    let read = |fields: Vec<FieldDescriptorProto>| {
+        let options = MessageOptions { map_entry: Some(true), ..MessageOptions::default() };
+        let entry = DescriptorProto {
+            name: Some("F7Entry".to_owned()),
+            field: fields,
+            options: Some(options),
+            ..DescriptorProto::default()
+        };
+        let message = DescriptorProto {
+            name: Some("TRequest".to_owned()),
+            field: vec![field(7, Type::Message, Some(".TRequest.F7Entry"))],
+            nested_type: vec![entry],
+            ..DescriptorProto::default()
+        };
+        let file = FileDescriptorProto {
+            name: Some("a.proto".to_owned()),
+            syntax: Some("proto3".to_owned()),
+            message_type: vec![message],
+            ..FileDescriptorProto::default()
+        };
+        Descriptors::read(&bytes_of(vec![file])).map(|read| json_schema(&read.message("TRequest").unwrap()))
+    };
+    let (key, value) = (field(1, Type::String, None), field(2, Type::Int32, None));
+    assert!(read(vec![key.clone(), value.clone()]).is_ok());
+    for bad in [
+        vec![],
+        vec![key.clone()],
+        vec![value.clone()],
+        vec![field(1, Type::Double, None), value.clone()],
+        vec![field(1, Type::Message, Some(".TRequest")), value.clone()],
+        vec![key, value, field(3, Type::Int32, None)],
+    ] {
+        let names: Vec<_> = bad.iter().map(|field| field.r#type()).collect();
+        assert!(matches!(read(bad), Err(SetError::Invalid(_))), "{names:?}");
     }
 }
 
