@@ -43,6 +43,41 @@ message FindRequest {
   }
 }
 
+message RuledRequest {
+  option (buf.validate.message).cel = { id: "order", message: "low is above high", expression: "this.low <= this.high" };
+  int64 low = 1;
+  int64 high = 2;
+  string name = 3 [(buf.validate.field).cel = { id: "begin", message: "begins with a", expression: "this.startsWith('a') || this == ''" }];
+  map<string, int32> weights = 4 [(buf.validate.field).map = { keys: { string: { max_len: 4 } }, values: { int32: { gte: 0 } } }];
+  Kind kind = 5 [(buf.validate.field).enum = { defined_only: true, not_in: [0] }];
+  bytes raw = 6 [(buf.validate.field).bytes = { min_len: 2, max_len: 9 }];
+  oneof by {
+    option (buf.validate.oneof).required = true;
+    string owner = 7;
+    uint32 since = 8 [(buf.validate.field).uint32.gt = 10];
+  }
+  repeated Inner many = 9 [(buf.validate.field).repeated.max_items = 2];
+  string free = 10 [(buf.validate.field) = { ignore: IGNORE_ALWAYS, string: { min_len: 5 } }];
+  float ratio = 11 [(buf.validate.field) = { ignore: IGNORE_IF_ZERO_VALUE, float: { gt: 1.5 } }];
+  message Inner {
+    string id = 1 [(buf.validate.field).required = true];
+    optional sint64 count = 2 [(buf.validate.field).sint64 = { lt: 0, gt: 5 }];
+  }
+  enum Kind { KIND_UNSPECIFIED = 0; KIND_ONE = 1; KIND_TWO = 2; }
+}
+
+message WebSearchRequest {
+  string query = 1 [(buf.validate.field).string.min_len = 1];
+  int32 max_results = 2 [(buf.validate.field).int32.gte = 1, (buf.validate.field).int32.lte = 100];
+  DateRange date_range = 3;
+}
+
+message DateRange { string start = 1; string end = 2; }
+
+message WebSearchResponse { repeated SearchResult results = 1; int32 total_count = 2; }
+
+message SearchResult { string title = 1; string url = 2; string snippet = 3; string published_at = 4; }
+
 message FindResponse {
   string query = 2;
   int64 count = 1;
@@ -64,7 +99,8 @@ pb = importlib.import_module("buf.mcp.v1.mcp_pb2")
 acme = importlib.import_module("acme.tools_pb2")
 
 PAGE = 3
-tools = ["echo", "find", "picture", "fail", "refuse", "rule", "grow", "raw", "broken", "distant", "die"]
+tools = ["echo", "find", "picture", "fail", "refuse", "rule", "grow", "raw", "broken", "distant", "ruled", "web_search", "die"]
+INPUTS = {"find": "Find", "raw": "Find", "broken": "Find", "ruled": "Ruled", "web_search": "WebSearch"}
 # A payload with what no encoder writes: a long length, a field that the contract does not have before the others, a number in four bytes.
 RAW = b"\x7a\x02xy" + b"\x0a\x8c\x80\x00" + (b"\x10\x80\x80\x00" + b"\x0a\x06\x0a\x04done") + b"\x1a\x06\x12\x01v\x0a\x01k"
 RAW_ANSWER = b"\x3a" + bytes([len(RAW) | 0x80]) + b"\x00" + RAW
@@ -91,9 +127,9 @@ def list_tools(request):
     for name in tools[start : start + PAGE]:
         tool = answer.tools.add(name=name, description=f"The tool {name}")
         tool.metadata["mcp.title"] = name.capitalize()
-        if name in ("find", "raw", "broken"):
+        if name in INPUTS:
             tool.inline_schema.file.add().ParseFromString(acme.DESCRIPTOR.serialized_pb)
-            tool.metadata["mcp.input_message"] = "acme.tools.v1.FindRequest"
+            tool.metadata["mcp.input_message"] = f"acme.tools.v1.{INPUTS[name]}Request"
         if name == "find":
             tool.metadata["mcp.output_message"] = "acme.tools.v1.FindResponse"
         if name == "broken":
@@ -117,6 +153,12 @@ def find(request):
 
 
 def call_tool(request):
+    if request.name == "web_search":
+        asked, answer = acme.WebSearchRequest(), pb.CallToolResponse()
+        request.arguments.Unpack(asked)
+        found = acme.WebSearchResponse(results=[acme.SearchResult(title=asked.query)], total_count=1)
+        answer.success.content.add().data.Pack(found)
+        return answer
     if request.name == "find":
         return find(request)
     arguments = struct_pb2.Struct()

@@ -71,6 +71,9 @@ mod file {
     pub(super) const ENUM: u32 = 5;
     pub(super) const SERVICE: u32 = 6;
     pub(super) const SOURCE: u32 = 9;
+    pub(super) const PUBLIC: u32 = 10;
+    pub(super) const WEAK: u32 = 11;
+    pub(super) const SYNTAX: u32 = 12;
 }
 /// Its number in `google.protobuf.FileDescriptorSet`.
 const FILE: u32 = 1;
@@ -82,10 +85,15 @@ const NESTED_ENUM: u32 = 4;
 #[derive(Debug, Clone)]
 pub(crate) struct RawFile {
     pub(crate) name: String,
+    /// Whether its syntax is proto2 or proto3: the reader of descriptors panics at any other.
+    is_known: bool,
     pub(crate) imports: Vec<String>,
+    /// Those that it hands on to files that import it.
+    public: Vec<usize>,
     /// The file without what says where its text was.
     pub(crate) bytes: Bytes,
-    /// The file as it came, and with `validate.proto` among its imports: without it nothing reads the rules.
+    /// The file as it came, with `validate.proto` among its imports, without which nothing reads the rules, and with all that its
+    /// imports hand on: the reader of descriptors would follow public imports again and again.
     pub(crate) ruled: Vec<u8>,
     /// What it has of [`Bounds::parts`].
     pub(crate) parts: usize,
@@ -116,6 +124,9 @@ pub(crate) fn read(set: &[u8], max: Bounds) -> Result<Vec<RawFile>, SetError> {
         after_imports(&name, &mut files, &mut sorted);
     }
     sorted.retain(|file| !is_common(&file.name));
+    if let Some(file) = sorted.iter().find(|file| !file.is_known) {
+        return Err(SetError::Invalid(format!("{}: its syntax is neither proto2 nor proto3", file.name)));
+    }
     let mut earlier = HashSet::new();
     for file in &sorted {
         let missing = file.imports.iter().find(|name| !earlier.contains(name.as_str()) && !is_common(name));
@@ -124,7 +135,33 @@ pub(crate) fn read(set: &[u8], max: Bounds) -> Result<Vec<RawFile>, SetError> {
         }
         earlier.insert(&*file.name);
     }
+    import_directly(&mut sorted);
     Ok(sorted)
+}
+
+/// Adds to the imports of each file those that its imports hand on.
+fn import_directly(sorted: &mut [RawFile]) {
+    let places: HashMap<_, _> = sorted.iter().enumerate().map(|(at, file)| (file.name.clone(), at)).collect();
+    let names: Vec<_> = sorted.iter().map(|file| file.name.clone()).collect();
+    let mut handed_on: Vec<Vec<bool>> = Vec::with_capacity(sorted.len());
+    for file in sorted {
+        let (mut seen, mut hands_on) = (vec![false; names.len()], vec![false; names.len()]);
+        let mut direct = HashSet::new();
+        for (nth, import) in file.imports.iter().enumerate() {
+            let Some(at) = places.get(import).filter(|_| direct.insert(import)) else { continue };
+            let is_public = |nth: &usize| file.imports.get(*nth) == Some(import);
+            let is_public = file.public.contains(&nth) || file.public.iter().any(is_public);
+            for (all, ends) in [(&mut seen, true), (&mut hands_on, is_public)] {
+                let further = handed_on.get(*at).into_iter().flatten();
+                all.iter_mut().zip(further).for_each(|(all, further)| *all |= ends && *further);
+                all.get_mut(*at).into_iter().for_each(|all| *all |= ends);
+            }
+        }
+        handed_on.push(hands_on);
+        for (name, _) in names.iter().zip(seen).filter(|(name, seen)| *seen && !direct.contains(name)) {
+            append(&mut file.ruled, file::DEPENDENCY, name.as_bytes());
+        }
+    }
 }
 
 /// Moves a file behind its imports, as far as that is possible.
@@ -145,7 +182,8 @@ fn after_imports(name: &str, files: &mut HashMap<String, RawFile>, sorted: &mut 
 impl RawFile {
     fn read(bytes: &[u8], count: &mut Count) -> Result<Self, SetError> {
         let (mut name, mut imports, before) = (String::new(), Vec::new(), count.parts);
-        let mut stripped = Vec::with_capacity(bytes.len());
+        let (mut stripped, mut ruled, mut public) = (Vec::with_capacity(bytes.len()), Vec::new(), Vec::new());
+        let mut is_known = true;
         for field in fields(bytes) {
             let RawField { number, content, whole } = field.ok_or(SetError::Malformed)?;
             let content = content.unwrap_or_default();
@@ -154,19 +192,43 @@ impl RawFile {
                 file::NAME => name = String::from_utf8_lossy(content).into_owned(),
                 file::DEPENDENCY => imports.push(String::from_utf8_lossy(content).into_owned()),
                 file::MESSAGE => count.message(content, 1)?,
+                file::PUBLIC => public.extend(numbers(whole, content)),
+                file::SYNTAX => is_known &= matches!(content, b"proto2" | b"proto3"),
                 file::ENUM | file::SERVICE | file::SOURCE => count.parts(content)?,
                 _ => {}
             }
             if number != file::SOURCE {
                 stripped.extend_from_slice(whole);
             }
+            if ![file::PUBLIC, file::WEAK].contains(&number) {
+                ruled.extend_from_slice(whole);
+            }
         }
-        let mut ruled = bytes.to_vec();
         if !imports.iter().any(|import| import == VALIDATE_PROTO) {
             append(&mut ruled, file::DEPENDENCY, VALIDATE_PROTO.as_bytes());
         }
-        Ok(Self { name, imports, bytes: stripped.into(), ruled, parts: count.parts - before })
+        Ok(Self {
+            name,
+            is_known,
+            imports,
+            public,
+            bytes: stripped.into(),
+            ruled,
+            parts: count.parts - before,
+        })
     }
+}
+
+/// The numbers of a repeated field: one, or many in a row.
+fn numbers(whole: &[u8], content: &[u8]) -> Vec<usize> {
+    let mut rest = content;
+    if content.is_empty() {
+        rest = whole;
+        let _ = prost::encoding::decode_key(&mut rest);
+    }
+    std::iter::from_fn(|| prost::encoding::decode_varint(&mut rest).ok())
+        .filter_map(|number| number.try_into().ok())
+        .collect()
 }
 
 /// What a set has, as far as it was read.

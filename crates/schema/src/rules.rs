@@ -2,9 +2,9 @@
 
 use crate::file::{Rule, Type};
 use crate::node::Node;
+use crate::pattern::is_pattern;
 use crate::print::literal;
 use crate::shape::{Kind, Shape};
-use crate::validate::is_pattern;
 
 /// Values that a rule lists at most; a longer list is left to the JSON Schema.
 const VALUES_MAX: usize = 1_000;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use prost_protovalidate::Validator;
-use prost_reflect::{DescriptorPool, MessageDescriptor, MethodDescriptor};
+use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 
 use crate::common::{common, complete, is_common};
 use crate::files::{self, Bounds, RawFile, SetError};
@@ -61,6 +61,10 @@ impl Descriptors {
         let ruled: Vec<_> = files.iter_mut().map(|file| std::mem::take(&mut file.ruled)).collect();
         let set = files::set(ruled.iter().map(Vec::as_slice));
         pool.decode_file_descriptor_set(set.as_slice()).map_err(|why| SetError::Invalid(why.to_string()))?;
+        if let Some(entry) = pool.all_messages().find(|message| message.is_map_entry() && !is_entry(message))
+        {
+            return Err(SetError::Invalid(format!("{} is no entry of a map", entry.full_name())));
+        }
         Ok(Self { inner: Arc::new(Inner { pool, files, validator: Validator::new() }), only: None })
     }
 
@@ -137,4 +141,16 @@ impl Descriptors {
         }
         files::set(kept.into_iter().rev()).into()
     }
+}
+
+/// Whether a message that says it is an entry of a map has a key and a value: readers take both for granted.
+fn is_entry(message: &MessageDescriptor) -> bool {
+    let is_key = |kind: &Kind| {
+        !matches!(kind, Kind::Double | Kind::Float | Kind::Bytes | Kind::Message(_) | Kind::Enum(_))
+    };
+    let (key, value) = (message.get_field(1), message.get_field(2));
+    let single = |field: &FieldDescriptor| !field.is_list() && !field.is_map() && !field.is_group();
+    key.is_some_and(|key| single(&key) && is_key(&key.kind()))
+        && value.is_some_and(|value| single(&value))
+        && message.fields().len() == 2
 }

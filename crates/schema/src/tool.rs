@@ -8,6 +8,7 @@ use prost_reflect::MessageDescriptor;
 
 use crate::common::complete;
 use crate::convert::STRUCT;
+use crate::costs::Costs;
 use crate::file::Absent;
 use crate::files::SetError;
 use crate::names::pascal;
@@ -22,6 +23,8 @@ pub struct ToolSchema {
     input: MessageDescriptor,
     output: Option<MessageDescriptor>,
     absent: Arc<HashMap<String, Absent>>,
+    /// Of a peer's expressions; ours has none.
+    costs: Arc<Costs>,
 }
 
 /// What a peer says of its tool, as far as it says it.
@@ -62,6 +65,7 @@ impl ToolSchema {
             input,
             output,
             absent: Arc::new(absent.into_iter().collect()),
+            costs: Arc::default(),
         }
     }
 
@@ -85,8 +89,8 @@ impl ToolSchema {
             None => output_of(descriptors, &input),
         };
         let found = Self::new(descriptors, input, output, Vec::new());
-        found.compile_rules().map_err(SetError::Rule)?;
-        Ok(found)
+        let costs = Arc::new(found.costs_of_rules().map_err(SetError::Rule)?);
+        Ok(Self { costs, ..found })
     }
 
     /// The message of the arguments; [`STRUCT`] if no message names them.
@@ -117,6 +121,10 @@ impl ToolSchema {
     /// # Errors
     /// What cannot be compiled.
     pub fn compile_rules(&self) -> Result<(), String> {
+        self.costs_of_rules().map(drop)
+    }
+
+    fn costs_of_rules(&self) -> Result<Costs, String> {
         let roots = std::iter::once(self.input.clone()).chain(self.output.clone());
         validate::compile_rules(self.descriptors.validator(), roots)
     }
@@ -127,7 +135,7 @@ impl ToolSchema {
     /// # Errors
     /// [`Invalid`]: all violations.
     pub fn validate(&self, typed: &Typed) -> Result<(), Invalid> {
-        validate::validate(self.descriptors.validator(), &typed.message)
+        validate::validate(self.descriptors.validator(), &self.costs, &typed.message)
     }
 
     /// The descriptors with the tool's messages, and perhaps those of other tools.

@@ -2,14 +2,13 @@
 
 use std::collections::HashSet;
 
-use prost_protovalidate::regex::RegexBuilder;
 use prost_protovalidate::{Error, Validator};
 use prost_reflect::{DynamicMessage, Kind, MessageDescriptor, Value};
 
 use crate::common::is_common;
+use crate::costs::Costs;
+use crate::pattern::is_pattern;
 
-/// Bytes of one compiled pattern.
-pub(crate) const PATTERN_BYTES_MAX: usize = 512 << 10;
 /// Patterns of one tool of a peer.
 const PATTERNS_MAX: usize = 100;
 /// Bytes of one expression of a peer.
@@ -17,7 +16,7 @@ const EXPRESSION_BYTES_MAX: usize = 2_048;
 /// Expressions of one tool of a peer.
 const EXPRESSIONS_MAX: usize = 200;
 /// Brackets and choices inside each other in an expression: its parser recurses.
-const EXPRESSION_DEPTH_MAX: usize = 64;
+const EXPRESSION_DEPTH_MAX: usize = 32;
 
 /// A rule that a message breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,51 +40,88 @@ pub enum Invalid {
     Unchecked(String),
 }
 
-/// Checks a message by its rules.
-pub(crate) fn validate(validator: &Validator, message: &DynamicMessage) -> Result<(), Invalid> {
-    validator.validate(message).map_err(|error| match error {
+/// Checks a message by its rules, whose expressions have these costs.
+pub(crate) fn validate(
+    validator: &Validator,
+    costs: &Costs,
+    message: &DynamicMessage,
+) -> Result<(), Invalid> {
+    if !costs.allow(message) {
+        return Err(Invalid::Unchecked(
+            "its expressions would take too long for so large a message".to_owned(),
+        ));
+    }
+    let checked = validator.validate(message).map_err(|error| match error {
         Error::Validation(error) => {
             let violation = |one: &prost_protovalidate::Violation| Violation {
-                field: one.field_path(),
+                field: without_dots(&one.field_path()),
                 rule: one.rule_id().to_owned(),
                 message: one.message().to_owned(),
             };
-            Invalid::Violations(error.violations().iter().map(violation).collect())
+            let found = error.violations().iter().filter(|one| !is_empty_reference(one));
+            Invalid::Violations(found.map(violation).collect())
         }
         error => Invalid::Unchecked(error.to_string()),
-    })
+    });
+    match checked {
+        Err(Invalid::Violations(none)) if none.is_empty() => Ok(()),
+        checked => checked,
+    }
 }
 
-/// Whether a pattern can be a rule: RE2 knows it, and it is not too large.
-pub(crate) fn is_pattern(pattern: &str) -> bool {
-    RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build().is_ok()
+/// The library refuses an empty URI reference, which refers to where it stands (RFC 3986, 4.4); `validate.proto` does not.
+fn is_empty_reference(one: &prost_protovalidate::Violation) -> bool {
+    one.rule_id() == "string.uri_ref_empty" && one.rule_path().ends_with("string.uri_ref")
 }
 
-/// Compiles the rules of these messages and of all that are in them.
+/// A path without the dot that the library writes between a map and a key with brackets.
+fn without_dots(path: &str) -> String {
+    let (mut out, mut quoted, mut escaped) = (String::with_capacity(path.len()), false, false);
+    for (at, letter) in path.char_indices() {
+        let is_key = !quoted && path.get(at..).is_some_and(|rest| rest.starts_with(".[\""));
+        quoted ^= letter == '"' && !escaped;
+        escaped = letter == '\\' && !escaped;
+        if !is_key {
+            out.push(letter);
+        }
+    }
+    out
+}
+
+/// Compiles the rules of these messages and of all that are in them, and returns what their expressions cost.
 ///
 /// # Errors
 /// The first rule that cannot be compiled, or is too large.
 pub(crate) fn compile_rules(
     validator: &Validator,
     roots: impl Iterator<Item = MessageDescriptor>,
-) -> Result<(), String> {
+) -> Result<Costs, String> {
     let messages = reachable(roots);
     let mut sizes = Sizes::default();
     for message in &messages {
         let options = std::iter::once(message.options())
             .chain(message.fields().map(|field| field.options()))
             .chain(message.oneofs().map(|oneof| oneof.options()));
+        sizes.message = Some(message.full_name().to_owned());
         for options in options {
             sizes.extensions(&options)?;
         }
     }
+    // Rules that the schema itself adds to those of `buf.validate` may be anywhere.
+    sizes.message = None;
+    let pool = messages.first().map(|message| message.parent_pool().clone());
+    for extension in pool.iter().flat_map(prost_reflect::DescriptorPool::all_extensions) {
+        if !is_common(extension.parent_file().name()) {
+            sizes.extensions(&extension.options())?;
+        }
+    }
     for message in messages {
-        match validate(validator, &DynamicMessage::new(message)) {
+        match validate(validator, &sizes.costs, &DynamicMessage::new(message)) {
             Err(Invalid::Unchecked(why)) => return Err(why),
             Ok(()) | Err(Invalid::Violations(_)) => {}
         }
     }
-    Ok(())
+    Ok(sizes.costs)
 }
 
 /// These messages and those of their fields, without the well-known ones.
@@ -110,25 +146,35 @@ fn reachable(roots: impl Iterator<Item = MessageDescriptor>) -> Vec<MessageDescr
 struct Sizes {
     patterns: usize,
     expressions: usize,
+    costs: Costs,
+    /// Whose rules are read; `None` for those that may be in any message.
+    message: Option<String>,
 }
 
 impl Sizes {
     fn extensions(&mut self, options: &DynamicMessage) -> Result<(), String> {
-        options.extensions().try_for_each(|(_, value)| self.value("", value))
+        options.extensions().try_for_each(|(_, value)| self.value("", value, false))
     }
 
-    fn value(&mut self, field: &str, value: &Value) -> Result<(), String> {
+    /// `for_each`: inside the rules of elements.
+    fn value(&mut self, field: &str, value: &Value, for_each: bool) -> Result<(), String> {
+        const OF_ELEMENTS: [&str; 3] = [
+            "buf.validate.RepeatedRules.items",
+            "buf.validate.MapRules.keys",
+            "buf.validate.MapRules.values",
+        ];
+        let for_each = for_each || OF_ELEMENTS.contains(&field);
         match value {
             Value::Message(rules) => {
-                rules.fields().try_for_each(|(field, value)| self.value(field.full_name(), value))
+                rules.fields().try_for_each(|(field, value)| self.value(field.full_name(), value, for_each))
             }
-            Value::List(values) => values.iter().try_for_each(|value| self.value(field, value)),
-            Value::String(text) => self.text(field, text),
+            Value::List(values) => values.iter().try_for_each(|value| self.value(field, value, for_each)),
+            Value::String(text) => self.text(field, text, for_each),
             _ => Ok(()),
         }
     }
 
-    fn text(&mut self, field: &str, text: &str) -> Result<(), String> {
+    fn text(&mut self, field: &str, text: &str, for_each: bool) -> Result<(), String> {
         match field {
             "buf.validate.StringRules.pattern" | "buf.validate.BytesRules.pattern" => {
                 self.patterns += 1;
@@ -148,6 +194,7 @@ impl Sizes {
                 {
                     return Err(format!("an expression that is too large, or more than {EXPRESSIONS_MAX}"));
                 }
+                self.costs.add(self.message.as_deref(), text, for_each)?;
             }
             _ => {}
         }

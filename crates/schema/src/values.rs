@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 
+use crate::common::common;
 use crate::convert::STRUCT;
 use crate::tool::ToolSchema;
 pub use path::ValueError;
@@ -83,14 +84,6 @@ impl ToolSchema {
         Ok(Typed { message: self.decode(name, bytes)?, marks })
     }
 
-    /// Any object as a `google.protobuf.Struct`: arguments with members that the schema does not name.
-    ///
-    /// # Errors
-    /// As [`ToolSchema::arguments_from_json`].
-    pub fn struct_from_json(&self, json: &[u8]) -> Result<Typed, ValueError> {
-        encode::encode(json, &self.known(STRUCT)?)
-    }
-
     /// Writes arguments or a result as JSON, equal to the JSON that they came from. Lists that a JSON Schema requires are there even
     /// if they are empty, and required members that may be null are null.
     ///
@@ -109,6 +102,15 @@ impl ToolSchema {
         let message = DynamicMessage::decode(self.known(name)?, bytes);
         message.map_err(|why| path::whole(format!("is no {name}: {why}")))
     }
+}
+
+/// Any JSON object as a `google.protobuf.Struct`: arguments of a tool whose schema is not known, or does not name them all.
+///
+/// # Errors
+/// As [`ToolSchema::arguments_from_json`].
+pub fn struct_from_json(json: &[u8]) -> Result<Typed, ValueError> {
+    let message = common().pool.get_message_by_name(STRUCT);
+    encode::encode(json, &message.ok_or_else(|| path::whole(format!("is no {STRUCT}")))?)
 }
 
 /// The name of the type in a `type_url`, whatever comes before it.

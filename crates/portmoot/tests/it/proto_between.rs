@@ -24,7 +24,7 @@ fn check(report: &Value) {
     assert_eq!(at("messages"), json!(["acme.tools.v1.FindRequest", "acme.tools.v1.FindResponse"]));
     assert_eq!(at("numbers"), json!({ "query": 1, "limit": 4, "tags": 7, "filter": 9 }));
     assert_eq!(at("open"), "google.protobuf.Struct");
-    assert_eq!(at("inline"), json!([11, 11]));
+    assert_eq!(at("inline"), json!([13, 13]));
     assert_eq!(at("found"), found());
     assert_eq!((at("plain"), at("echo")), (json!(["found ab"]), json!({ "q": 1.5 })));
     assert_eq!(at("broken_rule"), json!([-33001, [["query", "string.min_len"]]]));

@@ -10,7 +10,7 @@ use crate::home::Home;
 use crate::support::{Gateway, fixture};
 
 /// Real tool lists.
-fn lists() -> Vec<PathBuf> {
+pub(crate) fn lists() -> Vec<PathBuf> {
     let folder = harness::repository().join("crates/schema/tests/tools");
     let mut lists: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     lists.sort();

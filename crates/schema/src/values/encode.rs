@@ -243,7 +243,7 @@ impl<'a> Encoder<'a> {
         let number = number.ok_or_else(|| self.wants("a number"))?;
         let is_exact = number.abs() < EXACT_MAX
             || !text.bytes().all(|letter| letter == b'-' || letter.is_ascii_digit())
-            || text.parse::<i128>().is_ok_and(|whole| whole as f64 == number && number as i128 == whole);
+            || format!("{number:.0}") == text;
         if is_exact { Ok(number) } else { Err(self.path.error("is an integer that a double cannot hold")) }
     }
 

@@ -15,6 +15,7 @@ use schema::{Converted, Names, Numbers, STRUCT, Style, Tool, compile, convert};
 use serde_json::value::RawValue;
 
 mod back;
+mod costs;
 mod module;
 mod peers;
 mod sample;

@@ -1,6 +1,11 @@
 //! Descriptors that a peer gives.
 
-use schema::{Descriptors, Named, SetError, ToolSchema, compile};
+use prost::Message as _;
+use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
+use prost_reflect::prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet, MessageOptions,
+};
+use schema::{Descriptors, Named, SetError, ToolSchema, compile, json_schema};
 
 fn read(text: &str) -> Descriptors {
     let set =
@@ -118,6 +123,103 @@ fn an_incomplete_or_circular_set_is_refused() {
 
 fn set_of(path: &str, text: &str) -> Vec<u8> {
     compile(&[(path.to_owned(), format!("syntax = \"proto3\"; {text}"))]).unwrap()
+}
+
+fn bytes_of(files: Vec<FileDescriptorProto>) -> Vec<u8> {
+    FileDescriptorSet { file: files }.encode_to_vec()
+}
+
+#[test]
+fn a_file_of_an_edition_is_refused() {
+    let file = |syntax: Option<&str>| FileDescriptorProto {
+        name: Some("a.proto".to_owned()),
+        syntax: syntax.map(str::to_owned),
+        ..FileDescriptorProto::default()
+    };
+    for (syntax, is_read) in
+        [(None, true), (Some("proto3"), true), (Some("editions"), false), (Some(""), false)]
+    {
+        let read = Descriptors::read(&bytes_of(vec![file(syntax)]));
+        assert_eq!(read.is_ok(), is_read, "{syntax:?}");
+    }
+}
+
+#[test]
+fn an_entry_of_a_map_has_a_key_and_a_value() {
+    let field = |number: i32, kind: Type, name: Option<&str>| FieldDescriptorProto {
+        name: Some(format!("f{number}")),
+        number: Some(number),
+        label: Some(if number == 7 { Label::Repeated } else { Label::Optional }.into()),
+        r#type: Some(kind.into()),
+        type_name: name.map(str::to_owned),
+        ..FieldDescriptorProto::default()
+    };
+    let read = |fields: Vec<FieldDescriptorProto>| {
+        let options = MessageOptions { map_entry: Some(true), ..MessageOptions::default() };
+        let entry = DescriptorProto {
+            name: Some("F7Entry".to_owned()),
+            field: fields,
+            options: Some(options),
+            ..DescriptorProto::default()
+        };
+        let message = DescriptorProto {
+            name: Some("TRequest".to_owned()),
+            field: vec![field(7, Type::Message, Some(".TRequest.F7Entry"))],
+            nested_type: vec![entry],
+            ..DescriptorProto::default()
+        };
+        let file = FileDescriptorProto {
+            name: Some("a.proto".to_owned()),
+            syntax: Some("proto3".to_owned()),
+            message_type: vec![message],
+            ..FileDescriptorProto::default()
+        };
+        Descriptors::read(&bytes_of(vec![file])).map(|read| json_schema(&read.message("TRequest").unwrap()))
+    };
+    let (key, value) = (field(1, Type::String, None), field(2, Type::Int32, None));
+    assert!(read(vec![key.clone(), value.clone()]).is_ok());
+    for bad in [
+        vec![],
+        vec![key.clone()],
+        vec![value.clone()],
+        vec![field(1, Type::Double, None), value.clone()],
+        vec![field(1, Type::Message, Some(".TRequest")), value.clone()],
+        vec![key, value, field(3, Type::Int32, None)],
+    ] {
+        let names: Vec<_> = bad.iter().map(|field| field.r#type()).collect();
+        assert!(matches!(read(bad), Err(SetError::Invalid(_))), "{names:?}");
+    }
+}
+
+#[test]
+fn public_imports_are_followed_once() {
+    let file = |at: usize, public: &[i32], fields: Vec<FieldDescriptorProto>| FileDescriptorProto {
+        name: Some(format!("{at}.proto")),
+        dependency: public.iter().map(|_| format!("{}.proto", at - 1)).collect(),
+        public_dependency: public.to_vec(),
+        syntax: Some("proto3".to_owned()),
+        message_type: vec![DescriptorProto {
+            name: Some(format!("M{at}")),
+            field: fields,
+            ..DescriptorProto::default()
+        }],
+        ..FileDescriptorProto::default()
+    };
+    let first = FieldDescriptorProto {
+        name: Some("first".to_owned()),
+        number: Some(1),
+        r#type: Some(Type::Message.into()),
+        type_name: Some(".M0".to_owned()),
+        ..FieldDescriptorProto::default()
+    };
+    let set = |ends: &[i32]| {
+        let chain = (1..100).map(|at| file(at, ends, vec![]));
+        let last = file(100, &[0], vec![first.clone()]);
+        bytes_of(std::iter::once(file(0, &[], vec![])).chain(chain).chain([last]).collect())
+    };
+    let read = Descriptors::read(&set(&[0, 1, 2])).unwrap();
+    assert_eq!(read.message("M100").unwrap().fields().count(), 1);
+    assert_eq!(read.set(), set(&[0, 1, 2]), "it is sent on as it came");
 }
 
 #[test]

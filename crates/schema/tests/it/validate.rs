@@ -60,6 +60,22 @@ fn expressions_are_rules() {
     assert_eq!(violations(&schema, r#"{"a":3,"b":2}"#), [(String::new(), "order".to_owned())]);
 }
 
+#[test]
+fn a_path_names_keys_with_brackets_and_an_empty_reference_is_one() {
+    let schema = peer(
+        r#"map<string, string> map = 1 [(buf.validate.field).map.values.string.max_len = 1];
+        string at = 2 [(buf.validate.field).string.uri_ref = true];"#,
+    );
+    let schema = schema.unwrap();
+    assert_eq!(violations(&schema, r#"{"at":"","map":{"a":"b"}}"#), []);
+    let broken = |field: &str| vec![(field.to_owned(), "string.max_len".to_owned())];
+    for key in ["a", "a.b", "[a", "^[a-z]+$", "a]", "].x", r#"\"[\""#, "é"] {
+        let arguments = format!(r#"{{"map":{{"{key}":"ab"}}}}"#);
+        assert_eq!(violations(&schema, &arguments), broken(&format!("map[\"{key}\"]")));
+    }
+    assert_eq!(violations(&schema, r#"{"at":"%"}"#), [("at".to_owned(), "string.uri_ref".to_owned())]);
+}
+
 #[track_caller]
 fn assert_refused(text: &str, why: &str) {
     match peer(text) {

@@ -1,6 +1,6 @@
 //! JSON to messages and back.
 
-use schema::{Descriptors, Marks, Module, Named, Numbers, Tool, ToolSchema, compile};
+use schema::{Descriptors, Marks, Module, Named, Numbers, Tool, ToolSchema, compile, struct_from_json};
 
 fn schema(input: &str) -> ToolSchema {
     let tool = Tool { name: "t", description: None, input: input.as_bytes(), output: None };
@@ -54,6 +54,10 @@ fn json_comes_back_as_it_was() {
         let typed = schema.arguments_from_json(whole.as_bytes()).unwrap();
         assert_eq!(schema.json(&typed).unwrap(), br#"{"small":1}"#, "{whole}");
     }
+    // A double holds this one, however long it is written.
+    let long = format!("{:.0}", -1e300);
+    let typed = schema(ALL).arguments_from_json(format!(r#"{{"ratio":{long}}}"#).as_bytes()).unwrap();
+    assert_eq!(schema(ALL).json(&typed).unwrap(), br#"{"ratio":-1e300}"#);
     let open = r#"{"type":"object"}"#;
     assert_eq!(assert_same(open, r#"{"a":[],"b":null,"c":1.5}"#), Marks::default());
 }
@@ -124,12 +128,12 @@ fn messages_of_another_type_or_with_unknown_fields_are_refused() {
     assert_eq!(why("type.googleapis.com/acme.v1.Other", b""), "is a acme.v1.Other, not a acme.v1.TRequest");
     assert_eq!(why("x/acme.v1.TRequest", &[0xf8, 0x7f, 1]), "has a field 2047 that the schema does not name");
     assert!(why("acme.v1.TRequest", &[0x0a]).starts_with("is no acme.v1.TRequest"));
-    let object = schema.struct_from_json(br#"{"maxResults":3,"tags":[]}"#).unwrap();
+    let object = struct_from_json(br#"{"maxResults":3,"tags":[]}"#).unwrap();
     assert_eq!(object.type_url(), "type.googleapis.com/google.protobuf.Struct");
     let read = schema.arguments_from_message(&object.type_url(), &object.bytes(), Marks::default()).unwrap();
     assert_eq!(read.type_url(), "type.googleapis.com/acme.v1.TRequest");
     assert!(equal(&schema.json(&read).unwrap(), br#"{"maxResults":3,"tags":[]}"#));
-    let other = schema.struct_from_json(br#"{"other":3}"#).unwrap();
+    let other = struct_from_json(br#"{"other":3}"#).unwrap();
     assert!(why(&other.type_url(), &other.bytes()).starts_with("other: "));
 }
 

@@ -3,19 +3,14 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use prost::Message as _;
 use prost_types::Any;
-use schema::{Marks, STRUCT, ValueError};
+use schema::{Marks, ValueError, struct_from_json};
 use serde_json::{Map, Value as Json};
 use wire::proto::Kind;
 use wire::proto::contract::CallToolRequest;
 
 use super::schemas::SentTool;
-use super::value::{Inexact, to_struct};
 use crate::key;
-
-/// The prefix of a message's name in an `Any`.
-const TYPE_URL: &str = "type.googleapis.com/";
 
 /// Why params cannot be written for the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,9 +18,9 @@ pub enum BadCall {
     /// They are no params of `tools/call`.
     #[error("a call needs a `name`, and its `arguments` must be an object")]
     Params,
-    /// A number is too long.
-    #[error(transparent)]
-    Number(#[from] Inexact),
+    /// No `Struct` carries the arguments.
+    #[error("the arguments do not fit protobuf: {0}")]
+    Struct(ValueError),
     /// The arguments are not of the tool's message.
     #[error("the arguments do not fit the tool's schema: {0}")]
     Arguments(ValueError),
@@ -55,15 +50,15 @@ pub fn request(params: &[u8], tool: Option<&SentTool>) -> Result<Bytes, BadCall>
             Some(Any { type_url: typed.type_url(), value: typed.bytes() })
         }
         Some((tool, Err(why))) if !tool.takes_struct => return Err(BadCall::Arguments(why)),
-        Some((_, Err(_))) | None => given.and_then(Json::as_object).map(plain).transpose()?,
+        Some((_, Err(_))) | None => given.map(|_| plain(raw)).transpose()?,
     };
     Ok(Kind::CallToolRequest.field_of(&CallToolRequest { name: name.clone(), arguments, metadata }))
 }
 
 /// Arguments as a `Struct`.
-fn plain(arguments: &Map<String, Json>) -> Result<Any, Inexact> {
-    let value = to_struct(arguments)?.encode_to_vec();
-    Ok(Any { type_url: format!("{TYPE_URL}{STRUCT}"), value })
+fn plain(arguments: &[u8]) -> Result<Any, BadCall> {
+    let typed = struct_from_json(arguments).map_err(BadCall::Struct)?;
+    Ok(Any { type_url: typed.type_url(), value: typed.bytes() })
 }
 
 /// The members that are not the protocol's own.
@@ -84,6 +79,7 @@ fn metadata_of(meta: &Map<String, Json>) -> HashMap<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use prost::Message as _;
     use schema::{Descriptors, Named, ToolSchema, compile};
 
     use super::*;
@@ -102,8 +98,10 @@ mod tests {
         for params in ["{}", r#"{"name":1}"#, r#"{"name":"x","arguments":[]}"#, "[]"] {
             assert_eq!(request(params.as_bytes(), None), Err(BadCall::Params), "{params}");
         }
-        let long = request(br#"{"name":"x","arguments":{"id":18446744073709551615}}"#, None);
-        assert!(matches!(long, Err(BadCall::Number(_))), "{long:?}");
+        for id in ["18446744073709551615", "20000000000000000001"] {
+            let long = request(format!(r#"{{"name":"x","arguments":{{"id":{id}}}}}"#).as_bytes(), None);
+            assert!(matches!(&long, Err(BadCall::Struct(why)) if why.field == "[\"id\"]"), "{long:?}");
+        }
     }
 
     #[test]
