@@ -3,9 +3,9 @@
 use memchr::memmem;
 
 /// Digits of an id, and of a marker: their width never changes, so that a request is made once and edited in place.
-const DIGITS: usize = 10;
+pub(crate) const DIGITS: usize = 10;
 /// What a marker begins with.
-const MARK: &str = "mark-";
+pub(crate) const MARK: &str = "mark-";
 /// Arguments of a plain call.
 pub const ARGUMENTS: &str = r#"{"text":"MARK"}"#;
 
@@ -100,11 +100,11 @@ impl Call {
     }
 }
 
-fn mark(n: u64) -> u64 {
+pub(crate) fn mark(n: u64) -> u64 {
     n.wrapping_mul(2_654_435_761) % 10_000_000_000
 }
 
-fn put(place: &mut [u8], mut n: u64) {
+pub(crate) fn put(place: &mut [u8], mut n: u64) {
     for digit in place.iter_mut().rev() {
         *digit = b'0' + (n % 10) as u8;
         n /= 10;

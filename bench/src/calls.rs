@@ -7,30 +7,43 @@ use crate::stage::{LOAD, SERVER, Server, Stage, split, stdio_table};
 use crate::table::{Figures, median};
 
 /// One row of the table.
-struct Variant {
-    label: &'static str,
+pub(crate) struct Variant {
+    pub(crate) label: &'static str,
     /// The load's words, without connections and times.
-    words: String,
-    pid: Option<u32>,
+    pub(crate) words: String,
+    /// None if the load starts the server itself.
+    pub(crate) pid: Option<u32>,
     rounds: Vec<Figures>,
 }
 
-fn variant(label: &'static str, server: &Server, words: &str) -> Variant {
+/// A server that the load starts itself, on a pipe.
+pub(crate) fn on_pipe(label: &'static str, words: &str) -> Variant {
+    Variant { label, words: words.to_owned(), pid: None, rounds: Vec::new() }
+}
+
+pub(crate) fn variant(label: &'static str, server: &Server, words: &str) -> Variant {
     let words = format!("--to 127.0.0.1:{} {words}", server.port);
     Variant { label, words, pid: Some(server.pid()), rounds: Vec::new() }
 }
 
 /// Measures and prints.
 pub fn run(stage: &Stage, flags: &Flags) {
+    let (servers, all) = cast(stage, flags);
+    let bases = [("hyper", "floor: hyper, fixed answer"), ("byte proxy", "floor: byte proxy to HTTP")];
+    table(stage, flags, bases, &|| all(&servers));
+}
+
+/// Measures these variants at each number of connections; `bases` are those that the others are compared with.
+pub(crate) fn table(stage: &Stage, flags: &Flags, bases: [(&str, &str); 2], all: &dyn Fn() -> Vec<Variant>) {
     let (rounds, secs) = (flags.get("--rounds", 5), flags.get("--secs", 1.0));
     let connections =
         flags.text("--connections", "1,16,64").split(',').filter_map(|n| n.parse::<usize>().ok());
-    let (servers, all) = cast(stage, flags);
     let only = flags.text("--only", "");
-    println!("| connections | variant | CPU us/call | x hyper | x byte proxy | calls/s | p50 us | p99 us |");
+    let [(one, first), (two, second)] = bases;
+    println!("| connections | variant | CPU us/call | x {one} | x {two} | calls/s | p50 us | p99 us |");
     println!("|---|---|---|---|---|---|---|---|");
     for count in connections {
-        let mut variants: Vec<Variant> = all(&servers)
+        let mut variants: Vec<Variant> = all()
             .into_iter()
             .filter(|v| only.is_empty() || v.label.contains(only) || v.label.starts_with("floor"))
             .collect();
@@ -39,8 +52,8 @@ pub fn run(stage: &Stage, flags: &Flags) {
                 let times =
                     if variant.pid.is_some() { format!("-c {count}") } else { format!("--depth {count}") };
                 let mut words = split(&format!("{} {times} --warmup 0.3 --secs {secs}", variant.words));
-                if let Some(at) = words.iter().position(|word| word == "CHILD") {
-                    words[at] = format!("{} stdio legacy", stage.own("echo"));
+                if let Some(at) = words.iter().position(|word| word == "--child") {
+                    words[at + 1] = words[at + 1].replace('\t', " ");
                 }
                 words.extend(variant.pid.iter().flat_map(|pid| ["--pid".to_owned(), pid.to_string()]));
                 let figures = stage.load(&words);
@@ -55,26 +68,26 @@ pub fn run(stage: &Stage, flags: &Flags) {
                 variant.rounds.push(figures);
             }
         }
-        print(count, &variants);
+        print(count, &variants, [first, second]);
     }
 }
 
-fn print(count: usize, variants: &[Variant]) {
+fn print(count: usize, variants: &[Variant], bases: [&str; 2]) {
     let cpu = |label: &str| {
         variants
             .iter()
             .find(|variant| variant.label == label)
             .map_or(0.0, |variant| median(&variant.rounds, "cpu_us"))
     };
-    let (hyper, bytes) = (cpu("floor: hyper, fixed answer"), cpu("floor: byte proxy to HTTP"));
+    let [first, second] = bases.map(cpu);
     for variant in variants {
         let of = |name| median(&variant.rounds, name);
         println!(
             "| {count} | {} | {:.2} | {:.2} | {:.2} | {:.0} | {:.0} | {:.0} |",
             variant.label,
             of("cpu_us"),
-            of("cpu_us") / hyper,
-            of("cpu_us") / bytes,
+            of("cpu_us") / first,
+            of("cpu_us") / second,
             of("calls_per_s"),
             of("p50_us"),
             of("p99_us"),
@@ -92,6 +105,8 @@ struct Cast {
     /// The same without an audit log.
     unrecorded: Server,
     peer: Option<Server>,
+    /// The command of the upstream on a pipe.
+    echo: String,
     _upstreams: Vec<Server>,
 }
 
@@ -125,6 +140,7 @@ fn cast(stage: &Stage, flags: &Flags) -> (Cast, impl Fn(&Cast) -> Vec<Variant>) 
         gateway,
         unrecorded,
         peer: peer(stage, flags),
+        echo: words_of(&[&stage.own("echo"), "stdio", "legacy"]),
         _upstreams: vec![http, http_modern],
     };
     (cast, variants)
@@ -138,12 +154,7 @@ fn variants(cast: &Cast) -> Vec<Variant> {
         variant("floor: byte proxy to HTTP", &cast.bytes, "--era legacy"),
         variant("upstream alone, HTTP, legacy", &cast.alone, "--era legacy"),
         variant("upstream alone, HTTP, modern", &cast.alone_modern, "--era modern"),
-        Variant {
-            label: "upstream alone, stdio",
-            words: "--child CHILD".to_owned(),
-            pid: None,
-            rounds: Vec::new(),
-        },
+        on_pipe("upstream alone, stdio", &format!("--child {}", cast.echo)),
         gateway("portmoot, in process, legacy", "--era legacy --tool demo_echo"),
         gateway("portmoot, in process, modern", "--era modern --tool demo_echo"),
         unrecorded("portmoot without audit, in process, legacy", "--era legacy --tool demo_echo"),
@@ -158,6 +169,11 @@ fn variants(cast: &Cast) -> Vec<Variant> {
         all.push(variant("mcp-proxy 0.6 to HTTP, legacy", peer, "--path / --era legacy --tool h/echo"));
     }
     all
+}
+
+/// A command as one word of the load's.
+pub(crate) fn words_of(command: &[&str]) -> String {
+    command.join("\t")
 }
 
 /// The other gateway, if there is a binary of it.

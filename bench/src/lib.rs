@@ -15,6 +15,8 @@ pub mod isolation;
 pub mod memory;
 pub mod path_stages;
 pub mod proc;
+pub mod proto;
+pub mod proto_calls;
 pub mod reply;
 pub mod stage;
 pub mod table;

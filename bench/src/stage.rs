@@ -89,6 +89,11 @@ impl Stage {
         }
     }
 
+    /// The gateway's binary.
+    pub fn portmoot(&self) -> &str {
+        &self.portmoot
+    }
+
     /// One of the bench's own programs.
     pub fn own(&self, name: &str) -> String {
         self.bin.join(name).display().to_string()

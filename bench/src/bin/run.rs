@@ -6,19 +6,20 @@
 
 use portmoot_bench::flags::Flags;
 use portmoot_bench::stage::Stage;
-use portmoot_bench::{calls, fanout, instructions, isolation, memory};
+use portmoot_bench::{calls, fanout, instructions, isolation, memory, proto_calls};
 
 fn main() {
     let flags = Flags::read();
     let stage = Stage::new(&flags);
     match flags.word() {
         "calls" => calls::run(&stage, &flags),
+        "proto" => proto_calls::run(&stage, &flags),
         "memory" => memory::run(&stage, &flags),
         "isolation" => isolation::run(&stage, &flags),
         "fanout" => fanout::run(&stage, &flags),
         "instructions" => instructions::run(&stage, &flags),
         _ => eprintln!(
-            "run calls|memory|isolation|fanout|instructions [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
+            "run calls|proto|memory|isolation|fanout|instructions [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
         ),
     }
 }

@@ -4,11 +4,14 @@
 //!  [--size BYTES] [--fixed] [--rate CALLS_PER_S] [--pid PID]...`
 //! `--fixed`: the server knows one answer; nothing is said before and only the status is checked.
 //! `--flood`: asks the upstream to flood, and does not wait for an answer that will not come.
+//! `--wire json|frames|grpc`: JSON-RPC, or proto-mcp; a `--child` knows the first two. The tool's first argument is a text.
 //! `--arguments JSON`: arguments of the calls, with `MARK` in their place of the marker. `--answer TEXT`: answers have this, not the marker.
 //! `--calls N`: ends after N calls in all. `--bearer TOKEN`: sent with each request.
 //! `load ... --initialize N`: N sessions are opened on one connection, for every `--bearer`. `--list N`: every `--bearer` gets the list of tools N times.
 //! `load ... --hold SESSIONS [--streams]`: opens sessions (each with a held GET), and tells the memory of the processes.
 //! `load --child 'COMMAND ARGS' [--depth N]`: a server on a pipe, without anything between.
+
+mod wires;
 
 use std::cell::RefCell;
 use std::io;
@@ -24,10 +27,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::task::LocalSet;
+use wires::Wire;
 
 /// What the connections share.
 struct Shared {
     era: Era,
+    wire: Wire,
     to: String,
     path: String,
     tool: String,
@@ -48,6 +53,13 @@ impl Shared {
     fn is_over(&self) -> bool {
         let seen = self.seen.borrow();
         seen.over || self.calls.is_some_and(|calls| seen.next >= FIRST + calls)
+    }
+
+    /// The number of the next call.
+    fn next(&self) -> u64 {
+        let mut seen = self.seen.borrow_mut();
+        seen.next += 1;
+        seen.next - 1
     }
 }
 
@@ -84,6 +96,7 @@ async fn main() -> io::Result<()> {
     let pids: Vec<u32> = flags.all("--pid").iter().map(|pid| pid.parse().expect("a process id")).collect();
     let shared = Rc::new(Shared {
         era: Era::read(flags.text("--era", "legacy")),
+        wire: Wire::read(flags.text("--wire", "json")),
         to: flags.text("--to", "127.0.0.1:7070").to_owned(),
         path: flags.text("--path", "/mcp").to_owned(),
         tool: flags.text("--tool", "echo").to_owned(),
@@ -220,6 +233,14 @@ impl<'s> Client<'s> {
 }
 
 async fn connection(shared: &Shared, at: usize) -> io::Result<()> {
+    match shared.wire {
+        Wire::Json => json(shared, at).await,
+        Wire::Frames => wires::frames(shared).await,
+        Wire::Grpc => wires::grpc(shared).await,
+    }
+}
+
+async fn json(shared: &Shared, at: usize) -> io::Result<()> {
     let mut client = Client::connect(shared).await?;
     client.begin().await?;
     let mut body = call::body(shared.era, &shared.tool, &shared.arguments, shared.size);
@@ -234,8 +255,7 @@ async fn connection(shared: &Shared, at: usize) -> io::Result<()> {
             tokio::time::sleep_until(due.into()).await;
             due += pause;
         }
-        let number = shared.seen.borrow().next;
-        shared.seen.borrow_mut().next += 1;
+        let number = shared.next();
         let since = Instant::now();
         client.socket.write_all(call.number(number)).await?;
         let reply = reply::read(&mut client.socket, &mut client.buffer).await?;
@@ -343,13 +363,21 @@ fn child(local: &LocalSet, shared: &Rc<Shared>, command: &str, depth: usize) -> 
         // Taken whole: dropping the child ends it.
         let mut child = child;
         let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else { return };
+        if shared.wire == Wire::Frames {
+            if let Err(error) = wires::pipe(&shared, input, output, depth).await {
+                eprintln!("load: the pipe broke: {error}");
+                shared.seen.borrow_mut().wrong += 1;
+            }
+            return;
+        }
         let mut call = Call::new(call::body(shared.era, &shared.tool, &shared.arguments, shared.size));
         let (mut buffer, mut out, mut open) =
             (Vec::with_capacity(64 << 10), Vec::new(), std::collections::HashMap::new());
+        // Its answer is not that of a call, and is passed over below.
+        out.extend_from_slice([INITIALIZE, INITIALIZED].map(|line| format!("{line}\n")).concat().as_bytes());
         while !shared.seen.borrow().over {
             while open.len() < depth {
-                let number = shared.seen.borrow().next;
-                shared.seen.borrow_mut().next += 1;
+                let number = shared.next();
                 out.extend_from_slice(call.number(number));
                 out.push(b'\n');
                 open.insert(number, Instant::now());

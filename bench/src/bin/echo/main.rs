@@ -1,6 +1,9 @@
 //! The upstream: one tool `echo`. `echo http PORT ERA` or `echo stdio ERA`; ERA is `legacy` or `modern`.
+//! `echo frames`: a server of proto-mcp on a pipe.
 //! `echo stdio ERA --tools N`: N tools, of which the others do the same.
 //! `echo stdio ERA --flood` also says a log message without end once it was called with `flood` in the text.
+
+mod frames;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -21,6 +24,7 @@ fn main() -> io::Result<()> {
     let words: Vec<String> = std::env::args().collect();
     match words[1].as_str() {
         "http" => http(words[2].parse().expect("a port"), words[3] == "modern"),
+        "frames" => frames::serve(),
         _ => {
             let flags = Flags::read();
             stdio(words[2] == "modern", flags.has("--flood"), &tools(flags.get("--tools", 1)))
