@@ -21,7 +21,7 @@ use crate::delivery::{self, spawn, unknown_method};
 use crate::{call::Call, dispatch::Dispatch, handshake, incoming::Names};
 use crate::{listen, live::ConfiguredServer, manifests, tasks::list as task_list};
 pub(crate) use proxy::unwrap;
-pub(crate) use tools::manifest;
+pub use tools::manifest;
 
 /// The methods that servers carry out for a room.
 const CARRIED_OUT: [&str; 4] = ["tools/call", "resources/read", "prompts/get", "completion/complete"];

@@ -33,6 +33,7 @@ mod servers;
 mod shown;
 mod tasks;
 
+pub use builtin::manifest as built_in_manifest;
 pub use call::{Call, Reply};
 pub use context::{Context, number_of};
 pub use dispatch::{Dispatch, Settings};

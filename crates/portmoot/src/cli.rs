@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs};
+pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs};
 pub(crate) use subcommands::{
     AuditCommand, ConfigCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand, ProtoCommand,
     ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
@@ -127,6 +127,10 @@ pub(crate) enum Command {
     /// Check and show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Count what the list of tools costs, on the wire and in a model's context
+    ///
+    /// Tokens are of cl100k_base, as a stand-in: other models count otherwise.
+    Tokens(TokensArgs),
     /// Turn tool schemas into protobuf
     #[command(subcommand)]
     Proto(ProtoCommand),

@@ -16,6 +16,7 @@ mod shell;
 mod status;
 mod target;
 mod token;
+mod tokens;
 mod tools;
 mod view;
 
@@ -47,6 +48,7 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output).await,
         Command::Config(command) => config::run(command, output),
+        Command::Tokens(args) => tokens::run(args, output).await,
         Command::Proto(command) => proto::run(command, output).await,
         Command::Version => Ok(shell::version(output)),
         Command::Completions { shell } => Ok(shell::completions(shell, output)),

@@ -2,7 +2,9 @@
 
 pub(crate) mod api;
 mod endpoint;
+mod frames;
 mod relay;
 mod session;
 pub(crate) use endpoint::{Endpoint, GatewayConnection, PIPE_BYTES, Remote, Serving, broken_pipe};
+pub(crate) use frames::list_bytes;
 pub(crate) use session::ClientSession;

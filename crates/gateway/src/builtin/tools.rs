@@ -171,7 +171,7 @@ fn definitions() -> impl Iterator<Item = (BuiltinTool, &'static Item)> {
 }
 
 /// What the gateway's own participant lists with these groups.
-pub(crate) fn manifest(groups: &[BuiltIn]) -> Manifest {
+pub fn manifest(groups: &[BuiltIn]) -> Manifest {
     let mut manifest = Manifest::default();
     let chosen = definitions().filter(|(tool, _)| groups.contains(&group(*tool)));
     manifest.tools.items = chosen.map(|(_, item)| item.clone()).collect();

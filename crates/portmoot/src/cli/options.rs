@@ -94,4 +94,14 @@ pub(crate) struct GatewayArgs {
     pub(crate) yes: bool,
 }
 
+/// `tokens`.
+#[derive(Debug, Args)]
+pub(crate) struct TokensArgs {
+    /// Topic whose tools to count
+    #[arg(long, default_value = config::MAIN_TOPIC)]
+    pub(crate) topic: String,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArgs,
+}
+
 const OR_OWN: &str = "URL of a running gateway, such as http://127.0.0.1:7070 [default: the gateway of this data directory, else one started for this command]";

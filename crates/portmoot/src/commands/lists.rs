@@ -14,7 +14,7 @@ use crate::commands::view::{cell, is_named, short};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::remote::ClientSession;
+use crate::remote::{ClientSession, Endpoint};
 use crate::responder::TerminalResponder;
 use crate::terminal::Unattended;
 
@@ -98,9 +98,24 @@ async fn list(
     pattern: Option<&str>,
     output: Output,
 ) -> Result<Value, Failure> {
-    let (endpoint, mut unattended) = (resolve(gateway, output)?, Unattended);
+    let endpoint = resolve(gateway, output)?;
+    let mut all = all(&*endpoint, topic, member, output).await?;
+    if let Some(pattern) = pattern {
+        all.retain(|one| ["name", "uri"].iter().any(|key| is_named(&cell(one, key), pattern)));
+    }
+    Ok(json!({ member: all }))
+}
+
+/// All entries of a list, as they are in MCP.
+pub(super) async fn all(
+    endpoint: &dyn Endpoint,
+    topic: &str,
+    member: &str,
+    output: Output,
+) -> Result<Vec<Value>, Failure> {
+    let mut unattended = Unattended;
     let responder = TerminalResponder::new(&mut unattended, output);
-    let mut session = ClientSession::open(&*endpoint, topic, responder).await?;
+    let mut session = ClientSession::open(endpoint, topic, responder).await?;
     let (mut all, mut params) = (Vec::new(), json!({}));
     for _ in 0..PAGES_MAX {
         let page = session.request(&format!("{member}/list"), &params.to_string()).await?;
@@ -114,10 +129,7 @@ async fn list(
         }
     }
     session.close().await;
-    if let Some(pattern) = pattern {
-        all.retain(|one| ["name", "uri"].iter().any(|key| is_named(&cell(one, key), pattern)));
-    }
-    Ok(json!({ member: all }))
+    Ok(all)
 }
 
 /// Prints what a resource holds: texts with control characters made visible, bytes as they are, but not to a terminal.

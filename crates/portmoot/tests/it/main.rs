@@ -111,6 +111,7 @@ mod support;
 mod tasks;
 mod timed_rights;
 mod tls;
+mod tokens;
 mod twelve;
 mod uri_collisions;
 mod wires;

@@ -1,0 +1,160 @@
+//! Command `tokens`: what the list of tools costs, on the wire and in a model's context (proto-mcp v1.0, "Token Efficiency").
+
+use access::config::BuiltIn;
+use serde_json::{Value, json};
+use tiktoken_rs::{CoreBPE, cl100k_base};
+
+use crate::cli::TokensArgs;
+use crate::commands::lists::all;
+use crate::commands::target::resolve;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::remote::list_bytes;
+
+const COLUMNS: [&str; 4] = ["FORM OF THE LIST", "BYTES", "TOKENS", "SAVED"];
+/// What the document saves, in percent.
+const CLAIM: f64 = 99.0;
+
+/// One form of the list.
+struct Form {
+    name: &'static str,
+    bytes: usize,
+    /// None for what no model reads.
+    tokens: Option<usize>,
+}
+
+pub(crate) async fn run(args: TokensArgs, output: Output) -> Result<Exit, Failure> {
+    let endpoint = resolve(&args.gateway, output)?;
+    let tools = all(&*endpoint, &args.topic, "tools", output).await?;
+    if tools.is_empty() {
+        return Err(Failure::new(Exit::NotFound, "no_tools", "there are no tools that you may call")
+            .hint("portmoot servers ls"));
+    }
+    let bpe = cl100k_base()
+        .map_err(|error| Failure::new(Exit::Failed, "no_tokens", format!("cannot count tokens: {error}")))?;
+    let mut forms = shown(&tools, &bpe);
+    let bytes = list_bytes(&*endpoint, &args.topic).await?;
+    // No model reads it.
+    forms.insert(1, Form { name: "protobuf, with the schemas", bytes, tokens: None });
+    let full = forms.first().and_then(|form| form.tokens).unwrap_or_default();
+    if output.json {
+        let row = |form: &Form| json!({ "form": form.name, "bytes": form.bytes, "tokens": form.tokens });
+        let forms: Vec<_> = forms.iter().map(row).collect();
+        output.result_json(&json!({ "tools": tools.len(), "encoding": "cl100k_base", "forms": forms }));
+        return Ok(Exit::Ok);
+    }
+    let saved = |tokens: usize| format!("{:.1} %", percent_saved(full, tokens));
+    output.table(
+        &COLUMNS,
+        forms.iter().map(|form| {
+            let tokens = form.tokens.map_or("-".to_owned(), |tokens| tokens.to_string());
+            let saved = form.tokens.filter(|_| form.tokens != Some(full)).map_or("-".to_owned(), saved);
+            vec![form.name.to_owned(), form.bytes.to_string(), tokens, saved]
+        }),
+    );
+    output.result(&verdict(tools.len(), full, &forms));
+    Ok(Exit::Ok)
+}
+
+/// The forms that programs send and models read.
+fn shown(tools: &[Value], bpe: &CoreBPE) -> Vec<Form> {
+    let text = |tool: &Value, key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let lines = |line: &dyn Fn(&Value) -> String| tools.iter().map(line).collect::<Vec<_>>().join("\n");
+    let name = |tool: &Value| text(tool, "name");
+    let sentence = |tool: &Value| first_sentence(&text(tool, "description")).to_owned();
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": tools } }).to_string();
+    let searched = gateway::built_in_manifest(&[BuiltIn::Proxy, BuiltIn::SearchTools]).tools.items;
+    let searched: Vec<Value> =
+        searched.iter().filter_map(|item| serde_json::from_slice(&item.raw).ok()).collect();
+    [
+        ("JSON-RPC, as tools/list has it", list),
+        ("name, description, schema as JSON", definitions(tools)),
+        ("signatures, first sentences", lines(&|tool| format!("{}: {}", signature(tool), sentence(tool)))),
+        ("signatures", lines(&signature)),
+        ("names, first sentences", lines(&|tool| format!("{}: {}", name(tool), sentence(tool)))),
+        ("names", lines(&name)),
+        ("search_tools and proxy in place of all", definitions(&searched)),
+    ]
+    .map(|(name, text)| Form { name, bytes: text.len(), tokens: Some(bpe.encode_ordinary(&text).len()) })
+    .into()
+}
+
+/// What hosts pass on to their models.
+fn definitions(tools: &[Value]) -> String {
+    let definition = |tool: &Value| json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] });
+    Value::Array(tools.iter().map(definition).collect()).to_string()
+}
+
+/// A tool's name with its arguments: `name(a: string, b?: integer)`.
+fn signature(tool: &Value) -> String {
+    let schema = &tool["inputSchema"];
+    let required = |key: &str| {
+        schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one.as_str() == Some(key)))
+    };
+    let argument = |(key, schema): (&String, &Value)| {
+        let kind = match &schema["type"] {
+            Value::String(kind) => kind.clone(),
+            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
+            _ => "any".to_owned(),
+        };
+        format!("{key}{}: {kind}", if required(key) { "" } else { "?" })
+    };
+    let arguments = schema["properties"].as_object().into_iter().flatten().map(argument);
+    format!("{}({})", tool["name"].as_str().unwrap_or_default(), arguments.collect::<Vec<_>>().join(", "))
+}
+
+fn first_sentence(text: &str) -> &str {
+    let text = text.trim();
+    let line = text.lines().next().unwrap_or_default();
+    line.find(". ").and_then(|end| line.get(..=end)).unwrap_or(line)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "tokens of a list")]
+fn percent_saved(full: usize, tokens: usize) -> f64 {
+    100.0 - tokens as f64 * 100.0 / full.max(1) as f64
+}
+
+/// What the figures mean.
+fn verdict(tools: usize, full: usize, forms: &[Form]) -> String {
+    let least =
+        forms.iter().filter_map(|form| Some((form.name, form.tokens?))).min_by_key(|(_, tokens)| *tokens);
+    let (name, tokens) = least.unwrap_or_default();
+    let saved = percent_saved(full, tokens);
+    let claim = if saved >= CLAIM {
+        format!("{CLAIM} % less, as proto-mcp's document has it, is reached by: {name}")
+    } else {
+        format!("{CLAIM} % less, as proto-mcp's document has it, is not reached: {name} saves {saved:.1} %")
+    };
+    format!(
+        "\n{tools} tools, {} tokens each as JSON. A model never reads protobuf: it saves bytes on the wire, not tokens.\n{claim}.\nTokens are of cl100k_base, as a stand-in: other models count otherwise.",
+        full / tools.max(1)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_and_sentences() {
+        let tool = json!({ "name": "find", "inputSchema": { "type": "object", "required": ["q"],
+            "properties": { "q": { "type": "string" }, "n": { "type": ["integer", "null"] }, "x": {} } } });
+        assert_eq!(signature(&tool), "find(n?: integer|null, q: string, x?: any)");
+        assert_eq!(signature(&json!({ "name": "now" })), "now()");
+        for (text, sentence) in
+            [("One. Two.", "One."), (" One\nTwo", "One"), ("", ""), ("v1.2 is new. Yes", "v1.2 is new.")]
+        {
+            assert_eq!(first_sentence(text), sentence);
+        }
+    }
+
+    #[test]
+    fn the_claim_is_compared_with_what_saves_most() {
+        let form = |name, tokens| Form { name, bytes: 0, tokens };
+        let forms = [form("full", Some(1000)), form("wire", None), form("names", Some(30))];
+        assert!(verdict(10, 1000, &forms).contains("is not reached: names saves 97.0 %"));
+        let forms = [form("full", Some(1000)), form("names", Some(10))];
+        assert!(verdict(10, 1000, &forms).contains("is reached by: names"));
+    }
+}

@@ -1,0 +1,80 @@
+//! Client of proto-mcp on a connection to a gateway: frames from the first byte on.
+
+use bytes::BytesMut;
+use prost::Message as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use wire::proto::contract::{InitializeRequest, ListToolsRequest, ListToolsResponse};
+use wire::proto::frame::{FRAME_BYTES_MAX, Frame, Frames, of_field};
+use wire::proto::{Content, Envelope, Kind, VERSION};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::remote::endpoint::{Endpoint, GatewayConnection};
+
+/// Pages of a list, so that one without an end does not keep the command running.
+const PAGES_MAX: usize = 1000;
+
+/// The length of the list of tools in proto-mcp, in bytes: all pages, with the schemas inline.
+///
+/// # Errors
+/// When the gateway cannot be reached, or refuses.
+pub(crate) async fn list_bytes(endpoint: &dyn Endpoint, topic: &str) -> Result<usize, Failure> {
+    let mut peer =
+        Peer { connection: endpoint.connect().await?, frames: Frames::new(FRAME_BYTES_MAX, BytesMut::new()) };
+    let token = endpoint.token().map(|token| ("token".to_owned(), token.to_owned()));
+    let metadata = token.into_iter().chain([("mcp.topic".to_owned(), topic.to_owned())]).collect();
+    let hello = InitializeRequest { protocol_version: VERSION.to_owned(), capabilities: None, metadata };
+    peer.ask(Kind::InitializeRequest, &hello).await?;
+    let (mut bytes, mut cursor) = (0, String::new());
+    for _ in 0..PAGES_MAX {
+        let list = ListToolsRequest { include_schemas: true, cursor, ..ListToolsRequest::default() };
+        let (kind, page) = peer.ask(Kind::ListToolsRequest, &list).await?;
+        bytes += page.len();
+        let page = ListToolsResponse::decode(page).ok().filter(|_| kind == Kind::ListToolsResponse);
+        cursor = page.ok_or_else(|| broken("the answer is no list"))?.next_cursor;
+        if cursor.is_empty() {
+            break;
+        }
+    }
+    Ok(bytes)
+}
+
+struct Peer {
+    connection: GatewayConnection,
+    frames: Frames,
+}
+
+impl Peer {
+    /// Sends a request, and returns its answer.
+    async fn ask(
+        &mut self,
+        kind: Kind,
+        request: &impl prost::Message,
+    ) -> Result<(Kind, bytes::Bytes), Failure> {
+        let frame = of_field(1, &kind.field_of(request)).unwrap_or_default();
+        let lost = |error: std::io::Error| broken(&error.to_string());
+        self.connection.write_all(&frame).await.map_err(lost)?;
+        loop {
+            while let Some(frame) = self.frames.next_frame() {
+                let Frame::Message(message) = frame else { continue };
+                let Ok(Envelope { content: Content::Payload(_, field), .. }) = Envelope::read(&message)
+                else {
+                    continue;
+                };
+                let Some((kind, answer)) = Kind::split(&field) else { continue };
+                if kind == Kind::ErrorResponse {
+                    let error = wire::proto::contract::ErrorResponse::decode(answer).unwrap_or_default();
+                    return Err(Failure::new(Exit::Refused, "refused", error.message));
+                }
+                return Ok((kind, answer));
+            }
+            if self.connection.read_buf(self.frames.buffer()).await.map_err(lost)? == 0 {
+                return Err(broken("it was closed"));
+            }
+        }
+    }
+}
+
+fn broken(why: &str) -> Failure {
+    Failure::new(Exit::Failed, "gateway_broken", format!("the connection to the gateway broke: {why}"))
+}
