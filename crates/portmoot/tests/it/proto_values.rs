@@ -10,6 +10,7 @@ use schema::{Marks, Module, Numbers, Tool, ToolSchema, package_of};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::home::Home;
 use crate::proto_convert::lists;
 
 #[derive(serde::Deserialize)]
@@ -95,8 +96,10 @@ fn values_of_397_real_tools_survive_googles_runtime() {
         (list, module)
     };
     let modules: Vec<_> = lists().iter().map(read).collect();
+    let home = Home::new();
     let mut child = Command::new(harness::deps().python())
         .arg(harness::repository().join("tests/third-party/proto_values.py"))
+        .env("HYPOTHESIS_STORAGE_DIRECTORY", home.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
