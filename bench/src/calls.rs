@@ -53,7 +53,7 @@ pub(crate) fn table(stage: &Stage, flags: &Flags, bases: [(&str, &str); 2], all:
                     if variant.pid.is_some() { format!("-c {count}") } else { format!("--depth {count}") };
                 let mut words = split(&format!("{} {times} --warmup 0.3 --secs {secs}", variant.words));
                 if let Some(at) = words.iter().position(|word| word == "--child") {
-                    words[at + 1] = words[at + 1].replace('\t', " ");
+                    words[at + 1] = words[at + 1].replace('|', " ");
                 }
                 words.extend(variant.pid.iter().flat_map(|pid| ["--pid".to_owned(), pid.to_string()]));
                 let figures = stage.load(&words);
@@ -171,9 +171,9 @@ fn variants(cast: &Cast) -> Vec<Variant> {
     all
 }
 
-/// A command as one word of the load's.
+/// A command as one word among the load's, which `table` takes apart again.
 pub(crate) fn words_of(command: &[&str]) -> String {
-    command.join("\t")
+    command.join("|")
 }
 
 /// The other gateway, if there is a binary of it.

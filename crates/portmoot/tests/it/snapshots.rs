@@ -162,6 +162,7 @@ fn every_command_prints_its_snapshot() {
     stage.show("tools-call-unknown", &["tools", "call", "demo_ecko"], Both);
     stage.show("tools-call-bad-argument", &["tools", "call", "demo_echo", "text"], Both);
     stage.show("proto-convert", &["proto", "convert", "demo"], Both);
+    stage.show("tokens", &["tokens"], Plain);
     stage.show("resources-ls", &["resources", "ls"], Both);
     stage.show("resources-read-unknown", &["resources", "read", "nowhere:it"], Both);
     stage.show("prompts-ls", &["prompts", "ls"], Both);
