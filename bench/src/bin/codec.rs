@@ -107,9 +107,7 @@ fn rows(schema: &ToolSchema) -> Vec<Row> {
             uri: "file:///blob".to_owned(),
             mime_type: "application/octet-stream".to_owned(),
             content: Some(resource_content::Content::Blob(blob.into())),
-            ..Default::default()
         }],
-        ..Default::default()
     };
     vec![
         Row {
