@@ -148,10 +148,10 @@ fn an_unread_get_stream_ends_and_can_be_reopened() {
     let (numbers, _) = rest(&mut unread);
     assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>(), "no gap");
     assert!(numbers.len() < MANY, "{} read", numbers.len());
-    // A reopened stream receives later messages.
+    // A reopened stream receives later messages, after those of the first batch that the gateway reads only now.
     let mut again = session.listen(None);
     assert_eq!(again.status, 200);
     go_on(&session);
-    let (_, data) = again.next().expect("the stream is alive");
-    assert!(data.contains("\"data\":\"0:"), "{}", &data[..100]);
+    let begins = |(_, data): (_, String)| data.contains("\"data\":\"0:");
+    assert!(std::iter::from_fn(|| again.next()).any(begins), "the stream is alive");
 }
