@@ -3,15 +3,20 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use prost_reflect::DescriptorPool;
+use prost_reflect::{DescriptorPool, FileDescriptor};
 
 use crate::compile::{VALIDATE_PROTO, VALIDATE_TEXT, compile};
+use crate::cycles::{Cycles, edited};
+use crate::raw::append;
 
 /// A set with the files that both sides have before its own.
 pub(crate) fn complete(set: &[u8]) -> Bytes {
     // The serialized form of a repeated field continues that of another.
     [common().set.as_slice(), set].concat().into()
 }
+
+/// Its number in `google.protobuf.FileDescriptorSet`.
+pub(crate) const FILE: u32 = 1;
 
 /// The files that no set needs: the well-known types and `validate.proto`.
 pub(crate) struct Common {
@@ -26,7 +31,18 @@ pub(crate) fn common() -> &'static Common {
         let set = compile(&[(VALIDATE_PROTO.to_owned(), VALIDATE_TEXT.to_owned())]).unwrap_or_default();
         let added = pool.decode_file_descriptor_set(set.as_slice());
         debug_assert!(added.is_ok(), "{added:?}");
-        Common { set: pool.encode_to_vec(), pool }
+        let set = pool.encode_to_vec();
+        let without_circles = Cycles::find(pool.all_messages()).ok().and_then(|(_, edits)| {
+            let file = |file: FileDescriptor| {
+                let bytes = file.encode_to_vec();
+                edits.get(file.name()).map_or(bytes.clone(), |edits| edited(&bytes, edits))
+            };
+            let mut set = Vec::new();
+            pool.files().for_each(|one| append(&mut set, FILE, &file(one)));
+            DescriptorPool::decode(set.as_slice()).ok()
+        });
+        debug_assert!(without_circles.is_some(), "a circle among the common files");
+        Common { set, pool: without_circles.unwrap_or(pool) }
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 
-use crate::common::is_common;
+use crate::common::{FILE, is_common};
 use crate::compile::VALIDATE_PROTO;
 use crate::raw::{RawField, append, fields};
 
@@ -75,8 +75,6 @@ mod file {
     pub(super) const WEAK: u32 = 11;
     pub(super) const SYNTAX: u32 = 12;
 }
-/// Its number in `google.protobuf.FileDescriptorSet`.
-const FILE: u32 = 1;
 /// Numbers of nested messages and of enums in `google.protobuf.DescriptorProto`.
 const NESTED: u32 = 3;
 const NESTED_ENUM: u32 = 4;

@@ -16,6 +16,7 @@ mod common;
 mod compile;
 mod convert;
 mod costs;
+mod cycles;
 mod file;
 mod files;
 mod module;

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use prost_protovalidate::Validator;
 use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 
 use crate::common::{common, complete, is_common};
+use crate::cycles::{Cycles, edited};
 use crate::files::{self, Bounds, RawFile, SetError};
+use crate::validate::Rules;
 
 /// The descriptors of one schema with all that it imports. Cheap to clone.
 ///
@@ -23,14 +24,14 @@ pub struct Descriptors {
 struct Inner {
     pool: DescriptorPool,
     files: Vec<RawFile>,
-    /// Remembers messages by name: one for each pool.
-    validator: Validator,
+    /// One for each pool: they remember messages by name.
+    rules: Rules,
 }
 
 impl Default for Descriptors {
     /// Those that both sides have.
     fn default() -> Self {
-        let inner = Inner { pool: common().pool.clone(), files: Vec::new(), validator: Validator::new() };
+        let inner = Inner { pool: common().pool.clone(), files: Vec::new(), rules: Rules::default() };
         Self { inner: Arc::new(inner), only: None }
     }
 }
@@ -57,15 +58,22 @@ impl Descriptors {
     }
 
     pub(crate) fn of_files(mut files: Vec<RawFile>) -> Result<Self, SetError> {
-        let mut pool = common().pool.clone();
-        let ruled: Vec<_> = files.iter_mut().map(|file| std::mem::take(&mut file.ruled)).collect();
-        let set = files::set(ruled.iter().map(Vec::as_slice));
-        pool.decode_file_descriptor_set(set.as_slice()).map_err(|why| SetError::Invalid(why.to_string()))?;
+        let mut ruled: Vec<_> = files.iter_mut().map(|file| std::mem::take(&mut file.ruled)).collect();
+        let mut pool = pool_of(&ruled)?;
         if let Some(entry) = pool.all_messages().find(|message| message.is_map_entry() && !is_entry(message))
         {
             return Err(SetError::Invalid(format!("{} is no entry of a map", entry.full_name())));
         }
-        Ok(Self { inner: Arc::new(Inner { pool, files, validator: Validator::new() }), only: None })
+        let own = pool.all_messages().filter(|message| !is_common(message.parent_file().name()));
+        let (cycles, edits) = Cycles::find(own).map_err(SetError::Rule)?;
+        if !edits.is_empty() {
+            let edited_or_not = files.iter().zip(&mut ruled);
+            edited_or_not.for_each(|(file, ruled)| {
+                edits.get(&file.name).into_iter().for_each(|edits| *ruled = edited(ruled, edits))
+            });
+            pool = pool_of(&ruled)?;
+        }
+        Ok(Self { inner: Arc::new(Inner { pool, files, rules: Rules::new(cycles) }), only: None })
     }
 
     /// These files alone of all that are there.
@@ -96,8 +104,8 @@ impl Descriptors {
         (self.has(file.name()) || is_common(file.name())).then_some(found)
     }
 
-    pub(crate) fn validator(&self) -> &Validator {
-        &self.inner.validator
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.inner.rules
     }
 
     /// The messages of its own files.
@@ -141,6 +149,14 @@ impl Descriptors {
         }
         files::set(kept.into_iter().rev()).into()
     }
+}
+
+/// The common files and these.
+fn pool_of(files: &[Vec<u8>]) -> Result<DescriptorPool, SetError> {
+    let mut pool = common().pool.clone();
+    let set = files::set(files.iter().map(Vec::as_slice));
+    pool.decode_file_descriptor_set(set.as_slice()).map_err(|why| SetError::Invalid(why.to_string()))?;
+    Ok(pool)
 }
 
 /// Whether a message that says it is an entry of a map has a key and a value: readers take both for granted.

@@ -13,7 +13,7 @@ use crate::file::Absent;
 use crate::files::SetError;
 use crate::names::pascal;
 use crate::set::Descriptors;
-use crate::validate::{self, Invalid};
+use crate::validate::Invalid;
 use crate::values::Typed;
 
 /// The messages of a tool's arguments and of its structured result. Cheap to clone.
@@ -126,7 +126,7 @@ impl ToolSchema {
 
     fn costs_of_rules(&self) -> Result<Costs, String> {
         let roots = std::iter::once(self.input.clone()).chain(self.output.clone());
-        validate::compile_rules(self.descriptors.validator(), roots)
+        self.descriptors.rules().compile(roots)
     }
 
     /// Checks arguments or a result by the rules of `buf.validate` in the schema. What the JSON Schema demands beyond them is checked
@@ -135,7 +135,7 @@ impl ToolSchema {
     /// # Errors
     /// [`Invalid`]: all violations.
     pub fn validate(&self, typed: &Typed) -> Result<(), Invalid> {
-        validate::validate(self.descriptors.validator(), &self.costs, &typed.message)
+        self.descriptors.rules().check(&self.costs, &typed.message)
     }
 
     /// The descriptors with the tool's messages, and perhaps those of other tools.

@@ -7,6 +7,7 @@ use prost_reflect::{DynamicMessage, Kind, MessageDescriptor, Value};
 
 use crate::common::is_common;
 use crate::costs::Costs;
+use crate::cycles::Cycles;
 use crate::pattern::is_pattern;
 
 /// Patterns of one tool of a peer.
@@ -40,32 +41,73 @@ pub enum Invalid {
     Unchecked(String),
 }
 
-/// Checks a message by its rules, whose expressions have these costs.
-pub(crate) fn validate(
-    validator: &Validator,
-    costs: &Costs,
-    message: &DynamicMessage,
-) -> Result<(), Invalid> {
-    if !costs.allow(message) {
-        return Err(Invalid::Unchecked(
-            "its expressions would take too long for so large a message".to_owned(),
-        ));
+/// The rules of all messages of one pool.
+#[derive(Default)]
+pub(crate) struct Rules {
+    /// Remembers messages by name.
+    validator: Validator,
+    cycles: Cycles,
+}
+
+impl Rules {
+    /// Those of a pool in which the view of the library ends at these fields.
+    pub(crate) fn new(cycles: Cycles) -> Self {
+        Self { validator: Validator::new(), cycles }
     }
-    let checked = validator.validate(message).map_err(|error| match error {
-        Error::Validation(error) => {
-            let violation = |one: &prost_protovalidate::Violation| Violation {
-                field: without_dots(&one.field_path()),
-                rule: one.rule_id().to_owned(),
-                message: one.message().to_owned(),
-            };
-            let found = error.violations().iter().filter(|one| !is_empty_reference(one));
-            Invalid::Violations(found.map(violation).collect())
+
+    /// Checks a message by its rules, whose expressions have these costs.
+    pub(crate) fn check(&self, costs: &Costs, message: &DynamicMessage) -> Result<(), Invalid> {
+        if !costs.allow(message) {
+            return Err(Invalid::Unchecked(
+                "its expressions would take too long for so large a message".to_owned(),
+            ));
         }
-        error => Invalid::Unchecked(error.to_string()),
-    });
-    match checked {
-        Err(Invalid::Violations(none)) if none.is_empty() => Ok(()),
-        checked => checked,
+        let mut found = self.violations("", message)?;
+        self.cycles.behind(message, &mut |path, inner| {
+            found.extend(self.violations(path, inner)?);
+            Ok(())
+        })?;
+        if found.is_empty() { Ok(()) } else { Err(Invalid::Violations(found)) }
+    }
+
+    /// What the library finds in a message at this path.
+    fn violations(&self, path: &str, message: &DynamicMessage) -> Result<Vec<Violation>, Invalid> {
+        let error = match self.validator.validate(message) {
+            Ok(()) => return Ok(Vec::new()),
+            Err(Error::Validation(error)) => error,
+            Err(error) => return Err(Invalid::Unchecked(error.to_string())),
+        };
+        let violation = |one: &prost_protovalidate::Violation| Violation {
+            field: below(path, &without_dots(&one.field_path())),
+            rule: one.rule_id().to_owned(),
+            message: one.message().to_owned(),
+        };
+        Ok(error.violations().iter().filter(|one| !is_empty_reference(one)).map(violation).collect())
+    }
+
+    /// Compiles the rules of these messages and of all that are in them, and returns what their expressions cost.
+    ///
+    /// # Errors
+    /// The first rule that cannot be compiled, or is too large.
+    pub(crate) fn compile(&self, roots: impl Iterator<Item = MessageDescriptor>) -> Result<Costs, String> {
+        let messages = reachable(roots);
+        let costs = costs(&messages)?;
+        for message in messages {
+            match self.check(&costs, &DynamicMessage::new(message)) {
+                Err(Invalid::Unchecked(why)) => return Err(why),
+                Ok(()) | Err(Invalid::Violations(_)) => {}
+            }
+        }
+        Ok(costs)
+    }
+}
+
+/// The path of a field in a message that is itself at a path.
+fn below(path: &str, field: &str) -> String {
+    match (path, field) {
+        ("", field) => field.to_owned(),
+        (path, "") => path.to_owned(),
+        (path, field) => format!("{path}.{field}"),
     }
 }
 
@@ -88,17 +130,13 @@ fn without_dots(path: &str) -> String {
     out
 }
 
-/// Compiles the rules of these messages and of all that are in them, and returns what their expressions cost.
+/// What the expressions of these messages cost.
 ///
 /// # Errors
-/// The first rule that cannot be compiled, or is too large.
-pub(crate) fn compile_rules(
-    validator: &Validator,
-    roots: impl Iterator<Item = MessageDescriptor>,
-) -> Result<Costs, String> {
-    let messages = reachable(roots);
+/// The first rule that is too large.
+fn costs(messages: &[MessageDescriptor]) -> Result<Costs, String> {
     let mut sizes = Sizes::default();
-    for message in &messages {
+    for message in messages {
         let options = std::iter::once(message.options())
             .chain(message.fields().map(|field| field.options()))
             .chain(message.oneofs().map(|oneof| oneof.options()));
@@ -113,12 +151,6 @@ pub(crate) fn compile_rules(
     for extension in pool.iter().flat_map(prost_reflect::DescriptorPool::all_extensions) {
         if !is_common(extension.parent_file().name()) {
             sizes.extensions(&extension.options())?;
-        }
-    }
-    for message in messages {
-        match validate(validator, &sizes.costs, &DynamicMessage::new(message)) {
-            Err(Invalid::Unchecked(why)) => return Err(why),
-            Ok(()) | Err(Invalid::Violations(_)) => {}
         }
     }
     Ok(sizes.costs)
