@@ -1,7 +1,7 @@
 //! Resident memory, shared pages counted once: the idle gateway with four upstreams, a session, a session with a held GET stream.
 
 use crate::flags::Flags;
-use crate::proc::{children, command, is_keeper, pss_kib};
+use crate::proc::{guards, pss_kib};
 use crate::stage::{Stage, split, stdio_table};
 use crate::table::{Figures, median};
 
@@ -16,7 +16,10 @@ pub fn run(stage: &Stage, flags: &Flags) {
     }
     println!("| what | KiB |");
     println!("|---|---|");
-    println!("| idle gateway, four stdio upstreams (guard process included) | {:.0} |", median(&idle, "kib"));
+    println!(
+        "| idle gateway, four stdio upstreams (guard process and keepers included) | {:.0} |",
+        median(&idle, "kib")
+    );
     println!("| each legacy session | {:.2} |", median(&sessions, "kib"));
     println!("| each legacy session with a held GET stream | {:.2} |", median(&streams, "kib"));
 }
@@ -28,11 +31,7 @@ fn held(stage: &Stage, count: usize, streams: bool) -> f64 {
     let gateway = stage.gateway(19020, &servers);
     stage.ready(gateway.port, "legacy", "d_echo");
     if count == 0 {
-        let guards: Vec<u32> = children(gateway.pid())
-            .into_iter()
-            .filter(|pid| is_keeper(*pid) || !command(*pid).contains(" stdio legacy"))
-            .collect();
-        let both: Vec<u32> = guards.into_iter().chain([gateway.pid()]).collect();
+        let both: Vec<u32> = guards(gateway.pid()).into_iter().chain([gateway.pid()]).collect();
         return pss_kib(&both) as f64;
     }
     let flag = if streams { "--streams" } else { "" };

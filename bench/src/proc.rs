@@ -41,13 +41,22 @@ pub fn children(pid: u32) -> Vec<u32> {
     pids.filter(|child| field(*child, "PPid:") == u64::from(pid)).collect()
 }
 
-/// The servers that a gateway runs: its children, or those of their keepers.
+/// The servers that a gateway runs: its children, or those of their keepers, which a guard process has forked.
 pub fn servers(gateway: u32) -> Vec<u32> {
-    let of = |pid: u32| if is_keeper(pid) { children(pid) } else { vec![pid] };
-    children(gateway).into_iter().flat_map(of).collect()
+    children(gateway)
+        .into_iter()
+        .flat_map(|pid| if is_keeper(pid) { servers(pid) } else { vec![pid] })
+        .collect()
 }
 
-/// Whether a process is the keeper of a server.
+/// The guard process of a gateway and its keepers.
+pub fn guards(gateway: u32) -> Vec<u32> {
+    let guards: Vec<u32> = children(gateway).into_iter().filter(|pid| is_keeper(*pid)).collect();
+    let below: Vec<u32> = guards.iter().flat_map(|pid| self::guards(*pid)).collect();
+    [guards, below].concat()
+}
+
+/// Whether a process is the keeper of a server, or has forked some.
 pub fn is_keeper(pid: u32) -> bool {
     command(pid).starts_with("keeper ")
 }

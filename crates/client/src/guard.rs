@@ -1,18 +1,26 @@
 //! Guard of child processes: none outlives its gateway, however the gateway ends.
 //!
-//! The gateway starts its own binary with [`ARG`], and that process calls [`run`]. On Linux each child has such a process, its
-//! *keeper*: it starts the child, is the parent of every process that the child leaves behind, also of daemons, and ends them all
-//! when the child or the gateway has ended. Elsewhere one process ends the process groups of all children when the gateway has
-//! ended; a process that has left its group outlives them.
+//! The gateway starts its own binary with [`ARG`], and that process calls [`run`]. On Linux it forks a *keeper* for each child, which
+//! starts the child, is the parent of every process that the child leaves behind, also of daemons, and ends them all when the child
+//! or the gateway has ended. Elsewhere it ends the process groups of all children when the gateway has ended; a process that has left
+//! its group outlives them.
 
+#[cfg(target_os = "linux")]
+mod forks;
 #[cfg(target_os = "linux")]
 mod keeper;
 #[cfg(target_os = "linux")]
+pub(crate) mod keepers;
+#[cfg(target_os = "linux")]
+mod order;
+#[cfg(target_os = "linux")]
 mod processes;
 mod shared;
+#[cfg(target_os = "linux")]
+mod signals;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub use shared::ARG;
@@ -24,9 +32,9 @@ pub struct Guard(Kind);
 
 #[derive(Debug, Clone)]
 enum Kind {
-    /// Each child is started by a keeper, from this binary.
+    /// Each child is started by a keeper.
     #[cfg(target_os = "linux")]
-    Keepers(PathBuf),
+    Keepers(std::sync::Arc<keepers::Keepers>),
     Shared(Shared),
 }
 
@@ -37,7 +45,7 @@ impl Guard {
     /// When the process cannot be started.
     pub fn start(exe: PathBuf) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
-        return Ok(Self(Kind::Keepers(exe)));
+        return Ok(Self(Kind::Keepers(std::sync::Arc::new(keepers::Keepers::new(exe)))));
         #[cfg(not(target_os = "linux"))]
         Self::shared(exe)
     }
@@ -50,11 +58,11 @@ impl Guard {
         Shared::start(exe).map(|shared| Self(Kind::Shared(shared)))
     }
 
-    /// The binary that keeps each child, if children have keepers.
-    pub(crate) fn keeper(&self) -> Option<&Path> {
+    /// What starts a child under a keeper, if children have keepers.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn keepers(&self) -> Option<&keepers::Keepers> {
         match &self.0 {
-            #[cfg(target_os = "linux")]
-            Kind::Keepers(exe) => Some(exe),
+            Kind::Keepers(keepers) => Some(keepers),
             Kind::Shared(_) => None,
         }
     }
@@ -94,8 +102,8 @@ impl Guard {
 /// When the process cannot watch the gateway or its signals.
 pub fn run() -> io::Result<ExitCode> {
     #[cfg(target_os = "linux")]
-    if let (Some(gateway), Some(program)) = (std::env::args_os().nth(2), std::env::args_os().nth(3)) {
-        return keeper::run(&gateway, &program, std::env::args_os().skip(4));
+    if let Some(gateway) = std::env::args_os().nth(2) {
+        return forks::run(&gateway);
     }
     shared::run().map(|()| ExitCode::SUCCESS)
 }

@@ -17,6 +17,7 @@ pub mod guard;
 mod http;
 mod link;
 pub mod participant;
+mod pipes;
 pub mod proxy;
 mod queue;
 mod stdio;

@@ -3,26 +3,26 @@
 mod process;
 mod program;
 mod read;
+mod started;
 mod stderr;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{io, process::Stdio};
+use std::{io, process::Command};
 
 use bytes::Bytes;
 use platform::SHARE_OF_POOL;
 use rustix::io::Errno;
-use tokio::{process::Command, sync::watch};
+use tokio::sync::watch;
 
 use crate::queue::{self, Framing, SendQueue};
 use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
-use crate::{
-    error::SendError,
-    framed::read_frames,
-    guard::{self, Guard},
-};
+use crate::{error::SendError, framed::read_frames, guard::Guard};
+
+use crate::pipes::Pipes;
 use process::{Groups, Running};
 pub use program::find_program;
+use started::Started;
 pub use stderr::{STDERR_BYTES_MAX, STDERR_LINES_MAX, StderrLine, StderrLog};
 
 /// Bytes that may wait until the child reads them.
@@ -74,21 +74,9 @@ pub(crate) struct StdioLink {
     ended: watch::Receiver<bool>,
 }
 
-/// The command that starts the child, under a keeper if it has one.
-fn command(spec: &StdioSpec, guard: Option<&Guard>) -> io::Result<Command> {
-    let program = program(spec)?;
-    let mut command = match guard.and_then(Guard::keeper) {
-        Some(exe) => {
-            let mut command = Command::new(exe);
-            command.arg0("keeper").arg(guard::ARG).arg(std::process::id().to_string()).arg(program);
-            command
-        }
-        None => {
-            let mut command = Command::new(program);
-            command.arg0(&spec.command);
-            command
-        }
-    };
+/// The command of the child.
+fn command(spec: &StdioSpec) -> io::Result<Command> {
+    let mut command = Command::new(program(spec)?);
     command.args(&spec.args).env_clear();
     for name in INHERITED {
         if let Some(value) = std::env::var_os(name) {
@@ -99,7 +87,6 @@ fn command(spec: &StdioSpec, guard: Option<&Guard>) -> io::Result<Command> {
     if let Some(cwd) = &spec.cwd {
         command.current_dir(cwd);
     }
-    command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
 }
 
@@ -119,16 +106,12 @@ impl StdioLink {
         guard: Option<Guard>,
         log: Arc<StderrLog>,
     ) -> io::Result<Self> {
-        let mut child = command(spec, guard.as_ref())?.spawn()?;
-        let pid = child.id().ok_or(io::ErrorKind::BrokenPipe)?;
+        let (Pipes { stdin, stdout, stderr }, theirs) = Pipes::new()?;
+        let started = Started::start(command(spec)?, theirs, (&spec.command, guard.as_ref()))?;
+        let pid = started.id().ok_or(io::ErrorKind::BrokenPipe)?;
         if let Some(guard) = &guard {
             guard.watch(pid);
         }
-        let (Some(stdin), Some(stdout), Some(stderr)) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        };
         let queue = Arc::new(SendQueue::new(spec.framing, CHILD_QUEUE_BYTES_MAX, spec.queue_len_max));
         tokio::spawn(queue::write(Arc::clone(&queue), stdin));
         let stderr = tokio::spawn(read::stderr(spec.name.clone(), stderr, (pid, log)));
@@ -139,10 +122,9 @@ impl StdioLink {
         };
         let (close, closing) = watch::channel(false);
         let (done, ended) = watch::channel(false);
-        let kept = guard.as_ref().is_some_and(|guard| guard.keeper().is_some());
-        let groups = Groups::new(pid, kept);
+        let groups = Groups::new(pid, started.is_kept());
         let (queued, kept_groups) = (Arc::clone(&queue), groups.clone());
-        let running = Running { child, groups: kept_groups, queue: queued, reader, stderr, inbox, guard };
+        let running = Running { started, groups: kept_groups, queue: queued, reader, stderr, inbox, guard };
         tokio::spawn(async move {
             running.run(closing).await;
             let _ = done.send(true);

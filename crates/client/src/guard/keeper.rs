@@ -4,62 +4,73 @@
 //! twice, left its session and closed its descriptors still stands below the keeper. A keeper leads a process group without other
 //! members, so that a signal of the child to its own group does not reach it.
 //!
-//! There is a keeper for each server, so it has neither a runtime nor threads: what it changes in memory no other process shares.
+//! There is a keeper for each server, so it has neither a runtime nor threads: what it changes in memory no other process shares. It is forked
+//! by the guard process ([`super::forks`]).
 
-use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process, pidfd_open,
-    set_child_subreaper, wait,
+    Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, set_child_subreaper, setpgid, wait,
 };
-use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::stdio::{dup2_stderr, dup2_stdout};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::low_level::pipe;
 
+use super::order::Order;
 use super::processes::descendants;
 use super::shared::{POLL, TERM_WAIT};
+use super::signals::Signals;
+use crate::pipes::ChildPipes;
 
 /// Time from SIGTERM to SIGKILL for what an ended child has left behind.
 const REST_WAIT: Duration = Duration::from_millis(500);
 /// How long the keeper sends SIGKILL to processes that do not end: another user's, or those that wait for a broken disk.
 const KILL_WAIT: Duration = Duration::from_secs(10);
-/// How often the keeper looks for its gateway once the gateway is about to end, or where the kernel has no handles of processes.
+/// How often the keeper looks for its gateway where the kernel has no handles of processes.
 const GATEWAY_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// The exit code of a shell that cannot start a program.
-const NOT_STARTED: u8 = 127;
+const NOT_STARTED: i32 = 127;
+
+/// How a keeper sees that its gateway has ended.
+pub(super) struct Gateway {
+    /// Readable when the gateway has ended; `None` where the kernel has no handles of processes.
+    pub(super) handle: Option<OwnedFd>,
+    /// The guard process, which ends with its gateway.
+    pub(super) guard: Pid,
+}
 
 /// Starts a program and keeps its processes until they and the program have ended.
 pub(super) fn run(
-    gateway: &OsStr,
-    program: &OsStr,
-    args: impl Iterator<Item = OsString>,
+    gateway: Gateway,
+    order: &Order,
+    (pipes, status): (ChildPipes, OwnedFd),
 ) -> io::Result<ExitCode> {
-    // Another name than the gateway's: an operator who kills all processes of that name means the gateways.
-    let _ = rustix::thread::set_name(c"keeper");
+    let _ = setpgid(None, None);
     set_child_subreaper(Some(getpid()))?;
-    let gateway = gateway.to_str().and_then(|pid| Pid::from_raw(pid.parse().ok()?));
-    let mut watch = Watch::new(gateway.ok_or(io::ErrorKind::InvalidInput)?)?;
-    let child = match Command::new(program).args(args).process_group(0).spawn() {
+    let mut watch = Watch::new(gateway)?;
+    let ChildPipes { stdin, stdout, stderr } = pipes;
+    let mut errors = std::fs::File::from(stderr.try_clone()?);
+    let mut command = order.command();
+    command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
+    let child = match command.spawn() {
         Ok(child) => i32::try_from(child.id()).ok().and_then(Pid::from_raw),
         Err(error) => {
-            let program = program.display();
-            writeln!(io::stderr(), "the program `{program}` cannot be started: {error}")?;
-            return Ok(ExitCode::from(NOT_STARTED));
+            let program = order.program.display();
+            writeln!(errors, "the program `{program}` cannot be started: {error}")?;
+            tell(status, Some(NOT_STARTED));
+            return Ok(ExitCode::FAILURE);
         }
     };
     // The pipes belong to the child alone: their ends must show its end.
+    drop((command, errors));
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    dup2_stdin(&null)?;
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
     let mut kept = Kept { child, status: None };
@@ -72,59 +83,48 @@ pub(super) fn run(
         }
     };
     kept.end(patience);
-    Ok(kept.exit())
+    tell(status, kept.status.and_then(WaitStatus::exit_status));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the exit code of the child where the gateway reads it; nothing after a signal.
+fn tell(status: OwnedFd, code: Option<i32>) {
+    if let Some(code) = code {
+        // A gateway that has ended does not read it.
+        let _ = std::fs::File::from(status).write_all(&code.to_be_bytes());
+    }
 }
 
 /// What a keeper waits for.
 struct Watch {
-    /// Readable after a signal that says nothing but to look again.
-    changed: UnixStream,
-    /// Readable after SIGTERM.
-    asked: UnixStream,
-    gateway: Pid,
-    /// Readable when the gateway is about to end; `None` from then on, and where the kernel has no handles of processes.
-    handle: Option<OwnedFd>,
+    /// Signals that say nothing but to look again.
+    changed: Signals,
+    /// SIGTERM.
+    asked: Signals,
+    gateway: Gateway,
 }
 
 impl Watch {
-    fn new(gateway: Pid) -> io::Result<Self> {
+    fn new(gateway: Gateway) -> io::Result<Self> {
         // A terminal's signals are meant for the gateway, and the gateway's end is seen here.
-        let changed = caught(&[SIGCHLD, SIGINT, SIGHUP, SIGQUIT])?;
-        changed.set_nonblocking(true)?;
-        let handle = pidfd_open(gateway, PidfdFlags::empty()).ok();
-        // A gateway that ended before is not the parent any more, and its number may be another process's.
-        if getppid() != Some(gateway) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        Ok(Self { changed, asked: caught(&[SIGTERM])?, gateway, handle })
+        let changed = Signals::catch(&[SIGCHLD, SIGINT, SIGHUP, SIGQUIT])?;
+        Ok(Self { changed, asked: Signals::catch(&[SIGTERM])?, gateway })
     }
 
     /// Waits until a process below may have ended, or the keeper has to end all of them. Returns whether it has to.
     fn is_over(&mut self) -> bool {
         let mut watched =
             vec![PollFd::new(&self.asked, PollFlags::IN), PollFd::new(&self.changed, PollFlags::IN)];
-        watched.extend(self.handle.as_ref().map(|handle| PollFd::new(handle, PollFlags::IN)));
-        let pause = self.handle.is_none().then_some(&GATEWAY_POLL);
+        watched.extend(self.gateway.handle.as_ref().map(|handle| PollFd::new(handle, PollFlags::IN)));
+        let pause = self.gateway.handle.is_none().then_some(&GATEWAY_POLL);
         // When a signal interrupts it nothing is ready, and the caller looks and waits again.
         let _ = poll(&mut watched, pause);
         let mut ready = watched.iter().map(|watched| !watched.revents().is_empty());
         let asked = ready.next() == Some(true);
         let ends = ready.nth(1) == Some(true);
-        if ends {
-            self.handle = None;
-        }
-        while self.changed.read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0) {}
-        asked || (self.handle.is_none() && getppid() != Some(self.gateway))
+        self.changed.clear();
+        asked || ends || (self.gateway.handle.is_none() && getppid() != Some(self.gateway.guard))
     }
-}
-
-/// Catches these signals. What it returns is readable after each of them.
-fn caught(signals: &[i32]) -> io::Result<UnixStream> {
-    let (readable, written) = UnixStream::pair()?;
-    for signal in signals {
-        pipe::register(*signal, written.try_clone()?)?;
-    }
-    Ok(readable)
 }
 
 /// The child and all that it left behind.
@@ -162,17 +162,6 @@ impl Kept {
             // A process that forks meanwhile is found in the next round, below its parent or below the keeper.
             signal_all(Signal::KILL);
             sleep(POLL);
-        }
-    }
-
-    /// Ends as the child did.
-    fn exit(&self) -> ExitCode {
-        match self.status.and_then(WaitStatus::exit_status).map(u8::try_from) {
-            Some(Ok(code)) => ExitCode::from(code),
-            Some(Err(_)) | None => {
-                let _ = kill_process(getpid(), Signal::KILL);
-                ExitCode::FAILURE
-            }
         }
     }
 }

@@ -1,17 +1,16 @@
 //! Lifetime of a child process: its end, expected or not, within time limits and with its whole process group.
 
-use std::process::ExitStatus;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::{
-    process::Child,
     sync::watch,
     task::{JoinError, JoinHandle},
     time::timeout,
 };
 
+use super::started::Started;
 use crate::{
     error::LinkError,
     guard::{self, Guard},
@@ -83,7 +82,7 @@ impl Groups {
 
 /// Everything that ends with the child.
 pub(super) struct Running {
-    pub(super) child: Child,
+    pub(super) started: Started,
     pub(super) groups: Groups,
     pub(super) queue: Arc<SendQueue>,
     pub(super) reader: JoinHandle<std::io::Result<()>>,
@@ -97,7 +96,7 @@ impl Running {
     pub(super) async fn run(mut self, mut closing: watch::Receiver<bool>) {
         let groups = self.groups.clone();
         let why = tokio::select! {
-            status = self.child.wait() => exited(status.ok()),
+            code = self.started.wait() => LinkError::Exited { code },
             // An error means that the link was dropped.
             () = async { drop(closing.wait_for(|closing| *closing).await) } => {
                 stop(&mut self).await;
@@ -108,8 +107,8 @@ impl Running {
                     stop(&mut self).await;
                     why
                 }
-                None => match timeout(CLOSED, self.child.wait()).await {
-                    Ok(status) => exited(status.ok()),
+                None => match timeout(CLOSED, self.started.wait()).await {
+                    Ok(code) => LinkError::Exited { code },
                     Err(_) => {
                         stop(&mut self).await;
                         LinkError::Broken("stdout was closed".to_owned())
@@ -140,19 +139,15 @@ fn unreadable(read: Result<std::io::Result<()>, JoinError>) -> Option<LinkError>
     Some(LinkError::Malformed(why.to_string()))
 }
 
-fn exited(status: Option<ExitStatus>) -> LinkError {
-    LinkError::Exited { code: status.and_then(|status| status.code()) }
-}
-
 /// Closes stdin, sends SIGTERM, sends SIGKILL, and waits after each step for its time.
 async fn stop(running: &mut Running) {
     running.queue.close();
-    if timeout(EOF, running.child.wait()).await.is_ok() {
+    if timeout(EOF, running.started.wait()).await.is_ok() {
         return;
     }
     for (signal, wait) in [(Signal::TERM, TERM), (Signal::KILL, KILL)] {
         running.groups.signal(signal);
-        if timeout(wait, running.child.wait()).await.is_ok() {
+        if timeout(wait, running.started.wait()).await.is_ok() {
             return;
         }
     }

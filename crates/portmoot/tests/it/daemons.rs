@@ -158,7 +158,11 @@ fn a_server_ends_with_its_keeper() {
 }
 
 fn keeper_of(server: u32) -> u32 {
-    let stat = std::fs::read_to_string(format!("/proc/{server}/stat")).unwrap();
+    parent_of(server)
+}
+
+fn parent_of(process: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
@@ -176,4 +180,26 @@ fn a_keeper_collects_what_ends_before_its_server() {
     // There is a keeper for each server, so it is small: no runtime, no other thread.
     let status = std::fs::read_to_string(format!("/proc/{}/status", keeper_of(server))).unwrap();
     assert!(status.lines().any(|line| line == "Threads:\t1"), "{status}");
+}
+
+#[test]
+fn servers_outlive_the_guard_process_that_forked_their_keepers() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &with_daemon(&home, "a", &fixture()));
+    let server = pid(&gateway, "a");
+    let guard = parent_of(keeper_of(server));
+    assert_eq!(parent_of(guard), gateway.pid());
+    signal(guard, "KILL");
+    assert_eq!(Client::plain(&gateway).call("a_echo", json!({ "text": "x" }))["content"][0]["text"], "x");
+    // The keeper of the next child has another guard process.
+    let client = Client::open(&gateway, None, "/mcp", json!({ "sampling": {} }));
+    let second = u32::try_from(client.record("a")["pid"].as_u64().unwrap()).unwrap();
+    assert_ne!(second, server);
+    let new_guard = parent_of(keeper_of(second));
+    assert_ne!(new_guard, guard);
+    assert_eq!(parent_of(new_guard), gateway.pid());
+    let daemons = daemons(&home, "a", 2);
+    signal(gateway.pid(), "KILL");
+    // The keeper without a guard process sees the gateway's end too.
+    [server, second].into_iter().map(u64::from).chain(daemons).for_each(ends);
 }
