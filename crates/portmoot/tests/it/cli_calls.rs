@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::home::Home;
 use crate::peer::{Peer, answer, small};
 use crate::pty::run_at_terminal;
-use crate::support::{Gateway, children, fixture, until};
+use crate::support::{Gateway, below, fixture, until};
 use crate::ws::{people, token};
 
 #[test]
@@ -23,7 +23,7 @@ fn a_call_without_a_person_shares_the_gateways_session_with_a_server() {
     }
     let called = pid(&run_at_terminal(&home, &call(&["--no-input"]), &[]).expect(0).stdout);
     assert_eq!(called["structuredContent"]["pid"], shared);
-    assert_eq!(children(gateway.pid(), "fixture").len(), 1);
+    assert_eq!(below(gateway.pid(), "fixture").len(), 1);
     // With a person at the terminal the server may ask, so the session has a process of its own.
     let called = pid(&run_at_terminal(&home, &call(&[]), &[]).expect(0).stdout);
     assert_ne!(called["structuredContent"]["pid"], shared);

@@ -4,7 +4,7 @@ use harness::Running;
 use serde_json::json;
 
 use crate::home::Home;
-use crate::support::{Client, Gateway, children, fixture, is_alive, modern_stream, until};
+use crate::support::{Client, Gateway, below, fixture, is_alive, modern_stream, until};
 
 #[test]
 fn open_calls_end_when_the_gateway_stops_or_are_refused_after_a_bound() {
@@ -27,7 +27,7 @@ fn open_calls_end_when_the_gateway_stops_or_are_refused_after_a_bound() {
     }
     let open = || servers.iter().map(|server| gateway.server(server)["calls"].as_u64().unwrap()).sum::<u64>();
     until("all are open", || (open() == 12).then_some(()));
-    let left = children(gateway.pid(), "");
+    let left = below(gateway.pid(), "");
     assert!(left.len() >= 2, "{left:?}");
     gateway.signal("TERM");
     for call in short {

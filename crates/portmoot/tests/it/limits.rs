@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::peer::{Peer, answer, small, tool};
 use crate::socket::{Gateway, LEGACY, Piped, Session, call, fixture_server, initialize, until};
-use crate::support::children;
+use crate::support::below;
 
 fn limited(limits: &str) -> Gateway {
     Gateway::serve(&format!("[server.limits]\n{limits}\n{}", fixture_server("fixture", "", &[])))
@@ -185,8 +185,8 @@ fn idle_sessions_end() {
     let session = gateway.session_as(&[], LEGACY, "{\"sampling\":{}}");
     works(&session);
     // Its own server process ends with it; the id stays valid.
-    let before = children(gateway.pid(), "").len();
-    until("its server has gone", || children(gateway.pid(), "").len() < before);
+    let before = below(gateway.pid(), "").len();
+    until("its server has gone", || below(gateway.pid(), "").len() < before);
     works(&session);
 }
 

@@ -6,7 +6,7 @@ use harness::Running;
 use serde_json::{Value, json};
 
 use crate::http::Connection;
-use crate::support::{Gateway, children, fixture, signal};
+use crate::support::{Gateway, below, fixture, signal};
 use crate::ws::{Socket, people, token};
 
 const FULL: &[&str] = &["mcp/*", "chat", "portmoot/grants"];
@@ -45,7 +45,7 @@ fn a_server_that_goes_down_leaves_the_room_and_joins_it_again() {
     gateway.receive("down server=\"broken\"");
     let mut ann = Socket::enter(&gateway, "ann", "?echo=false");
     for id in ["call 1", "call 2"] {
-        for child in children(gateway.pid(), "--stdio") {
+        for child in below(gateway.pid(), "--stdio") {
             signal(u32::try_from(child).unwrap(), "KILL");
         }
         assert_eq!(presence(&mut ann, "tools"), ("leave".to_owned(), Value::Null));

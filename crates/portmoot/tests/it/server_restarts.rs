@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::home::Home;
 use crate::http::Events;
-use crate::support::{Client, Gateway, children, fixture, modern, modern_stream, signal, until};
+use crate::support::{Client, Gateway, below, fixture, modern, modern_stream, signal, until};
 
 const URI: &str = "test://watched-resource";
 
@@ -59,7 +59,7 @@ fn callers_follow_a_server_through_its_restart() {
         let gateway = Gateway::start(&homes[0], &fixture("a", &["--era", era]));
         gateway.ready("a");
         check(&gateway, &format!("{era}, on a pipe"), || {
-            for child in children(gateway.pid(), "--stdio") {
+            for child in below(gateway.pid(), "--stdio") {
                 signal(u32::try_from(child).unwrap(), "KILL");
             }
         });

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::home::Home;
 use crate::http::Events;
-use crate::support::{Client, Gateway, children, fixture, is_alive, modern, until};
+use crate::support::{Client, Gateway, below, fixture, is_alive, modern, until};
 
 fn sampling() -> Value {
     json!({ "sampling": {} })
@@ -55,7 +55,7 @@ fn ten_thousand_calls_of_twenty_clients_share_one_server_process() {
     // A legacy server has one process; one of both eras has one per era in use.
     assert_eq!(gateway.server("old")["sessions"], 1);
     assert_eq!(gateway.server("old")["pid"], client.record("old")["pid"]);
-    assert_eq!(children(gateway.pid(), "--stdio").len(), 3, "old, both in two eras");
+    assert_eq!(below(gateway.pid(), "--stdio").len(), 3, "old, both in two eras");
 }
 
 #[test]

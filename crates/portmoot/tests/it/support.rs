@@ -171,18 +171,23 @@ pub(crate) fn is_alive(pid: u64) -> bool {
     stat.is_ok_and(|stat| !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
 }
 
-/// The child processes of a process whose command lines have this word.
-pub(crate) fn children(parent: u32, word: &str) -> Vec<u64> {
+/// The processes below one, such as servers below the keepers of a gateway, whose command lines have this word.
+pub(crate) fn below(root: u32, word: &str) -> Vec<u64> {
+    let read =
+        |pid: u64, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    // After the name in parentheses: the state, then the parent.
+    let parent = |pid: &u64| read(*pid, "stat").rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u64>().ok();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
-    let is_child = |pid: &u64| {
-        let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        // After the name in parentheses: the state, then the parent.
-        let stat = read("stat");
-        let of = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse::<u32>().ok());
-        of == Some(parent) && read("cmdline").contains(word)
-    };
-    pids.filter(is_child).collect()
+    let all: Vec<(u64, u64)> = pids.filter_map(|pid| Some((pid, parent(&pid)?))).collect();
+    let (mut found, mut open) = (Vec::new(), vec![u64::from(root)]);
+    while let Some(of) = open.pop() {
+        let children = all.iter().filter(|(_, parent)| *parent == of).map(|(pid, _)| *pid);
+        open.extend(children.clone());
+        found.extend(children);
+    }
+    found.retain(|pid| read(*pid, "cmdline").contains(word));
+    found
 }
 
 /// Polls until `ask` returns a value.
