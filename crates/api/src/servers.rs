@@ -121,7 +121,7 @@ fn named(api: &Api, caller: &Participant, name: &str) -> Result<Found, Refusal> 
 /// The configured servers, then the participants that serve, once for each topic that the caller may know of.
 fn found(api: &Api, caller: &Participant) -> Vec<Found> {
     let mut all: Vec<Found> = api.registry.upstreams().into_iter().map(|upstream| (upstream, None)).collect();
-    for dispatch in api.sorted_topics(|topic| api.registry.may_know(caller, topic)) {
+    for dispatch in api.registry.sorted_topics(|topic| api.registry.may_know(caller, topic)) {
         let serving = dispatch.servers().into_iter().filter(|server| server.serves());
         all.extend(serving.map(|server| (server.upstream.clone(), Some(dispatch.name().to_string()))));
     }

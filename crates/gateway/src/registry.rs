@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{collections::HashMap, sync::Arc};
 
+use ::registry::Shelf;
 use auth::{Identities, Sealer};
 use client::Guard;
 use model::{ParticipantId, TopicName};
@@ -78,6 +79,8 @@ pub struct Registry {
     pub held: Arc<Shares>,
     /// How many legacy sessions are open over HTTP. The doors write it, for the metrics.
     pub http_sessions: AtomicUsize,
+    /// The commits of tool schemas that the schema registry or a list has answered with.
+    pub shelf: Shelf,
     /// Identities or grants have changed, and with them the next expiry.
     renewed: Arc<Notify>,
 }
@@ -104,6 +107,7 @@ impl Registry {
             upstreams: RwLock::default(),
             held,
             http_sessions: AtomicUsize::new(0),
+            shelf: Shelf::default(),
             renewed: Arc::default(),
         });
         registry.apply(config);
@@ -151,6 +155,14 @@ impl Registry {
     /// All topics.
     pub fn topics(&self) -> Vec<Arc<Dispatch>> {
         self.topics.read().values().cloned().collect()
+    }
+
+    /// Some of the topics, by name.
+    pub fn sorted_topics(&self, wanted: impl Fn(&TopicName) -> bool) -> Vec<Arc<Dispatch>> {
+        let mut topics = self.topics();
+        topics.retain(|dispatch| wanted(dispatch.name()));
+        topics.sort_by(|one, other| one.name().cmp(other.name()));
+        topics
     }
 
     /// The configured servers, in the order of the configuration.

@@ -90,15 +90,20 @@ impl Manifest {
         }
     }
 
-    /// The schemas of the tools that came without one. They are compiled once, about 20 microseconds a tool.
-    fn module(&self, server: &str) -> &Module {
+    /// The schemas of the tools that came without one: those of the registry's module too. They are compiled once, about 20
+    /// microseconds a tool.
+    pub fn module(&self, server: &str) -> &Module {
         self.compiled.0.get_or_init(|| {
             let items = self.tools.items.iter().filter(|item| self.sent.get(&item.key).is_none());
-            let schemas: Vec<_> =
-                items.map(|item| (item, item.get("inputSchema"), item.get("outputSchema"))).collect();
-            let tools = schemas.iter().map(|(item, input, output)| Tool {
+            let read = |item: &Item| {
+                let description =
+                    item.get("description").and_then(|raw| Some(json::text(&raw)?.into_owned()));
+                (description, item.get("inputSchema"), item.get("outputSchema"))
+            };
+            let items: Vec<_> = items.map(|item| (item, read(item))).collect();
+            let tools = items.iter().map(|(item, (description, input, output))| Tool {
                 name: &item.key,
-                description: None,
+                description: description.as_deref(),
                 input: input.as_deref().unwrap_or(b"{}"),
                 output: output.as_deref(),
             });
