@@ -6,7 +6,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use gateway::modules::Modules;
+use gateway::modules::modules_of;
 use model::RefusalCode;
 use platform::unix_ms;
 use registry::connect::PROTO;
@@ -55,7 +55,7 @@ async fn bytes_of(api: &Api, parts: &Parts, body: Bytes) -> Result<Bytes, Error>
     let (api, path) = (api.clone(), parts.uri.path().to_owned());
     // It converts and compiles.
     let work = spawn_blocking(move || {
-        let modules = Modules::of(&api.registry, &caller);
+        let modules = modules_of(&api.registry, &caller);
         let viewer = Viewer { id: caller.id.as_str(), source: &modules, now_ms: unix_ms() };
         api.registry.shelf.answer(&path, &body, &viewer)
     });

@@ -191,6 +191,7 @@ impl Dispatch {
             dial_in: Some(Arc::clone(&dialed)),
             numbers: Arc::clone(&self.context.numbers),
             stderr: Arc::default(),
+            resolve: None,
         };
         let upstream = Upstream::start(spec, environment);
         Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed) })
@@ -301,6 +302,7 @@ mod tests {
             dial_in: None,
             numbers: Arc::default(),
             stderr: Arc::default(),
+            resolve: None,
         };
         let upstream =
             Upstream::start(UpstreamSpec { config, limits: Limits::default().servers() }, environment);

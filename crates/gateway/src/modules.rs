@@ -1,17 +1,17 @@
 //! Schemas of tools in protobuf: those that calls are checked by, and the modules of the schema registry that have them.
 
 use std::cell::RefCell;
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use ::registry::{Files, OWNER, Source, Viewer, files_of, module_name};
+use ::registry::{OWNER, Viewer};
 use access::is_guest;
 use auth::Participant;
-use model::{Form, ListKind, ParticipantId};
+use lists::{Manifests, ModuleNames, Modules};
+use model::{Form, ParticipantId};
 use platform::unix_ms;
-use schema::{Module, Reference, ToolSchema};
-use topic::{ListSnapshot, Target};
+use schema::{Reference, ToolSchema};
+use topic::Target;
 use upstream::Manifest;
 
 use crate::{dispatch::Dispatch, link::Link, registry::Registry};
@@ -52,80 +52,25 @@ impl Found {
 }
 
 /// What each server of a topic lists to clients of proto-mcp, the gateway's own last.
-fn manifests(dispatch: &Dispatch) -> Vec<(ParticipantId, Arc<Manifest>)> {
+fn manifests(dispatch: &Dispatch) -> Manifests {
     let servers = dispatch.servers();
     let listed = servers.iter().map(|server| (server.id.clone(), server.upstream.manifest_in(Form::Legacy)));
     listed.chain([(ParticipantId::gateway(), dispatch.own_manifest())]).collect()
 }
 
-/// The modules that a participant sees: of each server that its lists show.
-#[derive(Default)]
-pub struct Modules(BTreeMap<String, Seen>);
-
-/// What a participant sees of a server.
-struct Seen {
-    tools: Module,
-    /// The tools that the participant's lists show, by their own names.
-    shown: HashSet<String>,
+/// The modules of all topics that a participant may enter, the first topic by name first.
+pub fn modules_of(registry: &Registry, who: &Participant) -> Modules {
+    let (names, mut modules) = (names(registry), Modules::default());
+    for (dispatch, who) in registry.topics_of(who) {
+        let snapshot = dispatch.with(|topic| topic.list_snapshot_of(&who.capabilities));
+        modules.add(&names, manifests(&dispatch), &snapshot);
+    }
+    modules
 }
 
-impl Modules {
-    /// Those of all topics that the participant may enter. Where two topics have other tools of one server, its module is that of the
-    /// first topic by name.
-    pub fn of(registry: &Registry, who: &Participant) -> Self {
-        let (names, mut modules) = (names(registry), Self::default());
-        for (dispatch, who) in registry.topics_of(who) {
-            let snapshot = dispatch.with(|topic| topic.list_snapshot_of(&who.capabilities));
-            modules.add(&names, &dispatch, &snapshot);
-        }
-        modules
-    }
-
-    /// Adds those of a topic.
-    fn add(&mut self, names: &Names, dispatch: &Dispatch, snapshot: &ListSnapshot) {
-        let mut shown: HashMap<&ParticipantId, HashSet<String>> = HashMap::new();
-        let listings = snapshot.list(ListKind::Tools);
-        for listing in &listings {
-            shown.entry(listing.upstream).or_default().insert(listing.own.to_string());
-        }
-        for (server, manifest) in manifests(dispatch) {
-            let Some((shown, name)) = shown.remove(&server).zip(names.get(&server)) else { continue };
-            let tools = manifest.module(server.as_str()).clone();
-            match self.0.entry(name.clone()) {
-                Entry::Vacant(free) => drop(free.insert(Seen { tools, shown })),
-                Entry::Occupied(mut known) if known.get().tools.digest() == tools.digest() => {
-                    known.get_mut().shown.extend(shown);
-                }
-                Entry::Occupied(_) => {}
-            }
-        }
-    }
-}
-
-impl Source for Modules {
-    fn names(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
-    }
-
-    fn files(&self, module: &str) -> Option<Files> {
-        let Seen { tools, shown } = self.0.get(module)?;
-        Some(files_of(tools, |tool| shown.contains(tool)))
-    }
-}
-
-/// The names of the modules of servers.
-type Names = HashMap<ParticipantId, String>;
-
-/// Those of all servers: a server that a participant does not see has a name too, so that all agree on them.
-fn names(registry: &Registry) -> Names {
+fn names(registry: &Registry) -> ModuleNames {
     let topics = registry.topics();
-    let servers: BTreeSet<_> = topics.iter().flat_map(|topic| manifests(topic)).map(|(id, _)| id).collect();
-    let mut taken = HashSet::new();
-    let name = |server: ParticipantId| {
-        let name = module_name(server.as_str(), &mut taken);
-        (server, name)
-    };
-    servers.into_iter().map(name).collect()
+    ModuleNames::of(topics.iter().flat_map(|topic| manifests(topic)).map(|(id, _)| id).collect())
 }
 
 /// Where the tools of a link's list have their schemas.
@@ -135,7 +80,7 @@ pub struct Listed<'l> {
     link: &'l Link,
     /// The gateway as the client names it; `None` if the client cannot ask its schema registry.
     host: Option<&'l str>,
-    names: Names,
+    names: ModuleNames,
     modules: Modules,
     /// Module and commit of the servers that were asked for.
     commits: RefCell<HashMap<ParticipantId, Option<String>>>,
@@ -151,12 +96,12 @@ impl<'l> Listed<'l> {
     ) -> Self {
         // A guest is no participant of the registry.
         let host = host.filter(|_| !is_guest(&link.participant.id));
-        let (mut known, mut modules) = (Names::new(), Modules::default());
+        let (mut known, mut modules) = (ModuleNames::default(), Modules::default());
         if host.is_some()
             && let Some(snapshot) = dispatch.with(|topic| topic.list_snapshot(link.id))
         {
             known = names(registry);
-            modules.add(&known, dispatch, &snapshot);
+            modules.add(&known, manifests(dispatch), &snapshot);
         }
         Self { registry, dispatch, link, host, names: known, modules, commits: RefCell::default() }
     }
@@ -176,8 +121,7 @@ impl<'l> Listed<'l> {
     /// The reference of a schema that the gateway has converted. `google.protobuf.Struct` is in no module.
     fn own_reference(&self, found: &Found, schema: &ToolSchema) -> Option<String> {
         let (host, module) = (self.host?, self.names.get(&found.server)?);
-        let is_shown = self.modules.0.get(module).is_some_and(|seen| seen.shown.contains(&found.own));
-        if schema.takes_struct() || !is_shown {
+        if schema.takes_struct() || !self.modules.shows(module, &found.own) {
             return None;
         }
         let mut commits = self.commits.borrow_mut();
@@ -189,7 +133,7 @@ impl<'l> Listed<'l> {
         let reference = Reference {
             host: host.to_ascii_lowercase(),
             owner: OWNER.to_owned(),
-            module: module.clone(),
+            module: module.to_owned(),
             symbol: schema.input().full_name().to_owned(),
             version: Some(commit.clone()?),
         };

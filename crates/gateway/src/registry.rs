@@ -16,7 +16,7 @@ use room::Close;
 use store::JournalWriter;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-use upstream::{Upstream, config::ServerConfig};
+use upstream::{Resolve, Upstream, config::ServerConfig};
 
 pub use visitors::Visitor;
 
@@ -58,6 +58,8 @@ pub struct Registry {
     /// Clock, ids and seal.
     pub context: Arc<Context>,
     guard: Option<Guard>,
+    /// Resolves references of servers, if that is configured.
+    references: Option<Arc<dyn Resolve>>,
     /// The journal, if the gateway keeps one.
     pub journal: Option<JournalWriter>,
     /// The audit log.
@@ -93,6 +95,7 @@ impl Registry {
         let registry = Arc::new(Self {
             context: Arc::new(Context::new(sealer)),
             guard,
+            references: access::references::resolver(config.references.as_ref()),
             journal,
             audit,
             config: RwLock::new(Arc::new(config.clone())),

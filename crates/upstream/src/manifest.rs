@@ -40,6 +40,8 @@ pub struct Manifest {
     pub coding: Coding,
     /// The messages that a server of proto-mcp sent with its tools.
     pub sent: SentTools,
+    /// Tools of which a server of proto-mcp sent a schema that cannot be used.
+    pub untyped: Vec<Quarantined>,
     /// The schemas of its other tools in protobuf, once a caller needs them.
     pub compiled: Compiled,
 }

@@ -28,7 +28,7 @@ use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version};
 use wire::{mcp::Era, rpc::Id};
 
-use crate::sent::SentSchemas;
+use crate::sent::{Resolve, SentSchemas};
 use crate::session_api::{Numbers, Owner, SessionKey};
 use crate::{
     config::Transport, dial_in::DialIn, fault::Fault, interest::Interest, manifest::Manifest,
@@ -85,6 +85,8 @@ pub struct Environment {
     pub numbers: Arc<Numbers>,
     /// What the server's processes write to stderr.
     pub stderr: Arc<StderrLog>,
+    /// Resolves references to schemas, if that is configured.
+    pub resolve: Option<Arc<dyn Resolve>>,
 }
 
 /// The server's declarations in the handshake.

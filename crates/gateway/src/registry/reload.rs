@@ -92,6 +92,7 @@ impl Registry {
                 dial_in: None,
                 numbers: Arc::clone(&self.context.numbers),
                 stderr: Arc::default(),
+                resolve: self.references.clone(),
             };
             let spec = UpstreamSpec { config: server.clone(), limits: config.limits.servers() };
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
