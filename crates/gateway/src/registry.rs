@@ -16,7 +16,7 @@ use room::Close;
 use store::JournalWriter;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-use upstream::{Resolve, Upstream, config::ServerConfig};
+use upstream::{FieldNumbers, Resolve, Upstream, config::ServerConfig};
 
 pub use visitors::Visitor;
 
@@ -93,7 +93,7 @@ impl Registry {
         let Start { config, identities, grants, sealer, guard, journal, audit } = start;
         let held = Shares::new(config.limits.held_bytes_max, config.limits.participant_held_bytes_max);
         let registry = Arc::new(Self {
-            context: Arc::new(Context::new(sealer)),
+            context: Arc::new(Context::new(sealer, FieldNumbers::open(config.data_dir.as_deref()))),
             guard,
             references: access::references::resolver(config.references.as_ref()),
             journal,

@@ -10,6 +10,7 @@ pub mod config;
 mod demo;
 pub mod dial_in;
 mod fault;
+mod field_numbers;
 mod handshake;
 mod interest;
 mod listen_stream;
@@ -28,6 +29,7 @@ pub mod tasks;
 #[cfg(test)]
 mod tests;
 
+pub use field_numbers::FieldNumbers;
 pub use interest::Subscription;
 pub use manifest::{Compiled, List, Manifest};
 pub use question::{Asking, Question};

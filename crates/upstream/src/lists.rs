@@ -63,7 +63,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
         }
     }
     if before.tools != manifest.tools || before.sent != manifest.sent {
-        manifest.compiled = Compiled::default();
+        manifest.compiled = Compiled::with(&session.setup.environment.fields);
     }
     if *before != manifest {
         *session.manifest.lock() = Arc::new(manifest);

@@ -28,6 +28,7 @@ use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version};
 use wire::{mcp::Era, rpc::Id};
 
+use crate::field_numbers::FieldNumbers;
 use crate::sent::{Resolve, SentSchemas};
 use crate::session_api::{Numbers, Owner, SessionKey};
 use crate::{
@@ -87,6 +88,8 @@ pub struct Environment {
     pub stderr: Arc<StderrLog>,
     /// Resolves references to schemas, if that is configured.
     pub resolve: Option<Arc<dyn Resolve>>,
+    /// The numbers of fields that the tools' messages had.
+    pub fields: Arc<FieldNumbers>,
 }
 
 /// The server's declarations in the handshake.

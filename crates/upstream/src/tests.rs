@@ -123,6 +123,7 @@ fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fix
         numbers: Arc::default(),
         stderr: Arc::default(),
         resolve: None,
+        fields: Arc::default(),
     };
     Fixture { upstream: Upstream::start(spec, environment), log }
 }

@@ -93,6 +93,7 @@ impl Registry {
                 numbers: Arc::clone(&self.context.numbers),
                 stderr: Arc::default(),
                 resolve: self.references.clone(),
+                fields: Arc::clone(&self.context.fields),
             };
             let spec = UpstreamSpec { config: server.clone(), limits: config.limits.servers() };
             upstreams.push((server.clone(), Upstream::start(spec, environment)));

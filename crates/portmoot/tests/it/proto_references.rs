@@ -1,12 +1,16 @@
 //! Schemas by reference in lists of tools: a client with Google's runtime resolves them at the gateway's registry.
 
-use harness::proto_references;
+use std::fs;
+
+use harness::{deps, proto_references};
+use schema::Descriptors;
 use serde_json::{Value, json};
 
 use crate::home::Home;
 use crate::proto_clients::websocket;
 use crate::proto_servers;
-use crate::support::{Gateway, fixture};
+use crate::registry::{resolve, resolver};
+use crate::support::{Gateway, fixture, until};
 
 const TOKEN: &str = "a-token-that-is-long-enough";
 const OTHER: &str = "another-token-that-is-long-enough";
@@ -89,4 +93,59 @@ fn what_a_server_sent_is_referred_to_as_the_server_did_or_inline() {
     assert_eq!((&inline["p_find"], &inline["p_ruled"]), (&json!(1), &json!(1)), "{report:#}");
     let references = report["references"].as_object().unwrap();
     assert!(!references.keys().any(|tool| tool.starts_with("p_")), "{references:?}");
+}
+
+/// A server that lists one tool, with the schema in the file beside it.
+const ONE_TOOL: &str = r#"
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    answer = {"jsonrpc": "2.0", "id": asked["id"]}
+    if asked["method"] == "initialize":
+        info = {"name": "one", "version": "1"}
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+    elif asked["method"] == "tools/list":
+        tool = {"name": "find", "inputSchema": json.load(open("schema.json"))}
+        answer["result"] = {"tools": [tool]}
+    else:
+        answer["error"] = {"code": -32601, "message": "no"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+#[test]
+fn a_schema_that_grows_between_two_runs_keeps_its_numbers() {
+    let home = Home::new();
+    home.write("one.py", ONE_TOOL);
+    let table = format!("[servers.one]\ncommand = {:?}\nargs = [\"one.py\"]\n", deps().python());
+    let config = format!("[server]\nlisten = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{table}");
+    let numbers = |properties: &[&str]| {
+        // In this order.
+        let all: Vec<_> = properties.iter().map(|name| format!(r#""{name}":{{"type":"string"}}"#)).collect();
+        let schema = format!(r#"{{"type":"object","properties":{{{}}}}}"#, all.join(","));
+        home.write("schema.json", &schema);
+        let gateway = Gateway::start(&home, &config);
+        gateway.ready("one");
+        let host = gateway.address();
+        let found = resolve(
+            &resolver(&[&format!("http://{host}")], ""),
+            &format!("{host}/portmoot/one/one.v1.FindRequest"),
+        );
+        let read = Descriptors::read(&found.unwrap().set).unwrap();
+        let message = read.message("one.v1.FindRequest").unwrap();
+        let number = |name: &&str| message.get_field_by_json_name(name).unwrap().number();
+        let numbers: Vec<_> = properties.iter().map(number).collect();
+        let last = properties.last().unwrap();
+        until("the numbers are written", || {
+            let written = fs::read_to_string(home.path().join("data/field-numbers.json")).ok()?;
+            written.contains(&format!("{last:?}")).then_some(())
+        });
+        gateway.stop();
+        numbers
+    };
+    assert_eq!(numbers(&["query", "limit"]), [1, 2]);
+    // New ones come first in the schema, and one is gone.
+    assert_eq!(numbers(&["after", "limit", "zone"]), [3, 2, 4]);
+    assert_eq!(numbers(&["query", "zone"]), [1, 4]);
 }

@@ -287,13 +287,13 @@ pub(crate) fn keeping(head: String) -> (String, Arc<Mutex<Vec<String>>>) {
     (address, seen)
 }
 
-fn resolver(hosts: &[&str], tokens: &str) -> Resolver {
+pub(crate) fn resolver(hosts: &[&str], tokens: &str) -> Resolver {
     let hosts = Hosts::new(hosts.iter().copied()).unwrap();
     let tokens = Tokens::read(tokens, "").unwrap();
     Resolver::new(Settings { hosts, tokens, label_kept_ms: LABEL_KEPT_MS }, Http::default())
 }
 
-fn resolve(resolver: &Resolver, reference: &str) -> Result<Resolved, ResolveError> {
+pub(crate) fn resolve(resolver: &Resolver, reference: &str) -> Result<Resolved, ResolveError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(resolver.resolve(&reference.parse().unwrap(), 0))
 }
