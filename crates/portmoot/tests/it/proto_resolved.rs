@@ -8,6 +8,8 @@ use std::path::Path;
 use prost::Message as _;
 use registry::messages::module::GetFileDescriptorSetResponse;
 use serde_json::{Value, json};
+use wire::proto::contract::McpMessage;
+use wire::proto::contract::mcp_message::Payload;
 
 use crate::home::Home;
 use crate::proto_servers::child;
@@ -19,10 +21,24 @@ const TOKEN: &str = "a-token-that-is-long-enough";
 
 /// A gateway with the server `p`, which has these tools with references.
 fn gateway(home: &Home, registry: &str, tools: &[(&str, &str)]) -> Gateway {
-    let far: Vec<_> = tools.iter().flat_map(|(tool, reference)| ["--far", tool, reference]).collect();
-    let gateway = Gateway::start(home, &(child("p", &far) + registry));
+    let record = home.path().join("record");
+    let far = tools.iter().flat_map(|(tool, reference)| ["--far", tool, reference]);
+    let words: Vec<_> = far.chain(["--record", record.to_str().unwrap()]).collect();
+    let gateway = Gateway::start(home, &(child("p", &words) + registry));
     gateway.ready("p");
     gateway
+}
+
+/// Whether the gateway said to the server that it reads references.
+fn declared(home: &Home) -> bool {
+    let record = fs::read_to_string(home.path().join("record")).unwrap();
+    let first = record.lines().next().unwrap();
+    let byte = |at: usize| u8::from_str_radix(&first[at..at + 2], 16).unwrap();
+    let bytes: Vec<u8> = (0..first.len()).step_by(2).map(byte).collect();
+    let Some(Payload::InitializeRequest(hello)) = McpMessage::decode(&*bytes).unwrap().payload else {
+        panic!("{first}")
+    };
+    hello.capabilities.unwrap().supports_bsr_refs
 }
 
 /// The `[registry]` that allows these hosts.
@@ -54,7 +70,9 @@ fn a_schema_is_resolved_at_another_gateway_with_the_token_of_its_host() {
     let by_name = format!("{host}/portmoot/tools/add");
     let tools = [("far", reference.as_str()), ("adds", &by_name)];
     let allowed = allowing(&[&format!("http://{host}")]);
-    let gateway = gateway(&Home::new().env("BUF_TOKEN", &format!("{TOKEN}@{host}")), &allowed, &tools);
+    let home = Home::new().env("BUF_TOKEN", &format!("{TOKEN}@{host}"));
+    let gateway = gateway(&home, &allowed, &tools);
+    assert!(declared(&home));
     let client = Client::plain(&gateway);
     let schema = input(&client, "p_far");
     assert_eq!(
@@ -88,7 +106,9 @@ fn a_schema_of_a_foreign_host_is_not_fetched_and_its_tool_says_why() {
     let seen = at_moving.lock().unwrap().clone();
     assert!(seen.len() == 1 && seen[0].contains(&format!("authorization: Bearer {TOKEN}\r\n")), "{seen:?}");
     // Without the table nothing is fetched, and the tools are there.
-    let nothing = gateway(&Home::new(), "", &tools);
+    let home = Home::new();
+    let nothing = gateway(&home, "", &tools);
+    assert!(!declared(&home));
     assert!(why(&nothing, "moved").contains("is in a registry, and none is allowed"));
     let said = Client::plain(&nothing).call("p_moved", json!({}));
     assert_eq!(said["content"][0]["text"], "google.protobuf.Struct ");
