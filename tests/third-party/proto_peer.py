@@ -169,19 +169,25 @@ def plain(arguments):
 
 def typed(tool, arguments):
     """Arguments as the tool's own message, by the schema that came inline."""
+    return typed_by(tool.inline_schema.file, tool.metadata["mcp.input_message"], arguments)
+
+
+def typed_by(files, name, arguments):
+    """Arguments as the message of this name in these files."""
     pool = descriptor_pool.DescriptorPool()
     for known in ("any", "duration", "struct", "timestamp"):
         module = importlib.import_module(f"google.protobuf.{known}_pb2")
         file = descriptor_pb2.FileDescriptorProto()
         module.DESCRIPTOR.CopyToProto(file)
         pool.Add(file)
-    for file in tool.inline_schema.file:
+    for file in files:
+        if file.name.startswith(("google/protobuf/", "buf/validate/")):
+            continue
         # The rules' own file is one that both sides have; here nothing reads them.
         kept = [one for one in file.dependency if not one.startswith("buf/validate/")]
         del file.dependency[:]
         file.dependency.extend(kept)
         pool.Add(file)
-    name = tool.metadata["mcp.input_message"]
     message = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))()
     return packed(json_format.ParseDict(arguments, message))
 

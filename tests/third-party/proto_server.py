@@ -24,6 +24,7 @@ parser.add_argument("contract", help="the folder of the contract")
 parser.add_argument("way", choices=["stdio", "tcp", "ws", "grpc"])
 parser.add_argument("--version", default="1.0.0")
 parser.add_argument("--record")
+parser.add_argument("--far", nargs=2, action="append", default=[], help="a tool, and where its schema is")
 for file in ("--cert", "--key", "--ca"):
     parser.add_argument(file, help="over gRPC, which then asks clients for a certificate")
 options = parser.parse_args()
@@ -100,6 +101,8 @@ acme = importlib.import_module("acme.tools_pb2")
 
 PAGE = 3
 tools = ["echo", "find", "picture", "fail", "refuse", "rule", "grow", "raw", "broken", "distant", "ruled", "web_search", "die"]
+far = dict(options.far)
+tools += far
 INPUTS = {"find": "Find", "raw": "Find", "broken": "Find", "ruled": "Ruled", "web_search": "WebSearch"}
 # A payload with what no encoder writes: a long length, a field that the contract does not have before the others, a number in four bytes.
 RAW = b"\x7a\x02xy" + b"\x0a\x8c\x80\x00" + (b"\x10\x80\x80\x00" + b"\x0a\x06\x0a\x04done") + b"\x1a\x06\x12\x01v\x0a\x01k"
@@ -134,6 +137,8 @@ def list_tools(request):
             tool.metadata["mcp.output_message"] = "acme.tools.v1.FindResponse"
         if name == "broken":
             tool.inline_schema.file[0].dependency.append("not/there.proto")
+        if name in far:
+            tool.bsr_ref = far[name]
         if name == "distant":
             tool.bsr_ref = "buf.build/acme/tools/acme.tools.v1.FindRequest:v1"
     if start + PAGE < len(tools):
@@ -161,6 +166,10 @@ def call_tool(request):
         return answer
     if request.name == "find":
         return find(request)
+    if request.name in far:
+        answer = pb.CallToolResponse()
+        answer.success.content.add(text=f"{request.arguments.TypeName()} {request.arguments.value.hex()}")
+        return answer
     arguments = struct_pb2.Struct()
     if request.HasField("arguments") and not request.arguments.Unpack(arguments):
         raise Refused(-32602, "the arguments are no Struct")

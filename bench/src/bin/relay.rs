@@ -150,7 +150,12 @@ fn converted(request: &Bytes, response: &Bytes, schema: &ToolSchema) {
     let named = call::read(kind, &payload).expect("it is a call").expect("it names a tool");
     let (_, body) = Kind::split(&named.request.payload.bytes).expect("it is a field");
     let params = client::call_params(&body, schema).expect("they fit");
-    let tool = server::schemas::SentTool { schema: schema.clone(), takes_struct: false, names_output: false };
+    let tool = server::schemas::SentTool {
+        schema: schema.clone(),
+        reference: None,
+        takes_struct: false,
+        names_output: false,
+    };
     black_box(message(8, &server::call::request(&params, Some(&tool)).expect("it is written")));
     let (_, payload) = field(response);
     let result = server::answer(&payload, Some(schema)).expect("it is an answer").expect("it is a result");

@@ -7,6 +7,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use auth::{CertificateId, Credential, Participant};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};
 use platform::default_share;
+use registry::resolve::{Http, Settings};
 use store::audit::{Payloads, Policy, REDACTED};
 use tls::ServerTls;
 use upstream::config::{EraChoice, ServerConfig, ServerLimits, Sessions, Timeouts, Transport};
@@ -32,6 +33,8 @@ pub struct Config {
     pub limits: Arc<Limits>,
     /// The audit log. A change takes effect at a restart.
     pub audit: AuditConfig,
+    /// Where the schemas of servers' tools are resolved; `None` resolves none. A change takes effect at a restart.
+    pub references: Option<References>,
     /// The servers, in the order of the configuration. If two have one name or URI, the earlier one gets it.
     pub servers: Vec<ServerConfig>,
     /// The configured participants. If there is none, and no token was issued, every client on loopback is the local user.
@@ -65,6 +68,17 @@ impl Default for AuditConfig {
     fn default() -> Self {
         Self { enabled: true, payloads: Payloads::default(), redact: Vec::new() }
     }
+}
+
+/// References to schemas that are resolved: `[registry]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct References {
+    /// The allowed hosts with their tokens, and how long a label is kept.
+    pub settings: Settings,
+    /// The certificates that are trusted.
+    pub way: Http,
+    /// The directory of the cache; `None` keeps it in memory alone.
+    pub cache_dir: Option<PathBuf>,
 }
 
 /// A configured participant and its tokens: `[participants.NAME]`.
@@ -252,6 +266,7 @@ impl Default for Config {
             legacy_sse: false,
             limits: Arc::default(),
             audit: AuditConfig::default(),
+            references: None,
             servers: Vec::new(),
             participants: Vec::new(),
             topics: Vec::new(),

@@ -6,6 +6,7 @@
 //! - [`Authority`]: by which right a token is issued or revoked.
 //! - [`Bounds`]: the bytes that may wait for a participant.
 //! - [`AccessJournal`]: the journal as far as identities and grants depend on it.
+//! - [`references`]: what resolves the schemas of servers' tools.
 //! - [`Guests`]: participants without a token. [`sealer`]: the seal of ids and states, with its keys in the journal.
 
 mod authority;
@@ -16,6 +17,7 @@ mod guests;
 pub mod identities;
 mod journal;
 mod purpose;
+pub mod references;
 mod sealing;
 pub mod tokens;
 

@@ -73,7 +73,7 @@ pub(crate) async fn participants(
 ) -> ApiResult<Json<ParticipantList>> {
     let topics = match topic {
         Some(topic) => vec![api.registry.enter(topic.as_str(), &caller)?],
-        None => api.sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
+        None => api.registry.sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
     };
     let mut participants = Vec::new();
     for dispatch in topics {

@@ -33,7 +33,7 @@ pub(crate) async fn proposals(
     let wanted = query.get("topic");
     let all = query.get("all").is_some_and(|all| all == "true");
     let mut proposals = Vec::new();
-    for (dispatch, caller) in api.topics_of(&caller) {
+    for (dispatch, caller) in api.registry.topics_of(&caller) {
         if wanted.is_none_or(|topic| topic == dispatch.name().as_str()) {
             let visible = dispatch.with(|topic| topic.proposals(&caller.id, &caller.capabilities, all));
             proposals.extend(visible.iter().map(Proposal::of));
@@ -120,7 +120,7 @@ impl FromRequestParts<Api> for Review {
         let id: Option<OperationId> = named.and_then(|Path(id)| id.parse().ok());
         let id = id.ok_or_else(unknown_proposal)?;
         let has = |dispatch: &Dispatch| dispatch.with(|topic| topic.proposed(id).is_some());
-        let found = api.topics_of(&caller).into_iter().find(|(dispatch, _)| has(dispatch));
+        let found = api.registry.topics_of(&caller).into_iter().find(|(dispatch, _)| has(dispatch));
         let (dispatch, caller) = found.ok_or_else(unknown_proposal)?;
         Ok(Self { dispatch, caller, id })
     }

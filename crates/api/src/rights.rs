@@ -40,7 +40,7 @@ pub(crate) async fn can(
     };
     let topics = match &topic {
         Some(topic) => vec![api.registry.enter(topic.as_str(), &caller)?],
-        None => api.sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
+        None => api.registry.sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
     };
     let may_know =
         |dispatch: &Arc<Dispatch>| caller.id == id || api.holds(&caller, GRANTS, Some(dispatch.name()));

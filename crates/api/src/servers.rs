@@ -9,7 +9,7 @@ use axum::extract::{Path, Query, State};
 use model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
-use upstream::Upstream;
+use upstream::{Quarantined, Upstream};
 use utoipa::ToSchema;
 use wire::time::rfc3339;
 
@@ -121,7 +121,7 @@ fn named(api: &Api, caller: &Participant, name: &str) -> Result<Found, Refusal> 
 /// The configured servers, then the participants that serve, once for each topic that the caller may know of.
 fn found(api: &Api, caller: &Participant) -> Vec<Found> {
     let mut all: Vec<Found> = api.registry.upstreams().into_iter().map(|upstream| (upstream, None)).collect();
-    for dispatch in api.sorted_topics(|topic| api.registry.may_know(caller, topic)) {
+    for dispatch in api.registry.sorted_topics(|topic| api.registry.may_know(caller, topic)) {
         let serving = dispatch.servers().into_iter().filter(|server| server.serves());
         all.extend(serving.map(|server| (server.upstream.clone(), Some(dispatch.name().to_string()))));
     }
@@ -208,15 +208,17 @@ pub(crate) struct Server {
     /// Process id of its shared session.
     pub pid: Option<u32>,
     /// Tools that are not listed, because their schemas cannot be used.
-    pub unlisted_tools: Vec<UnlistedTool>,
+    pub unlisted_tools: Vec<UnusableTool>,
+    /// Tools whose arguments are any object, because the schemas that a server of proto-mcp sent cannot be used.
+    pub untyped_tools: Vec<UnusableTool>,
 }
 
-/// A tool that is not listed.
+/// A tool whose schema cannot be used.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct UnlistedTool {
+pub(crate) struct UnusableTool {
     /// Its name at its server.
     pub name: String,
-    /// Why it is not listed.
+    /// Why not.
     pub reason: String,
 }
 
@@ -225,8 +227,7 @@ impl Server {
     pub(crate) fn of(upstream: &Upstream, topic: Option<&str>) -> Self {
         let (status, config) = (upstream.status(), &upstream.spec().config);
         let eras: Vec<&str> = status.eras.iter().map(Into::into).collect();
-        let unlisted = status.quarantined.into_iter();
-        let unlisted = unlisted.map(|tool| UnlistedTool { name: tool.name, reason: tool.reason });
+        let shown = |tool: Quarantined| UnusableTool { name: tool.name, reason: tool.reason };
         let [tools, resources, templates, prompts] = status.listed;
         Self {
             name: status.name.to_string(),
@@ -247,7 +248,8 @@ impl Server {
             calls: status.calls,
             restarts: status.restarts,
             pid: status.pid,
-            unlisted_tools: unlisted.collect(),
+            unlisted_tools: status.quarantined.into_iter().map(shown).collect(),
+            untyped_tools: status.untyped.into_iter().map(shown).collect(),
         }
     }
 }

@@ -7,9 +7,8 @@ use auth::{ClientCertificate, Participant, Presented};
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, header, request::Parts};
-use gateway::{Dispatch, Registry, admin::Admin};
+use gateway::{Registry, admin::Admin};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
-use registry::Shelf;
 use serde::de::DeserializeOwned;
 use tokio::task::spawn_blocking;
 
@@ -20,15 +19,13 @@ use crate::error::{ApiError, ApiResult};
 pub(crate) struct Api {
     pub(crate) registry: Arc<Registry>,
     pub(crate) admin: Arc<Admin>,
-    /// The commits that the schema registry has answered with.
-    pub(crate) shelf: Arc<Shelf>,
 }
 
 impl Api {
     /// The API of a gateway.
     pub(crate) fn new(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Self {
         let admin = Arc::new(Admin::new(Arc::clone(access), Arc::clone(registry)));
-        Self { registry: Arc::clone(registry), admin, shelf: Arc::default() }
+        Self { registry: Arc::clone(registry), admin }
     }
 
     /// Refuses a caller that does not hold a capability for one of the gateway's own acts, in a topic or outside of topics.
@@ -49,24 +46,6 @@ impl Api {
     pub(crate) fn holds(&self, who: &Participant, capability: &str, topic: Option<&TopicName>) -> bool {
         let held = self.registry.in_force(who, topic);
         KindRef::parse(capability).is_ok_and(|kind| held.admits(kind, &[]))
-    }
-
-    /// The topics that a participant may enter, by name, and the participant with its capabilities in each.
-    pub(crate) fn topics_of(&self, who: &Participant) -> Vec<(Arc<Dispatch>, Arc<Participant>)> {
-        let topics = self.sorted_topics(|topic| self.registry.may_enter(who, topic));
-        let there = |dispatch: Arc<Dispatch>| {
-            let participant = self.registry.there(who, dispatch.name());
-            (dispatch, participant)
-        };
-        topics.into_iter().map(there).collect()
-    }
-
-    /// Some of the topics, by name.
-    pub(crate) fn sorted_topics(&self, wanted: impl Fn(&TopicName) -> bool) -> Vec<Arc<Dispatch>> {
-        let mut topics = self.registry.topics();
-        topics.retain(|dispatch| wanted(dispatch.name()));
-        topics.sort_by(|one, other| one.name().cmp(other.name()));
-        topics
     }
 }
 

@@ -87,7 +87,7 @@ fn visible(dispatch: &Dispatch, capabilities: &Arc<Capabilities>, name: Option<&
 }
 
 /// What the servers of a topic list, in the order of the configuration; the gateway's own last.
-pub(crate) fn manifests(dispatch: &Dispatch) -> Vec<(ParticipantId, Vec<Arc<Manifest>>)> {
+fn manifests(dispatch: &Dispatch) -> Vec<(ParticipantId, Vec<Arc<Manifest>>)> {
     let servers = dispatch.servers();
     let listed = servers.iter().map(|server| (server.id.clone(), server.manifests()));
     listed.chain([(ParticipantId::gateway(), vec![dispatch.own_manifest()])]).collect()

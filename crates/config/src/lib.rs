@@ -13,6 +13,7 @@ mod problem;
 mod profiles;
 mod read_file;
 mod reader;
+mod references;
 mod room_notes;
 mod servers;
 mod settings;

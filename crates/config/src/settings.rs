@@ -1,4 +1,4 @@
-//! Tables `[server]`, `[server.limits]` and `[audit]`.
+//! Tables `[server]`, `[server.limits]`, `[audit]` and `[registry]`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use platform::default_share;
 use store::audit::Payloads;
 
 use crate::reader::Table;
+use crate::references;
 use crate::tls_files;
 use crate::values::{Env, plain_path_at};
 
 const PAYLOADS: [(&str, Payloads); 3] =
     [("full", Payloads::Full), ("digest", Payloads::Digest), ("none", Payloads::None)];
 
-/// Reads `[server]` and `[audit]`, all else by default; `None` if the listen address is not valid.
+/// Reads `[server]`, `[audit]` and `[registry]`, all else by default; `None` if the listen address is not valid.
 pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let table = root.table("server")?;
     let listen = listen(&table);
@@ -27,7 +28,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let tls = tls_files::server(&table, env);
     let limits = Arc::new(table.table("limits").map(|table| limits(table)).unwrap_or_default());
     table.finish();
-    let audit = audit(root);
+    let (audit, references) = (audit(root), references::read(root, env));
     let listen = listen?;
     Some(Config {
         listen,
@@ -38,6 +39,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
         legacy_sse,
         limits,
         audit,
+        references,
         ..Config::default()
     })
 }

@@ -247,6 +247,18 @@ fn problems_have_messages() {
             "[server.limits]\nsession_max = 1",
             "unknown key `session_max` in `[server.limits]` [config_unknown_key]",
         ),
+        (
+            "[registry]\nhosts = ['http://registry.example']",
+            "`registry.hosts`: `http://registry.example` is not HOST, HOST:PORT, or http:// with a loopback address [config_value]",
+        ),
+        (
+            "[registry]\nhosts = ['a.example']\npins = { 'a.example' = 'x' }",
+            "`registry.pins` needs the SHA-256 of a certificate [config_tls]",
+        ),
+        (
+            "[registry]\nhosts = ['a.example']\npins = { 'b.example' = 'x' }",
+            "`registry.pins`: `b.example` is not among the hosts [config_value]",
+        ),
         ("[sever]\n", "unknown key `sever` in the configuration [config_unknown_key]"),
         ("listen = 2026-07-28", "a date is not a valid value here [config_value]"),
         ("a = \n", "[config_syntax]"),

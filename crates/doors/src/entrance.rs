@@ -56,7 +56,14 @@ impl Doors {
     /// Serves HTTP on an open connection. Does not wait for a stream or WebSocket that the connection becomes: that goes on by
     /// itself.
     pub async fn connection(&self, io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
-        http::connection(io, Arc::clone(&self.endpoints), self.stop.subscribe(), None, None).await;
+        http::connection(
+            io,
+            Arc::clone(&self.endpoints),
+            self.stop.subscribe(),
+            None,
+            http::Shown::default(),
+        )
+        .await;
     }
 
     /// Serves one client on a pipe, as this participant, until the client closes its side.

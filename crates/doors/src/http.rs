@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use auth::{ClientCertificate, Participant};
+use auth::Participant;
 use axum::Router;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
@@ -48,6 +48,7 @@ use tower::ServiceExt as _;
 use crate::links::ClientLinks;
 use body::Body;
 use connection::Connection;
+pub(crate) use connection::Shown;
 use handover::{HeldEvents, Watched};
 use head::Head;
 use origin::{Foreign, Hosts};
@@ -140,7 +141,11 @@ pub(crate) async fn serve(
                 let tls = endpoints.links.registry.config().tls.clone();
                 tokio::spawn(async move {
                     match tls {
-                        None => connection(socket, endpoints, stop, Some(place), None).await,
+                        None => {
+                            let authority = socket.local_addr().ok().map(|at| at.to_string().into());
+                            let shown = Shown { certificate: None, authority };
+                            connection(socket, endpoints, stop, Some(place), shown).await;
+                        }
                         Some(tls) => secure_connection(socket, tls, endpoints, stop, place).await,
                     }
                 });
@@ -169,13 +174,13 @@ async fn secure_connection(
     place: (Place, Arc<Standing>),
 ) {
     let accepted = secure::accept(socket, tls, &place.1, &mut stop).await;
-    let Some((socket, certificate)) = accepted else { return };
+    let Some((socket, shown)) = accepted else { return };
     if socket.get_ref().1.alpn_protocol() == Some(tls::HTTP_2) {
         let (place, standing) = place;
-        let kept = Connection::new(&endpoints.links, Some(place), certificate, stop);
+        let kept = Connection::new(&endpoints.links, Some(place), shown, stop);
         return Box::pin(h2::serve(socket, Bytes::new(), &kept, Some(standing), endpoints)).await;
     }
-    connection(socket, endpoints, stop, Some(place), certificate).await;
+    connection(socket, endpoints, stop, Some(place), shown).await;
 }
 
 /// Serves one connection until it ends as HTTP: it closes, or what it becomes (a WebSocket, an open stream) goes on in a task of
@@ -185,11 +190,11 @@ pub(crate) async fn connection(
     endpoints: Arc<Endpoints>,
     mut stop: watch::Receiver<bool>,
     place: Option<(Place, Arc<Standing>)>,
-    certificate: Option<Arc<ClientCertificate>>,
+    shown: Shown,
 ) {
     let (place, standing) = place.unzip();
     let header_bytes_max = endpoints.links.registry.limits().header_bytes_max;
-    let kept = Connection::new(&endpoints.links, place, certificate, stop.clone());
+    let kept = Connection::new(&endpoints.links, place, shown, stop.clone());
     let handover = Arc::clone(&kept.handover);
     let socket = Watched::new(socket, Arc::clone(&handover));
     let (of_requests, endpoints_of) = (Arc::clone(&kept), Arc::clone(&endpoints));

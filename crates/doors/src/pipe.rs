@@ -53,7 +53,7 @@ pub(crate) async fn serve(
         Sniffed::Proto => {
             let bounds = links.registry.bounds(&visitor.participant.id);
             let out = Stream::new(0, Lifetime::Reader, 0, &bounds);
-            proto::serve(links, visitor, &out, read, input, output).await
+            proto::serve(links, (visitor, None), &out, read, input, output).await
         }
         Sniffed::Json => stdio::serve(links, visitor, read, input, output).await,
         Sniffed::Tls | Sniffed::Http | Sniffed::Unknown => {

@@ -10,5 +10,5 @@ mod session;
 pub(crate) use client::{Client, Taken};
 pub(crate) use framed::serve;
 pub(crate) use hello::Declared;
-pub(crate) use reply::field_of;
+pub(crate) use reply::{Schemas, field_of};
 pub(crate) use session::Session;

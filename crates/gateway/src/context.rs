@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Instant};
 use auth::Sealer;
 use model::{LinkId, OperationId};
 use platform::{millis, random};
-use upstream::{CallNumber, Numbers};
+use upstream::{CallNumber, FieldNumbers, Numbers};
 
 /// Clock, ids and seal of one gateway.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ pub struct Context {
     began: Instant,
     /// The seal of session ids, cursors and states.
     pub sealer: Sealer,
+    /// The numbers of fields that tools' messages had.
+    pub(crate) fields: Arc<FieldNumbers>,
     links: AtomicU64,
     /// The numbers of requests to servers, which operations share.
     pub(crate) numbers: Arc<Numbers>,
@@ -25,10 +27,10 @@ pub struct Context {
 
 impl Context {
     /// A context whose handles are sealed with these keys.
-    pub fn new(sealer: Sealer) -> Self {
+    pub fn new(sealer: Sealer, fields: Arc<FieldNumbers>) -> Self {
         let (run, direct) = (u64::from_le_bytes(random()), u64::from_le_bytes(random()));
         let (links, numbers) = (AtomicU64::new(1), Arc::default());
-        Self { began: Instant::now(), sealer, links, numbers, run, direct }
+        Self { began: Instant::now(), sealer, fields, links, numbers, run, direct }
     }
 
     /// Milliseconds since the gateway started; never goes back.

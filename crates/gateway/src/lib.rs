@@ -21,6 +21,7 @@ mod live;
 pub mod manifests;
 mod membership;
 mod mirror;
+pub mod modules;
 pub mod proposals;
 mod questions;
 mod record;

@@ -9,7 +9,6 @@ use std::{sync::Arc, sync::atomic::Ordering};
 use access::config::ToolsList;
 use lists::{Asked, Manifests, Seen};
 use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
-use schema::ToolSchema;
 use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
 use upstream::Manifest;
@@ -150,17 +149,4 @@ pub fn coding_of(dispatch: &Dispatch, link: &Link, target: &model::Target) -> Co
     };
     let route = dispatch.route(link.id, target);
     route.map_or(Coding::Json, |(server, _)| server.upstream.manifest_in(Form::Legacy).coding)
-}
-
-/// The schema of a tool in protobuf by its public name, if this link could call it, or propose the call.
-pub fn tool_schema(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<ToolSchema> {
-    if !dispatch.with(|topic| topic.could_call(link.id, tool)) {
-        return None;
-    }
-    match dispatch.route(link.id, Target::Tool(tool)) {
-        Some((server, own)) => {
-            server.upstream.manifest_in(Form::Legacy).tool_schema(server.id.as_str(), &own)
-        }
-        None => dispatch.own_manifest().tool_schema(ParticipantId::gateway().as_str(), tool),
-    }
 }

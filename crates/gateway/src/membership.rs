@@ -4,7 +4,9 @@ use std::{sync::Arc, sync::atomic::Ordering};
 
 use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
 use topic::{Ended, Join, Joining, Kept, ListScope, UpstreamNames};
-use upstream::{Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig, dial_in::DialIn};
+use upstream::{
+    Compiled, Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig, dial_in::DialIn,
+};
 
 use crate::live::{ConfiguredServer, Event, Server};
 use crate::servers::{Topics, listed};
@@ -151,7 +153,9 @@ impl Dispatch {
     fn list_own(self: &Arc<Self>, (built_in, tools_list): (&[BuiltIn], ToolsList)) {
         let kept = Kept { history: self.settings.topic.history, readable: built_in.contains(&BuiltIn::Room) };
         self.take(Event::Keep { kept });
-        let manifest = Arc::new(builtin::manifest(built_in));
+        let mut manifest = builtin::manifest(built_in);
+        manifest.compiled = Compiled::with(&self.context.fields);
+        let manifest = Arc::new(manifest);
         let older = std::mem::replace(&mut *self.own_lists.write(), (Arc::clone(&manifest), tools_list));
         let changed: &[ListKind] = if older.1 == tools_list { &[] } else { &[ListKind::Tools] };
         self.take(listed(&ParticipantId::gateway(), ListScope::Shared, &[manifest], changed));
@@ -191,6 +195,8 @@ impl Dispatch {
             dial_in: Some(Arc::clone(&dialed)),
             numbers: Arc::clone(&self.context.numbers),
             stderr: Arc::default(),
+            resolve: None,
+            fields: Arc::clone(&self.context.fields),
         };
         let upstream = Upstream::start(spec, environment);
         Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed) })
@@ -301,6 +307,8 @@ mod tests {
             dial_in: None,
             numbers: Arc::default(),
             stderr: Arc::default(),
+            resolve: None,
+            fields: Arc::default(),
         };
         let upstream =
             Upstream::start(UpstreamSpec { config, limits: Limits::default().servers() }, environment);

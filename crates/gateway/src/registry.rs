@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{collections::HashMap, sync::Arc};
 
+use ::registry::Shelf;
 use auth::{Identities, Sealer};
 use client::Guard;
 use model::{ParticipantId, TopicName};
@@ -15,7 +16,7 @@ use room::Close;
 use store::JournalWriter;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-use upstream::{Upstream, config::ServerConfig};
+use upstream::{FieldNumbers, Resolve, Upstream, config::ServerConfig};
 
 pub use visitors::Visitor;
 
@@ -57,6 +58,8 @@ pub struct Registry {
     /// Clock, ids and seal.
     pub context: Arc<Context>,
     guard: Option<Guard>,
+    /// Resolves references of servers, if that is configured.
+    references: Option<Arc<dyn Resolve>>,
     /// The journal, if the gateway keeps one.
     pub journal: Option<JournalWriter>,
     /// The audit log.
@@ -78,6 +81,8 @@ pub struct Registry {
     pub held: Arc<Shares>,
     /// How many legacy sessions are open over HTTP. The doors write it, for the metrics.
     pub http_sessions: AtomicUsize,
+    /// The commits of tool schemas that the schema registry or a list has answered with.
+    pub shelf: Shelf,
     /// Identities or grants have changed, and with them the next expiry.
     renewed: Arc<Notify>,
 }
@@ -88,8 +93,9 @@ impl Registry {
         let Start { config, identities, grants, sealer, guard, journal, audit } = start;
         let held = Shares::new(config.limits.held_bytes_max, config.limits.participant_held_bytes_max);
         let registry = Arc::new(Self {
-            context: Arc::new(Context::new(sealer)),
+            context: Arc::new(Context::new(sealer, FieldNumbers::open(config.data_dir.as_deref()))),
             guard,
+            references: access::references::resolver(config.references.as_ref()),
             journal,
             audit,
             config: RwLock::new(Arc::new(config.clone())),
@@ -104,6 +110,7 @@ impl Registry {
             upstreams: RwLock::default(),
             held,
             http_sessions: AtomicUsize::new(0),
+            shelf: Shelf::default(),
             renewed: Arc::default(),
         });
         registry.apply(config);
@@ -151,6 +158,14 @@ impl Registry {
     /// All topics.
     pub fn topics(&self) -> Vec<Arc<Dispatch>> {
         self.topics.read().values().cloned().collect()
+    }
+
+    /// Some of the topics, by name.
+    pub fn sorted_topics(&self, wanted: impl Fn(&TopicName) -> bool) -> Vec<Arc<Dispatch>> {
+        let mut topics = self.topics();
+        topics.retain(|dispatch| wanted(dispatch.name()));
+        topics.sort_by(|one, other| one.name().cmp(other.name()));
+        topics
     }
 
     /// The configured servers, in the order of the configuration.

@@ -1,19 +1,24 @@
 //! References resolved at other registries: from allowed hosts only, each with its own token, through a cache.
 
 mod cache;
+mod disk;
 mod error;
 mod fetch;
 mod hosts;
 mod tokens;
 
 use std::collections::HashMap;
+use std::io;
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use platform::Mutex;
 use schema::Reference;
+use tokio::task::spawn_blocking;
 
-use cache::{Cache, SetKey};
+use cache::{Cache, Kept, SetKey};
+use disk::Disk;
 use fetch::{Fetched, fetch};
 
 pub use cache::{LABELS_MAX, SETS_BYTES_MAX, SETS_MAX};
@@ -51,6 +56,7 @@ pub struct Resolver {
     settings: Settings,
     way: Box<dyn Fetch>,
     cache: Mutex<Cache>,
+    disk: Option<Arc<Disk>>,
     /// Questions on their way.
     open: Mutex<HashMap<SetKey, Weak<tokio::sync::Mutex<()>>>>,
 }
@@ -59,7 +65,18 @@ impl Resolver {
     /// A resolver with an empty cache.
     #[must_use]
     pub fn new(settings: Settings, way: impl Fetch + 'static) -> Self {
-        Self { settings, way: Box::new(way), cache: Mutex::default(), open: Mutex::default() }
+        let (cache, open) = (Mutex::default(), Mutex::default());
+        Self { settings, way: Box::new(way), cache, disk: None, open }
+    }
+
+    /// The same with a cache that is in this directory too: what was resolved before is there.
+    ///
+    /// # Errors
+    /// Those of the directory.
+    pub fn kept_in(self, dir: &Path) -> io::Result<Self> {
+        let disk = Disk::open(dir)?;
+        disk.read_into(&mut self.cache.lock())?;
+        Ok(Self { disk: Some(Arc::new(disk)), ..self })
     }
 
     /// Resolves a reference; `now_ms` tells whether a cached label is still good.
@@ -87,12 +104,30 @@ impl Resolver {
         if set.is_empty() || set.len() > SET_BYTES_MAX || !is_commit(&commit) || is_other {
             return Err(ResolveError::Malformed);
         }
-        let mut cache = self.cache.lock();
+        let mut kept = vec![(Kept::Set(SetKey { commit: commit.clone(), ..question.clone() }), set.clone())];
         if !is_commit(&asked) {
-            cache.keep_label(&question.module, version, &commit, now_ms);
+            let (label, commit) = (version.to_owned(), commit.clone());
+            let label = Kept::Label { module: question.module, label, commit, at_ms: now_ms };
+            kept.push((label, Bytes::new()));
         }
-        cache.keep_set(SetKey { commit: commit.clone(), ..question }, set.clone());
+        self.keep(kept).await;
         Ok(Resolved { commit, set })
+    }
+
+    /// Keeps what was fetched, on disk too if that is configured.
+    async fn keep(&self, kept: Vec<(Kept, Bytes)>) {
+        let mut gone = Vec::new();
+        for (kept, set) in &kept {
+            gone.extend(self.cache.lock().restore(kept.clone(), set.clone()));
+        }
+        let Some(disk) = self.disk.clone() else { return };
+        let written = spawn_blocking(move || {
+            gone.iter().for_each(|gone| disk.remove(gone));
+            kept.iter().try_for_each(|(kept, set)| disk.write(kept, set))
+        });
+        if let Ok(Err(error)) = written.await {
+            tracing::warn!(%error, "a schema was not written to the cache on disk");
+        }
     }
 
     /// What the cache has of a reference.

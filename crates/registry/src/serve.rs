@@ -176,14 +176,21 @@ impl Shelf {
     /// The commit that a reference means. A module that the viewer does not see is answered like one that is not there.
     fn find(&self, reference: &module::ResourceRef, viewer: &Viewer<'_>) -> Result<Arc<Commit>, Error> {
         let Some(name) = &reference.name else {
-            return self.held(&reference.id, viewer).ok_or_else(|| unknown("commit"));
+            let same = |module: &String| self.current(module, viewer).filter(|now| now.id == reference.id);
+            let found = self.held(&reference.id, viewer);
+            let found = found.or_else(|| viewer.source.names().iter().find_map(same));
+            return found.ok_or_else(|| unknown("commit"));
         };
         let label = if name.label_name.is_empty() { &name.reference } else { &name.label_name };
         let is_label = label.is_empty() || LABELS.contains(&label.as_str());
         let found = match (&*name.owner, &*name.module) {
             (OWNER, VALIDATE_MODULE) if is_label => Some(Commit::validate()),
             (OWNER, module) if is_label => self.current(module, viewer),
-            (OWNER, module) => self.held(label, viewer).filter(|commit| commit.module == module),
+            (OWNER, module) => {
+                let held = self.held(label, viewer).filter(|commit| commit.module == module);
+                // A gateway that was started again has the same commits.
+                held.or_else(|| self.current(module, viewer).filter(|now| now.id == *label))
+            }
             _ => None,
         };
         found.ok_or_else(|| unknown("module, label or commit"))

@@ -43,7 +43,7 @@ struct Held {
 
 impl Shelf {
     /// The commit of a module as the viewer sees it now, kept for later. `None` if the viewer does not see the module.
-    pub(crate) fn current(&self, module: &str, viewer: &Viewer<'_>) -> Option<Arc<Commit>> {
+    pub fn current(&self, module: &str, viewer: &Viewer<'_>) -> Option<Arc<Commit>> {
         let commit = Commit::new(module, viewer.source.files(module)?, viewer.now_ms);
         let mut shelf = self.0.lock();
         let is_same = |held: &&Held| held.commit.id == commit.id;

@@ -46,6 +46,17 @@ fn commit(shelf: &Shelf, reference: ResourceRef, who: &str, source: &dyn Source)
 }
 
 #[test]
+fn a_commit_of_the_present_files_answers_after_a_restart() {
+    let now = git(&["A"]);
+    let id = commit(&Shelf::default(), named(""), "ann", &now).unwrap();
+    let by_id = || ResourceRef { id: id.clone(), name: None };
+    for reference in [named(&id), by_id()] {
+        assert_eq!(commit(&Shelf::default(), reference.clone(), "ann", &now), Ok(id.clone()));
+        assert_eq!(commit(&Shelf::default(), reference, "ann", &git(&["B"])), Err(Code::NotFound));
+    }
+}
+
+#[test]
 fn a_commit_answers_who_saw_it_after_the_module_has_changed() {
     let (shelf, before, after) = (Shelf::default(), git(&["A"]), git(&["A", "B"]));
     let old = commit(&shelf, named(""), "ann", &before).unwrap();

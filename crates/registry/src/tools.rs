@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use schema::{Numbers, Style, Tool, convert_all, package_of};
+use schema::Module;
 
 use crate::commit::{Files, VALIDATE_MODULE};
 
@@ -25,14 +25,11 @@ pub fn module_name(server: &str, taken: &mut HashSet<String>) -> String {
     name
 }
 
-/// The files of the tools of a server that `is_seen` says are seen, as `portmoot proto convert SERVER` prints them. The others have a
-/// part in the names, so that a file is the same for all who see it.
+/// The files of the tools that `is_seen` says are seen. The others have a part in the names, so that a file is the same for all who
+/// see it.
 #[must_use]
-pub fn files_of(server: &str, tools: &[Tool<'_>], is_seen: impl Fn(&str) -> bool) -> Files {
-    let converted = convert_all(&package_of(server), tools, &Numbers::default(), Style::Lossless);
-    let seen = tools.iter().zip(converted).filter(|(tool, _)| is_seen(tool.name));
-    let sources = seen.map(|(_, converted)| converted.file.source());
-    sources.map(|(path, text)| (path, text.into())).collect()
+pub fn files_of(tools: &Module, is_seen: impl Fn(&str) -> bool) -> Files {
+    tools.sources_of(is_seen).map(|(path, text)| (path.clone(), text.as_str().into())).collect()
 }
 
 #[cfg(test)]

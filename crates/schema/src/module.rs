@@ -21,6 +21,8 @@ pub struct Module(Arc<Inner>);
 struct Inner {
     package: String,
     sources: Vec<(String, String)>,
+    /// The tools of the files.
+    owners: Vec<String>,
     descriptors: Descriptors,
     tools: HashMap<String, ToolSchema>,
     digest: String,
@@ -37,6 +39,11 @@ impl Module {
             compiled(&converted).unwrap_or_default()
         });
         let of_file: HashMap<_, _> = converted.iter().map(|one| (one.file.path.as_str(), one)).collect();
+        let owned = tools.iter().zip(paths(package, tools)).filter_map(|(tool, path)| {
+            let file = &of_file.get(path.as_str())?.file;
+            (!file.messages.is_empty()).then(|| (tool.name.to_owned(), file.source()))
+        });
+        let (owners, sources): (Vec<_>, Vec<_>) = owned.unzip();
         let schemas = tools.iter().zip(paths(package, tools)).map(|(tool, path)| {
             let message = |name: &str| descriptors.message(name);
             let one = of_file.get(path.as_str());
@@ -47,10 +54,8 @@ impl Module {
             Some((tool.name.to_owned(), schema))
         });
         let tools = schemas.flatten().collect();
-        let files = converted.iter().map(|one| &one.file).filter(|file| !file.messages.is_empty());
-        let sources: Vec<_> = files.map(crate::File::source).collect();
         let digest = digest(&sources);
-        Self(Arc::new(Inner { package: package.to_owned(), sources, descriptors, tools, digest }))
+        Self(Arc::new(Inner { package: package.to_owned(), sources, owners, descriptors, tools, digest }))
     }
 
     /// The name of the package, such as `weather.v1`.
@@ -64,6 +69,12 @@ impl Module {
     #[must_use]
     pub fn sources(&self) -> &[(String, String)] {
         &self.0.sources
+    }
+
+    /// The files of the tools that are seen.
+    pub fn sources_of(&self, is_seen: impl Fn(&str) -> bool) -> impl Iterator<Item = &(String, String)> {
+        let owned = self.0.owners.iter().zip(&self.0.sources);
+        owned.filter_map(move |(tool, source)| is_seen(tool).then_some(source))
     }
 
     /// The descriptors of all files.

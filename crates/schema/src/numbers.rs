@@ -1,6 +1,8 @@
 //! Field numbers that an earlier conversion has given out.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::compile::{CompileError, compiled};
 use crate::file::{Label, Type};
@@ -10,18 +12,18 @@ const RESERVED_BY_PROTOBUF: std::ops::RangeInclusive<u32> = 19_000..=19_999;
 
 /// The field numbers of the messages of one package. A property keeps its number as long as its type stays; a number that is free
 /// again is reserved, and never given out a second time.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Numbers {
-    messages: HashMap<String, Known>,
+    messages: BTreeMap<String, Known>,
 }
 
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
     fields: Vec<Place>,
     reserved: Vec<u32>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
     /// The two names under which JSON may have the field.
     property: String,
@@ -43,6 +45,26 @@ impl Numbers {
             numbers.learn(String::new(), &message);
         }
         Ok(numbers)
+    }
+
+    /// These and the newer ones. What is gone keeps its number, and gets it again if it comes back.
+    #[must_use]
+    pub fn followed_by(mut self, newer: Self) -> Self {
+        for (message, mut newer) in newer.messages {
+            let older = self.messages.remove(&message).unwrap_or_default();
+            let is_new = |number: u32| newer.fields.iter().any(|field| field.number == number);
+            let gone: Vec<_> = older.fields.into_iter().filter(|field| !is_new(field.number)).collect();
+            newer.reserved.retain(|number| gone.iter().all(|field| field.number != *number));
+            newer.fields.extend(gone);
+            self.messages.insert(message, newer);
+        }
+        self
+    }
+
+    /// How many numbers there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.messages.values().map(|known| known.fields.len() + known.reserved.len()).sum()
     }
 
     fn learn(&mut self, scope: String, message: &Descriptor) {

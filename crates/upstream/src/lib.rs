@@ -10,6 +10,7 @@ pub mod config;
 mod demo;
 pub mod dial_in;
 mod fault;
+mod field_numbers;
 mod handshake;
 mod interest;
 mod listen_stream;
@@ -28,10 +29,12 @@ pub mod tasks;
 #[cfg(test)]
 mod tests;
 
+pub use field_numbers::FieldNumbers;
 pub use interest::Subscription;
 pub use manifest::{Compiled, List, Manifest};
 pub use question::{Asking, Question};
 pub use sent::SentTools;
+pub use sent::{Resolve, Resolving};
 pub use session::{
     CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX, Environment, Session, SessionEvent, SessionEvents,
     TASK_QUESTIONS_MAX, TaskHold, TaskQuestions, Unanswered, UnsentCall,

@@ -47,8 +47,9 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
         match fetch(session, kind).await {
             Ok(mut list) => {
                 if kind == ListKind::Tools && session.coding() == Coding::Proto {
-                    manifest.sent =
-                        sent::read(session.upstream(), session.sent_schemas.take(), &mut list.items).await;
+                    let sent = session.sent_schemas.take();
+                    let server = (session.upstream(), session.setup.environment.resolve.as_ref());
+                    (manifest.sent, manifest.untyped) = sent::read(server, sent, &mut list.items).await;
                 }
                 add(session, &mut manifest, kind, list);
             }
@@ -62,7 +63,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
         }
     }
     if before.tools != manifest.tools || before.sent != manifest.sent {
-        manifest.compiled = Compiled::default();
+        manifest.compiled = Compiled::with(&session.setup.environment.fields);
     }
     if *before != manifest {
         *session.manifest.lock() = Arc::new(manifest);

@@ -1,17 +1,18 @@
 //! Manifest of a server: its four lists as it wrote them, quarantined tools, header annotations.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use model::Coding;
-use schema::{Module, Numbers, Tool, ToolSchema};
+use schema::{Module, Tool, ToolSchema};
 use wire::mcp::header::{self, HeaderParam};
 use wire::mcp::task::Support;
 use wire::mcp::{ListKind, Params, Version};
 use wire::{mcp::list::Item, rpc::Message};
 
+use crate::field_numbers::FieldNumbers;
 use crate::sent::SentTools;
 use crate::status::Quarantined;
 
@@ -40,13 +41,26 @@ pub struct Manifest {
     pub coding: Coding,
     /// The messages that a server of proto-mcp sent with its tools.
     pub sent: SentTools,
+    /// Tools of which a server of proto-mcp sent a schema that cannot be used.
+    pub untyped: Vec<Quarantined>,
     /// The schemas of its other tools in protobuf, once a caller needs them.
     pub compiled: Compiled,
 }
 
 /// What is made of a manifest when it is first needed. It says nothing more, so it does not count in comparisons.
 #[derive(Debug, Clone, Default)]
-pub struct Compiled(OnceLock<Module>);
+pub struct Compiled {
+    module: OnceLock<Module>,
+    numbers: Arc<FieldNumbers>,
+}
+
+impl Compiled {
+    /// Nothing yet; fields get the numbers that are remembered.
+    #[must_use]
+    pub fn with(numbers: &Arc<FieldNumbers>) -> Self {
+        Self { module: OnceLock::new(), numbers: Arc::clone(numbers) }
+    }
+}
 
 impl PartialEq for Compiled {
     fn eq(&self, _: &Self) -> bool {
@@ -90,20 +104,25 @@ impl Manifest {
         }
     }
 
-    /// The schemas of the tools that came without one. They are compiled once, about 20 microseconds a tool.
-    fn module(&self, server: &str) -> &Module {
-        self.compiled.0.get_or_init(|| {
+    /// The schemas of the tools that came without one: those of the registry's module too. They are compiled once, about 20
+    /// microseconds a tool.
+    pub fn module(&self, server: &str) -> &Module {
+        self.compiled.module.get_or_init(|| {
             let items = self.tools.items.iter().filter(|item| self.sent.get(&item.key).is_none());
-            let schemas: Vec<_> =
-                items.map(|item| (item, item.get("inputSchema"), item.get("outputSchema"))).collect();
-            let tools = schemas.iter().map(|(item, input, output)| Tool {
+            let read = |item: &Item| {
+                let description =
+                    item.get("description").and_then(|raw| Some(json::text(&raw)?.into_owned()));
+                (description, item.get("inputSchema"), item.get("outputSchema"))
+            };
+            let items: Vec<_> = items.map(|item| (item, read(item))).collect();
+            let tools = items.iter().map(|(item, (description, input, output))| Tool {
                 name: &item.key,
-                description: None,
+                description: description.as_deref(),
                 input: input.as_deref().unwrap_or(b"{}"),
                 output: output.as_deref(),
             });
             let tools: Vec<_> = tools.collect();
-            Module::new(&schema::package_of(server), &tools, &Numbers::default())
+            self.compiled.numbers.module(&schema::package_of(server), &tools)
         })
     }
 

@@ -131,10 +131,10 @@ impl State {
                 let mut identity = [text(&["clientInfo", "name"]), text(&["clientInfo", "version"])];
                 identity.iter_mut().for_each(|text| *text = text.chars().take(IDENTITY_BYTES_MAX).collect());
                 let [name, version] = &identity;
-                (
-                    Kind::InitializeResponse,
-                    Kind::InitializeRequest.field_of(&handshake::request(name, version)),
-                )
+                let session = self.session.upgrade();
+                let resolves = session.is_some_and(|session| session.setup.environment.resolve.is_some());
+                let hello = handshake::request(name, version, resolves);
+                (Kind::InitializeResponse, Kind::InitializeRequest.field_of(&hello))
             }
             "tools/list" => {
                 let list = ListToolsRequest {

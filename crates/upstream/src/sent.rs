@@ -1,14 +1,25 @@
-//! Schemas that a proto-mcp server sends with its tools: gathered page by page, read when all are there.
+//! Schemas that a proto-mcp server sends with its tools: gathered page by page, resolved and read when all are there.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use platform::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 use transcode::server::schemas::{self, SentSchema, SentTool, Source};
 use wire::mcp::{ListKind, list::Item};
 
+use crate::status::Quarantined;
+
 /// Bytes of the schemas of one server before they are read.
 const SENT_BYTES_MAX: usize = 16 << 20;
+/// References of one server that are resolved at once.
+const RESOLVED_AT_ONCE_MAX: usize = 8;
+/// The time in which all references of a server are resolved. Its tools are listed after that.
+const RESOLVING: Duration = Duration::from_secs(10);
 
 /// The schemas of a list of which not all pages are there yet.
 #[derive(Debug, Default)]
@@ -53,25 +64,41 @@ impl SentTools {
     }
 }
 
-/// Reads the schemas that the server sent with its tools, and describes the tools by them. A tool whose schema cannot be used stays
-/// without one.
-pub(crate) async fn read(server: &str, sent: Vec<SentSchema>, tools: &mut [Item]) -> SentTools {
-    let sent = inline(server, sent);
-    if sent.is_empty() {
-        return SentTools::default();
-    }
-    let read = tokio::task::spawn_blocking(move || schemas::read(&sent)).await.unwrap_or_default();
-    let mut found = HashMap::with_capacity(read.len());
-    for (tool, messages) in read {
-        match messages {
-            Ok(messages) => drop(found.insert(tool, messages)),
-            Err(why) => tracing::warn!(
-                server,
-                tool,
-                why,
-                "the schema of a tool cannot be used: its arguments are a Struct"
-            ),
+/// A reference on its way: its serialized `google.protobuf.FileDescriptorSet`, or why there is none.
+pub type Resolving = Pin<Box<dyn Future<Output = Result<Bytes, String>> + Send>>;
+
+/// Resolves references to schemas. Where from is for the implementation to decide: a server may send any reference.
+pub trait Resolve: Send + Sync {
+    /// Resolves `host/owner/module/symbol[:version]`.
+    fn resolve(self: Arc<Self>, reference: String) -> Resolving;
+}
+
+/// Reads the schemas that the server sent with its tools, resolves those that are elsewhere, and describes the tools by them. A tool
+/// whose schema cannot be used stays without one: why is returned too.
+pub(crate) async fn read(
+    (server, resolve): (&str, Option<&Arc<dyn Resolve>>),
+    sent: Vec<SentSchema>,
+    tools: &mut [Item],
+) -> (SentTools, Vec<Quarantined>) {
+    let mut unusable = Vec::new();
+    let sent = inline(resolve, sent, &mut unusable).await;
+    let mut found = HashMap::with_capacity(sent.len());
+    if !sent.is_empty() {
+        let read = tokio::task::spawn_blocking(move || schemas::read(&sent)).await.unwrap_or_default();
+        for (tool, messages) in read {
+            match messages {
+                Ok(messages) => drop(found.insert(tool, messages)),
+                Err(reason) => unusable.push(Quarantined { name: tool, reason }),
+            }
         }
+    }
+    for Quarantined { name: tool, reason } in &unusable {
+        tracing::warn!(
+            server,
+            tool,
+            reason,
+            "the schema of a tool cannot be used: its arguments are a Struct"
+        );
     }
     for item in tools {
         let described = found.get(&item.key).and_then(|messages| messages.described(&item.raw));
@@ -79,30 +106,117 @@ pub(crate) async fn read(server: &str, sent: Vec<SentSchema>, tools: &mut [Item]
             *item = described;
         }
     }
-    SentTools(Arc::new(found))
+    (SentTools(Arc::new(found)), unusable)
 }
 
-/// The schemas whose descriptors are there. Nothing resolves references of servers yet: their tools stay without a schema
-/// ([`SentSchema::resolved`]).
-fn inline(server: &str, sent: Vec<SentSchema>) -> Vec<SentSchema> {
-    let (inline, far): (Vec<_>, Vec<_>) =
+/// The schemas with their descriptors: those that are in a registry are resolved, some at a time and all within a time.
+async fn inline(
+    resolve: Option<&Arc<dyn Resolve>>,
+    sent: Vec<SentSchema>,
+    unusable: &mut Vec<Quarantined>,
+) -> Vec<SentSchema> {
+    let (mut here, far): (Vec<_>, Vec<_>) =
         sent.into_iter().partition(|one| matches!(one.source, Source::Inline(_)));
-    if !far.is_empty() {
-        tracing::warn!(
-            server,
-            tools = far.len(),
-            "schemas by reference are not resolved: the arguments are a Struct"
-        );
+    let mut failed = |sent: SentSchema, reason: String| {
+        unusable.push(Quarantined { name: sent.tool, reason });
+    };
+    let (mut asked, mut open) = (HashMap::new(), JoinSet::new());
+    let mut far = far.into_iter();
+    let (until, mut bytes) = (Instant::now() + RESOLVING, 0_usize);
+    loop {
+        while open.len() < RESOLVED_AT_ONCE_MAX
+            && let Some(sent) = far.next()
+        {
+            let Source::Reference(reference) = sent.source.clone() else { continue };
+            match resolve {
+                None => failed(sent, format!("`{reference}` is in a registry, and none is allowed")),
+                Some(resolve) => {
+                    let id = open.spawn(Arc::clone(resolve).resolve(reference)).id();
+                    asked.insert(id, sent);
+                }
+            }
+        }
+        let answer = timeout_at(until, open.join_next_with_id()).await;
+        let Ok(Some(answer)) = answer else { break };
+        let (id, answer) = match answer {
+            Ok(answer) => answer,
+            Err(error) => (error.id(), Err("it was interrupted".to_owned())),
+        };
+        let Some(sent) = asked.remove(&id) else { continue };
+        match answer {
+            Ok(set) if bytes.saturating_add(set.len()) <= SENT_BYTES_MAX => {
+                bytes += set.len();
+                here.push(sent.resolved(set));
+            }
+            Ok(_) => failed(sent, "the server's schemas are too long together".to_owned()),
+            Err(why) => failed(sent, why),
+        }
     }
-    inline
+    // The time is over.
+    for sent in asked.into_values().chain(far) {
+        failed(sent, format!("its registry did not answer within {} s", RESOLVING.as_secs()));
+    }
+    here
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use transcode::server::tools;
     use wire::proto::contract::{ListToolsResponse, Tool, tool::SchemaSource};
 
     use super::*;
+
+    /// Tools with references.
+    fn far(count: usize) -> Vec<SentSchema> {
+        let tool = |number: usize| Tool {
+            name: number.to_string(),
+            schema_source: Some(SchemaSource::BsrRef(format!("a.example/b/c/d.E{number}"))),
+            ..Tool::default()
+        };
+        let tools = (0..count).map(tool).collect();
+        tools::page(ListToolsResponse { tools, next_cursor: String::new() }).schemas
+    }
+
+    /// A registry that answers with this many bytes, or never; and how many questions it had at once.
+    struct Registry(Option<usize>, AtomicUsize, AtomicUsize);
+
+    impl Resolve for Registry {
+        fn resolve(self: Arc<Self>, _: String) -> Resolving {
+            Box::pin(async move {
+                self.2.fetch_max(self.1.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                let Some(bytes) = self.0 else { return std::future::pending().await };
+                tokio::task::yield_now().await;
+                self.1.fetch_sub(1, Ordering::SeqCst);
+                Ok(vec![0; bytes].into())
+            })
+        }
+    }
+
+    /// How many schemas are there, why others are not, and how many were asked for at once.
+    async fn resolved(answers: Option<usize>, count: usize) -> (usize, Vec<String>, usize) {
+        let registry = Arc::new(Registry(answers, AtomicUsize::default(), AtomicUsize::default()));
+        let resolve: Arc<dyn Resolve> = Arc::<Registry>::clone(&registry);
+        let mut unusable = Vec::new();
+        let here = inline(Some(&resolve), far(count), &mut unusable).await;
+        let reasons = unusable.into_iter().map(|tool| tool.reason).collect();
+        (here.len(), reasons, registry.2.load(Ordering::SeqCst))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn references_are_resolved_some_at_a_time_and_within_a_time() {
+        let many = 3 * RESOLVED_AT_ONCE_MAX;
+        assert_eq!(resolved(Some(1), many).await, (many, Vec::new(), RESOLVED_AT_ONCE_MAX));
+        let began = Instant::now();
+        let (here, reasons, at_once) = resolved(None, many).await;
+        assert_eq!((here, reasons.len(), at_once), (0, many, RESOLVED_AT_ONCE_MAX));
+        assert!(reasons.iter().all(|why| why == "its registry did not answer within 10 s"), "{reasons:?}");
+        assert!((RESOLVING..2 * RESOLVING).contains(&began.elapsed()));
+        let large = SENT_BYTES_MAX / 4;
+        let (here, reasons, _) = resolved(Some(large), 5).await;
+        assert_eq!((here, reasons), (4, vec!["the server's schemas are too long together".to_owned()]));
+    }
 
     #[test]
     fn schemas_of_a_server_are_kept_up_to_a_limit() {

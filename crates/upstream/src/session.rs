@@ -28,7 +28,8 @@ use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version};
 use wire::{mcp::Era, rpc::Id};
 
-use crate::sent::SentSchemas;
+use crate::field_numbers::FieldNumbers;
+use crate::sent::{Resolve, SentSchemas};
 use crate::session_api::{Numbers, Owner, SessionKey};
 use crate::{
     config::Transport, dial_in::DialIn, fault::Fault, interest::Interest, manifest::Manifest,
@@ -85,6 +86,10 @@ pub struct Environment {
     pub numbers: Arc<Numbers>,
     /// What the server's processes write to stderr.
     pub stderr: Arc<StderrLog>,
+    /// Resolves references to schemas, if that is configured.
+    pub resolve: Option<Arc<dyn Resolve>>,
+    /// The numbers of fields that the tools' messages had.
+    pub fields: Arc<FieldNumbers>,
 }
 
 /// The server's declarations in the handshake.

@@ -55,13 +55,15 @@ pub struct Status {
     pub listed: [usize; 4],
     /// Quarantined tools.
     pub quarantined: Vec<Quarantined>,
+    /// Tools of which the server sent a schema in protobuf that cannot be used: their arguments are any object.
+    pub untyped: Vec<Quarantined>,
     /// Restarts after an unexpected end.
     pub restarts: u64,
     /// Milliseconds until the next attempt, during a back-off.
     pub retry_after_ms: Option<u64>,
 }
 
-/// A tool that is not listed because its schema is unusable.
+/// A tool whose schema is unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarantined {
     /// The tool's own name.

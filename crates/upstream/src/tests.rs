@@ -122,6 +122,8 @@ fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fix
         dial_in: None,
         numbers: Arc::default(),
         stderr: Arc::default(),
+        resolve: None,
+        fields: Arc::default(),
     };
     Fixture { upstream: Upstream::start(spec, environment), log }
 }

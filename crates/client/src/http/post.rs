@@ -7,6 +7,7 @@ use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::client::conn::http1;
+use tls::ClientTls;
 use tokio::time::timeout;
 
 use super::{connect::Connector, endpoint};
@@ -36,16 +37,16 @@ pub struct Posted {
     pub body: Bytes,
 }
 
-/// Sends one POST.
+/// Sends one POST, over TLS as `tls` has it.
 ///
 /// # Errors
 /// Why there is no answer; [`LinkError::TooLarge`] if it is longer than allowed.
-pub async fn post(request: Post) -> Result<Posted, LinkError> {
+pub async fn post(request: Post, tls: ClientTls) -> Result<Posted, LinkError> {
     let limit = request.limit;
-    timeout(limit, exchange(request)).await.unwrap_or(Err(LinkError::Timeout))
+    timeout(limit, exchange(request, &tls)).await.unwrap_or(Err(LinkError::Timeout))
 }
 
-async fn exchange(post: Post) -> Result<Posted, LinkError> {
+async fn exchange(post: Post, tls: &ClientTls) -> Result<Posted, LinkError> {
     let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
     let url = endpoint::parse(&post.url).map_err(unusable)?;
     let host = url.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
@@ -56,7 +57,7 @@ async fn exchange(post: Post) -> Result<Posted, LinkError> {
     let path = url.path_and_query().map_or("/", |path| path.as_str());
     *request.uri_mut() = path.parse().map_err(|_| unusable("the path cannot be read"))?;
     let broken = |error: hyper::Error| LinkError::Broken(error.to_string());
-    let socket = Connector::new(url, &tls::ClientTls::of_machine(), post.limit).connect().await?;
+    let socket = Connector::new(url, tls, post.limit).connect().await?;
     let (mut sender, connection) = http1::handshake(socket).await.map_err(broken)?;
     let exchange = async {
         let (head, body) = sender.send_request(request).await.map_err(broken)?.into_parts();

@@ -12,7 +12,7 @@ use crate::{participants, profiles, servers, settings, toml_file, topics};
 
 /// Read only to reject them.
 const NOT_KEYS: [&str; 3] = ["participants.NAME.token", "server.limits", "server.tls"];
-const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[server.limits]\n[audit]\n[servers.NAME]\ntype = \"demo\"\n\
+const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[server.limits]\n[audit]\n[registry]\n[servers.NAME]\ntype = \"demo\"\n\
      [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n";
 
 fn env(_: &str) -> Option<String> {

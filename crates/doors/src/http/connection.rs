@@ -45,10 +45,21 @@ pub(crate) struct Connection {
     pub(crate) handover: Arc<Handover>,
     /// The certificate that its client showed.
     pub(crate) certificate: Option<Arc<ClientCertificate>>,
+    /// The gateway as its client names it, if it is no HTTP: by its name in TLS, or by its address.
+    pub(crate) authority: Option<Arc<str>>,
     stop: watch::Receiver<bool>,
     known: Mutex<Option<Known>>,
     /// When the answer of the present request takes long. Requests follow each other, so one is enough.
     pub(crate) quiet: Arc<Deadline>,
+}
+
+/// What a connection says of its two ends before its first byte.
+#[derive(Default)]
+pub(crate) struct Shown {
+    /// The certificate that the client showed.
+    pub(crate) certificate: Option<Arc<ClientCertificate>>,
+    /// The gateway's host and port, as the client has them.
+    pub(crate) authority: Option<Arc<str>>,
 }
 
 /// What was learnt in an epoch of the registry.
@@ -77,14 +88,16 @@ impl Connection {
     pub(crate) fn new(
         links: &Arc<ClientLinks>,
         place: Option<Place>,
-        certificate: Option<Arc<ClientCertificate>>,
+        shown: Shown,
         stop: watch::Receiver<bool>,
     ) -> Arc<Self> {
+        let Shown { certificate, authority } = shown;
         Arc::new(Self {
             links: Arc::clone(links),
             client: Arc::new(Client { links: Arc::clone(links), place, guests: Guests::default() }),
             handover: Arc::default(),
             certificate,
+            authority,
             stop,
             known: Mutex::default(),
             quiet: Arc::default(),
@@ -97,6 +110,7 @@ impl Connection {
             links: Arc::clone(&self.links),
             client: Arc::clone(&self.client),
             certificate: self.certificate.clone(),
+            authority: self.authority.clone(),
             handover: Arc::default(),
             stop: self.stop.clone(),
             known: Mutex::default(),

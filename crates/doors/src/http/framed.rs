@@ -85,7 +85,7 @@ pub(super) async fn serve(
         }
     };
     tokio::select! {
-        served = proto::serve(&connection.links, visitor, &out, read, input, output) => {
+        served = proto::serve(&connection.links, (visitor, connection.authority.clone()), &out, read, input, output) => {
             if let Err(error) = served {
                 tracing::trace!(%error, "connection ended");
             }

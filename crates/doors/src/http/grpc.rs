@@ -71,10 +71,11 @@ pub(super) async fn serve(
         Err(status) => (Bytes::new(), Err(status)),
     };
     let links = Arc::clone(&connection.links);
+    let host: Option<Arc<str>> = Head::read(&parts.headers).host.text().map(Into::into);
     // Inside of gRPC-Web, so that each protocol has its own way to say a status.
     let service = service_fn(move |request: Request<tonic::body::Body>| {
-        let (links, asked) = (Arc::clone(&links), asked.clone());
-        async move { Ok::<_, Infallible>(answered(links, asked, bytes_max, request).await) }
+        let (links, host, asked) = (Arc::clone(&links), host.clone(), asked.clone());
+        async move { Ok::<_, Infallible>(answered((links, host), asked, bytes_max, request).await) }
     });
     let request = Request::from_parts(parts, Full::new(message));
     match tonic_web::GrpcWebLayer::new().layer(service).oneshot(request).await {
@@ -88,7 +89,7 @@ pub(super) async fn serve(
 
 /// The response to a request as gRPC has it.
 async fn answered(
-    links: Arc<ClientLinks>,
+    (links, host): (Arc<ClientLinks>, Option<Arc<str>>),
     asked: Result<(Kind, Arc<Visit>), Status>,
     bytes_max: usize,
     request: Request<tonic::body::Body>,
@@ -97,7 +98,7 @@ async fn answered(
         Ok(asked) => asked,
         Err(status) => return status.into_http(),
     };
-    let rpc = Arc::new(Rpc { links, visit, kind, timeout: rpc::timeout(request.headers()) });
+    let rpc = Arc::new(Rpc { links, visit, host, kind, timeout: rpc::timeout(request.headers()) });
     let call = service_fn(move |request: tonic::Request<Bytes>| {
         let rpc = Arc::clone(&rpc);
         async move { rpc.call(request.into_inner()).await }

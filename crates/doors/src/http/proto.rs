@@ -8,7 +8,7 @@ use auth::{Wire, check_proto_listen};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
-use http::header::{CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::header::{CONNECTION, HOST, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
@@ -67,8 +67,9 @@ pub(crate) fn serve(
         Ok(accepted) => accepted,
         Err(refused) => return *refused,
     };
+    let host = request.headers().get(HOST).and_then(|host| Some(host.to_str().ok()?.into()));
     let upgrade = hyper::upgrade::on(&mut request);
-    tokio::spawn(begin(upgrade, connection, visitor));
+    tokio::spawn(begin(upgrade, connection, (visitor, host)));
     let mut response = response::empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -94,7 +95,11 @@ fn subprotocol(headers: &HeaderMap) -> Answered<Option<HeaderValue>> {
     Err(Box::new(response::plain(StatusCode::BAD_REQUEST, &why)))
 }
 
-async fn begin(upgrade: OnUpgrade, connection: Arc<Connection>, visitor: Visitor) {
+async fn begin(
+    upgrade: OnUpgrade,
+    connection: Arc<Connection>,
+    (visitor, host): (Visitor, Option<Arc<str>>),
+) {
     let upgraded = match upgrade.await {
         Ok(upgraded) => TokioIo::new(upgraded),
         Err(error) => return tracing::debug!(%error, "an upgrade failed"),
@@ -112,7 +117,7 @@ async fn begin(upgrade: OnUpgrade, connection: Arc<Connection>, visitor: Visitor
     let mut writer = tokio::spawn(write(reader, sink));
     let abort = writer.abort_handle();
     let mut written = None;
-    let close = match Session::begin(links, visitor, &out).await {
+    let close = match Session::begin(links, (visitor, host), &out).await {
         Some(mut session) => {
             let close = tokio::select! {
                 close = read(stream, &mut session, &out, &limits) => close,

@@ -19,6 +19,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
 
+use super::connection::Shown;
 use super::places::Standing;
 
 /// Seconds a client may take to finish its TLS handshake.
@@ -30,8 +31,8 @@ const PLAIN_BYTES_MAX: u64 = 64 * 1024;
 const PLAIN_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 49\r\nconnection: close\r\n\r\nthis port speaks TLS: use a URL with `https://`\r\n";
 
-/// A connection after its handshake, and the certificate that its client showed.
-pub(crate) type Secured = (TlsStream<TcpStream>, Option<Arc<ClientCertificate>>);
+/// A connection after its handshake, and what its client showed.
+pub(crate) type Secured = (TlsStream<TcpStream>, Shown);
 
 /// Performs the handshake of a connection; `None` if it fails, takes too long, must make way for another connection, or the gateway
 /// stops.
@@ -83,7 +84,10 @@ async fn handshake(mut socket: TcpStream, tls: &ServerTls) -> io::Result<Secured
     let certificate = shown.map(|shown| {
         Arc::new(ClientCertificate { sha256: tls::fingerprint(shown), names: tls::names(shown) })
     });
-    Ok((stream, certificate))
+    let name = stream.get_ref().1.server_name().map(str::to_owned);
+    let at = stream.get_ref().0.local_addr()?;
+    let authority = name.map_or_else(|| at.to_string(), |name| format!("{name}:{}", at.port()));
+    Ok((stream, Shown { certificate, authority: Some(authority.into()) }))
 }
 
 /// The task that encrypts and decrypts for a WebSocket. It ends with this value.

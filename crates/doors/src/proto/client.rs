@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Incoming, Joining, Link, Outlet, Registry, Tag, manifests, plain_client};
+use gateway::{Incoming, Joining, Link, Outlet, Registry, Tag, manifests, modules, plain_client};
 use model::{Coding, Form, Method, Payload, Refusal, RefusalCode, Request};
 use schema::ToolSchema;
 use transcode::client::{Wanted, call_params, is_own, list_params, open_params, read_params};
@@ -12,6 +12,7 @@ use wire::proto::call::{self, Named};
 use wire::rpc::Id;
 
 use super::hello::{self, Declared};
+use super::reply::Schemas;
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
 
@@ -23,6 +24,8 @@ pub(crate) struct Client {
     pub(crate) link: Arc<Link>,
     /// Who has which token.
     pub(crate) registry: Arc<Registry>,
+    /// The gateway as it names it: where the schema registry is for it. Not known on a pipe.
+    pub(crate) host: Option<Arc<str>>,
     /// What it declared.
     pub(crate) declared: Declared,
     /// Whether its requests have no session (gRPC): what it declares is not remembered, and nothing is pushed to it.
@@ -44,7 +47,7 @@ impl Client {
     /// Why the topic rejects it.
     pub(crate) fn join(
         links: &ClientLinks,
-        visitor: Visitor,
+        (visitor, host): (Visitor, Option<Arc<str>>),
         outlet: Arc<dyn Outlet>,
     ) -> Result<Self, Refusal> {
         let (id, participant) = (links.registry.context.link(), Arc::clone(&visitor.participant));
@@ -53,7 +56,13 @@ impl Client {
         let joining = Joining { promotes: true, notified: true, ..Joining::default() };
         links.registry.join(&visitor.dispatch, &link, joining)?;
         let registry = Arc::clone(&links.registry);
-        Ok(Self { visitor, link, registry, declared: Declared::default(), sessionless: false })
+        Ok(Self { visitor, link, registry, host, declared: Declared::default(), sessionless: false })
+    }
+
+    /// Where the schemas of its lists come from.
+    pub(crate) fn schemas(&self) -> Schemas {
+        let dispatch = Arc::clone(&self.visitor.dispatch);
+        Schemas { registry: Arc::clone(&self.registry), dispatch, host: self.host.clone() }
     }
 
     /// Whether a request with this id of the client waits for its answer.
@@ -72,7 +81,8 @@ impl Client {
         let tag = id.map(|id| Tag::of_client(Id::number(id)));
         match kind {
             Kind::InitializeRequest => {
-                let (declared, version) = hello::read(&message)?;
+                let (mut declared, version) = hello::read(&message)?;
+                declared.references &= self.host.is_some();
                 if !self.sessionless {
                     self.declared = declared;
                 }
@@ -134,7 +144,7 @@ impl Client {
         let relays = request.target.as_ref().map(coding) == Some(Coding::Proto);
         let params = match &request.target {
             Some(model::Target::Tool(tool)) => {
-                match manifests::tool_schema(dispatch, &self.link, tool) {
+                match modules::tool_schema(dispatch, &self.link, tool) {
                     Some(schema) if relays && is_own(&message, &schema)? => {
                         return Ok((request, Some(schema)));
                     }

@@ -13,20 +13,21 @@ use crate::links::ClientLinks;
 use crate::outlet::Visitor;
 use crate::stream::Stream;
 
-/// Serves one client, which reads `out`, until it closes its side. `read` are bytes of it that were read before.
+/// Serves one client, which reads `out`, until it closes its side. `host` is the gateway as the client names it, `read` are bytes of the
+/// client that were read before.
 ///
 /// # Errors
 /// Those of the pipe.
 pub(crate) async fn serve(
     links: &ClientLinks,
-    visitor: Visitor,
+    (visitor, host): (Visitor, Option<Arc<str>>),
     out: &Arc<Stream>,
     read: BytesMut,
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
     let Some(writer) = duplex::writes(out, output, Framing::Prefixed) else { return Ok(()) };
-    let Some(session) = Session::begin(links, visitor, out).await else {
+    let Some(session) = Session::begin(links, (visitor, host), out).await else {
         return writer.await.unwrap_or(Ok(()));
     };
     let frames = Frames::new(links.registry.limits().body_bytes_max, read);

@@ -14,7 +14,7 @@ const PROTOBUF: &str = "protobuf";
 /// What a client declares, or nothing: then it gets schemas inline and hears of no changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Declared {
-    /// It reads schemas by reference.
+    /// It reads schemas by reference, and can ask the gateway's registry for them.
     pub(crate) references: bool,
     /// It wants to know when lists change.
     pub(crate) list_changed: bool,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Call, Dispatch, Reply, Respell, manifests};
+use gateway::modules::{self, Listed};
+use gateway::{Call, Dispatch, Registry, Reply, Respell};
 use model::{Answer, Coding, Form, Refusal, RefusalCode};
 use transcode::client::{self, Wanted};
 use wire::mcp::relay;
@@ -13,21 +14,31 @@ use wire::rpc::{Id, Message, Shape, code};
 
 use crate::reply::Sink;
 
+/// Where the schemas of a client's lists come from.
+pub(crate) struct Schemas {
+    /// The modules of all servers.
+    pub(crate) registry: Arc<Registry>,
+    /// The client's topic.
+    pub(crate) dispatch: Arc<Dispatch>,
+    /// The gateway as the client names it.
+    pub(crate) host: Option<Arc<str>>,
+}
+
 /// The reply of one request on a framed connection.
 pub(crate) struct FrameReply<S> {
     /// Where its frame goes.
     pub(crate) sink: S,
     /// The client's id of the request.
     pub(crate) id: u64,
-    /// The topic, for the schemas of what it lists.
-    pub(crate) dispatch: Arc<Dispatch>,
+    /// The schemas of what it lists.
+    pub(crate) schemas: Schemas,
     /// How a list is wanted.
     pub(crate) wanted: Wanted,
 }
 
 impl<S: Sink> Reply for FrameReply<S> {
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
-        let field = field_of(&self.dispatch, call, answer, respell, &self.wanted);
+        let field = field_of(&self.schemas, call, answer, respell, &self.wanted);
         let field = field.unwrap_or_else(|refusal| spell(&refusal, call.request.method.as_str()).field());
         send(&self.sink, self.id, &field, call.request.method.as_str());
     }
@@ -76,7 +87,7 @@ pub(crate) fn send(sink: &impl Sink, id: u64, field: &[u8], method: &str) {
 /// # Errors
 /// Why there is none.
 pub(crate) fn field_of(
-    dispatch: &Dispatch,
+    schemas: &Schemas,
     call: &Call,
     answer: &Answer,
     respell: &Respell<'_>,
@@ -95,14 +106,16 @@ pub(crate) fn field_of(
     }
     let body = message.body_span().map(|span| span.of(message.frame())).ok_or_else(failed)?;
     match method {
-        "tools/list" => client::tools(body, wanted, &|name| {
-            Some((manifests::tool_schema(dispatch, &call.link, name)?, None))
-        }),
+        "tools/list" => {
+            let Schemas { registry, dispatch, host } = schemas;
+            let listed = Listed::new(registry, dispatch, &call.link, host.as_deref());
+            client::tools(body, wanted, &|name| listed.schema(name))
+        }
         "resources/list" => client::resources(body),
         "resources/read" => client::read_result(body),
         _ => {
             let target = call.request.target.as_ref().map(model::Target::as_str).unwrap_or_default();
-            client::call_result(body, manifests::tool_schema(dispatch, &call.link, target).as_ref())
+            client::call_result(body, modules::tool_schema(&schemas.dispatch, &call.link, target).as_ref())
         }
     }
 }

@@ -26,11 +26,15 @@ pub(crate) struct Session {
 
 impl Session {
     /// Joins the topic. A client that it rejects is answered on the stream, which then ends.
-    pub(crate) async fn begin(links: &ClientLinks, visitor: Visitor, out: &Arc<Stream>) -> Option<Self> {
+    pub(crate) async fn begin(
+        links: &ClientLinks,
+        (visitor, host): (Visitor, Option<Arc<str>>),
+        out: &Arc<Stream>,
+    ) -> Option<Self> {
         let outlet = Arc::new(FrameOutlet::new(out));
         // What is listed by then is no change for it.
         visitor.dispatch.wait_for_servers().await;
-        match Client::join(links, visitor, Arc::<FrameOutlet>::clone(&outlet)) {
+        match Client::join(links, (visitor, host), Arc::<FrameOutlet>::clone(&outlet)) {
             Ok(client) => Some(Self { client, out: Arc::clone(out), outlet }),
             Err(refusal) => {
                 reply::refuse(out, 0, &refusal, "");
@@ -80,8 +84,8 @@ impl Session {
         match taken {
             Ok(Taken::Answered(field)) => self.out.answer(frame::of_field(id, &field).unwrap_or_default()),
             Ok(Taken::Request(incoming, wanted)) => {
-                let dispatch = Arc::clone(&self.client.visitor.dispatch);
-                let reply = FrameReply { sink: OnStream::new(&self.out), id, dispatch, wanted };
+                let schemas = self.client.schemas();
+                let reply = FrameReply { sink: OnStream::new(&self.out), id, schemas, wanted };
                 self.client.visitor.dispatch.request(&self.client.link, *incoming, Arc::new(reply));
             }
             Err(refusal) => reply::refuse(&self.out, id, &refusal, kind.method().unwrap_or_default()),

@@ -92,6 +92,8 @@ impl Registry {
                 dial_in: None,
                 numbers: Arc::clone(&self.context.numbers),
                 stderr: Arc::default(),
+                resolve: self.references.clone(),
+                fields: Arc::clone(&self.context.fields),
             };
             let spec = UpstreamSpec { config: server.clone(), limits: config.limits.servers() };
             upstreams.push((server.clone(), Upstream::start(spec, environment)));

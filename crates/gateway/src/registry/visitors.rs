@@ -159,6 +159,16 @@ impl Registry {
         Arc::new(Participant { capabilities: self.in_force(participant, Some(topic)), ..participant.clone() })
     }
 
+    /// The topics that a participant may enter, by name, and the participant with its capabilities in each.
+    pub fn topics_of(&self, who: &Participant) -> Vec<(Arc<Dispatch>, Arc<Participant>)> {
+        let topics = self.sorted_topics(|topic| self.may_enter(who, topic));
+        let there = |dispatch: Arc<Dispatch>| {
+            let participant = self.there(who, dispatch.name());
+            (dispatch, participant)
+        };
+        topics.into_iter().map(there).collect()
+    }
+
     /// The local user, for a client on a pipe: it has started this process, and needs no token. It is known from now on.
     pub fn pipe_user(&self) -> Arc<Participant> {
         self.serves_pipe.store(true, Ordering::Relaxed);

@@ -34,9 +34,11 @@ pub(crate) async fn run(args: TokensArgs, output: Output) -> Result<Exit, Failur
     let bpe = cl100k_base()
         .map_err(|error| Failure::new(Exit::Failed, "no_tokens", format!("cannot count tokens: {error}")))?;
     let mut forms = shown(&tools, &bpe);
-    let bytes = list_bytes(&*endpoint, &args.topic).await?;
     // No model reads it.
-    forms.insert(1, Form { name: "protobuf, with the schemas", bytes, tokens: None });
+    for (name, inline) in [("protobuf, with references", false), ("protobuf, with the schemas", true)] {
+        let bytes = list_bytes(&*endpoint, &args.topic, inline).await?;
+        forms.splice(1..1, bytes.map(|bytes| Form { name, bytes, tokens: None }));
+    }
     let full = forms.first().and_then(|form| form.tokens).unwrap_or_default();
     if output.json {
         let row = |form: &Form| json!({ "form": form.name, "bytes": form.bytes, "tokens": form.tokens });

@@ -3,7 +3,9 @@
 use bytes::BytesMut;
 use prost::Message as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use wire::proto::contract::{InitializeRequest, ListToolsRequest, ListToolsResponse};
+use wire::proto::contract::{
+    ClientCapabilities, InitializeRequest, InitializeResponse, ListToolsRequest, ListToolsResponse,
+};
 use wire::proto::frame::{FRAME_BYTES_MAX, Frame, Frames, of_field};
 use wire::proto::{Content, Envelope, Kind, VERSION};
 
@@ -14,20 +16,30 @@ use crate::remote::endpoint::{Endpoint, GatewayConnection};
 /// Pages of a list, so that one without an end does not keep the command running.
 const PAGES_MAX: usize = 1000;
 
-/// The length of the list of tools in proto-mcp, in bytes: all pages, with the schemas inline.
+/// The length of the list of tools in proto-mcp, in bytes: all pages, with the schemas inline or by reference; `None` if the gateway has
+/// no registry for this client.
 ///
 /// # Errors
 /// When the gateway cannot be reached, or refuses.
-pub(crate) async fn list_bytes(endpoint: &dyn Endpoint, topic: &str) -> Result<usize, Failure> {
+pub(crate) async fn list_bytes(
+    endpoint: &dyn Endpoint,
+    topic: &str,
+    inline: bool,
+) -> Result<Option<usize>, Failure> {
     let mut peer =
         Peer { connection: endpoint.connect().await?, frames: Frames::new(FRAME_BYTES_MAX, BytesMut::new()) };
     let token = endpoint.token().map(|token| ("token".to_owned(), token.to_owned()));
     let metadata = token.into_iter().chain([("mcp.topic".to_owned(), topic.to_owned())]).collect();
-    let hello = InitializeRequest { protocol_version: VERSION.to_owned(), capabilities: None, metadata };
-    peer.ask(Kind::InitializeRequest, &hello).await?;
+    let capabilities = Some(ClientCapabilities { supports_bsr_refs: !inline, ..Default::default() });
+    let hello = InitializeRequest { protocol_version: VERSION.to_owned(), capabilities, metadata };
+    let (_, hello) = peer.ask(Kind::InitializeRequest, &hello).await?;
+    let declared = InitializeResponse::decode(hello).ok().and_then(|hello| hello.capabilities);
+    if !inline && !declared.is_some_and(|declared| declared.supports_bsr_refs) {
+        return Ok(None);
+    }
     let (mut bytes, mut cursor) = (0, String::new());
     for _ in 0..PAGES_MAX {
-        let list = ListToolsRequest { include_schemas: true, cursor, ..ListToolsRequest::default() };
+        let list = ListToolsRequest { include_schemas: inline, cursor, ..ListToolsRequest::default() };
         let (kind, page) = peer.ask(Kind::ListToolsRequest, &list).await?;
         bytes += page.len();
         let page = ListToolsResponse::decode(page).ok().filter(|_| kind == Kind::ListToolsResponse);
@@ -36,7 +48,7 @@ pub(crate) async fn list_bytes(endpoint: &dyn Endpoint, topic: &str) -> Result<u
             break;
         }
     }
-    Ok(bytes)
+    Ok(Some(bytes))
 }
 
 struct Peer {

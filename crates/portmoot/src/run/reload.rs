@@ -62,6 +62,7 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
         ),
         ("server.limits.away", keep(&old.away, &mut new.away)),
         ("audit", keep(&before.audit, &mut after.audit)),
+        ("registry", keep(&before.references, &mut after.references)),
     ];
     kept.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
 }

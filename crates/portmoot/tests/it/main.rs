@@ -79,6 +79,8 @@ mod proto_document;
 mod proto_frames;
 mod proto_grpc;
 mod proto_house;
+mod proto_references;
+mod proto_resolved;
 mod proto_rules;
 mod proto_servers;
 mod proto_values;

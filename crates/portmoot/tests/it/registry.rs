@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -147,14 +148,16 @@ fn a_participant_sees_the_tools_of_its_lists_and_a_wrong_token_nothing() {
 }
 
 /// A registry of the test with one module, whose answers a hook may change.
-struct TestRegistry {
-    address: String,
+pub(crate) struct TestRegistry {
+    pub(crate) address: String,
     /// Bodies of requests to other paths.
     calls: Arc<Mutex<Vec<Bytes>>>,
+    /// The number of its answers.
+    answers: Arc<AtomicUsize>,
 }
 
 /// The one module.
-struct One;
+pub(crate) struct One;
 
 impl Source for One {
     fn names(&self) -> Vec<String> {
@@ -168,12 +171,21 @@ impl Source for One {
 }
 
 impl TestRegistry {
-    fn start(change: fn(&str, Bytes) -> Bytes) -> TestRegistry {
+    pub(crate) fn answers(&self) -> usize {
+        self.answers.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn start(change: impl Fn(&str, Bytes) -> Bytes + Send + Sync + 'static) -> TestRegistry {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let calls: Arc<Mutex<Vec<Bytes>>> = Arc::default();
-        let seen = Arc::clone(&calls);
+        let (seen, answers) = (Arc::clone(&calls), Arc::<AtomicUsize>::default());
+        let counted = Arc::clone(&answers);
+        let change = Arc::new(move |path: &str, answer: Bytes| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            change(path, answer)
+        });
         // The thread ends with the test process.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -181,16 +193,16 @@ impl TestRegistry {
                 let listener = tokio::net::TcpListener::from_std(listener).unwrap();
                 let shelf = Arc::new(Shelf::default());
                 while let Ok((stream, _)) = listener.accept().await {
-                    let (shelf, seen) = (Arc::clone(&shelf), Arc::clone(&seen));
+                    let (shelf, seen, change) = (Arc::clone(&shelf), Arc::clone(&seen), Arc::clone(&change));
                     let service = service_fn(move |request| {
-                        one_call(request, Arc::clone(&shelf), Arc::clone(&seen), change)
+                        one_call(request, Arc::clone(&shelf), Arc::clone(&seen), Arc::clone(&change))
                     });
                     let serving = hyper::server::conn::http1::Builder::new();
                     tokio::spawn(serving.serve_connection(TokioIo::new(stream), service));
                 }
             });
         });
-        TestRegistry { address, calls }
+        TestRegistry { address, calls, answers }
     }
 }
 
@@ -198,7 +210,7 @@ async fn one_call(
     request: Request<Incoming>,
     shelf: Arc<Shelf>,
     seen: Arc<Mutex<Vec<Bytes>>>,
-    change: fn(&str, Bytes) -> Bytes,
+    change: Arc<impl Fn(&str, Bytes) -> Bytes>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.unwrap().to_bytes();
@@ -257,7 +269,7 @@ fn buf_curl_writes_arguments_with_a_schema_of_the_registry() {
 }
 
 /// A listener that answers each request with this head, and keeps the requests.
-fn keeping(head: String) -> (String, Arc<Mutex<Vec<String>>>) {
+pub(crate) fn keeping(head: String) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, seen): (_, Arc<Mutex<Vec<String>>>) =
         (listener.local_addr().unwrap().to_string(), Arc::default());
@@ -275,13 +287,13 @@ fn keeping(head: String) -> (String, Arc<Mutex<Vec<String>>>) {
     (address, seen)
 }
 
-fn resolver(hosts: &[&str], tokens: &str) -> Resolver {
+pub(crate) fn resolver(hosts: &[&str], tokens: &str) -> Resolver {
     let hosts = Hosts::new(hosts.iter().copied()).unwrap();
     let tokens = Tokens::read(tokens, "").unwrap();
-    Resolver::new(Settings { hosts, tokens, label_kept_ms: LABEL_KEPT_MS }, Http)
+    Resolver::new(Settings { hosts, tokens, label_kept_ms: LABEL_KEPT_MS }, Http::default())
 }
 
-fn resolve(resolver: &Resolver, reference: &str) -> Result<Resolved, ResolveError> {
+pub(crate) fn resolve(resolver: &Resolver, reference: &str) -> Result<Resolved, ResolveError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(resolver.resolve(&reference.parse().unwrap(), 0))
 }

@@ -38,6 +38,8 @@ impl Secure {
 pub(crate) struct TlsProxy {
     pub(crate) port: u16,
     pub(crate) pem: String,
+    /// The SHA-256 of its certificate, in hexadecimal.
+    pub(crate) sha256: String,
 }
 
 impl TlsProxy {
@@ -54,7 +56,9 @@ impl TlsProxy {
         // The backend supports HTTP/1.1 only, so the proxy offers no HTTP/2.
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let port = TlsProxy::accepting(address, TlsAcceptor::from(Arc::new(config)));
-        TlsProxy { port, pem: certified.cert.pem() }
+        let sha256 = ::tls::fingerprint(certified.cert.der());
+        let sha256 = sha256.iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":");
+        TlsProxy { port, pem: certified.cert.pem(), sha256 }
     }
 
     /// The port of a proxy in front of this address that performs such handshakes.

@@ -24,6 +24,15 @@ pub(crate) struct SetKey {
     pub(crate) symbol: Option<String>,
 }
 
+/// An entry of the cache, without the bytes of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The commit of a label.
+    Label { module: ModuleKey, label: String, commit: String, at_ms: u64 },
+    /// A descriptor set.
+    Set(SetKey),
+}
+
 /// The cache. It knows no clock.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
@@ -36,7 +45,7 @@ impl Cache {
     /// The commit of a label, if it was looked up less than `kept_ms` ago.
     pub(crate) fn commit(&self, module: &str, label: &str, now_ms: u64, kept_ms: u64) -> Option<String> {
         let (commit, at_ms) = self.labels.get(&(module.to_owned(), label.to_owned()))?;
-        (now_ms.saturating_sub(*at_ms) < kept_ms).then(|| commit.clone())
+        now_ms.checked_sub(*at_ms).is_some_and(|age_ms| age_ms < kept_ms).then(|| commit.clone())
     }
 
     /// The set of a commit.
@@ -44,23 +53,34 @@ impl Cache {
         self.sets.get(key).cloned()
     }
 
-    pub(crate) fn keep_label(&mut self, module: &str, label: &str, commit: &str, now_ms: u64) {
-        self.labels.insert((module.to_owned(), label.to_owned()), (commit.to_owned(), now_ms));
-        if self.labels.len() > LABELS_MAX {
-            let oldest = self.labels.iter().min_by_key(|(_, (_, at_ms))| *at_ms).map(|(key, _)| key.clone());
-            oldest.and_then(|key| self.labels.remove(&key));
+    /// Keeps an entry. Returns those for which there is no room any more.
+    pub(crate) fn restore(&mut self, kept: Kept, set: Bytes) -> Vec<Kept> {
+        match kept {
+            Kept::Label { module, label, commit, at_ms } => self.keep_label(&module, &label, &commit, at_ms),
+            Kept::Set(key) => self.keep_set(key, set),
         }
     }
 
-    pub(crate) fn keep_set(&mut self, key: SetKey, set: Bytes) {
+    pub(crate) fn keep_label(&mut self, module: &str, label: &str, commit: &str, now_ms: u64) -> Vec<Kept> {
+        self.labels.insert((module.to_owned(), label.to_owned()), (commit.to_owned(), now_ms));
+        if self.labels.len() <= LABELS_MAX {
+            return Vec::new();
+        }
+        let oldest = self.labels.iter().min_by_key(|(_, (_, at_ms))| *at_ms).map(|(key, _)| key.clone());
+        let gone = oldest.and_then(|key| self.labels.remove_entry(&key));
+        let gone =
+            gone.map(|((module, label), (commit, at_ms))| Kept::Label { module, label, commit, at_ms });
+        gone.into_iter().collect()
+    }
+
+    pub(crate) fn keep_set(&mut self, key: SetKey, set: Bytes) -> Vec<Kept> {
         let (owner, bytes) = (key.module.clone(), set.len());
         if self.sets.insert(key.clone(), set).is_some() {
-            return;
+            return Vec::new();
         }
         self.order.push(&owner, bytes, key);
-        for gone in self.order.shrink(SETS_MAX, SETS_BYTES_MAX) {
-            self.sets.remove(&gone);
-        }
+        let gone = self.order.shrink(SETS_MAX, SETS_BYTES_MAX);
+        gone.into_iter().inspect(|gone| drop(self.sets.remove(gone))).map(Kept::Set).collect()
     }
 }
 

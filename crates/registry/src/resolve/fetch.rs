@@ -1,5 +1,6 @@
 //! Requests to a registry: the v1 API, then the reflection API (Connect unary).
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use prost::Message;
 use schema::Reference;
+use tls::ClientTls;
 
 use super::error::ResolveError;
 use crate::connect::{Code, Error, PROTO};
@@ -33,13 +35,27 @@ pub trait Fetch: Send + Sync {
     fn post(&self, request: Post) -> Fetching<'_>;
 }
 
-/// HTTP, with the certificates that this machine trusts.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Http;
+/// HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// What is trusted.
+    pub tls: ClientTls,
+    /// The same for hosts whose certificate is pinned.
+    pub pinned: HashMap<String, ClientTls>,
+}
+
+/// What this machine trusts.
+impl Default for Http {
+    fn default() -> Self {
+        Self { tls: ClientTls::of_machine(), pinned: HashMap::new() }
+    }
+}
 
 impl Fetch for Http {
     fn post(&self, request: Post) -> Fetching<'_> {
-        Box::pin(client::post(request))
+        let host = request.url.split('/').nth(2).unwrap_or_default();
+        let tls = self.pinned.get(host).unwrap_or(&self.tls).clone();
+        Box::pin(client::post(request, tls))
     }
 }
 

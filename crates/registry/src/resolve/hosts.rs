@@ -35,6 +35,12 @@ impl Hosts {
         Ok(Self(hosts.into_iter().map(one).collect::<Result<_, _>>()?))
     }
 
+    /// Whether a host is allowed.
+    #[must_use]
+    pub fn allows(&self, host: &str) -> bool {
+        self.0.contains_key(&host.to_ascii_lowercase())
+    }
+
     /// The base URL of an allowed host.
     pub(crate) fn url(&self, host: &str) -> Option<String> {
         self.0.get(host).map(|scheme| format!("{scheme}://{host}"))

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use model::{Refusal, RefusalCode};
 use prost::Message as _;
-use schema::ToolSchema;
+use schema::{Reference, ToolSchema};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::proto::Kind;
@@ -146,8 +146,11 @@ fn tool(raw: &str, wanted: &Wanted, lookup: &Lookup<'_>) -> Option<Tool> {
 
 /// Whether a reference is the one asked for, which may leave the version open.
 fn is_named(asked: &str, reference: Option<&str>) -> bool {
-    let rest = reference.and_then(|reference| reference.strip_prefix(asked));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    let read = |text: &str| text.parse::<Reference>().ok();
+    reference
+        .and_then(read)
+        .zip(read(asked))
+        .is_some_and(|(reference, asked)| reference.is_selected_by(&asked))
 }
 
 #[derive(Deserialize)]

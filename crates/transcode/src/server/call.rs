@@ -110,8 +110,12 @@ mod tests {
         let set = compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap();
         let schema =
             ToolSchema::find(&Descriptors::read(&set).unwrap(), &Named { tool: "x", ..Named::default() });
-        let tool =
-            |takes_struct| SentTool { schema: schema.clone().unwrap(), takes_struct, names_output: false };
+        let tool = |takes_struct| SentTool {
+            schema: schema.clone().unwrap(),
+            reference: None,
+            takes_struct,
+            names_output: false,
+        };
         let sent = |params: &str, takes_struct| {
             let field = request(params.as_bytes(), Some(&tool(takes_struct)))?;
             let (_, message) = Kind::split(&field).unwrap();

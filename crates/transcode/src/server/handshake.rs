@@ -13,13 +13,13 @@ const LIST_CHANGED: &str = "mcp.list_changed";
 /// The extension by which a client asks for JSON Schemas beside the messages of tools.
 const JSON_SCHEMA: &str = "mcp.json_schema";
 
-/// The request of a client with this name and version.
+/// The request of a client with this name and version; `resolves` references to schemas or does not.
 #[must_use]
-pub fn request(name: &str, version: &str) -> InitializeRequest {
+pub fn request(name: &str, version: &str, resolves: bool) -> InitializeRequest {
     InitializeRequest {
         protocol_version: VERSION.to_owned(),
         capabilities: Some(ClientCapabilities {
-            supports_bsr_refs: false,
+            supports_bsr_refs: resolves,
             supports_streaming: false,
             encodings: vec!["protobuf".to_owned()],
             experimental: [LIST_CHANGED, JSON_SCHEMA].map(|key| (key.to_owned(), true)).into(),

@@ -13,7 +13,7 @@ pub struct SentSchema {
     pub tool: String,
     /// Where its descriptors are.
     pub source: Source,
-    symbol: Option<String>,
+    reference: Option<String>,
     input: Option<String>,
     output: Option<String>,
     takes_struct: bool,
@@ -33,6 +33,8 @@ pub enum Source {
 pub struct SentTool {
     /// The messages.
     pub schema: ToolSchema,
+    /// The reference that the server gave to them.
+    pub reference: Option<String>,
     /// Whether arguments that the message cannot carry may go as a `google.protobuf.Struct`: the server said in JSON Schema what it
     /// takes, which can be more.
     pub takes_struct: bool,
@@ -54,7 +56,7 @@ impl SentSchema {
         Some(Self {
             tool: tool.name.clone(),
             source,
-            symbol: reference.as_deref().and_then(symbol_of).map(str::to_owned),
+            reference,
             input: said(key::INPUT_MESSAGE),
             output: said(key::OUTPUT_MESSAGE),
             takes_struct: tool.metadata.contains_key(key::INPUT_SCHEMA),
@@ -70,12 +72,13 @@ impl SentSchema {
     fn find(&self, descriptors: &Descriptors) -> Result<SentTool, SetError> {
         let named = Named {
             tool: &self.tool,
-            symbol: self.symbol.as_deref(),
+            symbol: self.reference.as_deref().and_then(symbol_of),
             input: self.input.as_deref(),
             output: self.output.as_deref(),
         };
         let schema = ToolSchema::find(descriptors, &named)?;
-        Ok(SentTool { schema, takes_struct: self.takes_struct, names_output: self.output.is_some() })
+        let (reference, names_output) = (self.reference.clone(), self.output.is_some());
+        Ok(SentTool { schema, reference, takes_struct: self.takes_struct, names_output })
     }
 }
 

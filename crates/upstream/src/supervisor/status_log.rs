@@ -53,6 +53,7 @@ impl Upstream {
             listed: [&manifest.tools, &manifest.resources, &manifest.templates, &manifest.prompts]
                 .map(|list| list.items.len()),
             quarantined: manifest.quarantined.clone(),
+            untyped: manifest.untyped.clone(),
             restarts: self.restarts.load(Ordering::Relaxed),
             retry_after_ms: book.backoff.remaining(Instant::now()).map(millis),
         }

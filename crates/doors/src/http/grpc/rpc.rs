@@ -17,7 +17,7 @@ use super::super::connection::Visit;
 use super::status;
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
-use crate::proto::{Client, Declared, Taken, field_of};
+use crate::proto::{Client, Declared, Schemas, Taken, field_of};
 
 /// Answers up to this length, in bytes, are not entered in the account of bytes that wait.
 const UNCOUNTED_BYTES_MAX: usize = 4096;
@@ -30,6 +30,8 @@ pub(super) struct Rpc {
     pub(super) links: Arc<ClientLinks>,
     /// Who calls.
     pub(super) visit: Arc<Visit>,
+    /// The gateway as the caller names it.
+    pub(super) host: Option<Arc<str>>,
     /// What its message is.
     pub(super) kind: Kind,
     /// How long its caller waits.
@@ -64,15 +66,15 @@ impl Rpc {
         let joined = self.links.unary(&self.visit.visitor).map_err(refused)?;
         let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
         let (link, registry) = (Arc::clone(&joined.link), Arc::clone(&self.links.registry));
-        let declared = Declared::default();
-        let mut client = Client { visitor, link, registry, declared, sessionless: true };
+        let (declared, host) = (Declared::default(), self.host.clone());
+        let mut client = Client { visitor, link, registry, host, declared, sessionless: true };
         let field = match client.take(None, self.kind, self.kind.field(&message)).await.map_err(refused)? {
             Taken::Answered(field) => field,
             Taken::Request(incoming, wanted) => {
                 let (answered, answer) = oneshot::channel();
                 let answered = Mutex::new(Some(answered));
                 let held = Arc::clone(&self.visit.held);
-                let reply = UnaryReply { answered, dispatch: Arc::clone(dispatch), wanted, held };
+                let reply = UnaryReply { answered, schemas: client.schemas(), wanted, held };
                 let call = dispatch.request(&client.link, *incoming, Arc::new(reply));
                 let mut open = Open { dispatch, call: Some(call) };
                 let answer = answer.await;
@@ -105,7 +107,7 @@ impl Drop for Open<'_> {
 /// The reply of a call: one message, or one status.
 struct UnaryReply {
     answered: Mutex<Option<oneshot::Sender<Result<Bytes, Status>>>>,
-    dispatch: Arc<Dispatch>,
+    schemas: Schemas,
     wanted: Wanted,
     held: Arc<Share>,
 }
@@ -121,7 +123,7 @@ impl UnaryReply {
 
 impl Reply for UnaryReply {
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
-        let field = field_of(&self.dispatch, call, answer, respell, &self.wanted);
+        let field = field_of(&self.schemas, call, answer, respell, &self.wanted);
         let field =
             field.and_then(|field| if self.held.has_room(field.len()) { Ok(field) } else { Err(unread()) });
         self.send(field.map_err(|refusal| status::of_refusal(&refusal, call.request.method.as_str())));

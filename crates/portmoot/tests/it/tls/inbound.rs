@@ -4,7 +4,7 @@ use std::process::Command;
 
 use client::participant::{Event, Events};
 use client::{Participant, ParticipantSpec};
-use harness::{grpc_client, proto_client};
+use harness::{grpc_client, proto_client, proto_references};
 use serde_json::json;
 use tls::{ClientFiles, ClientTls, Oldest};
 
@@ -235,6 +235,11 @@ fn a_proto_mcp_client_is_the_participant_of_its_certificate() {
     check_messages(&report);
     let report = proto_client(&[&["--tcp", secure.gateway.address()], &shown[..]].concat());
     check(&report, "", &json!([0, 0]));
+    // By TCP it names the gateway in TLS alone, and a reference names it so too.
+    let echo = ["--tool", "echo", "--arguments", r#"{"text":"by reference"}"#];
+    let report = proto_references(&[&["--tcp", secure.gateway.address()], &shown[..], &echo].concat());
+    let host = report["references"]["echo"].as_str().unwrap().split(':').next();
+    assert_eq!((host, &report["answer"]), (Some("localhost"), &json!(["by reference"])), "{report:#}");
 }
 
 #[test]

@@ -1,0 +1,143 @@
+//! Schemas of tools in protobuf: those that calls are checked by, and the modules of the schema registry that have them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ::registry::{OWNER, Viewer};
+use access::is_guest;
+use auth::Participant;
+use lists::{Manifests, ModuleNames, Modules};
+use model::{Form, ParticipantId};
+use platform::unix_ms;
+use schema::{Reference, ToolSchema};
+use topic::Target;
+use upstream::Manifest;
+
+use crate::{dispatch::Dispatch, link::Link, registry::Registry};
+
+/// The schema of a tool by its public name, if this link could call it, or propose the call.
+pub fn tool_schema(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<ToolSchema> {
+    Found::of(dispatch, link, tool)?.schema()
+}
+
+/// A tool that a link could call.
+struct Found {
+    server: ParticipantId,
+    own: String,
+    manifest: Arc<Manifest>,
+}
+
+impl Found {
+    fn of(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<Self> {
+        if !dispatch.with(|topic| topic.could_call(link.id, tool)) {
+            return None;
+        }
+        let found = match dispatch.route(link.id, Target::Tool(tool)) {
+            Some((server, own)) => {
+                let manifest = server.upstream.manifest_in(Form::Legacy);
+                Self { server: server.id.clone(), own, manifest }
+            }
+            None => {
+                let (server, manifest) = (ParticipantId::gateway(), dispatch.own_manifest());
+                Self { server, own: tool.to_owned(), manifest }
+            }
+        };
+        Some(found)
+    }
+
+    fn schema(&self) -> Option<ToolSchema> {
+        self.manifest.tool_schema(self.server.as_str(), &self.own)
+    }
+}
+
+/// What each server of a topic lists to clients of proto-mcp, the gateway's own last.
+fn manifests(dispatch: &Dispatch) -> Manifests {
+    let servers = dispatch.servers();
+    let listed = servers.iter().map(|server| (server.id.clone(), server.upstream.manifest_in(Form::Legacy)));
+    listed.chain([(ParticipantId::gateway(), dispatch.own_manifest())]).collect()
+}
+
+/// The modules of all topics that a participant may enter, the first topic by name first.
+pub fn modules_of(registry: &Registry, who: &Participant) -> Modules {
+    let (names, mut modules) = (names(registry), Modules::default());
+    for (dispatch, who) in registry.topics_of(who) {
+        let snapshot = dispatch.with(|topic| topic.list_snapshot_of(&who.capabilities));
+        modules.add(&names, manifests(&dispatch), &snapshot);
+    }
+    modules
+}
+
+fn names(registry: &Registry) -> ModuleNames {
+    let topics = registry.topics();
+    ModuleNames::of(topics.iter().flat_map(|topic| manifests(topic)).map(|(id, _)| id).collect())
+}
+
+/// Where the tools of a link's list have their schemas.
+pub struct Listed<'l> {
+    registry: &'l Registry,
+    dispatch: &'l Dispatch,
+    link: &'l Link,
+    /// The gateway as the client names it; `None` if the client cannot ask its schema registry.
+    host: Option<&'l str>,
+    names: ModuleNames,
+    modules: Modules,
+    /// Module and commit of the servers that were asked for.
+    commits: RefCell<HashMap<ParticipantId, Option<String>>>,
+}
+
+impl<'l> Listed<'l> {
+    /// The list of a link whose client reaches the gateway at `host`.
+    pub fn new(
+        registry: &'l Registry,
+        dispatch: &'l Dispatch,
+        link: &'l Link,
+        host: Option<&'l str>,
+    ) -> Self {
+        // A guest is no participant of the registry.
+        let host = host.filter(|_| !is_guest(&link.participant.id));
+        let (mut known, mut modules) = (ModuleNames::default(), Modules::default());
+        if host.is_some()
+            && let Some(snapshot) = dispatch.with(|topic| topic.list_snapshot(link.id))
+        {
+            known = names(registry);
+            modules.add(&known, manifests(dispatch), &snapshot);
+        }
+        Self { registry, dispatch, link, host, names: known, modules, commits: RefCell::default() }
+    }
+
+    /// The schema of a tool by its public name, and the reference under which a registry has it: the one that its server gave, or one of
+    /// the gateway's own registry, which answers it for as long as it keeps the commit.
+    pub fn schema(&self, tool: &str) -> Option<(ToolSchema, Option<String>)> {
+        let found = Found::of(self.dispatch, self.link, tool)?;
+        let schema = found.schema()?;
+        let reference = match found.manifest.sent.get(&found.own) {
+            Some(sent) => sent.reference.clone(),
+            None => self.own_reference(&found, &schema),
+        };
+        Some((schema, reference))
+    }
+
+    /// The reference of a schema that the gateway has converted. `google.protobuf.Struct` is in no module.
+    fn own_reference(&self, found: &Found, schema: &ToolSchema) -> Option<String> {
+        let (host, module) = (self.host?, self.names.get(&found.server)?);
+        if schema.takes_struct() || !self.modules.shows(module, &found.own) {
+            return None;
+        }
+        let mut commits = self.commits.borrow_mut();
+        let commit = commits.entry(found.server.clone()).or_insert_with(|| {
+            let viewer =
+                Viewer { id: self.link.participant.id.as_str(), source: &self.modules, now_ms: unix_ms() };
+            Some(self.registry.shelf.current(module, &viewer)?.id().to_owned())
+        });
+        let reference = Reference {
+            host: host.to_ascii_lowercase(),
+            owner: OWNER.to_owned(),
+            module: module.to_owned(),
+            symbol: schema.input().full_name().to_owned(),
+            version: Some(commit.clone()?),
+        };
+        // A client reads it as a reference, or gets the schema inline.
+        reference.to_string().parse::<Reference>().is_ok().then(|| reference.to_string())
+    }
+}
