@@ -101,6 +101,7 @@ impl ParticipantConfig {
             timeouts: self.serves.clone()?,
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,
+            validate: false,
         })
     }
 }

@@ -293,6 +293,7 @@ mod tests {
             timeouts: upstream::config::Timeouts::default(),
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,
+            validate: false,
         };
         let environment = Environment {
             guard: None,

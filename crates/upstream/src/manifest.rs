@@ -12,6 +12,7 @@ use wire::mcp::task::Support;
 use wire::mcp::{ListKind, Params, Version};
 use wire::{mcp::list::Item, rpc::Message};
 
+use crate::arguments::Checks;
 use crate::sent::SentTools;
 use crate::status::Quarantined;
 
@@ -42,6 +43,8 @@ pub struct Manifest {
     pub sent: SentTools,
     /// The schemas of its other tools in protobuf, once a caller needs them.
     pub compiled: Compiled,
+    /// The input schemas by which arguments were checked.
+    pub checks: Checks,
 }
 
 /// What is made of a manifest when it is first needed. It says nothing more, so it does not count in comparisons.
@@ -88,6 +91,18 @@ impl Manifest {
             Some(sent) => Some(sent.schema.clone()),
             None => self.module(server).tool(tool).cloned(),
         }
+    }
+
+    /// Checks the arguments of a call of one of its tools, by the tool's own name. A tool that is not listed takes any, and so does one
+    /// of a server of proto-mcp, whose messages have rules of their own.
+    ///
+    /// # Errors
+    /// What does not fit, in words for the caller: a line for each violation.
+    pub fn check(&self, tool: &str, arguments: Option<&[u8]>) -> Result<(), String> {
+        let item = self.tools.items.iter().find(|item| item.key == tool);
+        let Some(item) = item.filter(|_| self.coding == Coding::Json) else { return Ok(()) };
+        let schema = || item.get("inputSchema").unwrap_or_default();
+        self.checks.of(tool, schema).map_err(|why| format!("- {why}"))?.check(arguments)
     }
 
     /// The schemas of the tools that came without one. They are compiled once, about 20 microseconds a tool.

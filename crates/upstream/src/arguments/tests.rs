@@ -1,0 +1,149 @@
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// What does not fit, or why arguments cannot be checked.
+fn checked(schema: &str, arguments: &str) -> Result<(), String> {
+    Arguments::new(schema.as_bytes())?.check(Some(arguments.as_bytes()))
+}
+
+#[test]
+fn arguments_fit_or_do_not_with_the_place_and_what_was_expected() {
+    let strict = r##"{"type":"object","properties":{"a":{"type":"string","minLength":2},"n":{"type":"integer","maximum":3},
+        "list":{"type":"array","items":{"$ref":"#/$defs/item"}},"when":{"type":"string","format":"date"}},
+        "required":["a"],"additionalProperties":false,"$defs":{"item":{"enum":["x","y"]}}}"##;
+    let older = r#"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object",
+        "properties":{"pair":{"items":[{"type":"string"},{"type":"number"}],"additionalItems":false},"when":{"format":"date"}}}"#;
+    for (schema, arguments, expected) in [
+        (strict, r#"{"a":"bc","n":3,"list":["x"],"when":"never"}"#, None),
+        (strict, r#"{"a":"bc","n":1.0}"#, None),
+        (strict, r#"{"a":"b"}"#, Some("- /a: this is shorter than 2 characters")),
+        (strict, r#"{"a":"bc","n":1e400}"#, Some("- /n: this is greater than the maximum of 3")),
+        (strict, r#"{"a":"bc","list":["x","z"]}"#, Some(r#"- /list/1: this is not one of "x" or "y""#)),
+        (strict, "{}", Some(r#"- the arguments: "a" is a required property"#)),
+        (strict, "null", Some(r#"- the arguments: this is not of type "object""#)),
+        (
+            strict,
+            r#"{"a":"bc","\u001b[31m":1}"#,
+            Some(r"- the arguments: Additional properties are not allowed ('\u{1b}[31m' was unexpected)"),
+        ),
+        (strict, r#"{"a":"bc","a":"bd"}"#, Some("a member twice")),
+        (strict, r#"{"a":"bc","n":3}"#, None),
+        (older, r#"{"pair":["a",1],"when":"never"}"#, None),
+        (older, r#"{"pair":["a",1,2]}"#, Some("- /pair: Additional items")),
+        (older, r#"{"pair":[1]}"#, Some("- /pair/0: this is not of type \"string\"")),
+    ] {
+        match (checked(schema, arguments), expected) {
+            (Ok(()), None) => {}
+            (Err(words), Some(expected)) => assert!(words.contains(expected), "{arguments}: {words}"),
+            (outcome, _) => panic!("{arguments}: {outcome:?}"),
+        }
+    }
+    let open = Arguments::new(br#"{"type":"object","required":["a"]}"#).unwrap();
+    assert_eq!(open.check(None), Err("- the arguments: \"a\" is a required property".to_owned()));
+}
+
+#[test]
+fn few_violations_are_named_and_none_at_length() {
+    let schema = r#"{"type":"object","additionalProperties":{"type":"string"}}"#;
+    let arguments = |count: usize| {
+        let members: Vec<String> = (0..count).map(|at| format!("\"m{at}\":{at}")).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    assert_eq!(checked(schema, &arguments(8)).unwrap_err().lines().count(), 8);
+    let nine = checked(schema, &arguments(9)).unwrap_err();
+    assert_eq!((nine.lines().count(), nine.lines().last()), (9, Some("- and 1 more")));
+    let long = checked(schema, &format!("{{\"{}\":1}}", "\u{202e}é".repeat(1_000))).unwrap_err();
+    assert!(long.ends_with("...") && long.len() < 1_200 && !long.contains('\u{202e}'), "{long}");
+}
+
+#[test]
+fn what_does_not_fit_is_named_only_while_that_is_cheap() {
+    let schema = r#"{"type":"object","additionalProperties":{"anyOf":[{"type":"string"},{"type":"null"}]}}"#;
+    let arguments = |count: usize| {
+        let members: Vec<String> = (0..count).map(|at| format!("\"m{at}\":{at}")).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    assert!(checked(schema, &arguments(1_000)).unwrap_err().starts_with("- /m0: "));
+    let many = checked(schema, &arguments(4_000)).unwrap_err();
+    assert_eq!(many, "- what does not fit is too much to be named");
+}
+
+#[test]
+fn patterns_are_those_that_take_linear_time() {
+    let schema = |pattern: &str| {
+        serde_json::json!({"type": "object", "properties": {"a": {"pattern": pattern}}}).to_string()
+    };
+    for pattern in [r"^\p{L}+$", "^.{1,2048}$", r"^[^\s]{1,255}$", r"^\p{L}{1,20}$"] {
+        assert_eq!(checked(&schema(pattern), r#"{"a":"é"}"#), Ok(()));
+    }
+    assert!(checked(&schema(r"^\d+$"), r#"{"a":"x"}"#).unwrap_err().contains("/a: "));
+    for pattern in ["(?=a)b", r"(a)\1"] {
+        let why = checked(&schema(pattern), "{}").unwrap_err();
+        assert!(why.contains("cannot be compiled at"), "{pattern}: {why}");
+    }
+    // What takes exponential time elsewhere.
+    let began = Instant::now();
+    for (times, words) in [(500, "/a: "), (4_000, "too much to be named"), (5_000, "too large")] {
+        let text = format!(r#"{{"a":"{}"}}"#, "ab".repeat(times));
+        assert!(checked(&schema("^[ab]*a[ab]{10000}c$"), &text).unwrap_err().contains(words));
+    }
+    let text = format!(r#"{{"a":"{}c"}}"#, "ab".repeat(30_000));
+    for pattern in ["^(([ab]+)+)+$", "^[ab]*a[ab]{24}$"] {
+        assert!(checked(&schema(pattern), &text).unwrap_err().contains("/a: "));
+    }
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+/// A schema at the limits of a plan is compiled and checked in little time, and on the stack of a worker.
+#[test]
+fn schemas_at_the_limits_end_soon() {
+    let wide = |count: usize| {
+        let mut text =
+            String::from(r##"{"type":"object","properties":{"x":{"$ref":"#/$defs/d0"}},"$defs":{"##);
+        for at in 0..count {
+            let next = (at + 1) % count;
+            let _ = write!(
+                text,
+                r##"{}"d{at}":{{"properties":{{"x":{{"$ref":"#/$defs/d{next}"}},"y":{{"$ref":"#/$defs/d{next}"}}}}}}"##,
+                if at == 0 { "" } else { "," }
+            );
+        }
+        text.push_str("}}");
+        text
+    };
+    // A chain of allOf in each of which a member leads to the next round.
+    let deep = r##"{"type":"object","allOf":[{"allOf":[{"allOf":[{"properties":{"x":{"$ref":"#"}}}]}]}]}"##;
+    let nested = |depth: usize| format!("{}{{}}{}", "{\"x\":".repeat(depth), "}".repeat(depth));
+    std::thread::Builder::new()
+        .stack_size(2 << 20)
+        .spawn(move || {
+            let began = Instant::now();
+            assert_eq!(checked(&wide(1_200), &nested(100)), Ok(()));
+            assert_eq!(checked(deep, &nested(50)), Ok(()));
+            assert!(checked(deep, &nested(100)).unwrap_err().contains("too deep"));
+            assert!(checked(deep, &nested(200)).unwrap_err().contains("nested too deeply"));
+            assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        })
+        .unwrap()
+        .join()
+        .unwrap();
+}
+
+#[test]
+fn validators_are_kept_up_to_a_number_of_values() {
+    let checks = Checks::default();
+    let long = |more: usize| {
+        let names = vec!["\"a\""; 9_000 + more].join(",");
+        Bytes::from(format!(r#"{{"type":"object","x":[{names}]}}"#))
+    };
+    let mut kept = Vec::new();
+    for at in 0..6 {
+        kept.push(checks.of(&format!("t{at}"), || long(at)).unwrap());
+    }
+    let values: usize = kept.iter().map(|one| one.plan.values()).sum();
+    assert!(values > KEPT_VALUES_MAX);
+    assert_eq!(checks.0.lock().0.keys().collect::<Vec<_>>(), ["t5"]);
+    assert!(Arc::ptr_eq(&kept[5], &checks.of("t5", || unreachable!()).unwrap()));
+}
