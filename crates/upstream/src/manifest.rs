@@ -93,14 +93,20 @@ impl Manifest {
         }
     }
 
-    /// Checks the arguments of a call of one of its tools, by the tool's own name. A tool that is not listed takes any, and so does one
-    /// of a server of proto-mcp, whose messages have rules of their own.
+    /// Checks the arguments of a call of one of its tools, by the tool's own name. A tool that the server does not list takes any, and
+    /// so does one of a server of proto-mcp, whose messages have rules of their own.
     ///
     /// # Errors
     /// What does not fit, in words for the caller: a line for each violation.
     pub fn check(&self, tool: &str, arguments: Option<&[u8]>) -> Result<(), String> {
-        let item = self.tools.items.iter().find(|item| item.key == tool);
-        let Some(item) = item.filter(|_| self.coding == Coding::Json) else { return Ok(()) };
+        if self.coding != Coding::Json {
+            return Ok(());
+        }
+        // A server whose names have no prefix is also asked for what the lists leave out.
+        if let Some(unusable) = self.quarantined.iter().find(|one| one.name == tool) {
+            return Err(format!("- {}", unusable.reason));
+        }
+        let Some(item) = self.tools.items.iter().find(|item| item.key == tool) else { return Ok(()) };
         let schema = || item.get("inputSchema").unwrap_or_default();
         self.checks.of(tool, schema).map_err(|why| format!("- {why}"))?.check(arguments)
     }

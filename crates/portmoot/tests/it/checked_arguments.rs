@@ -238,6 +238,15 @@ fn tools_with_hostile_schemas_are_left_out_and_cost_little() {
     is_done(&client.call("s_tree", nested(5)));
     is_unfit(&client.call("s_tree", nested(60)), &["- they are too large or too deep"]);
     is_done(&client.call("s_strict", json!({ "text": "fits" })));
+
+    // Without a prefix the server itself is asked for names that are not listed: not for these.
+    let home = Home::new();
+    let bare = Gateway::start(&home, &(peer.child("s", "") + KEY));
+    bare.ready("s");
+    let client = Client::plain(&bare);
+    is_unfit(&client.call("loop", json!({})), &["- arguments cannot be checked: its input schema applies"]);
+    is_done(&client.call("unknown", json!({})));
+    assert_eq!((peer.calls("loop"), peer.calls("unknown")), (0, 1));
 }
 
 #[test]

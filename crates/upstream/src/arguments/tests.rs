@@ -123,6 +123,12 @@ fn schemas_at_the_limits_end_soon() {
             assert_eq!(checked(&wide(1_200), &nested(100)), Ok(()));
             assert_eq!(checked(deep, &nested(50)), Ok(()));
             assert!(checked(deep, &nested(100)).unwrap_err().contains("too deep"));
+            let line = r##"{"type":"object","properties":{"x":{"$ref":"#"}},"additionalProperties":false}"##;
+            let wrong = nested(120).replace("{}", r#"{"y":1}"#);
+            assert!(checked(line, &wrong).unwrap_err().contains("/x/x/x"));
+            let choices = r##"{"type":"object","anyOf":[{"properties":{"x":{"$ref":"#"}},"additionalProperties":false}]}"##;
+            let wrong = nested(25).replace("{}", r#"{"y":1}"#);
+            assert!(checked(choices, &wrong).unwrap_err().starts_with("- the arguments: this is not valid under any"));
             assert!(checked(deep, &nested(200)).unwrap_err().contains("nested too deeply"));
             assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
         })
@@ -146,4 +152,23 @@ fn validators_are_kept_up_to_a_number_of_values() {
     assert!(values > KEPT_VALUES_MAX);
     assert_eq!(checks.0.lock().0.keys().collect::<Vec<_>>(), ["t5"]);
     assert!(Arc::ptr_eq(&kept[5], &checks.of("t5", || unreachable!()).unwrap()));
+}
+
+#[test]
+fn arguments_of_real_tools_can_be_checked() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../schema/tests/tools");
+    let (mut tools, mut values, mut refused) = (0, 0, Vec::new());
+    for list in std::fs::read_dir(folder).unwrap() {
+        let list = std::fs::read(list.unwrap().path()).unwrap();
+        let list: Value = serde_json::from_slice(&list).unwrap();
+        for tool in list["tools"].as_array().unwrap() {
+            tools += 1;
+            match Arguments::new(tool["inputSchema"].to_string().as_bytes()) {
+                Ok(arguments) => values += arguments.values(),
+                Err(why) => refused.push(format!("{}: {why}", tool["name"])),
+            }
+        }
+    }
+    assert!(tools > 100 && values < 100 * tools, "{tools} {values}");
+    assert_eq!(refused, Vec::<String>::new());
 }
