@@ -1,7 +1,12 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use super::*;
+
+/// Schemas that are drawn.
+const RANDOM_SCHEMAS: u64 = 2_000;
 
 /// What does not fit, or why arguments cannot be checked.
 fn checked(schema: &str, arguments: &str) -> Result<(), String> {
@@ -72,9 +77,8 @@ fn what_does_not_fit_is_named_only_while_that_is_cheap() {
 
 #[test]
 fn patterns_are_those_that_take_linear_time() {
-    let schema = |pattern: &str| {
-        serde_json::json!({"type": "object", "properties": {"a": {"pattern": pattern}}}).to_string()
-    };
+    let schema =
+        |pattern: &str| json!({"type": "object", "properties": {"a": {"pattern": pattern}}}).to_string();
     for pattern in [r"^\p{L}+$", "^.{1,2048}$", r"^[^\s]{1,255}$", r"^\p{L}{1,20}$"] {
         assert_eq!(checked(&schema(pattern), r#"{"a":"é"}"#), Ok(()));
     }
@@ -171,4 +175,94 @@ fn arguments_of_real_tools_can_be_checked() {
     }
     assert!(tools > 100 && values < 100 * tools, "{tools} {values}");
     assert_eq!(refused, Vec::<String>::new());
+}
+
+/// Numbers that a seed makes, each below `max`.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, max: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % max
+    }
+
+    fn name(&mut self) -> &'static str {
+        ["a", "b", "c"][self.below(3)]
+    }
+
+    fn schema(&mut self, depth: usize) -> Value {
+        if depth == 0 || self.below(4) == 0 {
+            let at = self.below(8);
+            return match self.below(3) {
+                0 => json!({"$ref": format!("#/$defs/{}", self.name())}),
+                1 => json!(at < 4),
+                _ => json!({"type": (["object", "array", "string", "number"][at % 4])}),
+            };
+        }
+        let mut members = serde_json::Map::new();
+        for _ in 0..=self.below(3) {
+            let one = |draw: &mut Self| draw.schema(depth - 1);
+            let (key, value) = match self.below(18) {
+                0 => ("allOf", json!([one(self), one(self)])),
+                1 => ("anyOf", json!([one(self), one(self), one(self)])),
+                2 => ("oneOf", json!([one(self), one(self)])),
+                3 => ("not", one(self)),
+                4 => ("if", one(self)),
+                5 => ("then", one(self)),
+                6 => ("properties", json!({self.name(): one(self), self.name(): one(self)})),
+                7 => ("patternProperties", json!({"^[ab]": one(self)})),
+                8 => ("additionalProperties", one(self)),
+                9 => ("unevaluatedProperties", one(self)),
+                10 => ("propertyNames", one(self)),
+                11 => ("items", one(self)),
+                12 => ("prefixItems", json!([one(self), one(self)])),
+                13 => ("unevaluatedItems", one(self)),
+                14 => ("contains", one(self)),
+                15 => ("dependentSchemas", json!({self.name(): one(self)})),
+                16 => ("uniqueItems", json!(true)),
+                _ => ("required", json!([self.name()])),
+            };
+            members.insert(key.to_owned(), value);
+        }
+        Value::Object(members)
+    }
+
+    fn value(&mut self, depth: usize) -> Value {
+        match self.below(if depth == 0 { 3 } else { 8 }) {
+            0 => json!("text"),
+            1 => json!(self.below(9)),
+            2 => json!({}),
+            3 | 4 => (0..self.below(4)).map(|_| self.value(depth - 1)).collect(),
+            _ => json!({self.name(): self.value(depth - 1), self.name(): self.value(depth - 1)}),
+        }
+    }
+}
+
+/// Whatever a server lists and a caller sends, a check ends soon, without a panic, on the stack of a worker.
+#[test]
+fn checks_of_random_schemas_end_soon() {
+    let draw = |seeds: std::ops::Range<u64>| {
+        let (mut checks, mut unfit, mut longest) = (0, 0, Duration::ZERO);
+        for seed in seeds {
+            let mut draw = Draw(seed);
+            let mut schema = draw.schema(4);
+            let defs = json!({"a": draw.schema(3), "b": draw.schema(3), "c": draw.schema(3)});
+            let Some(members) = schema.as_object_mut() else { continue };
+            members.insert("type".to_owned(), json!("object"));
+            members.insert("$defs".to_owned(), defs);
+            let Ok(arguments) = Arguments::new(schema.to_string().as_bytes()) else { continue };
+            for _ in 0..4 {
+                let value = json!({"a": draw.value(9), "b": draw.value(5)}).to_string();
+                let began = Instant::now();
+                checks += 1;
+                unfit += usize::from(arguments.check(Some(value.as_bytes())).is_err());
+                longest = longest.max(began.elapsed());
+            }
+        }
+        (checks, unfit, longest)
+    };
+    let run = std::thread::Builder::new().stack_size(2 << 20).spawn(move || draw(0..RANDOM_SCHEMAS));
+    let (checks, unfit, longest) = run.unwrap().join().unwrap();
+    assert!(checks > 1_000 && unfit > 100 && unfit < checks, "{checks} {unfit}");
+    assert!(longest < Duration::from_secs(10), "{longest:?}");
 }
