@@ -80,6 +80,8 @@ pub struct ParticipantConfig {
     pub capabilities_written: bool,
     /// Its timeouts if it serves: then its tools are listed to the MCP clients of its topics.
     pub serves: Option<Timeouts>,
+    /// Whether the arguments of MCP clients' calls are checked if it serves ([`ServerConfig::validate`]).
+    pub validate: bool,
 }
 
 impl ParticipantConfig {
@@ -101,7 +103,7 @@ impl ParticipantConfig {
             timeouts: self.serves.clone()?,
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,
-            validate: false,
+            validate: self.validate,
         })
     }
 }
