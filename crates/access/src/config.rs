@@ -94,6 +94,8 @@ pub struct ParticipantConfig {
     pub capabilities_written: bool,
     /// Its timeouts if it serves: then its tools are listed to the MCP clients of its topics.
     pub serves: Option<Timeouts>,
+    /// Whether the arguments of MCP clients' calls are checked if it serves ([`ServerConfig::validate`]).
+    pub validate: bool,
 }
 
 impl ParticipantConfig {
@@ -115,6 +117,7 @@ impl ParticipantConfig {
             timeouts: self.serves.clone()?,
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,
+            validate: self.validate,
         })
     }
 }

@@ -11,12 +11,13 @@ use crate::problem::{Problem, suggestion};
 const SHARED: [&str; 8] = ["type", "command", "args", "env", "cwd", "url", "headers", "protocolEra"];
 
 /// Keys of `[servers.NAME]` that users may add to such a file.
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "prefix",
     "era",
     "sessions",
     "capabilities",
     "enabled",
+    "validate",
     "request_timeout",
     "start_timeout",
     "max_timeout",

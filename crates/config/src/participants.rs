@@ -55,6 +55,7 @@ fn participant(
     let wires = wires(&table);
     let timeouts = timeouts(&table);
     let serves = table.flag("serves").unwrap_or(false).then_some(timeouts);
+    let validate = table.flag("validate").unwrap_or_default();
     table.finish();
     let participant = Arc::new(Participant {
         id: id?,
@@ -65,7 +66,7 @@ fn participant(
         wires,
         expires_ms: None,
     });
-    Some(ParticipantConfig { participant, credentials, certificates, capabilities_written, serves })
+    Some(ParticipantConfig { participant, credentials, certificates, capabilities_written, serves, validate })
 }
 
 /// The capabilities of the profile, then those of the participant that the profile does not have.

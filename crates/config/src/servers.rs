@@ -93,6 +93,7 @@ fn server(
     let sessions = table.choice("sessions", &SESSIONS).unwrap_or_default();
     let timeouts = timeouts(&table);
     let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
+    let validate = table.flag("validate").unwrap_or_default();
     table.finish();
     Some(ServerConfig {
         name: name?,
@@ -103,6 +104,7 @@ fn server(
         timeouts,
         capabilities,
         enabled,
+        validate,
     })
 }
 

@@ -280,6 +280,7 @@ cwd = "/tmp"
 prefix = "gh"
 protocolEra = "legacy"
 sessions = "caller"
+validate = true
 request_timeout = "5s"
 tool_timeouts = { slow = "20m" }
 [servers."two words"]
@@ -299,6 +300,7 @@ headers = { x = "${GONE}" }
     assert_eq!(child.env[0], ("KEY".into(), Secret::expanded("none", "${GONE:-none}")));
     assert_eq!(child.env[1], ("PORT".into(), Secret::new("80")));
     assert_eq!((&*github.prefix, github.era, github.sessions), ("gh", EraChoice::Legacy, Sessions::Caller));
+    assert!(github.validate && !words.validate);
     assert_eq!(github.timeouts.request, Duration::from_secs(5));
     assert_eq!(
         github.timeouts.max,

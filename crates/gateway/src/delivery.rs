@@ -14,7 +14,9 @@ use wire::mcp::{input, relay};
 use crate::call::{Call, Delivered};
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
 use crate::tasks::{bridge, follow::Follower, journal, relay::Renamed};
-use crate::{context::call_number, dispatch::Dispatch, returns, tasks::relay as tasks};
+use crate::{
+    context::call_number, dispatch::Dispatch, record::Record, returns, tasks::relay as tasks, unfit,
+};
 
 /// Notes where the topic delivers a call.
 pub(crate) fn note(
@@ -125,6 +127,15 @@ fn send_now(
         },
         request => request,
     };
+    if session.validates() && call.request.method.as_str() == "tools/call" {
+        let written = request.unwrap_or(&call.request);
+        if let Some(unfit) = unfit::end(call, written, &session.manifest(), own) {
+            if let Some(delivered) = call.delivered.get() {
+                Record::of(dispatch).unfit(call, &delivered.server);
+            }
+            return end(dispatch, call, unfit);
+        }
+    }
     let fitted = match call.request.method.as_str() {
         "tools/call" => tasks::fit(dispatch, call, session, own, request).map(Some),
         _ => Ok(None),

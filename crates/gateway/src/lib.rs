@@ -33,6 +33,7 @@ mod run;
 mod servers;
 mod shown;
 mod tasks;
+mod unfit;
 
 pub use builtin::manifest as built_in_manifest;
 pub use call::{Call, Reply};

@@ -73,6 +73,13 @@ pub struct ConfiguredServer {
     pub(crate) dial_in: Option<Arc<DialIn>>,
 }
 
+impl ConfiguredServer {
+    /// Whether the arguments of its calls are checked by its tools' schemas.
+    pub(crate) fn validates(&self) -> bool {
+        self.upstream.spec().config.validate
+    }
+}
+
 impl std::fmt::Debug for ConfiguredServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("ConfiguredServer").field(&self.id).finish()

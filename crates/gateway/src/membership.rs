@@ -299,6 +299,7 @@ mod tests {
             timeouts: upstream::config::Timeouts::default(),
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,
+            validate: false,
         };
         let environment = Environment {
             guard: None,

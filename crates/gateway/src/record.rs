@@ -11,6 +11,8 @@ use store::recorder::{Permit, entry};
 
 /// The kind of a message that is no envelope.
 const MALFORMED: &str = "portmoot/malformed";
+/// Why a call is refused whose arguments do not fit.
+const UNFIT: &str = "unfit";
 
 /// Writes entries about one topic.
 #[derive(Clone, Copy)]
@@ -70,9 +72,18 @@ impl<'d> Record<'d> {
     /// A call that was admitted, and is refused since.
     pub(crate) fn ended(self, call: &Call, cause: Cause) {
         let to = call.delivered.get().map(|delivered| delivered.server.as_str());
+        self.refused(call, to, cause.as_str());
+    }
+
+    /// A call that was admitted or held, and whose arguments do not fit the input schema of its tool.
+    pub(crate) fn unfit(self, call: &Call, server: &ParticipantId) {
+        self.refused(call, Some(server.as_str()), UNFIT);
+    }
+
+    fn refused(self, call: &Call, to: Option<&str>, why: &str) {
         let entry = Entry {
             to: to.as_slice(),
-            why: Some(cause.as_str()),
+            why: Some(why),
             operation: Some(call.id),
             ..self.entry(call.link.participant.id.as_str(), what_of(&call.request), Word::Refused)
         };

@@ -136,12 +136,12 @@ pub enum Event<'a, H: Handles> {
         /// When its caller is answered for now.
         park_ms: u64,
     },
-    /// A held call cannot be proposed.
+    /// A held call is not proposed.
     Unproposable {
         /// The held call.
         held: OperationId,
-        /// The reason, for the caller.
-        refusal: Box<Refusal>,
+        /// What its caller gets instead.
+        end: End<H::Answer>,
     },
     /// A proposal of before a restart is there again.
     Restore(Restore<'a, H>),

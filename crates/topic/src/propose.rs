@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use model::{OperationId, Outcome, ParticipantId, Refusal};
+use model::{OperationId, ParticipantId};
 
 use crate::{
     Handles, Limits, Topic,
     effect::{Cause, Effect, Record},
-    event::{EndedProposal, Restore, Terms},
+    event::{End, EndedProposal, Restore, Terms},
     operations::{Operation, State},
     proposals::{Phase, Proposal},
     refusals,
@@ -53,12 +53,13 @@ impl<H: Handles> Topic<H> {
         self.operations.get(held).filter(|open| open.state == (State::Held { proposal: None }))
     }
 
-    /// Refuses a held call that cannot be proposed.
-    pub(crate) fn unproposable(&mut self, held: OperationId, refusal: Box<Refusal>) {
+    /// Ends a held call that is not proposed.
+    pub(crate) fn unproposable(&mut self, held: OperationId, end: End<H::Answer>) {
+        let (outcome, _) = end.parts();
         if self.held_alone(held).is_some()
-            && let Some(call) = self.stop_call(held, Outcome::Refused)
+            && let Some(call) = self.stop_call(held, outcome)
         {
-            self.refuse(call, refusal, Cause::Failed);
+            self.finish(call, end, None);
         }
     }
 

@@ -41,7 +41,7 @@ impl<H: Handles> Topic<H> {
             Event::Propose { proposal, terms, content, held, park_ms } => {
                 self.propose_held(proposal, terms, content, (held, park_ms));
             }
-            Event::Unproposable { held, refusal } => self.unproposable(held, refusal),
+            Event::Unproposable { held, end } => self.unproposable(held, end),
             Event::Restore(restore) => self.restore(restore),
             Event::Closed { closed } => {
                 closed.into_iter().for_each(|(until_ms, digest)| self.proposals.closed.add(until_ms, digest));

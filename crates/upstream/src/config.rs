@@ -27,6 +27,9 @@ pub struct ServerConfig {
     pub capabilities: Arc<Capabilities>,
     /// Whether the gateway starts it.
     pub enabled: bool,
+    /// Whether the arguments of calls are checked by the input schemas of its tools, and tools whose schemas do not serve for that
+    /// are left out.
+    pub validate: bool,
 }
 
 /// The transport of a server.

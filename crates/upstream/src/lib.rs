@@ -6,6 +6,7 @@
 //!
 //! Must not know topics, rooms or doors: a house test reads the manifest.
 
+mod arguments;
 pub mod config;
 mod demo;
 pub mod dial_in;
@@ -29,6 +30,7 @@ pub mod tasks;
 #[cfg(test)]
 mod tests;
 
+pub use arguments::Checks;
 pub use field_numbers::FieldNumbers;
 pub use interest::Subscription;
 pub use manifest::{Compiled, List, Manifest};

@@ -11,12 +11,15 @@ use wire::mcp::list::{Item, split};
 use wire::mcp::{Era, header::annotations, task};
 use wire::mcp::{ListKind, ListNames};
 
+use crate::arguments::{Arguments, Checks};
 use crate::manifest::{Compiled, List, Manifest};
 use crate::session::{Handshake, Session, SessionEvent};
 use crate::{fault::Fault, schema, sent, status::Quarantined};
 
 /// Changes within this time cause one refresh.
 const COALESCE: Duration = Duration::from_millis(50);
+/// Values in the schemas of all tools of a server whose arguments are checked; a pattern counts for many.
+const CHECKED_VALUES_MAX: usize = 500_000;
 /// All lists, as bits.
 pub(crate) const ALL: u64 = 0b1111;
 
@@ -64,6 +67,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
     }
     if before.tools != manifest.tools || before.sent != manifest.sent {
         manifest.compiled = Compiled::with(&session.setup.environment.fields);
+        manifest.checks = Checks::default();
     }
     if *before != manifest {
         *session.manifest.lock() = Arc::new(manifest);
@@ -116,7 +120,7 @@ fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: Lis
     } else {
         manifest.quarantined.clear();
         manifest.annotations.clear();
-        let mut verdicts = HashMap::new();
+        let mut verdicts = Verdicts::default();
         list.items.retain(|tool| match check(session, tool, manifest, &mut verdicts) {
             Ok(()) => true,
             Err(reason) => {
@@ -139,7 +143,32 @@ fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: Lis
 }
 
 /// Verdicts on schemas by their raw text: many tools of a server have the same schema.
-type Verdicts = HashMap<Bytes, Result<(), String>>;
+#[derive(Default)]
+struct Verdicts {
+    known: HashMap<Bytes, Result<(), String>>,
+    /// Values in those by which arguments can be checked.
+    values: usize,
+}
+
+impl Verdicts {
+    /// Whether a schema can be used; `validates` if arguments are checked by it.
+    fn of(&mut self, schema: &Bytes, validates: bool) -> Result<(), String> {
+        if let Some(known) = self.known.get(schema) {
+            return known.clone();
+        }
+        let mut verdict = schema::check(schema);
+        if validates && verdict.is_ok() {
+            verdict = match self.values < CHECKED_VALUES_MAX {
+                true => Arguments::new(schema).map(|arguments| self.values += arguments.values()),
+                false => {
+                    Err("arguments cannot be checked: the schemas before its own are too large".to_owned())
+                }
+            };
+        }
+        self.known.insert(schema.clone(), verdict.clone());
+        verdict
+    }
+}
 
 fn check(
     session: &Session,
@@ -151,7 +180,7 @@ fn check(
         return Err("its name has control characters".to_owned());
     }
     let schema = tool.get("inputSchema").ok_or("it has no input schema")?;
-    verdicts.entry(schema.clone()).or_insert_with(|| schema::check(&schema)).clone()?;
+    verdicts.of(&schema, session.validates())?;
     // Clients over HTTP mirror the annotated arguments to the gateway, whatever transport the server has.
     match annotations(&schema) {
         Ok(mirrored) if mirrored.is_empty() => {}
@@ -182,5 +211,26 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>) {
         if !announced.is_empty() || !Arc::ptr_eq(&before, &session.manifest()) {
             session.emit(SessionEvent::Changed(&announced));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_by_which_arguments_are_checked_are_limited_together() {
+        let schema = |number: usize| {
+            let values = vec!["1"; 9_990].join(",");
+            Bytes::from(format!(r#"{{"type":"object","title":"{number}","x":[{values}]}}"#))
+        };
+        let mut verdicts = Verdicts::default();
+        let all = CHECKED_VALUES_MAX / 9_990;
+        for number in 0..=all {
+            assert_eq!(verdicts.of(&schema(number), true), Ok(()));
+        }
+        assert!(verdicts.of(&schema(all + 1), true).unwrap_err().contains("too large"));
+        assert_eq!(verdicts.of(&schema(0), true), Ok(()), "it is known");
+        assert_eq!(verdicts.of(&schema(all + 2), false), Ok(()));
     }
 }

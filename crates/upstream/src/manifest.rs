@@ -12,6 +12,7 @@ use wire::mcp::task::Support;
 use wire::mcp::{ListKind, Params, Version};
 use wire::{mcp::list::Item, rpc::Message};
 
+use crate::arguments::Checks;
 use crate::field_numbers::FieldNumbers;
 use crate::sent::SentTools;
 use crate::status::Quarantined;
@@ -45,6 +46,8 @@ pub struct Manifest {
     pub untyped: Vec<Quarantined>,
     /// The schemas of its other tools in protobuf, once a caller needs them.
     pub compiled: Compiled,
+    /// The input schemas by which arguments were checked.
+    pub checks: Checks,
 }
 
 /// What is made of a manifest when it is first needed. It says nothing more, so it does not count in comparisons.
@@ -102,6 +105,24 @@ impl Manifest {
             Some(sent) => Some(sent.schema.clone()),
             None => self.module(server).tool(tool).cloned(),
         }
+    }
+
+    /// Checks the arguments of a call of one of its tools, by the tool's own name. A tool that the server does not list takes any, and
+    /// so does one of a server of proto-mcp, whose messages have rules of their own.
+    ///
+    /// # Errors
+    /// What does not fit, in words for the caller: a line for each violation.
+    pub fn check(&self, tool: &str, arguments: Option<&[u8]>) -> Result<(), String> {
+        if self.coding != Coding::Json {
+            return Ok(());
+        }
+        // A server whose names have no prefix is also asked for what the lists leave out.
+        if let Some(unusable) = self.quarantined.iter().find(|one| one.name == tool) {
+            return Err(format!("- {}", unusable.reason));
+        }
+        let Some(item) = self.tools.items.iter().find(|item| item.key == tool) else { return Ok(()) };
+        let schema = || item.get("inputSchema").unwrap_or_default();
+        self.checks.of(tool, schema).map_err(|why| format!("- {why}"))?.check(arguments)
     }
 
     /// The schemas of the tools that came without one: those of the registry's module too. They are compiled once, about 20

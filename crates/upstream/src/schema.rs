@@ -15,8 +15,7 @@ pub(crate) fn check(raw: &[u8]) -> Result<(), String> {
     if raw.len() > SCHEMA_BYTES_MAX {
         return Err("its input schema is too long".to_owned());
     }
-    let schema: Value =
-        serde_json::from_slice(&bounded(raw)).map_err(|_| "its input schema cannot be parsed".to_owned())?;
+    let schema = read(raw)?;
     let Value::Object(members) = &schema else {
         return Err("its input schema is not an object".to_owned());
     };
@@ -39,6 +38,11 @@ pub(crate) fn check(raw: &[u8]) -> Result<(), String> {
         let place = if place.is_empty() { "the root".to_owned() } else { format!("`{place}`") };
         format!("its input schema is not valid at {place}")
     })
+}
+
+/// Reads JSON; a number beyond the range of `f64` is the largest.
+pub(crate) fn read(raw: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(&bounded(raw)).map_err(|_| "its input schema cannot be parsed".to_owned())
 }
 
 /// Replaces numbers beyond the range of `f64` (`1e400`): they are valid JSON, but the parser rejects them.

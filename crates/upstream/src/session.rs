@@ -280,6 +280,12 @@ impl Session {
         }
     }
 
+    /// Whether the arguments of its calls are checked by its tools' schemas, which are JSON Schemas.
+    #[must_use]
+    pub fn validates(&self) -> bool {
+        self.setup.spec.config.validate && self.coding() == Coding::Json
+    }
+
     /// True until the session has ended.
     #[must_use]
     pub fn is_open(&self) -> bool {

@@ -107,6 +107,7 @@ fn config(args: &[&str]) -> ServerConfig {
         timeouts: Timeouts { start: Duration::from_secs(20), ..Timeouts::default() },
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
+        validate: false,
     }
 }
 

@@ -37,6 +37,7 @@ fn scout(capabilities: &[&str]) -> ParticipantConfig {
         certificates: Vec::new(),
         capabilities_written: true,
         serves: None,
+        validate: false,
     }
 }
 

@@ -28,6 +28,7 @@ fn echo() -> ServerConfig {
         timeouts: Timeouts::default(),
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
+        validate: false,
     }
 }
 

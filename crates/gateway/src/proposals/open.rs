@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use model::{Digest, Form, Method, OperationId, ParticipantId, Refusal, RefusalCode, Request, Target};
+use model::{
+    Answer, Digest, Form, Method, OperationId, ParticipantId, Refusal, RefusalCode, Request, Target,
+};
 use platform::{millis, random, unix_ms};
 use store::OpenedProposal;
-use topic::Terms;
+use topic::{End, Terms};
 use wire::mcp::{relay, task};
 use wire::{digest::ReviewedCall, mcpx::Envelope, mcpx::check};
 
@@ -14,7 +16,7 @@ use super::waiting;
 use crate::live::{Event, Server};
 use store::recorder::Permit;
 
-use crate::{call::Call, dispatch::Dispatch, incoming::Parks, link::Link, record::Record};
+use crate::{call::Call, dispatch::Dispatch, incoming::Parks, link::Link, record::Record, unfit};
 
 /// A proposal that the topic does not have yet.
 #[derive(Debug)]
@@ -75,11 +77,16 @@ pub(crate) fn held(
     let shown = match call.shown() {
         Ok(shown) => shown,
         Err(refusal) => {
-            let refusal = Box::new(refusal.clone());
-            dispatch.take(Event::Unproposable { held: call.id, refusal });
+            let end = End::Failed(Box::new(refusal.clone()));
+            dispatch.take(Event::Unproposable { held: call.id, end });
             return;
         }
     };
+    if let Some(end) = unfit_of(call, shown, server, own.as_deref()) {
+        Record::of(dispatch).unfit(call, to);
+        dispatch.take(Event::Unproposable { held: call.id, end });
+        return;
+    }
     let plain = task::plain(shown);
     let request: &Request = plain.as_ref().unwrap_or(shown);
     let wanted = Wanted {
@@ -102,9 +109,18 @@ pub(crate) fn held(
             dispatch.take(Event::Propose { proposal, terms, content, held: call.id, park_ms });
         }
         Err(refusal) => {
-            dispatch.take(Event::Unproposable { held: call.id, refusal: Box::new(refusal) });
+            dispatch.take(Event::Unproposable { held: call.id, end: End::Failed(Box::new(refusal)) });
         }
     }
+}
+
+/// The end of a held call whose arguments do not fit.
+fn unfit_of(call: &Call, shown: &Request, server: &Server, own: Option<&str>) -> Option<End<Answer>> {
+    let is_tool = call.request.method.as_str() == "tools/call";
+    let upstream = &server.upstream().filter(|server| is_tool && server.validates())?.upstream;
+    let session = upstream.open_session(&call.link.caller(call.client.as_ref()));
+    let manifest = session.map_or_else(|| upstream.manifest_in(call.link.form), |session| session.manifest());
+    unfit::end(call, shown, &manifest, own)
 }
 
 /// The proposal that an envelope makes whose payload agrees with its kind.

@@ -19,6 +19,7 @@ fn server(transport: Transport) -> ServerConfig {
         timeouts: Timeouts::default(),
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
+        validate: false,
     }
 }
 

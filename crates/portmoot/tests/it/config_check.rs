@@ -312,6 +312,7 @@ fn every_message_about_a_client_file_has_its_line_and_its_server() {
         (r#"{"command":"sh","capabilities":["*"]}"#, "`servers.files.capabilities`: `*` is not a capability"),
         (r#"{"command":"sh","tool_timeouts":{"t":1}}"#, "`servers.files.tool_timeouts.t` must be a duration"),
         (r#"{"command":"sh","max_timeout":"1s"}"#, "`servers.files.max_timeout` is shorter"),
+        (r#"{"command":"sh","validate":"yes"}"#, "`servers.files.validate` must be true or false"),
         (r#"{"command":"sh","retries":1e999}"#, "`mcpServers.files.retries`: a number is too large"),
         (r#"{"command":"sh","command":"sh"}"#, "`mcpServers.files`: the member `command` occurs twice"),
     ] {

@@ -1,5 +1,6 @@
 //! Dial-in servers: a participant with `serves = true` connects over a WebSocket, and MCP clients of its topic use its tools.
 
+mod checked;
 mod proposed;
 mod worker;
 

@@ -13,6 +13,7 @@ mod builtin_room;
 mod caller_sessions;
 mod causes;
 mod chat;
+mod checked_arguments;
 mod cli;
 mod cli_calls;
 mod cli_gateway;

@@ -1,7 +1,7 @@
 //! Held calls: callers whose wire has no proposals may only propose them.
 
 use model::{LinkId, ListKind, RefusalCode};
-use topic::{Cause, Event, ListScope, Manifest, Target, Verdict};
+use topic::{Cause, End, Event, ListScope, Manifest, Target, Verdict};
 
 use crate::{
     numbers::Effect,
@@ -180,18 +180,31 @@ fn a_call_that_cannot_be_proposed_is_refused() {
     stage.call(BOB, 11, "one_a");
     let refusal = || Box::new(model::Refusal::new(RefusalCode::Malformed, "the arguments are too long"));
     let held = op(11);
-    let effects = stage.step(Event::Unproposable { held, refusal: refusal() });
+    let effects = stage.step(Event::Unproposable { held, end: End::Failed(refusal()) });
     match effects.all.as_slice() {
         [Effect::Refuse { call: 11, refusal, cause: Cause::Failed, .. }] => {
             assert_eq!(refusal.message, "the arguments are too long");
         }
         other => panic!("{other:?}"),
     }
-    assert!(shown(&stage.step(Event::Unproposable { held, refusal: refusal() })).is_empty());
+    assert!(shown(&stage.step(Event::Unproposable { held, end: End::Failed(refusal()) })).is_empty());
     stage.call(BOB, 12, "one_a");
     stage.propose(1, "bob", 12);
-    let late = Event::Unproposable { held: op(12), refusal: refusal() };
+    let late = Event::Unproposable { held: op(12), end: End::Failed(refusal()) };
     assert!(shown(&stage.step(late)).is_empty(), "it is proposed already");
+}
+
+#[test]
+fn a_held_call_may_be_answered_instead_of_proposed() {
+    let mut stage = stage();
+    stage.call(BOB, 11, "one_a");
+    let end = || End::Answered { outcome: model::Outcome::Ok, answer: 7 };
+    let effects = stage.step(Event::Unproposable { held: op(11), end: end() });
+    match effects.all.as_slice() {
+        [Effect::Settle { call: 11, answer: 7, proposal: None }] => {}
+        other => panic!("{other:?}"),
+    }
+    assert!(shown(&stage.step(Event::Unproposable { held: op(11), end: end() })).is_empty());
 }
 
 #[test]

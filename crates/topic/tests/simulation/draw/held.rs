@@ -1,12 +1,12 @@
 //! Held calls and their proposals.
 
-use model::{Digest, Method, OperationId, ParticipantId, Refusal, RefusalCode};
-use topic::{Cause, Terms};
+use model::{Digest, Method, OperationId, Outcome, ParticipantId, Refusal, RefusalCode};
+use topic::{Cause, End, Terms};
 
 use crate::{
     books::{calls::Place, deals::Deal, limits::LIMITS},
     numbers::{Effect, Event},
-    turn::Turn,
+    turn::{Answering, Turn},
     world::World,
 };
 
@@ -79,8 +79,17 @@ impl World {
     /// The held call cannot be proposed.
     fn gives_up(&mut self, held: OperationId) {
         let refusal = Box::new(Refusal::new(RefusalCode::Malformed, "it cannot be shown"));
-        let effects = self.live(Event::Unproposable { held, refusal }, Turn::default());
-        assert!(matches!(effects.all.last(), Some(Effect::Refuse { cause: Cause::Failed, .. })));
+        let (outcome, answer) = (Outcome::Ok, self.prng.one_in(2).then(|| self.number()));
+        let end = answer.map_or(End::Failed(refusal), |answer| End::Answered { outcome, answer });
+        let answering = answer.map(|_| Answering { operation: held, answer, outcome });
+        let effects = self.live(Event::Unproposable { held, end }, Turn { answering, ..Turn::default() });
+        match effects.all.last() {
+            Some(Effect::Settle { answer: settled, proposal: None, .. }) => {
+                assert_eq!(Some(*settled), answer)
+            }
+            Some(Effect::Refuse { cause: Cause::Failed, .. }) => assert_eq!(answer, None),
+            other => panic!("{other:?}"),
+        }
     }
 }
 
