@@ -7,7 +7,7 @@
 //! - [`Bounds`]: the bytes that may wait for a participant.
 //! - [`AccessJournal`]: the journal as far as identities and grants depend on it.
 //! - [`references`]: what resolves the schemas of servers' tools.
-//! - [`Guests`]: participants without a token. [`sealer`]: the seal of ids and states, with its keys in the journal.
+//! - [`Guests`]: participants without a token. [`sealer`]: the seal of ids and states, with its keys in the journal; [`TaskId`].
 
 mod authority;
 mod bounds;
@@ -19,6 +19,7 @@ mod journal;
 mod purpose;
 pub mod references;
 mod sealing;
+mod task_id;
 pub mod tokens;
 
 pub use authority::{Authority, GRANTS, SERVERS, TOKENS};
@@ -29,3 +30,4 @@ pub use guests::{
 pub use journal::{AccessJournal, not_written};
 pub use purpose::Purpose;
 pub use sealing::sealer;
+pub use task_id::TaskId;

@@ -3,6 +3,7 @@
 //!
 //! The topic knows who is interested in what. Here servers are asked to notify, and are released from it.
 
+use access::TaskId;
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use access::account;
@@ -15,7 +16,7 @@ use upstream::{Session, Subscription, tasks::Task};
 use wire::mcp::{listen, relay};
 
 use crate::live::{Event, Server};
-use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, tasks::id::TaskId, tasks::relay as tasks};
+use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, tasks::relay as tasks};
 
 /// How long the acknowledgement of a listen request waits for the servers of its resources, and then for those of its tasks.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);

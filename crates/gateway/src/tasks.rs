@@ -4,7 +4,6 @@ pub(crate) mod awaiting;
 pub(crate) mod bridge;
 pub(crate) mod follow;
 mod holder;
-pub(crate) mod id;
 pub(crate) mod journal;
 pub(crate) mod list;
 pub(crate) mod notices;

@@ -9,8 +9,8 @@ use store::{CreatedTask, JournalWriter, Record, StoreError};
 use tokio::sync::oneshot;
 use upstream::tasks::Task;
 
-use super::id::TaskId;
 use crate::dispatch::Dispatch;
+use access::TaskId;
 
 /// Whether a task must be on disk before its caller learns of it: it outlives the gateway, and the gateway keeps a journal.
 pub(crate) fn keeps<'d>(dispatch: &'d Dispatch, task: &Task) -> Option<&'d JournalWriter> {

@@ -1,5 +1,6 @@
 //! Relay of servers' tasks: ids in answers, notifications and questions, and the session that knows a task.
 
+use access::TaskId;
 use std::sync::Arc;
 
 use model::{Answer, Form, OperationId, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request};
@@ -8,7 +9,7 @@ use upstream::Session;
 use upstream::tasks::{Kept, Origin, Task, answers, instance_of};
 use wire::mcp::task::{self, Becomes, Fitted, Support, Taker, TaskReport, Wish};
 
-use super::{id::TaskId, journal};
+use super::journal;
 use crate::{call::Call, context::call_number, dispatch::Dispatch, incoming::Names, link::Link};
 
 /// Longest task id of a server, in bytes.

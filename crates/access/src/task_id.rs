@@ -1,6 +1,6 @@
-//! Task id at the gateway: sealed for its participant, so that no other participant can guess or use it.
+//! Task ids as the gateway gives them out: sealed for its participant, so that no other participant can guess or use it.
 
-use access::Purpose;
+use crate::Purpose;
 use auth::Sealer;
 use model::{Form, ParticipantId};
 use upstream::tasks::{Origin, TASK_KEPT_MS_MAX};
@@ -11,26 +11,26 @@ const TASK_ID_BYTES_MIN: usize = 77;
 
 /// The content of a task id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TaskId<'i> {
+pub struct TaskId<'i> {
     /// The topic in which the task was created.
-    pub(crate) topic: &'i str,
+    pub topic: &'i str,
     /// Its server.
-    pub(crate) server: &'i str,
+    pub server: &'i str,
     /// The instance number of the server's session; 0 if the server's tasks belong to no session.
-    pub(crate) instance: u64,
+    pub instance: u64,
     /// The form of payloads about it.
-    pub(crate) form: Form,
+    pub form: Form,
     /// Whether the call was held until it was approved.
-    pub(crate) held: bool,
+    pub held: bool,
     /// The tool that was called, under the name by which the call was judged.
-    pub(crate) tool: &'i str,
+    pub tool: &'i str,
     /// The server's own id.
-    pub(crate) own: &'i str,
+    pub own: &'i str,
 }
 
 impl<'i> TaskId<'i> {
     /// The id, for this participant.
-    pub(crate) fn seal(&self, sealer: &Sealer, who: &ParticipantId, now_ms: u64) -> String {
+    pub fn seal(&self, sealer: &Sealer, who: &ParticipantId, now_ms: u64) -> String {
         let form = <&str>::from(self.form);
         let Self { topic, server, instance, tool, own, .. } = self;
         let held = if self.held { "held" } else { "plain" };
@@ -40,7 +40,7 @@ impl<'i> TaskId<'i> {
     }
 
     /// The origin of a task that is known by its id alone.
-    pub(super) fn origin(&self, holder: &ParticipantId, server: ParticipantId, created_ms: u64) -> Origin {
+    pub fn origin(&self, holder: &ParticipantId, server: ParticipantId, created_ms: u64) -> Origin {
         Origin {
             holder: holder.clone(),
             server,
@@ -56,7 +56,7 @@ impl<'i> TaskId<'i> {
     }
 
     /// The content of an id that was sealed for this participant.
-    pub(crate) fn open(sealer: &Sealer, who: &ParticipantId, now_ms: u64, id: &str) -> Option<String> {
+    pub fn open(sealer: &Sealer, who: &ParticipantId, now_ms: u64, id: &str) -> Option<String> {
         if id.len() < TASK_ID_BYTES_MIN {
             return None;
         }
@@ -64,7 +64,7 @@ impl<'i> TaskId<'i> {
     }
 
     /// Reads the content that [`TaskId::open`] returned.
-    pub(crate) fn read(state: &'i str) -> Option<Self> {
+    pub fn read(state: &'i str) -> Option<Self> {
         let mut parts = state.splitn(7, '\n');
         let (topic, server, instance, form) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let (held, tool_len, names) = (parts.next()?, parts.next()?, parts.next()?);
