@@ -225,6 +225,22 @@ impl<'s> Client<'s> {
         Ok(())
     }
 
+    /// Opens the event stream of the session.
+    async fn open_stream(&self) -> io::Result<TcpStream> {
+        let shared = self.shared;
+        let mut stream = TcpStream::connect(&shared.to).await?;
+        let text = format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\n{}\r\n",
+            shared.path, shared.to, self.extra
+        );
+        stream.write_all(text.as_bytes()).await?;
+        let mut first = [0; 1024];
+        let count = stream.read(&mut first).await?;
+        let first = &first[..count];
+        assert!(first.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(first));
+        Ok(stream)
+    }
+
     async fn end(&mut self) -> io::Result<()> {
         let text =
             format!("DELETE {} HTTP/1.1\r\nHost: {}\r\n{}\r\n", self.shared.path, self.shared.to, self.extra);
@@ -315,27 +331,17 @@ async fn list(shared: &Shared, tokens: &[&str], times: usize) -> io::Result<()> 
 /// Opens sessions, holds them, and tells what they cost.
 async fn hold(shared: &Shared, sessions: usize, streams: bool, pids: &[u32]) -> io::Result<()> {
     let mut client = Client::connect(shared).await?;
-    // What the first session costs once is not a session's.
     client.begin().await?;
-    let before = rss_kib(pids);
+    // What the first session and the first stream cost once is not a session's.
     let mut held = Vec::new();
+    if streams {
+        held.push(client.open_stream().await?);
+    }
+    let before = rss_kib(pids);
     for _ in 0..sessions {
         client.begin().await?;
         if streams {
-            let mut stream = TcpStream::connect(&shared.to).await?;
-            let text = format!(
-                "GET {} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\n{}\r\n",
-                shared.path, shared.to, client.extra
-            );
-            stream.write_all(text.as_bytes()).await?;
-            let mut first = [0; 1024];
-            let count = stream.read(&mut first).await?;
-            assert!(
-                first[..count].starts_with(b"HTTP/1.1 200"),
-                "{}",
-                String::from_utf8_lossy(&first[..count])
-            );
-            held.push(stream);
+            held.push(client.open_stream().await?);
         }
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
