@@ -17,6 +17,11 @@ impl Flags {
         self.0.first().map_or("", String::as_str)
     }
 
+    /// All words.
+    pub fn words(&self) -> &[String] {
+        &self.0
+    }
+
     /// Whether `--name` is there.
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|word| word == name)

@@ -1,17 +1,23 @@
 //! Tokens (cl100k_base) of the definitions that a model reads: the full list of tools, `proxy` and `search_tools`; and how well
 //! and how fast `search_tools` finds real tools.
 //!
-//!     tokens --tools DIR      files with `{"server": .., "tools": [..]}` each
+//!     tokens --tools DIR --portmoot FILE      files with `{"server": .., "tools": [..]}` each; the gateway that counts
+//!     tokens serve FILE                       a server on stdio that lists the tools of a file
 
+use std::io::{Write as _, stdin, stdout};
 use std::path::Path;
-use std::time::Instant;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use portmoot_bench::flags::Flags;
+use portmoot_bench::stage::{Stage, stdio_table};
 use serde_json::{Value, json};
 use tiktoken_rs::{CoreBPE, cl100k_base};
 use wire::mcp::search::Index;
 
 const BUILT_IN: &str = include_str!("../../../crates/gateway/src/builtin/tools.json");
+/// Where the gateways of this program listen.
+const PORT: u16 = 9_400;
 /// Tools of the whole gateway for the measurement of time.
 const MANY: usize = 5_000;
 /// Questions in plain words, each with the tools of which one must be among the first five.
@@ -104,6 +110,9 @@ fn index(tools: &[Value], raw: &[Vec<u8>]) -> Index {
 
 fn main() {
     let flags = Flags::read();
+    if flags.word() == "serve" {
+        return serve(flags.words().last().expect("serve FILE"));
+    }
     let all = tools(Path::new(flags.text("--tools", ".")));
     let built_in: Vec<Value> = serde_json::from_str(BUILT_IN).unwrap();
     let named =
@@ -113,12 +122,77 @@ fn main() {
     let (proxy, search) = (count(&named(&["proxy"])), count(&named(&["search_tools"])));
     let both = count(&named(&["proxy", "search_tools"]));
     println!("| tools | full list | `proxy` only | `search_tools` only | both |\n|---|---|---|---|---|");
-    for some in [10, 50, 100, all.len()] {
+    let sizes = [10, 50, 100, all.len()];
+    for some in sizes {
         let full = count(&seen(all.iter().take(some)));
         println!("| {some} | {full} | {proxy} | {search} | {both} |");
     }
+    forms(&flags, &sizes.map(|some| &all[..some]));
     answers(&all, &bpe);
     times(&all);
+}
+
+/// A server on stdio whose tools are those of a file.
+fn serve(file: &str) {
+    let tools = std::fs::read_to_string(file).expect("a file of tools");
+    for line in stdin().lines() {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let result = match message["method"].as_str().unwrap_or_default() {
+            "initialize" => {
+                r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"l","version":"1"}}"#.to_owned()
+            }
+            "tools/list" => format!(r#"{{"tools":{tools}}}"#),
+            _ => "{}".to_owned(),
+        };
+        if let Some(id) = message.get("id") {
+            let mut out = stdout().lock();
+            writeln!(out, r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).unwrap();
+            out.flush().unwrap();
+        }
+    }
+}
+
+/// What `portmoot tokens` counts of lists of these tools: a table of forms.
+fn forms(flags: &Flags, lists: &[&[Value]]) {
+    let stage = Stage::new(flags);
+    let counted: Vec<Value> = (PORT..).zip(lists).map(|(port, tools)| counted(&stage, port, tools)).collect();
+    let head: String =
+        counted.iter().map(|list| format!(" {} tools: bytes | tokens |", list["tools"])).collect();
+    println!("\n| form of the list |{head}\n|---|{}", "---|---|".repeat(lists.len()));
+    let rows = |list: &Value| list["forms"].as_array().unwrap().clone();
+    for (at, form) in rows(&counted[0]).iter().enumerate() {
+        let cell = |list: &Value| {
+            let (all, row) = (rows(list), rows(list)[at].clone());
+            let full = all[0]["tokens"].as_f64().unwrap();
+            let saved = |tokens: f64| format!("{tokens} ({:.1} %)", 100.0 - tokens * 100.0 / full);
+            let tokens = row["tokens"].as_f64().map_or("-".to_owned(), saved);
+            format!(" {} | {tokens} |", row["bytes"])
+        };
+        println!("| {} |{}", form["form"].as_str().unwrap(), counted.iter().map(cell).collect::<String>());
+    }
+}
+
+/// The answer of `portmoot tokens` at a gateway with a server that lists these tools.
+fn counted(stage: &Stage, port: u16, tools: &[Value]) -> Value {
+    let file = stage.home.join(format!("{port}.json"));
+    std::fs::write(&file, Value::Array(tools.to_vec()).to_string()).unwrap();
+    let command = (&*stage.own("tokens"), vec!["serve".to_owned(), file.display().to_string()]);
+    let _gateway = stage.gateway(port, &stdio_table("l", &command, "prefix = \"\""));
+    let begun = Instant::now();
+    loop {
+        let mut command = Command::new(stage.portmoot());
+        let asked = command
+            .args(["tokens", "--json", "--url", &format!("http://127.0.0.1:{port}")])
+            .output()
+            .unwrap();
+        let answer: Value = serde_json::from_slice(&asked.stdout).unwrap_or_default();
+        if answer["tools"] == tools.len() {
+            return answer;
+        }
+        let why = String::from_utf8_lossy(&asked.stderr);
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} tools: {answer} {why}", tools.len());
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// How many questions find their tool, and what an answer costs.

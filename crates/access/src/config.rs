@@ -79,7 +79,12 @@ pub struct References {
     pub way: Http,
     /// The directory of the cache; `None` keeps it in memory alone.
     pub cache_dir: Option<PathBuf>,
+    /// After what time a reference without an answer is resolved again at first.
+    pub retry: Duration,
 }
+
+/// [`References::retry`] unless it is configured.
+pub const REFERENCES_RETRY: Duration = Duration::from_secs(30);
 
 /// A configured participant and its tokens: `[participants.NAME]`.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::Read as _;
 
-use access::config::References;
+use access::config::{REFERENCES_RETRY as RETRY, References};
 use auth::CertificateId;
 use platform::{millis, open_regular};
-use registry::resolve::{Hosts, Http, LABEL_KEPT_MS, Settings, Tokens};
+use registry::resolve::{Digests, Hosts, Http, LABEL_KEPT_MS, Settings, Tokens};
 use tls::{ClientFiles, Oldest};
 
 use crate::expand::expand_home;
@@ -24,15 +24,17 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<References> {
     let table = root.table("registry")?;
     let hosts = hosts(&table);
     let label_kept_ms = table.duration("label_ttl").map_or(LABEL_KEPT_MS, millis);
+    let retry = table.duration("retry").unwrap_or(RETRY);
     let cache_dir = plain_path_at(&table, "cache_dir", env);
     let files = ClientFiles { ca: plain_path_at(&table, "ca", env), ..ClientFiles::default() };
     let tls = tls_files::client(&table, files, Oldest::Tls13, true);
     let (pins, tokens) = (pins(&table, hosts.as_ref()), tokens(&table, env));
+    let digests = digests(&table);
     table.finish();
     let (hosts, tls, tokens) = (hosts?, tls?, tokens?);
     let pinned = pins.into_iter().map(|(host, sha256)| (host, tls.pinning(sha256))).collect();
-    let settings = Settings { hosts, tokens, label_kept_ms };
-    Some(References { settings, way: Http { tls, pinned }, cache_dir })
+    let settings = Settings { hosts, tokens, digests, label_kept_ms };
+    Some(References { settings, way: Http { tls, pinned }, cache_dir, retry })
 }
 
 fn hosts(table: &Table<'_>) -> Option<Hosts> {
@@ -82,4 +84,17 @@ fn pins(table: &Table<'_>, hosts: Option<&Hosts>) -> HashMap<String, [u8; 32]> {
         }
     }
     pins
+}
+
+/// The digests of commits, as `buf.lock` has them.
+fn digests(table: &Table<'_>) -> Digests {
+    let mut digests = Digests::default();
+    for entry in table.entries("digests") {
+        let digest = if let Value::Text(text) = &entry.node.value { text.as_str() } else { "" };
+        if let Err(why) = digests.add(&entry.key, digest) {
+            let message = format!("`{}`: {why}", table.full("digests"));
+            table.note_at("digests", "config_value", message, "copy commit and digest from buf.lock");
+        }
+    }
+    digests
 }

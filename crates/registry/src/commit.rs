@@ -50,7 +50,7 @@ impl Commit {
 
     fn with(module: &str, files: Files, dependencies: Vec<Arc<Self>>, made_ms: u64) -> Self {
         let below: Vec<_> = dependencies.iter().map(|commit| commit.digest).collect();
-        let digest = digest::b5(&files, &below);
+        let digest = digest::b5(files.iter().map(|(path, text)| (path.as_str(), text.as_bytes())), &below);
         let id = digest::id(&[b"commit", module.as_bytes(), &digest]);
         Self { module: module.to_owned(), id, digest, files, dependencies, made_ms }
     }
@@ -59,6 +59,12 @@ impl Commit {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Its B5 digest as `buf.lock` has it: `b5:` and 128 hexadecimal digits.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        digest::printed(&self.digest)
     }
 
     /// The bytes of its files.

@@ -1,10 +1,13 @@
 //! References resolved at other registries: from allowed hosts only, each with its own token, through a cache.
 
 mod cache;
+mod digests;
 mod disk;
 mod error;
 mod fetch;
 mod hosts;
+mod rpc;
+mod sources;
 mod tokens;
 
 use std::collections::HashMap;
@@ -17,14 +20,19 @@ use platform::Mutex;
 use schema::Reference;
 use tokio::task::spawn_blocking;
 
+use crate::digest::is_commit;
 use cache::{Cache, Kept, SetKey};
 use disk::Disk;
-use fetch::{Fetched, fetch};
+use fetch::fetch;
+use rpc::{At, Fetched};
 
 pub use cache::{LABELS_MAX, SETS_BYTES_MAX, SETS_MAX};
+pub use digests::{BadDigest, Digests};
 pub use error::ResolveError;
-pub use fetch::{Fetch, Fetching, Http, SET_BYTES_MAX};
+pub use fetch::{Http, SET_BYTES_MAX};
 pub use hosts::{BadHost, Hosts};
+pub use rpc::{Fetch, Fetching};
+pub use sources::{MODULES_MAX, SOURCES_BYTES_MAX};
 pub use tokens::{BadTokens, PUBLIC_HOST, Tokens};
 
 /// How long a label's commit is kept unless it is configured, in milliseconds: an hour (proto-mcp, "Caching").
@@ -47,6 +55,8 @@ pub struct Settings {
     pub hosts: Hosts,
     /// The tokens of hosts.
     pub tokens: Tokens,
+    /// The digests of commits, as far as they are known beforehand.
+    pub digests: Digests,
     /// How long a label's commit is kept, in milliseconds.
     pub label_kept_ms: u64,
 }
@@ -99,7 +109,8 @@ impl Resolver {
         }
         let token = self.settings.tokens.of(host);
         let asked = self.commit(reference, version, now_ms).unwrap_or_else(|| version.to_owned());
-        let Fetched { commit, set } = fetch(&*self.way, (&url, token), reference, &asked).await?;
+        let at = At { way: &*self.way, url: &url, token, digests: &self.settings.digests };
+        let Fetched { commit, set } = fetch(at, reference, &asked).await?;
         let is_other = is_commit(&asked) && asked != commit;
         if set.is_empty() || set.len() > SET_BYTES_MAX || !is_commit(&commit) || is_other {
             return Err(ResolveError::Malformed);
@@ -157,11 +168,6 @@ impl Resolver {
         open.insert(question.clone(), Arc::downgrade(&turn));
         turn
     }
-}
-
-/// Whether a version is a commit id: 32 hexadecimal digits. Any other is a label.
-fn is_commit(version: &str) -> bool {
-    version.len() == 32 && version.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The key of a reference at a version.

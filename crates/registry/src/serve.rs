@@ -21,8 +21,8 @@ const DEFAULT_LABEL: &str = "main";
 const LABELS: [&str; 2] = [DEFAULT_LABEL, "v1"];
 
 pub(crate) const GET_COMMITS: &str = "/buf.registry.module.v1.CommitService/GetCommits";
-const GET_GRAPH: &str = "/buf.registry.module.v1.GraphService/GetGraph";
-const DOWNLOAD: &str = "/buf.registry.module.v1.DownloadService/Download";
+pub(crate) const GET_GRAPH: &str = "/buf.registry.module.v1.GraphService/GetGraph";
+pub(crate) const DOWNLOAD: &str = "/buf.registry.module.v1.DownloadService/Download";
 const GET_MODULES: &str = "/buf.registry.module.v1.ModuleService/GetModules";
 const GET_OWNERS: &str = "/buf.registry.owner.v1.OwnerService/GetOwners";
 /// The descriptor set of a module, by the v1 API.

@@ -57,7 +57,7 @@ impl FileResolver for Texts {
 }
 
 /// `validate.proto`, which is parsed once: it is a hundred times as long as a tool's file.
-fn validate() -> Result<Source, protox::Error> {
+pub(crate) fn validate() -> Result<Source, protox::Error> {
     static PARSED: OnceLock<Source> = OnceLock::new();
     if let Some(parsed) = PARSED.get() {
         return Ok(parsed.clone());

@@ -5,7 +5,7 @@
 //!
 //! - [`convert`]: a tool's schemas as a [`File`]; [`Numbers`] of an earlier conversion stay.
 //! - [`File::text`], [`File::messages`]: the file as a person writes it.
-//! - [`compile`]: its descriptors.
+//! - [`compile`]: its descriptors. [`compile_sources`]: those of files of strangers.
 //! - [`Module`]: all of that for the tools of a server. [`Descriptors`]: the schemas of a peer, from their bytes.
 //! - [`json_schema`]: a message as JSON Schema.
 //! - [`Reference`]: where a schema is in a registry.
@@ -31,6 +31,7 @@ mod rules;
 mod set;
 mod sets;
 mod shape;
+mod sources;
 mod tool;
 mod validate;
 mod values;
@@ -45,6 +46,7 @@ pub use names::{Names, pascal, snake};
 pub use numbers::Numbers;
 pub use reference::{NoReference, Reference};
 pub use set::Descriptors;
+pub use sources::{Sources, compile_sources};
 pub use tool::{Named, ToolSchema};
 pub use validate::{Invalid, Violation};
 pub use values::{Marks, Typed, ValueError, struct_from_json, type_url};

@@ -36,7 +36,7 @@ pub use interest::Subscription;
 pub use manifest::{Compiled, List, Manifest};
 pub use question::{Asking, Question};
 pub use sent::SentTools;
-pub use sent::{Resolve, Resolving};
+pub use sent::{RETRY_MAX, Resolve, Resolving};
 pub use session::{
     CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX, Environment, Session, SessionEvent, SessionEvents,
     TASK_QUESTIONS_MAX, TaskHold, TaskQuestions, Unanswered, UnsentCall,

@@ -7,12 +7,14 @@ use bytes::Bytes;
 use json::quote;
 use model::Coding;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use wire::mcp::list::{Item, split};
 use wire::mcp::{Era, header::annotations, task};
 use wire::mcp::{ListKind, ListNames};
 
 use crate::arguments::{Arguments, Checks};
 use crate::manifest::{Compiled, List, Manifest};
+use crate::sent::{Resolve, Retry};
 use crate::session::{Handshake, Session, SessionEvent};
 use crate::{fault::Fault, schema, sent, status::Quarantined};
 
@@ -52,7 +54,12 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
                 if kind == ListKind::Tools && session.coding() == Coding::Proto {
                     let sent = session.sent_schemas.take();
                     let server = (session.upstream(), session.setup.environment.resolve.as_ref());
-                    (manifest.sent, manifest.untyped) = sent::read(server, sent, &mut list.items).await;
+                    let read = sent::read(server, sent, &mut list.items).await;
+                    (manifest.sent, manifest.untyped) = (read.tools, read.unusable);
+                    if session.unresolved.swap(read.is_unresolved, Ordering::SeqCst) || read.is_unresolved {
+                        // The next attempt is planned.
+                        session.upkeep.notify_one();
+                    }
                 }
                 add(session, &mut manifest, kind, list);
             }
@@ -191,13 +198,26 @@ fn check(
     Ok(())
 }
 
-/// Refreshes stale lists, and restores legacy subscriptions, while the session lives.
-pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>) {
+/// Refreshes stale lists, lists tools again whose references had no answer, and restores legacy subscriptions, while the session lives.
+pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: Option<Arc<dyn Resolve>>) {
+    let first = resolve.map(|resolve| resolve.retry()).unwrap_or_default();
+    let (mut retry, mut next) = (Retry::default(), None);
     loop {
-        upkeep.notified().await;
+        tokio::select! {
+            () = upkeep.notified() => {}
+            () = at(next) => {
+                next = None;
+                let Some(session) = session.upgrade() else { return };
+                session.stale.fetch_or(bit(ListKind::Tools), Ordering::SeqCst);
+            }
+        }
         tokio::time::sleep(COALESCE).await;
         let Some(session) = session.upgrade().filter(|session| session.is_open()) else { return };
         let stale = session.stale.swap(0, Ordering::SeqCst);
+        let is_unresolved = session.unresolved.load(Ordering::SeqCst);
+        if stale == 0 && (next.is_none() || !is_unresolved) {
+            next = retry.pause(is_unresolved, first).map(|pause| Instant::now() + pause);
+        }
         let Some(handshake) = session.handshake().filter(|_| stale != 0) else { continue };
         if stale == ALL && session.era() == Era::Legacy {
             session.restore_interest().await;
@@ -211,6 +231,14 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>) {
         if !announced.is_empty() || !Arc::ptr_eq(&before, &session.manifest()) {
             session.emit(SessionEvent::Changed(&announced));
         }
+    }
+}
+
+/// Waits until then, or for ever.
+async fn at(then: Option<Instant>) {
+    match then {
+        Some(then) => tokio::time::sleep_until(then).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -21,6 +21,9 @@ const RESOLVED_AT_ONCE_MAX: usize = 8;
 /// The time in which all references of a server are resolved. Its tools are listed after that.
 const RESOLVING: Duration = Duration::from_secs(10);
 
+/// The longest time after which references without an answer are resolved again.
+pub const RETRY_MAX: Duration = Duration::from_secs(600);
+
 /// The schemas of a list of which not all pages are there yet.
 #[derive(Debug, Default)]
 pub(crate) struct SentSchemas(Mutex<(Vec<SentSchema>, usize)>);
@@ -71,6 +74,9 @@ pub type Resolving = Pin<Box<dyn Future<Output = Result<Bytes, String>> + Send>>
 pub trait Resolve: Send + Sync {
     /// Resolves `host/owner/module/symbol[:version]`.
     fn resolve(self: Arc<Self>, reference: String) -> Resolving;
+
+    /// After what time a reference without an answer is resolved again. The time doubles, to [`RETRY_MAX`] or this if it is longer.
+    fn retry(&self) -> Duration;
 }
 
 /// Reads the schemas that the server sent with its tools, resolves those that are elsewhere, and describes the tools by them. A tool
@@ -79,9 +85,10 @@ pub(crate) async fn read(
     (server, resolve): (&str, Option<&Arc<dyn Resolve>>),
     sent: Vec<SentSchema>,
     tools: &mut [Item],
-) -> (SentTools, Vec<Quarantined>) {
+) -> Read {
     let mut unusable = Vec::new();
     let sent = inline(resolve, sent, &mut unusable).await;
+    let is_unresolved = resolve.is_some() && !unusable.is_empty();
     let mut found = HashMap::with_capacity(sent.len());
     if !sent.is_empty() {
         let read = tokio::task::spawn_blocking(move || schemas::read(&sent)).await.unwrap_or_default();
@@ -106,7 +113,29 @@ pub(crate) async fn read(
             *item = described;
         }
     }
-    (SentTools(Arc::new(found)), unusable)
+    Read { tools: SentTools(Arc::new(found)), unusable, is_unresolved }
+}
+
+/// The schemas of a list.
+pub(crate) struct Read {
+    pub(crate) tools: SentTools,
+    /// The tools whose schemas cannot be used, and why.
+    pub(crate) unusable: Vec<Quarantined>,
+    /// Whether a reference could have an answer later.
+    pub(crate) is_unresolved: bool,
+}
+
+/// When references without an answer are resolved again.
+#[derive(Debug, Default)]
+pub(crate) struct Retry(Option<Duration>);
+
+impl Retry {
+    /// The pause before the next attempt; `None` if all references have answers.
+    pub(crate) fn pause(&mut self, is_unresolved: bool, first: Duration) -> Option<Duration> {
+        let longest = RETRY_MAX.max(first);
+        self.0 = is_unresolved.then(|| self.0.map_or(first, |pause| (pause * 2).min(longest)));
+        self.0
+    }
 }
 
 /// The schemas with their descriptors: those that are in a registry are resolved, some at a time and all within a time.
@@ -192,6 +221,20 @@ mod tests {
                 Ok(vec![0; bytes].into())
             })
         }
+
+        fn retry(&self) -> Duration {
+            RETRY_MAX
+        }
+    }
+
+    #[test]
+    fn the_pause_before_the_next_attempt_doubles_up_to_a_limit() {
+        let (mut retry, first) = (Retry::default(), RETRY_MAX / 5);
+        let mut pause = |is_unresolved| retry.pause(is_unresolved, first);
+        let pauses = [true; 5].map(&mut pause);
+        assert_eq!(pauses, [first, first * 2, first * 4, RETRY_MAX, RETRY_MAX].map(Some));
+        assert_eq!((pause(false), pause(true)), (None, Some(first)));
+        assert_eq!(Retry::default().pause(true, RETRY_MAX * 2), Some(RETRY_MAX * 2));
     }
 
     /// How many schemas are there, why others are not, and how many were asked for at once.

@@ -154,6 +154,8 @@ pub struct Session {
     pub(crate) manifest: Mutex<Arc<Manifest>>,
     /// Schemas of tools that are being listed (proto-mcp).
     pub(crate) sent_schemas: SentSchemas,
+    /// Whether references of tools had no answer when they were listed last (proto-mcp).
+    pub(crate) unresolved: AtomicBool,
     /// Held while lists are fetched.
     pub(crate) listing: tokio::sync::Mutex<()>,
     pending: Mutex<PendingTable>,
@@ -212,6 +214,7 @@ impl Session {
             version: AtomicUsize::new(Version::NEWEST_LEGACY as usize),
             manifest: Mutex::default(),
             sent_schemas: SentSchemas::default(),
+            unresolved: AtomicBool::new(false),
             listing: tokio::sync::Mutex::default(),
             pending: Mutex::default(),
             // All together are bounded by the queue itself.

@@ -4,9 +4,12 @@ use std::fs;
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::Bytes;
 use prost::Message as _;
-use registry::messages::module::GetFileDescriptorSetResponse;
+use registry::messages::module::{DownloadResponse, GetGraphResponse};
 use serde_json::{Value, json};
 use wire::proto::contract::McpMessage;
 use wire::proto::contract::mcp_message::Payload;
@@ -140,37 +143,106 @@ fn a_cache_on_disk_survives_a_restart_and_a_changed_file_is_noticed() {
         assert_eq!(files(&cache).len(), 2);
         gateway.stop().stderr
     };
-    run(1);
-    run(1);
+    // The modules, and their files.
+    run(2);
+    run(2);
     let longest = files(&cache).into_iter().max_by_key(|file| fs::metadata(file).unwrap().len()).unwrap();
     let mut bytes = fs::read(&longest).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&longest, bytes).unwrap();
-    let log = run(2);
+    let log = run(4);
     assert!(log.contains("is not as it was written"), "{log}");
-    run(2);
+    run(4);
+}
+
+/// A gateway whose tool `far` has the schema of this version at a registry.
+fn resolving(home: &Home, registry: &TestRegistry, version: &str, more: &str) -> Gateway {
+    let reference = format!("{}/portmoot/one/one.v1.EchoRequest:{version}", registry.address);
+    let allowed = allowing(&[&format!("http://{}", registry.address)]);
+    gateway(home, &(allowed + more), &[("far", &reference)])
+}
+
+/// The commit of the registry's one module.
+fn commit() -> registry::Commit {
+    registry::Commit::new("one", registry::Source::files(&crate::registry::One, "one").unwrap(), 1)
 }
 
 #[test]
 fn an_answer_that_is_not_what_the_reference_names_is_not_used() {
-    let other = TestRegistry::start(|_, answer| {
-        let mut answer = GetFileDescriptorSetResponse::decode(answer).unwrap();
-        answer.commit.as_mut().unwrap().id = "0".repeat(32);
+    let other = TestRegistry::start(|path, answer| {
+        assert!(path.ends_with("/GetGraph"), "{path}");
+        let mut answer = GetGraphResponse::decode(answer).unwrap();
+        answer.graph.as_mut().unwrap().commits[0].id = "0".repeat(32);
         answer.encode_to_vec().into()
     });
     let right = TestRegistry::start(|_, answer| answer);
-    let resolve = |registry: &TestRegistry, version: &str| {
-        let reference = format!("{}/portmoot/one/one.v1.EchoRequest:{version}", registry.address);
-        let allowed = allowing(&[&format!("http://{}", registry.address)]);
-        gateway(&Home::new(), &allowed, &[("far", &reference)])
-    };
-    let commit =
-        registry::Commit::new("one", registry::Source::files(&crate::registry::One, "one").unwrap(), 1);
-    let good = resolve(&right, commit.id());
+    let homes = [Home::new(), Home::new()];
+    let good = resolving(&homes[0], &right, commit().id(), "");
     assert_eq!(input(&Client::plain(&good), "p_far")["properties"]["text"]["type"], "string");
-    let bad = resolve(&other, commit.id());
+    let bad = resolving(&homes[1], &other, commit().id(), "");
     assert!(why(&bad, "far").contains("answer cannot be used"), "{}", why(&bad, "far"));
     assert_eq!(input(&Client::plain(&bad), "p_far"), json!({ "type": "object" }));
+}
+
+#[test]
+fn sources_that_do_not_have_their_digest_are_not_used() {
+    let lying = TestRegistry::start(|path, answer| {
+        if !path.ends_with("/Download") {
+            return answer;
+        }
+        let mut answer = DownloadResponse::decode(answer).unwrap();
+        answer.contents[0].files[0].content.extend(b"// and more\n");
+        answer.encode_to_vec().into()
+    });
+    let home = Home::new();
+    let gateway = resolving(&home, &lying, commit().id(), "");
+    let (module, expected) = (format!("{}/portmoot/one", lying.address), commit().digest());
+    let reason = why(&gateway, "far");
+    assert!(reason.contains(&format!("the digest of {module} is b5:")), "{reason}");
+    assert!(reason.contains(&format!(", not {expected}")), "{reason}");
+    assert_eq!(input(&Client::plain(&gateway), "p_far"), json!({ "type": "object" }));
+    let log = gateway.stop().stderr;
+    assert!(log.contains("the digest of") && log.contains(&expected), "{log}");
+}
+
+#[test]
+fn a_configured_digest_decides_what_a_commit_may_be() {
+    let registry = TestRegistry::start(|_, answer| answer);
+    let homes = [Home::new(), Home::new()];
+    let configured = |home: &Home, digest: &str| {
+        let key = format!("{}/portmoot/one:{}", registry.address, commit().id());
+        resolving(home, &registry, "v1", &format!("digests = {{ {key:?} = {digest:?} }}\n"))
+    };
+    let right = configured(&homes[0], &commit().digest());
+    assert_eq!(input(&Client::plain(&right), "p_far")["properties"]["text"]["type"], "string");
+    let other = format!("b5:{}", "00".repeat(64));
+    let reason = why(&configured(&homes[1], &other), "far");
+    assert!(reason.contains(&format!("is {}, not {other}", commit().digest())), "{reason}");
+}
+
+#[test]
+fn a_reference_without_an_answer_is_resolved_again() {
+    let is_down = Arc::new(AtomicBool::new(true));
+    let down = Arc::clone(&is_down);
+    let registry =
+        TestRegistry::start(
+            move |_, answer| {
+                if down.load(Ordering::SeqCst) { Bytes::from_static(&[0xff]) } else { answer }
+            },
+        );
+    let home = Home::new();
+    let gateway = resolving(&home, &registry, "v1", "retry = \"20ms\"\n");
+    assert!(why(&gateway, "far").contains("answer cannot be used"));
+    let client = Client::plain(&gateway);
+    until("it is asked again", || (registry.answers() > 2).then_some(()));
+    assert_eq!(input(&client, "p_far"), json!({ "type": "object" }));
+    is_down.store(false, Ordering::SeqCst);
+    until("it has an answer", || {
+        (input(&client, "p_far")["properties"]["text"]["type"] == "string").then_some(())
+    });
+    let untyped = gateway.server("p")["untyped_tools"].clone();
+    let is_there = |tool: &Value| tool["name"] == "far";
+    assert!(!untyped.as_array().unwrap().iter().any(is_there), "{untyped}");
 }
 
 #[test]

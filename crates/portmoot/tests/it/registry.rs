@@ -15,7 +15,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use prost::Message;
 use registry::messages::module::{DownloadResponse, File};
-use registry::resolve::{Hosts, Http, LABEL_KEPT_MS, ResolveError, Resolved, Resolver, Settings, Tokens};
+use registry::resolve::{
+    Digests, Hosts, Http, LABEL_KEPT_MS, ResolveError, Resolved, Resolver, Settings, Tokens,
+};
 use registry::{Code, Files, METHODS, Shelf, Source, Viewer};
 
 use crate::home::Home;
@@ -253,6 +255,27 @@ fn buf_notices_a_module_that_does_not_match_its_digest() {
 }
 
 #[test]
+fn buf_notices_another_digest_in_its_lock_file() {
+    let registry = TestRegistry::start(|_, answer| answer);
+    let module = format!("{}/portmoot/one", registry.address);
+    let commit = registry::Commit::new("one", One.files("one").unwrap(), 1);
+    let build = |digest: &str| {
+        let buf = Buf::plain();
+        buf.home.write("buf.yaml", &format!("version: v2\ndeps:\n  - {module}\n"));
+        let entry = format!("  - name: {module}\n    commit: {}\n    digest: {digest}\n", commit.id());
+        buf.home.write("buf.lock", &format!("version: v2\ndeps:\n{entry}"));
+        let own = "syntax = \"proto3\";\nimport \"one/v1/echo.proto\";\nmessage Mine {\n  one.v1.EchoRequest echo = 1;\n}\n";
+        buf.home.write("mine.proto", own);
+        buf.run(None, &["build", "-o", "-"])
+    };
+    let right = build(&commit.digest());
+    assert!(right.status.success() && holds(&right.stdout, "EchoRequest"), "{right:?}");
+    let wrong = build(&format!("b5:{}", "00".repeat(64)));
+    let why = String::from_utf8_lossy(&wrong.stderr);
+    assert!(!wrong.status.success() && why.to_lowercase().contains("digest"), "{wrong:?}");
+}
+
+#[test]
 fn buf_curl_writes_arguments_with_a_schema_of_the_registry() {
     let registry = TestRegistry::start(|_, answer| answer);
     let buf = Buf::plain();
@@ -290,7 +313,10 @@ pub(crate) fn keeping(head: String) -> (String, Arc<Mutex<Vec<String>>>) {
 pub(crate) fn resolver(hosts: &[&str], tokens: &str) -> Resolver {
     let hosts = Hosts::new(hosts.iter().copied()).unwrap();
     let tokens = Tokens::read(tokens, "").unwrap();
-    Resolver::new(Settings { hosts, tokens, label_kept_ms: LABEL_KEPT_MS }, Http::default())
+    Resolver::new(
+        Settings { hosts, tokens, digests: Digests::default(), label_kept_ms: LABEL_KEPT_MS },
+        Http::default(),
+    )
 }
 
 pub(crate) fn resolve(resolver: &Resolver, reference: &str) -> Result<Resolved, ResolveError> {

@@ -25,6 +25,22 @@ pub enum ResolveError {
     /// The answer is not what was asked for.
     #[error("the registry's answer cannot be used")]
     Malformed,
+    /// A module's files, or what they depend on, do not have the digest that the registry or the configuration names.
+    #[error("the digest of {module} is {computed}, not {expected}: its sources are not what they should be")]
+    Digest {
+        /// The module; what it depends on is named by its commit.
+        module: String,
+        /// As `buf.lock` has it: `b5:` and hexadecimal digits.
+        expected: String,
+        /// The same of what came.
+        computed: String,
+    },
+    /// The configuration has a digest of the module, and the registry gives no sources that could be compared with it.
+    #[error("the registry gives no sources that could be compared with the configured digest")]
+    NoSources,
+    /// The sources are no proto files, or do not have what is wanted.
+    #[error("its sources cannot be used: {0}")]
+    Sources(String),
     /// The token is no header value; nothing was sent.
     #[error("the registry's token has characters that no token has")]
     Token,

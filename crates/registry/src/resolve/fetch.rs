@@ -1,20 +1,14 @@
-//! Requests to a registry: the v1 API, then the reflection API (Connect unary).
+//! Requests to a registry: sources by the v1 API, else a descriptor set by it or by the reflection API (Connect unary).
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
-use std::time::Duration;
 
-use bytes::Bytes;
-use client::{LinkError, Post, Posted};
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use prost::Message;
+use client::Post;
 use schema::Reference;
 use tls::ClientTls;
 
 use super::error::ResolveError;
-use crate::connect::{Code, Error, PROTO};
+use super::rpc::{At, Fetch, Fetched, Fetching, call, read};
+use super::sources;
 use crate::messages::{module, reflect};
 use crate::serve::{GET_SET, REFLECT_SET};
 
@@ -22,19 +16,6 @@ use crate::serve::{GET_SET, REFLECT_SET};
 pub const SET_BYTES_MAX: usize = 1 << 20;
 /// The same with what is around it in the answer.
 const ANSWER_BYTES_MAX: usize = SET_BYTES_MAX + 4_096;
-/// The time for one answer.
-const LIMIT: Duration = Duration::from_secs(20);
-const PROTOCOL: HeaderName = HeaderName::from_static("connect-protocol-version");
-
-/// An answer on its way.
-pub type Fetching<'a> = Pin<Box<dyn Future<Output = Result<Posted, LinkError>> + Send + 'a>>;
-
-/// The way to a registry.
-pub trait Fetch: Send + Sync {
-    /// Sends one POST, and follows no redirect.
-    fn post(&self, request: Post) -> Fetching<'_>;
-}
-
 /// HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
@@ -59,19 +40,9 @@ impl Fetch for Http {
     }
 }
 
-/// A set as a registry answered.
-pub(super) struct Fetched {
-    pub(super) commit: String,
-    pub(super) set: Bytes,
-}
-
-/// Fetches the set of a version; the version is a commit or a label, or empty for the default label.
-pub(super) async fn fetch(
-    way: &dyn Fetch,
-    (url, token): (&str, Option<&str>),
-    reference: &Reference,
-    version: &str,
-) -> Result<Fetched, ResolveError> {
+/// Fetches the set of a version; the version is a commit or a label, or empty for the default label. It is compiled from the sources
+/// if the registry gives them: only these can be compared with a digest.
+pub(super) async fn fetch(at: At<'_>, reference: &Reference, version: &str) -> Result<Fetched, ResolveError> {
     let Reference { host, owner, module, symbol, .. } = reference;
     let symbols: Vec<_> = symbol.contains('.').then(|| symbol.clone()).into_iter().collect();
     let name = module::ResourceName {
@@ -80,58 +51,48 @@ pub(super) async fn fetch(
         reference: version.to_owned(),
         ..module::ResourceName::default()
     };
+    let resource = module::ResourceRef { id: String::new(), name: Some(name) };
+    let full_name = format!("{host}/{owner}/{module}");
+    match sources::fetch(at, &full_name, resource.clone(), version, &symbols).await {
+        Err(ResolveError::Absent) => {}
+        other => return other,
+    }
+    let fetched = match set(at, resource, symbols.clone()).await {
+        Err(ResolveError::Absent) => reflected(at, full_name.clone(), version, symbols).await?,
+        other => other?,
+    };
+    match at.digests.of(&full_name, &fetched.commit) {
+        Some(_) => Err(ResolveError::NoSources),
+        None => Ok(fetched),
+    }
+}
+
+/// The set by the v1 API.
+async fn set(
+    at: At<'_>,
+    resource: module::ResourceRef,
+    include_types: Vec<String>,
+) -> Result<Fetched, ResolveError> {
     let request = module::GetFileDescriptorSetRequest {
-        resource_ref: Some(module::ResourceRef { id: String::new(), name: Some(name) }),
-        include_types: symbols.clone(),
+        resource_ref: Some(resource),
+        include_types,
         ..module::GetFileDescriptorSetRequest::default()
     };
-    match call(way, (url, token), GET_SET, &request).await {
-        Err(ResolveError::Absent) => {}
-        Err(error) => return Err(error),
-        Ok(answer) => {
-            let answer = read::<module::GetFileDescriptorSetResponse>(answer)?;
-            let commit = answer.commit.unwrap_or_default().id;
-            return Ok(Fetched { commit, set: answer.file_descriptor_set });
-        }
-    }
-    let module = format!("{host}/{owner}/{module}");
+    let answer = call(at, GET_SET, &request, ANSWER_BYTES_MAX).await?;
+    let answer = read::<module::GetFileDescriptorSetResponse>(answer)?;
+    let commit = answer.commit.unwrap_or_default().id;
+    Ok(Fetched { commit, set: answer.file_descriptor_set })
+}
+
+/// The set by the reflection API.
+async fn reflected(
+    at: At<'_>,
+    module: String,
+    version: &str,
+    symbols: Vec<String>,
+) -> Result<Fetched, ResolveError> {
     let request = reflect::GetFileDescriptorSetRequest { module, version: version.to_owned(), symbols };
-    let answer = call(way, (url, token), REFLECT_SET, &request).await?;
+    let answer = call(at, REFLECT_SET, &request, ANSWER_BYTES_MAX).await?;
     let answer = read::<reflect::GetFileDescriptorSetResponse>(answer)?;
     Ok(Fetched { commit: answer.version, set: answer.file_descriptor_set })
-}
-
-/// One RPC; [`ResolveError::Absent`] if the registry does not have it.
-async fn call(
-    way: &dyn Fetch,
-    (url, token): (&str, Option<&str>),
-    path: &str,
-    request: &impl Message,
-) -> Result<Bytes, ResolveError> {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROTO));
-    headers.insert(PROTOCOL, HeaderValue::from_static("1"));
-    if let Some(token) = token {
-        let mut bearer =
-            HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| ResolveError::Token)?;
-        bearer.set_sensitive(true);
-        headers.insert(AUTHORIZATION, bearer);
-    }
-    let (url, body) = (format!("{url}{path}"), request.encode_to_vec().into());
-    let post = Post { url, headers, body, bytes_max: ANSWER_BYTES_MAX, limit: LIMIT };
-    let Posted { status, body } = way.post(post).await?;
-    if status == StatusCode::OK {
-        return Ok(body);
-    }
-    let no_rpc = [StatusCode::NOT_FOUND, StatusCode::NOT_IMPLEMENTED, StatusCode::UNSUPPORTED_MEDIA_TYPE];
-    match serde_json::from_slice::<Error>(&body) {
-        Ok(error) if error.code == Code::Unimplemented => Err(ResolveError::Absent),
-        Ok(error) => Err(ResolveError::Refused(error)),
-        Err(_) if no_rpc.contains(&status) => Err(ResolveError::Absent),
-        Err(_) => Err(ResolveError::Status(status.as_u16())),
-    }
-}
-
-fn read<M: Message + Default>(answer: Bytes) -> Result<M, ResolveError> {
-    M::decode(answer).map_err(|_| ResolveError::Malformed)
 }

@@ -9,7 +9,8 @@ use prost::Message;
 use super::*;
 use crate::connect::Code;
 use crate::messages::descriptor::{FileDescriptorSet, FileNames};
-use crate::serve::GET_SET;
+use crate::messages::module::DownloadResponse;
+use crate::serve::{DOWNLOAD, GET_GRAPH, GET_SET, REFLECT_SET};
 use crate::{Files, Shelf, Source, Viewer};
 
 /// URL and token of a request.
@@ -22,6 +23,9 @@ struct Fake {
     module: Arc<Mutex<Files>>,
     seen: Arc<Mutex<Vec<Seen>>>,
     only_reflection: bool,
+    /// Whether files are not what their digests say.
+    is_lying: bool,
+    digests: Digests,
     answer: Option<Posted>,
 }
 
@@ -42,15 +46,20 @@ impl Fetch for Fake {
             tokio::task::yield_now().await;
             let token = request.headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
             self.seen.lock().push((request.url.clone(), token));
-            if let Some(answer) = &self.answer {
+            let path = &request.url[request.url.find("/buf.").unwrap()..];
+            if let Some(answer) = self.answer.as_ref().filter(|_| path == GET_SET) {
                 return Ok(answer.clone());
             }
-            let path = &request.url[request.url.find("/buf.").unwrap()..];
-            if self.only_reflection && path == GET_SET {
+            if self.answer.is_some() || self.only_reflection && path != REFLECT_SET {
                 return Ok(Posted { status: StatusCode::NOT_FOUND, body: Bytes::from_static(b"404\n") });
             }
             let viewer = Viewer { id: "x", source: self, now_ms: 0 };
             Ok(match self.shelf.answer(path, &request.body, &viewer) {
+                Ok(body) if self.is_lying && path == DOWNLOAD => {
+                    let mut answer = DownloadResponse::decode(body).unwrap();
+                    answer.contents[0].files[0].content.push(b'\n');
+                    Posted { status: StatusCode::OK, body: answer.encode_to_vec().into() }
+                }
                 Ok(body) => Posted { status: StatusCode::OK, body },
                 Err(error) => Posted { status: error.code.status(), body: error.body().into() },
             })
@@ -83,7 +92,10 @@ impl Fake {
     fn resolver(&self) -> Resolver {
         let hosts = Hosts::new(["registry.example", "other.example"]).unwrap();
         let tokens = Tokens::read("secret@registry.example", "").unwrap();
-        Resolver::new(Settings { hosts, tokens, label_kept_ms: LABEL_KEPT_MS }, self.clone())
+        Resolver::new(
+            Settings { hosts, tokens, digests: self.digests.clone(), label_kept_ms: LABEL_KEPT_MS },
+            self.clone(),
+        )
     }
 }
 
@@ -100,13 +112,13 @@ async fn a_label_is_kept_for_its_time_and_a_commit_for_ever() {
     let first = resolver.resolve(&reference(A), 0).await.unwrap();
     fake.set(&["A", "B"]);
     assert_eq!(resolver.resolve(&reference(A), LABEL_KEPT_MS - 1).await, Ok(first.clone()));
-    assert_eq!(fake.requests(), 1);
+    assert_eq!(fake.requests(), 2, "which modules there are, and their files");
     let second = resolver.resolve(&reference(A), LABEL_KEPT_MS).await.unwrap();
     assert_ne!(second.commit, first.commit);
-    assert_eq!(fake.requests(), 2);
+    assert_eq!(fake.requests(), 4);
     let pinned = reference(&format!("{A}:{}", first.commit));
     assert_eq!(resolver.resolve(&pinned, u64::MAX).await, Ok(first));
-    assert_eq!(fake.requests(), 2, "a commit does not change");
+    assert_eq!(fake.requests(), 4, "a commit does not change");
     // Another message of the label asks for the commit that the label has had.
     fake.set(&["B"]);
     let other = reference("registry.example/portmoot/tools/tools.v1.B");
@@ -140,7 +152,7 @@ async fn those_who_ask_the_same_at_once_ask_once() {
     while let Some(ended) = tasks.join_next().await {
         ended.unwrap();
     }
-    assert_eq!((done.load(Ordering::Relaxed), fake.requests()), (20, 1));
+    assert_eq!((done.load(Ordering::Relaxed), fake.requests()), (20, 2));
 }
 
 #[tokio::test]
@@ -156,8 +168,8 @@ async fn a_foreign_host_is_not_asked_and_a_token_goes_to_its_own() {
         resolver.resolve(&reference(&format!("{host}/portmoot/tools/tools.v1.A")), 0).await.unwrap();
     }
     let seen = fake.seen.lock().clone();
-    assert_eq!(seen[0], (format!("https://registry.example{GET_SET}"), Some("Bearer secret".to_owned())));
-    assert_eq!(seen[1], (format!("https://other.example{GET_SET}"), None));
+    assert_eq!(seen[0], (format!("https://registry.example{GET_GRAPH}"), Some("Bearer secret".to_owned())));
+    assert_eq!(seen[2], (format!("https://other.example{GET_GRAPH}"), None));
 }
 
 #[tokio::test]
@@ -167,7 +179,7 @@ async fn a_registry_with_the_reflection_api_alone_is_asked_there() {
     let by_tool = reference("registry.example/portmoot/tools/a");
     let resolved = resolver.resolve(&by_tool, 0).await.unwrap();
     assert!(is_commit(&resolved.commit));
-    assert_eq!(fake.requests(), 2);
+    assert_eq!(fake.requests(), 3);
     let absent = reference("registry.example/portmoot/absent/a");
     let refused = resolver.resolve(&absent, 0).await;
     assert!(
@@ -204,4 +216,31 @@ async fn answers_that_are_none_are_not_kept() {
         let pinned = reference(&format!("{A}:{}", "f".repeat(32)));
         assert!(resolver.resolve(&pinned, 0).await.is_err(), "another commit than the one asked for");
     }
+}
+
+#[tokio::test]
+async fn sources_have_the_digest_that_the_registry_and_the_configuration_name() {
+    let right = Fake::with(&["A"]);
+    let commit = crate::Commit::new("tools", right.module.lock().clone(), 0);
+    let resolve = |fake: Fake| async move { fake.resolver().resolve(&reference(A), 0).await };
+    let lying = resolve(Fake { is_lying: true, ..right.clone() }).await.unwrap_err();
+    let ResolveError::Digest { module, expected, computed } = &lying else { panic!("{lying:?}") };
+    assert_eq!((&**module, expected), ("registry.example/portmoot/tools", &commit.digest()));
+    assert!(computed != expected && lying.to_string().contains(computed.as_str()), "{lying}");
+    let configured = |digest: &str| {
+        let mut digests = Digests::default();
+        digests.add(&format!("registry.example/portmoot/tools:{}", commit.id()), digest).unwrap();
+        digests
+    };
+    let other = format!("b5:{}", "00".repeat(64));
+    let digests = configured(&commit.digest());
+    assert!(resolve(Fake { digests: digests.clone(), ..right.clone() }).await.is_ok());
+    let refused = resolve(Fake { digests: configured(&other), ..right.clone() }).await;
+    assert!(
+        matches!(&refused, Err(ResolveError::Digest { expected, .. }) if *expected == other),
+        "{refused:?}"
+    );
+    // A descriptor set has no digest.
+    let unproven = Fake { digests, only_reflection: true, ..right };
+    assert_eq!(resolve(unproven).await, Err(ResolveError::NoSources));
 }

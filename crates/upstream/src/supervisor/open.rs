@@ -333,7 +333,8 @@ impl Upstream {
         if session.era() == Era::Legacy {
             session.restore_interest().await;
         }
-        tokio::spawn(lists::keep(Arc::downgrade(&session), Arc::clone(&session.upkeep)));
+        let resolve = session.setup.environment.resolve.clone();
+        tokio::spawn(lists::keep(Arc::downgrade(&session), Arc::clone(&session.upkeep), resolve));
         if session.era() == Era::Modern {
             tokio::spawn(listen_stream::keep(Arc::downgrade(&session), Arc::clone(&session.listening)));
         }
