@@ -146,7 +146,8 @@ pub(crate) async fn serve(
                             let shown = Shown { certificate: None, authority };
                             connection(socket, endpoints, stop, Some(place), shown).await;
                         }
-                        Some(tls) => secure_connection(socket, tls, endpoints, stop, place).await,
+                        // A task without TLS must not be as large as one with it.
+                        Some(tls) => Box::pin(secure_connection(socket, tls, endpoints, stop, place)).await,
                     }
                 });
             }

@@ -1,7 +1,7 @@
-//! Files: opened only if they are regular ones.
+//! Files: opened only if they are regular ones, and replaced as a whole.
 
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -19,4 +19,50 @@ pub fn open_regular(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Re
         return Err(io::Error::other("it is not a regular file"));
     }
     Ok(file)
+}
+
+/// Replaces a file, which its owner alone may read, or makes it. A crash leaves the old or the new one: the new one is written beside
+/// it, with `.new` at the end of its name, and moved there.
+///
+/// # Errors
+/// When it cannot be written or moved; the old one stays.
+pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(format!(".{:016x}.new", u64::from_ne_bytes(crate::random())));
+    let written = (|| {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_or_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        for content in [&b"one"[..], b"two"] {
+            replace_file(&path, content).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), content);
+        }
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        // A directory cannot be replaced by a file.
+        let taken = dir.path().join("taken");
+        fs::create_dir(&taken).unwrap();
+        replace_file(&taken, b"three").unwrap_err();
+        let mut left: Vec<_> =
+            fs::read_dir(dir.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["a.json", "taken"]);
+    }
 }

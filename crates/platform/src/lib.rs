@@ -6,7 +6,7 @@
 //! - [`Mutex`], [`RwLock`]: `parking_lot`'s. With the feature `count_locks` they count acquisitions (`locks`).
 //! - [`Shares`]: what many participants share, with a share for each.
 //! - [`unix_ms`], [`millis`]: the wall clock.
-//! - [`open_regular`]: files that no one can make the program wait for.
+//! - [`open_regular`], [`replace_file`]: files that no one can make the program wait for, and that are whole or absent.
 //! - [`random`]: bytes of the operating system.
 
 mod clock;
@@ -19,7 +19,7 @@ mod shares;
 pub use clock::{millis, unix_ms};
 #[cfg(feature = "count_locks")]
 pub use counted::{Mutex, RwLock, locks};
-pub use files::open_regular;
+pub use files::{open_regular, replace_file};
 pub use parking_lot::{Condvar, MutexGuard, RwLockReadGuard};
 #[cfg(not(feature = "count_locks"))]
 pub use parking_lot::{Mutex, RwLock};

@@ -7,6 +7,7 @@ use prost_reflect::{DescriptorPool, FileDescriptor};
 
 use crate::compile::{VALIDATE_PROTO, VALIDATE_TEXT, compile};
 use crate::cycles::{Cycles, edited};
+use crate::descriptor::set;
 use crate::raw::append;
 
 /// A set with the files that both sides have before its own.
@@ -14,9 +15,6 @@ pub(crate) fn complete(set: &[u8]) -> Bytes {
     // The serialized form of a repeated field continues that of another.
     [common().set.as_slice(), set].concat().into()
 }
-
-/// Its number in `google.protobuf.FileDescriptorSet`.
-pub(crate) const FILE: u32 = 1;
 
 /// The files that no set needs: the well-known types and `validate.proto`.
 pub(crate) struct Common {
@@ -38,7 +36,7 @@ pub(crate) fn common() -> &'static Common {
                 edits.get(file.name()).map_or(bytes.clone(), |edits| edited(&bytes, edits))
             };
             let mut set = Vec::new();
-            pool.files().for_each(|one| append(&mut set, FILE, &file(one)));
+            pool.files().for_each(|one| append(&mut set, set::FILE, &file(one)));
             DescriptorPool::decode(set.as_slice()).ok()
         });
         debug_assert!(without_circles.is_some(), "a circle among the common files");

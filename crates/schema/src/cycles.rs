@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, MessageDescriptor, ReflectMessage as _, Value};
 
+use crate::descriptor::{field, file, message};
 use crate::raw::{append, fields};
 
 /// The number of `buf.validate.field` in `google.protobuf.FieldOptions`.
@@ -17,12 +18,6 @@ const REPEATED: u32 = 18;
 const ITEMS: u32 = 4;
 const MAP: u32 = 19;
 const VALUES: u32 = 5;
-/// Numbers in `google.protobuf.FileDescriptorProto`, `DescriptorProto` and `FieldDescriptorProto`.
-const MESSAGE: u32 = 4;
-const NESTED: u32 = 3;
-const FIELD: u32 = 2;
-const OPTIONS: u32 = 8;
-
 /// The fields at which the view of the rules ends, and the way to them.
 #[derive(Debug, Default)]
 pub(crate) struct Cycles(HashMap<String, Vec<Step>>);
@@ -62,7 +57,7 @@ impl Cycles {
             let Some(rules) = &edge.end else { continue };
             let (mut of_field, mut options) = (Vec::new(), Vec::new());
             append(&mut of_field, FIELD_RULES, rules);
-            append(&mut options, OPTIONS, &of_field);
+            append(&mut options, field::OPTIONS, &of_field);
             let file = edge.field.parent_message().parent_file().name().to_owned();
             edits.entry(file).or_default().insert(edge.field.path().to_vec(), options);
             ends.insert(edge.field.full_name().to_owned());
@@ -123,9 +118,9 @@ impl Cycles {
             for (key, inner) in messages_in(&message.get_field(&field)) {
                 let path = format!("{path}{key}");
                 if step.is_end {
-                    check(&path, &inner)?;
+                    check(&path, inner)?;
                 }
-                self.follow(&inner, &path, check)?;
+                self.follow(inner, &path, check)?;
             }
         }
         Ok(())
@@ -133,19 +128,20 @@ impl Cycles {
 }
 
 /// The messages in a value, each with the part of its path in brackets.
-fn messages_in(value: &Value) -> Vec<(String, DynamicMessage)> {
-    let message = |value: &Value| value.as_message().cloned();
+fn messages_in(value: &Value) -> Vec<(String, &DynamicMessage)> {
     match value {
         Value::List(list) => {
             let numbered = list.iter().enumerate();
-            numbered.filter_map(|(at, value)| Some((format!("[{at}]"), message(value)?))).collect()
+            numbered.filter_map(|(at, value)| Some((format!("[{at}]"), value.as_message()?))).collect()
         }
         Value::Map(map) => {
-            let sorted: BTreeMap<_, _> = map.iter().collect();
-            let one = |(key, value)| Some((format!("[{}]", written(key)), message(value)?));
-            sorted.into_iter().filter_map(one).collect()
+            let sorted: BTreeMap<&MapKey, &Value> = map.iter().collect();
+            let keyed = sorted.into_iter();
+            keyed
+                .filter_map(|(key, value)| Some((format!("[{}]", written(key)), value.as_message()?)))
+                .collect()
         }
-        value => message(value).into_iter().map(|message| (String::new(), message)).collect(),
+        value => value.as_message().into_iter().map(|message| (String::new(), message)).collect(),
     }
 }
 
@@ -251,7 +247,7 @@ fn endless<'a>(arrows: Vec<(&'a str, &'a str)>) -> HashSet<&'a str> {
 /// A serialized file with these edits.
 pub(crate) fn edited(file: &[u8], edits: &Edits) -> Vec<u8> {
     let mut path = Vec::new();
-    rewritten(file, &[MESSAGE], &mut path, edits)
+    rewritten(file, &[file::MESSAGE], &mut path, edits)
 }
 
 /// A serialized descriptor whose parts of these numbers are rewritten.
@@ -265,10 +261,10 @@ fn rewritten(bytes: &[u8], parts: &[u32], path: &mut Vec<i32>, edits: &Edits) ->
         let nth = counts.entry(part.number).or_default();
         path.extend([i32::try_from(part.number).unwrap_or_default(), *nth]);
         *nth += 1;
-        let content = if part.number == FIELD {
+        let content = if part.number == message::FIELD {
             [content, edits.get(path.as_slice()).map_or(&[][..], Vec::as_slice)].concat()
         } else {
-            rewritten(content, &[NESTED, FIELD], path, edits)
+            rewritten(content, &[message::NESTED, message::FIELD], path, edits)
         };
         path.truncate(path.len() - 2);
         append(&mut out, part.number, &content);

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 
-use crate::common::{FILE, is_common};
+use crate::common::is_common;
 use crate::compile::VALIDATE_PROTO;
+use crate::descriptor::{file, message, set};
 use crate::raw::{RawField, append, fields};
 
 /// Why a peer's descriptors are not used.
@@ -63,22 +64,6 @@ impl Bounds {
     };
 }
 
-/// Numbers in `google.protobuf.FileDescriptorProto`.
-mod file {
-    pub(super) const NAME: u32 = 1;
-    pub(super) const DEPENDENCY: u32 = 3;
-    pub(super) const MESSAGE: u32 = 4;
-    pub(super) const ENUM: u32 = 5;
-    pub(super) const SERVICE: u32 = 6;
-    pub(super) const SOURCE: u32 = 9;
-    pub(super) const PUBLIC: u32 = 10;
-    pub(super) const WEAK: u32 = 11;
-    pub(super) const SYNTAX: u32 = 12;
-}
-/// Numbers of nested messages and of enums in `google.protobuf.DescriptorProto`.
-const NESTED: u32 = 3;
-const NESTED_ENUM: u32 = 4;
-
 /// One file of a set.
 #[derive(Debug, Clone)]
 pub(crate) struct RawFile {
@@ -107,7 +92,7 @@ pub(crate) fn read(set: &[u8], max: Bounds) -> Result<Vec<RawFile>, SetError> {
     let mut order = Vec::new();
     for field in fields(set) {
         let RawField { number, content, .. } = field.ok_or(SetError::Malformed)?;
-        let Some(content) = content.filter(|_| number == FILE) else { continue };
+        let Some(content) = content.filter(|_| number == set::FILE) else { continue };
         within(order.len() + 1, max.files, "files")?;
         let file = RawFile::read(content, &mut count)?;
         order.push(file.name.clone());
@@ -254,8 +239,8 @@ impl Count {
             let RawField { number, content, .. } = field.ok_or(SetError::Malformed)?;
             self.part()?;
             match (number, content) {
-                (NESTED, Some(nested)) => self.message(nested, depth + 1)?,
-                (NESTED_ENUM, Some(nested)) => self.parts(nested)?,
+                (message::NESTED, Some(nested)) => self.message(nested, depth + 1)?,
+                (message::ENUM, Some(nested)) => self.parts(nested)?,
                 _ => {}
             }
         }
@@ -270,6 +255,6 @@ pub(crate) fn within(count: usize, max: usize, what: &'static str) -> Result<(),
 /// A set of these files.
 pub(crate) fn set<'a>(files: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut set = Vec::new();
-    files.for_each(|file| append(&mut set, FILE, file));
+    files.for_each(|file| append(&mut set, set::FILE, file));
     set
 }

@@ -17,6 +17,7 @@ mod compile;
 mod convert;
 mod costs;
 mod cycles;
+mod descriptor;
 mod file;
 mod files;
 mod module;

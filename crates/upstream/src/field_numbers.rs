@@ -1,13 +1,12 @@
 //! Field numbers of the servers' messages, remembered: a schema that grows keeps those that it has given out, over restarts too.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use platform::{Mutex, open_regular};
+use platform::{Mutex, open_regular, replace_file};
 use schema::{Module, Numbers, Tool};
 
 /// The file in the data directory.
@@ -78,7 +77,12 @@ impl FieldNumbers {
             return;
         }
         let me = Arc::clone(self);
-        std::thread::spawn(move || me.write_all());
+        let writer = std::thread::Builder::new().name("field-numbers".to_owned());
+        if let Err(error) = writer.spawn(move || me.write_all()) {
+            // The next change tries again.
+            state.is_written = false;
+            tracing::warn!(%error, "field numbers cannot be written now");
+        }
     }
 
     fn write_all(&self) {
@@ -91,7 +95,8 @@ impl FieldNumbers {
                 }
                 state.packages.clone()
             };
-            let written = self.path.as_deref().map(|path| write(path, &packages));
+            let write = |path| replace_file(path, &serde_json::to_vec(&packages)?);
+            let written = self.path.as_deref().map(write);
             if let Some(Err(error)) = written {
                 tracing::warn!(%error, "field numbers are not remembered after the end of the gateway");
             }
@@ -109,17 +114,9 @@ fn read(path: &Path) -> io::Result<BTreeMap<String, Numbers>> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Replaces the file. A crash leaves the old or the new one.
-fn write(path: &Path, packages: &BTreeMap<String, Numbers>) -> io::Result<()> {
-    let new = path.with_extension("json.new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(&serde_json::to_vec(packages)?)?;
-    file.sync_all()?;
-    fs::rename(new, path)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::time::{Duration, Instant};
 
     use super::*;

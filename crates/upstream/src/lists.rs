@@ -61,7 +61,8 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
                         session.upkeep.notify_one();
                     }
                 }
-                add(session, &mut manifest, kind, list);
+                let verdicts = Verdicts::of_all(session, kind, &list).await;
+                add(session, &mut manifest, kind, list, verdicts);
             }
             Err(fault) => {
                 tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, %fault, "a list could not be fetched");
@@ -121,13 +122,12 @@ async fn fetch(session: &Session, kind: ListKind) -> Result<List, Fault> {
 }
 
 /// Adds a list to the manifest; unusable tools go to the quarantine, each with a reason.
-fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: List) {
+fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: List, mut verdicts: Verdicts) {
     if kind != ListKind::Tools {
         list.items.retain(|item| !item.key.contains(char::is_control));
     } else {
         manifest.quarantined.clear();
         manifest.annotations.clear();
-        let mut verdicts = Verdicts::default();
         list.items.retain(|tool| match check(session, tool, manifest, &mut verdicts) {
             Ok(()) => true,
             Err(reason) => {
@@ -158,6 +158,24 @@ struct Verdicts {
 }
 
 impl Verdicts {
+    /// Those of all tools in a list whose arguments are checked: to compile their schemas can take long, so that it has a thread of
+    /// its own. Other schemas are read where they are needed.
+    async fn of_all(session: &Session, kind: ListKind, list: &List) -> Self {
+        if kind != ListKind::Tools || !session.validates() {
+            return Self::default();
+        }
+        let schemas: Vec<Bytes> = list.items.iter().filter_map(|tool| tool.get("inputSchema")).collect();
+        let compiled = tokio::task::spawn_blocking(move || {
+            let mut verdicts = Self::default();
+            for schema in schemas {
+                let _ = verdicts.of(&schema, true);
+            }
+            verdicts
+        });
+        // Without a thread it is done by the caller.
+        compiled.await.unwrap_or_default()
+    }
+
     /// Whether a schema can be used; `validates` if arguments are checked by it.
     fn of(&mut self, schema: &Bytes, validates: bool) -> Result<(), String> {
         if let Some(known) = self.known.get(schema) {

@@ -13,10 +13,10 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
 use super::ARG;
-use super::order::Order;
+use super::order::{Order, send};
 use crate::pipes::ChildPipes;
 
-/// Time in which a guard process answers an order.
+/// Time in which a guard process takes an order, and in which it answers one.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Starts children under keepers.
@@ -61,19 +61,25 @@ impl Keepers {
         Ok(Kept { keeper, status, code: Vec::with_capacity(size_of::<i32>()) })
     }
 
-    /// Has an order carried out, if need be by a new guard process, and returns the process id of the keeper.
+    /// Has an order carried out, if need be by a new guard process, and returns the process id of the keeper. An order that a guard
+    /// process has received is not given to another: it may have started the child.
     fn order(&self, order: &Order, fds: &(ChildPipes, OwnedFd)) -> io::Result<u32> {
+        let texts = order.texts()?;
         let mut guard = self.guard.lock();
-        if let Some(running) = &*guard {
-            match running.order(order, fds) {
-                Err(why) if why.kind() != io::ErrorKind::InvalidInput => {
-                    tracing::warn!(%why, "the guard process has ended and is started again");
-                    *guard = None;
+        let running = match guard.take() {
+            Some(running) => match send(&running.orders, &texts, fds) {
+                Ok(()) => running,
+                Err(why) => {
+                    tracing::warn!(%why, "the guard process takes no orders: another is started");
+                    GuardProcess::receiving(&self.exe, &texts, fds)?
                 }
-                answer => return answer,
-            }
-        }
-        guard.insert(GuardProcess::start(&self.exe)?).order(order, fds)
+            },
+            None => GuardProcess::receiving(&self.exe, &texts, fds)?,
+        };
+        // One that does not answer is ended.
+        let answer = running.answer()?;
+        *guard = Some(running);
+        answer.ok_or_else(|| io::Error::other("the system has no room for another process"))
     }
 }
 
@@ -81,6 +87,7 @@ impl GuardProcess {
     fn start(exe: &PathBuf) -> io::Result<Self> {
         let (orders, theirs) = UnixStream::pair()?;
         orders.set_read_timeout(Some(ANSWER))?;
+        orders.set_write_timeout(Some(ANSWER))?;
         let process = Command::new(exe)
             .arg0("keeper")
             .arg(ARG)
@@ -94,14 +101,20 @@ impl GuardProcess {
         Ok(Self { process, orders })
     }
 
-    fn order(&self, order: &Order, fds: &(ChildPipes, OwnedFd)) -> io::Result<u32> {
-        order.send(&self.orders, fds)?;
+    /// A new one that has received this order.
+    fn receiving(exe: &PathBuf, texts: &[u8], fds: &(ChildPipes, OwnedFd)) -> io::Result<Self> {
+        let started = Self::start(exe)?;
+        send(&started.orders, texts, fds)?;
+        Ok(started)
+    }
+
+    /// The process id of the keeper that an order has started; `None` if it could not be forked.
+    fn answer(&self) -> io::Result<Option<u32>> {
         let mut keeper = [0; size_of::<u32>()];
-        (&self.orders).read_exact(&mut keeper)?;
-        match u32::from_be_bytes(keeper) {
-            0 => Err(io::Error::other("the guard process cannot start another")),
-            keeper => Ok(keeper),
-        }
+        (&self.orders)
+            .read_exact(&mut keeper)
+            .map_err(|why| io::Error::new(why.kind(), format!("the guard process does not answer: {why}")))?;
+        Ok(Some(u32::from_be_bytes(keeper)).filter(|keeper| *keeper > 0))
     }
 }
 
@@ -119,5 +132,47 @@ impl Kept {
         // An error is an end too.
         while self.status.read_buf(&mut self.code).await.is_ok_and(|bytes| bytes > 0) {}
         self.code.as_slice().try_into().ok().map(i32::from_be_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A guard process that is this script, and the number of times that it was started.
+    fn guard(script: &str) -> (tempfile::TempDir, Keepers, impl Fn() -> usize) {
+        let dir = tempfile::tempdir().unwrap();
+        let (exe, starts) = (dir.path().join("guard"), dir.path().join("starts"));
+        fs::write(&exe, format!("#!/bin/sh\nprintf x >> {}\n{script}\n", starts.display())).unwrap();
+        fs::set_permissions(&exe, fs::Permissions::from_mode(0o700)).unwrap();
+        let keepers = Keepers::new(exe);
+        (dir, keepers, move || fs::read(&starts).map_or(0, |starts| starts.len()))
+    }
+
+    fn start(keepers: &Keepers) -> io::Error {
+        let (_pipes, of_child) = crate::pipes::Pipes::new().unwrap();
+        keepers.start(Command::new("true").env_clear(), of_child).unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn an_order_that_was_received_is_given_to_no_other_guard_process() {
+        let (_dir, keepers, starts) = guard("head -c 4 > /dev/null");
+        for number in 1..=2 {
+            let error = start(&keepers).to_string();
+            assert!(error.starts_with("the guard process does not answer: "), "{error}");
+            assert_eq!(starts(), number);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_guard_process_that_cannot_fork_goes_on() {
+        let (_dir, keepers, starts) = guard("printf '\\0\\0\\0\\0\\0\\0\\0\\0' >&0; cat > /dev/null");
+        for _ in 0..2 {
+            assert_eq!(start(&keepers).to_string(), "the system has no room for another process");
+        }
+        assert_eq!(starts(), 1);
     }
 }

@@ -52,26 +52,6 @@ impl Order {
         command
     }
 
-    /// Sends the order with the pipes of the program and the one where its keeper writes how it has ended.
-    ///
-    /// # Errors
-    /// The guard has ended, or a text has a NUL.
-    pub(super) fn send(
-        &self,
-        mut socket: &UnixStream,
-        (pipes, status): &(ChildPipes, OwnedFd),
-    ) -> io::Result<()> {
-        let texts = self.texts()?;
-        let length = u32::try_from(texts.len()).map_err(|_| io::ErrorKind::InvalidInput)?.to_be_bytes();
-        let fds = [&pipes.stdin, &pipes.stdout, &pipes.stderr, status].map(AsFd::as_fd);
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        control.push(SendAncillaryMessage::ScmRights(&fds));
-        // So few bytes are sent at once.
-        sendmsg(socket, &[IoSlice::new(&length)], &mut control, SendFlags::NOSIGNAL)?;
-        socket.write_all(&texts)
-    }
-
     /// Receives one; `None` at the end.
     ///
     /// # Errors
@@ -102,7 +82,10 @@ impl Order {
     }
 
     /// All texts, each with a NUL behind it, and the number of arguments before them.
-    fn texts(&self) -> io::Result<Vec<u8>> {
+    ///
+    /// # Errors
+    /// A text has a NUL itself.
+    pub(super) fn texts(&self) -> io::Result<Vec<u8>> {
         let mut texts = Vec::new();
         let count = OsString::from(self.args.len().to_string());
         let variables = self.env.iter().flat_map(|(name, value)| [name, value]);
@@ -127,6 +110,25 @@ impl Order {
     }
 }
 
+/// Sends the texts of an order with the pipes of the program and the one where its keeper writes how it has ended.
+///
+/// # Errors
+/// The guard has not received the whole order: it has ended, or it does not read.
+pub(super) fn send(
+    mut socket: &UnixStream,
+    texts: &[u8],
+    (pipes, status): &(ChildPipes, OwnedFd),
+) -> io::Result<()> {
+    let length = u32::try_from(texts.len()).map_err(|_| io::ErrorKind::InvalidInput)?.to_be_bytes();
+    let fds = [&pipes.stdin, &pipes.stdout, &pipes.stderr, status].map(AsFd::as_fd);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&fds));
+    // So few bytes are sent at once.
+    sendmsg(socket, &[IoSlice::new(&length)], &mut control, SendFlags::NOSIGNAL)?;
+    socket.write_all(texts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,7 +145,7 @@ mod tests {
             let mut theirs = theirs.into_iter().map(OwnedFd::from);
             let mut next = || theirs.next().unwrap();
             let fds = (ChildPipes { stdin: next(), stdout: next(), stderr: next() }, next());
-            sent.send(&near, &fds).unwrap();
+            send(&near, &sent.texts().unwrap(), &fds).unwrap();
             drop((near, fds));
             let (received, pipes, status) = Order::receive(&far).unwrap().unwrap();
             assert_eq!(received, sent);

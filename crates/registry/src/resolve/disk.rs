@@ -3,13 +3,13 @@
 //! The directory has what the cache in memory has. A file is written beside its place and moved there, so that it is whole or absent.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::io::{self, Read as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
-use platform::{open_regular, random};
+use platform::{open_regular, replace_file};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -71,19 +71,8 @@ impl Disk {
         let mut rest = serde_json::to_vec(&Head::from(kept))?;
         rest.push(b'\n');
         rest.extend_from_slice(set);
-        let path = self.path(kept);
-        let new = path.with_extension(format!("{}.new", HEXLOWER.encode(&random::<8>())));
-        let written = (|| {
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-            file.write_all(format!("{MAGIC}{}\n", digest(&rest)).as_bytes())?;
-            file.write_all(&rest)?;
-            file.sync_all()?;
-            fs::rename(&new, path)
-        })();
-        if written.is_err() {
-            remove(&new);
-        }
-        written
+        let content = [format!("{MAGIC}{}\n", digest(&rest)).as_bytes(), &rest].concat();
+        replace_file(&self.path(kept), &content)
     }
 
     /// Removes an entry.
