@@ -139,17 +139,7 @@ pub(crate) async fn serve(
                 let (endpoints, stop) = (Arc::clone(&endpoints), stop.clone());
                 let place = places.enter(peer.ip(), free);
                 let tls = endpoints.links.registry.config().tls.clone();
-                tokio::spawn(async move {
-                    match tls {
-                        None => {
-                            let authority = socket.local_addr().ok().map(|at| at.to_string().into());
-                            let shown = Shown { certificate: None, authority };
-                            connection(socket, endpoints, stop, Some(place), shown).await;
-                        }
-                        // A task without TLS must not be as large as one with it.
-                        Some(tls) => Box::pin(secure_connection(socket, tls, endpoints, stop, place)).await,
-                    }
-                });
+                tokio::spawn(serve_socket(socket, tls, endpoints, stop, place));
             }
             Err(error) => {
                 // Mostly the process is out of descriptors: only a short wait helps.
@@ -164,6 +154,23 @@ pub(crate) async fn serve(
     if drained.is_err() {
         tracing::info!("some connections were still open and are closed now");
     }
+}
+
+/// Serves one connection. Its task lives until it is known what the connection becomes, so what few connections need is in a box: a
+/// task of HTTP/1 without TLS must not be as large as one with it.
+async fn serve_socket(
+    socket: TcpStream,
+    tls: Option<ServerTls>,
+    endpoints: Arc<Endpoints>,
+    stop: watch::Receiver<bool>,
+    place: (Place, Arc<Standing>),
+) {
+    if let Some(tls) = tls {
+        return Box::pin(secure_connection(socket, tls, endpoints, stop, place)).await;
+    }
+    let authority = socket.local_addr().ok().map(|at| at.to_string().into());
+    let shown = Shown { certificate: None, authority };
+    connection(socket, endpoints, stop, Some(place), shown).await;
 }
 
 /// Serves one connection over TLS.
@@ -333,4 +340,24 @@ fn without_slash(uri: &Uri) -> Option<Uri> {
     let target = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
     parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
     Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of the future that a function returns.
+    fn size<A, B, C, D, E, F>(_: impl Fn(A, B, C, D, E) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_connection_without_tls_pays_for_none() {
+        let plain = size(|socket: TcpStream, endpoints, stop, place, shown| {
+            connection(socket, endpoints, stop, place, shown)
+        });
+        // Tasks of connections that have become WebSockets leave their room in the heap: each byte counts a thousand times.
+        assert!(plain <= 2_048, "{plain}");
+        assert!(size(serve_socket) <= plain + 256, "{} for {plain}", size(serve_socket));
+    }
 }
