@@ -13,8 +13,8 @@
 //! Its participant needs capabilities for the calls that its rules cover; the gateway enforces them.
 #![allow(clippy::print_stdout)]
 
-use client::participant::{Event, IncomingProposal, Mode};
-use client::{Participant, ParticipantSpec, visible};
+use portmoot_client::participant::{Event, IncomingProposal, Mode};
+use portmoot_client::{Participant, ParticipantSpec, visible};
 use model::{Capability, KindRef};
 use serde::Deserialize;
 

@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::participant::{CallError, RpcError};
-use client::proxy::{ProxyClient, Requester};
-use client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta, visible};
+use portmoot_client::participant::{CallError, RpcError};
+use portmoot_client::proxy::{ProxyClient, Requester};
+use portmoot_client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta, visible};
 use http::header::AUTHORIZATION;
 use serde::Deserialize;
 use serde_json::json;
