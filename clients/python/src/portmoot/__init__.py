@@ -10,7 +10,7 @@ It runs under asyncio and trio. Envelopes of others are checked strictly before 
 """
 
 from . import errors, events
-from ._check import Call
+from ._check import Answer, Call, Mismatch, Other, Proposed, Request, check
 from ._envelope import Envelope, EnvelopeError
 from ._protocol import Cursor, Fulfils
 from ._queue import Events
@@ -37,6 +37,7 @@ from .server import IncomingRequest, Server, ToolResult
 __version__ = "0.1.0"
 
 __all__ = [
+    "Answer",
     "Answered",
     "Call",
     "CallError",
@@ -52,19 +53,24 @@ __all__ = [
     "IncomingProposal",
     "IncomingRequest",
     "Lost",
+    "Mismatch",
     "Mode",
     "NotAllowed",
+    "Other",
     "Participant",
     "ParticipantInfo",
     "PortmootError",
     "Proposal",
+    "Proposed",
     "Refused",
+    "Request",
     "RpcError",
     "SchemaError",
     "Server",
     "ToolError",
     "ToolResult",
     "WaitingProposal",
+    "check",
     "connect",
     "errors",
     "events",

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from . import _json
-from ._envelope import Envelope
+from ._envelope import Envelope, EnvelopeError
 from ._json import JsonError, Members
-from ._kind import PROPOSAL, REQUEST, RESPONSE, Kind, KindError
+from ._kind import CHAT, PROPOSAL, REQUEST, RESPONSE, Kind, KindError
 
 _NAME, _URI, _REF, _TASK = "name", "uri", "ref", "taskId"
 # The methods whose params name a target, and the member that names it.
@@ -289,3 +289,48 @@ def _refuse_doubles(keys: Iterable[str], exact: Iterable[str]) -> None:
         if one is not None and one != key:
             quoted = _json.write(key)
             raise Mismatch(f"the member {quoted} could be taken for `{one}`")
+
+
+def check(frame: str) -> tuple[Envelope, Act]:
+    """Reads an envelope and checks it as strictly as a participant must before it acts on it; for bridges and tests.
+
+    Raises:
+        EnvelopeError: it is no envelope.
+        Mismatch: kind and payload disagree.
+    """
+    envelope = Envelope.read(frame)
+    act = strict(envelope.kind, envelope.payload_text)
+    if envelope.kind == CHAT:
+        chat(envelope.payload_text)
+    return envelope, act
+
+
+def chat(payload: str) -> tuple[str, str]:
+    """The text and the format of a chat message. Without a known format it is plain.
+
+    Raises:
+        Mismatch: it has a member twice, or no text.
+    """
+    members = _json.members(payload)
+    if members.duplicate is not None:
+        raise Mismatch(_json.twice(members.duplicate))
+    text = members["text"].text if "text" in members else None
+    if text is None:
+        raise Mismatch("not valid JSON: `text` must be a string")
+    markdown = "format" in members and members["format"].value == "markdown"
+    return text, "markdown" if markdown else "plain"
+
+
+def verdict(frame: str) -> tuple[str, str | None, str | None]:
+    """The verdict about an envelope in the words of ``docs/mcpx-vectors.json``, the target of its call, and its fault."""
+    try:
+        _, act = check(frame)
+    except EnvelopeError as error:
+        return ("malformed" if error.code == "malformed_envelope" else error.code), None, str(error)
+    except Mismatch as error:
+        return "mismatch", None, str(error)
+    if isinstance(act, Request):
+        return ("notification" if act.call.rpc_id is None else "request"), act.call.target, None
+    if isinstance(act, Proposed):
+        return "proposal", act.call.target, None
+    return ("answer" if isinstance(act, Answer) else "other"), None, None

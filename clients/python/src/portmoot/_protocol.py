@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from . import _capability, _json, events
 from ._capability import Capability
-from ._check import Call, Mismatch, Proposed, Request, id_in, strict
+from ._check import Call, Mismatch, Proposed, Request, chat, id_in, strict
 from ._envelope import Envelope, EnvelopeError
 from ._kind import CHAT, GATEWAY, PROPOSAL, REQUEST, RESPONSE, SYSTEM, Kind, KindError
 from ._pending import Match, PendingCalls, View
@@ -277,14 +277,8 @@ class Protocol:
 
     def _read_plain(self, envelope: Envelope) -> events.Event | None:
         if envelope.kind == CHAT:
-            members = _json.members(envelope.payload_text)
-            if members.duplicate is not None:
-                raise Mismatch(_json.twice(members.duplicate))
-            text = members["text"].text if "text" in members else None
-            if text is None:
-                raise Mismatch("not valid JSON: `text` must be a string")
-            markdown = "format" in members and members["format"].value == "markdown"
-            return events.Chat(envelope.sender, text, "markdown" if markdown else "plain", envelope)
+            text, format = chat(envelope.payload_text)
+            return events.Chat(envelope.sender, text, format, envelope)
         if envelope.kind == PROPOSAL_STATE and envelope.sender == GATEWAY:
             return self._state(envelope)
         return None

@@ -157,8 +157,9 @@ async fn a_dropped_link_ends_its_child() {
 async fn a_full_queue_rejects_messages_and_does_not_wait() {
     let link = Link::stdio(&spec("sleep 300"), Arc::new(NullInbox), None, Arc::default()).unwrap();
     let frame = Bytes::from(vec![b'1'; 500_000]);
-    let taken =
-        (0..1000).take_while(|_| link.send(frame.clone(), portmoot_client::SendMeta::default()).is_ok()).count();
+    let taken = (0..1000)
+        .take_while(|_| link.send(frame.clone(), portmoot_client::SendMeta::default()).is_ok())
+        .count();
     assert!((10..100).contains(&taken), "{taken} messages taken");
     assert_eq!(link.send(frame, portmoot_client::SendMeta::default()), Err(portmoot_client::SendError::Busy));
 }
