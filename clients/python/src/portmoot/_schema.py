@@ -187,7 +187,11 @@ class Signature:
     """The parameters of a function that a caller gives, and the one that receives the request."""
 
     def __init__(self, function: Callable[..., Any], request_type: type) -> None:
-        hints = get_type_hints(function, include_extras=True)
+        try:
+            hints = get_type_hints(function, include_extras=True)
+        except (NameError, TypeError) as error:
+            name = getattr(function, "__name__", function)
+            raise SchemaError(f"the types of `{name}` cannot be read: {error}") from None
         self.returns: Any = hints.get("return", inspect.Parameter.empty)
         self.request_parameter: str | None = None
         self._fields: dict[str, tuple[Any, bool]] = {}
