@@ -24,6 +24,7 @@ from ._pending import PendingProposal, PendingRequest, Slot, Updates
 from ._protocol import Cursor, Job, Protocol, Refuse, ReplyTo
 from ._queue import Events
 from .errors import (
+    Answered,
     Busy,
     CallTimeout,
     Closed,
@@ -33,6 +34,7 @@ from .errors import (
     NotAllowed,
     NotConnected,
     RpcError,
+    ToolFailed,
 )
 from .proposal import IncomingProposal, Proposal, WaitingProposal, result, tool_outcome
 from .server import IncomingRequest, Server, ToolResult
@@ -418,7 +420,10 @@ class Participant:
 
     async def _gateway_tool(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         params = {"name": tool, "arguments": arguments}
-        return tool_outcome(await self.request(GATEWAY, "tools/call", params))
+        try:
+            return tool_outcome(await self.request(GATEWAY, "tools/call", params))
+        except Answered as error:
+            raise ToolFailed(error.message) from None
 
     async def _fulfil(self, proposed: _events.Proposed, params: Mapping[str, Any] | None) -> dict[str, Any]:
         # As they were written: what was reviewed is what runs.

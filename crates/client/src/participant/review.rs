@@ -159,7 +159,10 @@ impl Participant {
         arguments: &Value,
     ) -> Result<ToolResult<T>, CallError> {
         let params = json!({ "name": tool, "arguments": arguments });
-        let answer = self.request(GATEWAY, "tools/call", &params).await?;
+        let answer = self.request(GATEWAY, "tools/call", &params).await.map_err(|error| match error {
+            CallError::Answered(error) => CallError::ToolFailed(error.message),
+            other => other,
+        })?;
         serde_json::from_str(answer.get()).map_err(|_| unreadable())
     }
 }

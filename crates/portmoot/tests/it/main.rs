@@ -88,6 +88,7 @@ mod proto_values;
 mod proxy;
 mod pty;
 mod public_names;
+mod python_client;
 mod questions_between_eras;
 mod questions_on_pipes;
 mod real;
