@@ -66,6 +66,7 @@ class Envelope:
             EnvelopeError: if it is no envelope.
         """
         try:
+            _json.refuse_depth(frame)
             parts = _json.members(frame)
         except JsonError as error:
             raise EnvelopeError(str(error)) from None

@@ -21,6 +21,11 @@ _DIGITS_MAX = 4000
 """Integers with more digits are read as floats: the interpreter bounds the work of reading long ones."""
 
 
+DEPTH_MAX = 128
+"""How deep objects and arrays of a message may be nested: reading takes stack for each."""
+_NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])', re.DOTALL)
+
+
 class JsonError(ValueError):
     """A text that is not JSON, or an object that has a member twice."""
 
@@ -35,6 +40,20 @@ def _no_constant(name: str) -> NoReturn:
 
 def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) <= _DIGITS_MAX else float(digits)
+
+
+def refuse_depth(text: str) -> None:
+    """Refuses a message that is nested deeper than ``DEPTH_MAX``."""
+    if text.count("[") + text.count("{") <= DEPTH_MAX:
+        return
+    depth = 0
+    for token in _NESTING.finditer(text):
+        if token[1]:
+            depth += 1
+            if depth > DEPTH_MAX:
+                raise JsonError(f"not valid JSON: nested deeper than {DEPTH_MAX}")
+        elif token[2]:
+            depth -= 1
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -150,7 +150,7 @@ class Protocol:
                 if self.pending.refuse(envelope.correlation_id, error):
                     return []
                 return [events.Refused(envelope.correlation_id, error)]
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             log.warning("an envelope of the gateway (%s) cannot be read: %r", envelope.kind, error)
         return []
 

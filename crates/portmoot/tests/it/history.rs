@@ -139,6 +139,24 @@ async fn a_participant_receives_what_it_missed_once_and_runs_none_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_process_begins_where_an_earlier_one_connected() {
+    let (_home, gateway) = keeping(5);
+    let (boss, mut said) = enter(ParticipantSpec { echo: true, ..spec(&gateway, "boss") }).await;
+    boss.chat("1").unwrap();
+    receive_chat(&mut said, "1").await;
+    let (worker, _) = join(&gateway, "worker").await;
+    let since = worker.cursor();
+    worker.close().await;
+    boss.chat("2").unwrap();
+    receive_chat(&mut said, "2").await;
+    for (since, expect) in [(since, vec!["2"]), (None, vec!["1", "2"])] {
+        let (worker, mut events) = enter(ParticipantSpec { since, ..spec(&gateway, "worker") }).await;
+        assert_eq!(history(&mut events).await, (expect.into_iter().map(String::from).collect(), false));
+        worker.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_proposer_that_was_away_gets_the_outcome_of_its_proposal() {
     let (_home, gateway) = keeping(20);
     let (_worker, _) = enter(spec(&gateway, "worker").serving(crate::participants::tools())).await;

@@ -6,6 +6,7 @@ use super::python_as;
 use crate::home::Home;
 use crate::program::{Program, example};
 use crate::support::Gateway;
+use crate::tls::TlsProxy;
 use crate::ws::{Socket, people, token};
 
 fn start() -> (Home, Gateway) {
@@ -71,6 +72,30 @@ fn a_python_reviewer_that_comes_late_decides_what_waits() {
     reviewer.wait_for_line("approved echo of untrusted-1, which waited");
     let (code, printed) = agent.wait_for_exit();
     assert!(code == 0 && printed.contains("early"), "{code} {printed}");
+}
+
+/// With a trusted certificate, with another one, and with the trusted one under another name.
+#[test]
+fn python_participants_connect_over_tls() {
+    let (home, gateway) = start();
+    let front = TlsProxy::of(gateway.address());
+    let other = TlsProxy::of(gateway.address());
+    let trusted = home.write("trusted.pem", &front.pem);
+    let secure = |script: &str, who: &str, args: &[&str], url: &str| {
+        let mut command = python_as(script, url, who, args);
+        command.env("SSL_CERT_FILE", &trusted);
+        Program::start(command)
+    };
+    let good = format!("wss://localhost:{}", front.port);
+    let mut server = secure("examples/echo_server.py", "echo-server", &[], &good);
+    server.wait_for_line("serving as echo-server");
+    let call = ["echo-server", "echo", r#"{"text":"over TLS"}"#];
+    let (code, printed) = secure("examples/untrusted_agent.py", "trusted", &call, &good).wait_for_exit();
+    assert!(code == 0 && printed.contains("over TLS"), "{code} {printed}");
+    for url in [format!("https://localhost:{}", other.port), format!("https://127.0.0.1:{}", front.port)] {
+        let (code, printed) = secure("examples/untrusted_agent.py", "trusted", &call, &url).wait_for_exit();
+        assert!(code == 1 && printed.contains("certificate"), "{url}: {code} {printed}");
+    }
 }
 
 #[test]
