@@ -147,7 +147,7 @@ async def test_requests_are_answered_once_and_only_by_their_addressee(gateway: G
         assert (answer["kind"], answer["to"], answer["correlation_id"]) == ("mcp/response:tools/call:echo", ["ann"], "1")
         assert answer["payload"] == {"jsonrpc": "2.0", "id": 7, "result": {"content": [{"type": "text", "text": "a"}]}}
         payload = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "x"}}}
-        # The same envelope again; one for another participant; one of nobody; a proposal.
+        # The same envelope again; one for another participant; one without an addressee; a proposal.
         await session.say(CALL, payload, id="1", sender="ann", to=["me"])
         await session.say(CALL, payload, id="2", sender="ann", to=["bob"])
         await session.say(CALL, payload, id="3", sender="ann")

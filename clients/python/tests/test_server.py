@@ -45,7 +45,7 @@ def tool(
     more: dict[str, int] = {},
     pair: tuple[int, str] = (0, ""),
     named: Named = {},
-    any: Any = None,
+    any: Any = {},
     request: IncomingRequest = cast(IncomingRequest, None),
 ) -> None: ...
 

@@ -200,7 +200,7 @@ class Signature:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise SchemaError(f"the parameter `{name}` has no name that a caller could give")
             annotation = hints.get(name, inspect.Parameter.empty)
-            if annotation is request_type:
+            if annotation is request_type or request_type in get_args(annotation):
                 self.request_parameter = name
                 continue
             is_required = parameter.default is inspect.Parameter.empty

@@ -33,7 +33,7 @@ async fn a_python_participant_receives_what_it_missed_and_the_outcome_of_its_pro
     boss.send("mcp/request:tools/call:greet", &["scout"], None, &call).unwrap();
     boss.fulfil(&proposal, None).await.unwrap();
     boss.chat("while it was away").unwrap();
-    assert_eq!(scout.run("chat", json!({ "text": "nobody is there" })).unwrap_err().0, "NotConnected");
+    assert_eq!(scout.run("chat", json!({ "text": "too early" })).unwrap_err().0, "NotConnected");
     line.mend();
     let history = scout.event("history");
     let texts: Vec<_> =

@@ -107,11 +107,11 @@ async fn share_a_topic(backend: &str) {
     // Chat, both ways.
     let mut events = rusty.events();
     pilot.run("chat", json!({ "text": "hello, Rust" })).unwrap();
-    let heard = |event| match event {
+    let chatted = |event| match event {
         Event::Chat { from, text, .. } => Some((from, text)),
         _ => None,
     };
-    assert_eq!(receive(&mut events, "a chat", heard).await, ("pilot".into(), "hello, Rust".into()));
+    assert_eq!(receive(&mut events, "a chat", chatted).await, ("pilot".into(), "hello, Rust".into()));
     rusty.chat("hello, Python").unwrap();
     let chat = pilot.event("chat");
     assert_eq!((&chat["from"], &chat["text"]), (&json!("rusty"), &json!("hello, Python")));
