@@ -1,5 +1,7 @@
 //! Vectors of envelopes, which the clients for Rust and Python share, and the envelope's JSON Schema (`docs/`).
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
