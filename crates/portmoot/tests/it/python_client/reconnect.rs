@@ -8,7 +8,7 @@ use crate::participants::{echo, enter, receive, spec, tools};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_python_participant_receives_what_it_missed_and_the_outcome_of_its_proposal() {
-    let (_home, gateway) = keeping(5);
+    let (_home, gateway) = keeping(20);
     let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
     let (boss, mut asked) = enter(spec(&gateway, "boss")).await;
     boss.chat("before").unwrap();
