@@ -62,6 +62,7 @@ mod mixed_eras;
 mod one_path;
 mod operator;
 mod own_proposals;
+mod packages;
 mod paging;
 mod participants;
 mod path_cases;
