@@ -64,7 +64,10 @@ pub(super) async fn serve(
     let bytes_max = config.limits.body_bytes_max;
     let asked = match request_of(method) {
         Some(kind) => asked(connection, config, &parts, body).await.map(|asked| (kind, asked)),
-        None => Err(Status::unimplemented("the service has no such method")),
+        None => {
+            let refusal = Refusal::new(RefusalCode::Unsupported, "the service has no such method");
+            Err(status::of_refusal(&refusal, ""))
+        }
     };
     let (message, asked) = match asked {
         Ok((kind, (visit, message))) => (message, Ok((kind, visit))),

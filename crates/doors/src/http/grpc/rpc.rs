@@ -11,7 +11,7 @@ use platform::{Mutex, Share};
 use tokio::sync::oneshot;
 use tonic::{Response, Status};
 use transcode::client::Wanted;
-use wire::proto::Kind;
+use wire::proto::{Kind, is_message};
 
 use super::super::connection::Visit;
 use super::status;
@@ -62,6 +62,9 @@ impl Rpc {
     async fn answer(&self, message: Bytes) -> Result<Bytes, Status> {
         let method = if self.kind == Kind::CallToolRequest { "tools/call" } else { "" };
         let refused = |refusal: Refusal| status::of_refusal(&refusal, method);
+        if !is_message(&message) {
+            return Err(status::unreadable());
+        }
         let Visitor { dispatch, participant } = &self.visit.visitor;
         let joined = self.links.unary(&self.visit.visitor).map_err(refused)?;
         let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
