@@ -101,12 +101,14 @@ async fn answered(
         Ok(asked) => asked,
         Err(status) => return status.into_http(),
     };
-    let rpc = Arc::new(Rpc { links, visit, host, kind, timeout: rpc::timeout(request.headers()) });
+    let timeout = rpc::timeout(request.headers());
+    let rpc = Arc::new(Rpc { links, visit, host, kind, timeout, bytes_max });
     let call = service_fn(move |request: tonic::Request<Bytes>| {
         let rpc = Arc::clone(&rpc);
         async move { rpc.call(request.into_inner()).await }
     });
-    let server = tonic::server::Grpc::new(Raw).max_decoding_message_size(bytes_max);
+    // The whole body is bounded, and the call says so in the contract's words.
+    let server = tonic::server::Grpc::new(Raw).max_decoding_message_size(usize::MAX);
     server.max_encoding_message_size(usize::MAX).unary(call, request).await
 }
 

@@ -36,6 +36,8 @@ pub(super) struct Rpc {
     pub(super) kind: Kind,
     /// How long its caller waits.
     pub(super) timeout: Result<Option<Duration>, Status>,
+    /// The longest message, in bytes.
+    pub(super) bytes_max: usize,
 }
 
 impl Rpc {
@@ -62,6 +64,10 @@ impl Rpc {
     async fn answer(&self, message: Bytes) -> Result<Bytes, Status> {
         let method = if self.kind == Kind::CallToolRequest { "tools/call" } else { "" };
         let refused = |refusal: Refusal| status::of_refusal(&refusal, method);
+        if message.len() > self.bytes_max {
+            let why = format!("the message has {} bytes, which is beyond the limit", message.len());
+            return Err(refused(Refusal::new(RefusalCode::TooLarge, why)));
+        }
         if !is_message(&message) {
             return Err(status::unreadable());
         }
