@@ -33,6 +33,8 @@ use rpc::Rpc;
 
 /// The header that names a topic other than `main`.
 const TOPIC: &str = "mcp-topic";
+/// The header with which a call says that its client reads schemas by reference: `true`.
+const REFERENCES: &str = "mcp-supports-bsr-refs";
 /// What a message has before it, and gRPC-Web after it, in bytes.
 const FRAMING_BYTES: usize = 64;
 
@@ -74,7 +76,8 @@ pub(super) async fn serve(
         Err(status) => (Bytes::new(), Err(status)),
     };
     let links = Arc::clone(&connection.links);
-    let host: Option<Arc<str>> = Head::read(&parts.headers).host.text().map(Into::into);
+    let authority = parts.uri.authority().map(http::uri::Authority::as_str);
+    let host: Option<Arc<str>> = Head::read(&parts.headers).host.text().or(authority).map(Into::into);
     // Inside of gRPC-Web, so that each protocol has its own way to say a status.
     let service = service_fn(move |request: Request<tonic::body::Body>| {
         let (links, host, asked) = (Arc::clone(&links), host.clone(), asked.clone());
@@ -102,7 +105,8 @@ async fn answered(
         Err(status) => return status.into_http(),
     };
     let timeout = rpc::timeout(request.headers());
-    let rpc = Arc::new(Rpc { links, visit, host, kind, timeout, bytes_max });
+    let references = host.is_some() && request.headers().get(REFERENCES).is_some_and(|value| value == "true");
+    let rpc = Arc::new(Rpc { links, visit, host, references, kind, timeout, bytes_max });
     let call = service_fn(move |request: tonic::Request<Bytes>| {
         let rpc = Arc::clone(&rpc);
         async move { rpc.call(request.into_inner()).await }

@@ -182,7 +182,8 @@ fn clients_of_proto_mcp_are_judged_by_both_gates() {
     home.write("s", &json!([strict()]).to_string());
     let words = pipe(&home, &(listed.table() + KEY));
     let served = Home::new();
-    let gateway = Gateway::start(&served, &(listed.table() + KEY));
+    let data = "[server]\ndata_dir = \"data\"\n";
+    let gateway = Gateway::start(&served, &(listed.table() + KEY + data));
     gateway.ready("s");
     let (url, over_pipe) = (websocket(&gateway), words.iter().map(String::as_str));
     let over_pipe: Vec<&str> = ["--pipe"].into_iter().chain(over_pipe).collect();

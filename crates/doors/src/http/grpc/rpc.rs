@@ -32,6 +32,8 @@ pub(super) struct Rpc {
     pub(super) visit: Arc<Visit>,
     /// The gateway as the caller names it.
     pub(super) host: Option<Arc<str>>,
+    /// Its client reads schemas by reference.
+    pub(super) references: bool,
     /// What its message is.
     pub(super) kind: Kind,
     /// How long its caller waits.
@@ -75,7 +77,8 @@ impl Rpc {
         let joined = self.links.unary(&self.visit.visitor).map_err(refused)?;
         let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
         let (link, registry) = (Arc::clone(&joined.link), Arc::clone(&self.links.registry));
-        let (declared, host) = (Declared::default(), self.host.clone());
+        let declared = Declared { references: self.references, ..Declared::default() };
+        let host = self.host.clone();
         let mut client = Client { visitor, link, registry, host, declared, sessionless: true };
         let field = match client.take(None, self.kind, self.kind.field(&message)).await.map_err(refused)? {
             Taken::Answered(field) => field,
