@@ -11,8 +11,6 @@ use store::recorder::{Permit, entry};
 
 /// The kind of a message that is no envelope.
 const MALFORMED: &str = "portmoot/malformed";
-/// Why a call is refused whose arguments do not fit.
-
 /// Writes entries about one topic.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'d>(&'d Dispatch);
