@@ -11,6 +11,7 @@ use store::recorder::{Permit, entry};
 
 /// The kind of a message that is no envelope.
 const MALFORMED: &str = "portmoot/malformed";
+
 /// Writes entries about one topic.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'d>(&'d Dispatch);
