@@ -76,6 +76,7 @@ mod proposals;
 mod proto_bad_input;
 mod proto_between;
 mod proto_clients;
+mod proto_codes;
 mod proto_convert;
 mod proto_document;
 mod proto_frames;
