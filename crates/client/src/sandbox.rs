@@ -63,12 +63,3 @@ pub enum Support {
     /// Files; what it cannot keep a child from, which later kernels can.
     Files(Vec<&'static str>),
 }
-
-/// What this system can confine.
-#[must_use]
-pub fn support() -> Support {
-    #[cfg(target_os = "linux")]
-    return crate::guard::confine::support();
-    #[cfg(not(target_os = "linux"))]
-    Support::None("only Linux can confine the files of a process without privileges")
-}

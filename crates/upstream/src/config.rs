@@ -4,7 +4,8 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
-pub use client::sandbox::{Confinement, FileAccess, ProcessLimits, Support, support};
+pub use client::guard::support;
+pub use client::sandbox::{Confinement, FileAccess, ProcessLimits, Support};
 use model::{Capabilities, ParticipantId};
 use tls::ClientTls;
 

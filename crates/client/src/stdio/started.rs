@@ -6,11 +6,11 @@ use std::process::Command;
 
 use tokio::process::Child;
 
-use crate::guard::Guard;
 #[cfg(target_os = "linux")]
 use crate::guard::confine::{Confined, Files};
 #[cfg(target_os = "linux")]
 use crate::guard::keepers::Kept;
+use crate::guard::{self, Guard};
 use crate::pipes::ChildPipes;
 use crate::sandbox::Confinement;
 #[cfg(target_os = "linux")]
@@ -29,7 +29,7 @@ fn confined(command: &Command, confinement: &Confinement) -> io::Result<Option<C
     let files = match &confinement.files {
         None => None,
         Some(files) => {
-            if let Support::None(why) = sandbox::support() {
+            if let Support::None(why) = guard::support() {
                 return Err(io::Error::other(format!("it is to run in a sandbox, and {why}")));
             }
             let cwd = match command.get_current_dir() {

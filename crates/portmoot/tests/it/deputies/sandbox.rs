@@ -35,16 +35,16 @@ const CONFINED: &str = "sandbox = \"files\"\nsandbox_read = [\"~/shared\"]\nsand
 
 /// Whether this kernel confines files. A test that needs it says so and ends where it does not.
 fn confines() -> bool {
-    let supported = matches!(client::sandbox::support(), client::sandbox::Support::Files(_));
+    let supported = matches!(client::guard::support(), client::sandbox::Support::Files(_));
     if !supported {
-        println!("skipped: {:?}", client::sandbox::support());
+        println!("skipped: {:?}", client::guard::support());
     }
     supported
 }
 
 /// What this kernel cannot keep a server from, as `servers show` says it.
 fn gaps() -> Vec<&'static str> {
-    match client::sandbox::support() {
+    match client::guard::support() {
         client::sandbox::Support::None(_) => Vec::new(),
         client::sandbox::Support::Files(gaps) => gaps,
     }
@@ -274,7 +274,7 @@ fn a_server_has_no_more_processes_than_its_limit() {
         let client = Client::plain(&gateway);
         let most: u64 =
             Prober { client: &client, name: "kept" }.tries("processes", "").unwrap().parse().unwrap();
-        assert!(most >= 8 * 64 && most < 100_000, "the kernel has a bound too: {most}");
+        assert!((8 * 64..100_000).contains(&most), "the kernel has a bound too: {most}");
         {
             let (what, of) = ("spread", "20");
             let before = gateway.wait_for("kept", "ready")["pid"].as_u64().unwrap();
