@@ -24,6 +24,7 @@ mod conformance;
 mod crash;
 mod daemons;
 mod decided_once;
+mod deputies;
 mod dial_in;
 mod docs;
 mod doctor;
