@@ -4,7 +4,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use auth::{CertificateId, Credential, Participant};
+use auth::{CertificateId, Credential, Participant, PublicUrl};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};
 use platform::default_share;
 use registry::resolve::{Http, Settings};
@@ -22,7 +22,10 @@ pub struct Config {
     pub tls: Option<ServerTls>,
     /// The directory of the journal and the audit log; `None` keeps nothing on disk (`portmoot stdio`).
     pub data_dir: Option<PathBuf>,
-    /// Host names of this gateway besides the address itself and loopback: `[server] hosts`, lower case, without a port.
+    /// The address under which clients outside reach the gateway: `[server] public_url`.
+    pub public_url: Option<PublicUrl>,
+    /// Host names of this gateway besides the address itself and loopback: `[server] hosts`, lower case, without a port, and the
+    /// host of the public URL.
     pub hosts: Vec<String>,
     /// Whether the data directory has an operator key, with which commands on this machine act as the local user. A change takes
     /// effect at a restart.
@@ -269,6 +272,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
             tls: None,
             data_dir: None,
+            public_url: None,
             hosts: Vec::new(),
             operator_key: true,
             legacy_sse: false,
