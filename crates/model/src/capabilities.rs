@@ -101,6 +101,12 @@ impl Capabilities {
         Self { within: Some(Arc::clone(scope)), ..self.clone() }
     }
 
+    /// Whether a scope leaves less of them.
+    #[must_use]
+    pub fn is_narrowed(&self) -> bool {
+        self.within.is_some()
+    }
+
     fn scope_admits(&self, admits: impl FnOnce(&Capabilities) -> bool) -> bool {
         self.within.as_deref().is_none_or(admits)
     }
