@@ -233,7 +233,18 @@ fn a_broken_file_is_refused_with_its_place() {
         assert_eq!(table.entries(text).unwrap_err(), error);
         shown += &format!("{error}\n");
     }
-    insta::assert_snapshot!(shown, @"");
+    insta::assert_snapshot!(shown, @r"
+    line 3, column 12: Expected comma
+    line 2, column 3: Single-quoted strings are not allowed
+    line 1, column 20: `mcpServers` occurs twice
+    line 1, column 25: `a` occurs twice
+    line 2, column 6: Unterminated string literal
+    line 2, column 5: string values must be quoted, expected literal string
+    line 2, column 2: duplicate key
+    line 2, column 4: mapping values are not allowed in this context
+    line 3, column 1: `extensions` occurs twice
+    line 1, column 4: invalid indentation in quoted scalar
+    ");
     for (table, text) in [
         (json_table(), "[]"),
         (json_table(), "{\"mcpServers\": []}"),
