@@ -38,5 +38,5 @@ pub use problem::{Problem, report};
 pub use reader::{DURATION, duration};
 pub use room_notes::room_notes;
 pub use show::{to_json, to_toml};
-pub use sources::{Loaded, Sources, check_text};
+pub use sources::{Loaded, Sources, check_text, state_dir};
 pub use unmatched::mismatch;

@@ -184,7 +184,7 @@ pub(crate) fn config_dir(env: Env<'_>) -> Option<PathBuf> {
 }
 
 /// Default data directory of the service, else of the user.
-fn state_dir(env: Env<'_>) -> Option<PathBuf> {
+pub fn state_dir(env: Env<'_>) -> Option<PathBuf> {
     base_dir(env, "STATE_DIRECTORY", "XDG_STATE_HOME", ".local/state")
 }
 
