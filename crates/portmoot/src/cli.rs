@@ -11,8 +11,8 @@ use clap_complete::Shell;
 
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs, WatchArgs};
 pub(crate) use setup::{
-    AddArgs, ChangeArgs, ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, InitArgs, OwnFileArgs, RmArgs,
-    SearchArgs,
+    AddArgs, ChangeArgs, ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, InitArgs, OwnFileArgs,
+    RmArgs, SearchArgs,
 };
 pub(crate) use subcommands::{
     AuditCommand, ConfigCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand, ProtoCommand,

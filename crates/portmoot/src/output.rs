@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::output::spinner::Spinner;
 use config::report;
-use platform::Mutex;
 use json::visible;
+use platform::Mutex;
 
 /// Output settings from flags and environment.
 #[derive(Debug, Clone, Copy)]
@@ -229,4 +229,3 @@ fn state_color(column: &str, cell: &str) -> Option<&'static str> {
         _ => None,
     }
 }
-

@@ -172,7 +172,8 @@ impl Package {
             }
             "oci" => {
                 let passed = env.iter().flat_map(|(name, _)| ["-e".to_owned(), name.clone()]);
-                let has_tag = self.identifier.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
+                let has_tag =
+                    self.identifier.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
                 let image = if has_tag { literal(&self.identifier) } else { at(":") };
                 let run = ["run", "-i", "--rm"].map(str::to_owned).into_iter();
                 ("docker", run.chain(passed).chain(runtime).chain([image]).chain(arguments).collect())
@@ -319,9 +320,21 @@ mod tests {
         );
         assert_eq!(one.short_name(), "files");
         assert_eq!(one.kinds(), ["npm", "pypi", "oci", "mcpb", "npm", "http", "sse"]);
-        let given = BTreeMap::from([("dir".to_owned(), "/tmp".to_owned()), ("from".to_owned(), "/x".to_owned())]);
-        let shown: String =
-            one.offers("f", &given).iter().map(|one| format!("{}\n{}set {:?}, missing {:?}\n", one.kind, crate::own::section(&one.server), one.to_set, one.missing)).collect();
+        let given =
+            BTreeMap::from([("dir".to_owned(), "/tmp".to_owned()), ("from".to_owned(), "/x".to_owned())]);
+        let shown: String = one
+            .offers("f", &given)
+            .iter()
+            .map(|one| {
+                format!(
+                    "{}\n{}set {:?}, missing {:?}\n",
+                    one.kind,
+                    crate::own::section(&one.server),
+                    one.to_set,
+                    one.missing
+                )
+            })
+            .collect();
         insta::assert_snapshot!(shown, @r#"
         npm
         [servers.f]

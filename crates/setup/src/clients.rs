@@ -89,7 +89,9 @@ pub const CLIENTS: [Client; 12] = [
         name: "Claude Code",
         source: "https://code.claude.com/docs/en/mcp",
         reload: "start a new session of Claude Code; /mcp shows its servers",
-        user: |at| vec![at.var("CLAUDE_CONFIG_DIR").unwrap_or_else(|| at.home.to_owned()).join(".claude.json")],
+        user: |at| {
+            vec![at.var("CLAUDE_CONFIG_DIR").unwrap_or_else(|| at.home.to_owned()).join(".claude.json")]
+        },
         project: Some(".mcp.json"),
         kind: Kind::ClaudeCode,
     },
@@ -108,8 +110,7 @@ pub const CLIENTS: [Client; 12] = [
         source: "https://docs.cline.bot/mcp/adding-and-configuring-servers",
         reload: "Cline reads the file again by itself",
         user: |at| {
-            let extension =
-                "User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json";
+            let extension = "User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json";
             let named = at.var("CLINE_MCP_SETTINGS_PATH");
             let own = at.home.join(".cline/data/settings/cline_mcp_settings.json");
             named.into_iter().chain([at.app("Code").join(extension), own]).collect()
@@ -221,9 +222,7 @@ impl Surroundings<'_> {
     fn app(&self, name: &str) -> PathBuf {
         match self.os {
             Os::MacOs => self.home.join("Library/Application Support").join(name),
-            Os::Linux => {
-                self.var("XDG_CONFIG_HOME").unwrap_or_else(|| self.home.join(".config")).join(name)
-            }
+            Os::Linux => self.var("XDG_CONFIG_HOME").unwrap_or_else(|| self.home.join(".config")).join(name),
         }
     }
 }
@@ -329,11 +328,9 @@ impl Client {
                 ..plain
             },
             Kind::Cursor | Kind::LmStudio => Shape { variables: Variables::Editor, ..plain },
-            Kind::Windsurf => Shape {
-                http: Some(Http { url: "serverUrl", ..http }),
-                variables: Variables::Editor,
-                ..plain
-            },
+            Kind::Windsurf => {
+                Shape { http: Some(Http { url: "serverUrl", ..http }), variables: Variables::Editor, ..plain }
+            }
             Kind::Gemini => Shape {
                 http: Some(Http { url: "httpUrl", ..http }),
                 variables: Variables::Dollar,
@@ -351,15 +348,9 @@ impl Client {
                 is_goose: true,
                 ..plain
             },
-            Kind::Cline => {
-                Shape { http: Some(Http { kind: Some("streamableHttp"), ..http }), ..plain }
-            }
+            Kind::Cline => Shape { http: Some(Http { kind: Some("streamableHttp"), ..http }), ..plain },
             Kind::Continue => Shape {
-                http: Some(Http {
-                    kind: Some("streamable-http"),
-                    in_options: scope == Scope::User,
-                    ..http
-                }),
+                http: Some(Http { kind: Some("streamable-http"), in_options: scope == Scope::User, ..http }),
                 variables: Variables::Secrets,
                 ..plain
             },

@@ -12,8 +12,22 @@ use crate::shape::{Shape, Variables};
 
 /// Keys that have no meaning for a gateway, so that nothing is lost without them: what the client shows, allows or remembers.
 const SILENT: [&str; 16] = [
-    "name", "display_name", "description", "bundled", "env_keys", "env_vars", "source", "autoApprove", "alwaysAllow",
-    "trust", "gallery", "version", "available_tools", "icon", "args", "enabled",
+    "name",
+    "display_name",
+    "description",
+    "bundled",
+    "env_keys",
+    "env_vars",
+    "source",
+    "autoApprove",
+    "alwaysAllow",
+    "trust",
+    "gallery",
+    "version",
+    "available_tools",
+    "icon",
+    "args",
+    "enabled",
 ];
 /// Types of what a client has inside itself.
 const BUILT_IN: [&str; 4] = ["builtin", "platform", "frontend", "inline_python"];
@@ -190,7 +204,9 @@ impl Reader<'_> {
 
     /// Variables that the client passes on by name.
     fn extra_variables(&mut self, server: &mut Server) {
-        for (key, place) in [("env_keys", "is in the client's keyring"), ("env_vars", "comes from the environment")] {
+        for (key, place) in
+            [("env_keys", "is in the client's keyring"), ("env_vars", "comes from the environment")]
+        {
             let names = self.map.get(key).and_then(Value::as_array).into_iter().flatten();
             for name in names.filter_map(Value::as_str) {
                 if server.pairs().iter().any(|(known, _)| known == name) {
@@ -252,7 +268,8 @@ impl Reader<'_> {
         while let Some((before, after)) = rest.split_once('$') {
             out += before;
             let Some(inner) = after.strip_prefix('{') else {
-                let length = after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+                let length =
+                    after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
                 let (name, behind) = after.split_at_checked(length).unwrap_or((after, ""));
                 let is_name = variables == Variables::Dollar && !name.is_empty();
                 out += &if is_name { format!("${{{name}}}") } else { format!("${name}") };
@@ -260,9 +277,9 @@ impl Reader<'_> {
                 continue;
             };
             let (end, length) = if inner.starts_with('{') { ("}}", 2) } else { ("}", 1) };
-            let Some((name, behind)) = inner.find(end).and_then(|at| {
-                Some((inner.get(..at)?, inner.get(at + length..)?))
-            }) else {
+            let Some((name, behind)) =
+                inner.find(end).and_then(|at| Some((inner.get(..at)?, inner.get(at + length..)?)))
+            else {
                 out += &literal(&format!("${{{inner}"));
                 return out;
             };
@@ -345,7 +362,11 @@ mod tests {
         let found = check(json!({ "command": "x", "alwaysAllow": ["a"], "sandbox": true, "oauth": {} }));
         assert_eq!(found.notes, ["`my server`: `oauth`, `sandbox` left out"]);
         assert_eq!(found.server.unwrap().name, "my-server");
-        let odd = read(&Entry { name: "a\u{202e}b".into(), value: json!({ "command": "x" }) }, &Shape::PLAIN, Path::new("/"));
+        let odd = read(
+            &Entry { name: "a\u{202e}b".into(), value: json!({ "command": "x" }) },
+            &Shape::PLAIN,
+            Path::new("/"),
+        );
         assert_eq!((odd.server, odd.notes.len()), (None, 1));
     }
 }

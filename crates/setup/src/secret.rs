@@ -2,18 +2,30 @@
 
 /// Parts of the names of variables and headers that hold secrets.
 const NAMES: [&str; 12] = [
-    "TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "API-KEY", "ACCESS_KEY", "PRIVATE_KEY",
-    "CREDENTIAL", "AUTHORIZATION", "COOKIE",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "API_KEY",
+    "APIKEY",
+    "API-KEY",
+    "ACCESS_KEY",
+    "PRIVATE_KEY",
+    "CREDENTIAL",
+    "AUTHORIZATION",
+    "COOKIE",
 ];
 /// Beginnings of well-known tokens.
-const TOKENS: [&str; 9] =
-    ["sk-", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "eyJ"];
+const TOKENS: [&str; 9] = ["sk-", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "eyJ"];
 /// What is shown instead.
 const HIDDEN: &str = "(hidden)";
 
 fn names_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    NAMES.iter().any(|part| name.contains(part)) || name.ends_with("_KEY") || name == "KEY" || name.ends_with("-KEY")
+    NAMES.iter().any(|part| name.contains(part))
+        || name.ends_with("_KEY")
+        || name == "KEY"
+        || name.ends_with("-KEY")
 }
 
 /// Whether a variable or header holds a secret, and not a reference to one.

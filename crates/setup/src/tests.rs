@@ -7,7 +7,9 @@ use crate::*;
 /// The sample file of a client, as its page shows one, with what users add.
 fn sample(client: &Client, scope: Scope) -> (&'static str, &'static str) {
     match (client.id, scope) {
-        ("claude-desktop", _) => ("claude_desktop_config.json", include_str!("tests/files/claude_desktop_config.json")),
+        ("claude-desktop", _) => {
+            ("claude_desktop_config.json", include_str!("tests/files/claude_desktop_config.json"))
+        }
         ("claude-code", Scope::User) => (".claude.json", include_str!("tests/files/claude.json")),
         ("claude-code", Scope::Project) => (".mcp.json", include_str!("tests/files/mcp.json")),
         ("cursor", _) => ("mcp.json", include_str!("tests/files/cursor.json")),
@@ -56,11 +58,19 @@ fn every_client_has_its_places() {
         .iter()
         .flat_map(|os| {
             let at = surroundings(*os, Path::new("/home/me"));
-            spots(&at).into_iter().map(move |(client, scope, spot)| format!("{os:?} {} {scope:?}: {}\n", client.id, spot.file.display()))
+            spots(&at).into_iter().map(move |(client, scope, spot)| {
+                format!("{os:?} {} {scope:?}: {}\n", client.id, spot.file.display())
+            })
         })
         .collect();
     insta::assert_snapshot!(shown);
-    for (name, id) in [("VS Code", "vscode"), ("vs-code", "vscode"), ("claude", "claude-code"), ("LMStudio", "lm-studio"), ("Gemini", "gemini-cli")] {
+    for (name, id) in [
+        ("VS Code", "vscode"),
+        ("vs-code", "vscode"),
+        ("claude", "claude-code"),
+        ("LMStudio", "lm-studio"),
+        ("Gemini", "gemini-cli"),
+    ] {
         assert_eq!(client(name).unwrap().id, id);
     }
     assert!(client("emacs").is_none());
@@ -144,7 +154,8 @@ fn every_client_is_connected_in_its_own_form() {
             end.make().unwrap();
             assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "{}", client.id);
             // Without the copy, the edit alone gives the same.
-            let edited = spot.table.insert(text, "portmoot", &gateway.fields("portmoot", &spot.shape)).unwrap();
+            let edited =
+                spot.table.insert(text, "portmoot", &gateway.fields("portmoot", &spot.shape)).unwrap();
             assert_eq!(spot.table.remove(&edited, "portmoot").unwrap(), text, "{}", client.id);
         }
     }

@@ -155,8 +155,10 @@ fn the_examples_and_the_defaults_are_valid() {
     let own = own.map(|(name, text)| (name.to_owned(), text.to_owned()));
     for (page, text) in examples().into_iter().chain(own) {
         let value = to_json(&super::documented::tree(&text));
-        let wrong: Vec<String> =
-            validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        let wrong: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
         assert!(wrong.is_empty(), "{page}:\n{text}\n{wrong:#?}");
         checked += 1;
     }

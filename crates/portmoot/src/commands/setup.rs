@@ -94,7 +94,8 @@ fn own_file(args: &OwnFileArgs) -> Result<TextFile, Failure> {
 /// A path as people write it: `~` for the home directory.
 fn shown(path: &Path) -> String {
     let home = env("HOME").map(PathBuf::from).filter(|home| home.parent().is_some());
-    let below = home.and_then(|home| path.strip_prefix(home).ok().map(|below| format!("~/{}", below.display())));
+    let below =
+        home.and_then(|home| path.strip_prefix(home).ok().map(|below| format!("~/{}", below.display())));
     visible::line(&below.unwrap_or_else(|| path.display().to_string()))
 }
 
@@ -134,7 +135,11 @@ fn carry_out(
     if let Some(question) = asks.filter(|_| !args.yes) {
         let mut terminal = ProcessTerminal;
         if !terminal.is_interactive() {
-            let failure = Failure::new(Exit::Refused, "consent_needed", "nothing was changed: the change needs your consent");
+            let failure = Failure::new(
+                Exit::Refused,
+                "consent_needed",
+                "nothing was changed: the change needs your consent",
+            );
             return Err(failure.hint("consent with --yes, or see it with --dry-run"));
         }
         if !confirm(&mut terminal, question) {
@@ -153,7 +158,9 @@ fn difference(change: &Change, output: Output) -> String {
         (true, true) => "",
     };
     let mut lines = vec![output.painted(&format!("{}{what}", shown(&change.file.path)), "1")];
-    for Row { sign, text } in change.rows() {
+    // The comments of a first file are for those who read it later.
+    let is_shown = |row: &Row| change.file.exists() || !(row.text.is_empty() || row.text.starts_with('#'));
+    for Row { sign, text } in change.rows().into_iter().filter(is_shown) {
         let text = visible::line(&text.replace('\t', "    "));
         lines.push(match sign {
             '+' => output.painted(&format!("  + {text}"), "32"),

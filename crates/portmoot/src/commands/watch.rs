@@ -65,7 +65,9 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
             | ProposalsCommand::Reject { .. }
             | ProposalsCommand::Withdraw { .. },
         )
-        | Command::Token(TokenCommand::New { .. } | TokenCommand::Rotate { .. } | TokenCommand::Revoke { .. })
+        | Command::Token(
+            TokenCommand::New { .. } | TokenCommand::Rotate { .. } | TokenCommand::Revoke { .. },
+        )
         | Command::Audit(AuditCommand::Verify { .. })
         | Command::Doctor(_)
         | Command::Config(_)
@@ -92,12 +94,18 @@ pub(super) async fn run(cli: Cli, every: Duration, output: Output) -> Result<Exi
         match ended {
             Ok(_) => {}
             Err(failure) if last.is_none() => return Err(failure),
-            Err(failure) => results = format!("{} [{}]\n", json::visible::lines(&failure.message), failure.code),
+            Err(failure) => {
+                results = format!("{} [{}]\n", json::visible::lines(&failure.message), failure.code)
+            }
         }
         if is_screen || last.as_ref() != Some(&results) {
             let head = rfc3339(unix_ms());
             let head = head.get(11..19).unwrap_or_default();
-            let text = if is_screen { format!("{CLEAR}{head} UTC, every {every:?}\n\n{results}") } else { results.clone() };
+            let text = if is_screen {
+                format!("{CLEAR}{head} UTC, every {every:?}\n\n{results}")
+            } else {
+                results.clone()
+            };
             let mut out = stdout().lock();
             if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
                 // The reader has gone.

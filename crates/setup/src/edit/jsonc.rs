@@ -59,11 +59,7 @@ fn property<'a, 'b>(
 }
 
 /// The table of a file, and how many keys of its path the file has.
-fn table<'a>(
-    table: &Table,
-    text: &str,
-    root: &'a Object<'a>,
-) -> Result<(&'a Object<'a>, usize), EditError> {
+fn table<'a>(table: &Table, text: &str, root: &'a Object<'a>) -> Result<(&'a Object<'a>, usize), EditError> {
     let (mut at, mut depth) = (root, 0);
     for key in &table.path {
         let Some(found) = property(text, at, key)? else { break };
@@ -246,7 +242,8 @@ pub(super) fn remove(of: &Table, text: &str, name: &str) -> Result<String, EditE
         return Ok(spliced(text, inside, ""));
     }
     let next = object.properties.get(at + 1);
-    if !starts_line(text, found.range.start) || next.is_some_and(|next| !starts_line(text, next.range.start)) {
+    if !starts_line(text, found.range.start) || next.is_some_and(|next| !starts_line(text, next.range.start))
+    {
         return Ok(match (before, next) {
             (_, Some(next)) => spliced(text, found.range.start..next.range.start, ""),
             (Some(before), None) => {

@@ -41,6 +41,7 @@ pub(super) fn part(text: &str, lines: &[Line<'_>], first: usize, end: usize) -> 
     let stop = end.checked_sub(1).and_then(|at| lines.get(at)).map_or(start, Line::end);
     let open_end = stop == text.len() && !text.ends_with('\n');
     let before = text.get(..start).unwrap_or_default();
-    let line_end = before.len() - before.strip_suffix('\n').map_or(before, |rest| rest.trim_end_matches('\r')).len();
+    let line_end =
+        before.len() - before.strip_suffix('\n').map_or(before, |rest| rest.trim_end_matches('\r')).len();
     if open_end { start - line_end..stop } else { start..stop }
 }

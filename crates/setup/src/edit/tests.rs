@@ -75,7 +75,16 @@ fn an_entry_of_json_is_put_in_where_the_others_are() {
         there_and_back(&json_table(), text);
     }
     // A file without the table, and one without anything.
-    for text in ["", "\n", "// only a comment", "{}", "{\n}\n", "{ \"a\": 1 }", "{\n  \"a\": 1 // one\n}\n", "{ /* x */ }"] {
+    for text in [
+        "",
+        "\n",
+        "// only a comment",
+        "{}",
+        "{\n}\n",
+        "{ \"a\": 1 }",
+        "{\n  \"a\": 1 // one\n}\n",
+        "{ /* x */ }",
+    ] {
         let with = json_table().insert(text, "portmoot", &fields()).unwrap();
         assert_eq!(json_table().entries(&with).unwrap().len(), 1, "{with}");
     }
@@ -109,16 +118,14 @@ fn an_entry_in_the_middle_is_taken_out_alone() {
         toml_table().remove("mcp_servers = { a = { x = 1 }, b = {} } # all\n", "b").unwrap(),
         "mcp_servers = { a = { x = 1 }} # all\n"
     );
-    let yaml = "extensions:\n  a:\n    x: 1\n  # about b\n  b:\n    x: |\n      # text\n\n      more\n\n  c: {}\n";
+    let yaml =
+        "extensions:\n  a:\n    x: 1\n  # about b\n  b:\n    x: |\n      # text\n\n      more\n\n  c: {}\n";
     assert_eq!(
         yaml_table().remove(yaml, "b").unwrap(),
         "extensions:\n  a:\n    x: 1\n  # about b\n\n  c: {}\n"
     );
     let list = "mcpServers:\n- name: a\n  x: 1\n- x: 2\n  name: b\n# last\n- name: c\n";
-    assert_eq!(
-        yaml_list().remove(list, "b").unwrap(),
-        "mcpServers:\n- name: a\n  x: 1\n# last\n- name: c\n"
-    );
+    assert_eq!(yaml_list().remove(list, "b").unwrap(), "mcpServers:\n- name: a\n  x: 1\n# last\n- name: c\n");
 }
 
 #[test]
@@ -267,7 +274,10 @@ fn a_broken_file_is_refused_with_its_place() {
 
 /// A comment, or none.
 fn comment(open: &'static str) -> impl Strategy<Value = String> {
-    prop_oneof![Just(String::new()), "[ -~]{0,12}".prop_map(move |text| format!(" {open}{}", text.replace('*', "")))]
+    prop_oneof![
+        Just(String::new()),
+        "[ -~]{0,12}".prop_map(move |text| format!(" {open}{}", text.replace('*', "")))
+    ]
 }
 
 prop_compose! {

@@ -70,7 +70,8 @@ fn header(line: &Line<'_>) -> Option<Vec<String>> {
         let inside = text.get(1..end)?.trim_start_matches('[');
         let keys = Key::parse(inside).ok()?;
         let rest = text.get(end + 1..)?.trim_start_matches(']').trim();
-        (rest.is_empty() || rest.starts_with('#')).then(|| keys.iter().map(|key| key.get().to_owned()).collect())
+        (rest.is_empty() || rest.starts_with('#'))
+            .then(|| keys.iter().map(|key| key.get().to_owned()).collect())
     })
 }
 
@@ -224,7 +225,8 @@ fn remove_sections(of: &Table, text: &str, name: &str) -> String {
         let is_first = above.iter().all(Line::is_blank);
         // The one blank line that stands between two sections.
         let blank = usize::from(above.last().is_some_and(Line::is_blank));
-        let below = all.get(section.end..).unwrap_or_default().iter().take_while(|line| line.is_blank()).count();
+        let below =
+            all.get(section.end..).unwrap_or_default().iter().take_while(|line| line.is_blank()).count();
         let (first, end) = if is_first { (first, section.end + below) } else { (first - blank, section.end) };
         edited = spliced(&edited, part(text, &all, first, end), "");
     }

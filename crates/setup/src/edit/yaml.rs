@@ -129,7 +129,8 @@ impl<'a> Reader<'a> {
                     // What is left out has no place of its own.
                     let is_absent = matches!(value.kind, Kind::Scalar(Value::Null)) && value.line != key.line;
                     last = if is_absent { key.last } else { value.last.max(key.last) };
-                    let value = if is_absent { Node { line: key.line, last: key.last, ..value } } else { value };
+                    let value =
+                        if is_absent { Node { line: key.line, last: key.last, ..value } } else { value };
                     let name = match &key.kind {
                         Kind::Scalar(Value::String(name)) => name.clone(),
                         Kind::Scalar(other) => other.to_string(),
@@ -162,7 +163,8 @@ impl<'a> Reader<'a> {
         let mut last = if is_before && end > start { end - 1 } else { end };
         let is_other = |at: usize| {
             let indent = text(at).chars().take_while(|c| *c == ' ').count();
-            text(at).trim().is_empty() || (text(at).trim_start().starts_with('#') && indent < span.start.col())
+            text(at).trim().is_empty()
+                || (text(at).trim_start().starts_with('#') && indent < span.start.col())
         };
         while last > start && is_other(last) {
             last -= 1;
@@ -273,7 +275,9 @@ pub(super) fn insert(of: &Table, text: &str, name: &str, fields: &Fields) -> Res
             return Err(EditError::Unsafe);
         }
         let column = match &root {
-            Some(Node { kind: Kind::Map(entries), .. }) => entries.first().map_or(0, |(_, key, _)| key.column),
+            Some(Node { kind: Kind::Map(entries), .. }) => {
+                entries.first().map_or(0, |(_, key, _)| key.column)
+            }
             Some(_) | None => 0,
         };
         let indent = " ".repeat(column);
@@ -309,9 +313,10 @@ pub(super) fn insert(of: &Table, text: &str, name: &str, fields: &Fields) -> Res
     let column = match &node.kind {
         Kind::Map(entries) => entries.first().map_or(0, |(_, key, _)| key.column),
         // Where the dashes are.
-        Kind::List(items) => items.first().and_then(|item| all.get(item.line)).map_or(0, |line| {
-            line.text.chars().take_while(|c| *c == ' ').count()
-        }),
+        Kind::List(items) => items
+            .first()
+            .and_then(|item| all.get(item.line))
+            .map_or(0, |line| line.text.chars().take_while(|c| *c == ' ').count()),
         Kind::Scalar(_) => node.column,
     };
     let entry = entry_text(of, name, fields, column, end);
@@ -350,7 +355,9 @@ fn field(key: &str, value: &Value, column: usize) -> Vec<String> {
             let items: Vec<String> = items.iter().map(Value::to_string).collect();
             vec![format!("{start} [{}]", items.join(", "))]
         }
-        Value::Object(_) | Value::Number(_) | Value::Bool(_) | Value::Null => vec![format!("{start} {value}")],
+        Value::Object(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {
+            vec![format!("{start} {value}")]
+        }
     }
 }
 

@@ -70,9 +70,10 @@ fn list(only_found: bool, output: Output) -> Result<Exit, Failure> {
         let row = |client: &'static Client, scope| {
             let spot = client.spot(scope, at)?;
             let exists = spot.file.exists();
+            let is_users = || client.spot(Scope::User, at).is_some_and(|user| user.file == spot.file);
             let is_shown = match scope {
                 Scope::User => exists || !only_found,
-                Scope::Project => exists,
+                Scope::Project => exists && !is_users(),
             };
             let (state, count) = match (setup::connected(&spot), read_servers(client, &spot, at)) {
                 (Ok(names), Ok(found)) if exists => {
@@ -94,7 +95,11 @@ fn list(only_found: bool, output: Output) -> Result<Exit, Failure> {
     output.listing(&answer, "clients", &COLUMNS, |row| {
         let text = |key: &str| row.get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
         let file = shown(&PathBuf::from(text("file")));
-        let id = if row.get("project") == Some(&true.into()) { text("client") + " --project" } else { text("client") };
+        let id = if row.get("project") == Some(&true.into()) {
+            text("client") + " --project"
+        } else {
+            text("client")
+        };
         let count = row.get("servers").and_then(serde_json::Value::as_u64);
         vec![id, text("state"), count.map_or_else(|| "-".to_owned(), |count| count.to_string()), file]
     });
@@ -116,7 +121,8 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Result<Exit, Failure>
     let question = format!("Write {}?", shown(&change.file.path));
     let changed = carry_out(&[change], args.change, Some(&question), output, || write(change))?;
     if output.json {
-        let more = json!({ "from": from.display().to_string(), "servers": merged.names, "notes": merged.notes });
+        let more =
+            json!({ "from": from.display().to_string(), "servers": merged.names, "notes": merged.notes });
         output.result_json(&report(&change.file.path, changed, &more));
     } else if changed {
         let program = program_name();
@@ -160,13 +166,18 @@ fn merged(found: Found, own: TextFile, how: &Merge, output: Output) -> Result<Me
         }
         if same.is_some() && !how.replace {
             let name = &server.name;
-            notes.push(format!("`{name}`: {} has another server of this name, which stays", shown(&own.path)));
+            notes
+                .push(format!("`{name}`: {} has another server of this name, which stays", shown(&own.path)));
             continue;
         }
         if how.hide_secrets {
             let variables = server.hide_secrets();
             notes.extend(variables.iter().map(|variable| {
-                format!("`{}`: set {variable} where the gateway starts; its value is in {}", server.name, shown(&found.file.path))
+                format!(
+                    "`{}`: set {variable} where the gateway starts; its value is in {}",
+                    server.name,
+                    shown(&found.file.path)
+                )
             }));
         } else {
             kept.extend(server.secrets());
@@ -208,9 +219,9 @@ pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failur
     if !installed && args.of.file.is_none() && !args.of.project {
         output.message(&format!("note: {} was not found on this machine", client.name));
     }
-    let moved = args.moves.then(|| {
-        merged(found, own_file(&args.own)?, &Merge { replace: false, hide_secrets: false }, output)
-    });
+    let moved = args
+        .moves
+        .then(|| merged(found, own_file(&args.own)?, &Merge { replace: false, hide_secrets: false }, output));
     let moved = moved.transpose()?;
     let names = moved.as_ref().map_or(&[][..], |merged| &merged.there);
     let copies = copies(args.data_dir.clone())?;
@@ -218,7 +229,14 @@ pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failur
     let names = spellings(&spot, names)?;
     let plan = setup::connect(client, &spot, (&args.name, &gateway(args, &spot)?), &names, &copies)?;
     let changes: Vec<&Change> = moved.iter().map(|merged| &merged.change).chain([&plan.change]).collect();
-    let question = format!("Write {}?", if changes.iter().filter(|one| !one.is_none()).count() > 1 { "both files".to_owned() } else { shown(&spot.file) });
+    let question = format!(
+        "Write {}?",
+        if changes.iter().filter(|one| !one.is_none()).count() > 1 {
+            "both files".to_owned()
+        } else {
+            shown(&spot.file)
+        }
+    );
     let changed = carry_out(&changes, args.change, Some(&question), output, || {
         moved.iter().try_for_each(|merged| write(&merged.change))?;
         plan.make()
@@ -256,9 +274,14 @@ fn gateway(args: &ConnectArgs, spot: &Spot) -> Result<Gateway, Failure> {
         Failure::new(Exit::Failed, "no_program", format!("the place of this program is not known: {error}"))
     })?;
     let mut words = vec!["stdio".to_owned()];
-    let mut option = |name: &str, value: Option<String>| words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+    let mut option = |name: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]))
+    };
     option("--topic", args.topic.clone());
-    option("--data-dir", args.data_dir.as_deref().map(absolute).transpose()?.map(|dir| dir.display().to_string()));
+    option(
+        "--data-dir",
+        args.data_dir.as_deref().map(absolute).transpose()?.map(|dir| dir.display().to_string()),
+    );
     let url = args.url.as_ref().map(|url| endpoint(url, args.topic.as_deref()));
     option("--url", args.url.clone().filter(|_| !spot.shape.speaks_http()));
     let token = args.token.clone();
@@ -267,7 +290,10 @@ fn gateway(args: &ConnectArgs, spot: &Spot) -> Result<Gateway, Failure> {
         args: words,
         env: token.iter().map(|token| ("PORTMOOT_TOKEN".to_owned(), token.clone())).collect(),
         url,
-        headers: token.into_iter().map(|token| ("Authorization".to_owned(), format!("Bearer {token}"))).collect(),
+        headers: token
+            .into_iter()
+            .map(|token| ("Authorization".to_owned(), format!("Bearer {token}")))
+            .collect(),
     })
 }
 
@@ -294,7 +320,7 @@ pub(crate) fn disconnect(args: &DisconnectArgs, output: Output) -> Result<Exit, 
             true => "the file is as it was before, byte for byte",
             false => "another program has changed the file since: only the gateway's entry was taken out",
         };
-        output.message(&format!("disconnected {}: {how}; {}", client.name, client.reload));
+        output.message(&format!("disconnected {}: {how}", client.name));
     } else if !args.change.dry_run {
         output.message(&format!("{} is not connected", client.name));
     }

@@ -157,7 +157,8 @@ fn check_name(name: &str) -> Result<(), Failure> {
 fn typed(args: &AddArgs) -> Result<Server, Failure> {
     let env = pairs(&args.env, '=', "--env", "KEY=VALUE")?;
     let headers = pairs(&args.header, ':', "--header", "\"NAME: VALUE\"")?;
-    let unused = |option: &str, of: &str| Failure::bad_argument(format!("{option} is for a server with a {of}"));
+    let unused =
+        |option: &str, of: &str| Failure::bad_argument(format!("{option} is for a server with a {of}"));
     let transport = match (&args.url, args.command.split_first()) {
         (Some(url), None) => {
             if !env.is_empty() || args.cwd.is_some() {

@@ -35,8 +35,8 @@ pub(crate) async fn search(args: SearchArgs, output: Output) -> Result<Exit, Fai
     if status != StatusCode::OK {
         return Err(odd(&args.registry.registry, status));
     }
-    let page: Page = serde_json::from_value(answer.clone())
-        .map_err(|_| odd(&args.registry.registry, status))?;
+    let page: Page =
+        serde_json::from_value(answer.clone()).map_err(|_| odd(&args.registry.registry, status))?;
     if output.json {
         output.result_json(&answer);
         return Ok(Exit::Ok);
@@ -76,11 +76,15 @@ pub(super) async fn chosen(name: &str, args: &AddArgs, output: Output) -> Result
     let chosen = offers.iter().find(|offer| wanted.is_none_or(|wanted| offer.kind == wanted));
     let Some(offer) = chosen.cloned() else {
         let message = match wanted {
-            Some(wanted) => format!("`{}` is not offered via `{}`", visible::line(&server.name), wanted.escape_debug()),
+            Some(wanted) => {
+                format!("`{}` is not offered via `{}`", visible::line(&server.name), wanted.escape_debug())
+            }
             None => format!("`{}` is offered in no way that a gateway can use", visible::line(&server.name)),
         };
         let hint = if kinds.is_empty() { server.kinds().join(", ") } else { kinds.join(", ") };
-        return Err(Failure::new(Exit::Failed, "no_offer", message).hint(format!("it is offered via: {hint}")));
+        return Err(
+            Failure::new(Exit::Failed, "no_offer", message).hint(format!("it is offered via: {hint}"))
+        );
     };
     if !offer.missing.is_empty() {
         let missing = visible::line(&offer.missing.join(", "));
@@ -102,7 +106,8 @@ fn encoded(text: &str) -> String {
 async fn get(registry: &str, path: &str, output: Output) -> Result<(StatusCode, Value), Failure> {
     let remote = Remote::new(registry, None, ClientTls::of_machine())
         .map_err(|failure| failure.hint(format!("for example --registry {}", setup::REGISTRY)))?;
-    let base = registry.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+    let base =
+        registry.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
     let base = base.trim_end_matches('/');
     let path = if base.is_empty() { path.to_owned() } else { format!("/{base}{path}") };
     let _spinner = output.spinner("asking the registry");
