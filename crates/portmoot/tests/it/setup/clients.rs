@@ -160,7 +160,7 @@ fn servers_are_moved_behind_the_gateway_and_back() {
     let path = home.write(FILES[2].1, text);
     home.run(&["connect", "claude-desktop", "--move", "--yes"]).expect(0);
     let file: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    let names: Vec<&String> = file["mcpServers"].as_object().unwrap().keys().collect();
+    let names: Vec<&str> = file["mcpServers"].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!((names, &file["globalShortcut"]), (vec!["portmoot"], &json!("Ctrl+Space")));
     let own = fs::read_to_string(home.path().join(".config/portmoot/portmoot.toml")).unwrap();
     assert!(own.contains("[servers.filesystem]") && own.contains("[servers.My-Search]"), "{own}");
