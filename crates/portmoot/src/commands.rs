@@ -33,7 +33,7 @@ use crate::output::Output;
 /// Why the command failed.
 pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
     match watch::interval(&cli.command)? {
-        Some(every) => watch::run(cli, every, output).await,
+        Some(every) => watch::run(cli, every, output, once).await,
         None => once(cli, output).await,
     }
 }

@@ -168,6 +168,11 @@ impl Output {
         self.paint(text, code)
     }
 
+    /// The same for a result.
+    pub(crate) fn painted_result(self, text: &str, code: &str) -> String {
+        Output { color: self.result_color, ..self }.paint(text, code)
+    }
+
     fn paint(self, text: &str, code: &str) -> String {
         if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }

@@ -136,7 +136,7 @@ fn table(pairs: &[(String, String)]) -> Value {
 }
 
 fn duration(ms: u64) -> String {
-    if ms % 1000 == 0 { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+    if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
 }
 
 /// A text that the gateway does not expand.

@@ -1,8 +1,11 @@
 //! Commands that set up: plans of the crate `setup`, shown, asked for and made.
 
+mod arguments;
 mod clients;
+mod found;
 mod own;
 mod search;
+mod written;
 
 use std::path::{Path, PathBuf};
 
@@ -126,8 +129,11 @@ fn carry_out(
         return Ok(false);
     }
     for change in &open {
-        let text = difference(change, output);
-        if args.dry_run && !output.json { output.result(&text) } else { output.message(&text) }
+        if args.dry_run && !output.json {
+            output.result(&difference(change, |text, code| output.painted_result(text, code)));
+        } else {
+            output.message(&difference(change, |text, code| output.painted(text, code)));
+        }
     }
     if args.dry_run {
         return Ok(false);
@@ -150,22 +156,22 @@ fn carry_out(
     Ok(true)
 }
 
-/// A change as `diff -u` shows it.
-fn difference(change: &Change, output: Output) -> String {
+/// A change as `diff -u` shows it, in the colours of `paint`.
+fn difference(change: &Change, paint: impl Fn(&str, &str) -> String) -> String {
     let what = match (change.file.exists(), change.after.is_some()) {
         (false, _) => " (new)",
         (true, false) => " (removed)",
         (true, true) => "",
     };
-    let mut lines = vec![output.painted(&format!("{}{what}", shown(&change.file.path)), "1")];
+    let mut lines = vec![paint(&format!("{}{what}", shown(&change.file.path)), "1")];
     // The comments of a first file are for those who read it later.
     let is_shown = |row: &Row| change.file.exists() || !(row.text.is_empty() || row.text.starts_with('#'));
     for Row { sign, text } in change.rows().into_iter().filter(is_shown) {
         let text = visible::line(&text.replace('\t', "    "));
         lines.push(match sign {
-            '+' => output.painted(&format!("  + {text}"), "32"),
-            '-' => output.painted(&format!("  - {text}"), "31"),
-            '@' => output.painted(&format!("  @ {text}"), "36"),
+            '+' => paint(&format!("  + {text}"), "32"),
+            '-' => paint(&format!("  - {text}"), "31"),
+            '@' => paint(&format!("  @ {text}"), "36"),
             _ => format!("    {text}").trim_end().to_owned(),
         });
     }

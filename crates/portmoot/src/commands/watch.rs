@@ -6,7 +6,6 @@ use std::time::Duration;
 use platform::{Mutex, unix_ms};
 use wire::time::rfc3339;
 
-use super::once;
 use crate::cli::{
     AuditCommand, Cli, Command, ParticipantsCommand, PromptsCommand, ProposalsCommand, ResourcesCommand,
     ServersCommand, TokenCommand, ToolsCommand,
@@ -82,8 +81,16 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
 }
 
 /// Runs a listing until the program is interrupted. A terminal shows the last one; elsewhere each that differs from the one before
-/// is printed. Later failures are shown, and the next listing may succeed.
-pub(super) async fn run(cli: Cli, every: Duration, output: Output) -> Result<Exit, Failure> {
+/// is printed. Later failures are shown, and the next listing may succeed. `once` runs the command.
+pub(super) async fn run<F>(
+    cli: Cli,
+    every: Duration,
+    output: Output,
+    once: impl Fn(Cli, Output) -> F,
+) -> Result<Exit, Failure>
+where
+    F: Future<Output = Result<Exit, Failure>>,
+{
     let is_screen = stdout().is_terminal() && !output.json;
     let mut last: Option<String> = None;
     loop {

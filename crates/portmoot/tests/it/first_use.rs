@@ -163,7 +163,7 @@ fn every_line_of_the_readme_works() {
         assert!(line.starts_with(command), "{line}");
         run_line(&home, &line.replace("   # asks", " --yes # asks"));
     }
-    assert!(lines.next().unwrap().starts_with("portmoot serve "));
+    assert_eq!(lines.next().unwrap(), "portmoot serve");
     let gateway = Gateway::start_with(&home, &[]);
     ["files", "a"].iter().for_each(|name| gateway.ready(name));
     gateway.stop().expect(0);

@@ -4,7 +4,7 @@ use jsonc_parser::ast::{Object, ObjectProp, Value as Node};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
-use super::{EditError, Entry, Fields, Table, line_end, place, spliced};
+use super::parts::{EditError, Entry, Fields, Table, line_end, place, spliced};
 
 /// What editors accept in their JSON files: comments and trailing commas, nothing else that JSON has not.
 const OPTIONS: ParseOptions = ParseOptions {

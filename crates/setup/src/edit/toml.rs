@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use toml_edit::{Document, DocumentMut, InlineTable, Item, Key, Table as TomlTable, TableLike};
 
 use super::lines::{Line, lines, part};
-use super::{EditError, Entry, Fields, Table, line_end, place, spliced};
+use super::parts::{EditError, Entry, Fields, Table, line_end, object, place, prune, put, spliced};
 
 fn parse(text: &str) -> Result<DocumentMut, EditError> {
     let document = Document::parse(text.to_owned()).map_err(|error| {
@@ -104,9 +104,9 @@ fn sections(lines: &[Line<'_>]) -> Vec<Section> {
 pub(super) fn insert(of: &Table, text: &str, name: &str, fields: &Fields) -> Result<String, EditError> {
     let document = parse(text)?;
     let by_lines = insert_section(of, text, name, fields);
-    if super::toml::value(&by_lines).is_ok_and(|found| {
+    if value(&by_lines).is_ok_and(|found| {
         let mut expected = plain_table(document.as_table());
-        super::put(&mut expected, of, name, Some(super::object(fields)));
+        put(&mut expected, of, name, Some(object(fields)));
         found == expected
     }) {
         return Ok(by_lines);
@@ -195,10 +195,10 @@ pub(super) fn remove(of: &Table, text: &str, name: &str) -> Result<String, EditE
     let mut document = parse(text)?;
     let by_lines = remove_sections(of, text, name);
     let mut expected = plain_table(document.as_table());
-    super::put(&mut expected, of, name, None);
-    let mut found = super::toml::value(&by_lines).unwrap_or_default();
-    super::prune(&mut expected, &of.path);
-    super::prune(&mut found, &of.path);
+    put(&mut expected, of, name, None);
+    let mut found = value(&by_lines).unwrap_or_default();
+    prune(&mut expected, &of.path);
+    prune(&mut found, &of.path);
     if found == expected {
         return Ok(by_lines);
     }

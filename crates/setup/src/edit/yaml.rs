@@ -6,7 +6,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Map, Value};
 
 use super::lines::{Line, lines, part};
-use super::{DEPTH_MAX, EditError, Entry, Fields, Table, line_end, spliced};
+use super::parts::{DEPTH_MAX, EditError, Entry, Fields, Table, line_end, spliced};
 
 /// Most values of a file, those that aliases repeat included.
 const VALUES_MAX: usize = 100_000;

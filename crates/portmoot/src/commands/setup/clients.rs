@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use setup::{CLIENTS, Change, Client, Copies, Gateway, Scope, Server, Spot, Surroundings, TextFile};
+use setup::{CLIENTS, Change, Client, Copies, Gateway, Scope, Spot, Surroundings, TextFile};
 
-use super::own::write;
+use super::found::{Found, read_servers};
+use super::written::write;
 use super::{absolute, carry_out, checked, own_file, report, shown, surrounded};
 use crate::cli::{ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs};
 use crate::exit::Exit;
@@ -15,34 +16,6 @@ use crate::process::{env, program_name};
 use json::visible;
 
 const COLUMNS: [&str; 4] = ["CLIENT", "STATE", "SERVERS", "FILE"];
-
-/// The servers of a client's file.
-pub(super) struct Found {
-    pub(super) client: &'static Client,
-    pub(super) file: TextFile,
-    pub(super) servers: Vec<Server>,
-    pub(super) notes: Vec<String>,
-}
-
-/// Reads the servers of a client's file, without the gateway itself.
-pub(super) fn read_servers(
-    client: &'static Client,
-    spot: &Spot,
-    at: &Surroundings<'_>,
-) -> Result<Found, Failure> {
-    let (file, mut entries) = setup::look(spot)?;
-    for table in &spot.others {
-        entries.extend(table.entries(&file.text).unwrap_or_default());
-    }
-    let (mut servers, mut notes): (Vec<Server>, Vec<String>) = (Vec::new(), Vec::new());
-    for entry in entries.iter().filter(|entry| !setup::is_gateway(entry, &spot.shape)) {
-        let imported = setup::read(entry, &spot.shape, at.project);
-        notes.extend(imported.notes);
-        let new = imported.server.filter(|one| !servers.iter().any(|known| known.name == one.name));
-        servers.extend(new);
-    }
-    Ok(Found { client, file, servers, notes })
-}
 
 /// The client of this name.
 fn named(name: &str) -> Result<&'static Client, Failure> {

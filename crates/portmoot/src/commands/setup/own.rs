@@ -4,9 +4,11 @@ use std::path::Path;
 
 use model::{GATEWAY, ParticipantId};
 use serde_json::json;
-use setup::{CLIENTS, Change, SCHEMA_FILE, Scope, Server, TextFile, Transport};
+use setup::{CLIENTS, Change, Scope, Server, Transport};
 
-use super::clients::{Found, read_servers};
+use super::arguments::pairs;
+use super::found::{Found, read_servers};
+use super::written::write;
 use super::{carry_out, checked, own_file, report, search, shown, surrounded};
 use crate::cli::{AddArgs, InitArgs, RmArgs};
 use crate::exit::Exit;
@@ -15,21 +17,6 @@ use crate::output::Output;
 use crate::process::program_name;
 use crate::terminal::{ProcessTerminal, Terminal, confirm};
 use json::visible;
-
-/// Writes a changed configuration file; beside a new one, the schema for editors.
-pub(super) fn write(change: &Change) -> Result<(), setup::FileError> {
-    if !change.file.exists() {
-        write_schema(&change.file.path)?;
-    }
-    change.make()
-}
-
-/// Writes the schema that a first file names. It is made anew each time: no one edits it.
-fn write_schema(file: &Path) -> Result<(), setup::FileError> {
-    let path = file.parent().unwrap_or(Path::new("")).join(SCHEMA_FILE);
-    let schema = TextFile::read(&path)?;
-    Change::text(schema, config::SCHEMA).make()
-}
 
 /// What a user does next with a changed configuration file.
 fn next(file: &Path, output: Output) {
@@ -182,25 +169,6 @@ fn typed(args: &AddArgs) -> Result<Server, Failure> {
         }
     };
     Ok(Server { prefix: args.prefix.clone(), ..Server::new(&args.name, transport) })
-}
-
-/// The names and values of an option.
-pub(super) fn pairs(
-    texts: &[String],
-    sign: char,
-    option: &str,
-    form: &str,
-) -> Result<Vec<(String, String)>, Failure> {
-    let pair = |text: &String| {
-        let pair = text.split_once(sign).map(|(name, value)| (name.trim(), value));
-        let (name, value) = pair.filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
-            // The text may be a secret.
-            Failure::bad_argument(format!("a value of {option} is not {form}"))
-        })?;
-        let value = if sign == ':' { value.trim() } else { value };
-        Ok((name.to_owned(), value.to_owned()))
-    };
-    texts.iter().map(pair).collect()
 }
 
 pub(crate) fn rm(args: &RmArgs, output: Output) -> Result<Exit, Failure> {

@@ -10,7 +10,7 @@ use setup::{Described, Listed, Page, Server};
 use tls::ClientTls;
 use tokio::time::timeout;
 
-use super::own::pairs;
+use super::arguments::pairs;
 use crate::cli::{AddArgs, SearchArgs};
 use crate::commands::view::short;
 use crate::exit::Exit;
