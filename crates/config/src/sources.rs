@@ -70,6 +70,7 @@ impl Sources {
         if self.keep_nothing && self.data_dir.is_none() {
             loaded.config.data_dir = None;
         }
+        keep_from_servers(&mut loaded.config);
         Ok(loaded)
     }
 
@@ -175,6 +176,15 @@ pub fn check_text(name: &str, text: &str, env: Env<'_>) -> Vec<Problem> {
     match merged {
         Ok(tree) => check(&tree, env, &mut Vec::new()).err().unwrap_or_default(),
         Err(problem) => vec![problem],
+    }
+}
+
+/// Keeps the gateway's own files from the servers in a sandbox, whatever their lists say.
+fn keep_from_servers(config: &mut Config) {
+    let own: Vec<PathBuf> = config.data_dir.iter().cloned().collect();
+    let children = config.servers.iter_mut().filter_map(|server| server.transport.child_mut());
+    for files in children.filter_map(|child| child.confinement.files.as_mut()) {
+        files.never.clone_from(&own);
     }
 }
 
