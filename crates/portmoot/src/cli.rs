@@ -1,6 +1,7 @@
 //! Command-line grammar and help texts.
 
 mod options;
+mod setup;
 mod subcommands;
 
 use std::path::PathBuf;
@@ -8,7 +9,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs};
+pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs, WatchArgs};
+pub(crate) use setup::{
+    AddArgs, ChangeArgs, ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, InitArgs, OwnFileArgs,
+    RmArgs, SearchArgs,
+};
 pub(crate) use subcommands::{
     AuditCommand, AuthCommand, ConfigCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand,
     ProtoCommand, ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
@@ -49,8 +54,39 @@ pub(crate) struct OutputArgs {
 }
 
 /// The commands.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
+    /// Write a first configuration file
+    ///
+    /// Finds the MCP clients that are there, asks which of their servers to import, and writes a file with comments.
+    Init(InitArgs),
+    /// Add an MCP server to the configuration file: portmoot add NAME -- COMMAND, or portmoot add NAME URL
+    ///
+    /// Comments, order and all else in the file stay. A running gateway takes the change over within seconds.
+    Add(AddArgs),
+    /// Remove an MCP server from the configuration file
+    ///
+    /// The comments right above its section go with it; all else in the file stays.
+    Rm(RmArgs),
+    /// Copy the servers of an MCP client into the configuration file
+    ///
+    /// Clients: claude-code, claude-desktop, cline, codex, continue, cursor, gemini-cli, goose, lm-studio, vscode, windsurf, zed.
+    /// The client's file stays as it is. Secrets are copied with their values, so that the servers work at once; with
+    /// --hide-secrets they become ${NAME}.
+    Import(ImportArgs),
+    /// Connect an MCP client to the gateway: write an entry into its file
+    ///
+    /// The change is shown, and made after your consent. A copy of the file is kept: `portmoot disconnect` restores it byte for
+    /// byte. Clients: claude-code, claude-desktop, cline, codex, continue, cursor, gemini-cli, goose, lm-studio, vscode,
+    /// windsurf, zed.
+    Connect(ConnectArgs),
+    /// Undo the connection of an MCP client
+    ///
+    /// If no other program has changed the client's file since, it is restored byte for byte; else only the gateway's entry is
+    /// taken out.
+    Disconnect(DisconnectArgs),
+    /// Search the MCP registry for servers
+    Search(SearchArgs),
     /// Run the gateway
     ///
     /// Without any configuration, it listens on 127.0.0.1:7070 and offers a small demo server.
@@ -64,7 +100,12 @@ pub(crate) enum Command {
     /// Show the running gateway: address, version, servers, open proposals
     ///
     /// Exit code 1 when it is not ready.
-    Status(RunningArgs),
+    Status {
+        #[command(flatten)]
+        watch: WatchArgs,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Show the MCP servers behind the gateway
     #[command(subcommand)]
     Servers(ServersCommand),
@@ -153,7 +194,7 @@ pub(crate) enum Command {
 }
 
 /// `serve`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ServeArgs {
     /// Address and port to listen on
     #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN", hide_env_values = true)]
@@ -166,7 +207,7 @@ pub(crate) struct ServeArgs {
 }
 
 /// `stdio`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct StdioArgs {
     /// Topic to join
     #[arg(long, default_value = config::MAIN_TOPIC)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs};
+use super::options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, WatchArgs};
 
 /// `auth ...`.
 #[derive(Debug, Subcommand)]
@@ -30,10 +30,15 @@ pub(crate) enum AuthCommand {
 }
 
 /// `servers ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ServersCommand {
     /// List servers with their states
-    Ls(RunningArgs),
+    Ls {
+        #[command(flatten)]
+        watch: WatchArgs,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Show all details of a server
     Show {
         /// Configured name of the server
@@ -44,7 +49,7 @@ pub(crate) enum ServersCommand {
 }
 
 /// `tools ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ToolsCommand {
     /// List the tools that you may call
     Ls {
@@ -54,6 +59,8 @@ pub(crate) enum ToolsCommand {
         /// Topic whose tools to list
         #[arg(long, default_value = config::MAIN_TOPIC)]
         topic: String,
+        #[command(flatten)]
+        watch: WatchArgs,
         #[command(flatten)]
         gateway: GatewayArgs,
     },
@@ -95,7 +102,7 @@ pub(crate) enum ToolsCommand {
 }
 
 /// `proto ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ProtoCommand {
     /// Convert the JSON Schemas of tools to .proto files
     ///
@@ -132,7 +139,7 @@ pub(crate) enum ProtoStyle {
 }
 
 /// `resources ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ResourcesCommand {
     /// List the resources that you may read
     Ls {
@@ -142,6 +149,8 @@ pub(crate) enum ResourcesCommand {
         /// Topic whose resources to list
         #[arg(long, default_value = config::MAIN_TOPIC)]
         topic: String,
+        #[command(flatten)]
+        watch: WatchArgs,
         #[command(flatten)]
         gateway: GatewayArgs,
     },
@@ -158,7 +167,7 @@ pub(crate) enum ResourcesCommand {
 }
 
 /// `prompts ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum PromptsCommand {
     /// List the prompts that you may get
     Ls {
@@ -168,6 +177,8 @@ pub(crate) enum PromptsCommand {
         /// Topic whose prompts to list
         #[arg(long, default_value = config::MAIN_TOPIC)]
         topic: String,
+        #[command(flatten)]
+        watch: WatchArgs,
         #[command(flatten)]
         gateway: GatewayArgs,
     },
@@ -187,13 +198,15 @@ pub(crate) enum PromptsCommand {
 }
 
 /// `participants ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ParticipantsCommand {
     /// List the participants of your topics and their capabilities
     Ls {
         /// Only this topic
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
+        #[command(flatten)]
+        watch: WatchArgs,
         #[command(flatten)]
         gateway: RunningArgs,
     },
@@ -255,7 +268,7 @@ pub(crate) enum ParticipantsCommand {
 }
 
 /// `proposals ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ProposalsCommand {
     /// List open proposals, oldest first
     Ls {
@@ -265,6 +278,8 @@ pub(crate) enum ProposalsCommand {
         /// Only in this topic
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
+        #[command(flatten)]
+        watch: WatchArgs,
         #[command(flatten)]
         gateway: RunningArgs,
     },
@@ -318,7 +333,7 @@ pub(crate) enum ProposalsCommand {
 }
 
 /// `token ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Issue a token and print it; it cannot be shown again
     ///
@@ -339,7 +354,12 @@ pub(crate) enum TokenCommand {
         gateway: GatewayArgs,
     },
     /// List issued tokens
-    Ls(GatewayArgs),
+    Ls {
+        #[command(flatten)]
+        watch: WatchArgs,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
     /// Issue another token to a participant; the one before stays valid for a while
     ///
     /// The new token has the capabilities, topics and lifetime of the one before. At most two are valid at once.
@@ -362,7 +382,7 @@ pub(crate) enum TokenCommand {
 }
 
 /// `audit ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum AuditCommand {
     /// List audit entries, oldest first
     Query {
@@ -390,6 +410,8 @@ pub(crate) enum AuditCommand {
         #[arg(long, value_name = "COUNT")]
         last: Option<usize>,
         #[command(flatten)]
+        watch: WatchArgs,
+        #[command(flatten)]
         config: ConfigArgs,
     },
     /// Verify the hash chain of the log
@@ -407,10 +429,15 @@ pub(crate) enum AuditCommand {
 }
 
 /// `config ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Check the configuration as serve would use it; report problems and settings without effect
     Check(CheckArgs),
+    /// Print the JSON Schema of the configuration file, for editors
+    ///
+    /// An editor with support for TOML uses it if the first line of the file is `#:schema ./portmoot.schema.json`, and the schema is
+    /// in that file.
+    Schema,
     /// Print the merged configuration, with variables unexpanded
     Show {
         /// Show the file and line of every value

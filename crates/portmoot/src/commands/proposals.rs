@@ -19,7 +19,7 @@ const COLUMNS: [&str; 6] = ["ID", "STATE", "BY", "REQUEST", "TO", "EXPIRES"];
 
 pub(crate) async fn run(command: ProposalsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ProposalsCommand::Ls { all, topic, gateway } => {
+        ProposalsCommand::Ls { all, topic, gateway, .. } => {
             let mut query: Vec<(&str, &str)> = topic.iter().map(|topic| ("topic", topic.as_str())).collect();
             query.extend(all.then_some(("all", "true")));
             let answer = api::get(&running_endpoint(&gateway, output)?, &["proposals"], &query).await?;

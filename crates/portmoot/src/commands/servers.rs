@@ -14,7 +14,7 @@ const COLUMNS: [&str; 6] = ["NAME", "STATE", "TRANSPORT", "PROTOCOL", "TOOLS", "
 
 pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ServersCommand::Ls(gateway) => {
+        ServersCommand::Ls { gateway, .. } => {
             let endpoint = running_endpoint(&gateway, output)?;
             let answer: Value = api::get(&endpoint, &["servers"], &[]).await?.read()?;
             let mut columns = COLUMNS.to_vec();

@@ -73,6 +73,18 @@ pub(crate) async fn probe(gateway: &dyn Endpoint, path: &str) -> Result<serde_js
     serde_json::from_slice(&body).map_err(|_| not_portmoot())
 }
 
+/// Status and JSON body of `GET path`; `null` for a body that is no JSON.
+///
+/// # Errors
+/// When the host cannot be reached, or the connection breaks.
+pub(crate) async fn get_json(
+    host: &dyn Endpoint,
+    path: &str,
+) -> Result<(StatusCode, serde_json::Value), Failure> {
+    let (status, body) = exchange(host, Method::GET, path.to_owned(), None).await?;
+    Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
 async fn request(
     gateway: &dyn Endpoint,
     method: Method,

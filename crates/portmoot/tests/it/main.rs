@@ -108,6 +108,7 @@ mod secrets;
 mod server_eras;
 mod server_restarts;
 mod sessions;
+mod setup;
 mod shares;
 mod siege;
 mod slow_readers;
