@@ -86,6 +86,7 @@ impl Registry {
                 continue;
             }
             let environment = Environment {
+                accounts: None,
                 guard: self.guard.clone(),
                 identity: handshake::identity(),
                 events: Arc::clone(&events),
