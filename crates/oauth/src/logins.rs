@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use client::AccountFault;
+use model::{Refusal, RefusalCode};
 use platform::{Mutex, random, unix_ms};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -16,7 +17,7 @@ use crate::dialer::parse_url;
 use crate::discovery::Found;
 use crate::metadata::shown;
 use crate::pkce::{challenge, unguessable};
-use crate::registration::Use;
+use crate::registration::{CALLBACK_PATH, Use};
 use crate::secret::Secret;
 use crate::site::Site;
 use crate::token::{self, Client, Form, Grant, post, refusal};
@@ -68,6 +69,38 @@ pub enum LoginError {
         /// Milliseconds until the next question is allowed.
         retry_after_ms: u64,
     },
+}
+
+impl LoginError {
+    /// The refusal that people read, with the next step.
+    #[must_use]
+    pub fn refusal(&self, server: &str) -> Refusal {
+        use RefusalCode as Code;
+        let code = match self {
+            Self::Trouble(Trouble::NoRegistration(_)) => Code::UpstreamClientNeeded,
+            Self::Trouble(trouble) if trouble.is_transient() => Code::UpstreamDown,
+            Self::Trouble(Trouble::Refused { .. }) | Self::Denied(_) => Code::UpstreamFailed,
+            Self::Trouble(_) | Self::MixUp => Code::UpstreamMetadataRefused,
+            Self::Account(_) | Self::NoLogins(_) | Self::Unknown | Self::NotYet { .. } => Code::Conflict,
+            Self::TooMany => Code::Overloaded,
+            Self::Unreadable => Code::Malformed,
+        };
+        let refusal = Refusal::new(code, self.to_string());
+        match self {
+            Self::Trouble(Trouble::NoRegistration(host)) => refusal.hint(format!(
+                "register a client at {host} with the redirect URI http://127.0.0.1{CALLBACK_PATH}, then set client_id \
+                 and issuer in [servers.{server}.auth]"
+            )),
+            Self::Unknown | Self::MixUp | Self::Denied(_) => {
+                refusal.hint(format!("begin again: portmoot servers login {server}"))
+            }
+            Self::Unreadable => refusal.hint("paste the whole address that the browser shows at the end"),
+            Self::Account(AccountFault::NotKept(_)) => {
+                refusal.hint("a key outside of the data directory: openssl rand -hex 32 > FILE; chmod 600 FILE")
+            }
+            Self::Trouble(_) | Self::Account(_) | Self::NoLogins(_) | Self::NotYet { .. } | Self::TooMany => refusal,
+        }
+    }
 }
 
 /// What a sign-in is for.

@@ -123,8 +123,14 @@ impl Accounts {
     #[must_use]
     pub fn new(vault: Vault, audit: Recorder, public_url: Option<String>, base_url: String) -> Self {
         let discoveries = Semaphore::new(DISCOVERIES_MAX);
-        let services = Services { vault, audit, public_url, base_url, discoveries };
+        let services = Services { vault, audit, public_url, base_url: RwLock::new(base_url), discoveries };
         Self { services: Arc::new(services), servers: RwLock::default(), logins: Logins::default() }
+    }
+
+    /// Accounts of which nothing is kept, without an audit log.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self::new(Vault::new(None, None), Recorder::default(), None, String::new())
     }
 
     /// What all servers share.

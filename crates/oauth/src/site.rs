@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use client::AccountFault;
 use model::GATEWAY;
-use platform::{Mutex, millis, unix_ms};
+use platform::{Mutex, RwLock, millis, unix_ms};
 use store::audit::{Entry, Verdict};
 use store::recorder::{Recorder, entry};
 use tls::ClientTls;
@@ -34,7 +34,7 @@ pub struct Services {
     /// The URL under which others reach the gateway, without a slash at its end.
     pub public_url: Option<String>,
     /// The same on this machine: its public URL, or its address.
-    pub base_url: String,
+    pub base_url: RwLock<String>,
     /// Places for discoveries.
     pub discoveries: Semaphore,
 }
