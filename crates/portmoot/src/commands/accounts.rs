@@ -76,7 +76,9 @@ pub(crate) async fn auth(name: Option<&str>, gateway: &RunningArgs, output: Outp
     let answer: Value = api::get(&endpoint, &["accounts"], &query).await?.read()?;
     let row = |row: &Value| {
         let member = |column: &&str| match *column {
-            "SCOPES" => Some(texts(row, "scopes").join(" ")).filter(|scopes| !scopes.is_empty()).unwrap_or("-".into()),
+            "SCOPES" => {
+                Some(texts(row, "scopes").join(" ")).filter(|scopes| !scopes.is_empty()).unwrap_or("-".into())
+            }
             "PARTICIPANT" if row.get("participant").is_none() => "(all)".to_owned(),
             column => cell(row, &column.to_lowercase()),
         };
@@ -87,7 +89,12 @@ pub(crate) async fn auth(name: Option<&str>, gateway: &RunningArgs, output: Outp
 }
 
 /// Asks the gateway to begin.
-async fn begin(endpoint: &Remote, path: &[&str], args: &LoginArgs, port: Option<u16>) -> Result<Value, Failure> {
+async fn begin(
+    endpoint: &Remote,
+    path: &[&str],
+    args: &LoginArgs,
+    port: Option<u16>,
+) -> Result<Value, Failure> {
     let body = json!({ "participant": args.participant, "scopes": args.scopes, "port": port });
     api::post(endpoint, path, &[], body.to_string()).await?.read()
 }
@@ -98,7 +105,12 @@ async fn complete(endpoint: &Remote, name: &str, callback: &str) -> Result<Value
     api::post(endpoint, &["servers", name, "login", "complete"], &[], body).await?.read()
 }
 
-async fn by_pasting(endpoint: &Remote, name: &str, args: &LoginArgs, output: Output) -> Result<Value, Failure> {
+async fn by_pasting(
+    endpoint: &Remote,
+    name: &str,
+    args: &LoginArgs,
+    output: Output,
+) -> Result<Value, Failure> {
     let begun = begin(endpoint, &["servers", name, "login"], args, None).await?;
     output.message("open this address in a browser, on any machine, and sign in:");
     output.message(&cell(&begun, "url"));
@@ -116,7 +128,12 @@ async fn by_pasting(endpoint: &Remote, name: &str, args: &LoginArgs, output: Out
     complete(endpoint, name, line.trim()).await
 }
 
-async fn by_browser(endpoint: &Remote, name: &str, args: &LoginArgs, output: Output) -> Result<Value, Failure> {
+async fn by_browser(
+    endpoint: &Remote,
+    name: &str,
+    args: &LoginArgs,
+    output: Output,
+) -> Result<Value, Failure> {
     let unusable = |error: std::io::Error| {
         Failure::new(Exit::Failed, "cannot_listen", format!("cannot wait for the browser: {error}"))
             .hint("use --paste")
@@ -126,10 +143,15 @@ async fn by_browser(endpoint: &Remote, name: &str, args: &LoginArgs, output: Out
     let begun = begin(endpoint, &["servers", name, "login"], args, Some(port)).await?;
     let url = cell(&begun, "url");
     let is_opened = !args.no_browser && std::io::stderr().is_terminal() && open(&url);
-    let how = if is_opened { "a browser opens this address; sign in there:" } else { "open this address in a browser on this machine, and sign in:" };
+    let how = if is_opened {
+        "a browser opens this address; sign in there:"
+    } else {
+        "open this address in a browser on this machine, and sign in:"
+    };
     output.message(how);
     output.message(&url);
-    let (callback, mut stream) = timeout(LOGIN_LIMIT, callback(&listener, port)).await.map_err(|_| too_late(name))?;
+    let (callback, mut stream) =
+        timeout(LOGIN_LIMIT, callback(&listener, port)).await.map_err(|_| too_late(name))?;
     let completed = complete(endpoint, name, &callback).await;
     let said = match &completed {
         Ok(_) => "You are signed in. You may close this window.",
@@ -139,10 +161,19 @@ async fn by_browser(endpoint: &Remote, name: &str, args: &LoginArgs, output: Out
     completed
 }
 
-async fn by_device(endpoint: &Remote, name: &str, args: &LoginArgs, output: Output) -> Result<Value, Failure> {
+async fn by_device(
+    endpoint: &Remote,
+    name: &str,
+    args: &LoginArgs,
+    output: Output,
+) -> Result<Value, Failure> {
     let path = ["servers", name, "login", "device"];
     let begun = begin(endpoint, &path, args, None).await?;
-    output.message(&format!("open {} on any device, and type the code {}", cell(&begun, "url"), cell(&begun, "user_code")));
+    output.message(&format!(
+        "open {} on any device, and type the code {}",
+        cell(&begun, "url"),
+        cell(&begun, "user_code")
+    ));
     let id = cell(&begun, "id");
     let mut wait_ms = begun.get("interval_seconds").and_then(Value::as_u64).unwrap_or(5) * 1_000;
     loop {

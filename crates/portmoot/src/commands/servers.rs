@@ -41,7 +41,9 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
         ServersCommand::Logout { name, participant, gateway } => {
             return accounts::logout(&name, participant.as_deref(), &gateway, output).await;
         }
-        ServersCommand::Auth { name, gateway } => return accounts::auth(name.as_deref(), &gateway, output).await,
+        ServersCommand::Auth { name, gateway } => {
+            return accounts::auth(name.as_deref(), &gateway, output).await;
+        }
         ServersCommand::Show { name, gateway } => {
             let endpoint = running_endpoint(&gateway, output)?;
             print(&api::get(&endpoint, &["servers", &name], &[]).await?, output)?;

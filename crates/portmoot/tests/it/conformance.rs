@@ -2,8 +2,8 @@
 //! expected failures, under the fixture's own names.
 
 use harness::{
-    Running, conformance, conformance_but, conformance_client, conformance_client_extension, conformance_client_of,
-    conformance_of, shim_binary,
+    Running, conformance, conformance_but, conformance_client, conformance_client_extension,
+    conformance_client_of, conformance_of, shim_binary,
 };
 
 use crate::front::{Front, binary, over_http, over_stdio};
