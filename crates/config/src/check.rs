@@ -22,7 +22,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     let problems = Problems::default();
     let root = Table::root(tree, &problems);
     let settings = settings::read(&root, env);
-    let servers = servers::read(&root, env, notices);
+    let (servers, auth) = servers::read(&root, env, notices);
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, env, &profiles);
     let (issuers, scopes) = (issuers::read(&root, env, &profiles), issuers::scopes(&root));
@@ -34,7 +34,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
     let config =
-        settings.map(|settings| Config { servers, participants, topics, issuers, scopes, ..settings });
+        settings.map(|settings| Config { servers, auth, participants, topics, issuers, scopes, ..settings });
     if let Some(config) = &config {
         issuers::check(tree, config, &problems);
     }

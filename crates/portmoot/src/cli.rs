@@ -15,7 +15,7 @@ pub(crate) use setup::{
     RmArgs, SearchArgs,
 };
 pub(crate) use subcommands::{
-    AuditCommand, AuthCommand, ConfigCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand,
+    AuditCommand, AuthCommand, ConfigCommand, LoginArgs, ParticipantsCommand, PromptsCommand, ProposalsCommand,
     ProtoCommand, ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
 };
 

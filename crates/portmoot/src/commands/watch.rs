@@ -47,7 +47,13 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         | Command::Search(_)
         | Command::Serve(_)
         | Command::Stdio(_)
-        | Command::Servers(ServersCommand::Show { .. })
+        | Command::Auth(_)
+        | Command::Servers(
+            ServersCommand::Show { .. }
+            | ServersCommand::Login { .. }
+            | ServersCommand::Logout { .. }
+            | ServersCommand::Auth { .. },
+        )
         | Command::Logs { .. }
         | Command::Tools(ToolsCommand::Show { .. } | ToolsCommand::Call { .. })
         | Command::Resources(ResourcesCommand::Read { .. })
