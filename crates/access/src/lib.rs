@@ -24,6 +24,7 @@ mod purpose;
 pub mod references;
 mod sealing;
 mod task_id;
+mod token_scope;
 pub mod tokens;
 
 pub use authority::{ACCOUNTS, Authority, GRANTS, SERVERS, TOKENS};
@@ -35,3 +36,4 @@ pub use journal::{AccessJournal, not_written};
 pub use purpose::Purpose;
 pub use sealing::sealer;
 pub use task_id::TaskId;
+pub use token_scope::TokenScope;

@@ -187,11 +187,7 @@ impl Registry {
 
     /// All participants that are known now, in a topic or not.
     pub fn everybody(&self) -> Vec<Arc<Participant>> {
-        let mut all = self.identities.read().participants(unix_ms());
-        all.extend(self.bearers.participants());
-        all.sort_by(|one, other| one.id.cmp(&other.id));
-        all.dedup_by(|one, other| one.id == other.id);
-        all
+        self.bearers.beside(self.identities.read().participants(unix_ms()))
     }
 
     /// All changes of capabilities in force.
