@@ -22,6 +22,8 @@ pub struct Link {
     pub form: Form,
     /// What its client declared in the handshake. A modern client declares it with each request.
     pub client: ClientProfile,
+    /// Whether its client's protocol has tasks. proto-mcp 1.0 has no message for them.
+    pub(crate) has_tasks: bool,
     /// Its sending side.
     pub outlet: Arc<dyn Outlet>,
     /// Why the topic did not let it join. A link joins once.
@@ -116,18 +118,33 @@ impl Link {
         client: ClientProfile,
         outlet: Arc<dyn Outlet>,
     ) -> Arc<Self> {
+        Arc::new(Self::with(id, participant, (form, client, true), outlet))
+    }
+
+    /// A link that has yet to join, of a client of proto-mcp: nothing of it is known but what its calls say.
+    pub fn of_proto(id: LinkId, participant: Arc<Participant>, outlet: Arc<dyn Outlet>) -> Arc<Self> {
+        Arc::new(Self::with(id, participant, (Form::Legacy, plain_client(), false), outlet))
+    }
+
+    fn with(
+        id: LinkId,
+        participant: Arc<Participant>,
+        (form, client, has_tasks): (Form, ClientProfile, bool),
+        outlet: Arc<dyn Outlet>,
+    ) -> Self {
         let (rejected, held, written) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Arc::new(Self {
+        Self {
             id,
             participant,
             form,
             client,
+            has_tasks,
             outlet,
             rejected,
             scope: <_>::default(),
             held,
             written,
-        })
+        }
     }
 
     /// Its participant's share of the room's queue, once it has joined.

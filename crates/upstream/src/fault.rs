@@ -18,6 +18,9 @@ pub(crate) enum Fault {
     /// The server answered with an error or with an unusable result.
     #[error("{0}")]
     Answer(String),
+    /// A server of proto-mcp speaks another major version, or refuses the gateway's.
+    #[error("{0}")]
+    Version(String),
     /// The configuration of the server needs this environment variable, which is not set.
     #[error("the environment variable `{0}` is not set")]
     Unset(String),
@@ -39,7 +42,7 @@ impl Fault {
             Self::Unsent(SendError::TooLarge) => (RefusalCode::TooLarge, "takes no message of this size", ""),
             Self::Unsent(SendError::Closed) => (UpstreamDown, "is not running", RESTARTING),
             Self::Timeout => (UpstreamTimeout, "did not answer in time", ""),
-            Self::Answer(_) => (UpstreamFailed, "gave an unusable answer", ""),
+            Self::Answer(_) | Self::Version(_) => (UpstreamFailed, "gave an unusable answer", ""),
             Self::Unset(_) => (UpstreamDown, "cannot start as it is configured", "tell the operator"),
         };
         let refusal = Refusal::new(code, format!("the server `{server}` {what}"));
@@ -48,10 +51,10 @@ impl Fault {
 }
 
 impl Fault {
-    /// Whether the server runs, and may not have understood what it read.
+    /// Whether the server runs, and may not have understood what it read or not speak this version of it.
     pub(crate) fn is_of_protocol(&self) -> bool {
         match self {
-            Self::Timeout => true,
+            Self::Timeout | Self::Version(_) => true,
             Self::Link(LinkError::Exited { .. } | LinkError::Broken(_) | LinkError::Malformed(_)) => true,
             Self::Link(_) | Self::Unsent(_) | Self::Answer(_) | Self::Unset(_) => false,
         }
@@ -61,9 +64,12 @@ impl Fault {
     pub(crate) fn cause(&self) -> String {
         match self {
             Self::Link(LinkError::Unreachable(why)) => why.clone(),
-            Self::Link(_) | Self::Unsent(_) | Self::Timeout | Self::Answer(_) | Self::Unset(_) => {
-                self.to_string()
-            }
+            Self::Link(_)
+            | Self::Unsent(_)
+            | Self::Timeout
+            | Self::Answer(_)
+            | Self::Version(_)
+            | Self::Unset(_) => self.to_string(),
         }
     }
 }

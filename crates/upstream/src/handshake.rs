@@ -251,7 +251,7 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
             }
         }
     };
-    let raw = result(&answer)?;
+    let raw = result(&answer).map_err(|fault| of_version(session, &answer, fault))?;
     let chosen = json::at(&raw, &["protocolVersion"]).and_then(text);
     let version = chosen.as_deref().and_then(Version::parse).filter(|version| version.era() == Era::Legacy);
     let Some(version) = version else {
@@ -267,6 +267,16 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
         link.listen();
     }
     Ok(())
+}
+
+/// Why a server did not take the handshake: it may speak another version of proto-mcp.
+fn of_version(session: &Session, answer: &Message, fault: Fault) -> Fault {
+    let refused =
+        answer.error_object().is_some_and(|error| error.code == wire::proto::code::UNSUPPORTED_VERSION);
+    match fault {
+        Fault::Answer(why) if refused && session.coding() == Coding::Proto => Fault::Version(why),
+        fault => fault,
+    }
 }
 
 /// The caller's capabilities without the requests that the server may send to no caller: it learns only what it may use. Each
