@@ -27,7 +27,7 @@ impl ApiError {
             | RefusalCode::Unsupported
             | RefusalCode::UnsupportedProtocol
             | RefusalCode::SchemaViolation => StatusCode::BAD_REQUEST,
-            RefusalCode::Conflict => StatusCode::CONFLICT,
+            RefusalCode::Conflict | RefusalCode::ToolChanged => StatusCode::CONFLICT,
             RefusalCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             RefusalCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             RefusalCode::UpstreamBusy

@@ -11,7 +11,7 @@ use model::{Refusal, RefusalCode};
 use utoipa::OpenApi;
 
 use crate::{
-    error::ApiError, health, metrics, participants, proposals, rights, schemas, servers, state::Api,
+    error::ApiError, health, metrics, participants, pins, proposals, rights, schemas, servers, state::Api,
 };
 use crate::{tokens, tools};
 
@@ -28,6 +28,10 @@ use crate::{tokens, tools};
         servers::servers,
         servers::server,
         servers::logs,
+        pins::pins,
+        pins::of_server,
+        pins::approve,
+        pins::reset,
         tools::tools,
         tools::tool,
         tokens::tokens,
@@ -69,6 +73,9 @@ pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Router {
         .route("/api/v1/servers", get(servers::servers))
         .route("/api/v1/servers/{name}", get(servers::server))
         .route("/api/v1/servers/{name}/logs", get(servers::logs))
+        .route("/api/v1/pins", get(pins::pins))
+        .route("/api/v1/pins/{server}", get(pins::of_server).delete(pins::reset))
+        .route("/api/v1/pins/{server}/approve", post(pins::approve))
         .route("/api/v1/tools", get(tools::tools))
         .route("/api/v1/tools/{name}", get(tools::tool))
         .route("/api/v1/tokens", get(tokens::tokens).post(tokens::issue))

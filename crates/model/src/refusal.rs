@@ -54,6 +54,8 @@ pub enum RefusalCode {
     SchemaUnresolved,
     /// The arguments break a rule of the tool's schema. Source: proto-mcp v1.0, "Error Codes".
     SchemaViolation,
+    /// The server has changed the tool or prompt since it was pinned, and no operator has approved that.
+    ToolChanged,
 }
 
 /// Why one field of a call's arguments is not accepted.

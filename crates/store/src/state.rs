@@ -5,9 +5,11 @@ mod closed;
 mod grants;
 mod proposals;
 
+use std::collections::BTreeMap;
+
 use model::{Latest, account};
 
-use crate::record::{CreatedTask, EndedSessions, IssuedToken, Record, SealingKey};
+use crate::record::{CreatedTask, EndedSessions, IssuedToken, PinnedDefinition, Record, SealingKey};
 
 use grants::Grants;
 use proposals::Proposals;
@@ -26,7 +28,11 @@ pub struct State {
     grants: Grants,
     sessions: Sessions,
     tasks: Tasks,
+    pins: Pins,
 }
+
+/// Pinned definitions by server, part and name.
+type Pins = BTreeMap<(String, String, String), PinnedDefinition>;
 
 /// Sealing keys in the state: the current one and the one before it.
 const SEALING_KEYS_KEPT: usize = 2;
@@ -89,6 +95,11 @@ impl State {
         self.tasks.created.iter().filter(move |task| task.topic == topic && now_ms < task.until_ms)
     }
 
+    /// Definitions of servers that are trusted.
+    pub fn pins(&self) -> impl Iterator<Item = &PinnedDefinition> {
+        self.pins.values()
+    }
+
     /// Applies one record.
     pub fn apply(&mut self, record: &Record) {
         match record {
@@ -111,7 +122,23 @@ impl State {
             }
             Record::SessionsEnded(ended) => self.sessions.ended(ended),
             Record::TaskCreated(task) => self.tasks.created(task),
+            Record::Pin(pin) => self.pin(pin),
+            Record::PinsReset { server, .. } => self.pins.retain(|_, pin| pin.server != *server),
         }
+    }
+
+    /// Takes a pin. Those of another server of the name are of no use any more.
+    fn pin(&mut self, pin: &PinnedDefinition) {
+        let key = |name: &str| (pin.server.clone(), pin.part.clone(), name.to_owned());
+        let is_others = |(_, other): (&(String, String, String), &PinnedDefinition)| {
+            other.server == pin.server && other.identity != pin.identity
+        };
+        let first = (pin.server.clone(), String::new(), String::new());
+        // The first of the server tells for all.
+        if self.pins.range(first..).next().is_some_and(is_others) {
+            self.pins.retain(|_, other| other.server != pin.server);
+        }
+        self.pins.insert(key(&pin.name), pin.clone());
     }
 
     /// Drops expired digests of closed proposals.
@@ -128,6 +155,7 @@ impl State {
             .chain(self.proposals.records())
             .chain(self.sessions.records())
             .chain(self.tasks.created.iter().cloned().map(Record::TaskCreated))
+            .chain(self.pins.values().cloned().map(Record::Pin))
     }
 
     /// Number of records that [`State::records`] returns.
@@ -140,6 +168,7 @@ impl State {
             + self.proposals.len()
             + self.sessions.ended.len()
             + self.tasks.created.len()
+            + self.pins.len()
     }
 
     /// Whether the state has no record.

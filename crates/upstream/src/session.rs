@@ -29,6 +29,7 @@ use wire::mcp::{ListKind, Version};
 use wire::{mcp::Era, rpc::Id};
 
 use crate::field_numbers::FieldNumbers;
+use crate::pinning::Pinning;
 use crate::sent::{Resolve, SentSchemas};
 use crate::session_api::{Numbers, Owner, SessionKey};
 use crate::{
@@ -90,6 +91,8 @@ pub struct Environment {
     pub resolve: Option<Arc<dyn Resolve>>,
     /// The numbers of fields that the tools' messages had.
     pub fields: Arc<FieldNumbers>,
+    /// Judges what the server lists, if that is wanted.
+    pub pins: Option<Arc<dyn Pinning>>,
 }
 
 /// The server's declarations in the handshake.

@@ -45,6 +45,7 @@ pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -
         RefusalCode::LogUnavailable => (-31015, 503, 503),
         RefusalCode::OutcomeUnknown => (-31016, 200, 200),
         RefusalCode::Conflict => (-31017, 200, 200),
+        RefusalCode::ToolChanged => (-31018, 200, 200),
         // proto-mcp's own codes, the same on every wire.
         RefusalCode::SchemaUnresolved => (SCHEMA_UNRESOLVED, 200, 200),
         RefusalCode::SchemaViolation => (SCHEMA_VIOLATION, 200, 200),

@@ -23,6 +23,9 @@ const LINES: &str = r#"{"record":"sealing_key","key":"aa","created_ms":1}
 {"record":"sessions_ended","marks":["m1","m2"],"at_ms":23,"until_ms":24}
 {"record":"sessions_ended","marks":["m3"],"by":"scout","at_ms":23,"until_ms":24}
 {"record":"task_created","id":"t","topic":"main","by":"scout","created_ms":25,"until_ms":26}
+{"record":"pin","server":"files","identity":"ab","part":"tool","name":"read","digest":"cd","definition":"{\"name\":\"read\"}","at_ms":27}
+{"record":"pin","server":"files","identity":"ab","part":"instructions","name":"","digest":"ef","definition":"{}","by":"ana","at_ms":28}
+{"record":"pins_reset","server":"files","at_ms":29}
 "#;
 
 #[test]
@@ -52,7 +55,9 @@ fn every_line_has_its_number_and_checksum() {
 #[test]
 fn a_journal_of_the_older_format_is_read_and_written_anew() {
     let dir = tempfile::tempdir().unwrap();
-    let is_old = |line: &&str| !line.contains("proposals_closed") && !line.contains("task_created");
+    let is_old = |line: &&str| {
+        !["proposals_closed", "task_created", r#"record":"pin"#].iter().any(|new| line.contains(new))
+    };
     let old: String = LINES.split_inclusive('\n').filter(is_old).collect();
     fs::write(dir.path().join(JOURNAL_FILE), &old).unwrap();
     let journal = Journal::open(dir.path()).unwrap();
