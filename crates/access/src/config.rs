@@ -152,6 +152,7 @@ impl ParticipantConfig {
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,
             validate: self.validate,
+            pins: upstream::config::Policy::default(),
         })
     }
 }

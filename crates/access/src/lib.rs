@@ -8,6 +8,7 @@
 //! - [`Authority`]: by which right a token is issued or revoked.
 //! - [`Bounds`]: the bytes that may wait for a participant.
 //! - [`AccessJournal`]: the journal as far as identities and grants depend on it.
+//! - [`Pins`]: what of servers' definitions is trusted, and what is found in them.
 //! - [`references`]: what resolves the schemas of servers' tools.
 //! - [`Guests`]: participants without a token. [`sealer`]: the seal of ids and states, with its keys in the journal; [`TaskId`].
 
@@ -20,6 +21,7 @@ mod guests;
 pub mod identities;
 pub mod issuers;
 mod journal;
+mod pins;
 mod purpose;
 pub mod references;
 mod sealing;
@@ -33,6 +35,7 @@ pub use guests::{
     ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, account, is_gateways_name, is_guest,
 };
 pub use journal::{AccessJournal, not_written};
+pub use pins::{PINS, Pins};
 pub use purpose::Purpose;
 pub use sealing::sealer;
 pub use task_id::TaskId;

@@ -34,6 +34,7 @@ impl ApiError {
             | RefusalCode::UnsupportedProtocol
             | RefusalCode::SchemaViolation => StatusCode::BAD_REQUEST,
             RefusalCode::Conflict
+            | RefusalCode::ToolChanged
             | RefusalCode::UpstreamLoginNeeded
             | RefusalCode::UpstreamLoginLost
             | RefusalCode::UpstreamClientNeeded => StatusCode::CONFLICT,

@@ -11,7 +11,8 @@ use model::{Refusal, RefusalCode};
 use utoipa::OpenApi;
 
 use crate::{
-    accounts, error::ApiError, health, metrics, participants, proposals, rights, schemas, servers, state::Api,
+    accounts, error::ApiError, health, metrics, participants, pins, proposals, rights, schemas, servers,
+    state::Api,
 };
 use crate::{tokens, tools};
 
@@ -34,6 +35,10 @@ use crate::{tokens, tools};
         accounts::begin_device,
         accounts::poll_device,
         accounts::logout,
+        pins::pins,
+        pins::of_server,
+        pins::approve,
+        pins::reset,
         tools::tools,
         tools::tool,
         tokens::tokens,
@@ -81,6 +86,9 @@ pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Router {
         .route("/api/v1/servers/{name}/login/device", post(accounts::begin_device))
         .route("/api/v1/servers/{name}/login/device/{id}", post(accounts::poll_device))
         .route("/api/v1/servers/{name}/logout", post(accounts::logout))
+        .route("/api/v1/pins", get(pins::pins))
+        .route("/api/v1/pins/{server}", get(pins::of_server).delete(pins::reset))
+        .route("/api/v1/pins/{server}/approve", post(pins::approve))
         .route("/api/v1/tools", get(tools::tools))
         .route("/api/v1/tools/{name}", get(tools::tool))
         .route("/api/v1/tokens", get(tokens::tokens).post(tokens::issue))

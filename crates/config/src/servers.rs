@@ -20,8 +20,8 @@ use oauth::config::AuthConfig;
 use sandbox::{SANDBOXES, Sandbox};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
-    Confinement, EraChoice, HttpConfig, ProtoConfig, Secret, ServerConfig, Sessions, StdioConfig, Timeouts,
-    Transport,
+    Confinement, EraChoice, First, HttpConfig, Mode, Policy, ProtoConfig, Secret, ServerConfig, Sessions,
+    StdioConfig, Timeouts, Transport,
 };
 
 const ERAS: [(&str, EraChoice); 3] =
@@ -32,6 +32,9 @@ const SESSIONS: [(&str, Sessions); 4] = [
     ("caller", Sessions::Caller),
     ("call", Sessions::Call),
 ];
+
+const PINS: [(&str, Mode); 3] = [("off", Mode::Off), ("warn", Mode::Warn), ("block", Mode::Block)];
+const FIRST: [(&str, First); 2] = [("trust", First::Trust), ("ask", First::Ask)];
 
 #[derive(Clone, Copy)]
 enum Type {
@@ -71,6 +74,7 @@ pub(crate) fn read(
 #[derive(Debug, Clone, Copy)]
 struct Standard {
     sandbox: Sandbox,
+    pins: Policy,
 }
 
 impl Standard {
@@ -78,7 +82,8 @@ impl Standard {
         let is_table = |node: &&Node| matches!(node.value, Value::Table(_));
         let table = root.get("server").filter(is_table).and_then(|_| root.table("server"));
         let sandbox = table.as_ref().and_then(|table| table.choice("sandbox", &SANDBOXES));
-        Self { sandbox: sandbox.unwrap_or(Sandbox::None) }
+        let pins = table.as_ref().map(|table| pins(table, Policy::default())).unwrap_or_default();
+        Self { sandbox: sandbox.unwrap_or(Sandbox::None), pins }
     }
 }
 
@@ -127,6 +132,7 @@ fn server(
     let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
     let validate = table.flag("validate").unwrap_or_default();
     let auth = auth::read(&table, transport.as_ref(), env);
+    let pins = pins(&table, standard.pins);
     table.finish();
     let server = ServerConfig {
         name: name?,
@@ -138,8 +144,16 @@ fn server(
         capabilities,
         enabled,
         validate,
+        pins,
     };
     Some((server, auth))
+}
+
+/// What changes of a server's definitions lead to.
+fn pins(table: &Table<'_>, standard: Policy) -> Policy {
+    let mode = table.choice("pins", &PINS).unwrap_or(standard.mode);
+    let first = table.choice("pins_first", &FIRST).unwrap_or(standard.first);
+    Policy { mode, first }
 }
 
 /// The name of a server. MCP clients allow white space in names; ids have none, so it becomes `-`.

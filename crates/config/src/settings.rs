@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::config::{AuditConfig, Config, Limits};
 use ::auth::{PublicUrl, PublicUrlError};
+use access::config::{AuditConfig, Config, Limits};
 use platform::default_share;
 use store::audit::Payloads;
 
@@ -31,8 +31,8 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let legacy_sse = table.flag("legacy_sse").unwrap_or(false);
     let operator_key = table.flag("operator_key").unwrap_or(true);
     let tls = tls_files::server(&table, env);
-    // The tables of servers read it.
-    let _ = table.get("sandbox");
+    // The tables of servers read them.
+    let _ = (table.get("sandbox"), table.get("pins"), table.get("pins_first"));
     let key = auth::key(&table, env);
     let limits = Arc::new(table.table("limits").map(|table| limits(table)).unwrap_or_default());
     table.finish();

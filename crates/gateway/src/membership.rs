@@ -210,6 +210,7 @@ impl Dispatch {
             stderr: Arc::default(),
             resolve: None,
             fields: Arc::clone(&self.context.fields),
+            pins: None,
         };
         let upstream = Upstream::start(spec, environment);
         Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed) })
@@ -313,6 +314,7 @@ mod tests {
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,
             validate: false,
+            pins: Default::default(),
         };
         let environment = Environment {
             accounts: None,
@@ -324,6 +326,7 @@ mod tests {
             stderr: Arc::default(),
             resolve: None,
             fields: Arc::default(),
+            pins: None,
         };
         let upstream =
             Upstream::start(UpstreamSpec { config, limits: Limits::default().servers() }, environment);

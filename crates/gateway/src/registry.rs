@@ -26,7 +26,8 @@ use store::recorder::Recorder;
 use crate::{context::Context, dispatch::Dispatch, live::Event};
 use access::config::{Config, Limits};
 use access::grants::Grants;
-use access::{Bounds, account, bearers::Bearers, is_guest};
+use access::{Bounds, Pins, account, bearers::Bearers, is_guest};
+use topic::BuiltinTool;
 
 /// How long open calls may take to end when the gateway stops.
 pub const DRAIN: Duration = Duration::from_secs(5);
@@ -69,6 +70,8 @@ pub struct Registry {
     pub audit: Recorder,
     /// Accounts at servers.
     pub accounts: Arc<Accounts>,
+    /// What of servers' definitions is trusted.
+    pub pins: Arc<Pins>,
     config: RwLock<Arc<Config>>,
     identities: RwLock<Arc<Identities>>,
     grants: RwLock<Arc<Grants>>,
@@ -100,7 +103,9 @@ impl Registry {
         let Start { config, identities, grants, sealer, guard, journal, audit, accounts } = start;
         let held = Shares::new(config.limits.held_bytes_max, config.limits.participant_held_bytes_max);
         let epoch = Arc::new(AtomicU64::new(1));
+        let builtin = BuiltinTool::ALL.iter().map(|tool| tool.name()).collect();
         let registry = Arc::new(Self {
+            pins: Arc::new(Pins::open(journal.as_ref(), &audit, builtin)),
             context: Arc::new(Context::new(sealer, FieldNumbers::open(config.data_dir.as_deref()))),
             guard,
             references: access::references::resolver(config.references.as_ref()),
@@ -181,6 +186,12 @@ impl Registry {
     /// The configured servers, in the order of the configuration.
     pub fn upstreams(&self) -> Vec<Arc<Upstream>> {
         self.upstreams.read().iter().map(|(_, upstream)| Arc::clone(upstream)).collect()
+    }
+
+    /// Has a server list everything again, because what is approved of it has changed.
+    pub fn list_again(&self, server: &str) {
+        let named = |upstream: &Arc<Upstream>| upstream.spec().name() == server;
+        self.upstreams().iter().filter(|upstream| named(upstream)).for_each(|upstream| upstream.list_again());
     }
 
     /// Answers all callers of held calls for now, so that their proposals outlast this process.

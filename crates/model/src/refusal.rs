@@ -76,6 +76,8 @@ pub enum RefusalCode {
     UpstreamClientNeeded,
     /// What the server, or its authorization server, says about itself is not acceptable.
     UpstreamMetadataRefused,
+    /// The server has changed the tool or prompt since it was pinned, and no operator has approved that.
+    ToolChanged,
 }
 
 /// Why one field of a call's arguments is not accepted.

@@ -15,8 +15,8 @@ pub(crate) use setup::{
     RmArgs, SearchArgs,
 };
 pub(crate) use subcommands::{
-    AuditCommand, AuthCommand, ConfigCommand, LoginArgs, ParticipantsCommand, PromptsCommand, ProposalsCommand,
-    ProtoCommand, ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
+    AuditCommand, AuthCommand, ConfigCommand, LoginArgs, ParticipantsCommand, PinsCommand, PromptsCommand,
+    ProposalsCommand, ProtoCommand, ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities
@@ -109,6 +109,9 @@ pub(crate) enum Command {
     /// Show the MCP servers behind the gateway
     #[command(subcommand)]
     Servers(ServersCommand),
+    /// What servers say about their tools: pinned, changed, approved
+    #[command(subcommand)]
+    Pins(PinsCommand),
     /// Print what a server has written to stderr
     ///
     /// The running gateway keeps the last 1,000 lines of each server, at most 256 KiB. Needs the capability portmoot/servers.

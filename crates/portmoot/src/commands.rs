@@ -9,6 +9,7 @@ mod doctor;
 mod lists;
 mod logs;
 mod participants;
+mod pins;
 mod proposals;
 mod proto;
 mod rights;
@@ -53,6 +54,7 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Stdio(args) => serve::stdio(args, output).await,
         Command::Status { gateway, .. } => status::run(&gateway, output).await,
         Command::Servers(command) => servers::run(command, output).await,
+        Command::Pins(command) => pins::run(command, output).await,
         Command::Logs { server, follow, lines, gateway } => {
             logs::run(&server, follow, lines, &gateway, output).await
         }

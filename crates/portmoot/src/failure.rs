@@ -117,7 +117,8 @@ impl From<Refusal> for Failure {
             | RefusalCode::CapabilityViolation
             | RefusalCode::AuthViolation
             | RefusalCode::RateLimited
-            | RefusalCode::Conflict => Exit::Refused,
+            | RefusalCode::Conflict
+            | RefusalCode::ToolChanged => Exit::Refused,
             RefusalCode::UnknownTarget | RefusalCode::UnknownSession => Exit::NotFound,
             RefusalCode::Malformed | RefusalCode::SchemaViolation => Exit::Usage,
             RefusalCode::UpstreamBusy

@@ -57,6 +57,15 @@ pub enum Record {
     },
     /// The gateway registered itself at the authorization server of a server.
     UpstreamClient(UpstreamClient),
+    /// A definition of a server is trusted, in place of the one before.
+    Pin(PinnedDefinition),
+    /// What was pinned of a server is forgotten.
+    PinsReset {
+        /// The server.
+        server: String,
+        /// Time in Unix milliseconds.
+        at_ms: u64,
+    },
 }
 
 /// An account at a server. Its tokens are sealed with a key that is not in the data directory.
@@ -182,6 +191,28 @@ pub struct CreatedTask {
     pub created_ms: u64,
     /// Time from which on no participant can ask for it, in Unix milliseconds.
     pub until_ms: u64,
+}
+
+/// A definition of a server that is trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedDefinition {
+    /// The configured name of the server.
+    pub server: String,
+    /// SHA-256 of what tells it from another server of the name, 64 hexadecimal digits.
+    pub identity: String,
+    /// What is defined: `tool`, `prompt`, `instructions`.
+    pub part: String,
+    /// The server's own name of it.
+    pub name: String,
+    /// SHA-256 of identity and definition, 64 hexadecimal digits.
+    pub digest: String,
+    /// The definition, as canonical JSON.
+    pub definition: String,
+    /// The participant that approved it; `None` at first sight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Time in Unix milliseconds.
+    pub at_ms: u64,
 }
 
 /// A proposal, with all that a reviewer needs to decide and the gateway needs to run it after a restart.

@@ -6,10 +6,13 @@ mod grants;
 mod proposals;
 mod upstream;
 
+use std::collections::BTreeMap;
+
 use model::{Latest, account};
 
 use crate::record::{
-    CreatedTask, EndedSessions, IssuedToken, Record, SealingKey, UpstreamAccount, UpstreamClient,
+    CreatedTask, EndedSessions, IssuedToken, PinnedDefinition, Record, SealingKey, UpstreamAccount,
+    UpstreamClient,
 };
 
 use grants::Grants;
@@ -31,7 +34,11 @@ pub struct State {
     sessions: Sessions,
     tasks: Tasks,
     upstream: Upstream,
+    pins: Pins,
 }
+
+/// Pinned definitions by server, part and name.
+type Pins = BTreeMap<(String, String, String), PinnedDefinition>;
 
 /// Sealing keys in the state: the current one and the one before it.
 const SEALING_KEYS_KEPT: usize = 2;
@@ -104,6 +111,11 @@ impl State {
         self.upstream.clients.values().filter(move |client| client.server == server)
     }
 
+    /// Definitions of servers that are trusted.
+    pub fn pins(&self) -> impl Iterator<Item = &PinnedDefinition> {
+        self.pins.values()
+    }
+
     /// Applies one record.
     pub fn apply(&mut self, record: &Record) {
         match record {
@@ -131,7 +143,23 @@ impl State {
                 self.upstream.account_ended(server, participant.as_deref());
             }
             Record::UpstreamClient(client) => self.upstream.client(client),
+            Record::Pin(pin) => self.pin(pin),
+            Record::PinsReset { server, .. } => self.pins.retain(|_, pin| pin.server != *server),
         }
+    }
+
+    /// Takes a pin. Those of another server of the name are of no use any more.
+    fn pin(&mut self, pin: &PinnedDefinition) {
+        let key = |name: &str| (pin.server.clone(), pin.part.clone(), name.to_owned());
+        let is_others = |(_, other): (&(String, String, String), &PinnedDefinition)| {
+            other.server == pin.server && other.identity != pin.identity
+        };
+        let first = (pin.server.clone(), String::new(), String::new());
+        // The first of the server tells for all.
+        if self.pins.range(first..).next().is_some_and(is_others) {
+            self.pins.retain(|_, other| other.server != pin.server);
+        }
+        self.pins.insert(key(&pin.name), pin.clone());
     }
 
     /// Drops expired digests of closed proposals.
@@ -149,6 +177,7 @@ impl State {
             .chain(self.sessions.records())
             .chain(self.tasks.created.iter().cloned().map(Record::TaskCreated))
             .chain(self.upstream.records())
+            .chain(self.pins.values().cloned().map(Record::Pin))
     }
 
     /// Number of records that [`State::records`] returns.
@@ -162,6 +191,7 @@ impl State {
             + self.sessions.ended.len()
             + self.tasks.created.len()
             + self.upstream.len()
+            + self.pins.len()
     }
 
     /// Whether the state has no record.

@@ -29,6 +29,7 @@ use wire::mcp::{ListKind, Version};
 use wire::{mcp::Era, rpc::Id};
 
 use crate::field_numbers::FieldNumbers;
+use crate::pinning::Pinning;
 use crate::sent::{Resolve, SentSchemas};
 use crate::session_api::{Numbers, Owner, SessionKey};
 use crate::{
@@ -97,6 +98,8 @@ pub struct Environment {
     pub fields: Arc<FieldNumbers>,
     /// The accounts at the server, if its requests may need tokens.
     pub accounts: Option<Arc<dyn Accounts>>,
+    /// Judges what the server lists, if that is wanted.
+    pub pins: Option<Arc<dyn Pinning>>,
 }
 
 /// The server's declarations in the handshake.

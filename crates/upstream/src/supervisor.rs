@@ -15,6 +15,7 @@ use platform::{Mutex, Shares};
 use tokio::{sync::watch, time::sleep};
 use wire::mcp::Era;
 
+use crate::lists::ALL;
 use crate::session::{Environment, Session, SessionEvent, SessionEvents};
 use crate::{config::EraChoice, fault::Fault, lists, manifest::Manifest, spec::UpstreamSpec};
 
@@ -112,6 +113,14 @@ impl Upstream {
     #[must_use]
     pub fn manifests(&self) -> Vec<Arc<Manifest>> {
         self.book.lock().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
+    }
+
+    /// Has every open session list everything again: what is approved of it has changed.
+    pub fn list_again(&self) {
+        for session in self.book.lock().sessions() {
+            session.stale.fetch_or(ALL, Ordering::SeqCst);
+            session.upkeep.notify_one();
+        }
     }
 
     /// What its processes write to stderr.

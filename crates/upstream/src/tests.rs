@@ -109,6 +109,7 @@ fn config(args: &[&str]) -> ServerConfig {
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
         validate: false,
+        pins: Default::default(),
     }
 }
 
@@ -127,6 +128,7 @@ fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fix
         stderr: Arc::default(),
         resolve: None,
         fields: Arc::default(),
+        pins: None,
     };
     Fixture { upstream: Upstream::start(spec, environment), log }
 }

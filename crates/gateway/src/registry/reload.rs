@@ -14,6 +14,7 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 use super::Registry;
 use crate::dispatch::{Dispatch, Settings};
 use crate::{handshake, proposals, run, servers::Topics, tasks};
+use access::Pins;
 use access::config::{Access, Config, Limits, ParticipantConfig, ToolsList, TopicConfig};
 use access::grants::Grants;
 
@@ -99,6 +100,7 @@ impl Registry {
                 stderr: Arc::default(),
                 resolve: self.references.clone(),
                 fields: Arc::clone(&self.context.fields),
+                pins: Some(Arc::<Pins>::clone(&self.pins)),
             };
             let spec = UpstreamSpec { config: server.clone(), limits: config.limits.servers() };
             upstreams.push((server.clone(), Upstream::start(spec, environment)));

@@ -100,6 +100,42 @@ pub(crate) struct LoginArgs {
     pub(crate) gateway: RunningArgs,
 }
 
+/// `pins ...`.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum PinsCommand {
+    /// List what is pinned of servers' definitions, and what waits for an approval
+    Ls(RunningArgs),
+    /// Show what a server has changed
+    ///
+    /// For each changed tool, prompt or text of instructions: what was pinned (-), and what the server says now (+), with hidden
+    /// characters visible.
+    Show {
+        /// Configured name of the server
+        server: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Approve what a server has changed
+    ///
+    /// What is approved is printed. If the server has changed it again meanwhile, nothing is approved.
+    Approve {
+        /// Configured name of the server
+        server: String,
+        /// The server's own names of the tools and prompts; without any, all that wait
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Forget what is pinned of a server, which is then seen for the first time
+    Reset {
+        /// Configured name of the server
+        server: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+}
+
 /// `tools ...`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ToolsCommand {

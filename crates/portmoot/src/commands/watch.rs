@@ -48,6 +48,7 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         | Command::Serve(_)
         | Command::Stdio(_)
         | Command::Auth(_)
+        | Command::Pins(_)
         | Command::Servers(
             ServersCommand::Show { .. }
             | ServersCommand::Login { .. }

@@ -56,6 +56,7 @@ pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -
         RefusalCode::UpstreamLoginLost => (-31031, 200, 200),
         RefusalCode::UpstreamClientNeeded => (-31032, 200, 200),
         RefusalCode::UpstreamMetadataRefused => (-31033, 200, 200),
+        RefusalCode::ToolChanged => (-31025, 200, 200),
         // proto-mcp's own codes, the same on every wire.
         RefusalCode::SchemaUnresolved => (SCHEMA_UNRESOLVED, 200, 200),
         RefusalCode::SchemaViolation => (SCHEMA_VIOLATION, 200, 200),

@@ -38,6 +38,7 @@ pub fn grpc_status(code: RefusalCode) -> u8 {
         RefusalCode::SchemaUnresolved
         | RefusalCode::UnsupportedProtocol
         | RefusalCode::Conflict
+        | RefusalCode::ToolChanged
         | RefusalCode::UpstreamLoginNeeded
         | RefusalCode::UpstreamLoginLost
         | RefusalCode::UpstreamClientNeeded => 9,

@@ -27,6 +27,9 @@ const LINES: &str = r#"{"record":"sealing_key","key":"aa","created_ms":1}
 {"record":"upstream_account","server":"docs","issuer":"https://idp.example","sealed":"s2","at_ms":28}
 {"record":"upstream_account_ended","server":"jira","participant":"scout","at_ms":29}
 {"record":"upstream_client","server":"docs","issuer":"https://idp.example","usage":"native","sealed":"s3","at_ms":30}
+{"record":"pin","server":"files","identity":"ab","part":"tool","name":"read","digest":"cd","definition":"{\"name\":\"read\"}","at_ms":27}
+{"record":"pin","server":"files","identity":"ab","part":"instructions","name":"","digest":"ef","definition":"{}","by":"ana","at_ms":28}
+{"record":"pins_reset","server":"files","at_ms":29}
 "#;
 
 #[test]
@@ -57,7 +60,9 @@ fn every_line_has_its_number_and_checksum() {
 fn a_journal_of_the_older_format_is_read_and_written_anew() {
     let dir = tempfile::tempdir().unwrap();
     let is_old = |line: &&str| {
-        ["proposals_closed", "task_created", "upstream_"].iter().all(|newer| !line.contains(newer))
+        !["proposals_closed", "task_created", "upstream_", r#"record":"pin"#]
+            .iter()
+            .any(|new| line.contains(new))
     };
     let old: String = LINES.split_inclusive('\n').filter(is_old).collect();
     fs::write(dir.path().join(JOURNAL_FILE), &old).unwrap();
