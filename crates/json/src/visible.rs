@@ -58,6 +58,38 @@ pub fn value(json: &str) -> String {
     out
 }
 
+/// The same JSON over several lines, indented by two spaces from two on: every token keeps its spelling, and every hidden character
+/// becomes `\u{...}`.
+///
+/// `json` must have been read before.
+#[must_use]
+pub fn pretty(json: &str) -> String {
+    let (mut out, mut depth, mut opened) = (String::from("  "), 1_usize, false);
+    let mut tokens = Tokens::new(json.as_bytes());
+    while let Some(token) = tokens.next() {
+        let closes = matches!(token, Token::Close(_));
+        depth = depth.saturating_sub(usize::from(closes));
+        // `{}` and `[]` stay on one line.
+        if opened != closes {
+            begin_line(&mut out, depth);
+        }
+        out += json.get(tokens.span().start..tokens.span().end).unwrap_or_default();
+        opened = matches!(token, Token::Open(_));
+        match token {
+            Token::Open(_) => depth += 1,
+            Token::Comma => begin_line(&mut out, depth),
+            Token::Colon => out.push(' '),
+            Token::Close(_) | Token::Text(_) | Token::Plain(_) => {}
+        }
+    }
+    lines(&out)
+}
+
+fn begin_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
+}
+
 fn append(out: &mut String, piece: Piece<'_>) {
     match piece.read {
         Ok('\n') => out.push_str("\\n"),
@@ -209,5 +241,27 @@ mod tests {
             }
             prop_assert_eq!(value(&shown), shown);
         }
+    }
+
+    #[test]
+    fn json_keeps_its_spelling_and_shows_hidden_characters() {
+        let check = |json: &str, lines: &[&str]| assert_eq!(pretty(json), lines.join("\n"), "{json}");
+        check("1e400", &["  1e400"]);
+        check("{ }", &["  {}"]);
+        check(
+            r#"{"a":[1.0,-0, "x,\"{"],"b":{}}"#,
+            &[
+                "  {",
+                r#"    "a": ["#,
+                "      1.0,",
+                "      -0,",
+                r#"      "x,\"{""#,
+                "    ],",
+                r#"    "b": {}"#,
+                "  }",
+            ],
+        );
+        check("\"a\u{202e}b\"", &["  \"a\\u{202e}b\""]);
+        check("\"a\\\\\"", &["  \"a\\\\\""]);
     }
 }

@@ -95,12 +95,17 @@ pub(crate) enum Command {
     Prompts(PromptsCommand),
     /// Take part in a topic from the terminal
     ///
-    /// Needs the capability chat to send. Each line is sent to all participants. Commands: /tools, /call, /proposals, /approve, /reject, /who; /help explains
-    /// them. With --json, every received envelope is printed unchanged.
+    /// At a terminal it fills the screen: talk, the calls of others, and an inbox of the proposals that wait for a decision; F1 lists
+    /// the keys. Without a terminal, or with --lines, it reads and prints lines: each one that does not begin with / is sent to all
+    /// participants, and /help lists the commands. Needs the capability chat to send. With --json, every received envelope is
+    /// printed unchanged. What is approved runs once, on your authority.
     Chat {
         /// Topic to join
         #[arg(long, default_value = config::MAIN_TOPIC)]
         topic: String,
+        /// Print lines instead of filling the screen
+        #[arg(long)]
+        lines: bool,
         #[command(flatten)]
         gateway: RunningArgs,
     },

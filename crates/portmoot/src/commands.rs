@@ -43,7 +43,9 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Prompts(command) => lists::prompts(command, output).await,
         Command::Participants(command) => participants::run(command, output).await,
         Command::Token(command) => token::run(command, output).await,
-        Command::Chat { topic, gateway } => chat::run(&topic, &gateway, cli.output, output).await,
+        Command::Chat { topic, lines, gateway } => {
+            chat::run(&topic, lines, &gateway, cli.output, output).await
+        }
         Command::Proposals(command) => proposals::run(command, output).await,
         Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output).await,

@@ -16,6 +16,8 @@ pub(crate) struct Output {
     pub(crate) json: bool,
     quiet: bool,
     color: bool,
+    /// Whether colours are unwanted everywhere.
+    plain: bool,
     /// Whether messages are lines of the log.
     log: Option<LogFormat>,
 }
@@ -36,7 +38,12 @@ impl Output {
     /// `color` follows stderr, `NO_COLOR` and `--no-color`.
     pub(crate) fn new(json: bool, quiet: bool, no_color: bool) -> Output {
         let unwanted = no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Output { json, quiet, color: !unwanted && io::stderr().is_terminal(), log: None }
+        Output { json, quiet, color: !unwanted && io::stderr().is_terminal(), plain: unwanted, log: None }
+    }
+
+    /// Whether there are colours on a stream that is a terminal, or not.
+    pub(crate) fn is_colourful(self, is_terminal: bool) -> bool {
+        !self.plain && is_terminal
     }
 
     /// The same, with messages as lines of the log.
