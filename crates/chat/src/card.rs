@@ -190,7 +190,7 @@ mod tests {
         let proposal = proposal("ab", &json!({ "tool": tool }));
         let around = Around { now_ms: 1_785_241_862_000, zone: Zone::utc(), is_here: &|id| id == "worker" };
         let (lines, must_see) = lines("#3", &proposal, around);
-        insta::assert_snapshot!(text(&lines, None), @"");
+        insta::assert_snapshot!("card", text(&lines, None));
         let of = |part| lines.iter().position(|line| line.part == part).unwrap();
         assert!(of(Part::Asked) < must_see && of(Part::Claimed) >= must_see);
     }

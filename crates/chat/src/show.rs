@@ -296,7 +296,7 @@ mod tests {
             from,
             to,
             kind,
-            correlation_id: None,
+            correlation_id: kind.contains("response").then_some("q"),
             payload: payload.as_bytes(),
         };
         Envelope::read(envelope(&draft)).unwrap()
@@ -406,7 +406,7 @@ mod tests {
             ),
             (
                 state("0123456789abcdef0123456789abcdef-1", "scout", ProposalState::Expired, None, None, &[]),
-                Some("* the proposal 01234567..bcdef-1 of scout is expired"),
+                Some("* the proposal 01234567..abcdef-1 of scout is expired"),
             ),
         ] {
             assert_eq!(shown(&event).map(|(_, text)| text).as_deref(), expect);

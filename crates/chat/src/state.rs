@@ -351,8 +351,11 @@ impl State {
     pub fn card_rows(&self, columns: usize) -> (Vec<(Part, Row)>, usize) {
         let Some(item) = self.inbox.selected() else { return (Vec::new(), 0) };
         let (lines, must_see) = self.card(item);
-        let must_see = card::rows(lines.get(..must_see).unwrap_or_default(), Some(columns)).len();
-        (card::rows(&lines, Some(columns)), must_see)
+        let (first, rest) = lines.split_at_checked(must_see).unwrap_or((&lines, &[]));
+        let mut rows = card::rows(first, Some(columns));
+        let must_see = rows.len();
+        rows.extend(card::rows(rest, Some(columns)));
+        (rows, must_see)
     }
 
     /// Lines of a card as the text of an entry.

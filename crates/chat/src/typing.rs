@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn lines_are_edited_by_what_a_person_sees_as_a_character() {
         for (edits, expect, at) in [
-            (&[Typing::left as Edit, Typing::backspace][..], "ab e\u{301}", 3),
+            (&[Typing::left as Edit, Typing::backspace][..], "ab \u{6f22}", 3),
             (&[Typing::backspace], "ab e\u{301}", 6),
             (&[Typing::left, Typing::left, Typing::delete], "ab 漢", 3),
             (&[Typing::left, Typing::delete], "ab e\u{301}", 6),
