@@ -108,7 +108,12 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
     }
     line(
         Part::Fact,
-        format!("id {}  envelope {}", visible::line(&proposal.id), visible::line(&proposal.envelope)),
+        format!(
+            "id {}  envelope {}  topic {}",
+            visible::line(&proposal.id),
+            visible::line(&proposal.envelope),
+            visible::line(&proposal.topic)
+        ),
     );
     line(Part::Fact, format!("digest {}", visible::line(&proposal.digest)));
     (all, must_see)

@@ -119,6 +119,15 @@ impl Inbox {
         come
     }
 
+    /// Removes a proposal that does not wait any more, before the gateway is asked again.
+    pub(crate) fn close(&mut self, by: &str, envelope: &str, now_ms: u64) {
+        let is_closed = |item: &Item| item.proposal.by == by && item.proposal.envelope == envelope;
+        if self.items.iter().any(is_closed) {
+            let left = self.items.iter().filter(|item| !is_closed(item));
+            self.set(left.map(|item| item.proposal.clone()).collect(), now_ms);
+        }
+    }
+
     fn give_number(&mut self, proposal: &Proposal) -> usize {
         if let Some(numbered) = self.numbers.iter().find(|one| one.id == proposal.id) {
             return numbered.number;

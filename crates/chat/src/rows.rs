@@ -120,7 +120,8 @@ impl Row {
 }
 
 /// The columns of the terminal on stdout; `None` if it is none.
-pub(crate) fn columns() -> Option<usize> {
+#[must_use]
+pub fn columns() -> Option<usize> {
     tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 

@@ -34,6 +34,7 @@ pub(crate) struct Known<'k> {
 pub(crate) fn entry(event: &Event, known: &Known<'_>) -> Option<Entry> {
     let entry = match event {
         Event::Chat { from, text, envelope } => said(from, text, envelope, known.me),
+        Event::Joined(seen) if seen.id == known.me => return None,
         Event::Joined(seen) => note(format!("* {} has joined", visible::line(&seen.id))),
         Event::Changed(seen) => {
             let whose = if seen.id == known.me {

@@ -276,7 +276,19 @@ pub struct State {
     pub(crate) refreshing: bool,
     pub(crate) stale: bool,
     pub(crate) refreshed_ms: u64,
-    pub(crate) announced: Vec<(String, String, Entry)>,
+    pub(crate) announced: Vec<Announced>,
+}
+
+/// A proposal that was announced in the topic and is not in the inbox, perhaps not yet: it is there once it is on disk.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    pub(crate) by: String,
+    pub(crate) envelope: String,
+    /// What is shown if it is for others to decide.
+    pub(crate) entry: Entry,
+    pub(crate) at_ms: u64,
+    /// Whether the next look at the inbox tells whether it is there.
+    pub(crate) is_known: bool,
 }
 
 impl State {

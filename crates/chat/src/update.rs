@@ -7,9 +7,7 @@ mod settle;
 mod topic;
 
 use crate::state::{Action, Event, State};
-
-/// How often the inbox is read when nothing happens, in milliseconds.
-pub const REFRESH_MS: u64 = 10_000;
+pub use topic::REFRESH_MS;
 
 /// Takes an event in.
 pub fn update(state: &mut State, now_ms: u64, event: Event) -> Vec<Action> {
@@ -27,8 +25,7 @@ pub fn update(state: &mut State, now_ms: u64, event: Event) -> Vec<Action> {
             state.inbox.seen_rows = 0;
             Vec::new()
         }
-        Event::Tick if now_ms >= state.refreshed_ms + REFRESH_MS => state.refresh(),
-        Event::Tick => Vec::new(),
+        Event::Tick => topic::tick(state),
         Event::Line(line) => command::typed(state, &line),
         Event::Inbox(found) => topic::inbox(state, found),
         Event::Capability { id, seconds, found } => {

@@ -58,6 +58,23 @@ pub fn value(json: &str) -> String {
     out
 }
 
+/// The same JSON with every hidden character of its strings as an escape of JSON, so that it can be seen and edited. Line feeds, tabs
+/// and carriage returns between tokens stay.
+///
+/// `json` must have been read before.
+#[must_use]
+pub fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_hidden(c) && !matches!(c, '\n' | '\r' | '\t') {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out += &format!("\\u{unit:04x}"));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// The same JSON over several lines, indented by two spaces from two on: every token keeps its spelling, and every hidden character
 /// becomes `\u{...}`.
 ///
@@ -263,5 +280,18 @@ mod tests {
         );
         check("\"a\u{202e}b\"", &["  \"a\\u{202e}b\""]);
         check("\"a\\\\\"", &["  \"a\\\\\""]);
+    }
+
+    #[test]
+    fn escapes_of_json_stand_for_hidden_characters_only() {
+        for (json, expect) in [
+            (r#"{"a":"b"}"#, r#"{"a":"b"}"#),
+            ("{\n\t\"a\": \"\u{202e}x\u{7f}\"}", "{\n\t\"a\": \"\\u202ex\\u007f\"}"),
+            ("\"\u{e0041}\u{fc}\"", "\"\\udb40\\udc41\u{fc}\""),
+        ] {
+            assert_eq!(escaped(json), expect);
+            let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+            assert_eq!(read(expect), read(json));
+        }
     }
 }

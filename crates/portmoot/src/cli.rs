@@ -10,8 +10,8 @@ use clap_complete::Shell;
 
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs};
 pub(crate) use subcommands::{
-    AuditCommand, ConfigCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand, ProtoCommand,
-    ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
+    AuditCommand, ConfigCommand, ParticipantsCommand, PromptsCommand, ProposalsArgs, ProposalsCommand,
+    ProtoCommand, ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities
@@ -114,9 +114,11 @@ pub(crate) enum Command {
     Participants(ParticipantsCommand),
     /// Review proposals: list, show, approve, reject, withdraw
     ///
-    /// Works with a running gateway. A token can see and decide proposals for operations that it may perform itself.
-    #[command(subcommand)]
-    Proposals(ProposalsCommand),
+    /// Works with a running gateway. A token can see and decide proposals for operations that it may perform itself. Without a
+    /// command, at a terminal, it shows those that wait one after the other and asks for a letter: a approves, r rejects with a
+    /// reason, e edits the arguments first. What the tool's annotations do not call harmless is asked about once more. Without a
+    /// terminal it lists them.
+    Proposals(ProposalsArgs),
     /// Issue, rotate and revoke tokens
     #[command(subcommand)]
     Token(TokenCommand),

@@ -99,6 +99,11 @@ impl Output {
         self.result(&table(columns, rows));
     }
 
+    /// Prints one more row of a table, without padding.
+    pub(crate) fn row(self, cells: &[String]) {
+        self.result(&cells.iter().map(|cell| visible::line(cell)).collect::<Vec<_>>().join("  "));
+    }
+
     /// Prints a message, such as progress or next steps, unless `--quiet` is set.
     pub(crate) fn message(self, text: &str) {
         if self.log.is_some() {

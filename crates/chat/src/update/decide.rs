@@ -142,21 +142,7 @@ fn arguments(state: &mut State, item: &Item) -> Option<String> {
         return None;
     }
     let raw = item.proposal.arguments().map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
-    Some(escaped(&raw))
-}
-
-/// The same JSON with every hidden character of its strings as an escape of JSON, so that an editor shows it.
-fn escaped(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        if visible::is_hidden(c) && !matches!(c, '\n' | '\r' | '\t') {
-            let mut units = [0; 2];
-            c.encode_utf16(&mut units).iter().for_each(|unit| out += &format!("\\u{unit:04x}"));
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    Some(visible::escaped(&raw))
 }
 
 /// Other arguments are there: asks whether to approve with them.

@@ -16,6 +16,7 @@ pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Action> {
     if key.kind == KeyEventKind::Release {
         return Vec::new();
     }
+    state.notice = None;
     if state.help.is_some() {
         in_help(state, key);
         return Vec::new();

@@ -231,6 +231,11 @@ fn a_proposal_that_is_for_others_is_shown_once_the_inbox_is_known() {
     assert_eq!(names(&stage.topic(propose("e-b"))), NONE);
     assert_eq!(names(&stage.pending(&[harmless("a")])), ["bell", "refresh"]);
     assert_eq!(names(&stage.pending(&[harmless("a")])), NONE);
+    // It may not be on disk yet. The report about it says that it is; without one, some time does.
+    assert!(!stage.entries().iter().any(|entry| entry.starts_with("? scout proposes")));
+    stage.now_ms += 2_000;
+    assert_eq!(names(&stage.take(Event::Tick)), ["refresh"]);
+    stage.pending(&[harmless("a")]);
     let shown = stage.entries();
     let of = |text: &str| shown.iter().filter(|entry| entry.starts_with(text)).count();
     assert_eq!((of("? #1 waits"), of("? scout proposes to worker: tools/call echo")), (1, 1), "{shown:?}");
@@ -243,7 +248,7 @@ fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
     stage.now_ms += REFRESH_MS;
     assert_eq!(names(&stage.take(Event::Tick)), ["refresh"]);
     stage.now_ms += REFRESH_MS;
-    assert_eq!(names(&stage.take(Event::Tick)), ["refresh"][1..], "one question at a time");
+    assert_eq!(names(&stage.take(Event::Tick)), NONE, "one question at a time");
     stage.pending(&[]);
     stage.pending(&[]);
     let state = TopicEvent::ProposalState {
@@ -254,7 +259,11 @@ fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
         reason: None,
         absent: Vec::new(),
     };
+    stage.pending(&[harmless("a"), harmless("b")]);
     assert_eq!(names(&stage.topic(state)), ["refresh"]);
+    // It does not wait any more, whatever the inbox says until then.
+    let left: Vec<usize> = stage.state.inbox.items().iter().map(|item| item.number).collect();
+    assert_eq!(left, [2]);
     let refused = || Err(Refused { message: "no".into(), hint: Some("ask".into()) });
     stage.take(Event::Inbox(refused()));
     stage.take(Event::Inbox(refused()));

@@ -1,19 +1,23 @@
 //! Events of the topic and of the inbox.
 
-use client::participant::Event as TopicEvent;
+use client::participant::{Event as TopicEvent, ProposalState};
 use json::visible;
 
 use crate::api::{Proposal, Refused};
 use crate::entry::{Entry, Tone};
 use crate::inbox::Item;
 use crate::show::{self, Known};
-use crate::state::{Action, Connection, Mode, Prompt, State};
+use crate::state::{Action, Announced, Connection, Mode, Prompt, State};
 
 /// Announcements that wait for the inbox.
 const ANNOUNCED_MAX: usize = 256;
+/// How long an announcement waits for a word that the proposal is on disk, in milliseconds.
+const ANNOUNCED_MS: u64 = 2_000;
+/// How often the inbox is read when nothing happens, in milliseconds.
+pub const REFRESH_MS: u64 = 10_000;
 
 pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
-    let mut actions = Vec::new();
+    let (mut actions, mut closed) = (Vec::new(), Vec::new());
     match &event {
         TopicEvent::Welcomed { you, others } => {
             state.others = others.iter().map(|seen| (seen.id.clone(), seen.clone())).collect();
@@ -35,13 +39,23 @@ pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
         }
         TopicEvent::Left(seen) => drop(state.others.remove(&seen.id)),
         TopicEvent::Proposal(proposed) => {
-            let named = (proposed.from().to_owned(), proposed.id().to_owned());
             if state.announced.len() < ANNOUNCED_MAX {
-                state.announced.push((named.0, named.1, show::proposed(proposed)));
+                let (by, envelope) = (proposed.from().to_owned(), proposed.id().to_owned());
+                let (entry, at_ms) = (show::proposed(proposed), state.now_ms);
+                state.announced.push(Announced { by, envelope, entry, at_ms, is_known: false });
             }
             actions.extend(state.refresh());
         }
-        TopicEvent::ProposalState { .. } => actions.extend(state.refresh()),
+        TopicEvent::ProposalState { proposal, to, state: now, .. } => {
+            let announced = state.announced.iter_mut();
+            announced
+                .filter(|one| one.by == *to && one.envelope == *proposal)
+                .for_each(|one| one.is_known = true);
+            actions.extend(state.refresh());
+            if *now != ProposalState::Pending {
+                closed.push((to.clone(), proposal.clone()));
+            }
+        }
         TopicEvent::Disconnected { why, is_final } => {
             state.connection =
                 if *is_final { Connection::Over(visible::line(why)) } else { Connection::Lost };
@@ -55,7 +69,7 @@ pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
     if let Some(entry) = entry_of(state, &event) {
         let calls_person = match entry.tone {
             Tone::Mention => true,
-            Tone::Private => entry.text.is_empty() || is_to_me(state, &event),
+            Tone::Private => is_to_me(state, &event),
             Tone::Said
             | Tone::Own
             | Tone::Note
@@ -69,7 +83,22 @@ pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
         }
         state.push(entry);
     }
+    for (by, envelope) in closed {
+        state.inbox.close(&by, &envelope, state.now_ms);
+        drop_stale_prompt(state);
+    }
     actions
+}
+
+/// Looks at the inbox from time to time, and soon after an announcement of which nothing more is heard.
+pub(super) fn tick(state: &mut State) -> Vec<Action> {
+    let now_ms = state.now_ms;
+    let is_late = |one: &Announced| !one.is_known && now_ms >= one.at_ms + ANNOUNCED_MS;
+    let mut late = false;
+    for one in state.announced.iter_mut().filter(|one| is_late(one)) {
+        (one.is_known, late) = (true, true);
+    }
+    if late || now_ms >= state.refreshed_ms + REFRESH_MS { state.refresh() } else { Vec::new() }
 }
 
 fn is_to_me(state: &State, event: &TopicEvent) -> bool {
@@ -94,8 +123,7 @@ fn enter(state: &mut State) {
     let text = format!("You are {} in topic {}. {help}", visible::line(&state.me.id), state.topic);
     state.push(Entry::new(Tone::Note, text));
     let here: Vec<&str> = state.others.keys().map(String::as_str).collect();
-    let here = if here.is_empty() { "nobody else".to_owned() } else { here.join(", ") };
-    let here = if state.others.is_empty() { "no other participant".to_owned() } else { here };
+    let here = if here.is_empty() { "no other participant".to_owned() } else { here.join(", ") };
     state.push(Entry::new(Tone::Note, format!("* here: {}", visible::line(&here))));
 }
 
@@ -151,9 +179,12 @@ pub(super) fn inbox(state: &mut State, found: Result<Vec<Proposal>, Refused>) ->
         actions.extend(state.refresh());
     } else {
         // What is not in the inbox is for others to decide.
-        for (by, envelope, entry) in std::mem::take(&mut state.announced) {
-            if state.inbox.number(&by, &envelope).is_none() {
-                state.push(entry);
+        let (known, unknown): (Vec<Announced>, _) =
+            std::mem::take(&mut state.announced).into_iter().partition(|one| one.is_known);
+        state.announced = unknown;
+        for one in known {
+            if state.inbox.number(&one.by, &one.envelope).is_none() {
+                state.push(one.entry);
             }
         }
     }
