@@ -164,7 +164,8 @@ pub(super) fn with_arguments(state: &mut State, id: &str, text: &str) -> Vec<Act
     }];
     let rows = visible::pretty(given.get());
     question.extend(
-        rows.lines().map(|line| Line { part: Part::Asked, text: line.trim_start_matches("  ").to_owned() }),
+        rows.lines()
+            .map(|line| Line { part: Part::Asked, text: line.strip_prefix("  ").unwrap_or(line).to_owned() }),
     );
     question.push(Line { part: Part::Mark, text: Effects::of(&item.proposal).words().to_owned() });
     let approval = approval(&item, Some(given.get().to_owned()), None);

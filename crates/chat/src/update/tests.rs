@@ -123,7 +123,7 @@ fn arguments_are_edited_in_place_and_outside() {
     assert!(stage.state.notice().unwrap().contains("one JSON object"));
     stage.press(&["e", "Ctrl-U", r#"{"text":"b"}"#, "Enter"]);
     let Some(Prompt::Sure { question, .. }) = &stage.state.prompt else { panic!() };
-    assert!(question.iter().any(|line| line.text.contains(r#""text": "b""#)), "{question:?}");
+    assert!(question.iter().any(|line| line.text == r#"  "text": "b""#), "{question:?}");
     assert_eq!(names(&stage.press(&["y"])), [r#"approve a aa Some("{\"text\":\"b\"}") None"#]);
     // Unchanged ones are an approval like any other.
     stage.press(&["e", "Enter"]);
@@ -315,6 +315,10 @@ fn presence_connection_and_history_are_shown() {
         (stage.last().as_str(), &stage.state.connection),
         ("! it broke; reconnecting", &Connection::Lost)
     );
+    // Attempts that fail have one entry.
+    let entries = stage.entries().len();
+    stage.topic(TopicEvent::Disconnected { why: "no way".into(), is_final: false });
+    assert_eq!(stage.entries().len(), entries);
     let again = TopicEvent::Welcomed { you: seen("boss"), others: vec![seen("worker")] };
     assert_eq!(names(&stage.topic(again)), ["refresh"]);
     assert_eq!(stage.last(), "* connected again");

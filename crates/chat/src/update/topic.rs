@@ -18,6 +18,7 @@ pub const REFRESH_MS: u64 = 10_000;
 
 pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
     let (mut actions, mut closed) = (Vec::new(), Vec::new());
+    let was_lost = state.welcomed && state.connection == Connection::Lost;
     match &event {
         TopicEvent::Welcomed { you, others } => {
             state.others = others.iter().map(|seen| (seen.id.clone(), seen.clone())).collect();
@@ -66,7 +67,9 @@ pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
         | TopicEvent::Violation { .. }
         | TopicEvent::Lagged(_) => {}
     }
-    if let Some(entry) = entry_of(state, &event) {
+    let again = matches!(&event, TopicEvent::Disconnected { is_final: false, .. }) && was_lost;
+    // Of attempts that fail one after the other, the first has an entry; the status shows the rest.
+    if let Some(entry) = entry_of(state, &event).filter(|_| !again) {
         let calls_person = match entry.tone {
             Tone::Mention => true,
             Tone::Private => is_to_me(state, &event),

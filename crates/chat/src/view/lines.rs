@@ -68,6 +68,9 @@ pub(super) fn hint(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
         (Some(Prompt::Arguments { .. }), _) => "Enter goes on, Esc goes back",
         (Some(Prompt::Time { .. }), _) => "1, 2 or 3 goes on, any other key goes back",
         (None, Focus::Talk) => "F1 help  F2 inbox  F3 calls  PgUp back  Tab completes  Ctrl-C leaves",
+        (None, Focus::Inbox) if state.now_ms < state.inbox.settled_ms => {
+            "another card has opened: look at it"
+        }
         (None, Focus::Inbox) => {
             "a approve  r reject  e E edit  h allow for a time  Space more  ? help  Esc back"
         }

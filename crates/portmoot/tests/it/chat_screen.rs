@@ -39,8 +39,13 @@ impl Room {
     }
 
     async fn with(env: &[(&str, &str)]) -> Room {
+        Room::keeping(50, env).await
+    }
+
+    /// A room that keeps so many messages.
+    async fn keeping(history: usize, env: &[(&str, &str)]) -> Room {
         let home = env.iter().fold(home_of(PEOPLE), |home, (name, value)| home.env(name, value));
-        let config = config_of(&home, PEOPLE) + "[topics.main]\nhistory = 50\n";
+        let config = config_of(&home, PEOPLE) + &format!("[topics.main]\nhistory = {history}\n");
         let gateway = Gateway::start(&home, &config);
         let (worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
         let (scout, events) = join(&gateway, "scout").await;
@@ -125,6 +130,7 @@ async fn the_screen_and_the_lines_in_a_real_terminal() {
             compare(&name("talk"), &pane.styled());
             pane.press(&["F2"]);
             pane.wait_for("proposal #1 by scout at worker: tools/call echo");
+            pane.wait_for("a approve  r reject");
             compare(&name("inbox"), &pane.styled());
             pane.press(&["a"]);
             pane.wait_for("y approves");
@@ -249,7 +255,7 @@ const STEPS: &[(&[&str], &str)] = &[
     (&["C-a", "text:y"], "> yxos !"),
     (&["C-e", "text:."], "> yxos !."),
     (&["C-b", "text:,"], "> yxos !,."),
-    (&["C-f", "text:;"], "> yxos !,.;"),
+    (&["C-f", "text:?"], "> yxos !,.?"),
     (&["C-a", "C-f", "C-k", "text:z"], "> yz"),
     (&["C-u"], "!> yz"),
     (&["text:sent"], "> sent"),
@@ -376,14 +382,16 @@ fn hostile() -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_texts_forge_nothing_in_a_real_terminal() {
-    let room = Room::with(&[("NO_COLOR", "1")]).await;
+    let mut room = Room::keeping(0, &[("NO_COLOR", "1")]).await;
     let (mallory, _events) = join(&room.gateway, "mallory").await;
     for (size, more) in [((80, 24), &[][..]), ((120, 40), &[]), ((80, 24), &["--lines"])] {
         let pane = room.boss(size, more);
         pane.wait_for("* here:");
         for (number, said) in hostile().iter().enumerate() {
             mallory.chat(said).unwrap();
-            // Words of another, which nothing may cover.
+            // Words of another behind them, which nothing may cover.
+            let heard = |event| matches!(event, Event::Chat { text, .. } if text == *said).then_some(());
+            receive(&mut room.events, "the hostile text", heard).await;
             room.worker.chat(&format!("after {number}")).unwrap();
             let shown = pane.wait_for(&format!("after {number}"));
             for row in shown.lines().filter(|row| !row.trim().is_empty()) {
@@ -446,7 +454,7 @@ async fn the_screen_follows_its_size_and_the_connection() {
     pane.type_text("lost words");
     pane.press(&["Enter"]);
     pane.wait_for("! not sent: not connected");
-    let gateway = Gateway::start_with(&home, &["--config", "portmoot.toml", "--listen", &address]);
+    let gateway = Gateway::serve(home.command(&["serve", "--config", "portmoot.toml", "--listen", &address]));
     pane.wait_for("* connected again");
     pane.wait_for("connected | ");
     drop((worker, scout, events, gateway));

@@ -3,14 +3,19 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::home::Home;
 use crate::http::TIMEOUT;
 
+/// Time between two looks at a pane, as between those of `support::until`.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// A program in a terminal of its own. Dropping it ends both.
 pub(crate) struct Pane {
     socket: PathBuf,
+    /// The folder of the socket, for as long as the server runs.
+    _folder: tempfile::TempDir,
 }
 
 /// Runs tmux.
@@ -28,7 +33,8 @@ fn tmux(socket: &PathBuf, args: &[&str]) -> Output {
 impl Pane {
     /// Starts the binary with these arguments in a terminal of this size, in the environment of the home.
     pub(crate) fn start(home: &Home, (columns, rows): (u16, u16), args: &[&str]) -> Pane {
-        let socket = home.path().join(format!("tmux-{columns}-{rows}-{}", args.join("-").len()));
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("tmux");
         let command = home.command(args);
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
         let text = |text: &std::ffi::OsStr| quoted(&text.to_string_lossy());
@@ -47,7 +53,7 @@ impl Pane {
         let args = [&start[..], &new[..], &size[..], &[line.as_str()]].concat();
         let run = tmux(&socket, &args);
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-        Pane { socket }
+        Pane { socket, _folder: folder }
     }
 
     fn run(&self, args: &[&str]) -> String {
@@ -89,13 +95,19 @@ impl Pane {
     /// Waits until the screen is such, and returns it.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, is_such: impl Fn(&str) -> bool) -> String {
+        let mut seen = Vec::new();
         let end = Instant::now() + TIMEOUT;
         loop {
             let screen = self.screen();
             if is_such(&screen) {
                 return screen;
             }
-            assert!(Instant::now() < end, "never: {what}, but:\n{screen}");
+            std::thread::sleep(PAUSE);
+            if !seen.contains(&screen) {
+                seen.push(screen.clone());
+            }
+            let shown = || seen.join("\n----\n");
+            assert!(Instant::now() < end, "never: {what}, but one after the other:\n{}", shown());
         }
     }
 
@@ -110,11 +122,20 @@ impl Pane {
     pub(crate) fn wait_for_exit(&self) -> i32 {
         let end = Instant::now() + TIMEOUT;
         loop {
-            let state = self.run(&["display-message", "-p", "-t", "it", "#{pane_dead} #{pane_dead_status}"]);
-            if let Some(code) = state.trim().strip_prefix("1 ") {
-                return code.parse().unwrap();
+            let state = self.run(&[
+                "display-message",
+                "-p",
+                "-t",
+                "it",
+                "#{pane_dead} #{pane_dead_status} #{pane_dead_signal} #{pane_pid}",
+            ]);
+            let words: Vec<&str> = state.trim().split(' ').collect();
+            match words.as_slice() {
+                ["1", code, "", _] if !code.is_empty() => return code.parse().unwrap(),
+                ["1", "", signal, _] if !signal.is_empty() => panic!("it was ended by the signal {signal}"),
+                _ => std::thread::sleep(PAUSE),
             }
-            assert!(Instant::now() < end, "it does not end:\n{}", self.screen());
+            assert!(Instant::now() < end, "it does not end ({state}):\n{}", self.screen());
         }
     }
 }
