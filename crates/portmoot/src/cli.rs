@@ -16,7 +16,8 @@ pub(crate) use setup::{
 };
 pub(crate) use subcommands::{
     AuditCommand, AuthCommand, ConfigCommand, LoginArgs, ParticipantsCommand, PinsCommand, PromptsCommand,
-    ProposalsCommand, ProtoCommand, ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
+    ProposalsArgs, ProposalsCommand, ProtoCommand, ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand,
+    ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities
@@ -139,12 +140,17 @@ pub(crate) enum Command {
     Prompts(PromptsCommand),
     /// Take part in a topic from the terminal
     ///
-    /// Needs the capability chat to send. Each line is sent to all participants. Commands: /tools, /call, /proposals, /approve, /reject, /who; /help explains
-    /// them. With --json, every received envelope is printed unchanged.
+    /// At a terminal it fills the screen: talk, the calls of others, and an inbox of the proposals that wait for a decision; F1 lists
+    /// the keys. Without a terminal, or with --lines, it reads and prints lines: each one that does not begin with / is sent to all
+    /// participants, and /help lists the commands. Needs the capability chat to send. With --json, every received envelope is
+    /// printed unchanged. What is approved runs once, on your authority.
     Chat {
         /// Topic to join
         #[arg(long, default_value = config::MAIN_TOPIC)]
         topic: String,
+        /// Print lines instead of filling the screen
+        #[arg(long)]
+        lines: bool,
         #[command(flatten)]
         gateway: RunningArgs,
     },
@@ -153,9 +159,11 @@ pub(crate) enum Command {
     Participants(ParticipantsCommand),
     /// Review proposals: list, show, approve, reject, withdraw
     ///
-    /// Works with a running gateway. A token can see and decide proposals for operations that it may perform itself.
-    #[command(subcommand)]
-    Proposals(ProposalsCommand),
+    /// Works with a running gateway. A token can see and decide proposals for operations that it may perform itself. Without a
+    /// command, at a terminal, it shows those that wait one after the other and asks for a letter: a approves, r rejects with a
+    /// reason, e edits the arguments first. What the tool's annotations do not call harmless is asked about once more. Without a
+    /// terminal it lists them.
+    Proposals(ProposalsArgs),
     /// Issue, rotate and revoke tokens
     #[command(subcommand)]
     Token(TokenCommand),

@@ -64,7 +64,9 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Participants(command) => participants::run(command, output).await,
         Command::Token(command) => token::run(command, output).await,
         Command::Auth(command) => auth::run(command, output).await,
-        Command::Chat { topic, gateway } => chat::run(&topic, &gateway, cli.output, output).await,
+        Command::Chat { topic, lines, gateway } => {
+            chat::run(&topic, lines, &gateway, cli.output, output).await
+        }
         Command::Proposals(command) => proposals::run(command, output).await,
         Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output).await,

@@ -24,6 +24,8 @@ pub(crate) struct Output {
     result_color: bool,
     /// Where results go instead of stdout.
     watched: Option<&'static Mutex<String>>,
+    /// Whether colours are unwanted everywhere.
+    plain: bool,
     /// Whether messages are lines of the log.
     log: Option<LogFormat>,
 }
@@ -46,7 +48,7 @@ impl Output {
         let unwanted = no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let color = !unwanted && io::stderr().is_terminal();
         let result_color = !unwanted && !json && io::stdout().is_terminal();
-        Output { json, quiet, color, result_color, watched: None, log: None }
+        Output { json, quiet, color, result_color, watched: None, plain: unwanted, log: None }
     }
 
     /// The same, with results kept for the caller.
@@ -62,6 +64,11 @@ impl Output {
     /// A sign on the terminal that the program waits for something.
     pub(crate) fn spinner(self, what: &str) -> Spinner {
         Spinner::start(what, self.color && !self.quiet && !self.json && !self.is_watched())
+    }
+
+    /// Whether there are colours on a stream that is a terminal, or not.
+    pub(crate) fn is_colourful(self, is_terminal: bool) -> bool {
+        !self.plain && is_terminal
     }
 
     /// The same, with messages as lines of the log.
@@ -121,6 +128,11 @@ impl Output {
     /// Prints a table whose cells have hidden characters made visible.
     pub(crate) fn table(self, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) {
         self.result(&table(columns, rows, self.result_color));
+    }
+
+    /// Prints one more row of a table, without padding.
+    pub(crate) fn row(self, cells: &[String]) {
+        self.result(&cells.iter().map(|cell| visible::line(cell)).collect::<Vec<_>>().join("  "));
     }
 
     /// Prints a message, such as progress or next steps, unless `--quiet` is set.

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::{GatewayArgs, PromptsCommand, ResourcesCommand};
 use crate::commands::target::resolve;
-use crate::commands::tools::content;
 use crate::commands::view::{cell, is_named, short};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -17,6 +16,7 @@ use crate::output::Output;
 use crate::remote::{ClientSession, Endpoint};
 use crate::responder::TerminalResponder;
 use crate::terminal::Unattended;
+use ::chat::content;
 
 const RESOURCES: [&str; 4] = ["URI", "NAME", "TYPE", "DESCRIPTION"];
 const PROMPTS: [&str; 3] = ["NAME", "ARGUMENTS", "DESCRIPTION"];

@@ -2,7 +2,6 @@
 
 mod arguments;
 mod call;
-pub(crate) mod content;
 mod unknown;
 
 use serde_json::Value;

@@ -7,7 +7,7 @@ use platform::{Mutex, unix_ms};
 use wire::time::rfc3339;
 
 use crate::cli::{
-    AuditCommand, Cli, Command, ParticipantsCommand, PromptsCommand, ProposalsCommand, ResourcesCommand,
+    AuditCommand, Cli, Command, ParticipantsCommand, PromptsCommand, ResourcesCommand,
     ServersCommand, TokenCommand, ToolsCommand,
 };
 use crate::exit::Exit;
@@ -35,7 +35,6 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         | Command::Resources(ResourcesCommand::Ls { watch, .. })
         | Command::Prompts(PromptsCommand::Ls { watch, .. })
         | Command::Participants(ParticipantsCommand::Ls { watch, .. })
-        | Command::Proposals(ProposalsCommand::Ls { watch, .. })
         | Command::Token(TokenCommand::Ls { watch, .. })
         | Command::Audit(AuditCommand::Query { watch, .. }) => watch,
         Command::Init(_)
@@ -65,12 +64,8 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
             | ParticipantsCommand::Grant { .. }
             | ParticipantsCommand::Revoke { .. },
         )
-        | Command::Proposals(
-            ProposalsCommand::Show { .. }
-            | ProposalsCommand::Approve { .. }
-            | ProposalsCommand::Reject { .. }
-            | ProposalsCommand::Withdraw { .. },
-        )
+        // It prints what comes and changes by itself.
+        | Command::Proposals(_)
         | Command::Token(
             TokenCommand::New { .. } | TokenCommand::Rotate { .. } | TokenCommand::Revoke { .. },
         )

@@ -90,6 +90,7 @@ impl Stage {
         let home = self.home.path().display().to_string();
         let text = text.replace(self.gateway.address(), "127.0.0.1:7070").replace(&home, "HOME");
         let text = text.replace(env!("CARGO_BIN_EXE_portmoot"), "portmoot").replace('\u{1b}', "\\e");
+        let text = ageless(&text);
         let (mut out, mut word) = (String::new(), String::new());
         for c in text.chars().chain(['\n']) {
             if c.is_ascii_alphanumeric() || "_:.-".contains(c) {
@@ -118,13 +119,34 @@ fn steady(run: impl Fn() -> Ran) -> Ran {
     })
 }
 
+/// The ages in lists of proposals and on their cards, which differ from run to run, as nines.
+fn ageless(text: &str) -> String {
+    let aged = |line: &str| {
+        let is_card = line.trim_start().starts_with("made ") && line.contains("expires ");
+        let is_row = line.contains("tools/call:") && line.contains("pending");
+        if !is_card && !is_row {
+            return line.to_owned();
+        }
+        let is_age = |word: &str| {
+            let digits = word.trim_end_matches(['s', 'm']);
+            digits.len() + 1 == word.len() && digits.chars().all(|c| c.is_ascii_digit())
+        };
+        let words = line.replace("made now", "made 9s ago");
+        let words = words.split(' ').map(|word| if is_age(word) { "9s" } else { word });
+        words.collect::<Vec<_>>().join(" ").replace("   9s", "  9s")
+    };
+    text.split('\n').map(aged).collect::<Vec<_>>().join("\n")
+}
+
 /// A word without what differs from run to run.
 fn plain(word: &str, is_number: bool) -> String {
     let is = |pattern: &str| {
         let fits = |(c, p): (char, char)| if p == '0' { c.is_ascii_digit() } else { c == p };
         word.len() >= pattern.len() && word.chars().zip(pattern.chars()).all(fits)
     };
-    let hex = word.len() >= 32 && word.chars().all(|c| c.is_ascii_hexdigit());
+    // An id, or the beginning of one.
+    let hex = (word.len() >= 32 || word.len() == 8 && word.contains(|c: char| c.is_ascii_digit()))
+        && word.chars().all(|c| c.is_ascii_hexdigit());
     if hex || (is_number && !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())) {
         return if is_number && !hex { "0".to_owned() } else { "0".repeat(word.len()) };
     }

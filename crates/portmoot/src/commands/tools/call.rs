@@ -6,7 +6,7 @@ use json::visible;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{arguments::Arguments, content, unknown::or_similar};
+use super::{arguments::Arguments, unknown::or_similar};
 use crate::cli::GatewayArgs;
 use crate::commands::target::resolve;
 use crate::exit::Exit;
@@ -15,6 +15,7 @@ use crate::output::Output;
 use crate::remote::{ClientSession, Endpoint, api};
 use crate::responder::TerminalResponder;
 use crate::terminal::{ProcessTerminal, Terminal, Unattended};
+use ::chat::content;
 
 /// The text of a task for the model that made the call (2025-11-25, "Model Immediate Response").
 const IMMEDIATE: &str = "/_meta/io.modelcontextprotocol~1model-immediate-response";

@@ -9,6 +9,8 @@ use unicode_width::UnicodeWidthChar;
 
 /// Fewest columns that count; a narrower terminal wraps rows itself.
 const COLUMNS_MIN: usize = 12;
+/// Fewest columns in which times are shown.
+const TIME_COLUMNS_MIN: usize = 40;
 /// Most columns of a speaker's name.
 const NAME_COLUMNS_MAX: usize = 24;
 /// Most marks on one character. More of them would cover the rows above and below.
@@ -18,70 +20,109 @@ const TAB: &str = "    ";
 /// The gutter of text without a speaker.
 const INDENT: &str = "    ";
 /// Has a row with letters that are written from right to left begin at the left all the same.
-const LEFT_TO_RIGHT: char = '\u{200e}';
+pub(crate) const LEFT_TO_RIGHT: char = '\u{200e}';
 
 /// A text for the terminal, whose hidden characters are visible already.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rows {
+pub struct Rows {
+    /// The time of day that the first row begins with.
+    time: Option<String>,
     /// The participant that speaks.
     speaker: Option<String>,
     text: String,
 }
 
+/// One row of a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its beginning, which the program alone decides.
+    pub gutter: String,
+    /// The text behind it.
+    pub text: String,
+}
+
 impl Rows {
     /// Words of a participant, which every row names.
-    pub(super) fn said(speaker: String, text: String) -> Self {
-        Self { speaker: Some(speaker), text }
+    #[must_use]
+    pub fn said(speaker: String, text: String) -> Self {
+        Self { time: None, speaker: Some(speaker), text }
     }
 
-    /// Any other text. Its first row is at the left edge, and the program alone decides how it begins.
-    pub(super) fn new(text: impl Into<String>) -> Self {
-        Self { speaker: None, text: text.into() }
+    /// Any other text. The program alone decides how its first row begins.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { time: None, speaker: None, text: text.into() }
+    }
+
+    /// The same with a time before it.
+    #[must_use]
+    pub fn at(self, time: String) -> Self {
+        Self { time: Some(time), ..self }
     }
 
     /// The rows for a terminal of so many columns. Without a terminal only line feeds begin rows.
-    pub(super) fn render(&self, columns: Option<usize>) -> String {
+    #[must_use]
+    pub fn rows(&self, columns: Option<usize>) -> Vec<Row> {
         let columns = columns.map(|columns| columns.max(COLUMNS_MIN));
         let name = self.speaker.as_deref().map(|name| match columns {
             Some(columns) => shortened(name, NAME_COLUMNS_MAX.min(columns / 3)),
             None => name.to_owned(),
         });
-        let (lead, gutter) = match &name {
-            Some(name) => (format!("{name}: "), format!("{name}| ")),
-            None => (String::new(), INDENT.to_owned()),
+        // A narrow terminal has no room for times.
+        let time = self.time.as_deref().filter(|_| columns.is_none_or(|columns| columns >= TIME_COLUMNS_MIN));
+        let (time, blank) = match time {
+            Some(time) => (format!("{time} "), " ".repeat(width(time) + 1)),
+            None => (String::new(), String::new()),
         };
-        let mut rows: Vec<String> = Vec::new();
+        let (lead, gutter) = match &name {
+            Some(name) => (format!("{time}{name}: "), format!("{blank}{name}| ")),
+            None => (time, format!("{blank}{INDENT}")),
+        };
+        let mut rows: Vec<Row> = Vec::new();
         for line in self.text.lines() {
             let line: Vec<String> = clusters(line);
             let mut rest = line.as_slice();
             loop {
                 let before = if rows.is_empty() { &lead } else { &gutter };
                 // The last column stays empty: some terminals wrap when it is written, some later.
-                let room = columns.map_or(usize::MAX, |columns| columns - 1 - width(before));
+                let room = columns.map_or(usize::MAX, |columns| (columns - 1).saturating_sub(width(before)));
                 let (row, left) = split(rest, room);
-                rows.push(row_of(before, row));
+                rows.push(Row { gutter: before.clone(), text: row.concat() });
                 rest = left;
                 if rest.is_empty() {
                     break;
                 }
             }
         }
-        if rows.is_empty() { lead.trim_end().to_owned() } else { rows.join("\n") }
+        if rows.is_empty() {
+            rows.push(Row { gutter: lead.trim_end().to_owned(), text: String::new() });
+        }
+        rows
+    }
+
+    /// The rows as one text.
+    #[must_use]
+    pub fn render(&self, columns: Option<usize>) -> String {
+        let rows = self.rows(columns);
+        rows.iter().map(Row::render).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Row {
+    /// The row as text. One with letters that are written from right to left begins at the left all the same.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let row = format!("{}{}", self.gutter, self.text);
+        match row.chars().any(is_right_to_left) {
+            true => format!("{LEFT_TO_RIGHT}{row}"),
+            false => row,
+        }
     }
 }
 
 /// The columns of the terminal on stdout; `None` if it is none.
-pub(super) fn columns() -> Option<usize> {
+#[must_use]
+pub fn columns() -> Option<usize> {
     tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
-}
-
-fn row_of(before: &str, row: &[String]) -> String {
-    let row = row.concat();
-    let row = if before.is_empty() { row } else { format!("{before}{row}") };
-    match row.chars().any(is_right_to_left) {
-        true => format!("{LEFT_TO_RIGHT}{row}"),
-        false => row,
-    }
 }
 
 /// The characters of a line, each with the marks on it.
@@ -109,6 +150,21 @@ fn clusters(line: &str) -> Vec<String> {
     all
 }
 
+/// The rows of one line with so much room each; one at least.
+pub(crate) fn wrap(line: &str, room: usize) -> Vec<String> {
+    let line = clusters(line);
+    let mut rest = line.as_slice();
+    let mut rows = Vec::new();
+    loop {
+        let (row, left) = split(rest, room);
+        rows.push(row.concat());
+        rest = left;
+        if rest.is_empty() {
+            return rows;
+        }
+    }
+}
+
 /// The clusters of a row with so much room, and the rest: cut at the last space, or anywhere in a word that is too long.
 fn split(line: &[String], room: usize) -> (&[String], &[String]) {
     let mut used = 0;
@@ -132,7 +188,7 @@ fn split(line: &[String], room: usize) -> (&[String], &[String]) {
 }
 
 /// A name of at most so many columns: its beginning and its end.
-fn shortened(name: &str, columns: usize) -> String {
+pub(crate) fn shortened(name: &str, columns: usize) -> String {
     if width(name) <= columns {
         return name.to_owned();
     }
@@ -150,7 +206,7 @@ fn shortened(name: &str, columns: usize) -> String {
     format!("{}..{}", String::from_iter(begin), String::from_iter(end))
 }
 
-fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     text.chars().map(cells).sum()
 }
 
@@ -168,7 +224,7 @@ fn is_mark(c: char) -> bool {
 }
 
 /// Letters of the scripts that are written from right to left.
-fn is_right_to_left(c: char) -> bool {
+pub(crate) fn is_right_to_left(c: char) -> bool {
     matches!(u32::from(c), 0x590..=0x8FF | 0xFB1D..=0xFDFF | 0xFE70..=0xFEFE | 0x10800..=0x10FFF | 0x1E800..=0x1EFFF)
 }
 
@@ -254,6 +310,14 @@ mod tests {
     fn a_row_from_right_to_left_begins_at_the_left() {
         assert_eq!(said("שלום\nhi", 80), ["\u{200e}mallory: שלום", "mallory| hi"]);
         assert_eq!(Rows::new("* a\nשלום boss: b").render(Some(80)), "* a\n\u{200e}    שלום boss: b");
+    }
+
+    #[test]
+    fn times_stand_before_the_first_row_and_blanks_before_the_others() {
+        let rows = Rows::said("mallory".into(), "one two\n12:31 boss: yes".into()).at("12:30".into());
+        assert_eq!(rows.render(Some(40)), "12:30 mallory: one two\n      mallory| 12:31 boss: yes");
+        assert_eq!(rows.render(Some(39)), "mallory: one two\nmallory| 12:31 boss: yes");
+        assert_eq!(Rows::new("* a\nb").at("12:30".into()).render(None), "12:30 * a\n          b");
     }
 
     #[test]

@@ -10,18 +10,17 @@ use std::thread::JoinHandle;
 use rustyline::ExternalPrinter;
 use tokio::sync::Notify;
 
-use super::rows::{Rows, columns};
-use crate::output::Output;
+use super::Output;
 
 /// Texts that wait for the terminal. No further message of the topic is taken while there are as many.
 const TEXTS_MAX: usize = 1024;
 
 /// Prints without the line editor.
-type Plainly = fn(Output, &str);
+type Plainly = fn(&dyn Output, &str);
 
 /// Printer of a chat. Dropped, it waits until all is printed: drop the [`Input`](super::input::Input) before.
 pub(super) struct Printer {
-    output: Output,
+    output: Arc<dyn Output>,
     beside: Option<Beside>,
 }
 
@@ -40,32 +39,29 @@ struct Queue {
 
 impl Printer {
     /// Prints at once.
-    pub(super) fn plain(output: Output) -> Self {
+    pub(super) fn plain(output: Arc<dyn Output>) -> Self {
         Self { output, beside: None }
     }
 
     /// Prints beside a line editor.
-    pub(super) fn beside(editor: impl ExternalPrinter + Send + 'static, output: Output) -> Self {
+    pub(super) fn beside(editor: impl ExternalPrinter + Send + 'static, output: Arc<dyn Output>) -> Self {
         let (texts, queued) = mpsc::channel();
         let queue = Arc::new(Queue::default());
-        let printed = Arc::clone(&queue);
-        let thread = std::thread::spawn(move || print_all(editor, output, &queued, &printed));
+        let (printed, plain) = (Arc::clone(&queue), Arc::clone(&output));
+        let thread = std::thread::spawn(move || print_all(editor, &*plain, &queued, &printed));
         Self { output, beside: Some(Beside { texts: Some(texts), queue, thread: Some(thread) }) }
     }
 
-    /// Prints a chat message or the result of a command to stdout.
-    pub(super) fn result(&self, rows: &Rows) {
-        self.print(rows.render(columns()), Output::result);
+    /// Prints a line to stdout.
+    pub(super) fn result(&self, text: &str) {
+        self.print(text.to_owned(), |output, text| output.result(text));
     }
 
-    /// Prints a line of JSON to stdout.
-    pub(super) fn json(&self, line: &str) {
-        self.print(line.to_owned(), Output::result);
-    }
-
-    /// Prints a message of the program to stderr.
-    pub(super) fn message(&self, rows: &Rows) {
-        self.print(rows.render(columns()), Output::message);
+    /// Prints a note to stderr; `raw` only beside a line editor.
+    pub(super) fn message(&self, text: &str, raw: bool) {
+        if !raw || self.beside.is_some() {
+            self.print(text.to_owned(), |output, text| output.message(text));
+        }
     }
 
     /// Waits until fewer than [`TEXTS_MAX`] texts wait.
@@ -78,11 +74,11 @@ impl Printer {
 
     fn print(&self, text: String, plainly: Plainly) {
         let Some(Beside { texts: Some(texts), queue, .. }) = &self.beside else {
-            return plainly(self.output, &text);
+            return plainly(&*self.output, &text);
         };
         queue.waiting.fetch_add(1, Ordering::AcqRel);
         if let Err(mpsc::SendError((text, plainly))) = texts.send((text, plainly)) {
-            plainly(self.output, &text);
+            plainly(&*self.output, &text);
         }
     }
 }
@@ -99,7 +95,7 @@ impl Drop for Beside {
 
 fn print_all(
     mut editor: impl ExternalPrinter,
-    output: Output,
+    output: &dyn Output,
     queued: &mpsc::Receiver<(String, Plainly)>,
     queue: &Queue,
 ) {
@@ -132,14 +128,21 @@ mod tests {
         }
     }
 
+    struct Silent;
+
+    impl Output for Silent {
+        fn result(&self, _: &str) {}
+        fn message(&self, _: &str) {}
+    }
+
     #[tokio::test]
     async fn printing_does_not_wait_for_the_editor_and_texts_have_a_limit() {
         let ((read, reads), (prints, printed)) = (mpsc::channel(), mpsc::channel());
-        let printer = Printer::beside(Editor(reads, prints), Output::new(false, false, true));
+        let printer = Printer::beside(Editor(reads, prints), Arc::new(Silent));
         let has_room = async || timeout(Duration::ZERO, printer.room()).await.is_ok();
         for text in 0..TEXTS_MAX {
             assert!(has_room().await);
-            printer.json(&text.to_string());
+            printer.result(&text.to_string());
         }
         assert!(!has_room().await);
         for text in 0..TEXTS_MAX {

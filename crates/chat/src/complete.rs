@@ -1,32 +1,35 @@
 //! Completion of commands, participants, tools and proposals.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-use platform::Mutex;
-use rustyline::completion::Completer;
-use rustyline::highlight::Highlighter;
-use rustyline::hint::Hinter;
-use rustyline::validate::Validator;
-use rustyline::{Context, Helper};
-
 use json::visible;
+use std::collections::{BTreeMap, BTreeSet};
 
-const COMMANDS: [&str; 8] =
-    ["/approve", "/call", "/help", "/proposals", "/quit", "/reject", "/tools", "/who"];
+const COMMANDS: [&str; 15] = [
+    "/allow",
+    "/approve",
+    "/call",
+    "/calls",
+    "/edit",
+    "/help",
+    "/msg",
+    "/proposals",
+    "/quit",
+    "/reject",
+    "/show",
+    "/tools",
+    "/who",
+    "/withdraw",
+    "/yes",
+];
 /// Most tools kept per participant.
 const TOOLS_MAX: usize = 1024;
 
 /// Names that can be completed.
-#[derive(Debug, Default)]
-pub(super) struct Candidates {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Candidates {
     participants: BTreeSet<String>,
     tools: BTreeMap<String, BTreeSet<String>>,
     proposals: Vec<String>,
 }
-
-/// Candidates shared with the thread that reads the terminal.
-pub(super) type SharedCandidates = Arc<Mutex<Candidates>>;
 
 fn is_plain(name: &str) -> bool {
     !name.chars().any(|c| visible::is_hidden(c) || c.is_whitespace())
@@ -34,7 +37,7 @@ fn is_plain(name: &str) -> bool {
 
 impl Candidates {
     /// Sets the participants and open proposals. Names with hidden characters are left out.
-    pub(super) fn set_participants(
+    pub(crate) fn set_participants(
         &mut self,
         participants: impl Iterator<Item = String>,
         proposals: impl Iterator<Item = String>,
@@ -45,21 +48,23 @@ impl Candidates {
     }
 
     /// Sets the tools of a participant.
-    pub(super) fn set_tools(&mut self, owner: &str, tools: impl Iterator<Item = String>) {
+    pub(crate) fn set_tools(&mut self, owner: &str, tools: impl Iterator<Item = String>) {
         let tools = tools.filter(|name| is_plain(name)).take(TOOLS_MAX).collect();
         self.tools.insert(owner.to_owned(), tools);
     }
 
     /// Completes the last word: its start in the line, and the candidates.
-    fn complete(&self, line: &str) -> (usize, Vec<String>) {
+    pub(crate) fn complete(&self, line: &str) -> (usize, Vec<String>) {
         let start = line.rfind(' ').map_or(0, |at| at + 1);
         let (before, word) = line.split_at(start);
         let before: Vec<&str> = before.split_whitespace().collect();
         let all: Vec<&str> = match before.as_slice() {
             [] => COMMANDS.to_vec(),
-            ["/call" | "/tools"] => self.participants.iter().map(String::as_str).collect(),
+            ["/call" | "/tools" | "/msg"] => self.participants.iter().map(String::as_str).collect(),
             ["/call", owner] => self.tools.get(*owner).into_iter().flatten().map(String::as_str).collect(),
-            ["/approve" | "/reject"] => self.proposals.iter().map(String::as_str).collect(),
+            ["/approve" | "/reject" | "/show" | "/edit" | "/allow" | "/withdraw"] => {
+                self.proposals.iter().map(String::as_str).collect()
+            }
             _ => Vec::new(),
         };
         // An empty line has no candidates.
@@ -69,25 +74,17 @@ impl Candidates {
     }
 }
 
-/// Completion for the line editor.
-pub(super) struct Completing(pub(super) SharedCandidates);
-
-impl Completer for Completing {
-    type Candidate = String;
-
-    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
-        let known = self.0.lock();
-        Ok(known.complete(line.get(..at).unwrap_or_default()))
+/// The longest beginning that all candidates share.
+pub(crate) fn shared(candidates: &[String]) -> Option<String> {
+    let mut all = candidates.iter();
+    let mut shared = all.next()?.clone();
+    for one in all {
+        let same =
+            shared.chars().zip(one.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+        shared.truncate(same);
     }
+    Some(shared)
 }
-
-impl Hinter for Completing {
-    type Hint = String;
-}
-
-impl Highlighter for Completing {}
-impl Validator for Completing {}
-impl Helper for Completing {}
 
 #[cfg(test)]
 mod tests {
@@ -95,13 +92,15 @@ mod tests {
 
     #[test]
     fn the_last_word_is_completed() {
-        let names = SharedCandidates::default();
+        let mut names = Candidates::default();
         let texts = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>().into_iter();
-        names.lock().set_participants(texts(&["worker", "boss", "e\u{202e}vil", "a b"]), texts(&["1", "12"]));
-        names.lock().set_tools("worker", texts(&["echo", "add", "e\nvil"]));
-        names.lock().set_tools("boss", texts(&[]));
+        names.set_participants(texts(&["worker", "boss", "e\u{202e}vil", "a b"]), texts(&["1", "12"]));
+        names.set_tools("worker", texts(&["echo", "add", "e\nvil"]));
+        names.set_tools("boss", texts(&[]));
         for (line, start, expect) in [
             ("/p", 0, &["/proposals"][..]),
+            ("/ca", 0, &["/call", "/calls"]),
+            ("/msg w", 5, &["worker"]),
             ("hello", 0, &[]),
             ("", 0, &[]),
             ("/call ", 6, &["boss", "worker"]),
@@ -113,10 +112,12 @@ mod tests {
             ("/approve 1", 9, &["1", "12"]),
             ("say e", 4, &[]),
         ] {
-            let found = names.lock().complete(line);
+            let found = names.complete(line);
             assert_eq!(found, (start, texts(expect).map(|one| one + " ").collect()), "{line}");
         }
-        names.lock().set_participants(texts(&["boss"]), texts(&[]));
-        assert_eq!(names.lock().complete("/call worker ").1, Vec::<String>::new());
+        assert_eq!(shared(&["/call ".into(), "/calls ".into()]).as_deref(), Some("/call"));
+        assert_eq!((shared(&["a".into()]).as_deref(), shared(&[])), (Some("a"), None));
+        names.set_participants(texts(&["boss"]), texts(&[]));
+        assert_eq!(names.complete("/call worker ").1, Vec::<String>::new());
     }
 }

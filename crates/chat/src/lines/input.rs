@@ -2,18 +2,17 @@
 //!
 //! The reading thread waits after each line for `resume`, so that no line is being edited when the program exits.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, BufRead};
+use std::sync::Arc;
 
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 use rustyline::{CompletionType, Config, Editor};
 use tokio::sync::mpsc;
 
-use super::complete::{Completing, SharedCandidates};
+use super::completing::{Completing, SharedCandidates};
 use super::printer::Printer;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
+use crate::complete::Candidates;
 
 const PROMPT: &str = "> ";
 /// Lines in the history of this session. The history is not written to disk.
@@ -32,14 +31,13 @@ impl Input {
     ///
     /// # Errors
     /// When the terminal cannot be used.
-    pub(super) fn open(output: Output) -> Result<(Self, Printer), Failure> {
+    pub(super) fn open(output: Arc<dyn super::Output>, is_edited: bool) -> io::Result<(Self, Printer)> {
         let (send, lines) = mpsc::channel(1);
         let (resume, resumed) = std::sync::mpsc::sync_channel(1);
         let names = SharedCandidates::default();
-        let is_edited = io::stdin().is_terminal() && io::stdout().is_terminal();
         let (printer, read): (_, Box<dyn FnMut() -> Option<String> + Send>) = if is_edited {
-            let mut editor = editor(names.clone()).map_err(|error| broken(&error))?;
-            let external = editor.create_external_printer().map_err(|error| broken(&error))?;
+            let mut editor = editor(names.clone()).map_err(|error| broken(error))?;
+            let external = editor.create_external_printer().map_err(|error| broken(error))?;
             (Printer::beside(external, output), Box::new(move || edited(&mut editor)))
         } else {
             (Printer::plain(output), Box::new(plain))
@@ -48,9 +46,11 @@ impl Input {
         Ok((Self { lines, resume, names, is_edited }, printer))
     }
 
-    /// The completion candidates.
-    pub(super) fn names(&self) -> SharedCandidates {
-        self.names.clone()
+    /// Sets the completion candidates.
+    pub(super) fn set_names(&self, names: &Candidates) {
+        if self.is_edited {
+            *self.names.lock() = names.clone();
+        }
     }
 
     /// The next line; `None` at the end.
@@ -64,7 +64,7 @@ impl Input {
     }
 
     /// Waits until no line is being edited.
-    pub(super) async fn leave(mut self) {
+    pub(super) async fn leave(&mut self) {
         if self.is_edited {
             self.next().await;
         }
@@ -114,6 +114,9 @@ fn pass(
     }
 }
 
-fn broken(error: &ReadlineError) -> Failure {
-    Failure::new(Exit::Failed, "no_terminal", format!("the terminal cannot be used: {error}"))
+fn broken(error: ReadlineError) -> io::Error {
+    match error {
+        ReadlineError::Io(error) => error,
+        other => io::Error::other(other.to_string()),
+    }
 }

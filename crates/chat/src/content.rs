@@ -6,7 +6,8 @@ use json::visible;
 
 /// Text blocks with control characters made visible, a summary of every other block; structured content if there are no
 /// blocks.
-pub(crate) fn text(result: &Value) -> String {
+#[must_use]
+pub fn text(result: &Value) -> String {
     let blocks = result.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if blocks.is_empty() {
         let structured = result.get("structuredContent").unwrap_or(result);
