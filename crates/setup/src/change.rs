@@ -53,6 +53,13 @@ impl Change {
         Self { file, after }
     }
 
+    /// No change.
+    #[must_use]
+    pub fn none(file: TextFile) -> Self {
+        let after = file.bytes.clone();
+        Self { file, after }
+    }
+
     /// Whether the file stays as it is.
     #[must_use]
     pub fn is_none(&self) -> bool {

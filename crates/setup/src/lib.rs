@@ -9,6 +9,7 @@ mod connection;
 mod edit;
 mod files;
 mod import;
+mod merge;
 mod own;
 mod secret;
 mod server;
@@ -21,9 +22,10 @@ pub use connection::{Copies, Plan, connect, connected, disconnect, look};
 pub use edit::{EditError, Entry, Fields, Format, Table};
 pub use files::{FILE_BYTES_MAX, FileError, TextFile};
 pub use import::{Imported, is_gateway, read};
+pub use merge::{Found, Merge, Merged, found, merge, write};
 pub use own::{SCHEMA_FILE, add, entries, first, is_same, remove, section};
 pub use server::{Server, Transport};
-pub use shape::{Gateway, Shape};
+pub use shape::{Gateway, Shape, endpoint};
 
 #[cfg(test)]
 mod tests;

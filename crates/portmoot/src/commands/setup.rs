@@ -2,10 +2,8 @@
 
 mod arguments;
 mod clients;
-mod found;
 mod own;
 mod search;
-mod written;
 
 use std::path::{Path, PathBuf};
 
@@ -92,6 +90,11 @@ fn own_file(args: &OwnFileArgs) -> Result<TextFile, Failure> {
         Failure::new(Exit::Usage, "no_home", message).hint("name a file with --config")
     })?;
     Ok(TextFile::read(&path)?)
+}
+
+/// Writes a changed configuration file.
+fn write(change: &Change) -> Result<(), FileError> {
+    setup::write(change, config::SCHEMA)
 }
 
 /// A path as people write it: `~` for the home directory.

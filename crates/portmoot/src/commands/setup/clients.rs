@@ -3,12 +3,10 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use setup::{CLIENTS, Change, Client, Copies, Gateway, Scope, Spot, Surroundings, TextFile};
+use setup::{CLIENTS, Change, Client, Copies, Found, Gateway, Merge, Merged, Scope, Spot, Surroundings};
 
-use super::found::{Found, read_servers};
-use super::written::write;
-use super::{absolute, carry_out, checked, own_file, report, shown, surrounded};
-use crate::cli::{ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs};
+use super::{absolute, carry_out, checked, own_file, report, shown, surrounded, write};
+use crate::cli::{ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, OwnFileArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -48,7 +46,7 @@ fn list(only_found: bool, output: Output) -> Result<Exit, Failure> {
                 Scope::User => exists || !only_found,
                 Scope::Project => exists && !is_users(),
             };
-            let (state, count) = match (setup::connected(&spot), read_servers(client, &spot, at)) {
+            let (state, count) = match (setup::connected(&spot), setup::found(client, &spot, at)) {
                 (Ok(names), Ok(found)) if exists => {
                     (if names.is_empty() { "not connected" } else { "connected" }, Some(found.servers.len()))
                 }
@@ -86,10 +84,10 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Result<Exit, Failure>
         return Ok(Exit::Ok);
     };
     let client = named(name)?;
-    let found = surrounded(|at| read_servers(client, &spot(client, &args.of, at)?, at))?;
+    let found = surrounded(|at| Ok(setup::found(client, &spot(client, &args.of, at)?, at)?))?;
     let how = Merge { replace: args.replace, hide_secrets: args.hide_secrets };
     let from = found.file.path.clone();
-    let merged = merged(found, own_file(&args.own)?, &how, output)?;
+    let merged = merged(found, &args.own, how, output)?;
     let change = &merged.change;
     let question = format!("Write {}?", shown(&change.file.path));
     let changed = carry_out(&[change], args.change, Some(&question), output, || write(change))?;
@@ -111,70 +109,12 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Result<Exit, Failure>
     Ok(Exit::Ok)
 }
 
-/// How imported servers meet those that are there.
-struct Merge {
-    replace: bool,
-    hide_secrets: bool,
-}
-
-/// The configuration file with a client's servers.
-struct Merged {
-    change: Change,
-    /// The servers that are new in it.
-    names: Vec<String>,
-    /// Those of the client that it has afterwards, just so.
-    there: Vec<String>,
-    notes: Vec<String>,
-}
-
-fn merged(found: Found, own: TextFile, how: &Merge, output: Output) -> Result<Merged, Failure> {
-    let known = setup::entries(&own)?;
-    let (mut new, mut there, mut notes) = (Vec::new(), Vec::new(), found.notes);
-    let mut kept = Vec::new();
-    for mut server in found.servers {
-        let same = known.iter().find(|entry| entry.name == server.name);
-        if same.is_some_and(|entry| setup::is_same(entry, &server)) {
-            there.push(server.name);
-            continue;
-        }
-        if same.is_some() && !how.replace {
-            let name = &server.name;
-            notes
-                .push(format!("`{name}`: {} has another server of this name, which stays", shown(&own.path)));
-            continue;
-        }
-        if how.hide_secrets {
-            let variables = server.hide_secrets();
-            notes.extend(variables.iter().map(|variable| {
-                format!(
-                    "`{}`: set {variable} where the gateway starts; its value is in {}",
-                    server.name,
-                    shown(&found.file.path)
-                )
-            }));
-        } else {
-            kept.extend(server.secrets());
-        }
-        there.push(server.name.clone());
-        new.push(server);
-    }
-    if !kept.is_empty() {
-        notes.push(format!(
-            "copied with their values, as the client has them: {}; with --hide-secrets they become ${{NAME}}",
-            kept.join(", ")
-        ));
-    }
-    // A file without anything new stays absent.
-    let change = if new.is_empty() { unchanged(own) } else { setup::add(own, &new)? };
-    checked(&change)?;
-    notes.iter().for_each(|note| output.message(&format!("note: {}", visible::line(note))));
-    let names = new.into_iter().map(|server| server.name).collect();
-    Ok(Merged { change, names, there, notes })
-}
-
-fn unchanged(file: TextFile) -> Change {
-    let after = file.bytes.clone();
-    Change { file, after }
+/// The configuration file with a client's servers, checked.
+fn merged(found: Found, own: &OwnFileArgs, how: Merge, output: Output) -> Result<Merged, Failure> {
+    let merged = setup::merge(found, own_file(own)?, how)?;
+    checked(&merged.change)?;
+    merged.notes.iter().for_each(|note| output.message(&format!("note: {}", visible::line(note))));
+    Ok(merged)
 }
 
 pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failure> {
@@ -186,15 +126,13 @@ pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failur
     let client = named(name)?;
     let (spot, found, installed) = surrounded(|at| {
         let spot = spot(client, &args.of, at)?;
-        let found = read_servers(client, &spot, at)?;
+        let found = setup::found(client, &spot, at)?;
         Ok((spot, found, client.is_installed(at)))
     })?;
     if !installed && args.of.file.is_none() && !args.of.project {
         output.message(&format!("note: {} was not found on this machine", client.name));
     }
-    let moved = args
-        .moves
-        .then(|| merged(found, own_file(&args.own)?, &Merge { replace: false, hide_secrets: false }, output));
+    let moved = args.moves.then(|| merged(found, &args.own, Merge::default(), output));
     let moved = moved.transpose()?;
     let names = moved.as_ref().map_or(&[][..], |merged| &merged.there);
     let copies = copies(args.data_dir.clone())?;
@@ -255,7 +193,7 @@ fn gateway(args: &ConnectArgs, spot: &Spot) -> Result<Gateway, Failure> {
         "--data-dir",
         args.data_dir.as_deref().map(absolute).transpose()?.map(|dir| dir.display().to_string()),
     );
-    let url = args.url.as_ref().map(|url| endpoint(url, args.topic.as_deref()));
+    let url = args.url.as_ref().map(|url| setup::endpoint(url, args.topic.as_deref()));
     option("--url", args.url.clone().filter(|_| !spot.shape.speaks_http()));
     let token = args.token.clone();
     Ok(Gateway {
@@ -268,15 +206,6 @@ fn gateway(args: &ConnectArgs, spot: &Spot) -> Result<Gateway, Failure> {
             .map(|token| ("Authorization".to_owned(), format!("Bearer {token}")))
             .collect(),
     })
-}
-
-/// The URL of `/mcp`, if a gateway's address is named without a path.
-fn endpoint(url: &str, topic: Option<&str>) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let path = if path.trim_matches('/').is_empty() { "mcp" } else { path.trim_end_matches('/') };
-    let topic = topic.map_or(String::new(), |topic| format!("/{topic}"));
-    format!("{scheme}://{host}/{path}{topic}")
 }
 
 pub(crate) fn disconnect(args: &DisconnectArgs, output: Output) -> Result<Exit, Failure> {

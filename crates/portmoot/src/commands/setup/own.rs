@@ -4,12 +4,10 @@ use std::path::Path;
 
 use model::{GATEWAY, ParticipantId};
 use serde_json::json;
-use setup::{CLIENTS, Change, Scope, Server, Transport};
+use setup::{CLIENTS, Change, Found, Scope, Server, Transport};
 
 use super::arguments::pairs;
-use super::found::{Found, read_servers};
-use super::written::write;
-use super::{carry_out, checked, own_file, report, search, shown, surrounded};
+use super::{carry_out, checked, own_file, report, search, shown, surrounded, write};
 use crate::cli::{AddArgs, InitArgs, RmArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -78,9 +76,9 @@ fn found_clients(output: Output) -> Result<Vec<Found>, Failure> {
         let mut all = Vec::new();
         for client in &CLIENTS {
             let Some(spot) = client.spot(Scope::User, at).filter(|spot| spot.file.exists()) else { continue };
-            match read_servers(client, &spot, at) {
+            match setup::found(client, &spot, at) {
                 Ok(found) => all.push(found),
-                Err(failure) => output.warn(&visible::lines(&failure.message)),
+                Err(error) => output.warn(&visible::lines(&error.to_string())),
             }
         }
         Ok(all)
