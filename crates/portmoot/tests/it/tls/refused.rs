@@ -4,6 +4,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
+use prost::Message as _;
+use wire::proto::contract::McpMessage;
+use wire::proto::contract::mcp_message::Payload;
+
 use super::authority::Authority;
 use crate::home::Home;
 use crate::http::TIMEOUT;
@@ -57,6 +61,22 @@ fn plain_http_on_the_tls_port_is_answered_with_the_reason() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("https://"), "{answer}");
+    drop(stream);
+    gateway.receive("the client does not speak TLS");
+}
+
+#[test]
+fn a_plain_frame_on_the_tls_port_is_answered_in_its_protocol() {
+    let (gateway, ..) = start("");
+    let mut stream = connect(&gateway);
+    // A ping.
+    stream.write_all(&[0, 0, 0, 2, 8, 1]).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let message = McpMessage::decode(&answer[4..]).unwrap();
+    assert_eq!(u32::from_be_bytes(*answer.first_chunk().unwrap()) as usize, answer.len() - 4);
+    let Some(Payload::ErrorResponse(error)) = message.payload else { panic!("{message:?}") };
+    assert_eq!((message.id, error.code, error.message.as_str()), (0, -32600, "this port speaks TLS"));
     drop(stream);
     gateway.receive("the client does not speak TLS");
 }
