@@ -15,6 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::edit::edit_text;
 use crate::entry::Entry;
+use crate::output::Output;
 use crate::paint::ansi;
 use crate::perform::{Own, Performer};
 use crate::rows::columns;
@@ -27,14 +28,6 @@ use printer::Printer;
 
 /// How often it is looked whether the inbox is old.
 const TICK: Duration = Duration::from_secs(1);
-
-/// What prints: results to stdout, messages to stderr.
-pub trait Output: Send + Sync {
-    /// Prints a message of the topic, or what a command was asked for.
-    fn result(&self, text: &str);
-    /// Prints a note.
-    fn message(&self, text: &str);
-}
 
 /// How lines are printed.
 pub(crate) struct Printing {
@@ -74,6 +67,7 @@ pub(crate) async fn run(
     let mut typing = true;
     loop {
         tokio::select! {
+            biased;
             event = async { lines.printer.room().await; topic.next().await } => match event {
                 Some(event) => {
                     let is_final = matches!(event, TopicEvent::Disconnected { is_final: true, .. });

@@ -1,4 +1,4 @@
-//! What `update` asks for, done over the participant and the REST API. Whatever comes of it returns as an event.
+//! Actions of `update`, done over the participant and the REST API. All that comes of them returns as events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,7 +8,8 @@ use client::{Participant, ParticipantSpec};
 
 use crate::api::Api;
 use crate::clock::Zone;
-use crate::lines::{self, Output};
+use crate::lines;
+use crate::output::Output;
 use crate::perform::Performer;
 use crate::screen;
 use crate::state::{Mode, State};

@@ -50,7 +50,17 @@ pub(crate) async fn run(
     let [terminate, hangup] = &mut ends;
     let (mut in_topic, mut draw_at) = (true, Instant::now());
     loop {
+        // In this order: what ends the chat or draws it comes at its time, and a topic that never rests keeps no key waiting. The
+        // topic goes before what comes of actions, so that its history stands before the inbox.
         let event = tokio::select! {
+            biased;
+            _ = terminate.recv() => return Ok(()),
+            _ = hangup.recv() => return Ok(()),
+            () = sleep_until(draw_at), if screen.changed => {
+                screen.draw()?;
+                draw_at = Instant::now() + FRAME;
+                None
+            }
             key = next_key(&mut keys) => match key {
                 Some(Ok(input)) => event_of(input),
                 Some(Err(error)) => return Err(error),
@@ -63,13 +73,6 @@ pub(crate) async fn run(
             Some(event) = happened.recv() => Some(event),
             _ = tick.tick() => Some(Event::Tick),
             () = screen.performer.done() => None,
-            () = sleep_until(draw_at), if screen.changed => {
-                screen.draw()?;
-                draw_at = Instant::now() + FRAME;
-                None
-            }
-            _ = terminate.recv() => return Ok(()),
-            _ = hangup.recv() => return Ok(()),
         };
         let Some(event) = event else { continue };
         let mut actions = update(&mut screen.state, unix_ms(), event);

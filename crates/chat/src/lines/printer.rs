@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use rustyline::ExternalPrinter;
 use tokio::sync::Notify;
 
-use super::Output;
+use crate::output::Output;
 
 /// Texts that wait for the terminal. No further message of the topic is taken while there are as many.
 const TEXTS_MAX: usize = 1024;

@@ -93,7 +93,7 @@ pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
     actions
 }
 
-/// Looks at the inbox from time to time, and soon after an announcement of which nothing more is heard.
+/// Looks at the inbox from time to time, and soon after an announcement about which no report comes.
 pub(super) fn tick(state: &mut State) -> Vec<Action> {
     let now_ms = state.now_ms;
     let is_late = |one: &Announced| !one.is_known && now_ms >= one.at_ms + ANNOUNCED_MS;

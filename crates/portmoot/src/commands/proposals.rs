@@ -1,12 +1,13 @@
 //! Command `proposals`: review what waits, and `ls`, `show`, `approve`, `reject`, `withdraw`, with a running gateway.
 
+mod decide;
 mod list;
 mod outcome;
 mod review;
 
 use ::chat::Proposal;
 use model::OperationId;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::{ProposalsArgs, ProposalsCommand, RunningArgs};
 use crate::commands::target::running_endpoint;
@@ -15,7 +16,8 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::remote::{Remote, api};
 use crate::terminal::{ProcessTerminal, Terminal, confirm};
-use outcome::{decided, ended};
+use decide::{approve, arguments_given};
+use outcome::decided;
 use review::shown;
 
 pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Failure> {
@@ -124,27 +126,6 @@ async fn looked_at(
     Err(Failure::new(Exit::Refused, "consent_refused", "you did not approve the proposal"))
 }
 
-/// Approves, and waits for the outcome if that is wanted.
-async fn approve(
-    remote: &Remote,
-    id: &str,
-    digest: &str,
-    arguments: Option<&str>,
-    wait: bool,
-    output: Output,
-) -> Result<Exit, Failure> {
-    let mut body = format!("{{\"digest\":{}", json!(digest));
-    if let Some(arguments) = arguments {
-        body += &format!(",\"arguments\":{arguments}");
-    }
-    body.push('}');
-    let answer = api::post(remote, &["proposals", id, "approve"], &[], body).await?;
-    match wait {
-        true => ended(remote, id, answer, output).await,
-        false => decided(&answer, output),
-    }
-}
-
 /// Rejects or withdraws. At a terminal the reason of a rejection is asked for.
 async fn end(
     verb: &str,
@@ -165,14 +146,4 @@ async fn end(
     let reason = reason.filter(|reason| !reason.is_empty());
     let body = json!({ "reason": reason }).to_string();
     decided(&api::post(&remote, &["proposals", &id, verb], &[], body).await?, output)
-}
-
-fn arguments_given(text: &str) -> Result<String, Failure> {
-    let object = serde_json::from_str::<serde_json::Map<String, Value>>(text).is_ok()
-        && json::refuse_duplicates(text.as_bytes()).is_ok();
-    if object {
-        return Ok(text.to_owned());
-    }
-    let failure = Failure::bad_argument("--arguments must be a JSON object");
-    Err(failure.hint(r#"for example --arguments '{"path":"/tmp/report"}'"#))
 }

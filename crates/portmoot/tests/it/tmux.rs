@@ -46,11 +46,10 @@ impl Pane {
         command.get_args().for_each(|arg| line += &format!(" {}", text(arg)));
         let (columns, rows) = (columns.to_string(), rows.to_string());
         let size = ["-x", &columns, "-y", &rows];
-        // The last words of a program that ends stay to be looked at.
-        let start = ["set", "-g", "remain-on-exit", "on", ";", "set", "-g", "status", "off", ";"];
-        let new = ["new-session", "-d", "-s", "it"];
-        let line = format!("exec {line}");
-        let args = [&start[..], &new[..], &size[..], &[line.as_str()]].concat();
+        let new = ["set", "-g", "status", "off", ";", "new-session", "-d", "-s", "it"];
+        // The shell says how the program ended, and keeps the terminal open.
+        let line = format!("{line}; echo \"[exit $?]\"; exec cat");
+        let args = [&new[..], &size[..], &[line.as_str()]].concat();
         let run = tmux(&socket, &args);
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
         Pane { socket, _folder: folder }
@@ -120,23 +119,8 @@ impl Pane {
     /// Waits until the program has ended, and returns its exit code.
     #[track_caller]
     pub(crate) fn wait_for_exit(&self) -> i32 {
-        let end = Instant::now() + TIMEOUT;
-        loop {
-            let state = self.run(&[
-                "display-message",
-                "-p",
-                "-t",
-                "it",
-                "#{pane_dead} #{pane_dead_status} #{pane_dead_signal} #{pane_pid}",
-            ]);
-            let words: Vec<&str> = state.trim().split(' ').collect();
-            match words.as_slice() {
-                ["1", code, "", _] if !code.is_empty() => return code.parse().unwrap(),
-                ["1", "", signal, _] if !signal.is_empty() => panic!("it was ended by the signal {signal}"),
-                _ => std::thread::sleep(PAUSE),
-            }
-            assert!(Instant::now() < end, "it does not end ({state}):\n{}", self.screen());
-        }
+        let screen = self.wait_for("[exit ");
+        screen.split("[exit ").last().unwrap().split(']').next().unwrap().parse().unwrap()
     }
 }
 

@@ -6,8 +6,9 @@ use ::chat::{Effects, Proposal, Zone, edit_text};
 use json::visible;
 use platform::unix_ms;
 
+use super::decide::{approve, arguments_given};
 use super::list::ProposalList;
-use super::{approve, arguments_given, outcome};
+use super::outcome;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
