@@ -16,6 +16,8 @@ pub const GRANTS: &str = "portmoot/grants";
 pub const TOKENS: &str = "portmoot/tokens";
 /// The capability about servers: their states and logs, and tokens of participants that serve.
 pub const SERVERS: &str = "portmoot/servers";
+/// The capability to sign in and out at servers, for all callers or for others.
+pub const ACCOUNTS: &str = "portmoot/accounts";
 
 const ASK: &str = "ask a participant that may do all of it, or the operator";
 const SHORTER: &str = "ask for a shorter time, or a participant that holds it for longer";

@@ -6,6 +6,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use auth::{CertificateId, Credential, Participant, PublicUrl};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};
+use oauth::{config::AuthConfig, key::KeySource};
 use platform::default_share;
 use registry::resolve::{Http, Settings};
 use store::audit::{Payloads, Policy, REDACTED};
@@ -30,6 +31,9 @@ pub struct Config {
     /// Whether the data directory has an operator key, with which commands on this machine act as the local user. A change takes
     /// effect at a restart.
     pub operator_key: bool,
+    /// Where the key comes from with which sign-ins at servers are sealed: `[server] key_file`, `key_command`. A change takes effect
+    /// at a restart.
+    pub key: Option<KeySource>,
     /// Whether clients of 2024-11-05 are served at `/sse` and `/messages`.
     pub legacy_sse: bool,
     /// All limits.
@@ -40,6 +44,8 @@ pub struct Config {
     pub references: Option<References>,
     /// The servers, in the order of the configuration. If two have one name or URI, the earlier one gets it.
     pub servers: Vec<ServerConfig>,
+    /// How the gateway authorizes its requests to each of them.
+    pub auth: Vec<(ParticipantId, AuthConfig)>,
     /// The configured participants. If there is none, and no token was issued, every client on loopback is the local user.
     pub participants: Vec<ParticipantConfig>,
     /// The topics, `main` among them.
@@ -275,11 +281,13 @@ impl Default for Config {
             public_url: None,
             hosts: Vec::new(),
             operator_key: true,
+            key: None,
             legacy_sse: false,
             limits: Arc::default(),
             audit: AuditConfig::default(),
             references: None,
             servers: Vec::new(),
+            auth: Vec::new(),
             participants: Vec::new(),
             topics: Vec::new(),
         }

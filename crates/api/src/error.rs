@@ -27,7 +27,10 @@ impl ApiError {
             | RefusalCode::Unsupported
             | RefusalCode::UnsupportedProtocol
             | RefusalCode::SchemaViolation => StatusCode::BAD_REQUEST,
-            RefusalCode::Conflict => StatusCode::CONFLICT,
+            RefusalCode::Conflict
+            | RefusalCode::UpstreamLoginNeeded
+            | RefusalCode::UpstreamLoginLost
+            | RefusalCode::UpstreamClientNeeded => StatusCode::CONFLICT,
             RefusalCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             RefusalCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             RefusalCode::UpstreamBusy
@@ -35,9 +38,10 @@ impl ApiError {
             | RefusalCode::Overloaded
             | RefusalCode::LogUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             RefusalCode::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
-            RefusalCode::UpstreamFailed | RefusalCode::OutcomeUnknown | RefusalCode::SchemaUnresolved => {
-                StatusCode::BAD_GATEWAY
-            }
+            RefusalCode::UpstreamFailed
+            | RefusalCode::UpstreamMetadataRefused
+            | RefusalCode::OutcomeUnknown
+            | RefusalCode::SchemaUnresolved => StatusCode::BAD_GATEWAY,
             RefusalCode::Cancelled | RefusalCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

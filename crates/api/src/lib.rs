@@ -6,6 +6,7 @@
 //! Requests authenticate like every other request of the gateway. The gateway's own acts need its own capabilities:
 //! `portmoot/servers`, `portmoot/tokens`, `portmoot/grants`.
 
+mod accounts;
 mod error;
 mod health;
 mod metrics;

@@ -11,7 +11,7 @@ use model::{Refusal, RefusalCode};
 use utoipa::OpenApi;
 
 use crate::{
-    error::ApiError, health, metrics, participants, proposals, rights, schemas, servers, state::Api,
+    accounts, error::ApiError, health, metrics, participants, proposals, rights, schemas, servers, state::Api,
 };
 use crate::{tokens, tools};
 
@@ -28,6 +28,12 @@ use crate::{tokens, tools};
         servers::servers,
         servers::server,
         servers::logs,
+        accounts::accounts,
+        accounts::begin,
+        accounts::complete,
+        accounts::begin_device,
+        accounts::poll_device,
+        accounts::logout,
         tools::tools,
         tools::tool,
         tokens::tokens,
@@ -69,6 +75,12 @@ pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Router {
         .route("/api/v1/servers", get(servers::servers))
         .route("/api/v1/servers/{name}", get(servers::server))
         .route("/api/v1/servers/{name}/logs", get(servers::logs))
+        .route("/api/v1/accounts", get(accounts::accounts))
+        .route("/api/v1/servers/{name}/login", post(accounts::begin))
+        .route("/api/v1/servers/{name}/login/complete", post(accounts::complete))
+        .route("/api/v1/servers/{name}/login/device", post(accounts::begin_device))
+        .route("/api/v1/servers/{name}/login/device/{id}", post(accounts::poll_device))
+        .route("/api/v1/servers/{name}/logout", post(accounts::logout))
         .route("/api/v1/tools", get(tools::tools))
         .route("/api/v1/tools/{name}", get(tools::tool))
         .route("/api/v1/tokens", get(tokens::tokens).post(tokens::issue))

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::authorize::AccountFault;
+
 /// Why a request, or a whole link, failed. It is meant for logs and decisions, not for callers to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
@@ -40,6 +42,9 @@ pub enum LinkError {
     /// The server rejected the credentials.
     #[error("the server refused the credentials (HTTP 401)")]
     Unauthorized,
+    /// The account has no token for the request; the server ran nothing.
+    #[error(transparent)]
+    Account(AccountFault),
     /// A message was longer than the limit.
     #[error("message longer than the limit")]
     TooLarge,

@@ -10,6 +10,7 @@
 //! one that another crate provides ([`LinkTransport`]). A link does not read the messages; it knows which request a message
 //! belongs to, if the transport knows it. The [`guard`] ends child processes that would outlive this process.
 
+mod authorize;
 mod error;
 mod framed;
 mod grpc;
@@ -23,6 +24,7 @@ mod queue;
 mod stdio;
 mod transport;
 
+pub use authorize::{AccountFault, Accounts, Authorize, Authorizing, Challenge, Grant};
 pub use error::{LinkError, SendError};
 pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec, Post, Posted, post};

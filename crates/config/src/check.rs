@@ -22,7 +22,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     let problems = Problems::default();
     let root = Table::root(tree, &problems);
     let settings = settings::read(&root, env);
-    let servers = servers::read(&root, env, notices);
+    let (servers, auth) = servers::read(&root, env, notices);
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, env, &profiles);
     let topics = topics::read(&root, &servers, &profiles);
@@ -34,7 +34,9 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     root.finish();
     let problems = by_line(problems.into_inner());
     match settings {
-        Some(settings) if problems.is_empty() => Ok(Config { servers, participants, topics, ..settings }),
+        Some(settings) if problems.is_empty() => {
+            Ok(Config { servers, auth, participants, topics, ..settings })
+        }
         Some(_) | None => Err(problems),
     }
 }

@@ -1,5 +1,6 @@
 //! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
+pub(crate) mod auth;
 mod proto;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use crate::reader::{DURATION, Problems, Table, duration};
 use crate::tls_files;
 use crate::values::{Env, Unset, Variables, capabilities, participant_id};
 use model::{Capabilities, GATEWAY, ParticipantId};
+use oauth::config::AuthConfig;
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
     EraChoice, HttpConfig, ProtoConfig, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
@@ -50,9 +52,14 @@ const TYPES: [(&str, Type); 8] = [
 ];
 
 /// Reads every server, in the order of the configuration. `notices` receives messages about those that cannot start.
-pub(crate) fn read(root: &Table<'_>, env: Env<'_>, notices: &mut Vec<String>) -> Vec<ServerConfig> {
+pub(crate) fn read(
+    root: &Table<'_>,
+    env: Env<'_>,
+    notices: &mut Vec<String>,
+) -> (Vec<ServerConfig>, Vec<(ParticipantId, AuthConfig)>) {
     let tables = root.tables("servers");
-    tables.into_iter().filter_map(|(entry, table)| server(entry, table, env, notices)).collect()
+    let servers = tables.into_iter().filter_map(|(entry, table)| server(entry, table, env, notices));
+    servers.map(|(server, auth)| (server.clone(), (server.name, auth))).unzip()
 }
 
 fn server(
@@ -60,7 +67,7 @@ fn server(
     table: Table<'_>,
     env: Env<'_>,
     notices: &mut Vec<String>,
-) -> Option<ServerConfig> {
+) -> Option<(ServerConfig, AuthConfig)> {
     let enabled = table.flag("enabled").unwrap_or(true);
     // A disabled server needs no variables.
     let written = |_: &str| Some(String::new());
@@ -94,8 +101,9 @@ fn server(
     let timeouts = timeouts(&table);
     let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
     let validate = table.flag("validate").unwrap_or_default();
+    let auth = auth::read(&table, transport.as_ref(), env);
     table.finish();
-    Some(ServerConfig {
+    let server = ServerConfig {
         name: name?,
         transport: transport?,
         prefix,
@@ -105,7 +113,8 @@ fn server(
         capabilities,
         enabled,
         validate,
-    })
+    };
+    Some((server, auth))
 }
 
 /// The name of a server. MCP clients allow white space in names; ids have none, so it becomes `-`.

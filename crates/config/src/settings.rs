@@ -11,6 +11,7 @@ use store::audit::Payloads;
 
 use crate::reader::Table;
 use crate::references;
+use crate::servers::auth;
 use crate::tls_files;
 use crate::values::{Env, plain_path_at};
 
@@ -30,6 +31,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let legacy_sse = table.flag("legacy_sse").unwrap_or(false);
     let operator_key = table.flag("operator_key").unwrap_or(true);
     let tls = tls_files::server(&table, env);
+    let key = auth::key(&table, env);
     let limits = Arc::new(table.table("limits").map(|table| limits(table)).unwrap_or_default());
     table.finish();
     let (audit, references) = (audit(root), references::read(root, env));
@@ -41,6 +43,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
         public_url,
         hosts,
         operator_key,
+        key,
         legacy_sse,
         limits,
         audit,

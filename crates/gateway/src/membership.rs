@@ -189,6 +189,7 @@ impl Dispatch {
         let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, outbox));
         let topic = Arc::downgrade(self);
         let environment = Environment {
+            accounts: None,
             guard: None,
             identity: handshake::identity(),
             events: Arc::new(Topics(Box::new(move || topic.upgrade().into_iter().collect()))),
@@ -302,6 +303,7 @@ mod tests {
             validate: false,
         };
         let environment = Environment {
+            accounts: None,
             guard: None,
             identity: handshake::identity(),
             events: Arc::new(Topics(Box::new(Vec::new))),

@@ -11,6 +11,7 @@ use ::registry::Shelf;
 use auth::{Identities, Sealer};
 use client::Guard;
 use model::{ParticipantId, TopicName};
+use oauth::Accounts;
 use platform::{RwLock, Share, Shares, random};
 use room::Close;
 use store::JournalWriter;
@@ -51,6 +52,8 @@ pub struct Start {
     pub journal: Option<JournalWriter>,
     /// The audit log.
     pub audit: Recorder,
+    /// Accounts at servers.
+    pub accounts: Arc<Accounts>,
 }
 
 /// Everything that is in force in a gateway.
@@ -64,6 +67,8 @@ pub struct Registry {
     pub journal: Option<JournalWriter>,
     /// The audit log.
     pub audit: Recorder,
+    /// Accounts at servers.
+    pub accounts: Arc<Accounts>,
     config: RwLock<Arc<Config>>,
     identities: RwLock<Arc<Identities>>,
     grants: RwLock<Arc<Grants>>,
@@ -90,7 +95,7 @@ pub struct Registry {
 impl Registry {
     /// Starts the configured servers and opens the topics. Must be called inside a runtime.
     pub fn start(start: Start) -> Arc<Self> {
-        let Start { config, identities, grants, sealer, guard, journal, audit } = start;
+        let Start { config, identities, grants, sealer, guard, journal, audit, accounts } = start;
         let held = Shares::new(config.limits.held_bytes_max, config.limits.participant_held_bytes_max);
         let registry = Arc::new(Self {
             context: Arc::new(Context::new(sealer, FieldNumbers::open(config.data_dir.as_deref()))),
@@ -98,6 +103,7 @@ impl Registry {
             references: access::references::resolver(config.references.as_ref()),
             journal,
             audit,
+            accounts,
             config: RwLock::new(Arc::new(config.clone())),
             identities: RwLock::new(Arc::new(identities)),
             grants: RwLock::new(Arc::new(grants)),

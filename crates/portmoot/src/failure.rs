@@ -119,6 +119,10 @@ impl From<Refusal> for Failure {
             | RefusalCode::SchemaUnresolved
             | RefusalCode::UpstreamTimeout
             | RefusalCode::UpstreamFailed
+            | RefusalCode::UpstreamLoginNeeded
+            | RefusalCode::UpstreamLoginLost
+            | RefusalCode::UpstreamClientNeeded
+            | RefusalCode::UpstreamMetadataRefused
             | RefusalCode::TooLarge
             | RefusalCode::Unsupported
             | RefusalCode::Cancelled

@@ -23,7 +23,7 @@ pub use journal::Journal;
 pub use operator_key::{operator_key, remove_operator_key, write_operator_key};
 pub use record::{
     ClosedProposals, CreatedTask, DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange,
-    IssuedToken, OpenedProposal, Record, SealingKey,
+    IssuedToken, OpenedProposal, Record, SealingKey, UpstreamAccount, UpstreamClient,
 };
 pub use state::{
     CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, ENDED_BYTES_MAX, ENDED_KEPT, ENDED_SESSIONS_KEPT, Grant,

@@ -43,6 +43,51 @@ pub enum Record {
     SessionsEnded(EndedSessions),
     /// A call became a task of a server that outlives this gateway.
     TaskCreated(CreatedTask),
+    /// The operator or a participant signed in at a server, or the tokens of that sign-in were renewed.
+    UpstreamAccount(UpstreamAccount),
+    /// A sign-in at a server ended.
+    UpstreamAccountEnded {
+        /// The server.
+        server: String,
+        /// The participant; `None` is the account that all callers share.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        participant: Option<String>,
+        /// Time in Unix milliseconds.
+        at_ms: u64,
+    },
+    /// The gateway registered itself at the authorization server of a server.
+    UpstreamClient(UpstreamClient),
+}
+
+/// An account at a server. Its tokens are sealed with a key that is not in the data directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamAccount {
+    /// The server.
+    pub server: String,
+    /// The issuer of the tokens.
+    pub issuer: String,
+    /// The participant; `None` is the account that all callers share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub participant: Option<String>,
+    /// The tokens and what they were issued for, sealed.
+    pub sealed: String,
+    /// Time in Unix milliseconds.
+    pub at_ms: u64,
+}
+
+/// A client that the gateway is at an authorization server. Its secret is sealed as tokens are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamClient {
+    /// The server.
+    pub server: String,
+    /// The issuer that registered it.
+    pub issuer: String,
+    /// `web` or `native`.
+    pub usage: String,
+    /// Id and secret, sealed; empty when the authorization server does not know it any more.
+    pub sealed: String,
+    /// Time in Unix milliseconds.
+    pub at_ms: u64,
 }
 
 /// A token that was issued with `portmoot token new` or the API.

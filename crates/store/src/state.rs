@@ -1,16 +1,20 @@
 //! State of the journal after all records: tokens, sealing keys, the key of the audit log, proposals with the digests of old
-//! ones, grants, ended sessions, tasks of servers.
+//! ones, grants, ended sessions, tasks of servers, accounts at servers.
 
 mod closed;
 mod grants;
 mod proposals;
+mod upstream;
 
 use model::{Latest, account};
 
-use crate::record::{CreatedTask, EndedSessions, IssuedToken, Record, SealingKey};
+use crate::record::{
+    CreatedTask, EndedSessions, IssuedToken, Record, SealingKey, UpstreamAccount, UpstreamClient,
+};
 
 use grants::Grants;
 use proposals::Proposals;
+use upstream::Upstream;
 
 pub use closed::{CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, closed_digest};
 pub use grants::Grant;
@@ -26,6 +30,7 @@ pub struct State {
     grants: Grants,
     sessions: Sessions,
     tasks: Tasks,
+    upstream: Upstream,
 }
 
 /// Sealing keys in the state: the current one and the one before it.
@@ -89,6 +94,16 @@ impl State {
         self.tasks.created.iter().filter(move |task| task.topic == topic && now_ms < task.until_ms)
     }
 
+    /// Accounts at this server.
+    pub fn upstream_accounts(&self, server: &str) -> impl Iterator<Item = &UpstreamAccount> {
+        self.upstream.accounts.values().filter(move |account| account.server == server)
+    }
+
+    /// The clients that the gateway is at the authorization servers of this server.
+    pub fn upstream_clients(&self, server: &str) -> impl Iterator<Item = &UpstreamClient> {
+        self.upstream.clients.values().filter(move |client| client.server == server)
+    }
+
     /// Applies one record.
     pub fn apply(&mut self, record: &Record) {
         match record {
@@ -111,6 +126,11 @@ impl State {
             }
             Record::SessionsEnded(ended) => self.sessions.ended(ended),
             Record::TaskCreated(task) => self.tasks.created(task),
+            Record::UpstreamAccount(account) => self.upstream.account(account),
+            Record::UpstreamAccountEnded { server, participant, .. } => {
+                self.upstream.account_ended(server, participant.as_deref());
+            }
+            Record::UpstreamClient(client) => self.upstream.client(client),
         }
     }
 
@@ -128,6 +148,7 @@ impl State {
             .chain(self.proposals.records())
             .chain(self.sessions.records())
             .chain(self.tasks.created.iter().cloned().map(Record::TaskCreated))
+            .chain(self.upstream.records())
     }
 
     /// Number of records that [`State::records`] returns.
@@ -140,6 +161,7 @@ impl State {
             + self.proposals.len()
             + self.sessions.ended.len()
             + self.tasks.created.len()
+            + self.upstream.len()
     }
 
     /// Whether the state has no record.

@@ -58,6 +58,7 @@ fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
         guard: None,
         journal: Some(journal),
         audit,
+        accounts: Arc::new(oauth::Accounts::in_memory()),
     });
     (access, registry)
 }

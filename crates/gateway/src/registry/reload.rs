@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use auth::{Identities, Wires};
 use model::{ParticipantId, TopicName};
+use oauth::Configured;
 use platform::unix_ms;
 use tokio::sync::Notify;
+use upstream::config::{ServerConfig, Transport};
 use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
@@ -81,11 +83,14 @@ impl Registry {
         let mut old = std::mem::take(&mut *self.upstreams.write());
         let mut upstreams = Vec::new();
         for server in config.servers.iter().filter(|server| server.enabled) {
-            if let Some(at) = old.iter().position(|(known, _)| known == server) {
+            let (accounts, unchanged) = self.accounts_of(&config, server);
+            let same = |(known, _): &(_, _)| unchanged && known == server;
+            if let Some(at) = old.iter().position(same) {
                 upstreams.push(old.swap_remove(at));
                 continue;
             }
             let environment = Environment {
+                accounts: accounts.map(|accounts| accounts as Arc<dyn client::Accounts>),
                 guard: self.guard.clone(),
                 identity: handshake::identity(),
                 events: Arc::clone(&events),
@@ -99,12 +104,26 @@ impl Registry {
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
         }
         *self.upstreams.write() = upstreams;
+        let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
+        self.accounts.retain(&names);
         for (_, gone) in old {
             tokio::spawn(async move { gone.close().await });
         }
         *self.config.write() = Arc::new(config);
         self.open_topics();
         self.moved();
+    }
+
+    /// The accounts at a server, and whether they are configured as they were.
+    fn accounts_of(&self, config: &Config, server: &ServerConfig) -> (Option<Arc<oauth::Server>>, bool) {
+        let auth = config.auth.iter().find(|(name, _)| *name == server.name);
+        match (&server.transport, auth) {
+            (Transport::Http(http) | Transport::Sse(http), Some((name, auth))) => {
+                let (name, url, tls) = (name.as_str(), http.url.expose(), &http.tls);
+                self.accounts.configure(&Configured { name, url, tls, auth })
+            }
+            _ => (None, true),
+        }
     }
 
     fn open_topics(self: &Arc<Self>) {

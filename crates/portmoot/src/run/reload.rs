@@ -49,6 +49,7 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
         ("server.listen", keep(&before.listen, &mut after.listen)),
         ("server.tls", switches_tls),
         ("server.data_dir", keep(&before.data_dir, &mut after.data_dir)),
+        ("server.key_file", keep(&before.key, &mut after.key)),
         ("server.operator_key", keep(&before.operator_key, &mut after.operator_key)),
         ("server.limits.connections_max", keep(&old.connections_max, &mut new.connections_max)),
         (

@@ -13,6 +13,7 @@ use client::Guard;
 use doors::Doors;
 use gateway::{Registry, Start};
 use model::{RefusalCode, TopicName};
+use oauth::{Accounts, vault::Vault};
 use platform::{random, unix_ms};
 use store::recorder::Recorder;
 use store::{Journal, JournalWriter, State};
@@ -20,6 +21,7 @@ use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::descriptors::Descriptors;
+use crate::address::url_of;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::LOG_TARGET;
@@ -44,6 +46,19 @@ fn operator_key(config: &Config, dir: &Path) -> Result<Option<TokenHash>, Failur
     let key = encode_token(&random());
     store::write_operator_key(dir, &key)?;
     Ok(Some(TokenHash::of(&key)))
+}
+
+/// Accounts at servers, sealed with the operator's key if there is one.
+fn accounts(
+    config: &Config,
+    journal: Option<&JournalWriter>,
+    audit: &Recorder,
+) -> Result<Arc<Accounts>, Failure> {
+    let key = config.key.as_ref().map(oauth::key::read).transpose();
+    let key = key.map_err(|error| Failure::new(Exit::Failed, "key_unusable", error.to_string()))?;
+    let vault = Vault::new(key.as_deref(), journal.cloned());
+    let base_url = url_of(&config.listen.to_string(), config.tls.is_some());
+    Ok(Arc::new(Accounts::new(vault, audit.clone(), None, base_url)))
 }
 
 /// Warns of changes of capabilities that configured participants do not get.
@@ -89,7 +104,9 @@ impl Gateway {
                 None
             }
         });
-        let registry = Registry::start(Start { config, identities, grants, sealer, guard, journal, audit });
+        let accounts = accounts(&config, journal.as_ref(), &audit)?;
+        let start = Start { config, identities, grants, sealer, guard, journal, audit, accounts };
+        let registry = Registry::start(start);
         let doors = Doors::new(Arc::clone(&registry), api::router(&registry, &access));
         Ok(Self { registry, doors, access, descriptors, bound: OnceLock::new() })
     }
@@ -108,6 +125,8 @@ impl Gateway {
         })?;
         self.descriptors.log();
         let _ = self.bound.set(bound);
+        let has_tls = self.registry.config().tls.is_some();
+        *self.registry.accounts.services().base_url.write() = url_of(&bound.to_string(), has_tls);
         self.announce()?;
         Ok(bound)
     }

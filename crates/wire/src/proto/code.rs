@@ -31,9 +31,17 @@ pub fn grpc_status(code: RefusalCode) -> u8 {
         RefusalCode::UnknownTarget => 5,
         RefusalCode::CapabilityViolation | RefusalCode::Forbidden | RefusalCode::AuthViolation => 7,
         RefusalCode::RateLimited | RefusalCode::TooLarge | RefusalCode::Overloaded => 8,
-        RefusalCode::SchemaUnresolved | RefusalCode::UnsupportedProtocol | RefusalCode::Conflict => 9,
+        RefusalCode::SchemaUnresolved
+        | RefusalCode::UnsupportedProtocol
+        | RefusalCode::Conflict
+        | RefusalCode::UpstreamLoginNeeded
+        | RefusalCode::UpstreamLoginLost
+        | RefusalCode::UpstreamClientNeeded => 9,
         RefusalCode::Unsupported => 12,
-        RefusalCode::UpstreamFailed | RefusalCode::Internal | RefusalCode::OutcomeUnknown => 13,
+        RefusalCode::UpstreamFailed
+        | RefusalCode::UpstreamMetadataRefused
+        | RefusalCode::Internal
+        | RefusalCode::OutcomeUnknown => 13,
         RefusalCode::UpstreamBusy | RefusalCode::UpstreamDown | RefusalCode::LogUnavailable => 14,
         RefusalCode::Unauthenticated | RefusalCode::UnknownSession => 16,
     }

@@ -23,6 +23,10 @@ const LINES: &str = r#"{"record":"sealing_key","key":"aa","created_ms":1}
 {"record":"sessions_ended","marks":["m1","m2"],"at_ms":23,"until_ms":24}
 {"record":"sessions_ended","marks":["m3"],"by":"scout","at_ms":23,"until_ms":24}
 {"record":"task_created","id":"t","topic":"main","by":"scout","created_ms":25,"until_ms":26}
+{"record":"upstream_account","server":"jira","issuer":"https://idp.example","participant":"scout","sealed":"s1","at_ms":27}
+{"record":"upstream_account","server":"docs","issuer":"https://idp.example","sealed":"s2","at_ms":28}
+{"record":"upstream_account_ended","server":"jira","participant":"scout","at_ms":29}
+{"record":"upstream_client","server":"docs","issuer":"https://idp.example","usage":"native","sealed":"s3","at_ms":30}
 "#;
 
 #[test]
@@ -52,7 +56,9 @@ fn every_line_has_its_number_and_checksum() {
 #[test]
 fn a_journal_of_the_older_format_is_read_and_written_anew() {
     let dir = tempfile::tempdir().unwrap();
-    let is_old = |line: &&str| !line.contains("proposals_closed") && !line.contains("task_created");
+    let is_old = |line: &&str| {
+        ["proposals_closed", "task_created", "upstream_"].iter().all(|newer| !line.contains(newer))
+    };
     let old: String = LINES.split_inclusive('\n').filter(is_old).collect();
     fs::write(dir.path().join(JOURNAL_FILE), &old).unwrap();
     let journal = Journal::open(dir.path()).unwrap();
