@@ -18,10 +18,16 @@ pub(crate) struct ApiError(Refusal);
 impl ApiError {
     fn status(&self) -> StatusCode {
         match self.0.code {
-            RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,
-            RefusalCode::Forbidden | RefusalCode::CapabilityViolation | RefusalCode::AuthViolation => {
-                StatusCode::FORBIDDEN
-            }
+            RefusalCode::Unauthenticated
+            | RefusalCode::TokenExpired
+            | RefusalCode::TokenForeign
+            | RefusalCode::TokenUnknownKey
+            | RefusalCode::IssuerUnknown => StatusCode::UNAUTHORIZED,
+            RefusalCode::Forbidden
+            | RefusalCode::CapabilityViolation
+            | RefusalCode::AuthViolation
+            | RefusalCode::NoPlace
+            | RefusalCode::InsufficientScope => StatusCode::FORBIDDEN,
             RefusalCode::UnknownTarget | RefusalCode::UnknownSession => StatusCode::NOT_FOUND,
             RefusalCode::Malformed
             | RefusalCode::Unsupported
@@ -36,6 +42,7 @@ impl ApiError {
             RefusalCode::UpstreamBusy
             | RefusalCode::UpstreamDown
             | RefusalCode::Overloaded
+            | RefusalCode::IssuerUnreachable
             | RefusalCode::LogUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             RefusalCode::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
             RefusalCode::UpstreamFailed

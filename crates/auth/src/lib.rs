@@ -4,6 +4,7 @@
 
 mod certificate;
 mod identities;
+pub mod jwt;
 mod listen;
 mod public_url;
 mod seal;

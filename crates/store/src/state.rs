@@ -1,23 +1,27 @@
 //! State of the journal after all records: tokens, sealing keys, the key of the audit log, proposals with the digests of old
-//! ones, grants, ended sessions, tasks of servers, accounts at servers.
+//! ones, grants, ended sessions, tasks of servers, accounts at servers, sign-ins of clients.
 
 mod closed;
 mod grants;
+mod logins;
 mod proposals;
 mod upstream;
 
 use model::{Latest, account};
 
 use crate::record::{
-    CreatedTask, EndedSessions, IssuedToken, Record, SealingKey, UpstreamAccount, UpstreamClient,
+    Consent, CreatedTask, EndedSessions, Family, IssuedToken, Record, SealingKey, UpstreamAccount,
+    UpstreamClient,
 };
 
 use grants::Grants;
+use logins::Logins;
 use proposals::Proposals;
 use upstream::Upstream;
 
 pub use closed::{CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, closed_digest};
 pub use grants::Grant;
+pub use logins::{PARTICIPANT_CONSENTS_MAX, PARTICIPANT_FAMILIES_MAX};
 pub use proposals::{ENDED_BYTES_MAX, ENDED_KEPT, Proposal};
 
 /// State after a replay of the journal.
@@ -31,6 +35,7 @@ pub struct State {
     sessions: Sessions,
     tasks: Tasks,
     upstream: Upstream,
+    logins: Logins,
 }
 
 /// Sealing keys in the state: the current one and the one before it.
@@ -104,6 +109,28 @@ impl State {
         self.upstream.clients.values().filter(move |client| client.server == server)
     }
 
+    /// The key of the gateway's own authorization server; `None` before it was first enabled.
+    #[must_use]
+    pub fn login_key(&self) -> Option<&SealingKey> {
+        self.logins.key.as_ref()
+    }
+
+    /// Families of refresh tokens, by id; some may have expired.
+    pub fn families(&self) -> impl Iterator<Item = &Family> {
+        self.logins.families.values()
+    }
+
+    /// The family with this id.
+    #[must_use]
+    pub fn family(&self, id: &str) -> Option<&Family> {
+        self.logins.families.get(id)
+    }
+
+    /// Consents of participants, by participant and client.
+    pub fn consents(&self) -> impl Iterator<Item = &Consent> {
+        self.logins.consents.values()
+    }
+
     /// Applies one record.
     pub fn apply(&mut self, record: &Record) {
         match record {
@@ -131,12 +158,21 @@ impl State {
                 self.upstream.account_ended(server, participant.as_deref());
             }
             Record::UpstreamClient(client) => self.upstream.client(client),
+            Record::LoginKey(key) => _ = self.logins.key.get_or_insert_with(|| key.clone()),
+            Record::FamilyBegun(family) => self.logins.begun(family),
+            Record::FamilyRenewed(renewed) => self.logins.renewed(renewed),
+            Record::FamilyEnded { id, .. } => self.logins.ended(id),
+            Record::ConsentGiven(consent) => self.logins.consented(consent),
+            Record::ConsentWithdrawn { participant, client, .. } => {
+                self.logins.withdrawn(participant, client);
+            }
         }
     }
 
-    /// Drops expired digests of closed proposals.
+    /// Drops expired digests of closed proposals, and families that have expired.
     pub(crate) fn drop_expired(&mut self, now_ms: u64) {
         self.proposals.closed.drop_expired(now_ms);
+        self.logins.drop_expired(now_ms);
     }
 
     /// The shortest list of records that rebuilds this state; compaction writes it.
@@ -149,6 +185,7 @@ impl State {
             .chain(self.sessions.records())
             .chain(self.tasks.created.iter().cloned().map(Record::TaskCreated))
             .chain(self.upstream.records())
+            .chain(self.logins.records())
     }
 
     /// Number of records that [`State::records`] returns.
@@ -162,6 +199,7 @@ impl State {
             + self.sessions.ended.len()
             + self.tasks.created.len()
             + self.upstream.len()
+            + self.logins.len()
     }
 
     /// Whether the state has no record.

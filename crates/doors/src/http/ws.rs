@@ -152,8 +152,9 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
 /// The answer to a client that may not enter.
 pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
     let status = match refusal.code {
-        RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,
-        RefusalCode::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        code if code.is_unauthenticated() => StatusCode::UNAUTHORIZED,
+        RefusalCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        RefusalCode::Overloaded | RefusalCode::IssuerUnreachable => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::FORBIDDEN,
     };
     response::with_challenge(response::plain(status, &format!("{refusal}\n")))
