@@ -11,6 +11,7 @@ use platform::default_share;
 use registry::resolve::{Http, Settings};
 use store::audit::{Payloads, Policy, REDACTED};
 use tls::ServerTls;
+use crate::login::LoginConfig;
 use upstream::config::{EraChoice, ServerConfig, ServerLimits, Sessions, Timeouts, Transport};
 
 /// The configuration of a gateway. A reload compares it with the one in force.
@@ -34,6 +35,8 @@ pub struct Config {
     /// Where the key comes from with which sign-ins at servers are sealed: `[server] key_file`, `key_command`. A change takes effect
     /// at a restart.
     pub key: Option<KeySource>,
+    /// The gateway's own authorization server: `[login]`; `None` unless it is enabled, which takes effect at a restart.
+    pub login: Option<LoginConfig>,
     /// Whether clients of 2024-11-05 are served at `/sse` and `/messages`.
     pub legacy_sse: bool,
     /// All limits.
@@ -282,6 +285,7 @@ impl Default for Config {
             hosts: Vec::new(),
             operator_key: true,
             key: None,
+            login: None,
             legacy_sse: false,
             limits: Arc::default(),
             audit: AuditConfig::default(),

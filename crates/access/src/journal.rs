@@ -5,7 +5,7 @@ use model::{Refusal, RefusalCode};
 use platform::Mutex;
 use store::{IssuedToken, JournalWriter, State, StoreError};
 
-use crate::{config::Config, grants::Grants, identities::identities};
+use crate::{config::Config, grants::Grants, identities::identities, sign_ins::SignIns};
 
 /// The journal as far as access follows from it. Changes are made one at a time.
 pub struct AccessJournal {
@@ -53,6 +53,16 @@ impl AccessJournal {
     /// The issued tokens, without their secrets.
     pub fn issued_tokens(&self) -> Vec<IssuedToken> {
         self.state(|state| state.tokens().to_vec())
+    }
+
+    /// The sign-ins in force.
+    pub fn sign_ins(&self, config: &Config) -> SignIns {
+        self.state(|state| SignIns::read(config, state))
+    }
+
+    /// Reads the state of all durable records. The writing thread waits meanwhile: keep `read` short.
+    pub fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        self.state(read)
     }
 
     /// Hands the identities and grants under another configuration to `take`. No change is made meanwhile, so that none is

@@ -3,6 +3,7 @@
 //! - [`config`]: the configuration of a gateway, as values.
 //! - [`tokens`], [`identities`]: tokens that are issued and revoked, and the participants that may come in.
 //! - [`grants`]: changes of capabilities while the gateway runs.
+//! - [`login`], [`sign_ins`]: the gateway's own authorization server as configured; sign-ins in force.
 //! - [`Authority`]: by which right a token is issued or revoked.
 //! - [`Bounds`]: the bytes that may wait for a participant.
 //! - [`AccessJournal`]: the journal as far as identities and grants depend on it.
@@ -16,9 +17,11 @@ pub mod grants;
 mod guests;
 pub mod identities;
 mod journal;
+pub mod login;
 mod purpose;
 pub mod references;
 mod sealing;
+pub mod sign_ins;
 mod task_id;
 pub mod tokens;
 

@@ -1,7 +1,8 @@
 //! Access tokens of the gateway's own authorization server: opaque to clients, sealed, and checked without a table of them.
 
-use model::ParticipantId;
+use std::sync::Arc;
 
+use crate::identities::Participant;
 use crate::seal::{SealError, SealKey, Sealer};
 
 /// Prefix of every access token, so that secret scanners find a leaked one, and the gateway knows its own.
@@ -97,19 +98,16 @@ pub struct SignedIn {
     /// The family.
     pub family: FamilyId,
     /// The participant.
-    pub participant: std::sync::Arc<crate::Participant>,
+    pub participant: Arc<Participant>,
     /// When the family ends, in Unix milliseconds.
     pub ends_ms: u64,
 }
 
 impl SignedIn {
     /// Whether it is valid at this time, in Unix milliseconds.
-    pub(crate) fn is_valid(&self, now_ms: u64) -> bool {
+    #[must_use]
+    pub fn is_valid(&self, now_ms: u64) -> bool {
         now_ms < self.ends_ms && self.participant.expires_ms.is_none_or(|end| now_ms < end)
-    }
-
-    pub(crate) fn is(&self, id: &ParticipantId) -> bool {
-        self.participant.id == *id
     }
 }
 
