@@ -4,6 +4,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use crate::issuers::{IssuerConfig, ScopeConfig, Subject};
 use auth::{CertificateId, Credential, Participant, PublicUrl};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};
 use oauth::{config::AuthConfig, key::KeySource};
@@ -53,6 +54,23 @@ pub struct Config {
     pub participants: Vec<ParticipantConfig>,
     /// The topics, `main` among them.
     pub topics: Vec<TopicConfig>,
+    /// The issuers whose access tokens are accepted, in the order of the configuration.
+    pub issuers: Vec<IssuerConfig>,
+    /// The scopes of these tokens. If there are none, scopes are not looked at.
+    pub scopes: Vec<ScopeConfig>,
+}
+
+impl Config {
+    /// The authorization servers that give out tokens for this gateway, in order. If there are none, nothing of OAuth is served.
+    #[must_use]
+    pub fn authorization_servers(&self) -> Vec<&str> {
+        self.issuers.iter().map(|issuer| issuer.rules.issuer.as_str()).collect()
+    }
+
+    /// The scopes that clients are asked for at first.
+    pub fn baseline_scopes(&self) -> impl Iterator<Item = &str> {
+        self.scopes.iter().filter(|scope| scope.baseline).map(|scope| scope.name.as_str())
+    }
 }
 
 /// The audit log: `[audit]`.
@@ -105,6 +123,8 @@ pub struct ParticipantConfig {
     pub participant: Arc<Participant>,
     /// The hashes of its configured tokens. It may have issued tokens instead.
     pub credentials: Vec<Credential>,
+    /// The subject of an issuer that it is.
+    pub subject: Option<Subject>,
     /// Its client certificates.
     pub certificates: Vec<CertificateId>,
     /// Whether `capabilities` was written out. An issued token then has none of its own.
@@ -294,6 +314,8 @@ impl Default for Config {
             auth: Vec::new(),
             participants: Vec::new(),
             topics: Vec::new(),
+            issuers: Vec::new(),
+            scopes: Vec::new(),
         }
     }
 }

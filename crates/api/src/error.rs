@@ -78,13 +78,15 @@ impl IntoResponse for ApiError {
         let problem = Problem {
             code: self.0.code.as_str().to_owned(),
             message: self.0.message.to_string(),
-            hint: self.0.hint.map(|hint| hint.to_string()),
+            hint: self.0.hint.as_ref().map(ToString::to_string),
         };
         let mut response = (status, Json(problem)).into_response();
         if status == StatusCode::UNAUTHORIZED {
             let scheme = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
         }
+        // For the door, which may know more about how to authenticate.
+        response.extensions_mut().insert(self.0);
         response
     }
 }

@@ -1,4 +1,5 @@
-//! The gateway as OAuth client of servers (MCP "Authorization", 2025-11-25 and 2026-07-28).
+//! OAuth towards others (MCP "Authorization", 2025-11-25 and 2026-07-28): the gateway as client of servers, and what it asks of
+//! the issuers of its callers' tokens.
 //!
 //! - [`dialer`]: the one way to fetch from an address that was learnt from outside.
 //! - [`discovery`], [`metadata`], [`registration`], [`token`]: the steps of a sign-in, each a request to a server.
@@ -6,12 +7,14 @@
 //!   ([`client::Authorize`]).
 //! - [`Accounts`]: those of all servers; [`logins::Logins`]: sign-ins under way.
 //! - [`vault::Vault`]: what is kept, sealed.
+//! - [`issuer`]: keys of issuers, and their answers about opaque tokens.
 
 pub mod account;
 pub mod challenge;
 pub mod config;
 pub mod dialer;
 pub mod discovery;
+pub mod issuer;
 pub mod jwt;
 pub mod key;
 pub mod logins;

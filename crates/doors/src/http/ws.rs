@@ -30,6 +30,7 @@ use topic::{Cursor, Listener};
 use tungstenite::handshake::derive_accept_key;
 use wire::mcpx::Envelope;
 
+use super::authorization::at_token_end;
 use super::body::Body;
 use super::connection::{Client, Connection};
 use super::handover::Watched;
@@ -157,7 +158,7 @@ pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
         RefusalCode::Overloaded | RefusalCode::IssuerUnreachable => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::FORBIDDEN,
     };
-    response::with_challenge(response::plain(status, &format!("{refusal}\n")))
+    response::refusing(response::plain(status, &format!("{refusal}\n")), refusal)
 }
 
 /// The answer to the client's key (RFC 6455, section 4.2).
@@ -225,6 +226,12 @@ fn enter(stream: TcpStream, pump: Option<Pump>, lead: Bytes, accepted: Accepted)
         return;
     }
     dispatch.record_connection(&link, Verdict::Admitted, "opened");
+    let (of_link, id) = (Arc::downgrade(&dispatch), link.id);
+    at_token_end(&link.participant, move || {
+        if let Some(dispatch) = of_link.upgrade() {
+            dispatch.cut(id, Close::TokenEnded);
+        }
+    });
     // A client that comes while the gateway stops is closed like those that were there.
     if connection.is_stopping() {
         dispatch.cut(link.id, Close::GoingAway);

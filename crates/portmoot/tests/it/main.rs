@@ -6,6 +6,7 @@ mod admission;
 mod attacks;
 mod audit;
 mod audit_log;
+mod authorization;
 mod bad_clients;
 mod bad_servers;
 mod builtin_proposals;
