@@ -64,7 +64,10 @@ impl Config {
     /// The authorization servers that give out tokens for this gateway, in order. If there are none, nothing of OAuth is served.
     #[must_use]
     pub fn authorization_servers(&self) -> Vec<&str> {
-        self.issuers.iter().map(|issuer| issuer.rules.issuer.as_str()).collect()
+        let issuers = self.issuers.iter().map(|issuer| issuer.rules.issuer.as_str());
+        // The issuer of the gateway's own tokens is its address.
+        let own = self.public_url.as_ref().filter(|_| self.login.is_some()).map(PublicUrl::as_str);
+        issuers.chain(own).collect()
     }
 
     /// The scopes that clients are asked for at first.

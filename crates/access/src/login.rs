@@ -19,6 +19,8 @@ pub struct LoginConfig {
     pub longest: Duration,
     /// How long the refresh token before the newest one is answered with the newest one.
     pub grace: Duration,
+    /// Whether a call for which an access token is not good has its client ask for a wider one.
+    pub step_up: bool,
     /// Whether a participant may sign in with its token in place of a one-time code.
     pub paste_tokens: bool,
     /// Clients that the operator has registered.
@@ -60,6 +62,7 @@ impl Default for LoginConfig {
             refresh: Duration::from_secs(30 * DAY),
             longest: Duration::from_secs(90 * DAY),
             grace: Duration::from_secs(30),
+            step_up: false,
             paste_tokens: false,
             configured: Vec::new(),
         }

@@ -5,18 +5,17 @@ use std::sync::Arc;
 
 use auth::jwt::{TokenFault, is_same_audience};
 use auth::{
-    ACCESS_TOKEN_PREFIX, AccessTokens, FamilyId, Participant, Presented, PublicUrl, SealError, SealKey,
+    ACCESS_TOKEN_PREFIX, AccessTokens, Bearer, FamilyId, Participant, Presented, PublicUrl, SealError, SealKey,
     SignedIn,
 };
-use model::{Digest, ParticipantId, Refusal, RefusalCode};
+use model::{Digest, Narrowing, ParticipantId, Refusal, RefusalCode};
 use store::{Journal, Record, SealingKey, State, StoreError};
 
 use crate::config::Config;
 use crate::identities::{bearer, configured};
+use crate::issuers::{ScopeConfig, capabilities_of, endpoint};
 
-/// The path of the endpoint of the main topic.
-const MAIN_ENDPOINT: &str = "/mcp";
-/// The topic of that endpoint.
+/// The topic of the main endpoint.
 const MAIN_TOPIC: &str = "main";
 
 /// All sign-ins in force. Immutable: a sign-in, its end or a reload makes a new value.
@@ -25,6 +24,8 @@ pub struct SignIns {
     tokens: Option<AccessTokens>,
     families: HashMap<FamilyId, SignedIn>,
     public_url: Option<PublicUrl>,
+    scopes: Vec<ScopeConfig>,
+    step_up: bool,
 }
 
 /// The key of a data directory's authorization server. Makes one of `random` if there is none yet. Blocks on the disk.
@@ -59,21 +60,18 @@ pub fn subject(config: &Config, state: &State, name: &str) -> Option<Arc<Partici
 #[must_use]
 pub fn topic_of_resource<'r>(public_url: &PublicUrl, resource: &'r str) -> Option<&'r str> {
     let bare = resource.strip_suffix('/').unwrap_or(resource);
-    if is_same_audience(bare, public_url.as_str()) || is_same_audience(bare, &public_url.at(MAIN_ENDPOINT)) {
+    if is_same_audience(bare, public_url.as_str()) || is_same_audience(bare, &public_url.at(&endpoint(MAIN_TOPIC))) {
         return Some(MAIN_TOPIC);
     }
-    let (endpoint, topic) = bare.rsplit_once('/')?;
-    let is_ours = is_same_audience(endpoint, &public_url.at(MAIN_ENDPOINT));
+    let (before, topic) = bare.rsplit_once('/')?;
+    let is_ours = is_same_audience(before, &public_url.at(&endpoint(MAIN_TOPIC)));
     (is_ours && model::TopicName::new(topic).is_ok()).then_some(topic)
 }
 
 /// The resource of a topic's endpoint, spelled in one way.
 #[must_use]
 pub fn resource_of_topic(public_url: &PublicUrl, topic: &str) -> String {
-    if topic == MAIN_TOPIC {
-        return public_url.at(MAIN_ENDPOINT);
-    }
-    public_url.at(&format!("{MAIN_ENDPOINT}/{topic}"))
+    public_url.at(&endpoint(topic))
 }
 
 impl SignIns {
@@ -90,6 +88,8 @@ impl SignIns {
             tokens: Some(AccessTokens::new(&key)),
             families: state.families().filter_map(signed_in).collect(),
             public_url: config.public_url.clone(),
+            scopes: config.scopes.clone(),
+            step_up: config.login.as_ref().is_some_and(|login| login.step_up),
         }
     }
 
@@ -124,6 +124,10 @@ impl SignIns {
             return Err(TokenFault::Foreign.refusal());
         }
         let mut participant = Participant::clone(&signed_in.participant);
+        let narrowing = capabilities_of(&self.scopes, &token.scopes)
+            .map(|to| Narrowing { to, lists_all: self.step_up });
+        let (ends_ms, family) = (token.expires_ms, Some(token.family));
+        participant.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, family }));
         participant.expires_ms = Some(token.expires_ms);
         Ok(Arc::new(participant))
     }

@@ -7,6 +7,7 @@ mod excerpt;
 mod expand;
 mod found;
 mod issuers;
+mod login;
 mod json_file;
 mod node;
 mod participants;

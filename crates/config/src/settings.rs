@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::config::{AuditConfig, Config, Limits};
-use auth::{PublicUrl, PublicUrlError};
+use ::auth::{PublicUrl, PublicUrlError};
 use platform::default_share;
 use store::audit::Payloads;
 
@@ -44,6 +44,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
         hosts,
         operator_key,
         key,
+        login: crate::login::read(root),
         legacy_sse,
         limits,
         audit,

@@ -10,7 +10,7 @@ use clap_complete::Shell;
 
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs};
 pub(crate) use subcommands::{
-    AuditCommand, AuthCommand, ConfigCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand,
+    AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand,
     ProtoCommand, ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
 };
 
@@ -118,6 +118,15 @@ pub(crate) enum Command {
     /// Find out why an access token is refused, and what clients find that want to sign in
     #[command(subcommand)]
     Auth(AuthCommand),
+    /// Let a participant sign in at the page to which a client leads
+    #[command(subcommand)]
+    Login(LoginCommand),
+    /// List the clients that have signed in, and end their sign-ins
+    #[command(subcommand)]
+    Clients(ClientsCommand),
+    /// List the consents that participants have given to clients, and withdraw them
+    #[command(subcommand)]
+    Consents(ConsentsCommand),
     /// Search the audit log, and verify that it was not changed
     ///
     /// Reads the data directory, also while a gateway runs.

@@ -6,6 +6,7 @@ mod chat;
 mod config;
 mod doctor;
 mod lists;
+mod logins;
 mod logs;
 mod participants;
 mod proposals;
@@ -44,6 +45,9 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Prompts(command) => lists::prompts(command, output).await,
         Command::Participants(command) => participants::run(command, output).await,
         Command::Token(command) => token::run(command, output).await,
+        Command::Login(command) => logins::login(command, output).await,
+        Command::Clients(command) => logins::clients(command, output).await,
+        Command::Consents(command) => logins::consents(command, output).await,
         Command::Auth(command) => auth::run(command, output).await,
         Command::Chat { topic, gateway } => chat::run(&topic, &gateway, cli.output, output).await,
         Command::Proposals(command) => proposals::run(command, output).await,

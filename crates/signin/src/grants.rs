@@ -8,7 +8,7 @@ use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{millis, random, unix_ms};
 use serde_json::{Value, json};
 use store::audit::Verdict;
-use store::{Family, Record, RenewedFamily};
+use store::{Family, PARTICIPANT_FAMILIES_MAX, Record, RenewedFamily, State};
 
 use crate::client::{self, Standing};
 use crate::codes::{Grant, Redeemed, is_verifier};
@@ -200,9 +200,11 @@ impl SignIn {
         let permit = self.permit(participant)?;
         let given = self.given(now, &record, first, &record.scopes);
         let written = self.access.change(|journal| {
+            let count = |state: &State| state.families().filter(|one| one.participant == *participant).count();
+            let makes_way = journal.state(count) >= PARTICIPANT_FAMILIES_MAX;
             let records = [Record::FamilyBegun(record)];
             journal.append(&records).map_err(|error| access::not_written(&error))?;
-            self.home.sign_ins_changed(participant);
+            self.home.sign_ins_changed(participant, makes_way);
             Ok(())
         });
         written.map_err(|refusal| TokenError::unavailable(&refusal))?;
@@ -277,7 +279,7 @@ impl SignIn {
         let end = |why: &str| {
             let ended = Record::FamilyEnded { id: family.id.clone(), at_ms: now.ms };
             write(&[ended]).map_err(|refusal| TokenError::unavailable(&refusal))?;
-            self.home.sign_ins_changed(&participant);
+            self.home.sign_ins_changed(&participant, true);
             let permit = self.home.audit().reserve_or_count();
             Self::record(permit, &participant, &client_name, Verdict::Refused, &format!("{why}: {}", family.id));
             Ok(())
@@ -338,7 +340,7 @@ impl SignIn {
             let Some(family) = journal.state(|state| state.family(&id).cloned()) else { return Ok(None) };
             let records = [Record::FamilyEnded { id: id.clone(), at_ms: now_ms }];
             journal.append(&records).map_err(|error| access::not_written(&error))?;
-            self.home.sign_ins_changed(&family.participant);
+            self.home.sign_ins_changed(&family.participant, true);
             Ok(Some(family))
         });
         if let Ok(Some(family)) = ended {
@@ -379,7 +381,7 @@ impl SignIn {
             let permit = self.home.audit().reserve_or_count();
             let records = [Record::FamilyEnded { id: id.clone(), at_ms: now_ms }];
             journal.append(&records).map_err(|error| access::not_written(&error))?;
-            self.home.sign_ins_changed(&known.participant);
+            self.home.sign_ins_changed(&known.participant, true);
             let why = format!("revoked by the client: {id}");
             Self::record(permit, &known.participant, &known.client_name, Verdict::Admitted, &why);
             Ok(())

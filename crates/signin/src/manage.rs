@@ -269,7 +269,7 @@ impl SignIn {
         let records: Vec<Record> = ended.chain(withdrawn).collect();
         journal.append(&records).map_err(|error| access::not_written(&error))?;
         for family in families {
-            self.home.sign_ins_changed(&family.participant);
+            self.home.sign_ins_changed(&family.participant, true);
             let permit = self.home.audit().reserve_or_count();
             let why = format!("revoked: {}", family.id);
             Self::record(permit, &family.participant, &family.client_name, Verdict::Admitted, &why);

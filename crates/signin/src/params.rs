@@ -28,7 +28,7 @@ impl Params {
     /// The value of a parameter; the first one if it is repeated.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.all(name).next()
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// All values of a parameter.

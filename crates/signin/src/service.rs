@@ -40,8 +40,9 @@ pub trait Home: Send + Sync + 'static {
     fn config(&self) -> Arc<Config>;
     /// The audit log.
     fn audit(&self) -> &Recorder;
-    /// Puts the sign-ins of a participant in force as the journal has them now.
-    fn sign_ins_changed(&self, participant: &str);
+    /// Puts the sign-ins of a participant in force as the journal has them now. `ended` is whether one has ended before its time:
+    /// then everything that was opened with it ends too.
+    fn sign_ins_changed(&self, participant: &str, ended: bool);
     /// The participant of a configured or issued token.
     fn bearer(&self, token: &str) -> Option<Arc<Participant>>;
 }
@@ -79,13 +80,9 @@ impl Now {
 
     /// All scopes, and those that are granted when none are asked for.
     pub(crate) fn scopes(&self) -> (Vec<&str>, Vec<&str>) {
-        scopes_of(&self.config)
+        let all = self.config.scopes.iter().map(|scope| scope.name.as_str());
+        (all.collect(), self.config.baseline_scopes().collect())
     }
-}
-
-/// All configured scopes, and those of the baseline.
-fn scopes_of(_config: &Config) -> (Vec<&str>, Vec<&str>) {
-    (Vec::new(), Vec::new())
 }
 
 impl SignIn {

@@ -106,6 +106,7 @@ mod server_restarts;
 mod sessions;
 mod shares;
 mod siege;
+mod signin;
 mod slow_readers;
 mod snapshots;
 mod socket;
