@@ -5,6 +5,7 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::issuers::{IssuerConfig, ScopeConfig, Subject};
+use crate::login::LoginConfig;
 use auth::{CertificateId, Credential, Participant, PublicUrl};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};
 use oauth::{config::AuthConfig, key::KeySource};
@@ -12,7 +13,6 @@ use platform::default_share;
 use registry::resolve::{Http, Settings};
 use store::audit::{Payloads, Policy, REDACTED};
 use tls::ServerTls;
-use crate::login::LoginConfig;
 use upstream::config::{EraChoice, ServerConfig, ServerLimits, Sessions, Timeouts, Transport};
 
 /// The configuration of a gateway. A reload compares it with the one in force.

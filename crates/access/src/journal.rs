@@ -67,11 +67,7 @@ impl AccessJournal {
 
     /// Hands the identities, sign-ins and grants under another configuration to `take`. No change is made meanwhile, so that none is
     /// overwritten by older ones.
-    pub fn under<T>(
-        &self,
-        config: &Config,
-        take: impl FnOnce((Identities, SignIns), Grants) -> T,
-    ) -> T {
+    pub fn under<T>(&self, config: &Config, take: impl FnOnce((Identities, SignIns), Grants) -> T) -> T {
         let _changes = self.changes.lock();
         take((self.identities(config), self.sign_ins(config)), self.grants(config))
     }

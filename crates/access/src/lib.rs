@@ -29,7 +29,7 @@ pub mod sign_ins;
 mod task_id;
 pub mod tokens;
 
-pub use authority::{Authority, GRANTS, ACCOUNTS, SERVERS, TOKENS};
+pub use authority::{ACCOUNTS, Authority, GRANTS, SERVERS, TOKENS};
 pub use bounds::{Bounds, STREAM_UNSENT_BYTES_MAX};
 pub use guests::{
     ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, account, is_gateways_name, is_guest,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use auth::jwt::{TokenFault, is_same_audience};
 use auth::{
-    ACCESS_TOKEN_PREFIX, AccessTokens, Bearer, FamilyId, Participant, Presented, PublicUrl, SealError, SealKey,
-    SignedIn,
+    ACCESS_TOKEN_PREFIX, AccessTokens, Bearer, FamilyId, Participant, Presented, PublicUrl, SealError,
+    SealKey, SignedIn,
 };
 use model::{Digest, Narrowing, ParticipantId, Refusal, RefusalCode};
 use store::{Journal, Record, SealingKey, State, StoreError};
@@ -60,7 +60,9 @@ pub fn subject(config: &Config, state: &State, name: &str) -> Option<Arc<Partici
 #[must_use]
 pub fn topic_of_resource<'r>(public_url: &PublicUrl, resource: &'r str) -> Option<&'r str> {
     let bare = resource.strip_suffix('/').unwrap_or(resource);
-    if is_same_audience(bare, public_url.as_str()) || is_same_audience(bare, &public_url.at(&endpoint(MAIN_TOPIC))) {
+    if is_same_audience(bare, public_url.as_str())
+        || is_same_audience(bare, &public_url.at(&endpoint(MAIN_TOPIC)))
+    {
         return Some(MAIN_TOPIC);
     }
     let (before, topic) = bare.rsplit_once('/')?;
@@ -124,8 +126,8 @@ impl SignIns {
             return Err(TokenFault::Foreign.refusal());
         }
         let mut participant = Participant::clone(&signed_in.participant);
-        let narrowing = capabilities_of(&self.scopes, &token.scopes)
-            .map(|to| Narrowing { to, lists_all: self.step_up });
+        let narrowing =
+            capabilities_of(&self.scopes, &token.scopes).map(|to| Narrowing { to, lists_all: self.step_up });
         let (ends_ms, family) = (token.expires_ms, Some(token.family));
         participant.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, family }));
         participant.expires_ms = Some(token.expires_ms);

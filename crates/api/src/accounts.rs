@@ -74,7 +74,8 @@ pub(crate) async fn begin(
         by: caller.id.to_string(),
         browser: None,
     };
-    let begun = api.registry.accounts.logins.begin(&account, wish).await.map_err(|error| error.refusal(&name))?;
+    let begun =
+        api.registry.accounts.logins.begin(&account, wish).await.map_err(|error| error.refusal(&name))?;
     let view = LoginBegun {
         url: begun.url,
         issuer: begun.issuer,
@@ -213,7 +214,8 @@ fn account(
     let server = server?;
     if !is_of_callers && participant.is_some() {
         let message = format!("all callers share one account at the server `{name}`");
-        return Err(Refusal::new(RefusalCode::Conflict, message).hint("leave out --as, or configure account = \"caller\""));
+        return Err(Refusal::new(RefusalCode::Conflict, message)
+            .hint("leave out --as, or configure account = \"caller\""));
     }
     let participant = participant.unwrap_or(caller.id.as_str());
     ParticipantId::new(participant)

@@ -93,9 +93,8 @@ pub(crate) async fn revoke_client(
     Path(client): Path<String>,
     Query(of): Query<OfParticipant>,
 ) -> ApiResult<Json<EndedSignIns>> {
-    let act = act(&api, by, move |sign_in, asker| {
-        sign_in.revoke_client(asker, &client, of.participant.as_deref())
-    });
+    let act =
+        act(&api, by, move |sign_in, asker| sign_in.revoke_client(asker, &client, of.participant.as_deref()));
     Ok(Json(act.await?))
 }
 

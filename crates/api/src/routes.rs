@@ -12,7 +12,8 @@ use signin::SignIn;
 use utoipa::OpenApi;
 
 use crate::{
-    accounts, error::ApiError, health, logins, metrics, participants, proposals, rights, schemas, servers, state::Api,
+    accounts, error::ApiError, health, logins, metrics, participants, proposals, rights, schemas, servers,
+    state::Api,
 };
 use crate::{tokens, tools};
 
@@ -69,11 +70,7 @@ pub fn document() -> String {
 }
 
 /// The router of all routes. Any other path answers 404 with a hint.
-pub fn router(
-    registry: &Arc<Registry>,
-    access: &Arc<AccessJournal>,
-    sign_in: Option<Arc<SignIn>>,
-) -> Router {
+pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>, sign_in: Option<Arc<SignIn>>) -> Router {
     let schemas = |router: Router<Api>, path: &&'static str| router.route(path, post(schemas::answer));
     let registry_routes = registry::METHODS.iter().fold(Router::new(), schemas);
     Router::new()

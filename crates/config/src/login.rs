@@ -23,7 +23,8 @@ pub(crate) fn read(root: &Table<'_>) -> Option<LoginConfig> {
     let enabled = table.flag("enabled").unwrap_or(false);
     let texts = |key: &'static str, standard: &[String]| {
         let written = table.texts(key);
-        written.map_or_else(|| standard.to_vec(), |all| all.iter().map(|(text, _)| (*text).to_owned()).collect())
+        written
+            .map_or_else(|| standard.to_vec(), |all| all.iter().map(|(text, _)| (*text).to_owned()).collect())
     };
     let hosts = texts("trusted_hosts", &standard.trusted_hosts);
     let config = LoginConfig {
@@ -40,7 +41,11 @@ pub(crate) fn read(root: &Table<'_>) -> Option<LoginConfig> {
     };
     if config.access > config.refresh {
         let message = format!("`{}` is longer than `refresh`", table.full("access"));
-        table.note_value("access", message, "access tokens are renewed with refresh tokens: minutes are enough");
+        table.note_value(
+            "access",
+            message,
+            "access tokens are renewed with refresh tokens: minutes are enough",
+        );
     }
     if config.refresh > config.longest {
         let message = format!("`{}` is longer than `longest`", table.full("refresh"));
@@ -75,7 +80,8 @@ fn client(entry: &TreeEntry, table: Table<'_>) -> ConfiguredClient {
     let name = table.text("name").unwrap_or(&entry.key).to_owned();
     let uris = table.texts("redirect_uris").unwrap_or_default();
     if uris.is_empty() {
-        let message = format!("`{}` lists no redirect URI: the client could not sign in", table.full("redirect_uris"));
+        let message =
+            format!("`{}` lists no redirect URI: the client could not sign in", table.full("redirect_uris"));
         table.note_value("redirect_uris", message, "for example [\"http://127.0.0.1/callback\"]");
     }
     let redirect_uris = uris.into_iter().map(|(uri, _)| uri.to_owned()).collect();

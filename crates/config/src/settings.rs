@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::config::{AuditConfig, Config, Limits};
 use ::auth::{PublicUrl, PublicUrlError};
+use access::config::{AuditConfig, Config, Limits};
 use platform::default_share;
 use store::audit::Payloads;
 

@@ -312,8 +312,10 @@ async fn route(
         return metadata;
     }
     // Who signs in comes from wherever its client is: other checks are made there, and no cookie is sent along by a script.
-    let is_foreign = |foreign: &Foreign| *foreign == Foreign::Host || !authorization::is_sign_in(&config, path);
-    if let Some(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(&head).err().filter(is_foreign) {
+    let is_foreign =
+        |foreign: &Foreign| *foreign == Foreign::Host || !authorization::is_sign_in(&config, path);
+    if let Some(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(&head).err().filter(is_foreign)
+    {
         let why = match foreign {
             Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",
             Foreign::Origin => {

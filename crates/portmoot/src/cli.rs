@@ -10,8 +10,9 @@ use clap_complete::Shell;
 
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs};
 pub(crate) use subcommands::{
-    AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand,
-    ProtoCommand, ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
+    AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginCommand,
+    ParticipantsCommand, PromptsCommand, ProposalsCommand, ProtoCommand, ProtoStyle, ResourcesCommand,
+    ServersCommand, TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities

@@ -210,14 +210,16 @@ mod tests {
 
     #[test]
     fn clients_are_found_by_what_their_ids_are() {
-        let sealed = ids().seal("Editor", &["http://127.0.0.1/cb".to_owned(), "vscode://x".to_owned()], [2; 24]);
+        let sealed =
+            ids().seal("Editor", &["http://127.0.0.1/cb".to_owned(), "vscode://x".to_owned()], [2; 24]);
         let foreign = ClientIds::new(&[9; 32]).seal("Editor", &[], [2; 24]);
         let desk = ConfiguredClient {
             id: "desk".into(),
             name: "Desk".into(),
             redirect_uris: vec!["http://127.0.0.1/callback".into()],
         };
-        let login = |clients| LoginConfig { clients, configured: vec![desk.clone()], ..LoginConfig::default() };
+        let login =
+            |clients| LoginConfig { clients, configured: vec![desk.clone()], ..LoginConfig::default() };
         let (trusted, other) = ("https://claude.ai/oauth/metadata", "https://app.example/client.json");
         use UnknownClient as U;
         for (clients, id, expect) in [

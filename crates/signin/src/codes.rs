@@ -83,10 +83,12 @@ impl Codes {
                 Redeemed::Again(*family)
             }
             Entry::Unused { until_ms, .. } if *until_ms <= now_ms => Redeemed::Unknown,
-            Entry::Unused { .. } => match std::mem::replace(entry, Entry::Used { family: None, again: false }) {
-                Entry::Unused { grant, .. } => Redeemed::Fresh(grant),
-                Entry::Used { .. } => Redeemed::Unknown,
-            },
+            Entry::Unused { .. } => {
+                match std::mem::replace(entry, Entry::Used { family: None, again: false }) {
+                    Entry::Unused { grant, .. } => Redeemed::Fresh(grant),
+                    Entry::Used { .. } => Redeemed::Unknown,
+                }
+            }
         }
     }
 

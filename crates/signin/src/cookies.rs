@@ -51,7 +51,8 @@ impl<'c> Cookies<'c> {
     /// The values of a cookie among the `Cookie` headers; a browser may send several of one name.
     fn values<'h>(self, headers: &[&'h str], what: &str) -> Vec<&'h str> {
         let name = self.name(what);
-        let pairs = headers.iter().flat_map(|header| header.split(';')).filter_map(|pair| pair.split_once('='));
+        let pairs =
+            headers.iter().flat_map(|header| header.split(';')).filter_map(|pair| pair.split_once('='));
         pairs.filter(|(known, _)| known.trim() == name).map(|(_, value)| value.trim()).collect()
     }
 
@@ -162,10 +163,12 @@ mod tests {
             let set = cookies.remember(&[&sent], mark, [3; 24], 0);
             sent = set.split(';').next().unwrap().to_owned();
         }
-        let remembers = |who: &str, client: &str, uri: &str| {
-            cookies.remembers(&[&sent], &mark(who, client, uri), 1)
-        };
-        assert!(remembers("ann", "32", "https://app.example/cb") && remembers("ann", "1", "https://app.example/cb"));
+        let remembers =
+            |who: &str, client: &str, uri: &str| cookies.remembers(&[&sent], &mark(who, client, uri), 1);
+        assert!(
+            remembers("ann", "32", "https://app.example/cb")
+                && remembers("ann", "1", "https://app.example/cb")
+        );
         assert!(!remembers("ann", "0", "https://app.example/cb"), "the oldest made way");
         assert!(!remembers("bob", "32", "https://app.example/cb"));
         assert!(!remembers("ann", "32", "https://app.example/cc"));

@@ -59,7 +59,12 @@ impl Documents {
     ///
     /// # Errors
     /// [`UnknownClient::Document`].
-    pub async fn client(&self, url: &Url, login: &LoginConfig, reach: &Reach) -> Result<Client, UnknownClient> {
+    pub async fn client(
+        &self,
+        url: &Url,
+        login: &LoginConfig,
+        reach: &Reach,
+    ) -> Result<Client, UnknownClient> {
         let document = match self.known(url.as_str(), unix_ms()) {
             Some(known) => known,
             None => {
@@ -86,7 +91,8 @@ impl Documents {
     }
 
     async fn fetch(&self, url: &Url, reach: &Reach) -> Result<Arc<Document>, String> {
-        let fetch = Fetch::get(url.as_str()).map_err(|error| error.to_string())?.bytes_max(DOCUMENT_BYTES_MAX);
+        let fetch =
+            Fetch::get(url.as_str()).map_err(|error| error.to_string())?.bytes_max(DOCUMENT_BYTES_MAX);
         let fetched = self.dialer.fetch(fetch, reach).await.map_err(|error| error.to_string())?;
         let document = Arc::new(read(url.as_str(), &fetched)?);
         let now_ms = unix_ms();
@@ -116,8 +122,11 @@ fn read(url: &str, fetched: &Fetched) -> Result<Document, String> {
     if text("client_id") != Some(url) {
         return Err("its `client_id` is another one".to_owned());
     }
-    let has_secret = text("token_endpoint_auth_method").is_some_and(|method| method.starts_with("client_secret"));
-    if has_secret || ["client_secret", "client_secret_expires_at"].iter().any(|key| document.contains_key(*key)) {
+    let has_secret =
+        text("token_endpoint_auth_method").is_some_and(|method| method.starts_with("client_secret"));
+    if has_secret
+        || ["client_secret", "client_secret_expires_at"].iter().any(|key| document.contains_key(*key))
+    {
         return Err("a client with a document has no secret".to_owned());
     }
     let uris = document.get("redirect_uris").and_then(Value::as_array);
@@ -130,7 +139,9 @@ fn read(url: &str, fetched: &Fetched) -> Result<Document, String> {
 fn kept_for(headers: &HeaderMap) -> Duration {
     let values = headers.get_all(header::CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
     let directives = values.flat_map(|value| value.split(','));
-    let age = directives.filter_map(|one| one.trim().to_ascii_lowercase().strip_prefix("max-age=")?.parse().ok()).next();
+    let age = directives
+        .filter_map(|one| one.trim().to_ascii_lowercase().strip_prefix("max-age=")?.parse().ok())
+        .next();
     age.map_or(KEPT_MIN, Duration::from_secs).clamp(KEPT_MIN, KEPT_MAX)
 }
 
@@ -148,10 +159,13 @@ mod tests {
         let read = |status: u16, body: &str| {
             let status = StatusCode::from_u16(status).unwrap();
             let body = Bytes::copy_from_slice(body.as_bytes());
-            read(URL, &Fetched { status, headers: HeaderMap::new(), body }).map(|read| read.redirect_uris.len())
+            read(URL, &Fetched { status, headers: HeaderMap::new(), body })
+                .map(|read| read.redirect_uris.len())
         };
         let with = |more: &str| {
-            format!(r#"{{"client_id":"{URL}","client_name":"App","redirect_uris":["https://app.example/cb"]{more}}}"#)
+            format!(
+                r#"{{"client_id":"{URL}","client_name":"App","redirect_uris":["https://app.example/cb"]{more}}}"#
+            )
         };
         assert_eq!(read(200, &with("")), Ok(1));
         assert_eq!(read(200, &with(r#","token_endpoint_auth_method":"none""#)), Ok(1));

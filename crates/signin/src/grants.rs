@@ -35,7 +35,11 @@ impl TokenError {
 
     pub(crate) fn busy(wait_ms: u64) -> Self {
         let retry_after_secs = Some(wait_ms.div_ceil(1000));
-        Self { status: 429, retry_after_secs, ..Self::new("slow_down", "too many requests came from your address") }
+        Self {
+            status: 429,
+            retry_after_secs,
+            ..Self::new("slow_down", "too many requests came from your address")
+        }
     }
 
     fn unavailable(refusal: &Refusal) -> Self {
@@ -97,13 +101,23 @@ impl SignIn {
         given
     }
 
-    async fn token_of(self: &Arc<Self>, now: Now, body: &[u8], authorization: bool) -> Result<Given, TokenError> {
-        let params = Params::parse(body).ok_or_else(|| TokenError::new("invalid_request", "the form is too long"))?;
+    async fn token_of(
+        self: &Arc<Self>,
+        now: Now,
+        body: &[u8],
+        authorization: bool,
+    ) -> Result<Given, TokenError> {
+        let params =
+            Params::parse(body).ok_or_else(|| TokenError::new("invalid_request", "the form is too long"))?;
         if let Some(name) = params.repeated() {
             return Err(TokenError::new("invalid_request", format!("{name} is there twice")));
         }
-        if authorization || params.get("client_secret").is_some() || params.get("client_assertion").is_some() {
-            return Err(TokenError::new("invalid_client", "clients have no secrets here: send client_id alone"));
+        if authorization || params.get("client_secret").is_some() || params.get("client_assertion").is_some()
+        {
+            return Err(TokenError::new(
+                "invalid_client",
+                "clients have no secrets here: send client_id alone",
+            ));
         }
         let Some(client_id) = params.get("client_id") else {
             return Err(TokenError::new("invalid_client", "client_id is missing"));
@@ -153,7 +167,13 @@ impl SignIn {
         Ok(given)
     }
 
-    fn check_exchange(&self, now: &Now, client_id: &str, params: &Params, grant: &Grant) -> Result<(), TokenError> {
+    fn check_exchange(
+        &self,
+        now: &Now,
+        client_id: &str,
+        params: &Params,
+        grant: &Grant,
+    ) -> Result<(), TokenError> {
         let request = &grant.request;
         if request.client_id != client_id {
             return Err(invalid_grant("the code was given to another client"));
@@ -163,12 +183,18 @@ impl SignIn {
             return Err(invalid_grant("redirect_uri is not the one of the authorization request"));
         }
         let verifier = params.get("code_verifier");
-        let verifier = verifier.ok_or_else(|| TokenError::new("invalid_request", "code_verifier is missing"))?;
+        let verifier =
+            verifier.ok_or_else(|| TokenError::new("invalid_request", "code_verifier is missing"))?;
         if !is_verifier(verifier, &request.challenge) {
             return Err(invalid_grant("code_verifier does not fit the code_challenge"));
         }
-        if params.get("resource").is_some() && resource(params, &now.public_url).as_ref() != Some(&request.resource) {
-            return Err(TokenError::new("invalid_target", "resource is not the one of the authorization request"));
+        if params.get("resource").is_some()
+            && resource(params, &now.public_url).as_ref() != Some(&request.resource)
+        {
+            return Err(TokenError::new(
+                "invalid_target",
+                "resource is not the one of the authorization request",
+            ));
         }
         if self.subject(now.config(), &grant.participant, now.ms).is_none() {
             return Err(invalid_grant("the participant is not known any more"));
@@ -200,7 +226,8 @@ impl SignIn {
         let permit = self.permit(participant)?;
         let given = self.given(now, &record, first, &record.scopes);
         let written = self.access.change(|journal| {
-            let count = |state: &State| state.families().filter(|one| one.participant == *participant).count();
+            let count =
+                |state: &State| state.families().filter(|one| one.participant == *participant).count();
             let makes_way = journal.state(count) >= PARTICIPANT_FAMILIES_MAX;
             let records = [Record::FamilyBegun(record)];
             journal.append(&records).map_err(|error| access::not_written(&error))?;
@@ -208,12 +235,19 @@ impl SignIn {
             Ok(())
         });
         written.map_err(|refusal| TokenError::unavailable(&refusal))?;
-        Self::record(permit, participant, &request.client_name, Verdict::Admitted, &format!("issued: {family}"));
+        Self::record(
+            permit,
+            participant,
+            &request.client_name,
+            Verdict::Admitted,
+            &format!("issued: {family}"),
+        );
         Ok((family, given))
     }
 
     fn permit(&self, participant: &str) -> Result<store::recorder::Permit, TokenError> {
-        let id = ParticipantId::new(participant).map_err(|_| invalid_grant("the participant is not known"))?;
+        let id =
+            ParticipantId::new(participant).map_err(|_| invalid_grant("the participant is not known"))?;
         self.home.audit().reserve_of(&id).map_err(|refusal| TokenError::unavailable(&refusal))
     }
 
@@ -281,7 +315,13 @@ impl SignIn {
             write(&[ended]).map_err(|refusal| TokenError::unavailable(&refusal))?;
             self.home.sign_ins_changed(&participant, true);
             let permit = self.home.audit().reserve_or_count();
-            Self::record(permit, &participant, &client_name, Verdict::Refused, &format!("{why}: {}", family.id));
+            Self::record(
+                permit,
+                &participant,
+                &client_name,
+                Verdict::Refused,
+                &format!("{why}: {}", family.id),
+            );
             Ok(())
         };
         if presented == Presented::Reused {
@@ -291,7 +331,9 @@ impl SignIn {
         if client::digest(client_id) != family.client {
             return Err(refused(invalid_grant("the refresh token was given to another client")));
         }
-        if params.get("resource").is_some() && resource(params, &now.public_url).as_ref() != Some(&family.resource) {
+        if params.get("resource").is_some()
+            && resource(params, &now.public_url).as_ref() != Some(&family.resource)
+        {
             let why = "resource is not the one of the authorization request";
             return Err(refused(TokenError::new("invalid_target", why)));
         }
@@ -307,8 +349,15 @@ impl SignIn {
                 let expires_ms = now.ms.saturating_add(millis(now.login.refresh)).min(family.ends_ms);
                 let renewed =
                     RenewedFamily { id: family.id.clone(), sha256: hash(&next), at_ms: now.ms, expires_ms };
-                write(&[Record::FamilyRenewed(renewed)]).map_err(|refusal| TokenError::unavailable(&refusal))?;
-                Self::record(permit, &participant, &client_name, Verdict::Admitted, &format!("refreshed: {}", family.id));
+                write(&[Record::FamilyRenewed(renewed)])
+                    .map_err(|refusal| TokenError::unavailable(&refusal))?;
+                Self::record(
+                    permit,
+                    &participant,
+                    &client_name,
+                    Verdict::Admitted,
+                    &format!("refreshed: {}", family.id),
+                );
             }
             // The same successor as before follows from the token: nothing changes.
             Presented::Before => {
@@ -352,8 +401,10 @@ impl SignIn {
 
     /// `POST /oauth/revoke`. A token that is not known is no error (RFC 7009, section 2.2).
     pub(crate) async fn revoke(self: &Arc<Self>, now: Now, body: &[u8]) -> Result<(), TokenError> {
-        let params = Params::parse(body).ok_or_else(|| TokenError::new("invalid_request", "the form is too long"))?;
-        let token = params.get("token").ok_or_else(|| TokenError::new("invalid_request", "token is missing"))?;
+        let params =
+            Params::parse(body).ok_or_else(|| TokenError::new("invalid_request", "the form is too long"))?;
+        let token =
+            params.get("token").ok_or_else(|| TokenError::new("invalid_request", "token is missing"))?;
         let family = match token.starts_with(ACCESS_TOKEN_PREFIX) {
             true => self.tokens.open(token, now.ms).ok().map(|token| token.family),
             false => self.refresh.open(token).map(|token| token.family),

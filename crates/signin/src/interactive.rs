@@ -61,7 +61,8 @@ impl Browser {
 /// A redirect of a browser, by `GET`.
 pub(crate) fn redirect(location: &str, cookies: &[String]) -> Response {
     let Ok(location) = HeaderValue::from_str(location) else {
-        return pages::problem(StatusCode::BAD_REQUEST, "The way back cannot be written.", START_AGAIN).response();
+        return pages::problem(StatusCode::BAD_REQUEST, "The way back cannot be written.", START_AGAIN)
+            .response();
     };
     let mut response = Response::new(axum::body::Body::empty());
     *response.status_mut() = StatusCode::SEE_OTHER;
@@ -113,7 +114,11 @@ impl SignIn {
                 return stop(StatusCode::BAD_REQUEST, &why);
             }
             Err(RequestFault::Client(fault)) => {
-                self.record_refusal(None, Some(client.shown()), &format!("{}: {}", fault.code, fault.description));
+                self.record_refusal(
+                    None,
+                    Some(client.shown()),
+                    &format!("{}: {}", fault.code, fault.description),
+                );
                 let Ok(to) = destination(&fault.redirect_uri, &now.login.private_redirects) else {
                     return stop(StatusCode::BAD_REQUEST, fault.description);
                 };
@@ -247,7 +252,11 @@ impl SignIn {
         let participant = open.session.participant.clone().filter(|name| who.as_ref() == Some(name));
         let participant = participant.filter(|name| self.subject(now.config(), name, now.ms).is_some());
         let Some(participant) = participant else {
-            self.record_refusal(None, Some(&open.request.client_name), "invalid_request: another participant");
+            self.record_refusal(
+                None,
+                Some(&open.request.client_name),
+                "invalid_request: another participant",
+            );
             return stop(StatusCode::FORBIDDEN, "You are signed in as somebody else now, or not any more.");
         };
         if params.get("decision") != Some("allow") {

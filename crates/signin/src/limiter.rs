@@ -77,7 +77,10 @@ mod tests {
     fn a_network_counts_as_one_and_the_table_is_bounded() {
         let limiter = Limiter::new(2);
         let at = |low: u128| Some(Ipv6Addr::from_bits((0x2001_0db8 << 96) + low).into());
-        assert_eq!([limiter.act(at(1), 0), limiter.act(at(2), 0), limiter.act(at(3), 0)], [Ok(()), Ok(()), Err(MINUTE_MS)]);
+        assert_eq!(
+            [limiter.act(at(1), 0), limiter.act(at(2), 0), limiter.act(at(3), 0)],
+            [Ok(()), Ok(()), Err(MINUTE_MS)]
+        );
         for number in 0..2 * ADDRESSES_MAX as u32 {
             let _ = limiter.act(Some(std::net::Ipv4Addr::from_bits(number).into()), 0);
         }

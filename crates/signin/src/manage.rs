@@ -120,7 +120,10 @@ impl SignIn {
     fn make_code(&self, asker: &Asker<'_>, name: &str) -> Result<OneTimeCode, Refusal> {
         let now = self.now().ok_or_else(disabled)?;
         if !asker.sees(name) {
-            let refusal = Refusal::new(RefusalCode::CapabilityViolation, format!("this needs the capability `{TOKENS}`"));
+            let refusal = Refusal::new(
+                RefusalCode::CapabilityViolation,
+                format!("this needs the capability `{TOKENS}`"),
+            );
             return Err(refusal.hint("without it you get codes for yourself alone"));
         }
         let subject = self.subject(now.config(), name, now.ms).ok_or_else(|| {
@@ -146,7 +149,8 @@ impl SignIn {
             state.families().filter(valid).cloned().collect()
         });
         all.sort_by(|one, other| {
-            let key = |family: &Family| (family.participant.clone(), family.client_name.clone(), family.began_ms);
+            let key =
+                |family: &Family| (family.participant.clone(), family.client_name.clone(), family.began_ms);
             key(one).cmp(&key(other))
         });
         all.into_iter().map(shown).collect()
@@ -226,7 +230,8 @@ impl SignIn {
     }
 
     fn may_end(&self, asker: &Asker<'_>, families: &[Family], consents: &[Consent]) -> Result<(), Refusal> {
-        let clients = families.iter().map(|family| &family.client).chain(consents.iter().map(|one| &one.client));
+        let clients =
+            families.iter().map(|family| &family.client).chain(consents.iter().map(|one| &one.client));
         let mut clients: Vec<&String> = clients.collect();
         clients.sort_unstable();
         clients.dedup();

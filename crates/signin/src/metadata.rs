@@ -39,11 +39,9 @@ mod tests {
     #[test]
     fn the_document_says_what_is_accepted() {
         let url = PublicUrl::parse("https://gw.example/a").unwrap();
-        for (clients, registers, documents) in [
-            (Clients::Any, true, true),
-            (Clients::Trusted, false, true),
-            (Clients::Configured, false, false),
-        ] {
+        for (clients, registers, documents) in
+            [(Clients::Any, true, true), (Clients::Trusted, false, true), (Clients::Configured, false, false)]
+        {
             let login = LoginConfig { clients, ..LoginConfig::default() };
             let document = document(&url, &login, &["mcp:read"]);
             assert_eq!(document["issuer"], "https://gw.example/a");

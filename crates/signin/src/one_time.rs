@@ -59,8 +59,10 @@ impl OneTimeCodes {
         let digits: String = typed.chars().filter(|one| !one.is_whitespace() && *one != '-').collect();
         self.0.retain(|_, waiting| now_ms < waiting.until_ms && waiting.wrong_left > 0);
         let presented = hash(&digits);
-        let is_it = |waiting: &Waiting| subtle::ConstantTimeEq::ct_eq(&waiting.hash[..], &presented[..]).into();
-        let found = self.0.iter().find(|(_, waiting)| is_it(waiting)).map(|(participant, _)| participant.clone());
+        let is_it =
+            |waiting: &Waiting| subtle::ConstantTimeEq::ct_eq(&waiting.hash[..], &presented[..]).into();
+        let found =
+            self.0.iter().find(|(_, waiting)| is_it(waiting)).map(|(participant, _)| participant.clone());
         match &found {
             Some(participant) => _ = self.0.remove(participant),
             None => self.0.values_mut().for_each(|waiting| waiting.wrong_left -= 1),

@@ -142,9 +142,13 @@ pub(crate) fn sign_in(
     paste_tokens: bool,
     wrong: Option<&str>,
 ) -> Page {
-    let wrong = wrong.map(|why| format!("<p class=\"warn\" role=\"alert\">{}</p>", escape(why))).unwrap_or_default();
+    let wrong =
+        wrong.map(|why| format!("<p class=\"warn\" role=\"alert\">{}</p>", escape(why))).unwrap_or_default();
     let (label, hint) = match paste_tokens {
-        false => ("One-time code", "You get one with <code>portmoot login code YOUR-NAME</code>, or from the operator."),
+        false => (
+            "One-time code",
+            "You get one with <code>portmoot login code YOUR-NAME</code>, or from the operator.",
+        ),
         true => (
             "One-time code, or your token",
             "You get a code with <code>portmoot login code YOUR-NAME</code>, or from the operator. A token is used once, here.",
@@ -176,7 +180,11 @@ pub(crate) fn consent(
 ) -> Page {
     let scopes = match request.scopes.as_slice() {
         [] => "everything that you may do".to_owned(),
-        scopes => scopes.iter().map(|scope| format!("<code>{}</code>", escape(scope))).collect::<Vec<_>>().join(", "),
+        scopes => scopes
+            .iter()
+            .map(|scope| format!("<code>{}</code>", escape(scope)))
+            .collect::<Vec<_>>()
+            .join(", "),
     };
     let remember = match destination.is_local() {
         true => "",
@@ -223,7 +231,9 @@ fn about(request: &AuthRequest, destination: &Destination) -> String {
     };
     let class = if is_warning { "warn" } else { "soft" };
     let publisher = match request.standing {
-        Standing::Verified | Standing::Document => format!("<dt>Published at</dt><dd>{}</dd>", escape(&request.client_id)),
+        Standing::Verified | Standing::Document => {
+            format!("<dt>Published at</dt><dd>{}</dd>", escape(&request.client_id))
+        }
         Standing::Configured | Standing::Registered => String::new(),
     };
     format!(
@@ -272,7 +282,10 @@ mod tests {
         let response = page.response();
         let header = |name: &str| response.headers().get(name).unwrap().to_str().unwrap();
         let policy = header("content-security-policy");
-        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert!(
+            policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
+            "{policy}"
+        );
         assert!(policy.contains("form-action 'self' http://127.0.0.1:5;"), "{policy}");
         assert_eq!((header("x-frame-options"), header("referrer-policy")), ("DENY", "no-referrer"));
         assert_eq!((header("cache-control"), header("set-cookie")), ("no-store", "a=b"));

@@ -21,7 +21,8 @@ impl Params {
             return None;
         }
         let pairs = form_urlencoded::parse(text).filter(|(_, value)| !value.is_empty());
-        let pairs: Vec<_> = pairs.take(PARAMS_MAX + 1).map(|(a, b)| (a.into_owned(), b.into_owned())).collect();
+        let pairs: Vec<_> =
+            pairs.take(PARAMS_MAX + 1).map(|(a, b)| (a.into_owned(), b.into_owned())).collect();
         (pairs.len() <= PARAMS_MAX).then_some(Self(pairs))
     }
 

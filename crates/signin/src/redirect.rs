@@ -156,7 +156,9 @@ impl Destination {
         match self {
             Self::Web(authority) => authority.clone(),
             Self::Loopback(authority) => format!("a program on your computer ({authority})"),
-            Self::Application(scheme) => format!("the application on your computer that opens {scheme}: links"),
+            Self::Application(scheme) => {
+                format!("the application on your computer that opens {scheme}: links")
+            }
         }
     }
 
@@ -240,11 +242,8 @@ mod tests {
             "http://127.0.0.1/",
             "http://127.0.0.1:33418/",
         ];
-        let cursor: &[&str] = &[
-            CURSOR,
-            "https://www.cursor.com/agents/mcp/oauth/callback",
-            "http://localhost:8787/callback",
-        ];
+        let cursor: &[&str] =
+            &[CURSOR, "https://www.cursor.com/agents/mcp/oauth/callback", "http://localhost:8787/callback"];
         let chatgpt: &[&str] = &[
             "https://chatgpt.com/connector/oauth/abc123",
             "https://chatgpt.com/connector_platform_oauth_redirect",

@@ -135,7 +135,9 @@ mod tests {
         let others = RefreshTokens::new(&[9; 32]);
         assert!(others.open(&text).is_none());
         assert_ne!(others.text(&others.next(&first)), next, "without the key no successor follows");
-        for wrong in ["", "pm_rt_", "pm_at_x", &text[6..], &format!("{text}A"), &text.replace("pm_rt_", "pm_at_")] {
+        for wrong in
+            ["", "pm_rt_", "pm_at_x", &text[6..], &format!("{text}A"), &text.replace("pm_rt_", "pm_at_")]
+        {
             assert!(tokens.open(wrong).is_none(), "{wrong}");
         }
     }

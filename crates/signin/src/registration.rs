@@ -55,7 +55,9 @@ pub fn read(body: &[u8], private: &[String]) -> Result<Registration, Registratio
         if let Some(Value::Array(values)) = asked.get(list)
             && !values.iter().any(|value| value == needed)
         {
-            return Err(invalid(format!("`{list}` must have `{needed}`: this server gives out nothing else")));
+            return Err(invalid(format!(
+                "`{list}` must have `{needed}`: this server gives out nothing else"
+            )));
         }
     }
     let (mut kept, mut fault) = (Vec::new(), None);

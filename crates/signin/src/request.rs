@@ -80,7 +80,9 @@ pub fn read(params: &Params, client: &Client, terms: &Terms<'_>) -> Result<AuthR
     }
     let redirect_uri = client.redirect_uri(params.get("redirect_uri")).ok_or_else(|| {
         let why = match params.get("redirect_uri") {
-            Some(_) => "The address to which the client wants to be sent back is not among its registered ones.",
+            Some(_) => {
+                "The address to which the client wants to be sent back is not among its registered ones."
+            }
             None => "The request does not say where to send you back.",
         };
         RequestFault::Page(why.to_owned())
@@ -198,7 +200,8 @@ mod tests {
     use super::*;
 
     const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
-    const BASE: &str = "response_type=code&redirect_uri=http://127.0.0.1:5/cb&state=s%26t&code_challenge_method=S256";
+    const BASE: &str =
+        "response_type=code&redirect_uri=http://127.0.0.1:5/cb&state=s%26t&code_challenge_method=S256";
 
     fn check(query: &str) -> Result<AuthRequest, RequestFault> {
         let client = Client {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use auth::Peer;
+use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
-use axum::Router;
 use platform::random;
 use serde_json::{Value, json};
 
@@ -41,7 +41,8 @@ pub fn router(sign_in: Arc<SignIn>) -> Router {
 
 /// The answer of a path that does not exist.
 fn absent() -> Response {
-    (StatusCode::NOT_FOUND, axum::Json(json!({ "code": "unknown_target", "message": "no such page" }))).into_response()
+    (StatusCode::NOT_FOUND, axum::Json(json!({ "code": "unknown_target", "message": "no such page" })))
+        .into_response()
 }
 
 /// The parts of a request, with a body within bounds.

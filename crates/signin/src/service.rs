@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use access::AccessJournal;
 use access::config::Config;
 use access::login::LoginConfig;
 use access::sign_ins::{login_key, subject};
-use access::AccessJournal;
 use auth::{AccessTokens, Participant, PublicUrl, Sealer};
 use oauth::dialer::{Dialer, Reach};
 use platform::{Mutex, unix_ms};

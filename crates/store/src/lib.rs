@@ -23,12 +23,12 @@ pub use journal::Journal;
 pub use operator_key::{operator_key, remove_operator_key, write_operator_key};
 pub use record::{
     ClosedProposals, Consent, CreatedTask, DecidedProposal, Decision, EndedProposal, EndedSessions, Family,
-    GrantChange, IssuedToken, OpenedProposal, Record, RenewedFamily, SealingKey, UpstreamAccount, UpstreamClient,
+    GrantChange, IssuedToken, OpenedProposal, Record, RenewedFamily, SealingKey, UpstreamAccount,
+    UpstreamClient,
 };
 pub use state::{
     CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, ENDED_BYTES_MAX, ENDED_KEPT, ENDED_SESSIONS_KEPT, Grant,
-    PARTICIPANT_CONSENTS_MAX, PARTICIPANT_FAMILIES_MAX,
-    Proposal, State, TASKS_KEPT, closed_digest,
+    PARTICIPANT_CONSENTS_MAX, PARTICIPANT_FAMILIES_MAX, Proposal, State, TASKS_KEPT, closed_digest,
 };
 pub use writer::{
     JournalPermit, JournalWriter, PARTICIPANT_WRITER_BYTES_MAX, WRITER_BYTES_MAX, WRITER_PERMITS_MAX,

@@ -90,7 +90,8 @@ pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
         path.strip_prefix(*document).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let is_endpoint =
-        ["/oauth/authorize", "/oauth/consent", "/oauth/token", "/oauth/register", "/oauth/revoke"].contains(&path);
+        ["/oauth/authorize", "/oauth/consent", "/oauth/token", "/oauth/register", "/oauth/revoke"]
+            .contains(&path);
     config.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(|document| is_document(&document)))
 }
 

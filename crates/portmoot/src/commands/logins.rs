@@ -26,7 +26,8 @@ pub(crate) async fn login(command: LoginCommand, output: Output) -> Result<Exit,
     }
     let expires = answer.get("expires_ms").and_then(Value::as_u64).unwrap_or_default();
     let left = expires.saturating_sub(unix_ms()).div_ceil(60_000);
-    output.message(&format!("type this at the sign-in page as `{name}`; it is good once, for {left} minutes:"));
+    output
+        .message(&format!("type this at the sign-in page as `{name}`; it is good once, for {left} minutes:"));
     output.result(&cell(&answer, "code"));
     Ok(Exit::Ok)
 }
@@ -72,12 +73,7 @@ pub(crate) async fn consents(command: ConsentsCommand, output: Output) -> Result
     Ok(Exit::Ok)
 }
 
-async fn end(
-    remote: &Remote,
-    list: &str,
-    client: &str,
-    participant: Option<&str>,
-) -> Result<Value, Failure> {
+async fn end(remote: &Remote, list: &str, client: &str, participant: Option<&str>) -> Result<Value, Failure> {
     let query: Vec<(&str, &str)> = participant.map(|one| ("participant", one)).into_iter().collect();
     api::delete_with(remote, &[list, client], &query).await?.read()
 }

@@ -111,7 +111,10 @@ impl Site {
 
     /// The tokens for a refresh token.
     fn refresh(&self, client: &str, token: &str) -> Reply {
-        self.form("/oauth/token", &[("grant_type", "refresh_token"), ("client_id", client), ("refresh_token", token)])
+        self.form(
+            "/oauth/token",
+            &[("grant_type", "refresh_token"), ("client_id", client), ("refresh_token", token)],
+        )
     }
 
     /// A client that has signed in as a participant: its id and tokens.
@@ -191,7 +194,9 @@ fn initialize_message() -> Value {
 fn encoded(parameters: &[(&str, &str)]) -> String {
     let escape = |text: &str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect::<String>()
+        text.bytes()
+            .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+            .collect::<String>()
     };
     let pairs: Vec<String> =
         parameters.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();

@@ -29,7 +29,8 @@ impl Logins {
         let own = || self.families.values().filter(|known| known.participant == family.participant);
         if own().count() > PARTICIPANT_FAMILIES_MAX {
             let others = own().filter(|known| known.id != family.id);
-            let oldest = others.min_by_key(|known| (known.renewed_ms, &known.id)).map(|known| known.id.clone());
+            let oldest =
+                others.min_by_key(|known| (known.renewed_ms, &known.id)).map(|known| known.id.clone());
             oldest.map(|id| self.families.remove(&id));
         }
     }
@@ -54,7 +55,8 @@ impl Logins {
             consent.resource.clone(),
         );
         self.consents.insert(key.clone(), consent.clone());
-        let own = || self.consents.iter().filter(|((participant, ..), _)| *participant == consent.participant);
+        let own =
+            || self.consents.iter().filter(|((participant, ..), _)| *participant == consent.participant);
         if own().count() > PARTICIPANT_CONSENTS_MAX {
             let others = own().filter(|(known, _)| **known != key);
             let oldest = others.min_by_key(|(_, known)| known.at_ms).map(|(key, _)| key.clone());

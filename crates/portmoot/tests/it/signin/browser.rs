@@ -71,8 +71,16 @@ impl Browser {
         self.visit(site, "POST", &action, &headers, &encoded(&fields))
     }
 
-    fn visit(&mut self, site: &Site, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Visit {
-        let cookies: Vec<String> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    fn visit(
+        &mut self,
+        site: &Site,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Visit {
+        let cookies: Vec<String> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let cookies = cookies.join("; ");
         let mut headers = headers.to_vec();
         if !cookies.is_empty() {
@@ -98,7 +106,8 @@ impl Visit {
     #[track_caller]
     pub(super) fn parameter(&self, wanted: &str) -> String {
         let query = self.location().split_once('?').map_or("", |(_, query)| query);
-        let found = query.split('&').filter_map(|pair| pair.split_once('=')).find(|(name, _)| *name == wanted);
+        let found =
+            query.split('&').filter_map(|pair| pair.split_once('=')).find(|(name, _)| *name == wanted);
         found.map_or_else(String::new, |(_, value)| decoded(value))
     }
 
@@ -110,7 +119,8 @@ impl Visit {
         let form = form.split("</form>").next().unwrap();
         let action = attribute(form, "action").unwrap();
         let inputs = form.split("<input").skip(1).filter(|input| input.contains("type=\"hidden\""));
-        let hidden = inputs.map(|input| (attribute(input, "name").unwrap(), attribute(input, "value").unwrap()));
+        let hidden =
+            inputs.map(|input| (attribute(input, "name").unwrap(), attribute(input, "value").unwrap()));
         (action, hidden.collect())
     }
 

@@ -21,7 +21,9 @@ fn both_scenarios_for_authorization_servers_pass() {
     let mut said = String::new();
     for line in BufReader::new(suite.stdout.take().unwrap()).lines().map_while(Result::ok) {
         said += &format!("{line}\n");
-        let Some(path) = line.strip_prefix(&url).filter(|path| path.starts_with("/oauth/authorize?")) else { continue };
+        let Some(path) = line.strip_prefix(&url).filter(|path| path.starts_with("/oauth/authorize?")) else {
+            continue;
+        };
         // The person: signs in, allows, and the browser calls the suite back.
         let mut browser = Browser::default();
         let page = browser.open(&site, path);

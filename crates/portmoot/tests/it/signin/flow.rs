@@ -35,11 +35,19 @@ fn a_client_signs_in_and_acts_as_the_participant() {
     ];
     let opened = site.request("GET", "/ws?topic=main", &ws, "");
     assert!([101, 400].contains(&opened.status), "not refused: {opened:?}");
-    let can = site.request("GET", "/api/v1/participants/ann/can?method=tools/list", &[("authorization", &bearer)], "");
+    let can = site.request(
+        "GET",
+        "/api/v1/participants/ann/can?method=tools/list",
+        &[("authorization", &bearer)],
+        "",
+    );
     assert!(can.status != 401, "{can:?}");
     let whys: Vec<_> = site.audited().into_iter().filter(|(from, ..)| from == "ann").collect();
     assert!(whys.iter().any(|(_, verdict, why)| verdict == "admitted" && why == "consented"), "{whys:?}");
-    assert!(whys.iter().any(|(_, verdict, why)| verdict == "admitted" && why.starts_with("issued")), "{whys:?}");
+    assert!(
+        whys.iter().any(|(_, verdict, why)| verdict == "admitted" && why.starts_with("issued")),
+        "{whys:?}"
+    );
     // No token is on disk or in the log.
     let journal = std::fs::read_to_string(journal(&site.home)).unwrap();
     for secret in [&tokens.access, &tokens.refresh, &back.parameter("code")] {
@@ -84,7 +92,8 @@ fn scopes_narrow_what_a_token_is_good_for() {
         "arguments": {"text": "x", "message": "x"}}});
     let add = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "a_add",
         "arguments": {"a": 2, "b": 3}}});
-    for (asked, add_works) in [("", false), ("mcp:read", false), ("mcp:all", true), ("offline_access", false)] {
+    for (asked, add_works) in [("", false), ("mcp:read", false), ("mcp:all", true), ("offline_access", false)]
+    {
         let (_, tokens) = site.signed_in("ann", &[("scope", asked)]);
         let opened = site.post("/mcp", &tokens.access, &initialize_message());
         let session = opened.header("mcp-session-id").unwrap().to_owned();
@@ -144,9 +153,11 @@ fn a_second_use_of_a_code_ends_what_the_first_one_gave() {
     assert_eq!(site.exchange(&client, &code, &[]).json()["error"], "invalid_grant");
     assert_eq!(site.initialize("/mcp", &tokens.access), 401);
     assert_eq!(site.refresh(&client, &tokens.refresh).json()["error"], "invalid_grant");
-    assert!(site.audited().iter().any(|(from, verdict, why)| {
-        from == "ann" && verdict == "refused" && why.starts_with("reuse")
-    }));
+    assert!(
+        site.audited().iter().any(|(from, verdict, why)| {
+            from == "ann" && verdict == "refused" && why.starts_with("reuse")
+        })
+    );
 }
 
 #[test]
@@ -187,7 +198,12 @@ fn an_expired_token_is_refused_and_its_streams_end() {
 #[test]
 fn the_metadata_leads_to_the_authorization_server() {
     let site = Site::start("", "");
-    let challenge = site.request("POST", "/mcp", &[("content-type", "application/json"), ("accept", "application/json, text/event-stream")], "{}");
+    let challenge = site.request(
+        "POST",
+        "/mcp",
+        &[("content-type", "application/json"), ("accept", "application/json, text/event-stream")],
+        "{}",
+    );
     assert_eq!(challenge.status, 401);
     let named = format!("resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"", site.url());
     assert!(challenge.header("www-authenticate").unwrap().contains(&named), "{challenge:?}");
@@ -205,7 +221,12 @@ fn the_metadata_leads_to_the_authorization_server() {
     }
     assert_eq!(site.request("GET", "/.well-known/oauth-authorization-server/mcp", &[], "").status, 404);
     // Scripts of other sites may use what has no cookies, and nothing else.
-    for (path, cors) in [("/oauth/token", true), ("/oauth/register", true), ("/oauth/authorize", false), ("/oauth/consent", false)] {
+    for (path, cors) in [
+        ("/oauth/token", true),
+        ("/oauth/register", true),
+        ("/oauth/authorize", false),
+        ("/oauth/consent", false),
+    ] {
         let headers = [("origin", "https://claude.ai"), ("access-control-request-method", "POST")];
         let reply = site.request("OPTIONS", path, &headers, "");
         assert_eq!(reply.header("access-control-allow-origin"), cors.then_some("*"), "{path}: {reply:?}");
@@ -216,7 +237,9 @@ fn the_metadata_leads_to_the_authorization_server() {
 fn without_login_nothing_of_it_is_served() {
     let home = Home::new();
     let gateway = Gateway::start(&home, "[login]\nenabled = false\nclients = \"trusted\"\n");
-    for path in ["/.well-known/oauth-authorization-server", "/oauth/authorize", "/oauth/token", "/oauth/register"] {
+    for path in
+        ["/.well-known/oauth-authorization-server", "/oauth/authorize", "/oauth/token", "/oauth/register"]
+    {
         assert_eq!(gateway.get(path, None).status, 404, "{path}");
     }
     let refused = home.run(&["login", "code", "ann"]);
@@ -224,5 +247,10 @@ fn without_login_nothing_of_it_is_served() {
     let home = Home::new();
     home.write("portmoot.toml", "[login]\nenabled = true\n");
     let checked = home.run(&["config", "check", "--config", "portmoot.toml"]);
-    assert!(checked.code != 0 && checked.stderr.contains("public_url"), "{}{}", checked.stdout, checked.stderr);
+    assert!(
+        checked.code != 0 && checked.stderr.contains("public_url"),
+        "{}{}",
+        checked.stdout,
+        checked.stderr
+    );
 }

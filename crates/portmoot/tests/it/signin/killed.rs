@@ -14,14 +14,18 @@ fn a_killed_gateway_loses_no_family_and_makes_no_half_consent() {
     assert_eq!(browser.submit(&site, &page, &[("code", &lost)]).reply.status, 403);
     let consent = browser.submit(&site, &page, &[("code", &site.one_time_code("ann"))]);
     site = site.killed();
-    let consents = |site: &Site| site.home.run(&["consents", "ls", "--json"]).expect(0).stdout.matches("\"client\"").count();
+    let consents = |site: &Site| {
+        site.home.run(&["consents", "ls", "--json"]).expect(0).stdout.matches("\"client\"").count()
+    };
     assert_eq!(consents(&site), 0, "nothing was consented yet");
     let back = browser.submit(&site, &consent, &[("decision", "allow")]);
     site = site.killed();
     // The consent is on disk; its code was in memory, and gives nothing.
     assert_eq!(consents(&site), 1);
     assert_eq!(site.exchange(&client, &back.parameter("code"), &[]).json()["error"], "invalid_grant");
-    let clients = |site: &Site| site.home.run(&["clients", "ls", "--json"]).expect(0).stdout.matches("\"client\"").count();
+    let clients = |site: &Site| {
+        site.home.run(&["clients", "ls", "--json"]).expect(0).stdout.matches("\"client\"").count()
+    };
     assert_eq!(clients(&site), 0);
     let again = site.allowed(&mut browser, &client, "ann", &[]);
     let tokens = Tokens::of(&site.exchange(&client, &again.parameter("code"), &[]));

@@ -42,7 +42,10 @@ fn every_page_is_protected_and_asks_for_consent_by_post() {
         assert!(!back.parameter("code").is_empty());
     }
     let denied = browser.submit(&site, &consent, &[("decision", "deny")]);
-    assert_eq!((denied.parameter("error"), denied.parameter("iss")), ("access_denied".to_owned(), site.url()));
+    assert_eq!(
+        (denied.parameter("error"), denied.parameter("iss")),
+        ("access_denied".to_owned(), site.url())
+    );
     assert_eq!(denied.parameter("state"), "the state");
     protected_redirect(&denied.reply);
 }
@@ -102,7 +105,9 @@ fn the_gateway_is_no_open_redirector() {
     let mut visit = |client: &str, more: &[(&str, &str)]| browser.authorize(&site, client, more);
     let to_evil = ("redirect_uri", "https://evil.example/cb");
     // Without consent no stranger's address is redirected to, whatever is wrong with the request.
-    for wrong in [("response_type", "token"), ("code_challenge", ""), ("resource", "https://other.example/mcp")] {
+    for wrong in
+        [("response_type", "token"), ("code_challenge", ""), ("resource", "https://other.example/mcp")]
+    {
         let page = visit(&evil, &[to_evil, wrong]);
         assert_eq!((page.reply.status, page.reply.header("location")), (400, None), "{wrong:?}");
         assert!(page.reply.body.contains("Go back to evil.example"), "{}", page.reply.body);
@@ -119,7 +124,14 @@ fn the_gateway_is_no_open_redirector() {
         let page = visit(&good, &[("redirect_uri", near)]);
         assert_eq!((page.reply.status, page.reply.header("location")), (400, None), "{near}");
     }
-    for client in ["", "unknown", "pm_cl_AAAA", "https://127.0.0.1/client.json", "https://localhost/client.json", "http://a.example/c"] {
+    for client in [
+        "",
+        "unknown",
+        "pm_cl_AAAA",
+        "https://127.0.0.1/client.json",
+        "https://localhost/client.json",
+        "http://a.example/c",
+    ] {
         let page = visit(client, &[]);
         assert_eq!((page.reply.status, page.reply.header("location")), (400, None), "{client}");
     }
@@ -184,16 +196,26 @@ fn guesses_are_bounded() {
 #[test]
 fn registrations_are_bounded_and_say_what_is_wrong() {
     let site = Site::start("", "");
-    let register = |body: &str| site.request("POST", "/oauth/register", &[("content-type", "application/json")], body);
-    let answer = register(r#"{"client_name":"x","redirect_uris":["https://a.example/","cursor://other"],"scope":"mcp:read","token_endpoint_auth_method":"client_secret_basic"}"#);
+    let register =
+        |body: &str| site.request("POST", "/oauth/register", &[("content-type", "application/json")], body);
+    let answer = register(
+        r#"{"client_name":"x","redirect_uris":["https://a.example/","cursor://other"],"scope":"mcp:read","token_endpoint_auth_method":"client_secret_basic"}"#,
+    );
     assert_eq!(answer.status, 201);
     let answer = answer.json();
     assert_eq!(answer["redirect_uris"], serde_json::json!(["https://a.example/"]));
-    assert_eq!((&answer["token_endpoint_auth_method"], &answer["scope"]), (&"none".into(), &"mcp:read".into()));
+    assert_eq!(
+        (&answer["token_endpoint_auth_method"], &answer["scope"]),
+        (&"none".into(), &"mcp:read".into())
+    );
     assert!(answer.get("client_secret").is_none());
-    assert_eq!(register(r#"{"redirect_uris":["http://a.example/"]}"#).json()["error"], "invalid_redirect_uri");
+    assert_eq!(
+        register(r#"{"redirect_uris":["http://a.example/"]}"#).json()["error"],
+        "invalid_redirect_uri"
+    );
     assert_eq!(register("x").json()["error"], "invalid_client_metadata");
-    let long = format!("{{\"redirect_uris\":[\"https://a.example/\"],\"client_name\":\"{}\"}}", "x".repeat(17_000));
+    let long =
+        format!("{{\"redirect_uris\":[\"https://a.example/\"],\"client_name\":\"{}\"}}", "x".repeat(17_000));
     assert_eq!(register(&long).json()["error"], "invalid_client_metadata");
     assert_eq!(register(&" ".repeat(70_000)).status, 413);
     let mut last = 201;

@@ -66,7 +66,9 @@ fn clients_revoke_their_own_tokens() {
         let (client, tokens) = site.signed_in("ann", &[]);
         let other = site.register(&[super::REDIRECT]);
         let token = if hint { &tokens.refresh } else { &tokens.access };
-        let revoke = |client: &str, token: &str| site.form("/oauth/revoke", &[("client_id", client), ("token", token)]).status;
+        let revoke = |client: &str, token: &str| {
+            site.form("/oauth/revoke", &[("client_id", client), ("token", token)]).status
+        };
         assert_eq!(revoke(&client, "unknown"), 200, "no error (RFC 7009, section 2.2)");
         assert_eq!(revoke(&other, token), 401);
         assert_eq!(site.initialize("/mcp", &tokens.access), 200);

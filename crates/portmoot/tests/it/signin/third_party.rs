@@ -1,6 +1,6 @@
 //! Other people's clients sign in without a typed id.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use harness::{deps, signs_in};
@@ -34,7 +34,8 @@ impl Remote {
         command.arg(deps().npm("mcp-remote/dist/proxy.js")).arg(format!("{}/mcp", site.url()));
         command.args(["--allow-http", "--transport", "http-only", "--debug"]);
         command.env("MCP_REMOTE_CONFIG_DIR", folder).env("BROWSER", "true").env("PATH", "/nowhere");
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Remote { child }
     }
 

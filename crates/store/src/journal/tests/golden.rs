@@ -63,7 +63,9 @@ fn every_line_has_its_number_and_checksum() {
 fn a_journal_of_the_older_format_is_read_and_written_anew() {
     let dir = tempfile::tempdir().unwrap();
     let is_old = |line: &&str| {
-        ["proposals_closed", "task_created", "upstream_", "login_key", "family_", "consent_"].iter().all(|newer| !line.contains(newer))
+        ["proposals_closed", "task_created", "upstream_", "login_key", "family_", "consent_"]
+            .iter()
+            .all(|newer| !line.contains(newer))
     };
     let old: String = LINES.split_inclusive('\n').filter(is_old).collect();
     fs::write(dir.path().join(JOURNAL_FILE), &old).unwrap();
