@@ -87,7 +87,7 @@ fn scopes_narrow_what_a_token_is_good_for() {
                   [scopes.\"mcp:all\"]\ncapabilities = [\"mcp/*\"]";
     let site = Site::start("", scopes);
     let metadata = site.request("GET", "/.well-known/oauth-authorization-server", &[], "").json();
-    assert_eq!(metadata["scopes_supported"], json!(["mcp:all", "mcp:read"]), "{metadata:#}");
+    assert_eq!(metadata["scopes_supported"], json!(["mcp:read", "mcp:all"]), "{metadata:#}");
     let echo = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "a_echo",
         "arguments": {"text": "x", "message": "x"}}});
     let add = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "a_add",
