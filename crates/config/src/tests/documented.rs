@@ -11,8 +11,9 @@ use crate::sources::DEFAULTS;
 use crate::{participants, profiles, servers, settings, toml_file, topics};
 
 /// Read only to reject them.
-const NOT_KEYS: [&str; 3] = ["participants.NAME.token", "server.limits", "server.tls"];
-const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[server.limits]\n[audit]\n[registry]\n[servers.NAME]\ntype = \"demo\"\n\
+const NOT_KEYS: [&str; 4] = ["participants.NAME.token", "server.limits", "server.tls", "servers.NAME.auth"];
+const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[server.limits]\n[audit]\n[registry]\n[servers.NAME]\nurl = \"http://127.0.0.1:9/mcp\"\n\
+     [servers.NAME.auth]\n\
      [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n";
 
 fn env(_: &str) -> Option<String> {
@@ -29,7 +30,7 @@ fn known() -> BTreeSet<String> {
     let problems = Problems::default();
     let root = Table::root(&tree, &problems);
     settings::read(&root, &env);
-    let found = servers::read(&root, &env, &mut Vec::new());
+    let (found, _) = servers::read(&root, &env, &mut Vec::new());
     let profiles = profiles::read(&root);
     participants::read(&root, &env, &profiles);
     topics::read(&root, &found, &profiles);
