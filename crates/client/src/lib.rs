@@ -24,8 +24,8 @@ mod queue;
 mod stdio;
 mod transport;
 
-pub use authorize::{AccountFault, Accounts, Authorize, Authorizing, Challenge, Grant};
-pub use error::{LinkError, SendError};
+pub use authorize::{Accounts, Authorize, Authorizing, Challenge, Grant};
+pub use error::{AccountFault, LinkError, SendError};
 pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec, Post, Posted, post};
 /// Safe text for people: agents show strangers' texts, and need no other crate for it.

@@ -24,6 +24,8 @@ pub mod registration;
 mod secret;
 mod server;
 pub mod site;
+#[cfg(test)]
+mod tests;
 pub mod token;
 mod trouble;
 pub mod vault;

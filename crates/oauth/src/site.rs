@@ -1,4 +1,4 @@
-//! Site: one MCP server as its accounts see it - address, configuration, what discovery found, clients, and how changes are told.
+//! Site: one MCP server as its accounts see it - address, configuration, what discovery found, clients, notice of changes.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use clap_complete::Shell;
 
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs};
 pub(crate) use subcommands::{
-    AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginCommand,
+    AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginArgs, LoginCommand,
     ParticipantsCommand, PromptsCommand, ProposalsCommand, ProtoCommand, ProtoStyle, ResourcesCommand,
     ServersCommand, TokenCommand, ToolsCommand,
 };

@@ -1,5 +1,6 @@
 //! Implementations of the commands, one file per command.
 
+mod accounts;
 mod audit;
 mod auth;
 mod chat;

@@ -311,6 +311,8 @@ async fn keep(upstream: Weak<Upstream>) {
                             let Some(strong) = upstream.upgrade() else { return };
                             let Some(session) = session.upgrade() else { break };
                             if strong.blocked(None).is_none() {
+                                // What could not be listed without the new tokens is listed now.
+                                strong.book.lock().incomplete = None;
                                 session.mark_stale(lists::ALL);
                             }
                             strong.log_status();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs};
 
@@ -41,6 +41,58 @@ pub(crate) enum ServersCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
+    /// Sign in at a server that wants a token
+    ///
+    /// Opens the authorization server in a browser and waits for it to come back to this machine. The running gateway keeps the
+    /// tokens, sealed with the key of [server] key_file. Needs the capability portmoot/accounts, except for your own account at a
+    /// server where each caller has one.
+    Login {
+        /// Configured name of the server
+        name: String,
+        #[command(flatten)]
+        args: LoginArgs,
+    },
+    /// Sign out at a server
+    ///
+    /// The gateway forgets the tokens, and has the authorization server revoke them.
+    Logout {
+        /// Configured name of the server
+        name: String,
+        /// Whose account, where each caller has one; yours if it is not given
+        #[arg(long = "as", value_name = "PARTICIPANT")]
+        participant: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Show the accounts at servers: state, issuer, scopes, expiry; never tokens
+    Auth {
+        /// Configured name of the server; all servers without it
+        name: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+}
+
+/// How `servers login` signs in.
+#[derive(Debug, Args)]
+pub(crate) struct LoginArgs {
+    /// Whose account, where each caller has one; yours if it is not given
+    #[arg(long = "as", value_name = "PARTICIPANT")]
+    pub(crate) participant: Option<String>,
+    /// Print the address, and read from stdin the one to which the browser is sent at the end: for another machine's browser
+    #[arg(long, conflicts_with_all = ["device", "no_browser"])]
+    pub(crate) paste: bool,
+    /// Print an address and a code for a browser on any device, if the authorization server offers that
+    #[arg(long, conflicts_with = "no_browser")]
+    pub(crate) device: bool,
+    /// Print the address without opening a browser
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Ask for this scope, in place of those that the server names; can be repeated
+    #[arg(long = "scope", value_name = "SCOPE")]
+    pub(crate) scopes: Vec<String>,
+    #[command(flatten)]
+    pub(crate) gateway: RunningArgs,
 }
 
 /// `tools ...`.

@@ -53,6 +53,12 @@ fn every_documented_path_answers_as_documented() {
         let filled = match path.as_str() {
             "/api/v1/servers/{name}" => "/api/v1/servers/demo",
             "/api/v1/servers/{name}/logs" => "/api/v1/servers/demo/logs",
+            // The demo server has no accounts.
+            "/api/v1/servers/{name}/login" => "/api/v1/servers/demo/login",
+            "/api/v1/servers/{name}/login/complete" => "/api/v1/servers/demo/login/complete",
+            "/api/v1/servers/{name}/login/device" => "/api/v1/servers/demo/login/device",
+            "/api/v1/servers/{name}/login/device/{id}" => "/api/v1/servers/demo/login/device/00",
+            "/api/v1/servers/{name}/logout" => "/api/v1/servers/demo/logout",
             "/api/v1/tokens/{name}/rotate" => "/api/v1/tokens/absent/rotate",
             "/api/v1/participants/{id}/can" => "/api/v1/participants/local/can",
             "/api/v1/tools/{name}" => "/api/v1/tools/demo_echo",

@@ -143,7 +143,8 @@ impl Site {
     /// Entries of the audit log about sign-ins: verdict and reason.
     fn audited(&self) -> Vec<(String, String, String)> {
         let printed = self.home.run(&["audit", "query", "portmoot/login", "--json"]).expect(0).stdout;
-        let entries = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let answer: Value = serde_json::from_str(&printed).unwrap();
+        let entries = answer["entries"].as_array().unwrap().clone().into_iter();
         let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
         entries.map(|entry| (text(&entry, "from"), text(&entry, "verdict"), text(&entry, "why"))).collect()
     }

@@ -166,7 +166,8 @@ impl Upstream {
     }
 
     /// Whether every caller has an account of its own at the server, so that no session is shared.
-    pub(super) fn has_callers_accounts(&self) -> bool {
+    #[must_use]
+    pub fn has_callers_accounts(&self) -> bool {
         self.environment.accounts.as_ref().is_some_and(|accounts| accounts.are_of_callers())
     }
 
