@@ -27,6 +27,7 @@ pub mod references;
 mod sealing;
 pub mod sign_ins;
 mod task_id;
+mod token_scope;
 pub mod tokens;
 
 pub use authority::{ACCOUNTS, Authority, GRANTS, SERVERS, TOKENS};
@@ -38,3 +39,4 @@ pub use journal::{AccessJournal, not_written};
 pub use purpose::Purpose;
 pub use sealing::sealer;
 pub use task_id::TaskId;
+pub use token_scope::TokenScope;

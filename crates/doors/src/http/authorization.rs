@@ -13,7 +13,7 @@ use http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, CACHE_CONTROL, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Method, Response, StatusCode};
-use model::{KindRef, Refusal, RefusalCode, Request, TopicName};
+use model::{KindRef, Refusal, RefusalCode, Request, Target, TopicName};
 use platform::unix_ms;
 
 use super::body::Body;
@@ -198,7 +198,14 @@ pub(super) fn lacking(
     request: &Request,
 ) -> Option<Refusal> {
     participant.narrowing().filter(|narrowing| narrowing.lists_all)?;
-    let (kind, server) = dispatch.lacks(link, request)?;
+    let target = request.target.as_ref().and_then(|target| match target {
+        Target::Tool(name) => Some(topic::Target::Tool(name)),
+        Target::Prompt(name) => Some(topic::Target::Prompt(name)),
+        Target::Uri(uri) => Some(topic::Target::Uri(uri)),
+        Target::Task(_) => None,
+    });
+    let lacks = |topic: &gateway::Topic| topic.lacks(link.id, request.method.as_str(), target);
+    let (kind, server) = dispatch.with(lacks)?;
     let kind = KindRef::parse(&kind).ok()?;
     let good = |scope: &&access::issuers::ScopeConfig| scope.capabilities.admits(kind, &[server.as_str()]);
     let scope = config.scopes.iter().find(good)?;

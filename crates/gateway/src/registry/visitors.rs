@@ -193,11 +193,14 @@ impl Registry {
 
     /// All participants that are known now, in a topic or not.
     pub fn everybody(&self) -> Vec<Arc<Participant>> {
-        let mut all = self.identities.read().participants(unix_ms());
-        all.extend(self.bearers.participants());
-        all.extend(self.sign_ins.read().participants(unix_ms()));
-        all.sort_by(|one, other| one.id.cmp(&other.id));
-        all.dedup_by(|one, other| one.id == other.id);
+        let now_ms = unix_ms();
+        let mut all = self.bearers.beside(self.identities.read().participants(now_ms));
+        let signed_in = self.sign_ins.read().participants(now_ms);
+        if !signed_in.is_empty() {
+            all.extend(signed_in);
+            all.sort_by(|one, other| one.id.cmp(&other.id));
+            all.dedup_by(|one, other| one.id == other.id);
+        }
         all
     }
 
