@@ -40,7 +40,7 @@ impl Authority<'_> {
     ///
     /// # Errors
     /// The refusal, which names the capability, but no topic: one that the participant may not enter may be private.
-    pub(crate) fn may_take(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
+    pub fn may_take(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
         self.covers(config, bearer, now_ms, now_ms)
     }
 
@@ -49,7 +49,7 @@ impl Authority<'_> {
     ///
     /// # Errors
     /// As [`Authority::may_take`].
-    pub(crate) fn may_give(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
+    pub fn may_give(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
         let until_ms = bearer.expires_ms.unwrap_or(NEVER);
         self.lasts(until_ms, &token_of(bearer))?;
         self.covers(config, bearer, until_ms, now_ms)

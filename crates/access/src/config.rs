@@ -5,6 +5,7 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::issuers::{IssuerConfig, ScopeConfig, Subject};
+use crate::login::LoginConfig;
 use auth::{CertificateId, Credential, Participant, PublicUrl};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};
 use oauth::{config::AuthConfig, key::KeySource};
@@ -35,6 +36,8 @@ pub struct Config {
     /// Where the key comes from with which sign-ins at servers are sealed: `[server] key_file`, `key_command`. A change takes effect
     /// at a restart.
     pub key: Option<KeySource>,
+    /// The gateway's own authorization server: `[login]`; `None` unless it is enabled, which takes effect at a restart.
+    pub login: Option<LoginConfig>,
     /// Whether clients of 2024-11-05 are served at `/sse` and `/messages`.
     pub legacy_sse: bool,
     /// All limits.
@@ -61,7 +64,10 @@ impl Config {
     /// The authorization servers that give out tokens for this gateway, in order. If there are none, nothing of OAuth is served.
     #[must_use]
     pub fn authorization_servers(&self) -> Vec<&str> {
-        self.issuers.iter().map(|issuer| issuer.rules.issuer.as_str()).collect()
+        let issuers = self.issuers.iter().map(|issuer| issuer.rules.issuer.as_str());
+        // The issuer of the gateway's own tokens is its address.
+        let own = self.public_url.as_ref().filter(|_| self.login.is_some()).map(PublicUrl::as_str);
+        issuers.chain(own).collect()
     }
 
     /// The scopes that clients are asked for at first.
@@ -303,6 +309,7 @@ impl Default for Config {
             hosts: Vec::new(),
             operator_key: true,
             key: None,
+            login: None,
             legacy_sse: false,
             limits: Arc::default(),
             audit: AuditConfig::default(),

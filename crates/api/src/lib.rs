@@ -9,6 +9,7 @@
 mod accounts;
 mod error;
 mod health;
+mod logins;
 mod metrics;
 mod participants;
 mod pins;

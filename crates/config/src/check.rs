@@ -12,7 +12,7 @@ use crate::node::Node;
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::values::Env;
-use crate::{issuers, participants, profiles, servers, settings, tls_files, topics};
+use crate::{issuers, login, participants, profiles, servers, settings, tls_files, topics};
 
 /// Checks a tree and converts it to a configuration; `notices` receives messages about servers that cannot start.
 ///
@@ -37,6 +37,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
         settings.map(|settings| Config { servers, auth, participants, topics, issuers, scopes, ..settings });
     if let Some(config) = &config {
         issuers::check(tree, config, &problems);
+        login::check(tree, config, &problems);
     }
     let problems = by_line(problems.into_inner());
     match config {

@@ -8,6 +8,7 @@ mod expand;
 mod found;
 mod issuers;
 mod json_file;
+mod login;
 mod node;
 mod participants;
 mod problem;

@@ -46,6 +46,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
         hosts,
         operator_key,
         key,
+        login: crate::login::read(root),
         legacy_sse,
         limits,
         audit,

@@ -41,7 +41,17 @@ pub(crate) fn registry_for(config: Config, identities: Identities) -> Arc<Regist
     let audit = Recorder::open(config.audit.policy(), None).unwrap();
     let (grants, sealer) = (Grants::default(), Sealer::new(&[7; 32], None));
     let accounts = Arc::new(oauth::Accounts::in_memory());
-    Registry::start(Start { config, identities, grants, sealer, guard: None, journal: None, audit, accounts })
+    Registry::start(Start {
+        config,
+        identities,
+        grants,
+        sealer,
+        guard: None,
+        journal: None,
+        audit,
+        accounts,
+        sign_ins: <_>::default(),
+    })
 }
 
 /// The local user of that registry.

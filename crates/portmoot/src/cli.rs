@@ -15,9 +15,9 @@ pub(crate) use setup::{
     RmArgs, SearchArgs,
 };
 pub(crate) use subcommands::{
-    AuditCommand, AuthCommand, ConfigCommand, LoginArgs, ParticipantsCommand, PinsCommand, PromptsCommand,
-    ProposalsArgs, ProposalsCommand, ProtoCommand, ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand,
-    ToolsCommand,
+    AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginArgs, LoginCommand,
+    ParticipantsCommand, PinsCommand, PromptsCommand, ProposalsArgs, ProposalsCommand, ProtoCommand,
+    ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities
@@ -170,6 +170,15 @@ pub(crate) enum Command {
     /// Find out why an access token is refused, and what clients find that want to sign in
     #[command(subcommand)]
     Auth(AuthCommand),
+    /// Let a participant sign in at the page to which a client leads
+    #[command(subcommand)]
+    Login(LoginCommand),
+    /// List the clients that have signed in, and end their sign-ins
+    #[command(subcommand)]
+    Clients(ClientsCommand),
+    /// List the consents that participants have given to clients, and withdraw them
+    #[command(subcommand)]
+    Consents(ConsentsCommand),
     /// Search the audit log, and verify that it was not changed
     ///
     /// Reads the data directory, also while a gateway runs.

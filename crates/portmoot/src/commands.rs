@@ -7,6 +7,7 @@ mod chat;
 mod config;
 mod doctor;
 mod lists;
+mod logins;
 mod logs;
 mod participants;
 mod pins;
@@ -63,6 +64,9 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Prompts(command) => lists::prompts(command, output).await,
         Command::Participants(command) => participants::run(command, output).await,
         Command::Token(command) => token::run(command, output).await,
+        Command::Login(command) => logins::login(command, output).await,
+        Command::Clients(command) => logins::clients(command, output).await,
+        Command::Consents(command) => logins::consents(command, output).await,
         Command::Auth(command) => auth::run(command, output).await,
         Command::Chat { topic, lines, gateway } => {
             chat::run(&topic, lines, &gateway, cli.output, output).await

@@ -1,6 +1,10 @@
 //! Records of the journal: the facts that outlive a restart, and how each is written as JSON.
 
+mod login;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+pub use login::{Consent, Family, RenewedFamily};
 
 /// A fact that the gateway needs after a restart. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +67,30 @@ pub enum Record {
     PinsReset {
         /// The server.
         server: String,
+        /// Time in Unix milliseconds.
+        at_ms: u64,
+    },
+    /// The key of the gateway's own authorization server. A data directory has one for its whole life: the first one counts.
+    LoginKey(SealingKey),
+    /// A client got the first refresh token of a family.
+    FamilyBegun(Family),
+    /// A client got the next refresh token of a family.
+    FamilyRenewed(RenewedFamily),
+    /// A family ended before its time: revoked, or one of its tokens was used twice.
+    FamilyEnded {
+        /// Id of the family.
+        id: String,
+        /// Time in Unix milliseconds.
+        at_ms: u64,
+    },
+    /// A participant consented that a client acts as the participant.
+    ConsentGiven(Consent),
+    /// All consents of a participant to one client ended.
+    ConsentWithdrawn {
+        /// The participant.
+        participant: String,
+        /// SHA-256 of the client's id, 64 hexadecimal digits.
+        client: String,
         /// Time in Unix milliseconds.
         at_ms: u64,
     },

@@ -82,6 +82,19 @@ fn resource_of(url: &PublicUrl, path: &str, legacy_sse: bool) -> Option<String> 
     }
 }
 
+/// Whether a path is one of the gateway's own authorization server, where senders are not known yet.
+pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
+    const DOCUMENTS: [&str; 2] =
+        ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
+    let is_document = |document: &&str| {
+        path.strip_prefix(*document).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let is_endpoint =
+        ["/oauth/authorize", "/oauth/consent", "/oauth/token", "/oauth/register", "/oauth/revoke"]
+            .contains(&path);
+    config.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(|document| is_document(&document)))
+}
+
 /// The refusal of a request whose token is where no token may be, or is there twice (RFC 6750, section 3.1).
 pub(super) fn misplaced(config: &Config, head: &Head<'_>, query: Option<&str>) -> Option<Response<Body>> {
     if config.authorization_servers().is_empty() {

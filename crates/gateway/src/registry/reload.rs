@@ -17,6 +17,7 @@ use crate::{handshake, proposals, run, servers::Topics, tasks};
 use access::Pins;
 use access::config::{Access, Config, Limits, ParticipantConfig, ToolsList, TopicConfig};
 use access::grants::Grants;
+use access::sign_ins::SignIns;
 
 /// Longest sleep between two looks for what has expired.
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
@@ -24,8 +25,14 @@ const EXPIRY_MAX: Duration = Duration::from_secs(5);
 impl Registry {
     /// Takes over a new configuration: servers that did not change keep running. Participants that may not enter a topic any more
     /// leave it with the [`Registry::refresh`] that must follow.
-    pub fn reload(self: &Arc<Self>, config: Config, identities: Identities, grants: Grants) {
+    pub fn reload(
+        self: &Arc<Self>,
+        config: Config,
+        (identities, sign_ins): (Identities, SignIns),
+        grants: Grants,
+    ) {
         *self.identities.write() = Arc::new(identities);
+        self.set_sign_ins(sign_ins);
         self.set_grants(grants);
         self.apply(config);
     }
@@ -33,6 +40,21 @@ impl Registry {
     /// Takes over new identities: a token was issued or revoked. [`Registry::refresh`] must follow.
     pub fn set_identities(&self, identities: Identities) {
         *self.identities.write() = Arc::new(identities);
+    }
+
+    /// Takes over other sign-ins. [`Registry::refresh`] must follow, and [`Registry::end_links_of`] if one has ended before its time.
+    pub fn set_sign_ins(&self, sign_ins: SignIns) {
+        *self.sign_ins.write() = Arc::new(sign_ins);
+    }
+
+    /// Ends all that a participant has open, in every topic: one of its sign-ins has ended before its time, and requests of several
+    /// sign-ins share links. Clients that are still good come back at once.
+    pub fn end_links_of(&self, ended: &ParticipantId) {
+        for dispatch in self.topics() {
+            let links = dispatch.with(crate::live::Topic::links);
+            let own = links.into_iter().filter(|(_, _, participant)| participant == ended);
+            own.for_each(|(_, link, _)| dispatch.end_link(&link));
+        }
     }
 
     /// Takes over other grants. [`Registry::refresh`] must follow.

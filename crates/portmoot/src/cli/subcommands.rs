@@ -493,6 +493,61 @@ pub(crate) enum TokenCommand {
     },
 }
 
+/// `login ...`.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum LoginCommand {
+    /// Print a one-time code, to be typed at the sign-in page
+    ///
+    /// It is good once, for 10 minutes, and replaces an earlier one of the participant. Needs a running gateway with [login] enabled, the
+    /// capability portmoot/tokens, and all that the participant may do; a participant gets codes for itself without.
+    Code {
+        /// Participant as which the client is to act
+        name: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+}
+
+/// `clients ...`.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum ClientsCommand {
+    /// List the clients that have signed in
+    ///
+    /// Without the capability portmoot/tokens only your own.
+    Ls(RunningArgs),
+    /// End the sign-ins of a client; what it has open ends at once
+    ///
+    /// Its participants have to sign in and consent again.
+    Revoke {
+        /// The client: at least 8 digits of what `clients ls` shows, or its URL or configured id
+        client: String,
+        /// Only for this participant
+        #[arg(long = "as", value_name = "NAME")]
+        participant: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+}
+
+/// `consents ...`.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum ConsentsCommand {
+    /// List the consents that participants have given to clients
+    ///
+    /// Without the capability portmoot/tokens only your own.
+    Ls(RunningArgs),
+    /// Withdraw the consents to a client, and end the sign-ins that they gave
+    Revoke {
+        /// The client: at least 8 digits of what `consents ls` shows, or its URL or configured id
+        client: String,
+        /// Only for this participant
+        #[arg(long = "as", value_name = "NAME")]
+        participant: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+}
+
 /// `audit ...`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum AuditCommand {

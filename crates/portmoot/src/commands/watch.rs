@@ -7,8 +7,8 @@ use platform::{Mutex, unix_ms};
 use wire::time::rfc3339;
 
 use crate::cli::{
-    AuditCommand, Cli, Command, ParticipantsCommand, PromptsCommand, ResourcesCommand,
-    ServersCommand, TokenCommand, ToolsCommand,
+    AuditCommand, Cli, Command, ParticipantsCommand, PromptsCommand, ResourcesCommand, ServersCommand,
+    TokenCommand, ToolsCommand,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -48,6 +48,9 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         | Command::Stdio(_)
         | Command::Auth(_)
         | Command::Pins(_)
+        | Command::Login(_)
+        | Command::Clients(_)
+        | Command::Consents(_)
         | Command::Servers(
             ServersCommand::Show { .. }
             | ServersCommand::Login { .. }

@@ -64,6 +64,18 @@ pub(crate) async fn delete(gateway: &dyn Endpoint, segments: &[&str]) -> Result<
     request(gateway, Method::DELETE, segments, &[], None).await
 }
 
+/// `DELETE /api/v1/{segments}?{query}`.
+///
+/// # Errors
+/// As [`get`].
+pub(crate) async fn delete_with(
+    gateway: &dyn Endpoint,
+    segments: &[&str],
+    query: &[(&str, &str)],
+) -> Result<Answer, Failure> {
+    request(gateway, Method::DELETE, segments, query, None).await
+}
+
 /// The JSON body of `GET path`, whatever the status is: health and readiness.
 ///
 /// # Errors

@@ -8,6 +8,7 @@ use access::AccessJournal;
 use access::config::Config;
 use access::grants::{Grants, NOT_APPLIED};
 use access::identities::tokens_configured;
+use access::sign_ins::make_login_key;
 use auth::{Sealer, TokenHash, encode_token};
 use client::Guard;
 use doors::Doors;
@@ -21,6 +22,7 @@ use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::descriptors::Descriptors;
+use super::sign_in::sign_in;
 use crate::address::url_of;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -83,6 +85,9 @@ impl Gateway {
             Some(journal) => access::sealer(journal, &random(), unix_ms())?,
             None => Sealer::new(&random(), None),
         };
+        if let (Some(journal), Some(_)) = (journal.as_mut(), &config.login) {
+            make_login_key(journal, &random(), unix_ms())?;
+        }
         let requires_token = match &journal {
             Some(journal) => tokens_configured(&config, journal.state()),
             None => tokens_configured(&config, &State::default()),
@@ -105,9 +110,16 @@ impl Gateway {
             }
         });
         let accounts = accounts(&config, journal.as_ref(), &audit)?;
-        let start = Start { config, identities, grants, sealer, guard, journal, audit, accounts };
+        let sign_ins = access.sign_ins(&config);
+        if config.login.is_some() && journal.is_none() {
+            tracing::warn!(target: LOG_TARGET, "clients cannot sign in: the gateway has no data_dir");
+        }
+        let start = Start { config, identities, grants, sealer, guard, journal, audit, accounts, sign_ins };
         let registry = Registry::start(start);
-        let doors = Doors::new(Arc::clone(&registry), api::router(&registry, &access));
+        let sign_in = sign_in(&registry, &access);
+        let pages = api::router(&registry, &access, sign_in.clone());
+        let pages = sign_in.into_iter().fold(pages, |pages, sign_in| pages.merge(signin::router(sign_in)));
+        let doors = Doors::new(Arc::clone(&registry), pages);
         Ok(Self { registry, doors, access, descriptors, bound: OnceLock::new() })
     }
 
@@ -168,9 +180,9 @@ impl Gateway {
     pub(crate) fn reload(&self, config: Config) {
         let new = config.clone();
         self.descriptors.grow(&config);
-        self.access.under(&config, |identities, grants| {
+        self.access.under(&config, |known, grants| {
             log_not_applied(&grants);
-            self.registry.reload(new, identities, grants);
+            self.registry.reload(new, known, grants);
         });
         self.registry.refresh(None);
         // The certificate may be another one.

@@ -112,6 +112,7 @@ mod sessions;
 mod setup;
 mod shares;
 mod siege;
+mod signin;
 mod slow_readers;
 mod snapshots;
 mod socket;

@@ -30,6 +30,12 @@ const LINES: &str = r#"{"record":"sealing_key","key":"aa","created_ms":1}
 {"record":"pin","server":"files","identity":"ab","part":"tool","name":"read","digest":"cd","definition":"{\"name\":\"read\"}","at_ms":27}
 {"record":"pin","server":"files","identity":"ab","part":"instructions","name":"","digest":"ef","definition":"{}","by":"ana","at_ms":28}
 {"record":"pins_reset","server":"files","at_ms":29}
+{"record":"login_key","key":"cc","created_ms":31}
+{"record":"family_begun","id":"f1","participant":"ann","client":"c1","client_name":"editor","client_uri":"https://app.example/client.json","resource":"https://gw.example/mcp","scopes":["mcp:read"],"sha256":"h1","began_ms":32,"renewed_ms":32,"expires_ms":40,"ends_ms":50}
+{"record":"family_renewed","id":"f1","sha256":"h2","at_ms":33,"expires_ms":41}
+{"record":"family_ended","id":"f1","at_ms":34}
+{"record":"consent_given","participant":"ann","client":"c1","client_name":"editor","redirect_uri":"http://127.0.0.1/cb","resource":"https://gw.example/mcp","scopes":["mcp:read"],"remembered":true,"at_ms":35}
+{"record":"consent_withdrawn","participant":"ann","client":"c1","at_ms":36}
 "#;
 
 #[test]
@@ -60,9 +66,17 @@ fn every_line_has_its_number_and_checksum() {
 fn a_journal_of_the_older_format_is_read_and_written_anew() {
     let dir = tempfile::tempdir().unwrap();
     let is_old = |line: &&str| {
-        !["proposals_closed", "task_created", "upstream_", r#"record":"pin"#]
-            .iter()
-            .any(|new| line.contains(new))
+        ![
+            "proposals_closed",
+            "task_created",
+            "upstream_",
+            r#"record":"pin"#,
+            "login_key",
+            "family_",
+            "consent_",
+        ]
+        .iter()
+        .any(|new| line.contains(new))
     };
     let old: String = LINES.split_inclusive('\n').filter(is_old).collect();
     fs::write(dir.path().join(JOURNAL_FILE), &old).unwrap();
