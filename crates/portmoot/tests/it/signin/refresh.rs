@@ -20,7 +20,7 @@ fn tokens_are_renewed_and_each_refresh_token_has_one_successor() {
     }
     let refreshed = |what: &str| site.audited().iter().filter(|(_, _, why)| why.starts_with(what)).count();
     assert_eq!((refreshed("refreshed: "), refreshed("refreshed again: ")), (2, 4));
-    // The first one is two generations old: somebody else has it.
+    // The first one is two generations old: its client would not use it.
     assert_eq!(site.refresh(&client, &first.refresh).json()["error"], "invalid_grant");
     assert_eq!(site.initialize("/mcp", &next.access), 401, "the family has ended");
     assert_eq!(site.refresh(&client, &next.refresh).json()["error"], "invalid_grant");
