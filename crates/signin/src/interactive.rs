@@ -257,7 +257,10 @@ impl SignIn {
                 Some(&open.request.client_name),
                 "invalid_request: another participant",
             );
-            return stop(StatusCode::FORBIDDEN, "You are signed in as another participant now, or not any more.");
+            return stop(
+                StatusCode::FORBIDDEN,
+                "You are signed in as another participant now, or not any more.",
+            );
         };
         if params.get("decision") != Some("allow") {
             let why = "access_denied: the participant refused";
