@@ -171,7 +171,7 @@ impl Bearers {
         let narrowing = capabilities_of(&known.config.scopes, &claims.scopes)
             .map(|to| Narrowing { to, lists_all: config.step_up });
         let mut bearer = Participant::clone(&participant);
-        bearer.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, family: None }));
+        bearer.bearer = Some(Arc::new(Bearer { narrowing, ends_ms }));
         bearer.expires_ms = claims.expires_ms;
         // An answer about an opaque token holds for a while only.
         let until_ms = match config.source {
