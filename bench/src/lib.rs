@@ -18,6 +18,7 @@ pub mod proc;
 pub mod proto;
 pub mod proto_calls;
 pub mod reply;
+pub mod resolve;
 pub mod stage;
 pub mod table;
 pub mod wires;

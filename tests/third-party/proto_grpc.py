@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """The tour of `proto_client.py` over gRPC, and what is particular to it. Prints one JSON report.
 
-    proto_grpc.py ADDRESS PREFIX [--ca FILE] [--cert FILE --key FILE] [--token TOKEN] [--call-token TOKEN] [--timeout SECONDS] [--tour]
+    proto_grpc.py ADDRESS PREFIX [--ca FILE] [--cert FILE --key FILE] [--token TOKEN] [--call-token TOKEN] [--timeout SECONDS]
+        [--tour] [--call TOOL TEXT [--times N]] [--cancel TOOL]
+
+`--call` makes nothing but these calls, and `--cancel` one, which it cancels once a line comes in.
 """
 
 import argparse
 import importlib
 import json
 import pathlib
+import sys
 import traceback
 
 import grpc
-from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory  # noqa: F401
+from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, json_format, message_factory  # noqa: F401
 
 import proto_client
 from proto_peer import mcp, plain, text
@@ -97,6 +101,14 @@ def deadline(calls, prefix):
         return error.code().name
 
 
+def cancelled_by_line(calls, tool):
+    """The status of a call that is cancelled once a line comes in."""
+    call = calls.service.CallTool.future(mcp.CallToolRequest(name=tool, arguments=plain({})), metadata=calls.metadata)
+    sys.stdin.readline()
+    call.cancel()
+    return call.code().name
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("address")
@@ -106,6 +118,9 @@ def main():
     parser.add_argument("--call-token")
     parser.add_argument("--timeout", type=float, default=30)
     parser.add_argument("--tour", action="store_true")
+    parser.add_argument("--call", nargs=2)
+    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--cancel")
     given = parser.parse_args()
     read = lambda name: pathlib.Path(name).read_bytes() if name else None
     if given.ca:
@@ -117,6 +132,13 @@ def main():
     calls = Calls(channel, metadata)
     report = {"prefix": given.prefix}
     try:
+        if given.call or given.cancel:
+            if given.call:
+                done = proto_client.answers_of(calls, *given.call, given.times, lambda: calls.statuses[-1])
+            else:
+                done = cancelled_by_line(calls, given.cancel)
+            print(json.dumps({"answers" if given.call else "cancelled": done}))
+            return
         answer = calls.ask(initialize_request={"protocol_version": "1.0.0", "capabilities": {"experimental": {"mcp.list_changed": True}}})
         if answer.WhichOneof("payload") == "error_response":
             report["refused"] = [calls.statuses[-1], answer.error_response.message]

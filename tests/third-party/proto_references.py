@@ -1,23 +1,28 @@
 #!/usr/bin/env python3
 """A client that wants schemas by reference, and asks the registry of the reference for them. It prints one JSON report.
 
-    proto_references.py --tool TOOL --arguments JSON (--ws URL | --tcp HOST:PORT) [--ca FILE [--cert FILE --key FILE]]
-        [--token TOKEN]
+    proto_references.py --tool TOOL --arguments JSON (--ws URL | --tcp HOST:PORT | --grpc HOST:PORT | --pipe COMMAND...)
+        [--ca FILE [--cert FILE --key FILE]] [--token TOKEN]
 """
 
 import argparse
 import json
+import pathlib
 import ssl
 import traceback
 import urllib.request
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from proto_peer import Peer, Socket, WebSocket, text, typed_by
+import grpc
+
+from proto_grpc import Calls
+from proto_peer import Peer, Pipe, Socket, WebSocket, text, typed_by
 
 parser = argparse.ArgumentParser()
-for option in ("--tool", "--arguments", "--ws", "--tcp", "--ca", "--cert", "--key", "--token"):
+for option in ("--tool", "--arguments", "--ws", "--tcp", "--grpc", "--ca", "--cert", "--key", "--token"):
     parser.add_argument(option, default="")
+parser.add_argument("--pipe", nargs=argparse.REMAINDER)
 options = parser.parse_args()
 
 
@@ -65,13 +70,27 @@ def resolve(reference):
     return answer.file_descriptor_set.file, symbol
 
 
+def called(references):
+    """Calls over gRPC, which have no session: each says whether references are read."""
+    metadata = [("authorization", f"Bearer {options.token}")] if options.token else []
+    metadata += [("mcp-supports-bsr-refs", "true")] if references else []
+    if not options.ca:
+        return Calls(grpc.insecure_channel(options.grpc), metadata)
+    read = lambda name: pathlib.Path(name).read_bytes() if name else None
+    credentials = grpc.ssl_channel_credentials(read(options.ca), read(options.key), read(options.cert))
+    return Calls(grpc.secure_channel(options.grpc, credentials), metadata)
+
+
 def connected(references):
     shown = {"ca": options.ca, "cert": options.cert, "key": options.key}
-    if options.ws:
-        way = WebSocket(options.ws, token=options.token, **shown)
+    if options.grpc:
+        peer = called(references)
+    elif options.pipe:
+        peer = Peer(Pipe(options.pipe))
+    elif options.ws:
+        peer = Peer(WebSocket(options.ws, token=options.token, **shown))
     else:
-        way = Socket(*options.tcp.rsplit(":", 1), **shown)
-    peer = Peer(way)
+        peer = Peer(Socket(*options.tcp.rsplit(":", 1), **shown))
     capabilities = {"supports_bsr_refs": references, "encodings": ["protobuf"]}
     metadata = {"authorization": f"Bearer {options.token}"} if options.token else {}
     answer = peer.ask(initialize_request={"protocol_version": "1.0.0", "capabilities": capabilities, "metadata": metadata})

@@ -6,7 +6,7 @@
 
 use portmoot_bench::flags::Flags;
 use portmoot_bench::stage::Stage;
-use portmoot_bench::{calls, fanout, instructions, isolation, memory, proto_calls};
+use portmoot_bench::{calls, fanout, instructions, isolation, memory, proto_calls, resolve};
 
 fn main() {
     let flags = Flags::read();
@@ -18,8 +18,9 @@ fn main() {
         "isolation" => isolation::run(&stage, &flags),
         "fanout" => fanout::run(&stage, &flags),
         "instructions" => instructions::run(&stage, &flags),
+        "resolve" => resolve::run(&stage, &flags),
         _ => eprintln!(
-            "run calls|proto|memory|isolation|fanout|instructions [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
+            "run calls|proto|memory|isolation|fanout|instructions|resolve [--portmoot FILE] [--mcp-proxy FILE] [--rounds N] [--secs S]"
         ),
     }
 }

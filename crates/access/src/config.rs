@@ -4,8 +4,11 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use auth::{CertificateId, Credential, Participant};
+use crate::issuers::{IssuerConfig, ScopeConfig, Subject};
+use crate::login::LoginConfig;
+use auth::{CertificateId, Credential, Participant, PublicUrl};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};
+use oauth::{config::AuthConfig, key::KeySource};
 use platform::default_share;
 use registry::resolve::{Http, Settings};
 use store::audit::{Payloads, Policy, REDACTED};
@@ -22,11 +25,19 @@ pub struct Config {
     pub tls: Option<ServerTls>,
     /// The directory of the journal and the audit log; `None` keeps nothing on disk (`portmoot stdio`).
     pub data_dir: Option<PathBuf>,
-    /// Host names of this gateway besides the address itself and loopback: `[server] hosts`, lower case, without a port.
+    /// The address under which clients outside reach the gateway: `[server] public_url`.
+    pub public_url: Option<PublicUrl>,
+    /// Host names of this gateway besides the address itself and loopback: `[server] hosts`, lower case, without a port, and the
+    /// host of the public URL.
     pub hosts: Vec<String>,
     /// Whether the data directory has an operator key, with which commands on this machine act as the local user. A change takes
     /// effect at a restart.
     pub operator_key: bool,
+    /// Where the key comes from with which sign-ins at servers are sealed: `[server] key_file`, `key_command`. A change takes effect
+    /// at a restart.
+    pub key: Option<KeySource>,
+    /// The gateway's own authorization server: `[login]`; `None` unless it is enabled, which takes effect at a restart.
+    pub login: Option<LoginConfig>,
     /// Whether clients of 2024-11-05 are served at `/sse` and `/messages`.
     pub legacy_sse: bool,
     /// All limits.
@@ -37,10 +48,32 @@ pub struct Config {
     pub references: Option<References>,
     /// The servers, in the order of the configuration. If two have one name or URI, the earlier one gets it.
     pub servers: Vec<ServerConfig>,
+    /// How the gateway authorizes its requests to each of them.
+    pub auth: Vec<(ParticipantId, AuthConfig)>,
     /// The configured participants. If there is none, and no token was issued, every client on loopback is the local user.
     pub participants: Vec<ParticipantConfig>,
     /// The topics, `main` among them.
     pub topics: Vec<TopicConfig>,
+    /// The issuers whose access tokens are accepted, in the order of the configuration.
+    pub issuers: Vec<IssuerConfig>,
+    /// The scopes of these tokens. If there are none, scopes are not looked at.
+    pub scopes: Vec<ScopeConfig>,
+}
+
+impl Config {
+    /// The authorization servers that give out tokens for this gateway, in order. If there are none, nothing of OAuth is served.
+    #[must_use]
+    pub fn authorization_servers(&self) -> Vec<&str> {
+        let issuers = self.issuers.iter().map(|issuer| issuer.rules.issuer.as_str());
+        // The issuer of the gateway's own tokens is its address.
+        let own = self.public_url.as_ref().filter(|_| self.login.is_some()).map(PublicUrl::as_str);
+        issuers.chain(own).collect()
+    }
+
+    /// The scopes that clients are asked for at first.
+    pub fn baseline_scopes(&self) -> impl Iterator<Item = &str> {
+        self.scopes.iter().filter(|scope| scope.baseline).map(|scope| scope.name.as_str())
+    }
 }
 
 /// The audit log: `[audit]`.
@@ -93,6 +126,8 @@ pub struct ParticipantConfig {
     pub participant: Arc<Participant>,
     /// The hashes of its configured tokens. It may have issued tokens instead.
     pub credentials: Vec<Credential>,
+    /// The subject of an issuer that it is.
+    pub subject: Option<Subject>,
     /// Its client certificates.
     pub certificates: Vec<CertificateId>,
     /// Whether `capabilities` was written out. An issued token then has none of its own.
@@ -123,6 +158,7 @@ impl ParticipantConfig {
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,
             validate: self.validate,
+            pins: upstream::config::Policy::default(),
         })
     }
 }
@@ -269,15 +305,21 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
             tls: None,
             data_dir: None,
+            public_url: None,
             hosts: Vec::new(),
             operator_key: true,
+            key: None,
+            login: None,
             legacy_sse: false,
             limits: Arc::default(),
             audit: AuditConfig::default(),
             references: None,
             servers: Vec::new(),
+            auth: Vec::new(),
             participants: Vec::new(),
             topics: Vec::new(),
+            issuers: Vec::new(),
+            scopes: Vec::new(),
         }
     }
 }

@@ -7,8 +7,8 @@
 //! Its participant needs the capability `mcp/response:*`. Callers need `mcp/request:tools/call:echo`.
 #![allow(clippy::print_stdout)]
 
-use client::participant::{Event, Mode, Tools};
-use client::{Participant, ParticipantSpec, visible};
+use portmoot_client::participant::{Event, Mode, Tools};
+use portmoot_client::{Participant, ParticipantSpec, visible};
 use serde_json::{Value, json};
 
 #[tokio::main]

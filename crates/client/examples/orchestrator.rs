@@ -13,9 +13,8 @@
 //! Its participant needs capabilities for the calls that its rules cover; the gateway enforces them.
 #![allow(clippy::print_stdout)]
 
-use client::participant::{Event, IncomingProposal, Mode};
-use client::{Participant, ParticipantSpec, visible};
-use model::{Capability, KindRef};
+use portmoot_client::participant::{Capability, Event, IncomingProposal, KindRef, Mode};
+use portmoot_client::{Participant, ParticipantSpec, visible};
 use serde::Deserialize;
 
 /// A rule in the file.

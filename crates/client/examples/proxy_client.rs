@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::participant::{CallError, RpcError};
-use client::proxy::{ProxyClient, Requester};
-use client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta, visible};
 use http::header::AUTHORIZATION;
+use portmoot_client::participant::{CallError, RpcError};
+use portmoot_client::proxy::{ProxyClient, Requester};
+use portmoot_client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta, visible};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -108,6 +108,7 @@ impl Session {
             headers.insert(AUTHORIZATION, format!("Bearer {token}").parse()?);
         }
         let spec = HttpSpec {
+            authorize: None,
             name: "server".into(),
             url,
             headers,

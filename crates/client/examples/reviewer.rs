@@ -10,8 +10,8 @@
 
 use std::io::{BufRead, Write, stdin, stdout};
 
-use client::participant::{CallError, Event, IncomingProposal, Mode};
-use client::{Participant, ParticipantSpec, visible};
+use portmoot_client::participant::{CallError, Event, IncomingProposal, Mode};
+use portmoot_client::{Participant, ParticipantSpec, visible};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -7,8 +7,8 @@
 //! Its participant needs `mcp/proposal:tools/call`. With `mcp/request:tools/call` the same program makes the call itself.
 #![allow(clippy::print_stdout)]
 
-use client::participant::CallMode;
-use client::{Participant, ParticipantSpec, visible};
+use portmoot_client::participant::CallMode;
+use portmoot_client::{Participant, ParticipantSpec, visible};
 use serde_json::json;
 use serde_json::value::RawValue;
 

@@ -10,6 +10,7 @@
 //! one that another crate provides ([`LinkTransport`]). A link does not read the messages; it knows which request a message
 //! belongs to, if the transport knows it. The [`guard`] ends child processes that would outlive this process.
 
+mod authorize;
 mod error;
 mod framed;
 mod grpc;
@@ -20,10 +21,12 @@ pub mod participant;
 mod pipes;
 pub mod proxy;
 mod queue;
+pub mod sandbox;
 mod stdio;
 mod transport;
 
-pub use error::{LinkError, SendError};
+pub use authorize::{Accounts, Authorize, Authorizing, Challenge, Grant};
+pub use error::{AccountFault, LinkError, SendError};
 pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec, Post, Posted, post};
 /// Safe text for people: agents show strangers' texts, and need no other crate for it.
@@ -32,6 +35,7 @@ pub use link::Link;
 pub use participant::{Participant, ParticipantSpec};
 pub use proxy::ProxyClient;
 pub use queue::Framing;
+pub use sandbox::{Confinement, FileAccess, ProcessLimits};
 pub use stdio::{CHILD_QUEUE_BYTES_MAX, PARTICIPANT_CHILD_QUEUE_BYTES_MAX, StdioSpec, find_program};
 pub use stdio::{STDERR_BYTES_MAX, STDERR_LINES_MAX, StderrLine, StderrLog};
 pub use transport::{Closing, Flow, Inbox, LinkTransport, SendMeta};

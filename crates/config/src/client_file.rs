@@ -11,13 +11,19 @@ use crate::problem::{Problem, suggestion};
 const SHARED: [&str; 8] = ["type", "command", "args", "env", "cwd", "url", "headers", "protocolEra"];
 
 /// Keys of `[servers.NAME]` that users may add to such a file.
-const OWN: [&str; 10] = [
+const OWN: [&str; 16] = [
     "prefix",
     "era",
     "sessions",
     "capabilities",
     "enabled",
     "validate",
+    "sandbox",
+    "sandbox_read",
+    "sandbox_write",
+    "limits",
+    "pins",
+    "pins_first",
     "request_timeout",
     "start_timeout",
     "max_timeout",

@@ -7,11 +7,12 @@ use crate::node::TreeEntry;
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
 use crate::read_file::read_file;
-use crate::reader::Table;
+use crate::reader::{Form, Table};
 use crate::servers::timeouts;
 use crate::values::{Env, FULL_PATH, capabilities, participant_id, rate, topic_name};
 use access::config::ParticipantConfig;
 use access::is_gateways_name;
+use access::issuers::Subject;
 use auth::{CertificateId, Credential, FingerprintError, Participant, TokenHash, Wires};
 use model::{Capabilities, DeliveryMode, TopicName};
 
@@ -47,6 +48,7 @@ fn participant(
     }
     let credentials = credentials(&table, env);
     let certificates = certificates(&table);
+    let subject = subject(&table);
     let written = union(profile(&table, "profile", profiles), capabilities(&table));
     let capabilities_written = written.is_some();
     let topics = topics(&table);
@@ -65,8 +67,17 @@ fn participant(
         mode,
         wires,
         expires_ms: None,
+        bearer: None,
     });
-    Some(ParticipantConfig { participant, credentials, certificates, capabilities_written, serves, validate })
+    Some(ParticipantConfig {
+        participant,
+        credentials,
+        certificates,
+        subject,
+        capabilities_written,
+        serves,
+        validate,
+    })
 }
 
 /// The capabilities of the profile, then those of the participant that the profile does not have.
@@ -102,6 +113,21 @@ fn credentials(table: &Table<'_>, env: Env<'_>) -> Vec<Credential> {
         }
     };
     written.into_iter().filter_map(credential).collect()
+}
+
+/// The subject of an issuer that a participant is.
+fn subject(table: &Table<'_>) -> Option<Subject> {
+    table.get("subject")?;
+    let subject = table.table("subject")?;
+    let text = |key| subject.text(key).filter(|text| !text.is_empty()).map(str::to_owned);
+    let (issuer, of_token) = (text("issuer"), text("sub"));
+    subject.finish_by_ref();
+    let found = issuer.zip(of_token).map(|(issuer, subject)| Subject { issuer, subject });
+    if found.is_none() {
+        let message = format!("`{}` needs an `issuer` and a `sub`", table.full("subject"));
+        table.note_value("subject", message, "for example { issuer = \"corp\", sub = \"248289761001\" }");
+    }
+    found
 }
 
 /// The client certificates of a participant.
@@ -141,7 +167,9 @@ fn token_file(path: &str, env: Env<'_>) -> Result<String, Wrong> {
 
 /// The wires on which a participant may come in: all, unless `wires` names some.
 fn wires(table: &Table<'_>) -> Wires {
-    let Some(written) = table.texts("wires") else { return Wires::ALL };
+    let written = table.texts("wires");
+    table.form("wires", Form::Choices(vec!["mcp", "ws", "proto"]));
+    let Some(written) = written else { return Wires::ALL };
     let mut wires = Wires { mcp: false, ws: false };
     // `proto` is not implemented yet, so there is nothing to open.
     if written.iter().all(|(name, _)| *name == "proto") {

@@ -1,6 +1,8 @@
 //! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
+pub(crate) mod auth;
 mod proto;
+pub(crate) mod sandbox;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,9 +16,12 @@ use crate::reader::{DURATION, Problems, Table, duration};
 use crate::tls_files;
 use crate::values::{Env, Unset, Variables, capabilities, participant_id};
 use model::{Capabilities, GATEWAY, ParticipantId};
+use oauth::config::AuthConfig;
+use sandbox::{SANDBOXES, Sandbox};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
-    EraChoice, HttpConfig, ProtoConfig, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
+    Confinement, EraChoice, First, HttpConfig, Mode, Policy, ProtoConfig, Secret, ServerConfig, Sessions,
+    StdioConfig, Timeouts, Transport,
 };
 
 const ERAS: [(&str, EraChoice); 3] =
@@ -27,6 +32,9 @@ const SESSIONS: [(&str, Sessions); 4] = [
     ("caller", Sessions::Caller),
     ("call", Sessions::Call),
 ];
+
+const PINS: [(&str, Mode); 3] = [("off", Mode::Off), ("warn", Mode::Warn), ("block", Mode::Block)];
+const FIRST: [(&str, First); 2] = [("trust", First::Trust), ("ask", First::Ask)];
 
 #[derive(Clone, Copy)]
 enum Type {
@@ -50,24 +58,53 @@ const TYPES: [(&str, Type); 8] = [
 ];
 
 /// Reads every server, in the order of the configuration. `notices` receives messages about those that cannot start.
-pub(crate) fn read(root: &Table<'_>, env: Env<'_>, notices: &mut Vec<String>) -> Vec<ServerConfig> {
+pub(crate) fn read(
+    root: &Table<'_>,
+    env: Env<'_>,
+    notices: &mut Vec<String>,
+) -> (Vec<ServerConfig>, Vec<(ParticipantId, AuthConfig)>) {
+    let standard = Standard::read(root);
     let tables = root.tables("servers");
-    tables.into_iter().filter_map(|(entry, table)| server(entry, table, env, notices)).collect()
+    let servers =
+        tables.into_iter().filter_map(|(entry, table)| server(entry, table, standard, (env, notices)));
+    servers.map(|(server, auth)| (server.clone(), (server.name, auth))).unzip()
+}
+
+/// Keys of `[server]` that are the defaults of every server.
+#[derive(Debug, Clone, Copy)]
+struct Standard {
+    sandbox: Sandbox,
+    pins: Policy,
+}
+
+impl Standard {
+    fn read(root: &Table<'_>) -> Self {
+        let is_table = |node: &&Node| matches!(node.value, Value::Table(_));
+        let table = root.get("server").filter(is_table).and_then(|_| root.table("server"));
+        let sandbox = table.as_ref().and_then(|table| table.choice("sandbox", &SANDBOXES));
+        let pins = table.as_ref().map(|table| pins(table, Policy::default())).unwrap_or_default();
+        Self { sandbox: sandbox.unwrap_or(Sandbox::None), pins }
+    }
 }
 
 fn server(
     entry: &TreeEntry,
     table: Table<'_>,
-    env: Env<'_>,
-    notices: &mut Vec<String>,
-) -> Option<ServerConfig> {
+    standard: Standard,
+    (env, notices): (Env<'_>, &mut Vec<String>),
+) -> Option<(ServerConfig, AuthConfig)> {
     let enabled = table.flag("enabled").unwrap_or(true);
     // A disabled server needs no variables.
     let written = |_: &str| Some(String::new());
     let env: Env<'_> = if enabled { env } else { &written };
     let name = server_id(entry, table.problems());
     let variables = Variables::of(env);
-    let transport = transport(&table, &variables, enabled);
+    let mut transport = transport(&table, &variables, enabled);
+    let has_process = transport.as_ref().is_none_or(|transport| transport.child().is_some());
+    let confinement = sandbox::read(&table, &variables, standard.sandbox, has_process);
+    if let Some(child) = transport.as_mut().and_then(Transport::child_mut) {
+        child.confinement = confinement;
+    }
     let unset = variables.unset();
     for Unset { variable, key, location } in &unset {
         notices.push(format!(
@@ -94,8 +131,10 @@ fn server(
     let timeouts = timeouts(&table);
     let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
     let validate = table.flag("validate").unwrap_or_default();
+    let auth = auth::read(&table, transport.as_ref(), env);
+    let pins = pins(&table, standard.pins);
     table.finish();
-    Some(ServerConfig {
+    let server = ServerConfig {
         name: name?,
         transport: transport?,
         prefix,
@@ -105,7 +144,16 @@ fn server(
         capabilities,
         enabled,
         validate,
-    })
+        pins,
+    };
+    Some((server, auth))
+}
+
+/// What changes of a server's definitions lead to.
+fn pins(table: &Table<'_>, standard: Policy) -> Policy {
+    let mode = table.choice("pins", &PINS).unwrap_or(standard.mode);
+    let first = table.choice("pins_first", &FIRST).unwrap_or(standard.first);
+    Policy { mode, first }
 }
 
 /// The name of a server. MCP clients allow white space in names; ids have none, so it becomes `-`.
@@ -215,7 +263,7 @@ fn child(
 ) -> StdioConfig {
     check_command(table, command, cwd.as_deref(), variables.env());
     env_names(table, &env);
-    StdioConfig { command: command.expose().to_owned(), args, env, cwd }
+    StdioConfig { command: command.expose().to_owned(), args, env, cwd, confinement: Confinement::default() }
 }
 
 fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option<Secret> {

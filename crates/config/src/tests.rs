@@ -1,6 +1,7 @@
 //! Configuration tests: files to checked values or problems.
 
 mod documented;
+mod schema;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -238,6 +239,10 @@ fn problems_have_messages() {
         (
             "[server]\nlisten = 'everywhere'",
             "`server.listen` must be an address and a port, not \"everywhere\" [config_value]",
+        ),
+        (
+            "[server]\npublic_url = 'http://gw.example'",
+            "`server.public_url` must begin with https:// (http:// is for localhost, 127.0.0.1 and [::1] only) [config_value]",
         ),
         (
             "[server.limits]\nsessions_max = 0",

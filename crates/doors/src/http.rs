@@ -1,5 +1,6 @@
 //! HTTP listener: connections, limits, and the endpoint of each request.
 
+mod authorization;
 mod body;
 mod connection;
 mod endpoint;
@@ -30,15 +31,17 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use auth::Participant;
+use auth::{Participant, Peer, PublicUrl};
 use axum::Router;
 use bytes::Bytes;
+use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use model::{ANONYMOUS_PREFIX, ParticipantId, Refusal, TopicName};
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -82,7 +85,7 @@ impl Endpoints {
 
     async fn page(&self, request: Request<Incoming>, sender: Option<&Participant>) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let body = match self.page_body(sender, body).await {
+        let body = match self.page_body(&parts, sender, body).await {
             Ok(body) => body,
             Err(refused) => return *refused,
         };
@@ -92,17 +95,33 @@ impl Endpoints {
         }
     }
 
-    /// The body of a request for a page, whole. The pages refuse a sender that is not known without reading its body.
-    async fn page_body(&self, sender: Option<&Participant>, body: Incoming) -> Answered<axum::body::Body> {
+    /// The body of a request for a page, whole. The pages refuse a sender that is not known without reading its body, but those
+    /// where participants sign in, which read a short one on the account of all guests.
+    async fn page_body(
+        &self,
+        parts: &Parts,
+        sender: Option<&Participant>,
+        body: Incoming,
+    ) -> Answered<axum::body::Body> {
         let registry = &self.links.registry;
-        let Some(sender) = sender.filter(|_| !body.is_end_stream()) else {
+        if body.is_end_stream() {
             return Ok(axum::body::Body::empty());
-        };
+        }
         let bytes_max = registry.limits().body_bytes_max;
+        if authorization::is_sign_in(&registry.config(), parts.uri.path()) {
+            let guests = ParticipantId::new(&format!("{ANONYMOUS_PREFIX}0"));
+            let Ok(guests) = guests else { return Ok(axum::body::Body::empty()) };
+            let bytes_max = bytes_max.min(SIGN_IN_BODY_BYTES_MAX);
+            return Ok(read_body(bytes_max, &registry.held_of(&guests), body).await?.into());
+        }
+        let Some(sender) = sender else { return Ok(axum::body::Body::empty()) };
         let body = read_body(bytes_max, &registry.held_of(&sender.id), body).await?;
         Ok(body.into())
     }
 }
+
+/// The longest body of a request of a client that signs in, in bytes.
+pub(crate) const SIGN_IN_BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Listens on an address.
 ///
@@ -169,7 +188,8 @@ async fn serve_socket(
         return Box::pin(secure_connection(socket, tls, endpoints, stop, place)).await;
     }
     let authority = socket.local_addr().ok().map(|at| at.to_string().into());
-    let shown = Shown { certificate: None, authority };
+    let peer = socket.peer_addr().ok().map(|peer| peer.ip());
+    let shown = Shown { certificate: None, authority, peer };
     connection(socket, endpoints, stop, Some(place), shown).await;
 }
 
@@ -273,16 +293,29 @@ async fn route(
         parts.uri = uri;
     }
     let head = Head::read(&parts.headers);
+    let is_grpc = grpc::is_grpc(&head);
+    let (mut config, mut visit) =
+        connection.known(&head, topic_of(parts.uri.path(), "/mcp").unwrap_or_default());
+    if let Some(uri) = config.public_url.as_ref().and_then(|url| below(url, &parts.uri)) {
+        parts.uri = uri;
+        (config, visit) = connection.known(&head, topic_of(parts.uri.path(), "/mcp").unwrap_or_default());
+    }
     let path = parts.uri.path();
-    let (topic, is_grpc) = (topic_of(path, "/mcp"), grpc::is_grpc(&head));
-    let (config, visit) = connection.known(&head, topic.unwrap_or_default());
+    let topic = topic_of(path, "/mcp");
     let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
     // The reader's own bound is only as exact as its buffer.
     if target + head.bytes > config.limits.header_bytes_max {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return response::plain(status, "the headers are too long\n");
     }
-    if let Err(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(&head) {
+    if let Some(metadata) = authorization::metadata(&config, &parts.method, path) {
+        return metadata;
+    }
+    // Who signs in comes from wherever its client is: other checks are made there, and no cookie is sent along by a script.
+    let is_foreign =
+        |foreign: &Foreign| *foreign == Foreign::Host || !authorization::is_sign_in(&config, path);
+    if let Some(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(&head).err().filter(is_foreign)
+    {
         let why = match foreign {
             Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",
             Foreign::Origin => {
@@ -292,12 +325,36 @@ async fn route(
         let plain = response::plain(StatusCode::FORBIDDEN, why);
         return if is_grpc { grpc::refused(why.trim_end()) } else { plain };
     }
+    if let Some(refused) = authorization::misplaced(&config, &head, parts.uri.query()) {
+        return refused;
+    }
+    let admitted = match &visit {
+        Some(_) => Ok(()),
+        None => authorization::admit(&connection, &config, &head).await,
+    };
+    let presented = head.bearer().is_some();
     if let Some(topic) = topic {
-        let visit = match visit.map_or_else(|| connection.visit(&head, topic), Ok) {
+        let visited = admitted.and_then(|()| visit.map_or_else(|| connection.visit(&head, topic), Ok));
+        let visit = match visited {
             Ok(visit) => visit,
-            Err(refusal) => return endpoint::refused(&refusal),
+            Err(refusal) => {
+                let refused = endpoint::refused(&refusal);
+                return authorization::challenged(&config, &endpoint_of(topic), presented, &refusal, refused);
+            }
         };
         return endpoint::serve(&connection, &config, &visit, (&parts, &head, body)).await;
+    }
+    if let Err(refusal) = admitted {
+        if is_grpc {
+            return grpc::refusal(&refusal);
+        }
+        return authorization::challenged(
+            &config,
+            &endpoint_at(&parts.uri),
+            presented,
+            &refusal,
+            ws::refused(&refusal),
+        );
     }
     if is_grpc {
         return grpc::serve(&connection, &config, (parts, body)).await;
@@ -312,17 +369,50 @@ async fn route(
         // For the pages: they know requests, not connections.
         parts.extensions.insert(Arc::clone(certificate));
     }
+    if let Some(peer) = connection.peer {
+        parts.extensions.insert(Peer(peer));
+    }
     let request = Request::from_parts(parts, body);
-    if is_ws {
-        return ws::serve(connection, request);
+    let endpoint = endpoint_at(request.uri());
+    let mut response = if is_ws {
+        ws::serve(connection, request)
+    } else if let Some(topic) = proto_topic {
+        proto::serve(connection, &config, &topic, request)
+    } else if config.legacy_sse && is_pair {
+        pair::serve(&connection, &endpoints.pairs, request).await
+    } else {
+        endpoints.page(request, sender.as_deref()).await
+    };
+    match response.extensions_mut().remove::<Refusal>() {
+        Some(refusal) => authorization::challenged(&config, &endpoint, presented, &refusal, response),
+        None => response,
     }
-    if let Some(topic) = proto_topic {
-        return proto::serve(connection, &config, &topic, request);
+}
+
+/// The path of the endpoint of a well-formed topic name, else of the main one.
+fn endpoint_of(topic: &str) -> String {
+    access::issuers::endpoint(TopicName::new(topic).as_ref().map_or("main", |topic| topic.as_str()))
+}
+
+/// The endpoint whose metadata a request to another path is pointed to: that of the topic which it names.
+fn endpoint_at(uri: &Uri) -> String {
+    if uri.path() == "/sse" || uri.path() == "/messages" {
+        return "/sse".to_owned();
     }
-    if config.legacy_sse && is_pair {
-        return pair::serve(&connection, &endpoints.pairs, request).await;
+    let named = uri.query().and_then(|query| query.split('&').find_map(|part| part.strip_prefix("topic=")));
+    endpoint_of(topic_of(uri.path(), "/proto").or(named).unwrap_or("main"))
+}
+
+/// The same address without the prefix of the public URL, if a proxy has left it there.
+fn below(url: &PublicUrl, uri: &Uri) -> Option<Uri> {
+    let path = url.within(uri.path());
+    if path == uri.path() {
+        return None;
     }
-    endpoints.page(request, sender.as_deref()).await
+    let mut parts = uri.clone().into_parts();
+    let target = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 /// The topic that a path names: the main one, or the one after the endpoint and a slash.

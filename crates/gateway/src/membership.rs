@@ -56,6 +56,18 @@ impl Dispatch {
         Ok(())
     }
 
+    /// Does what a link's caller wants with the access token that `participant` came with: what it requests meanwhile is judged by
+    /// that token's scopes.
+    pub fn as_bearer<T>(
+        self: &Arc<Self>,
+        link: &Link,
+        participant: &auth::Participant,
+        act: impl FnOnce() -> T,
+    ) -> T {
+        let narrow = |narrowing| drop(self.take(Event::Narrow { link: link.id, narrowing }));
+        link.scope.during(participant.narrowing(), narrow, act)
+    }
+
     /// Lets a link leave. What it opened is cancelled.
     pub fn leave(self: &Arc<Self>, link: &Link) {
         self.take(Event::Leave { link: link.id });
@@ -189,6 +201,7 @@ impl Dispatch {
         let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, outbox));
         let topic = Arc::downgrade(self);
         let environment = Environment {
+            accounts: None,
             guard: None,
             identity: handshake::identity(),
             events: Arc::new(Topics(Box::new(move || topic.upgrade().into_iter().collect()))),
@@ -197,6 +210,7 @@ impl Dispatch {
             stderr: Arc::default(),
             resolve: None,
             fields: Arc::clone(&self.context.fields),
+            pins: None,
         };
         let upstream = Upstream::start(spec, environment);
         Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed) })
@@ -300,8 +314,10 @@ mod tests {
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,
             validate: false,
+            pins: Default::default(),
         };
         let environment = Environment {
+            accounts: None,
             guard: None,
             identity: handshake::identity(),
             events: Arc::new(Topics(Box::new(Vec::new))),
@@ -310,6 +326,7 @@ mod tests {
             stderr: Arc::default(),
             resolve: None,
             fields: Arc::default(),
+            pins: None,
         };
         let upstream =
             Upstream::start(UpstreamSpec { config, limits: Limits::default().servers() }, environment);

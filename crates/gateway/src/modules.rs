@@ -21,6 +21,12 @@ pub fn tool_schema(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<ToolS
     Found::of(dispatch, link, tool)?.schema()
 }
 
+/// Whether a link could call this tool, and its server sent a schema that cannot be used or resolved: its arguments are any object.
+pub fn is_untyped(dispatch: &Dispatch, link: &Link, tool: &str) -> bool {
+    let found = Found::of(dispatch, link, tool);
+    found.is_some_and(|found| found.manifest.untyped.iter().any(|one| one.name == found.own))
+}
+
 /// A tool that a link could call.
 struct Found {
     server: ParticipantId,

@@ -11,8 +11,6 @@ use store::recorder::{Permit, entry};
 
 /// The kind of a message that is no envelope.
 const MALFORMED: &str = "portmoot/malformed";
-/// Why a call is refused whose arguments do not fit.
-const UNFIT: &str = "unfit";
 
 /// Writes entries about one topic.
 #[derive(Clone, Copy)]
@@ -77,7 +75,7 @@ impl<'d> Record<'d> {
 
     /// A call that was admitted or held, and whose arguments do not fit the input schema of its tool.
     pub(crate) fn unfit(self, call: &Call, server: &ParticipantId) {
-        self.refused(call, Some(server.as_str()), UNFIT);
+        self.refused(call, Some(server.as_str()), crate::unfit::WORD);
     }
 
     fn refused(self, call: &Call, to: Option<&str>, why: &str) {

@@ -7,6 +7,8 @@ use wire::mcp::{result, task::Wish};
 
 use crate::call::Call;
 
+/// Why such a call or proposal is refused, in the audit log.
+pub(crate) const WORD: &str = "unfit";
 const WHY: &str = "the arguments do not fit the input schema of the tool, so it was not called";
 
 /// The end of a call whose arguments do not fit. `request` is the call in JSON, as the server gets it, `own` the server's own name of

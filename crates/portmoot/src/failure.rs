@@ -106,19 +106,31 @@ impl From<StoreError> for Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Failure {
         let exit = match refusal.code {
-            RefusalCode::Unauthenticated => Exit::Unauthenticated,
+            RefusalCode::Unauthenticated
+            | RefusalCode::TokenExpired
+            | RefusalCode::TokenForeign
+            | RefusalCode::TokenUnknownKey
+            | RefusalCode::IssuerUnknown => Exit::Unauthenticated,
             RefusalCode::Forbidden
+            | RefusalCode::NoPlace
+            | RefusalCode::InsufficientScope
             | RefusalCode::CapabilityViolation
             | RefusalCode::AuthViolation
             | RefusalCode::RateLimited
-            | RefusalCode::Conflict => Exit::Refused,
+            | RefusalCode::Conflict
+            | RefusalCode::ToolChanged => Exit::Refused,
             RefusalCode::UnknownTarget | RefusalCode::UnknownSession => Exit::NotFound,
             RefusalCode::Malformed | RefusalCode::SchemaViolation => Exit::Usage,
             RefusalCode::UpstreamBusy
             | RefusalCode::UpstreamDown
+            | RefusalCode::IssuerUnreachable
             | RefusalCode::SchemaUnresolved
             | RefusalCode::UpstreamTimeout
             | RefusalCode::UpstreamFailed
+            | RefusalCode::UpstreamLoginNeeded
+            | RefusalCode::UpstreamLoginLost
+            | RefusalCode::UpstreamClientNeeded
+            | RefusalCode::UpstreamMetadataRefused
             | RefusalCode::TooLarge
             | RefusalCode::Unsupported
             | RefusalCode::Cancelled

@@ -3,12 +3,12 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use fields::append;
 use prost_reflect::{DescriptorPool, FileDescriptor};
 
 use crate::compile::{VALIDATE_PROTO, VALIDATE_TEXT, compile};
 use crate::cycles::{Cycles, edited};
 use crate::descriptor::set;
-use crate::raw::append;
 
 /// A set with the files that both sides have before its own.
 pub(crate) fn complete(set: &[u8]) -> Bytes {

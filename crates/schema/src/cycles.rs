@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use fields::{Fields, append};
 use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, MessageDescriptor, ReflectMessage as _, Value};
 
 use crate::descriptor::{field, file, message};
-use crate::raw::{append, fields};
 
 /// The number of `buf.validate.field` in `google.protobuf.FieldOptions`.
 const FIELD_RULES: u32 = 1159;
@@ -253,7 +253,7 @@ pub(crate) fn edited(file: &[u8], edits: &Edits) -> Vec<u8> {
 /// A serialized descriptor whose parts of these numbers are rewritten.
 fn rewritten(bytes: &[u8], parts: &[u32], path: &mut Vec<i32>, edits: &Edits) -> Vec<u8> {
     let (mut out, mut counts) = (Vec::with_capacity(bytes.len() + 16), HashMap::<u32, i32>::new());
-    for part in fields(bytes).flatten() {
+    for part in Fields::of(bytes).flatten() {
         let Some(content) = part.content.filter(|_| parts.contains(&part.number)) else {
             out.extend_from_slice(part.whole);
             continue;

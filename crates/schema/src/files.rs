@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
+use fields::{Field, Fields, NoMessage, append};
 
 use crate::common::is_common;
 use crate::compile::VALIDATE_PROTO;
 use crate::descriptor::{file, message, set};
-use crate::raw::{RawField, append, fields};
 
 /// Why a peer's descriptors are not used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,8 +90,8 @@ pub(crate) fn read(set: &[u8], max: Bounds) -> Result<Vec<RawFile>, SetError> {
     within(set.len(), max.bytes, "bytes")?;
     let (mut files, mut count) = (HashMap::new(), Count { max, messages: 0, parts: 0 });
     let mut order = Vec::new();
-    for field in fields(set) {
-        let RawField { number, content, .. } = field.ok_or(SetError::Malformed)?;
+    for field in Fields::of(set) {
+        let Field { number, content, .. } = field?;
         let Some(content) = content.filter(|_| number == set::FILE) else { continue };
         within(order.len() + 1, max.files, "files")?;
         let file = RawFile::read(content, &mut count)?;
@@ -162,13 +162,19 @@ fn after_imports(name: &str, files: &mut HashMap<String, RawFile>, sorted: &mut 
     }
 }
 
+impl From<NoMessage> for SetError {
+    fn from(_: NoMessage) -> Self {
+        Self::Malformed
+    }
+}
+
 impl RawFile {
     fn read(bytes: &[u8], count: &mut Count) -> Result<Self, SetError> {
         let (mut name, mut imports, before) = (String::new(), Vec::new(), count.parts);
         let (mut stripped, mut ruled, mut public) = (Vec::with_capacity(bytes.len()), Vec::new(), Vec::new());
         let mut is_known = true;
-        for field in fields(bytes) {
-            let RawField { number, content, whole } = field.ok_or(SetError::Malformed)?;
+        for field in Fields::of(bytes) {
+            let Field { number, content, whole, .. } = field?;
             let content = content.unwrap_or_default();
             count.part()?;
             match number {
@@ -228,15 +234,15 @@ impl Count {
     }
 
     fn parts(&mut self, bytes: &[u8]) -> Result<(), SetError> {
-        fields(bytes).try_for_each(|field| field.ok_or(SetError::Malformed).and_then(|_| self.part()))
+        Fields::of(bytes).try_for_each(|field| field.map_err(SetError::from).and_then(|_| self.part()))
     }
 
     fn message(&mut self, bytes: &[u8], depth: usize) -> Result<(), SetError> {
         self.messages += 1;
         within(self.messages, self.max.messages, "messages")?;
         within(depth, self.max.depth, "messages inside each other")?;
-        for field in fields(bytes) {
-            let RawField { number, content, .. } = field.ok_or(SetError::Malformed)?;
+        for field in Fields::of(bytes) {
+            let Field { number, content, .. } = field?;
             self.part()?;
             match (number, content) {
                 (message::NESTED, Some(nested)) => self.message(nested, depth + 1)?,

@@ -26,7 +26,6 @@ mod node;
 mod numbers;
 mod pattern;
 mod print;
-mod raw;
 mod reference;
 mod rules;
 mod set;

@@ -6,7 +6,7 @@ mod lists;
 mod read;
 mod result;
 
-pub use call::{call_params, is_own, open_params};
+pub use call::{call_params, is_foreign, is_own, open_params};
 pub use lists::{Lookup, Wanted, list_params, resources, tools};
 pub use read::{read_params, read_result};
 pub use result::{call_result, error};

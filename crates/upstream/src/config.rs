@@ -4,6 +4,10 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
+pub use client::guard::support;
+pub use client::sandbox::{Confinement, FileAccess, ProcessLimits, Support};
+pub use vetting::{First, Mode, Policy};
+
 use model::{Capabilities, ParticipantId};
 use tls::ClientTls;
 
@@ -30,6 +34,8 @@ pub struct ServerConfig {
     /// Whether the arguments of calls are checked by the input schemas of its tools, and tools whose schemas do not serve for that
     /// are left out.
     pub validate: bool,
+    /// What changes of its definitions lead to.
+    pub pins: Policy,
 }
 
 /// The transport of a server.
@@ -66,6 +72,8 @@ pub struct StdioConfig {
     pub env: Vec<(String, Secret)>,
     /// Its working directory; `None` is the gateway's.
     pub cwd: Option<PathBuf>,
+    /// What confines it.
+    pub confinement: Confinement,
 }
 
 /// An HTTP endpoint.
@@ -97,10 +105,36 @@ pub enum ProtoConfig {
     Grpc(HttpConfig),
 }
 
+impl ServerConfig {
+    /// What tells this server from another one of its name: the program with its arguments, or the address, as they are written. A change
+    /// of it is the operator's.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        let kind: &str = (&self.transport).into();
+        let mut parts = vec![kind];
+        if let Some(child) = self.transport.child() {
+            parts.push(&child.command);
+            parts.extend(child.args.iter().map(Secret::written));
+            parts.extend(child.cwd.as_ref().and_then(|cwd| cwd.to_str()));
+        }
+        parts.extend(self.transport.address().map(|address| address.url.written()));
+        parts.join("\0")
+    }
+}
+
 impl Transport {
     /// The child process, if there is one.
     #[must_use]
     pub fn child(&self) -> Option<&StdioConfig> {
+        match self {
+            Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
+            Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => None,
+            Self::Http(_) | Self::Sse(_) | Self::Demo | Self::Participant | Self::Unset { .. } => None,
+        }
+    }
+
+    /// The same, to complete it.
+    pub fn child_mut(&mut self) -> Option<&mut StdioConfig> {
         match self {
             Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
             Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => None,

@@ -54,18 +54,19 @@ impl FieldNumbers {
         let mut state = self.state.lock();
         let known = state.packages.get(package).cloned().unwrap_or_default();
         let module = Module::new(package, tools, &known);
-        let own = module.numbers();
-        let mut all = known.clone().followed_by(own.clone());
-        if all.count() > SERVER_NUMBERS_MAX {
-            all = own;
-        }
-        let others: usize =
-            state.packages.iter().filter(|(name, _)| *name != package).map(|(_, one)| one.count()).sum();
-        if all.count() > SERVER_NUMBERS_MAX || others.saturating_add(all.count()) > NUMBERS_MAX {
-            tracing::warn!(package, "there are too many fields: the numbers of new ones are not remembered");
-        } else if all != known {
-            state.packages.insert(package.to_owned(), all);
-            self.write_soon(&mut state);
+        let others = state.packages.iter().filter(|(name, _)| *name != package).map(|(_, one)| one.count());
+        match kept(&known, module.numbers(), others.sum()) {
+            None => {
+                tracing::warn!(
+                    package,
+                    "there are too many fields: the numbers of new ones are not remembered"
+                );
+            }
+            Some(all) if all != known => {
+                state.packages.insert(package.to_owned(), all);
+                self.write_soon(&mut state);
+            }
+            Some(_) => {}
         }
         module
     }
@@ -102,6 +103,17 @@ impl FieldNumbers {
             }
         }
     }
+}
+
+/// What is remembered of a server from now on: the numbers that it had and has, or those that it has; `None` if there is no room for them
+/// beside the `others`.
+fn kept(known: &Numbers, own: Numbers, others: usize) -> Option<Numbers> {
+    let mut all = known.clone().followed_by(own.clone());
+    if all.count() > SERVER_NUMBERS_MAX {
+        all = own;
+    }
+    let has_room = all.count() <= SERVER_NUMBERS_MAX && others.saturating_add(all.count()) <= NUMBERS_MAX;
+    has_room.then_some(all)
 }
 
 fn read(path: &Path) -> io::Result<BTreeMap<String, Numbers>> {
@@ -149,34 +161,38 @@ mod tests {
 
     #[test]
     fn numbers_beyond_the_limits_are_not_remembered() {
-        let book = FieldNumbers::open(None);
-        let tools = |count: usize| -> Vec<(String, String)> {
-            let property = |at: usize| format!("\"p{at}\":{{\"type\":\"string\"}}");
-            let properties: Vec<_> = (0..500).map(property).collect();
-            let input = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", properties.join(","));
-            (0..count).map(|tool| (format!("t{tool}"), input.clone())).collect()
-        };
-        let remembered = |package: &str, count: usize| {
-            let tools = tools(count);
-            let borrowed = tools.iter().map(|(name, input)| Tool {
-                name,
-                description: None,
-                input: input.as_bytes(),
-                output: None,
-            });
-            book.module(package, &borrowed.collect::<Vec<_>>());
-            book.state.lock().packages.get(package).map(Numbers::count)
-        };
-        let most = SERVER_NUMBERS_MAX / 500;
-        assert_eq!(remembered("full.v1", most), Some(SERVER_NUMBERS_MAX));
-        assert_eq!(remembered("more.v1", most + 1), None);
-        assert_eq!(remembered("full.v1", 1), Some(SERVER_NUMBERS_MAX), "messages that are gone keep theirs");
-        // As many servers as have room, and one more.
-        let full = book.state.lock().packages["full.v1"].clone();
-        for number in 1..NUMBERS_MAX / SERVER_NUMBERS_MAX {
-            book.state.lock().packages.insert(format!("full{number}.v1"), full.clone());
+        const SERVER: usize = SERVER_NUMBERS_MAX;
+        const ALL: usize = NUMBERS_MAX;
+        let count =
+            |known, own, others| kept(&many("Gone", known), many("Own", own), others).map(|all| all.count());
+        for (known, own, others, expected) in [
+            (0, SERVER, 0, Some(SERVER)),
+            (0, SERVER + 1, 0, None),
+            // Messages that are gone keep theirs, and make way first.
+            (SERVER - 1, 1, 0, Some(SERVER)),
+            (SERVER, 1, 0, Some(1)),
+            (0, 1, ALL - 1, Some(1)),
+            (0, 1, ALL, None),
+            (5, 1, ALL - 6, Some(6)),
+            (5, 1, ALL - 5, None),
+        ] {
+            assert_eq!(count(known, own, others), expected, "{known} {own} {others}");
         }
-        assert_eq!(remembered("last.v1", 1), None);
+        // With as many servers as have room, one more gets numbers for this run alone.
+        let book = FieldNumbers::open(None);
+        for number in 0..ALL / SERVER {
+            book.state.lock().packages.insert(format!("full{number}.v1"), many("Gone", SERVER));
+        }
+        assert_eq!(numbers(&book, "last.v1", &named(&["x", "y"])), [1, 2]);
+        assert!(!book.state.lock().packages.contains_key("last.v1"));
+        assert_eq!(numbers(&book, "full0.v1", &named(&["x"])), [1]);
+        assert_eq!(book.state.lock().packages["full0.v1"].count(), 1);
+    }
+
+    /// So many numbers of one message.
+    fn many(message: &str, count: usize) -> Numbers {
+        let known = serde_json::json!({ "fields": [], "reserved": (1..=count).collect::<Vec<_>>() });
+        serde_json::from_value(serde_json::json!({ "messages": { message: known } })).unwrap()
     }
 
     #[test]

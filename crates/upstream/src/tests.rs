@@ -100,6 +100,7 @@ fn config(args: &[&str]) -> ServerConfig {
             args: all,
             env: vec![("OWN".to_owned(), Secret::new("yes"))],
             cwd: None,
+            confinement: Default::default(),
         }),
         prefix: "echo".into(),
         era: EraChoice::Auto,
@@ -108,6 +109,7 @@ fn config(args: &[&str]) -> ServerConfig {
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
         validate: false,
+        pins: Default::default(),
     }
 }
 
@@ -117,6 +119,7 @@ fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fix
     spec.limits.probe = Duration::from_secs(2);
     edit(&mut spec);
     let environment = Environment {
+        accounts: None,
         guard: None,
         identity: Bytes::from_static(br#"{"name":"portmoot","version":"0"}"#),
         events: Arc::clone(&log) as Arc<dyn SessionEvents>,
@@ -125,6 +128,7 @@ fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fix
         stderr: Arc::default(),
         resolve: None,
         fields: Arc::default(),
+        pins: None,
     };
     Fixture { upstream: Upstream::start(spec, environment), log }
 }

@@ -18,13 +18,12 @@ pub mod code;
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
 pub mod contract;
 mod envelope;
-mod fields;
 pub mod frame;
 pub mod grpc;
 mod refusal;
 pub mod sniff;
 
-pub use envelope::{Content, Envelope, Kind, Unreadable, message};
+pub use envelope::{Content, Envelope, Kind, Unreadable, is_message, message};
 pub use refusal::{Spelled, spell};
 
 /// The path under which the contract is imported.

@@ -213,7 +213,7 @@ type WebSocket = WebSocketStream<TokioIo<HttpSocket>>;
 
 /// Dials once, for the first time.
 pub(super) async fn dial(spec: &ParticipantSpec) -> Result<WebSocket, ConnectError> {
-    dial_since(spec, None).await
+    dial_since(spec, spec.since).await
 }
 
 /// Dials once, and asks for the envelopes since the latest connect.

@@ -110,6 +110,9 @@ pub enum CallError {
     /// The answer is an error.
     #[error("answered with an error: {0}")]
     Answered(RpcError),
+    /// A tool of the gateway, such as `withdraw_proposal`, answered with an error in words.
+    #[error("the gateway's tool failed: {0}")]
+    ToolFailed(String),
     /// No answer arrived in time. The call may still have been made.
     #[error("no answer in time; the call may still have been made")]
     Timeout,

@@ -15,6 +15,7 @@ use wire::{mcpx::check::Call, mcpx::system::ParticipantInfo, rpc};
 use super::connection::{dial, run};
 use super::error::{CallError, ConnectError};
 use super::proposal::{Proposal, result};
+use super::protocol::Cursor;
 use super::shared::{ConnectionState, Pending, Shared};
 use super::{event::IncomingProposal, pending::PendingRequest, spec::ParticipantSpec, subscribers::Events};
 
@@ -106,6 +107,13 @@ impl Participant {
     #[must_use]
     pub fn violations(&self) -> BTreeMap<String, u64> {
         self.0.shared.protocol.lock().violations.0.clone()
+    }
+
+    /// The place in the topic's history at the latest connect, if the topic keeps one. With it as
+    /// [`since`](ParticipantSpec::since), another process receives what came later.
+    #[must_use]
+    pub fn cursor(&self) -> Option<Cursor> {
+        self.0.shared.protocol.lock().cursor
     }
 
     /// Subscribes to events. The first subscription begins with the first welcome, a later one with the next event.

@@ -14,7 +14,7 @@ use super::{pending::ProposalUpdate, shared::Pending};
 /// How much later than the state `completed` or `failed` the answer may arrive.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A proposal that this participant made. Dropping it stops the waiting, not the proposal.
+/// A proposal that this participant made; [`Participant::withdraw`](super::Participant::withdraw) takes it back. Dropping it stops the waiting, not the proposal.
 pub struct Proposal {
     pub(super) pending: Pending,
     pub(super) updates: mpsc::Receiver<ProposalUpdate>,

@@ -15,7 +15,7 @@ use super::error::RpcError;
 use super::event::{Event, IncomingProposal};
 use super::pending::{Match, PendingCalls, View};
 use super::roster::{Recent, Roster, Violations};
-use super::tools::{FulfilledProposal, IncomingRequest, ServeResult};
+use super::serve::{FulfilledProposal, IncomingRequest, ServeResult};
 
 /// The kind in which the gateway reports the state of a proposal to its proposer.
 const PROPOSAL_STATE: &str = "portmoot/proposal";
@@ -37,11 +37,13 @@ pub(super) struct Protocol {
     is_filtered: bool,
 }
 
-/// A place in the history of a topic.
+/// A place in the history of a topic, as a welcome gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cursor {
-    pub(super) epoch: u64,
-    pub(super) offset: u64,
+pub struct Cursor {
+    /// The number of the gateway process that assigns the offsets.
+    pub epoch: u64,
+    /// The offset of the next envelope.
+    pub offset: u64,
 }
 
 /// A request to be answered.

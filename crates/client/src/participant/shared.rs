@@ -16,9 +16,9 @@ use wire::time::rfc3339;
 use super::error::{CallError, ConnectError, RpcError};
 use super::event::Event;
 use super::protocol::{Job, Protocol, Reaction, ReplyTo, payload};
+use super::serve::{CALLS_MAX, ServeResult};
 use super::spec::{Mode, ParticipantSpec};
 use super::subscribers::{Events, Subscribers};
-use super::tools::{CALLS_MAX, ServeResult};
 
 /// JSON-RPC: internal error.
 const INTERNAL: i64 = -32603;
@@ -53,8 +53,10 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(spec: ParticipantSpec) -> Arc<Self> {
         let id_prefix = format!("{:016x}{:016x}", random_u64(), random_u64());
+        let mut protocol = Protocol::new(spec.mode != Mode::All, &id_prefix);
+        protocol.cursor = spec.since;
         Arc::new(Self {
-            protocol: Mutex::new(Protocol::new(spec.mode != Mode::All, &id_prefix)),
+            protocol: Mutex::new(protocol),
             subscribers: Mutex::default(),
             outgoing: Mutex::default(),
             state: watch::Sender::new(ConnectionState::Connecting),

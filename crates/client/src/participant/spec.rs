@@ -8,7 +8,8 @@ use tls::ClientTls;
 
 use super::error::ConnectError;
 use super::protocol::Cursor;
-use super::tools::{Serve, Tools};
+use super::serve::Serve;
+use super::tools::Tools;
 
 /// The longest message that is read, in bytes. A welcome may contain earlier envelopes.
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
@@ -54,6 +55,8 @@ pub struct ParticipantSpec {
     pub mode: Mode,
     /// Whether to receive its own envelopes.
     pub echo: bool,
+    /// Where the history begins: the [`cursor`](super::Participant::cursor) of an earlier connection, also of another process.
+    pub since: Option<Cursor>,
     /// Answers requests that name this participant. The default answers only the handshake, pings and lists, which are
     /// empty.
     pub serve: Arc<dyn Serve>,
@@ -77,6 +80,7 @@ impl ParticipantSpec {
             topic: topic.to_owned(),
             mode: Mode::All,
             echo: false,
+            since: None,
             serve: Arc::new(Tools::new("participant", env!("CARGO_PKG_VERSION"))),
             connect_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(60),

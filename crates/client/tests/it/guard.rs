@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{Flow, Guard, Inbox, Link, LinkError, StdioSpec, guard};
+use portmoot_client::{Flow, Guard, Inbox, Link, LinkError, StdioSpec, guard};
 
 /// The guard itself, when started as such: without any environment.
 #[test]
@@ -41,7 +41,8 @@ fn spec(script: &str) -> StdioSpec {
         args: vec!["-c".to_owned(), script.to_owned()],
         env: Vec::new(),
         cwd: None,
-        framing: client::Framing::Lines,
+        confinement: portmoot_client::Confinement::default(),
+        framing: portmoot_client::Framing::Lines,
         line_bytes_max: 16 << 20,
         queue_len_max: 4096,
     }
@@ -157,8 +158,9 @@ async fn a_dropped_link_ends_its_child() {
 async fn a_full_queue_rejects_messages_and_does_not_wait() {
     let link = Link::stdio(&spec("sleep 300"), Arc::new(NullInbox), None, Arc::default()).unwrap();
     let frame = Bytes::from(vec![b'1'; 500_000]);
-    let taken =
-        (0..1000).take_while(|_| link.send(frame.clone(), client::SendMeta::default()).is_ok()).count();
+    let taken = (0..1000)
+        .take_while(|_| link.send(frame.clone(), portmoot_client::SendMeta::default()).is_ok())
+        .count();
     assert!((10..100).contains(&taken), "{taken} messages taken");
-    assert_eq!(link.send(frame, client::SendMeta::default()), Err(client::SendError::Busy));
+    assert_eq!(link.send(frame, portmoot_client::SendMeta::default()), Err(portmoot_client::SendError::Busy));
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta};
+use portmoot_client::{Flow, HttpLimits, HttpSpec, Inbox, Link, LinkError, SendMeta};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
@@ -43,6 +43,7 @@ impl Inbox for Queue {
 fn link(url: String, limits: HttpLimits) -> (Link, mpsc::UnboundedReceiver<Delivered>) {
     let (sender, delivered) = mpsc::unbounded_channel();
     let spec = HttpSpec {
+        authorize: None,
         name: "server".into(),
         url,
         headers: http::HeaderMap::new(),
@@ -238,7 +239,7 @@ async fn more_requests_than_the_limit_are_rejected() {
     send(&link, 1, "[1]");
     send(&link, 2, "{}");
     let third = || link.send(Bytes::from_static(b"{}"), SendMeta::request(3));
-    assert_eq!(third(), Err(client::SendError::Busy));
+    assert_eq!(third(), Err(portmoot_client::SendError::Busy));
     assert_eq!(next(&mut delivered).await, Delivered::Answer(2));
     until("the second request is closed", || third().is_ok()).await;
     assert_eq!(next(&mut delivered).await, Delivered::Answer(3));

@@ -33,6 +33,8 @@ use rpc::Rpc;
 
 /// The header that names a topic other than `main`.
 const TOPIC: &str = "mcp-topic";
+/// The header with which a call says that its client reads schemas by reference: `true`.
+const REFERENCES: &str = "mcp-supports-bsr-refs";
 /// What a message has before it, and gRPC-Web after it, in bytes.
 const FRAMING_BYTES: usize = 64;
 
@@ -44,6 +46,11 @@ pub(super) fn is_grpc(head: &Head<'_>) -> bool {
 /// The response to a request from elsewhere.
 pub(super) fn refused(why: &str) -> Response<Body> {
     Status::permission_denied(why).into_http::<axum::body::Body>().map(Body::Page)
+}
+
+/// The response to a request whose token is refused.
+pub(super) fn refusal(refusal: &Refusal) -> Response<Body> {
+    status::of_refusal(refusal, "").into_http::<axum::body::Body>().map(Body::Page)
 }
 
 /// Serves one request.
@@ -64,14 +71,18 @@ pub(super) async fn serve(
     let bytes_max = config.limits.body_bytes_max;
     let asked = match request_of(method) {
         Some(kind) => asked(connection, config, &parts, body).await.map(|asked| (kind, asked)),
-        None => Err(Status::unimplemented("the service has no such method")),
+        None => {
+            let refusal = Refusal::new(RefusalCode::Unsupported, "the service has no such method");
+            Err(status::of_refusal(&refusal, ""))
+        }
     };
     let (message, asked) = match asked {
         Ok((kind, (visit, message))) => (message, Ok((kind, visit))),
         Err(status) => (Bytes::new(), Err(status)),
     };
     let links = Arc::clone(&connection.links);
-    let host: Option<Arc<str>> = Head::read(&parts.headers).host.text().map(Into::into);
+    let authority = parts.uri.authority().map(http::uri::Authority::as_str);
+    let host: Option<Arc<str>> = Head::read(&parts.headers).host.text().or(authority).map(Into::into);
     // Inside of gRPC-Web, so that each protocol has its own way to say a status.
     let service = service_fn(move |request: Request<tonic::body::Body>| {
         let (links, host, asked) = (Arc::clone(&links), host.clone(), asked.clone());
@@ -98,12 +109,15 @@ async fn answered(
         Ok(asked) => asked,
         Err(status) => return status.into_http(),
     };
-    let rpc = Arc::new(Rpc { links, visit, host, kind, timeout: rpc::timeout(request.headers()) });
+    let timeout = rpc::timeout(request.headers());
+    let references = host.is_some() && request.headers().get(REFERENCES).is_some_and(|value| value == "true");
+    let rpc = Arc::new(Rpc { links, visit, host, references, kind, timeout, bytes_max });
     let call = service_fn(move |request: tonic::Request<Bytes>| {
         let rpc = Arc::clone(&rpc);
         async move { rpc.call(request.into_inner()).await }
     });
-    let server = tonic::server::Grpc::new(Raw).max_decoding_message_size(bytes_max);
+    // The whole body is bounded, and the call says so in the contract's words.
+    let server = tonic::server::Grpc::new(Raw).max_decoding_message_size(usize::MAX);
     server.max_encoding_message_size(usize::MAX).unary(call, request).await
 }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use auth::ClientCertificate;
+use bytes::Bytes;
 use platform::unix_ms;
 use tls::ServerTls;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
@@ -18,6 +19,10 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_rustls::server::TlsStream;
+use wire::proto::contract::ErrorResponse;
+use wire::proto::sniff::{Sniffed, sniff};
+use wire::proto::{Kind, frame};
+use wire::rpc::code::INVALID_REQUEST;
 
 use super::connection::Shown;
 use super::places::Standing;
@@ -71,10 +76,24 @@ pub(super) fn report(why: &str) {
     }
 }
 
+/// The answer to a connection that begins with this byte, in the protocol that the byte begins.
+fn answer_to_plain(first: u8) -> Bytes {
+    match sniff(first) {
+        Sniffed::Proto => {
+            let code = i32::try_from(INVALID_REQUEST).unwrap_or_default();
+            let error = ErrorResponse { code, message: "this port speaks TLS".to_owned(), data: None };
+            frame::of_field(0, &Kind::ErrorResponse.field_of(&error)).unwrap_or_default()
+        }
+        Sniffed::Json | Sniffed::Tls | Sniffed::Http | Sniffed::Unknown => Bytes::from_static(PLAIN_ANSWER),
+    }
+}
+
 async fn handshake(mut socket: TcpStream, tls: &ServerTls) -> io::Result<Secured> {
-    let mut first = [0];
-    if socket.peek(&mut first).await? > 0 && first != [HANDSHAKE_RECORD] {
-        socket.write_all(PLAIN_ANSWER).await?;
+    let mut peeked = [0];
+    let seen = socket.peek(&mut peeked).await?;
+    let [first] = peeked;
+    if seen > 0 && first != HANDSHAKE_RECORD {
+        socket.write_all(&answer_to_plain(first)).await?;
         socket.shutdown().await?;
         tokio::io::copy(&mut socket.take(PLAIN_BYTES_MAX), &mut tokio::io::sink()).await?;
         return Err(io::Error::other("the client does not speak TLS"));
@@ -87,7 +106,8 @@ async fn handshake(mut socket: TcpStream, tls: &ServerTls) -> io::Result<Secured
     let name = stream.get_ref().1.server_name().map(str::to_owned);
     let at = stream.get_ref().0.local_addr()?;
     let authority = name.map_or_else(|| at.to_string(), |name| format!("{name}:{}", at.port()));
-    Ok((stream, Shown { certificate, authority: Some(authority.into()) }))
+    let peer = stream.get_ref().0.peer_addr().ok().map(|peer| peer.ip());
+    Ok((stream, Shown { certificate, authority: Some(authority.into()), peer }))
 }
 
 /// The task that encrypts and decrypts for a WebSocket. It ends with this value.

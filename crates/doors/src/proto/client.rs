@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Incoming, Joining, Link, Outlet, Registry, Tag, manifests, modules, plain_client};
+use gateway::{Incoming, Joining, Link, Outlet, Registry, Tag, manifests, modules};
 use model::{Coding, Form, Method, Payload, Refusal, RefusalCode, Request};
 use schema::ToolSchema;
-use transcode::client::{Wanted, call_params, is_own, list_params, open_params, read_params};
+use transcode::client::{Wanted, call_params, is_foreign, is_own, list_params, open_params, read_params};
 use wire::proto::Kind;
 use wire::proto::call::{self, Named};
 use wire::rpc::Id;
@@ -52,7 +52,7 @@ impl Client {
     ) -> Result<Self, Refusal> {
         let (id, participant) = (links.registry.context.link(), Arc::clone(&visitor.participant));
         links.make_room(&participant.id, &visitor.dispatch);
-        let link = Link::new(id, participant, Form::Legacy, plain_client(), outlet);
+        let link = Link::of_proto(id, participant, outlet);
         let joining = Joining { promotes: true, notified: true, ..Joining::default() };
         links.registry.join(&visitor.dispatch, &link, joining)?;
         let registry = Arc::clone(&links.registry);
@@ -148,7 +148,10 @@ impl Client {
                     Some(schema) if relays && is_own(&message, &schema)? => {
                         return Ok((request, Some(schema)));
                     }
-                    Some(schema) => call_params(&message, &schema)?,
+                    Some(schema) => call_params(&message, &schema).map_err(|refusal| {
+                        let untyped = || modules::is_untyped(dispatch, &self.link, tool);
+                        if is_foreign(&message, &schema) && untyped() { unresolved() } else { refusal }
+                    })?,
                     // A server without a prefix may have it unlisted. Else the topic refuses it, whatever its arguments are.
                     None => open_params(&message).unwrap_or_else(|_| {
                         json::object(|params| {
@@ -162,4 +165,10 @@ impl Client {
         };
         Ok((Request { payload: Payload::body(Form::Legacy, params), ..request }, None))
     }
+}
+
+/// The refusal of a tool's own message whose schema is not known.
+fn unresolved() -> Refusal {
+    Refusal::new(RefusalCode::SchemaUnresolved, "the schema of this tool could not be resolved")
+        .hint("send the arguments as a google.protobuf.Struct")
 }

@@ -8,6 +8,7 @@ use gateway::{Call, Dispatch, Registry, Reply, Respell};
 use model::{Answer, Coding, Form, Refusal, RefusalCode};
 use transcode::client::{self, Wanted};
 use wire::mcp::relay;
+use wire::proto::code::TIMEOUT;
 use wire::proto::contract::ErrorResponse;
 use wire::proto::{Kind, frame, spell};
 use wire::rpc::{Id, Message, Shape, code};
@@ -44,6 +45,14 @@ impl<S: Sink> Reply for FrameReply<S> {
     }
 
     fn refuse(&self, call: &Call, refusal: &Refusal) {
+        // The tool ran: an error of the call, not of the request (proto-mcp v1.0, "Error Handling").
+        if refusal.code == RefusalCode::UpstreamTimeout && call.request.method.as_str() == "tools/call" {
+            let data = json::object(|data| {
+                data.text("code", refusal.code.as_str());
+            });
+            let field = client::error("tools/call", TIMEOUT, &refusal.to_string(), Some(&data));
+            return send(&self.sink, self.id, &field, "tools/call");
+        }
         refuse(&self.sink, self.id, refusal, call.request.method.as_str());
     }
 

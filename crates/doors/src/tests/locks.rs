@@ -21,6 +21,7 @@ fn echo() -> ServerConfig {
             args,
             env: Vec::new(),
             cwd: None,
+            confinement: Default::default(),
         }),
         prefix: "echo".into(),
         era: EraChoice::Legacy,
@@ -29,6 +30,7 @@ fn echo() -> ServerConfig {
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
         validate: false,
+        pins: Default::default(),
     }
 }
 

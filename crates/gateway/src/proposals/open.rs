@@ -142,8 +142,24 @@ pub(crate) fn of_envelope(
         params: call.params().map(|params| String::from_utf8_lossy(params).into_owned()),
         call: None,
     };
+    if let Some(why) = unfit_at(dispatch, &wanted) {
+        let act = (wanted.method, wanted.context);
+        Record::of(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
+        return Err(Refusal::new(RefusalCode::SchemaViolation, why));
+    }
     let definition = definition(dispatch, &wanted.to, wanted.method, wanted.context);
     open(dispatch, wanted, definition)
+}
+
+/// Why one of the servers that check arguments could not run a proposed call. It is checked again when it runs.
+fn unfit_at(dispatch: &Dispatch, wanted: &Wanted<'_>) -> Option<String> {
+    let ("tools/call", Some(tool)) = (wanted.method, wanted.context) else { return None };
+    let params = wanted.params.as_deref().unwrap_or("{}").as_bytes();
+    wanted.to.iter().find_map(|to| {
+        let server = dispatch.with(|topic| topic.server(to))?.handle;
+        let server = server.upstream().filter(|server| server.validates())?;
+        unfit::of(&server.upstream.manifest_in(Form::ENVELOPE), tool, params)
+    })
 }
 
 fn open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Result<Opening, Refusal> {

@@ -90,6 +90,23 @@ fn examine(config: &Config, is_foreign: bool, live: &Live) -> Vec<Check> {
     checks
 }
 
+/// A warning if a running server has tools whose schemas cannot be used: each with the reason.
+fn tools_beyond_use(server: &Value, check: &Check) -> Option<Check> {
+    let named = |list: &str, what: &str| {
+        let tools = server.get(list).and_then(Value::as_array).into_iter().flatten();
+        let lines = tools.map(|tool| format!("{}: {what}: {}", cell(tool, "name"), cell(tool, "reason")));
+        lines.collect::<Vec<_>>()
+    };
+    let mut lines = named("unlisted_tools", "not listed");
+    lines.extend(named("untyped_tools", "takes any object"));
+    if lines.is_empty() {
+        return None;
+    }
+    let found = format!("{}; tools whose schemas cannot be used:\n{}", check.found, lines.join("\n"));
+    let fix = "correct these schemas, or ask the author of the server to";
+    Some(Check { severity: Severity::Warning, ..failed(&check.what, found, fix) })
+}
+
 fn found_file(name: &str) -> Check {
     let found = format!("`{name}` was found in this directory: it is used only with your consent");
     let fix = format!("if you trust it, name it: --config {name}");
@@ -142,8 +159,11 @@ impl Live {
         let Some(one) = servers.iter().find(named) else { return check };
         // One that is being started again has a cause too.
         let fails = one.get("cause").is_some() || ["down", "degraded"].contains(&&*cell(one, "state"));
-        if !fails || check.severity != Severity::Ok {
+        if check.severity != Severity::Ok {
             return check;
+        }
+        if !fails {
+            return tools_beyond_use(one, &check).unwrap_or(check);
         }
         let found = format!("{} in the running gateway: {}", cell(one, "state"), why(one));
         failed(&check.what, found, format!("see what it says: portmoot logs {}", server.name))

@@ -37,25 +37,31 @@ pub(crate) async fn run(command: ProtoCommand, output: Output) -> Result<Exit, F
     let package = package.unwrap_or_else(|| package_of(&stem));
     check_package(&package)?;
     let folder = package.replace('.', "/");
-    let earlier = match &out {
-        Some(out) => Numbers::read(&files_below(&out.join(TOOLS), &folder))
-            .map_err(|error| Failure::new(Exit::Failed, "bad_proto", error.to_string()))?,
-        None => Numbers::default(),
-    };
+    let found = out.as_ref().map(|out| files_below(&out.join(TOOLS), &folder)).unwrap_or_default();
+    let earlier =
+        Numbers::read(&found).map_err(|error| Failure::new(Exit::Failed, "bad_proto", error.to_string()))?;
     let style = match style {
         ProtoStyle::Lossless => Style::Lossless,
         ProtoStyle::Spec => Style::Spec,
     };
     let borrowed: Vec<_> = tools.iter().map(Listed::borrowed).collect();
     let converted = convert_all(&package, &borrowed, &earlier, style);
-    match out {
+    let left = left(&found, &converted);
+    match &out {
         Some(out) => {
-            write(&out, &converted)?;
+            write(out, &converted)?;
             output.message(&format!(
                 "wrote {} files to {}",
                 converted.len(),
                 out.join(TOOLS).join(folder).display()
             ));
+            if !left.is_empty() {
+                output.message(&format!(
+                    "left as they were, because no tool of {source} has them: {}\nif their tools are gone, delete them; their \
+                     numbers are then free",
+                    left.join(", ")
+                ));
+            }
         }
         None if output.json => {}
         None => {
@@ -68,7 +74,8 @@ pub(crate) async fn run(command: ProtoCommand, output: Output) -> Result<Exit, F
             let Converted { file, input, output } = converted;
             json!({ "name": tool.name, "file": file.path, "input": input, "output": output })
         };
-        output.result_json(&json!({ "tools": tools.iter().zip(&converted).map(row).collect::<Vec<_>>() }));
+        let tools: Vec<_> = tools.iter().zip(&converted).map(row).collect();
+        output.result_json(&json!({ "tools": tools, "left": left }));
     }
     Ok(Exit::Ok)
 }
@@ -184,6 +191,15 @@ fn files_below(root: &Path, folder: &str) -> Vec<(String, String)> {
         Some((format!("{folder}/{name}"), fs::read_to_string(path).ok()?))
     };
     paths.filter_map(read).collect()
+}
+
+/// The files of an earlier run that this one does not write: of tools that are gone, or of another source with the same package.
+fn left<'f>(found: &'f [(String, String)], converted: &[Converted]) -> Vec<&'f str> {
+    let is_written = |path: &str| converted.iter().any(|converted| converted.file.path == path);
+    let mut left: Vec<_> =
+        found.iter().map(|(path, _)| path.as_str()).filter(|path| !is_written(path)).collect();
+    left.sort_unstable();
+    left
 }
 
 fn write(out: &Path, converted: &[Converted]) -> Result<(), Failure> {

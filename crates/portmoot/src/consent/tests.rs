@@ -20,6 +20,7 @@ fn server(transport: Transport) -> ServerConfig {
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
         validate: false,
+        pins: Default::default(),
     }
 }
 
@@ -29,6 +30,7 @@ fn child(command: &str, args: &[(&str, &str)], env: &[&str]) -> Transport {
         args: args.iter().map(|(text, written)| Secret::expanded(*text, *written)).collect(),
         env: env.iter().map(|name| ((*name).to_owned(), Secret::new("hush"))).collect(),
         cwd: None,
+        confinement: Default::default(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use harness::proto_client;
+use harness::{grpc_client, proto_client};
 use serde_json::{Value, json};
 
 use crate::audit_log::AuditLog;
@@ -10,6 +10,7 @@ use crate::front::pipe;
 use crate::home::Home;
 use crate::listed_server::ListedServer;
 use crate::peer::{Peer, answer, small};
+use crate::proto_clients::websocket;
 use crate::support::{Client, Gateway, modern, until};
 use crate::ws::{Socket, people, token};
 
@@ -180,15 +181,64 @@ fn clients_of_proto_mcp_are_judged_by_both_gates() {
     let listed = ListedServer::new(&home, "s", &[]);
     home.write("s", &json!([strict()]).to_string());
     let words = pipe(&home, &(listed.table() + KEY));
-    let call = |text: &str| {
-        let way = ["--call", "s_strict", text, "--pipe"].into_iter().chain(words.iter().map(String::as_str));
-        proto_client(&way.collect::<Vec<_>>())["answer"].clone()
+    let served = Home::new();
+    let data = "[server]\ndata_dir = \"data\"\n";
+    let gateway = Gateway::start(&served, &(listed.table() + KEY + data));
+    gateway.ready("s");
+    let (url, over_pipe) = (websocket(&gateway), words.iter().map(String::as_str));
+    let over_pipe: Vec<&str> = ["--pipe"].into_iter().chain(over_pipe).collect();
+    let ways = [&over_pipe[..], &["--ws", &url], &["--tcp", gateway.address()], &["--grpc"]];
+    for (count, way) in ways.into_iter().enumerate() {
+        let call = |text: &str| match way {
+            ["--grpc"] => {
+                let report = grpc_client(&[gateway.address(), "", "--call", "s_strict", text]);
+                let answer = &report["answers"][0];
+                answer.get("is_error").unwrap_or(answer).clone()
+            }
+            way => proto_client(&[&["--call", "s_strict", text], way].concat())["answer"].clone(),
+        };
+        assert_eq!(call("fits"), json!(["strict of the server"]), "{way:?}");
+        // Only JSON Schema can say this.
+        let answered = call("bad");
+        let why = answered[0].as_str().unwrap_or_default();
+        assert!(why.starts_with(&format!("{WHY}- /text: ")), "{way:?}: {answered}");
+        assert_eq!(listed.calls(), "strict\n".repeat(count + 1), "{way:?}");
+    }
+    AuditLog(&served).comes_to(3, "local", KIND, "refused", "unfit");
+}
+
+#[test]
+fn unfit_proposals_of_a_room_are_refused_when_they_are_made() {
+    let (peer, _) = serving(vec![strict()]);
+    let (home, config) = people(&[("boss", &["mcp/*"]), ("scout", &["mcp/proposal:*"]), ("eve", &["chat"])]);
+    let gateway = Gateway::start(&home, &(config + &peer.child("s", "s") + KEY));
+    gateway.ready("s");
+    let propose = |socket: &mut Socket, id: &str, arguments: Value| {
+        let params = json!({ "name": "strict", "arguments": arguments });
+        let payload = json!({ "method": "tools/call", "params": params });
+        socket.send("mcp/proposal:tools/call:strict", id, &["s"], json!({}), &payload);
     };
-    assert_eq!(call("fits"), json!(["strict of the server"]));
-    // Only JSON Schema can say this.
-    let answered = call("bad");
-    assert!(answered[0].as_str().unwrap().starts_with(&format!("{WHY}- /text: ")), "{answered}");
-    assert_eq!(listed.calls(), "strict\n");
+    let mut scout = Socket::enter(&gateway, "scout", "?echo=false");
+    propose(&mut scout, "wrong", wrong());
+    let state = scout.receive_until(|envelope| envelope["correlation_id"] == "wrong");
+    assert_eq!(state["payload"]["state"], "rejected", "{state}");
+    let reason = state["payload"]["reason"].as_str().unwrap();
+    assert!(reason.contains(MISSING) && reason.contains(TOO_MUCH), "{reason}");
+    // A participant without the permission learns nothing about the schema.
+    let mut eve = Socket::enter(&gateway, "eve", "?echo=false");
+    propose(&mut eve, "theirs", wrong());
+    assert!(!eve.refused("theirs", "capability_violation").to_string().contains("maximum"));
+    // One that fits is the only proposal that there is.
+    propose(&mut scout, "right", json!({ "text": "fits" }));
+    let pending = gateway.pending(&home, &token("boss"));
+    assert_eq!(pending["params"]["arguments"], json!({ "text": "fits" }), "{pending}");
+    let (url, boss) = (gateway.url(), token("boss"));
+    let all = home.run(&["proposals", "ls", "--all", "--json", "--url", &url, "--token", &boss]).expect(0);
+    let all: Value = serde_json::from_str(&all.stdout).unwrap();
+    assert_eq!(all["proposals"].as_array().unwrap().len(), 1, "{all}");
+    let log = AuditLog(&home);
+    log.comes_to(1, "scout", "mcp/proposal:tools/call:strict", "refused", "unfit");
+    assert_eq!(peer.calls("strict"), 0);
 }
 
 #[test]
@@ -233,6 +283,15 @@ fn tools_with_hostile_schemas_are_left_out_and_cost_little() {
         server.contains("arguments cannot be checked: its input schema refers to another document"),
         "{server}"
     );
+    // The commands of an operator name them too.
+    let found = home.run(&["doctor", "--config", "portmoot.toml"]).expect(0).stdout;
+    let shown = home.run(&["servers", "show", "s", "--url", &gateway.url()]).expect(0).stdout;
+    for tool in &hostile {
+        let name = tool["name"].as_str().unwrap();
+        assert!(found.contains(&format!("{name}: not listed: ")), "{found}");
+        assert!(shown.contains(&format!("\"name\": \"{name}\"")), "{shown}");
+    }
+    assert!(found.contains("careful server s") && found.contains("refers to another document"), "{found}");
     // What only these arguments make expensive.
     let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({ "x": inner }));
     is_done(&client.call("s_tree", nested(5)));

@@ -15,14 +15,14 @@ use crate::participants::{config, echo, enter, home, join, read, receive, spec};
 use crate::support::Gateway;
 
 /// A line to the gateway that can be cut.
-struct Line {
+pub(crate) struct Line {
     url: String,
     is_cut: Arc<AtomicBool>,
     cut: Arc<Notify>,
 }
 
 impl Line {
-    async fn to(gateway: &Gateway) -> Self {
+    pub(crate) async fn to(gateway: &Gateway) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (address, is_cut, cut) = (gateway.address().to_owned(), Arc::default(), Arc::<Notify>::default());
@@ -44,21 +44,30 @@ impl Line {
         line
     }
 
-    /// Cuts the line and waits until the participant at its end knows.
-    async fn cut(&self, events: &mut Events) {
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Cuts the line.
+    pub(crate) fn break_off(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
         self.cut.notify_waiters();
+    }
+
+    /// Cuts the line and waits until the participant at its end knows.
+    async fn cut(&self, events: &mut Events) {
+        self.break_off();
         let lost = |event| matches!(event, Event::Disconnected { is_final: false, .. }).then_some(());
         receive(events, "the connection is lost", lost).await;
     }
 
-    fn mend(&self) {
+    pub(crate) fn mend(&self) {
         self.is_cut.store(false, Ordering::SeqCst);
     }
 }
 
 /// Participants of a topic that keeps so many envelopes.
-fn keeping(envelopes: usize) -> (crate::home::Home, Gateway) {
+pub(crate) fn keeping(envelopes: usize) -> (crate::home::Home, Gateway) {
     let home = home();
     let gateway =
         Gateway::start(&home, &(config(&home) + &format!("[topics.main]\nhistory = {envelopes}\n")));
@@ -127,6 +136,24 @@ async fn a_participant_receives_what_it_missed_once_and_runs_none_of_it() {
     line.mend();
     let (texts, is_cut) = history(&mut events).await;
     assert_eq!((texts, is_cut), (["9", "10", "11", "12", "13"].map(String::from).to_vec(), true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_process_begins_where_an_earlier_one_connected() {
+    let (_home, gateway) = keeping(5);
+    let (boss, mut said) = enter(ParticipantSpec { echo: true, ..spec(&gateway, "boss") }).await;
+    boss.chat("1").unwrap();
+    receive_chat(&mut said, "1").await;
+    let (worker, _) = join(&gateway, "worker").await;
+    let since = worker.cursor();
+    worker.close().await;
+    boss.chat("2").unwrap();
+    receive_chat(&mut said, "2").await;
+    for (since, expect) in [(since, vec!["2"]), (None, vec!["1", "2"])] {
+        let (worker, mut events) = enter(ParticipantSpec { since, ..spec(&gateway, "worker") }).await;
+        assert_eq!(history(&mut events).await, (expect.into_iter().map(String::from).collect(), false));
+        worker.close().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -41,6 +41,11 @@ impl Program {
         Program { child, keys, lines, seen: String::new() }
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Types a line.
     pub(crate) fn type_line(&mut self, line: &str) {
         writeln!(self.keys.as_mut().unwrap(), "{line}").unwrap();

@@ -4,12 +4,14 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
-use harness::proto_client;
+use harness::{grpc_client, proto_client};
 use serde_json::{Value, json};
 
 use crate::front::{binary, over_stdio, pipe};
 use crate::home::Home;
 use crate::http::{Connection, TIMEOUT};
+use crate::peer::{Peer, answer, small, tool};
+use crate::proto_servers::child;
 use crate::support::{Gateway, fixture};
 use crate::ws::{self, Socket};
 
@@ -186,19 +188,21 @@ fn connections_end_when_the_gateway_stops_or_their_participant_is_gone() {
     assert_eq!(last.closed(), 1001);
 }
 
+/// The headers of a request for a WebSocket.
+pub(crate) const UPGRADE: [(&str, &str); 4] = [
+    ("connection", "Upgrade"),
+    ("upgrade", "websocket"),
+    ("sec-websocket-version", "13"),
+    ("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+];
+
 #[test]
 fn what_is_no_proto_mcp_over_a_websocket_is_refused_before_it_begins() {
     let home = Home::new().env("ONE_TOKEN", "a-token-that-is-long-enough");
     let gateway = Gateway::start(&home, "[participants.one]\ntoken_env = \"ONE_TOKEN\"\n");
     let token = ("authorization", "Bearer a-token-that-is-long-enough");
-    let upgrade = [
-        ("connection", "Upgrade"),
-        ("upgrade", "websocket"),
-        ("sec-websocket-version", "13"),
-        ("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="),
-    ];
     let status = |path: &str, more: &[(&str, &str)]| {
-        Connection::open(gateway.address()).exchange("GET", path, &[&upgrade, more].concat(), "").status
+        Connection::open(gateway.address()).exchange("GET", path, &[&UPGRADE[..], more].concat(), "").status
     };
     assert_eq!(status("/proto", &[]), 401);
     assert_eq!(status("/proto", &[token, ("origin", "https://elsewhere.example")]), 403);
@@ -208,6 +212,37 @@ fn what_is_no_proto_mcp_over_a_websocket_is_refused_before_it_begins() {
         let reply = Connection::open(gateway.address()).exchange(method, "/proto", &[token], "");
         assert_eq!(reply.status, refused);
     }
+}
+
+/// What a server got of calls whose client named itself in metadata: of the connection and of each call.
+#[test]
+fn a_token_in_metadata_reaches_no_server() {
+    let peer = Peer::stdio(|message| {
+        let done = (message["method"] == "tools/call")
+            .then(|| answer(message, r#"{"content":[{"type":"text","text":"done"}]}"#));
+        let tools = format!("[{}]", tool("echo"));
+        done.or_else(|| small(message, &tools)).map(String::into_bytes).into_iter().collect()
+    });
+    let home = Home::new().env("ONE_TOKEN", TOKEN);
+    let one = "[participants.one]\ntoken_env = \"ONE_TOKEN\"\ncapabilities = [\"mcp/request:*\"]\n";
+    let record = home.path().join("record");
+    let servers = peer.child("s", "s") + &child("p", &["--record", record.to_str().unwrap()]);
+    let gateway = Gateway::start(&home, &(servers + one));
+    gateway.ready("s");
+    gateway.ready("p");
+    for (server, text) in [("s", "done"), ("p", r#"{"text": "hello"}"#)] {
+        let (tool, prefix) = (format!("{server}_echo"), format!("{server}_"));
+        let by_tcp = ["--call", &tool, "hello", "--tcp", gateway.address(), "--token", TOKEN];
+        assert_eq!(proto_client(&by_tcp)["answer"], json!([text]));
+        let by_grpc = [gateway.address(), &prefix, "--token", TOKEN, "--call-token", TOKEN];
+        assert_eq!(grpc_client(&by_grpc)["echo"], json!([text]));
+    }
+    let received = peer.received().concat();
+    let calls = std::fs::read_to_string(record).unwrap();
+    let hex: String = TOKEN.bytes().map(|byte| format!("{byte:02x}")).collect();
+    assert!(peer.calls("echo") == 2 && calls.contains("6563686f"), "{received} {calls}");
+    assert!(!received.contains(TOKEN) && !received.contains("authorization"), "{received}");
+    assert!(!calls.contains(&hex), "{calls}");
 }
 
 #[test]

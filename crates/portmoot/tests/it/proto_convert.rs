@@ -91,6 +91,30 @@ fn every_form_of_a_tool_is_read() {
 }
 
 #[test]
+fn files_of_tools_that_are_gone_are_named_and_left() {
+    let home = Home::new();
+    let convert = |tools: &[&str]| {
+        let schema = r#"{"type":"object","properties":{"q":{"type":"string"}}}"#;
+        let tools: Vec<_> =
+            tools.iter().map(|name| format!(r#"{{"name":"{name}","inputSchema":{schema}}}"#)).collect();
+        fs::write(home.path().join("some.json"), format!("[{}]", tools.join(","))).unwrap();
+        let text = home.run(&["proto", "convert", "some.json", "--out", "module"]).expect(0);
+        let json = home.run(&["proto", "convert", "some.json", "--out", "module", "--json"]).expect(0).stdout;
+        (text.stderr, serde_json::from_str::<Value>(&json).unwrap()["left"].clone())
+    };
+    let (said, left) = convert(&["find", "gone"]);
+    assert!(!said.contains("left as they were") && left == Value::Array(Vec::new()), "{said} {left}");
+    let (said, left) = convert(&["find"]);
+    assert!(said.contains("left as they were") && said.contains("some/v1/gone.proto"), "{said}");
+    assert_eq!(left, serde_json::json!(["some/v1/gone.proto"]));
+    // What is there is still a module.
+    assert!(home.path().join("module/proto/some/v1/gone.proto").exists());
+    buf(&home.path().join("module"), &["build"]);
+    fs::remove_file(home.path().join("module/proto/some/v1/gone.proto")).unwrap();
+    assert_eq!(convert(&["find"]).1, Value::Array(Vec::new()));
+}
+
+#[test]
 fn a_server_behind_the_gateway_is_converted() {
     let home = Home::new();
     let gateway = Gateway::start(&home, &fixture("tools", &[]));

@@ -1,14 +1,18 @@
 //! Clients of proto-mcp over gRPC, with Google's stubs and runtime, that know the contract alone; health, reflection, gRPC-Web.
 
 use std::io::{Read, Write};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
-use harness::grpc_client;
+use harness::{grpc_client, proto_client};
 use serde_json::{Value, json};
 
+use crate::audit_log::AuditLog;
 use crate::home::Home;
+use crate::peer::{Peer, small, tool};
+use crate::proto_clients::websocket;
 use crate::socket::{Gateway, fixture_server};
-use crate::support;
+use crate::support::{self, until};
+use crate::ws::{people, token};
 
 #[test]
 fn a_grpc_client_reaches_what_the_gateway_has() {
@@ -81,6 +85,105 @@ fn a_grpc_client_that_may_only_propose_gets_the_result_of_the_approved_call() {
     }
     let stranger = grpc_client(&[gateway.address(), "a_", "--token", "a-token-that-is-not-valid"]);
     assert_eq!(stranger["refused"][0], json!("UNAUTHENTICATED"), "{stranger}");
+}
+
+/// A client that calls the tool `wait` as ann, and cancels once it gets a line.
+fn waiting(gateway: &support::Gateway) -> Child {
+    let script = harness::repository().join("tests/third-party/proto_grpc.py");
+    let mut python = Command::new(harness::deps().python());
+    python.arg(script).args([gateway.address(), "s_", "--token", &token("ann"), "--cancel", "s_wait"]);
+    python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn a_call_whose_stream_or_connection_ends_is_cancelled_at_its_server() {
+    let peer = Peer::stdio(|message| {
+        let tools = format!("[{}]", tool("wait"));
+        small(message, &tools).map(String::into_bytes).into_iter().collect()
+    });
+    let (home, config) = people(&[("ann", &["mcp/request:*"])]);
+    let gateway = support::Gateway::start(&home, &(config + &peer.child("s", "s")));
+    gateway.ready("s");
+    let cancelled = || peer.received().iter().filter(|line| line.contains("notifications/cancelled")).count();
+    for (count, by_its_client) in [(1, true), (2, false)] {
+        let mut client = waiting(&gateway);
+        until("the call arrives", || (peer.calls("wait") == count).then_some(()));
+        assert_eq!(cancelled(), count - 1);
+        if by_its_client {
+            client.stdin.take().unwrap().write_all(b"\n").unwrap();
+        } else {
+            client.kill().unwrap();
+        }
+        until("the server hears of it", || (cancelled() == count).then_some(()));
+        let ended = client.wait_with_output().unwrap();
+        if by_its_client {
+            assert_eq!(String::from_utf8_lossy(&ended.stdout).trim(), r#"{"cancelled": "CANCELLED"}"#);
+        }
+    }
+    let log = AuditLog(&home);
+    log.comes_to(2, "ann", "mcp/request:tools/call:s_wait", "admitted", "");
+    log.is_whole();
+}
+
+/// The answers to a call of the fixture that a participant makes so many times.
+type Caller = fn(&support::Gateway, &str, &str) -> Value;
+
+fn over_grpc(gateway: &support::Gateway, name: &str, times: &str) -> Value {
+    let token = token(name);
+    grpc_client(&[gateway.address(), "", "--token", &token, "--call", "a_echo", "hello", "--times", times])
+}
+
+fn over_frames(way: [&str; 2], name: &str, times: &str) -> Value {
+    let token = token(name);
+    let more = ["--token", &token, "--times", times];
+    proto_client(&[&["--call", "a_echo", "hello"], &way[..], &more].concat())
+}
+
+#[test]
+fn calls_beyond_the_rate_are_refused_with_a_status_and_on_record() {
+    // Frames have no status.
+    let none = [Value::Null, Value::Null];
+    let wires: [(Caller, [Value; 2]); 3] = [
+        (over_grpc, [json!("RESOURCE_EXHAUSTED"), json!("NOT_FOUND")]),
+        (|gateway, name, times| over_frames(["--tcp", gateway.address()], name, times), none.clone()),
+        (|gateway, name, times| over_frames(["--ws", &websocket(gateway)], name, times), none),
+    ];
+    for (call, statuses) in wires {
+        check_rate(call, &statuses);
+    }
+}
+
+/// Checks a wire, with its statuses of a call beyond the rate and of one of an unknown tool.
+fn check_rate(call: Caller, [beyond, unknown]: &[Value; 2]) {
+    const ECHO: &str = "mcp/request:tools/call:a_echo";
+    let (home, config) = people(&[("ann", &["mcp/request:*"]), ("eve", &["mcp/request:tools/list"])]);
+    let rate = "[participants.ann]\nrate = { limit = \"60/min\", burst = 3 }\n";
+    let config = config.replace("[participants.ann]\n", rate) + &support::fixture("a", &[]);
+    let gateway = support::Gateway::start(&home, &config);
+    gateway.ready("a");
+    let call = |name: &str, times: &str| {
+        let report = call(&gateway, name, times);
+        report["answers"].as_array().unwrap_or_else(|| panic!("{report}")).clone()
+    };
+    let answers = call("ann", "8");
+    assert_eq!(answers[0], json!(["hello"]), "{answers:?}");
+    let refused: Vec<_> = answers.iter().filter(|answer| **answer != json!(["hello"])).collect();
+    assert!(!refused.is_empty(), "{answers:?}");
+    for refused in &refused {
+        assert_eq!((&refused[0], &refused[1]), (beyond, &json!(-31002)), "{refused}");
+        assert_eq!(refused[2]["code"], "rate_limited", "{refused}");
+        assert!((1.0..=1_000.0).contains(&refused[2]["retryAfterMs"].as_f64().unwrap()), "{refused}");
+    }
+    // Another participant has a rate of its own, and no right to call.
+    let hers = &call("eve", "1")[0];
+    assert_eq!((&hers[0], &hers[1]), (unknown, &json!(-32602)), "{hers}");
+    let log = AuditLog(&home);
+    log.comes_to(answers.len() - refused.len(), "ann", ECHO, "admitted", "");
+    log.comes_to(refused.len(), "ann", ECHO, "refused", "rate_limited");
+    let entry = log.has("ann", ECHO, "admitted", "");
+    assert_eq!((&entry["to"], &entry["topic"]), (&json!(["a"]), &json!("main")), "{entry}");
+    log.comes_to(1, "eve", ECHO, "refused", "not_admitted");
+    log.is_whole();
 }
 
 /// The frames of HTTP/2 that a connection is answered with at first: their types.

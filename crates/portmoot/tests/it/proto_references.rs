@@ -6,6 +6,7 @@ use harness::{deps, proto_references};
 use schema::Descriptors;
 use serde_json::{Value, json};
 
+use crate::front::binary;
 use crate::home::Home;
 use crate::proto_clients::websocket;
 use crate::proto_servers;
@@ -55,6 +56,12 @@ fn a_reference_of_a_list_resolves_to_the_schema_that_calls_are_checked_by() {
     let commit = check(&by_socket, &gateway, "tools/tools.v1", "tools_echo");
     let by_tcp = report(&["--tcp", gateway.address()], "tools_echo", &text);
     assert_eq!(check(&by_tcp, &gateway, "tools/tools.v1", "tools_echo"), commit);
+    let by_grpc = report(&["--grpc", gateway.address()], "tools_echo", &text);
+    assert_eq!(check(&by_grpc, &gateway, "tools/tools.v1", "tools_echo"), commit);
+    let (url, program, arguments) = (gateway.url(), binary(), text.to_string());
+    let asked = ["--tool", "tools_echo", "--arguments", &arguments];
+    let by_pipe = proto_references(&[&asked[..], &["--pipe", &program, "stdio", "--url", &url]].concat());
+    assert_eq!(check(&by_pipe, &gateway, "tools/tools.v1", "tools_echo"), commit);
     // All tools of a server are in one commit, which is that of the label.
     let references = by_socket["references"].as_object().unwrap();
     let of_tools = references.values().filter(|one| one.as_str().unwrap().contains("/tools/"));

@@ -20,7 +20,7 @@ const CONFIG: &str = "[servers.demo]\ntype = \"demo\"\n\
     [participants.agent]\ncapabilities = [\"mcp/request:*/list\", \"mcp/proposal:*\", \"mcp/response:*\", \"chat\"]\n";
 
 /// Commands whose output another test has, or that print what a library generates.
-const ELSEWHERE: [&str; 3] = ["stdio", "completions", "man"];
+const ELSEWHERE: [&str; 4] = ["stdio", "completions", "man", "config schema"];
 
 /// How a command is shown.
 #[derive(Clone, Copy, PartialEq)]
@@ -241,6 +241,7 @@ fn every_command_prints_its_snapshot() {
     stage.show("config-check-wrong", &["config", "check", "--config", "wrong.toml"], Both);
     stage.show("serve-wrong", &["serve", "--config", "wrong.toml"], Both);
     stage.show("serve-twice", &["serve", "--config", "portmoot.toml", "--listen", "127.0.0.1:0"], Plain);
+    set_up(&mut stage);
     stage.show("chat-without-a-gateway", &["chat", "--url", "http://127.0.0.1:1"], Both);
     stage.show("no-gateway", &["servers", "ls", "--data-dir", "elsewhere"], Both);
     assert!(
@@ -249,6 +250,30 @@ fn every_command_prints_its_snapshot() {
         stage.stale.join("\n")
     );
     every_command_is_there(&stage.covered);
+}
+
+/// The commands that set up, with files that no gateway reads.
+fn set_up(stage: &mut Stage) {
+    use Shown::{Both, Plain};
+    let client = "{\n  \"mcpServers\": {\n    \"files\": { \"command\": \"npx\", \"env\": { \"API_KEY\": \"hush\" } }\n  }\n}\n";
+    stage.home.write(".cursor/mcp.json", client);
+    stage.show("init", &["init", "--config", "new.toml", "--dry-run"], Both);
+    stage.show(
+        "add",
+        &["add", "notes", "--config", "new.toml", "--dry-run", "--", "npx", "-y", "notes"],
+        Both,
+    );
+    stage.show("import", &["import", "cursor", "--config", "new.toml", "--dry-run"], Both);
+    stage.show("import-list", &["import"], Both);
+    stage.home.write("new.toml", "[servers.notes]\ncommand = \"npx\"\n");
+    stage.show("rm", &["rm", "notes", "--config", "new.toml", "--dry-run"], Both);
+    stage.show("rm-unknown", &["rm", "nothing", "--config", "new.toml"], Both);
+    stage.show("connect", &["connect", "cursor", "--dry-run"], Both);
+    stage.show("connect-list", &["connect"], Both);
+    stage.show("connect-without-consent", &["connect", "cursor"], Plain);
+    stage.home.run(&["connect", "cursor", "--yes"]).expect(0);
+    stage.show("disconnect", &["disconnect", "cursor", "--yes"], Plain);
+    stage.show("search-offline", &["search", "files", "--registry", "http://127.0.0.1:1"], Both);
 }
 
 /// Every command of docs/cli.md has a snapshot.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use model::{Refusal, RefusalCode, Violation};
 use prost::Message as _;
-use schema::{Invalid, Marks, Module, Numbers, Tool, ToolSchema, Typed, ValueError};
+use schema::{Invalid, Marks, Module, Numbers, STRUCT, Tool, ToolSchema, Typed, ValueError};
 use serde_json::{Map, Value as Json};
 use wire::proto::contract::CallToolRequest;
 
@@ -57,6 +57,14 @@ pub fn is_own(call: &Bytes, tool: &ToolSchema) -> Result<bool, Refusal> {
         return Ok(false);
     }
     arguments(&call, tool).map(|_| true)
+}
+
+/// Whether the arguments of a call are a message that is neither the tool's own nor a `google.protobuf.Struct`.
+#[must_use]
+pub fn is_foreign(call: &Bytes, tool: &ToolSchema) -> bool {
+    let sent = decode(call).ok().and_then(|call| call.arguments);
+    let name = sent.as_ref().and_then(|sent| sent.type_url.rsplit('/').next()).unwrap_or_default();
+    !name.is_empty() && name != STRUCT && name != tool.input().full_name()
 }
 
 fn decode(call: &Bytes) -> Result<CallToolRequest, Refusal> {

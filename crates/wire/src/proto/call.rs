@@ -2,11 +2,11 @@
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use bytestring::ByteString;
+use fields::{Field, Fields};
 use model::{Coding, Method, Payload, Range, Request, Target};
 use prost::encoding::{encode_varint, encoded_len_varint};
 
 use super::envelope::{Kind, Unreadable, message};
-use super::fields::{Field, Fields};
 
 /// Keys of `CallToolRequest.metadata` that carry credentials, in lower case. They are for the gateway and reach no server
 /// (proto-mcp v1.0, "Authentication").
@@ -43,11 +43,11 @@ pub fn read(kind: Kind, field: &Bytes) -> Result<Option<Named>, Unreadable> {
     let message = content(&field)?;
     let (mut target, mut mark) = (ByteString::new(), Range::default());
     for part in Fields::of(field.get(message.clone()).unwrap_or_default()) {
-        let Field { number, at, content, .. } = part?;
+        let Field { number, at, place, .. } = part?;
         if number != TARGET {
             continue;
         }
-        let place = content.filter(|_| mark.is_empty()).ok_or(Unreadable)?;
+        let place = place.filter(|_| mark.is_empty()).ok_or(Unreadable)?;
         let (at, start, end) = (message.start + at, message.start + place.start, message.start + place.end);
         target = ByteString::try_from(field.slice(start..end)).map_err(|_| Unreadable)?;
         mark = Range::new(at, end).ok_or(Unreadable)?;
@@ -97,7 +97,7 @@ pub fn failed(field: &Bytes) -> bool {
 
 /// Where the message is in its payload field.
 fn content(field: &[u8]) -> Result<std::ops::Range<usize>, Unreadable> {
-    Fields::of(field).next().and_then(|read| read.ok()?.content).ok_or(Unreadable)
+    Fields::of(field).next().and_then(|read| read.ok()?.place).ok_or(Unreadable)
 }
 
 /// The token in the metadata of a call, and the payload field without credentials if it had some.
@@ -107,7 +107,7 @@ fn credentials(field: &Bytes) -> Result<(Option<String>, Option<Bytes>), Unreada
     let (mut token, mut kept, mut start, mut found) = (None, BytesMut::new(), 0, false);
     for part in Fields::of(&call) {
         let Field { number, content, end, .. } = part?;
-        let entry = content.filter(|_| number == 3).and_then(|place| call.get(place));
+        let entry = content.filter(|_| number == 3);
         match entry.map(entry_of).transpose()?.filter(|(key, _)| CREDENTIALS.contains(&key.as_str())) {
             Some((key, value)) => {
                 found = true;
@@ -125,7 +125,7 @@ fn entry_of(entry: &[u8]) -> Result<(String, &str), Unreadable> {
     let (mut key, mut value) = (String::new(), "");
     for part in Fields::of(entry) {
         let Field { number, content, .. } = part?;
-        let text = content.and_then(|place| entry.get(place)).map(std::str::from_utf8).transpose();
+        let text = content.map(std::str::from_utf8).transpose();
         let text = text.map_err(|_| Unreadable)?.unwrap_or_default();
         match number {
             1 => key = text.to_ascii_lowercase(),

@@ -1,10 +1,16 @@
 //! `MCPMessage`: its id and payload, found in place and written around bytes that stay.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
+use fields::Fields;
 use prost::encoding::{encode_varint, encoded_len_varint};
 
-use super::fields::Fields;
-pub use super::fields::NoMessage as Unreadable;
+pub use fields::NoMessage as Unreadable;
+
+/// Whether bytes are a protobuf message of any kind.
+#[must_use]
+pub fn is_message(bytes: &[u8]) -> bool {
+    Fields::of(bytes).all(|field| field.is_ok())
+}
 
 /// The payload of an `MCPMessage`, by its field's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::FromRepr)]
@@ -84,7 +90,7 @@ impl Kind {
     #[must_use]
     pub fn split(field: &Bytes) -> Option<(Self, Bytes)> {
         let read = Fields::of(field).next()?.ok()?;
-        Some((Self::from_repr(read.number)?, field.slice(read.content?)))
+        Some((Self::from_repr(read.number)?, field.slice(read.place?)))
     }
 }
 
@@ -118,7 +124,7 @@ impl Envelope {
         let (mut id, mut content, mut start) = (None, Content::Ping, 0);
         for field in Fields::of(message) {
             let field = field?;
-            let end = field.content.as_ref().map(|content| content.end);
+            let end = field.place.as_ref().map(|place| place.end);
             match (field.number, Kind::from_repr(field.number), end) {
                 (1, _, None) if id.is_none() => id = Some(field.varint),
                 (_, Some(kind), Some(end)) if !matches!(content, Content::Payload(..)) => {

@@ -11,7 +11,7 @@ use platform::{Mutex, Share};
 use tokio::sync::oneshot;
 use tonic::{Response, Status};
 use transcode::client::Wanted;
-use wire::proto::Kind;
+use wire::proto::{Kind, is_message};
 
 use super::super::connection::Visit;
 use super::status;
@@ -32,10 +32,14 @@ pub(super) struct Rpc {
     pub(super) visit: Arc<Visit>,
     /// The gateway as the caller names it.
     pub(super) host: Option<Arc<str>>,
+    /// Its client reads schemas by reference.
+    pub(super) references: bool,
     /// What its message is.
     pub(super) kind: Kind,
     /// How long its caller waits.
     pub(super) timeout: Result<Option<Duration>, Status>,
+    /// The longest message, in bytes.
+    pub(super) bytes_max: usize,
 }
 
 impl Rpc {
@@ -62,11 +66,19 @@ impl Rpc {
     async fn answer(&self, message: Bytes) -> Result<Bytes, Status> {
         let method = if self.kind == Kind::CallToolRequest { "tools/call" } else { "" };
         let refused = |refusal: Refusal| status::of_refusal(&refusal, method);
+        if message.len() > self.bytes_max {
+            let why = format!("the message has {} bytes, which is beyond the limit", message.len());
+            return Err(refused(Refusal::new(RefusalCode::TooLarge, why)));
+        }
+        if !is_message(&message) {
+            return Err(status::unreadable());
+        }
         let Visitor { dispatch, participant } = &self.visit.visitor;
         let joined = self.links.unary(&self.visit.visitor).map_err(refused)?;
         let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
         let (link, registry) = (Arc::clone(&joined.link), Arc::clone(&self.links.registry));
-        let (declared, host) = (Declared::default(), self.host.clone());
+        let declared = Declared { references: self.references, ..Declared::default() };
+        let host = self.host.clone();
         let mut client = Client { visitor, link, registry, host, declared, sessionless: true };
         let field = match client.take(None, self.kind, self.kind.field(&message)).await.map_err(refused)? {
             Taken::Answered(field) => field,
@@ -75,7 +87,9 @@ impl Rpc {
                 let answered = Mutex::new(Some(answered));
                 let held = Arc::clone(&self.visit.held);
                 let reply = UnaryReply { answered, schemas: client.schemas(), wanted, held };
-                let call = dispatch.request(&client.link, *incoming, Arc::new(reply));
+                let call = dispatch.as_bearer(&client.link, participant, || {
+                    dispatch.request(&client.link, *incoming, Arc::new(reply))
+                });
                 let mut open = Open { dispatch, call: Some(call) };
                 let answer = answer.await;
                 open.call = None;

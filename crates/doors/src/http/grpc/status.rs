@@ -7,6 +7,7 @@ use tonic::{Code, Status};
 use wire::proto::code::grpc_status_of;
 use wire::proto::contract::ErrorResponse;
 use wire::proto::{Spelled, spell};
+use wire::rpc::code::PARSE_ERROR;
 
 /// The status of a refusal of a request of this method.
 pub(super) fn of_refusal(refusal: &Refusal, method: &str) -> Status {
@@ -20,6 +21,13 @@ pub(super) fn of_error(message: &Bytes) -> Status {
     };
     let status = grpc_status_of(i64::from(error.code));
     of(&Spelled { error, status })
+}
+
+/// The status of bytes that are no message.
+pub(super) fn unreadable() -> Status {
+    let (code, message) = (PARSE_ERROR, "the bytes are no protobuf message".to_owned());
+    let error = ErrorResponse { code: i32::try_from(code).unwrap_or_default(), message, data: None };
+    of(&Spelled { error, status: grpc_status_of(code) })
 }
 
 fn of(spelled: &Spelled) -> Status {

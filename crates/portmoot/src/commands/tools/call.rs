@@ -51,12 +51,14 @@ pub(super) async fn call(
     let (quoted, task) = (Value::from(name), if held || requires_task { r#","task":{}"# } else { "" });
     let params =
         format!(r#"{{"name":{quoted},"arguments":{arguments},"_meta":{{"progressToken":1}}{task}}}"#);
+    let spinner = output.spinner(&format!("calling {}", visible::line(name)));
     let answer = session.request("tools/call", &params).await;
     let end = match answer {
         Ok(result) => follow(&mut session, result, held.then_some(wait), output).await,
         Err(failure) => Err(failure),
     };
     session.close().await;
+    drop(spinner);
     let (result, pending) = or_similar(end, name, topic, &*endpoint).await?;
     let parsed: Value = serde_json::from_str(&result).unwrap_or_default();
     if output.json {

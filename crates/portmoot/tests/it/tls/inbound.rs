@@ -240,6 +240,9 @@ fn a_proto_mcp_client_is_the_participant_of_its_certificate() {
     let report = proto_references(&[&["--tcp", secure.gateway.address()], &shown[..], &echo].concat());
     let host = report["references"]["echo"].as_str().unwrap().split(':').next();
     assert_eq!((host, &report["answer"]), (Some("localhost"), &json!(["by reference"])), "{report:#}");
+    let by_grpc = ["--grpc", secure.gateway.address()];
+    let report = proto_references(&[&by_grpc, &shown[..], &echo].concat());
+    assert_eq!((&report["answer"], &report["same"]), (&json!(["by reference"]), &json!(true)), "{report:#}");
 }
 
 #[test]

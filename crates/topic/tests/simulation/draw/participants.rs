@@ -173,6 +173,10 @@ impl World {
     }
 
     pub(crate) fn regrant(&mut self) {
+        if let Some(link) = self.books.links.keys().min().copied() {
+            let effects = self.live(Event::Narrow { link, narrowing: None }, Turn::default());
+            assert!(effects.all.is_empty() && effects.room.is_empty(), "nothing is narrowed");
+        }
         let server = self.prng.one_in(5);
         let participant = if server { self.any_server() } else { id(self.prng.any(&CALLERS)) };
         // Mostly a participant with open operations.

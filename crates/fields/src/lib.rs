@@ -1,0 +1,149 @@
+//! Fields of an encoded protobuf message, found in place (protobuf encoding, "Message Structure").
+//!
+//! No field is decoded into a type, so what no descriptor names is kept with all else. Groups are of proto2, and no message that
+//! the gateway reads has one.
+
+use std::ops::Range;
+
+use prost::encoding::{WireType, decode_varint, encode_key, encode_varint};
+
+/// The highest number of a field, and one (protobuf encoding, "Message Structure").
+const NUMBERS_END: u64 = 1 << 29;
+
+/// Why bytes are no protobuf message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the bytes are no protobuf message")]
+pub struct NoMessage;
+
+/// One field: its number, its content, and where its parts are in the message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field<'m> {
+    /// The field's number.
+    pub number: u32,
+    /// The value of a varint, else 0.
+    pub varint: u64,
+    /// The content of a string, bytes or a message; `None` for numbers.
+    pub content: Option<&'m [u8]>,
+    /// Where that content is; `None` for numbers.
+    pub place: Option<Range<usize>>,
+    /// Where the field's length begins, if it has one; else where its value begins.
+    pub at: usize,
+    /// Where the next field begins.
+    pub end: usize,
+    /// The whole field, key included.
+    pub whole: &'m [u8],
+}
+
+/// An iterator over the fields of one message, in their order. After bytes that are no field it ends.
+#[derive(Debug)]
+pub struct Fields<'m> {
+    message: &'m [u8],
+    at: usize,
+}
+
+impl<'m> Fields<'m> {
+    /// The fields of these bytes.
+    #[must_use]
+    pub fn of(message: &'m [u8]) -> Self {
+        Self { message, at: 0 }
+    }
+
+    fn read(&self) -> Result<Field<'m>, NoMessage> {
+        let (message, mut end) = (self.message, self.at);
+        let key = varint(message, &mut end)?;
+        let number = Some(key >> 3).filter(|number| (1..NUMBERS_END).contains(number));
+        let number = number.and_then(|number| u32::try_from(number).ok()).ok_or(NoMessage)?;
+        let (at, mut value, mut place) = (end, 0, None);
+        match WireType::try_from(key & 7).map_err(|_| NoMessage)? {
+            WireType::Varint => value = varint(message, &mut end)?,
+            WireType::SixtyFourBit => end += 8,
+            WireType::ThirtyTwoBit => end += 4,
+            WireType::LengthDelimited => {
+                let length = usize::try_from(varint(message, &mut end)?).map_err(|_| NoMessage)?;
+                let start = end;
+                end = start.checked_add(length).ok_or(NoMessage)?;
+                place = Some(start..end);
+            }
+            WireType::StartGroup | WireType::EndGroup => return Err(NoMessage),
+        }
+        let whole = message.get(self.at..end).ok_or(NoMessage)?;
+        let content = place.clone().and_then(|place| message.get(place));
+        Ok(Field { number, varint: value, content, place, at, end, whole })
+    }
+}
+
+impl<'m> Iterator for Fields<'m> {
+    type Item = Result<Field<'m>, NoMessage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.message.len() {
+            return None;
+        }
+        let read = self.read();
+        self.at = read.as_ref().map_or(self.message.len(), |field| field.end);
+        Some(read)
+    }
+}
+
+/// Reads a varint and moves behind it.
+fn varint(bytes: &[u8], at: &mut usize) -> Result<u64, NoMessage> {
+    let mut rest = bytes.get(*at..).unwrap_or_default();
+    let before = rest.len();
+    let value = decode_varint(&mut rest).map_err(|_| NoMessage)?;
+    *at += before - rest.len();
+    Ok(value)
+}
+
+/// Appends a field with a length: a string, bytes or a message.
+pub fn append(to: &mut Vec<u8>, number: u32, content: &[u8]) {
+    encode_key(number, WireType::LengthDelimited, to);
+    encode_varint(content.len() as u64, to);
+    to.extend_from_slice(content);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_lie_where_they_lie() {
+        let message =
+            [0x08, 0x96, 0x01, 0x12, 0x02, b'h', b'i', 0x1d, 1, 2, 3, 4, 0x21, 1, 2, 3, 4, 5, 6, 7, 8];
+        let read: Vec<_> = Fields::of(&message).map(Result::unwrap).collect();
+        let shown: Vec<_> = read.iter().map(|one| (one.number, one.varint, one.content)).collect();
+        assert_eq!(shown, [(1, 150, None), (2, 0, Some(&b"hi"[..])), (3, 0, None), (4, 0, None)]);
+        let places: Vec<_> = read.iter().map(|one| (one.at, one.place.clone(), one.end)).collect();
+        assert_eq!(places, [(1, None, 3), (4, Some(5..7), 7), (8, None, 12), (13, None, 21)]);
+        let lengths: Vec<_> = read.iter().map(|one| one.whole.len()).collect();
+        assert_eq!(lengths, [3, 4, 5, 9]);
+        let mut out = Vec::new();
+        append(&mut out, 2, b"hi");
+        assert_eq!(out, [0x12, 2, b'h', b'i']);
+    }
+
+    #[test]
+    fn what_is_no_message_ends_with_an_error() {
+        for bad in [
+            // A length beyond the end, a number without a value, a varint and a number that end too early.
+            &[0x12, 3, 1, 2][..],
+            &[0x08],
+            &[0x08, 0x80],
+            &[0x1d, 1],
+            &[0x21, 1, 2, 3, 4, 5, 6, 7],
+            // Groups, the number 0, wire types that there are not, a number beyond the last, the longest length.
+            &[0x0b, 0x0c],
+            &[0x00, 1],
+            &[0x0e],
+            &[0x80, 0x80, 0x80, 0x80, 0x10, 1],
+            &[0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+        ] {
+            let whole = [&[0x08, 1][..], bad].concat();
+            let read: Vec<_> = Fields::of(&whole).map(|field| field.map(|field| field.number)).collect();
+            assert_eq!(read, [Ok(1), Err(NoMessage)], "{bad:?}");
+        }
+        assert_eq!(Fields::of(&[]).count(), 0);
+        // The last number that there is.
+        let last = [0xf8, 0xff, 0xff, 0xff, 0x0f, 1];
+        assert_eq!(Fields::of(&last).next().unwrap().unwrap().number, (1 << 29) - 1);
+    }
+}
