@@ -24,6 +24,8 @@ struct Numbered {
     by: String,
     envelope: String,
     number: usize,
+    /// It has been decided, withdrawn or has expired, whatever an earlier look at the gateway finds.
+    is_closed: bool,
 }
 
 /// The pending proposals that the person may see, oldest first.
@@ -99,6 +101,8 @@ impl Inbox {
         let position = self.position();
         let mut come = Vec::new();
         let mut items = Vec::with_capacity(pending.len());
+        let closed = |id: &str| self.numbers.iter().any(|one| one.is_closed && one.id == id);
+        let pending: Vec<Proposal> = pending.into_iter().filter(|one| !closed(&one.id)).collect();
         for proposal in pending {
             let known = self.get(&proposal.id).map(|item| item.number);
             let number = known.unwrap_or_else(|| self.give_number(&proposal));
@@ -121,11 +125,10 @@ impl Inbox {
 
     /// Removes a proposal that does not wait any more, before the gateway is asked again.
     pub(crate) fn close(&mut self, by: &str, envelope: &str, now_ms: u64) {
-        let is_closed = |item: &Item| item.proposal.by == by && item.proposal.envelope == envelope;
-        if self.items.iter().any(is_closed) {
-            let left = self.items.iter().filter(|item| !is_closed(item));
-            self.set(left.map(|item| item.proposal.clone()).collect(), now_ms);
+        for one in self.numbers.iter_mut().filter(|one| one.by == by && one.envelope == envelope) {
+            one.is_closed = true;
         }
+        self.set(self.items.iter().map(|item| item.proposal.clone()).collect(), now_ms);
     }
 
     fn give_number(&mut self, proposal: &Proposal) -> usize {
@@ -135,7 +138,7 @@ impl Inbox {
         self.last_number += 1;
         let number = self.last_number;
         let Proposal { id, by, envelope, .. } = proposal.clone();
-        self.numbers.push_back(Numbered { id, by, envelope, number });
+        self.numbers.push_back(Numbered { id, by, envelope, number, is_closed: false });
         if self.numbers.len() > NUMBERS_MAX {
             self.numbers.pop_front();
         }
@@ -250,6 +253,19 @@ mod tests {
         inbox.set(all(&[]), 3_000);
         assert!(inbox.selected().is_none() && inbox.position().is_none());
         inbox.step(1);
+    }
+
+    #[test]
+    fn what_is_closed_does_not_come_back_with_an_earlier_look() {
+        let mut inbox = Inbox::default();
+        inbox.set(all(&["a", "b"]), 0);
+        inbox.close("scout", "e-a", 0);
+        assert_eq!(numbers(&inbox), [2]);
+        assert!(inbox.set(all(&["a", "b"]), 0).is_empty());
+        assert_eq!((numbers(&inbox), inbox.number("scout", "e-a")), (vec![2], Some(1)));
+        // The same envelope id of another proposer is another proposal.
+        inbox.close("mallory", "e-b", 0);
+        assert_eq!(numbers(&inbox), [2]);
     }
 
     #[test]

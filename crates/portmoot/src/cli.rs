@@ -1,6 +1,7 @@
 //! Command-line grammar and help texts.
 
 mod options;
+mod proposals;
 mod setup;
 mod subcommands;
 
@@ -10,14 +11,15 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs, WatchArgs};
+pub(crate) use proposals::{ProposalsArgs, ProposalsCommand};
 pub(crate) use setup::{
     AddArgs, ChangeArgs, ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, InitArgs, OwnFileArgs,
     RmArgs, SearchArgs,
 };
 pub(crate) use subcommands::{
     AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginArgs, LoginCommand,
-    ParticipantsCommand, PinsCommand, PromptsCommand, ProposalsArgs, ProposalsCommand, ProtoCommand,
-    ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
+    ParticipantsCommand, PinsCommand, PromptsCommand, ProtoCommand, ProtoStyle, ResourcesCommand,
+    ServersCommand, TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities
