@@ -75,7 +75,7 @@ impl PublicUrl {
         }
         let url = Url::parse(text).map_err(|_| PublicUrlError::Malformed)?;
         let is_here = match url.host() {
-            Some(Host::Domain(name)) if name.is_empty() => return Err(PublicUrlError::Malformed),
+            Some(Host::Domain("")) => return Err(PublicUrlError::Malformed),
             Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
             Some(Host::Ipv4(address)) => address.is_loopback(),
             Some(Host::Ipv6(address)) => address.is_loopback(),
