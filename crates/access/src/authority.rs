@@ -177,7 +177,10 @@ impl Authority<'_> {
     fn in_force(&self, topic: Option<&TopicName>, now_ms: u64) -> Arc<Capabilities> {
         match self {
             Self::Operator => Arc::new(Capabilities::full()),
-            Self::Participant(author, grants) => grants.over(&author.id, &author.capabilities, topic, now_ms),
+            Self::Participant(author, grants) => {
+                // A token gives no more than it is good for itself.
+                author.narrow(grants.over(&author.id, &author.capabilities, topic, now_ms))
+            }
         }
     }
 }

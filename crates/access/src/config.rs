@@ -4,7 +4,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use auth::{CertificateId, Credential, Participant};
+use crate::issuers::{IssuerConfig, ScopeConfig, Subject};
+use auth::{CertificateId, Credential, Participant, PublicUrl};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};
 use platform::default_share;
 use registry::resolve::{Http, Settings};
@@ -22,7 +23,10 @@ pub struct Config {
     pub tls: Option<ServerTls>,
     /// The directory of the journal and the audit log; `None` keeps nothing on disk (`portmoot stdio`).
     pub data_dir: Option<PathBuf>,
-    /// Host names of this gateway besides the address itself and loopback: `[server] hosts`, lower case, without a port.
+    /// The address under which clients outside reach the gateway: `[server] public_url`.
+    pub public_url: Option<PublicUrl>,
+    /// Host names of this gateway besides the address itself and loopback: `[server] hosts`, lower case, without a port, and the
+    /// host of the public URL.
     pub hosts: Vec<String>,
     /// Whether the data directory has an operator key, with which commands on this machine act as the local user. A change takes
     /// effect at a restart.
@@ -41,6 +45,23 @@ pub struct Config {
     pub participants: Vec<ParticipantConfig>,
     /// The topics, `main` among them.
     pub topics: Vec<TopicConfig>,
+    /// The issuers whose access tokens are accepted, in the order of the configuration.
+    pub issuers: Vec<IssuerConfig>,
+    /// The scopes of these tokens. If there are none, scopes are not looked at.
+    pub scopes: Vec<ScopeConfig>,
+}
+
+impl Config {
+    /// The authorization servers that give out tokens for this gateway, in order. If there are none, nothing of OAuth is served.
+    #[must_use]
+    pub fn authorization_servers(&self) -> Vec<&str> {
+        self.issuers.iter().map(|issuer| issuer.rules.issuer.as_str()).collect()
+    }
+
+    /// The scopes that clients are asked for at first.
+    pub fn baseline_scopes(&self) -> impl Iterator<Item = &str> {
+        self.scopes.iter().filter(|scope| scope.baseline).map(|scope| scope.name.as_str())
+    }
 }
 
 /// The audit log: `[audit]`.
@@ -93,6 +114,8 @@ pub struct ParticipantConfig {
     pub participant: Arc<Participant>,
     /// The hashes of its configured tokens. It may have issued tokens instead.
     pub credentials: Vec<Credential>,
+    /// The subject of an issuer that it is.
+    pub subject: Option<Subject>,
     /// Its client certificates.
     pub certificates: Vec<CertificateId>,
     /// Whether `capabilities` was written out. An issued token then has none of its own.
@@ -269,6 +292,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
             tls: None,
             data_dir: None,
+            public_url: None,
             hosts: Vec::new(),
             operator_key: true,
             legacy_sse: false,
@@ -278,6 +302,8 @@ impl Default for Config {
             servers: Vec::new(),
             participants: Vec::new(),
             topics: Vec::new(),
+            issuers: Vec::new(),
+            scopes: Vec::new(),
         }
     }
 }

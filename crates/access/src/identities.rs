@@ -8,11 +8,11 @@ use store::{IssuedToken, State};
 
 use crate::config::{Config, ParticipantConfig};
 
-/// Whether callers must authenticate: a participant is configured, or a token was issued. Expired tokens count, so that no
+/// Whether callers must authenticate: a participant or an issuer is configured, or a token was issued. Expired tokens count, so that no
 /// gateway opens by the mere passing of time.
 #[must_use]
 pub fn tokens_configured(config: &Config, state: &State) -> bool {
-    !config.participants.is_empty() || !state.tokens().is_empty()
+    !config.participants.is_empty() || !config.issuers.is_empty() || !state.tokens().is_empty()
 }
 
 /// All participants that may connect, by their tokens and certificates. `required_before` keeps a running gateway closed after its last token
@@ -56,7 +56,7 @@ pub fn local_user(config: &Config) -> Arc<Participant> {
     let id = ParticipantId::new(LOCAL_USER).unwrap_or_else(|_| ParticipantId::gateway());
     let topics = config.topics.iter().map(|topic| topic.name.clone()).collect();
     let (capabilities, mode) = (Arc::new(Capabilities::full()), <_>::default());
-    Arc::new(Participant { id, capabilities, topics, rate: None, mode, wires: Wires::ALL, expires_ms: None })
+    Arc::new(Participant { mode, ..Participant::new(id, capabilities, topics) })
 }
 
 /// The bearer of an issued token. Written capabilities of the configuration win over those of the token.
@@ -79,7 +79,16 @@ pub(super) fn bearer(config: &Config, token: &IssuedToken) -> Option<Arc<Partici
     let mode = configured.map(|one| one.participant.mode).unwrap_or_default();
     let wires = configured.map_or(Wires::ALL, |one| one.participant.wires);
     let id = ParticipantId::new(&token.name).ok()?;
-    Some(Arc::new(Participant { id, capabilities, topics, rate, mode, wires, expires_ms: token.expires_ms }))
+    Some(Arc::new(Participant {
+        id,
+        capabilities,
+        topics,
+        rate,
+        mode,
+        wires,
+        expires_ms: token.expires_ms,
+        bearer: None,
+    }))
 }
 
 /// The configured participant of this name.

@@ -1,6 +1,8 @@
 //! Access: the checked configuration, and the identities, capabilities and keys that follow from it and from the journal.
 //!
 //! - [`config`]: the configuration of a gateway, as values.
+//! - [`bearers`]: access tokens that were checked, and the participants that came with them.
+//! - [`issuers`]: issuers of access tokens, their subjects as participants, scopes.
 //! - [`tokens`], [`identities`]: tokens that are issued and revoked, and the participants that may come in.
 //! - [`grants`]: changes of capabilities while the gateway runs.
 //! - [`Authority`]: by which right a token is issued or revoked.
@@ -10,11 +12,13 @@
 //! - [`Guests`]: participants without a token. [`sealer`]: the seal of ids and states, with its keys in the journal; [`TaskId`].
 
 mod authority;
+pub mod bearers;
 mod bounds;
 pub mod config;
 pub mod grants;
 mod guests;
 pub mod identities;
+pub mod issuers;
 mod journal;
 mod purpose;
 pub mod references;

@@ -18,10 +18,16 @@ pub(crate) struct ApiError(Refusal);
 impl ApiError {
     fn status(&self) -> StatusCode {
         match self.0.code {
-            RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,
-            RefusalCode::Forbidden | RefusalCode::CapabilityViolation | RefusalCode::AuthViolation => {
-                StatusCode::FORBIDDEN
-            }
+            RefusalCode::Unauthenticated
+            | RefusalCode::TokenExpired
+            | RefusalCode::TokenForeign
+            | RefusalCode::TokenUnknownKey
+            | RefusalCode::IssuerUnknown => StatusCode::UNAUTHORIZED,
+            RefusalCode::Forbidden
+            | RefusalCode::CapabilityViolation
+            | RefusalCode::AuthViolation
+            | RefusalCode::NoPlace
+            | RefusalCode::InsufficientScope => StatusCode::FORBIDDEN,
             RefusalCode::UnknownTarget | RefusalCode::UnknownSession => StatusCode::NOT_FOUND,
             RefusalCode::Malformed
             | RefusalCode::Unsupported
@@ -33,6 +39,7 @@ impl ApiError {
             RefusalCode::UpstreamBusy
             | RefusalCode::UpstreamDown
             | RefusalCode::Overloaded
+            | RefusalCode::IssuerUnreachable
             | RefusalCode::LogUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             RefusalCode::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
             RefusalCode::UpstreamFailed | RefusalCode::OutcomeUnknown | RefusalCode::SchemaUnresolved => {
@@ -67,13 +74,15 @@ impl IntoResponse for ApiError {
         let problem = Problem {
             code: self.0.code.as_str().to_owned(),
             message: self.0.message.to_string(),
-            hint: self.0.hint.map(|hint| hint.to_string()),
+            hint: self.0.hint.as_ref().map(ToString::to_string),
         };
         let mut response = (status, Json(problem)).into_response();
         if status == StatusCode::UNAUTHORIZED {
             let scheme = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
         }
+        // For the door, which may know more about how to authenticate.
+        response.extensions_mut().insert(self.0);
         response
     }
 }

@@ -43,7 +43,7 @@ async fn bytes_of(api: &Api, parts: &Parts, body: Bytes) -> Result<Bytes, Error>
     }
     let caller = api.registry.asker(presented(parts), "for the schema registry").map_err(|refusal| {
         let code = match refusal.code {
-            RefusalCode::Unauthenticated => Code::Unauthenticated,
+            code if code.is_unauthenticated() => Code::Unauthenticated,
             RefusalCode::RateLimited => Code::ResourceExhausted,
             _ => Code::PermissionDenied,
         };

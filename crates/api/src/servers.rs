@@ -9,6 +9,7 @@ use axum::extract::{Path, Query, State};
 use model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
+use upstream::config::{StdioConfig, Support, support};
 use upstream::{Quarantined, Upstream};
 use utoipa::ToSchema;
 use wire::time::rfc3339;
@@ -207,6 +208,12 @@ pub(crate) struct Server {
     pub restarts: u64,
     /// Process id of its shared session.
     pub pid: Option<u32>,
+    /// What confines its process: `none`, or `files` for a sandbox. Other servers have no process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
+    /// What the kernel cannot keep a process in a sandbox from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sandbox_gaps: Vec<String>,
     /// Tools that are not listed, because their schemas cannot be used.
     pub unlisted_tools: Vec<UnusableTool>,
     /// Tools whose arguments are any object, because the schemas that a server of proto-mcp sent cannot be used.
@@ -220,6 +227,18 @@ pub(crate) struct UnusableTool {
     pub name: String,
     /// Why not.
     pub reason: String,
+}
+
+fn sandbox(child: &StdioConfig) -> &'static str {
+    if child.confinement.files.is_some() { "files" } else { "none" }
+}
+
+fn gaps(child: &StdioConfig) -> Vec<String> {
+    match child.confinement.files.as_ref().map(|_| support()) {
+        Some(Support::Files(gaps)) => gaps.into_iter().map(str::to_owned).collect(),
+        Some(Support::None(why)) => vec![format!("anything: {why}")],
+        None => Vec::new(),
+    }
 }
 
 impl Server {
@@ -248,6 +267,8 @@ impl Server {
             calls: status.calls,
             restarts: status.restarts,
             pid: status.pid,
+            sandbox: config.transport.child().map(|child| sandbox(child).to_owned()),
+            sandbox_gaps: config.transport.child().map(gaps).unwrap_or_default(),
             unlisted_tools: status.quarantined.into_iter().map(shown).collect(),
             untyped_tools: status.untyped.into_iter().map(shown).collect(),
         }

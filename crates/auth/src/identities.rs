@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use model::{Capabilities, DeliveryMode, ParticipantId, RateLimit, Refusal, RefusalCode, TopicName};
+use model::{
+    Capabilities, DeliveryMode, Narrowing, ParticipantId, RateLimit, Refusal, RefusalCode, TopicName,
+};
 
 use crate::certificate::{CertificateId, Presented};
 use crate::token::TokenHash;
@@ -178,6 +180,17 @@ pub struct Participant {
     pub wires: Wires,
     /// When the token that it came with expires, in Unix milliseconds; `None` is never.
     pub expires_ms: Option<u64>,
+    /// What its access token adds, if it came with one of an issuer.
+    pub bearer: Option<Arc<Bearer>>,
+}
+
+/// What the access token of an issuer says beside whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bearer {
+    /// What it narrows the participant's capabilities to; `None` leaves them.
+    pub narrowing: Option<Narrowing>,
+    /// When what was opened with it ends, in Unix milliseconds: at its expiry, and what clocks may differ.
+    pub ends_ms: u64,
 }
 
 /// A wire on which participants come in.
@@ -222,8 +235,29 @@ impl Participant {
     /// A participant of these topics: on all wires, with the rate of its topic, and as long as its token.
     #[must_use]
     pub fn new(id: ParticipantId, capabilities: Arc<Capabilities>, topics: Vec<TopicName>) -> Self {
-        let (rate, mode, wires, expires_ms) = (None, DeliveryMode::default(), Wires::ALL, None);
-        Self { id, capabilities, topics, rate, mode, wires, expires_ms }
+        let (rate, mode, wires) = (None, DeliveryMode::default(), Wires::ALL);
+        Self { id, capabilities, topics, rate, mode, wires, expires_ms: None, bearer: None }
+    }
+
+    /// What its access token narrows its capabilities to.
+    #[must_use]
+    pub fn narrowing(&self) -> Option<&Narrowing> {
+        self.bearer.as_ref()?.narrowing.as_ref()
+    }
+
+    /// Whether it came with an access token that is not valid any more at this time, in Unix milliseconds.
+    #[must_use]
+    pub fn has_ended(&self, now_ms: u64) -> bool {
+        self.bearer.as_ref().is_some_and(|bearer| bearer.ends_ms <= now_ms)
+    }
+
+    /// These capabilities, as far as its access token is good for them.
+    #[must_use]
+    pub fn narrow(&self, capabilities: Arc<Capabilities>) -> Arc<Capabilities> {
+        match self.narrowing() {
+            Some(narrowing) => Arc::new(capabilities.within(&narrowing.to)),
+            None => capabilities,
+        }
     }
 
     /// Whether it may enter a topic.

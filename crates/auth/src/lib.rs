@@ -4,12 +4,15 @@
 
 mod certificate;
 mod identities;
+pub mod jwt;
 mod listen;
+mod public_url;
 mod seal;
 mod token;
 
 pub use certificate::{CertificateId, ClientCertificate, FingerprintError, Presented};
-pub use identities::{Credential, Identities, LOCAL_USER, Participant, Wire, Wires};
+pub use identities::{Bearer, Credential, Identities, LOCAL_USER, Participant, Wire, Wires};
 pub use listen::{check_listen_address, check_proto_dial, check_proto_listen};
+pub use public_url::{PUBLIC_URL_BYTES_MAX, PublicUrl, PublicUrlError};
 pub use seal::{SealError, SealKey, Sealer};
 pub use token::{TOKEN_PREFIX, TokenHash, TokenHashError, encode_token};

@@ -6,6 +6,8 @@
 //! its group outlives them.
 
 #[cfg(target_os = "linux")]
+pub(crate) mod confine;
+#[cfg(target_os = "linux")]
 mod forks;
 #[cfg(target_os = "linux")]
 mod keeper;
@@ -25,6 +27,8 @@ use std::process::ExitCode;
 
 pub use shared::ARG;
 use shared::Shared;
+
+use crate::sandbox::Support;
 
 /// The guard of a gateway's children. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -106,6 +110,15 @@ pub fn run() -> io::Result<ExitCode> {
         return forks::run(&gateway);
     }
     shared::run().map(|()| ExitCode::SUCCESS)
+}
+
+/// What this system can confine of a child.
+#[must_use]
+pub fn support() -> Support {
+    #[cfg(target_os = "linux")]
+    return confine::support();
+    #[cfg(not(target_os = "linux"))]
+    Support::None("only Linux can confine the files of a process without privileges")
 }
 
 /// The child of a keeper; `None` while the keeper has not started it.

@@ -20,6 +20,7 @@ pub mod participant;
 mod pipes;
 pub mod proxy;
 mod queue;
+pub mod sandbox;
 mod stdio;
 mod transport;
 
@@ -32,6 +33,7 @@ pub use link::Link;
 pub use participant::{Participant, ParticipantSpec};
 pub use proxy::ProxyClient;
 pub use queue::Framing;
+pub use sandbox::{Confinement, FileAccess, ProcessLimits};
 pub use stdio::{CHILD_QUEUE_BYTES_MAX, PARTICIPANT_CHILD_QUEUE_BYTES_MAX, StdioSpec, find_program};
 pub use stdio::{STDERR_BYTES_MAX, STDERR_LINES_MAX, StderrLine, StderrLog};
 pub use transport::{Closing, Flow, Inbox, LinkTransport, SendMeta};

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use tokio::sync::watch;
 
 use crate::queue::{self, Framing, SendQueue};
+use crate::sandbox::Confinement;
 use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
 use crate::{error::SendError, framed::read_frames, guard::Guard};
 
@@ -57,6 +58,8 @@ pub struct StdioSpec {
     pub env: Vec<(String, String)>,
     /// Its working directory; `None` is that of this process.
     pub cwd: Option<PathBuf>,
+    /// What confines it.
+    pub confinement: Confinement,
     /// How messages follow each other on its pipes.
     pub framing: Framing,
     /// Longest message of its stdout, in bytes.
@@ -107,7 +110,8 @@ impl StdioLink {
         log: Arc<StderrLog>,
     ) -> io::Result<Self> {
         let (Pipes { stdin, stdout, stderr }, theirs) = Pipes::new()?;
-        let started = Started::start(command(spec)?, theirs, (&spec.command, guard.as_ref()))?;
+        let started =
+            Started::start(command(spec)?, theirs, &spec.confinement, (&spec.command, guard.as_ref()))?;
         let pid = started.id().ok_or(io::ErrorKind::BrokenPipe)?;
         if let Some(guard) = &guard {
             guard.watch(pid);

@@ -12,7 +12,7 @@ use crate::node::Node;
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::values::Env;
-use crate::{participants, profiles, servers, settings, tls_files, topics};
+use crate::{issuers, participants, profiles, servers, settings, tls_files, topics};
 
 /// Checks a tree and converts it to a configuration; `notices` receives messages about servers that cannot start.
 ///
@@ -25,6 +25,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     let servers = servers::read(&root, env, notices);
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, env, &profiles);
+    let (issuers, scopes) = (issuers::read(&root, env, &profiles), issuers::scopes(&root));
     let topics = topics::read(&root, &servers, &profiles);
     check_unique_names(tree, &servers, &participants, &problems);
     check_tokens_differ(tree, &participants, &problems);
@@ -32,9 +33,14 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     check_topics_exist(tree, &participants, &topics, &problems);
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
+    let config =
+        settings.map(|settings| Config { servers, participants, topics, issuers, scopes, ..settings });
+    if let Some(config) = &config {
+        issuers::check(tree, config, &problems);
+    }
     let problems = by_line(problems.into_inner());
-    match settings {
-        Some(settings) if problems.is_empty() => Ok(Config { servers, participants, topics, ..settings }),
+    match config {
+        Some(config) if problems.is_empty() => Ok(config),
         Some(_) | None => Err(problems),
     }
 }

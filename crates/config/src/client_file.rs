@@ -11,13 +11,17 @@ use crate::problem::{Problem, suggestion};
 const SHARED: [&str; 8] = ["type", "command", "args", "env", "cwd", "url", "headers", "protocolEra"];
 
 /// Keys of `[servers.NAME]` that users may add to such a file.
-const OWN: [&str; 10] = [
+const OWN: [&str; 14] = [
     "prefix",
     "era",
     "sessions",
     "capabilities",
     "enabled",
     "validate",
+    "sandbox",
+    "sandbox_read",
+    "sandbox_write",
+    "limits",
     "request_timeout",
     "start_timeout",
     "max_timeout",

@@ -6,6 +6,7 @@ mod client_file;
 mod excerpt;
 mod expand;
 mod found;
+mod issuers;
 mod json_file;
 mod node;
 mod participants;

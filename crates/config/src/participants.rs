@@ -12,6 +12,7 @@ use crate::servers::timeouts;
 use crate::values::{Env, FULL_PATH, capabilities, participant_id, rate, topic_name};
 use access::config::ParticipantConfig;
 use access::is_gateways_name;
+use access::issuers::Subject;
 use auth::{CertificateId, Credential, FingerprintError, Participant, TokenHash, Wires};
 use model::{Capabilities, DeliveryMode, TopicName};
 
@@ -47,6 +48,7 @@ fn participant(
     }
     let credentials = credentials(&table, env);
     let certificates = certificates(&table);
+    let subject = subject(&table);
     let written = union(profile(&table, "profile", profiles), capabilities(&table));
     let capabilities_written = written.is_some();
     let topics = topics(&table);
@@ -65,8 +67,17 @@ fn participant(
         mode,
         wires,
         expires_ms: None,
+        bearer: None,
     });
-    Some(ParticipantConfig { participant, credentials, certificates, capabilities_written, serves, validate })
+    Some(ParticipantConfig {
+        participant,
+        credentials,
+        certificates,
+        subject,
+        capabilities_written,
+        serves,
+        validate,
+    })
 }
 
 /// The capabilities of the profile, then those of the participant that the profile does not have.
@@ -102,6 +113,21 @@ fn credentials(table: &Table<'_>, env: Env<'_>) -> Vec<Credential> {
         }
     };
     written.into_iter().filter_map(credential).collect()
+}
+
+/// The subject of an issuer that a participant is.
+fn subject(table: &Table<'_>) -> Option<Subject> {
+    table.get("subject")?;
+    let subject = table.table("subject")?;
+    let text = |key| subject.text(key).filter(|text| !text.is_empty()).map(str::to_owned);
+    let (issuer, of_token) = (text("issuer"), text("sub"));
+    subject.finish_by_ref();
+    let found = issuer.zip(of_token).map(|(issuer, subject)| Subject { issuer, subject });
+    if found.is_none() {
+        let message = format!("`{}` needs an `issuer` and a `sub`", table.full("subject"));
+        table.note_value("subject", message, "for example { issuer = \"corp\", sub = \"248289761001\" }");
+    }
+    found
 }
 
 /// The client certificates of a participant.

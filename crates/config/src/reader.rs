@@ -173,8 +173,25 @@ impl<'a> Table<'a> {
         self.entries(key).iter().filter_map(table).collect()
     }
 
+    /// The tables of a list of tables, as `[[a.b]]` writes it.
+    pub(crate) fn items(&self, key: &'static str) -> Vec<Table<'a>> {
+        let table = |item: &'a Node| match &item.value {
+            Value::Table(_) => Some(self.child(self.full(key), item)),
+            other => {
+                self.mistyped(key, &item.location, "a list of tables", other);
+                None
+            }
+        };
+        self.list(key).unwrap_or_default().iter().filter_map(table).collect()
+    }
+
     /// Notes a problem for every unknown key.
     pub(crate) fn finish(self) {
+        self.finish_by_ref();
+    }
+
+    /// The same for a table that is read further.
+    pub(crate) fn finish_by_ref(&self) {
         let read_keys = self.read_keys.borrow();
         for entry in self.node.entries() {
             if read_keys.contains(&entry.key.as_str()) {

@@ -1,6 +1,7 @@
 //! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
 mod proto;
+pub(crate) mod sandbox;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,9 +15,11 @@ use crate::reader::{DURATION, Problems, Table, duration};
 use crate::tls_files;
 use crate::values::{Env, Unset, Variables, capabilities, participant_id};
 use model::{Capabilities, GATEWAY, ParticipantId};
+use sandbox::{SANDBOXES, Sandbox};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
-    EraChoice, HttpConfig, ProtoConfig, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
+    Confinement, EraChoice, HttpConfig, ProtoConfig, Secret, ServerConfig, Sessions, StdioConfig, Timeouts,
+    Transport,
 };
 
 const ERAS: [(&str, EraChoice); 3] =
@@ -51,15 +54,31 @@ const TYPES: [(&str, Type); 8] = [
 
 /// Reads every server, in the order of the configuration. `notices` receives messages about those that cannot start.
 pub(crate) fn read(root: &Table<'_>, env: Env<'_>, notices: &mut Vec<String>) -> Vec<ServerConfig> {
+    let standard = Standard::read(root);
     let tables = root.tables("servers");
-    tables.into_iter().filter_map(|(entry, table)| server(entry, table, env, notices)).collect()
+    tables.into_iter().filter_map(|(entry, table)| server(entry, table, standard, (env, notices))).collect()
+}
+
+/// Keys of `[server]` that are the defaults of every server.
+#[derive(Debug, Clone, Copy)]
+struct Standard {
+    sandbox: Sandbox,
+}
+
+impl Standard {
+    fn read(root: &Table<'_>) -> Self {
+        let is_table = |node: &&Node| matches!(node.value, Value::Table(_));
+        let table = root.get("server").filter(is_table).and_then(|_| root.table("server"));
+        let sandbox = table.as_ref().and_then(|table| table.choice("sandbox", &SANDBOXES));
+        Self { sandbox: sandbox.unwrap_or(Sandbox::None) }
+    }
 }
 
 fn server(
     entry: &TreeEntry,
     table: Table<'_>,
-    env: Env<'_>,
-    notices: &mut Vec<String>,
+    standard: Standard,
+    (env, notices): (Env<'_>, &mut Vec<String>),
 ) -> Option<ServerConfig> {
     let enabled = table.flag("enabled").unwrap_or(true);
     // A disabled server needs no variables.
@@ -67,7 +86,12 @@ fn server(
     let env: Env<'_> = if enabled { env } else { &written };
     let name = server_id(entry, table.problems());
     let variables = Variables::of(env);
-    let transport = transport(&table, &variables, enabled);
+    let mut transport = transport(&table, &variables, enabled);
+    let has_process = transport.as_ref().is_none_or(|transport| transport.child().is_some());
+    let confinement = sandbox::read(&table, &variables, standard.sandbox, has_process);
+    if let Some(child) = transport.as_mut().and_then(Transport::child_mut) {
+        child.confinement = confinement;
+    }
     let unset = variables.unset();
     for Unset { variable, key, location } in &unset {
         notices.push(format!(
@@ -215,7 +239,7 @@ fn child(
 ) -> StdioConfig {
     check_command(table, command, cwd.as_deref(), variables.env());
     env_names(table, &env);
-    StdioConfig { command: command.expose().to_owned(), args, env, cwd }
+    StdioConfig { command: command.expose().to_owned(), args, env, cwd, confinement: Confinement::default() }
 }
 
 fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option<Secret> {

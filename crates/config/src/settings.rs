@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use access::config::{AuditConfig, Config, Limits};
+use auth::{PublicUrl, PublicUrlError};
 use platform::default_share;
 use store::audit::Payloads;
 
@@ -22,10 +23,15 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let listen = listen(&table);
     let data_dir = plain_path_at(&table, "data_dir", env);
     let hosts = table.texts("hosts").unwrap_or_default();
-    let hosts = hosts.into_iter().map(|(host, _)| host.to_ascii_lowercase()).collect();
+    let public_url = public_url(&table);
+    let hosts = hosts.into_iter().map(|(host, _)| host.to_ascii_lowercase());
+    // Its host is the gateway's, with its port or the scheme's.
+    let hosts = hosts.chain(public_url.iter().map(|url| url.authority().to_owned())).collect();
     let legacy_sse = table.flag("legacy_sse").unwrap_or(false);
     let operator_key = table.flag("operator_key").unwrap_or(true);
     let tls = tls_files::server(&table, env);
+    // The tables of servers read it.
+    let _ = table.get("sandbox");
     let limits = Arc::new(table.table("limits").map(|table| limits(table)).unwrap_or_default());
     table.finish();
     let (audit, references) = (audit(root), references::read(root, env));
@@ -34,6 +40,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
         listen,
         tls,
         data_dir,
+        public_url,
         hosts,
         operator_key,
         legacy_sse,
@@ -71,6 +78,16 @@ fn listen(table: &Table<'_>) -> Option<SocketAddr> {
         );
     }
     parsed
+}
+
+/// The address under which clients outside reach the gateway.
+fn public_url(table: &Table<'_>) -> Option<PublicUrl> {
+    let written = table.text("public_url")?;
+    let wrong = |error: PublicUrlError| {
+        let message = format!("`{}` {error}", table.full("public_url"));
+        table.note_value("public_url", message, "for example \"https://mcp.example.com\"");
+    };
+    PublicUrl::parse(written).map_err(wrong).ok()
 }
 
 fn limits(table: Table<'_>) -> Limits {

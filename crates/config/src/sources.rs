@@ -70,6 +70,7 @@ impl Sources {
         if self.keep_nothing && self.data_dir.is_none() {
             loaded.config.data_dir = None;
         }
+        keep_from_servers(&mut loaded.config);
         Ok(loaded)
     }
 
@@ -156,6 +157,15 @@ impl Sources {
         };
         set("--listen", "listen", self.listen.clone());
         set("--data-dir", "data_dir", self.data_dir.as_ref().map(|path| path.display().to_string()));
+    }
+}
+
+/// Keeps the gateway's own files from the servers in a sandbox, whatever their lists say.
+fn keep_from_servers(config: &mut Config) {
+    let own: Vec<PathBuf> = config.data_dir.iter().cloned().collect();
+    let children = config.servers.iter_mut().filter_map(|server| server.transport.child_mut());
+    for files in children.filter_map(|child| child.confinement.files.as_mut()) {
+        files.never.clone_from(&own);
     }
 }
 

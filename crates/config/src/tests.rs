@@ -240,6 +240,10 @@ fn problems_have_messages() {
             "`server.listen` must be an address and a port, not \"everywhere\" [config_value]",
         ),
         (
+            "[server]\npublic_url = 'http://gw.example'",
+            "`server.public_url` must begin with https:// (http:// is for localhost, 127.0.0.1 and [::1] only) [config_value]",
+        ),
+        (
             "[server.limits]\nsessions_max = 0",
             "`server.limits.sessions_max` must be more than 0 [config_value]",
         ),

@@ -87,7 +87,8 @@ impl<'a> Variables<'a> {
         table.entries(key).iter().filter_map(one).collect()
     }
 
-    fn expanded(
+    /// A text after its expansion; as it is written if that failed, which is noted.
+    pub(crate) fn expanded(
         &self,
         result: Result<String, ExpandError>,
         text: &str,

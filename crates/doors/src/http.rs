@@ -1,5 +1,6 @@
 //! HTTP listener: connections, limits, and the endpoint of each request.
 
+mod authorization;
 mod body;
 mod connection;
 mod endpoint;
@@ -30,7 +31,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use auth::Participant;
+use auth::{Participant, PublicUrl};
 use axum::Router;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
@@ -39,6 +40,7 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use model::{Refusal, TopicName};
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -169,7 +171,8 @@ async fn serve_socket(
         return Box::pin(secure_connection(socket, tls, endpoints, stop, place)).await;
     }
     let authority = socket.local_addr().ok().map(|at| at.to_string().into());
-    let shown = Shown { certificate: None, authority };
+    let peer = socket.peer_addr().ok().map(|peer| peer.ip());
+    let shown = Shown { certificate: None, authority, peer };
     connection(socket, endpoints, stop, Some(place), shown).await;
 }
 
@@ -273,14 +276,23 @@ async fn route(
         parts.uri = uri;
     }
     let head = Head::read(&parts.headers);
+    let is_grpc = grpc::is_grpc(&head);
+    let (mut config, mut visit) =
+        connection.known(&head, topic_of(parts.uri.path(), "/mcp").unwrap_or_default());
+    if let Some(uri) = config.public_url.as_ref().and_then(|url| below(url, &parts.uri)) {
+        parts.uri = uri;
+        (config, visit) = connection.known(&head, topic_of(parts.uri.path(), "/mcp").unwrap_or_default());
+    }
     let path = parts.uri.path();
-    let (topic, is_grpc) = (topic_of(path, "/mcp"), grpc::is_grpc(&head));
-    let (config, visit) = connection.known(&head, topic.unwrap_or_default());
+    let topic = topic_of(path, "/mcp");
     let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
     // The reader's own bound is only as exact as its buffer.
     if target + head.bytes > config.limits.header_bytes_max {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return response::plain(status, "the headers are too long\n");
+    }
+    if let Some(metadata) = authorization::metadata(&config, &parts.method, path) {
+        return metadata;
     }
     if let Err(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(&head) {
         let why = match foreign {
@@ -292,12 +304,36 @@ async fn route(
         let plain = response::plain(StatusCode::FORBIDDEN, why);
         return if is_grpc { grpc::refused(why.trim_end()) } else { plain };
     }
+    if let Some(refused) = authorization::misplaced(&config, &head, parts.uri.query()) {
+        return refused;
+    }
+    let admitted = match &visit {
+        Some(_) => Ok(()),
+        None => authorization::admit(&connection, &config, &head).await,
+    };
+    let presented = head.bearer().is_some();
     if let Some(topic) = topic {
-        let visit = match visit.map_or_else(|| connection.visit(&head, topic), Ok) {
+        let visited = admitted.and_then(|()| visit.map_or_else(|| connection.visit(&head, topic), Ok));
+        let visit = match visited {
             Ok(visit) => visit,
-            Err(refusal) => return endpoint::refused(&refusal),
+            Err(refusal) => {
+                let refused = endpoint::refused(&refusal);
+                return authorization::challenged(&config, &endpoint_of(topic), presented, &refusal, refused);
+            }
         };
         return endpoint::serve(&connection, &config, &visit, (&parts, &head, body)).await;
+    }
+    if let Err(refusal) = admitted {
+        if is_grpc {
+            return grpc::refusal(&refusal);
+        }
+        return authorization::challenged(
+            &config,
+            &endpoint_at(&parts.uri),
+            presented,
+            &refusal,
+            ws::refused(&refusal),
+        );
     }
     if is_grpc {
         return grpc::serve(&connection, &config, (parts, body)).await;
@@ -313,16 +349,46 @@ async fn route(
         parts.extensions.insert(Arc::clone(certificate));
     }
     let request = Request::from_parts(parts, body);
-    if is_ws {
-        return ws::serve(connection, request);
+    let endpoint = endpoint_at(request.uri());
+    let mut response = if is_ws {
+        ws::serve(connection, request)
+    } else if let Some(topic) = proto_topic {
+        proto::serve(connection, &config, &topic, request)
+    } else if config.legacy_sse && is_pair {
+        pair::serve(&connection, &endpoints.pairs, request).await
+    } else {
+        endpoints.page(request, sender.as_deref()).await
+    };
+    match response.extensions_mut().remove::<Refusal>() {
+        Some(refusal) => authorization::challenged(&config, &endpoint, presented, &refusal, response),
+        None => response,
     }
-    if let Some(topic) = proto_topic {
-        return proto::serve(connection, &config, &topic, request);
+}
+
+/// The path of the endpoint of a well-formed topic name, else of the main one.
+fn endpoint_of(topic: &str) -> String {
+    access::issuers::endpoint(TopicName::new(topic).as_ref().map_or("main", |topic| topic.as_str()))
+}
+
+/// The endpoint whose metadata a request to another path is pointed to: that of the topic which it names.
+fn endpoint_at(uri: &Uri) -> String {
+    if uri.path() == "/sse" || uri.path() == "/messages" {
+        return "/sse".to_owned();
     }
-    if config.legacy_sse && is_pair {
-        return pair::serve(&connection, &endpoints.pairs, request).await;
+    let named = uri.query().and_then(|query| query.split('&').find_map(|part| part.strip_prefix("topic=")));
+    endpoint_of(topic_of(uri.path(), "/proto").or(named).unwrap_or("main"))
+}
+
+/// The same address without the prefix of the public URL, if a proxy has left it there.
+fn below(url: &PublicUrl, uri: &Uri) -> Option<Uri> {
+    let path = url.within(uri.path());
+    if path == uri.path() {
+        return None;
     }
-    endpoints.page(request, sender.as_deref()).await
+    let mut parts = uri.clone().into_parts();
+    let target = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 /// The topic that a path names: the main one, or the one after the endpoint and a slash.

@@ -355,6 +355,21 @@ impl Reader {
         Poll::Pending
     }
 
+    /// What ends this reader, and no later one.
+    pub(crate) fn leaving(&self) -> impl FnOnce() + Send + use<> {
+        let (stream, generation) = (Arc::downgrade(&self.stream), self.generation);
+        move || {
+            let Some(stream) = stream.upgrade() else { return };
+            let mut state = stream.lock();
+            if state.reader == generation {
+                state.reader += 1;
+                state.attached = false;
+                state.recover();
+                state.wake();
+            }
+        }
+    }
+
     /// Whether its client must get a comment, because the stream was silent for long.
     pub(crate) fn take_comment(&self) -> bool {
         self.stream.lock().silence.take_comment()

@@ -56,6 +56,33 @@ impl Dispatch {
         Ok(())
     }
 
+    /// Does what a link's caller wants with the access token that `participant` came with: what it requests meanwhile is judged by
+    /// that token's scopes, also if others request on the same link with other tokens.
+    pub fn as_bearer<T>(
+        self: &Arc<Self>,
+        link: &Link,
+        participant: &auth::Participant,
+        act: impl FnOnce() -> T,
+    ) -> T {
+        let narrowing = participant.narrowing();
+        if narrowing.is_none() && !link.is_narrowed.load(Ordering::Acquire) {
+            return act();
+        }
+        let mut held = link.narrowing.lock();
+        link.is_narrowed.store(true, Ordering::Release);
+        if held.as_ref() != narrowing {
+            *held = narrowing.cloned();
+            self.take(Event::Narrow { link: link.id, narrowing: held.clone() });
+        }
+        act()
+    }
+
+    /// The kind by which a request of this link is judged, and its addressee, if the participant may make it and the access token
+    /// is not good for it.
+    pub fn lacks(&self, link: &Link, request: &model::Request) -> Option<(String, ParticipantId)> {
+        self.with(|topic| topic.lacks(link.id, request.method.as_str(), named(request)))
+    }
+
     /// Lets a link leave. What it opened is cancelled.
     pub fn leave(self: &Arc<Self>, link: &Link) {
         self.take(Event::Leave { link: link.id });

@@ -25,7 +25,7 @@ use store::recorder::Recorder;
 use crate::{context::Context, dispatch::Dispatch, live::Event};
 use access::config::{Config, Limits};
 use access::grants::Grants;
-use access::{Bounds, account, is_guest};
+use access::{Bounds, account, bearers::Bearers, is_guest};
 
 /// How long open calls may take to end when the gateway stops.
 pub const DRAIN: Duration = Duration::from_secs(5);
@@ -67,8 +67,10 @@ pub struct Registry {
     config: RwLock<Arc<Config>>,
     identities: RwLock<Arc<Identities>>,
     grants: RwLock<Arc<Grants>>,
+    /// Access tokens of issuers, and their bearers.
+    pub bearers: Arc<Bearers>,
     /// Moves with every change of what participants may do.
-    epoch: AtomicU64,
+    epoch: Arc<AtomicU64>,
     /// The number of the next guest.
     guests: AtomicU64,
     /// Whether the local user is known beside the bearers of tokens.
@@ -92,6 +94,7 @@ impl Registry {
     pub fn start(start: Start) -> Arc<Self> {
         let Start { config, identities, grants, sealer, guard, journal, audit } = start;
         let held = Shares::new(config.limits.held_bytes_max, config.limits.participant_held_bytes_max);
+        let epoch = Arc::new(AtomicU64::new(1));
         let registry = Arc::new(Self {
             context: Arc::new(Context::new(sealer, FieldNumbers::open(config.data_dir.as_deref()))),
             guard,
@@ -101,7 +104,8 @@ impl Registry {
             config: RwLock::new(Arc::new(config.clone())),
             identities: RwLock::new(Arc::new(identities)),
             grants: RwLock::new(Arc::new(grants)),
-            epoch: AtomicU64::new(1),
+            bearers: Bearers::new(Arc::clone(&epoch)),
+            epoch,
             // No guest of another process has the same name.
             guests: AtomicU64::new(u64::from_le_bytes(random()) >> 16),
             serves_pipe: AtomicBool::new(false),

@@ -152,7 +152,7 @@ impl<'o> Array<'o> {
     }
 
     /// Adds a string.
-    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
+    pub fn text(&mut self, text: &str) -> &mut Self {
         put_text(self.element(), text);
         self
     }

@@ -1,6 +1,6 @@
 //! Set of capabilities, and the one among them that admits an act.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use crate::{Capability, CapabilityError, KindRef};
 
@@ -15,6 +15,18 @@ const INDEXED_LEN_MIN: usize = 16;
 pub struct Capabilities {
     all: Box<[Capability]>,
     index: Option<Index>,
+    /// A set that must admit an act too.
+    within: Option<Arc<Capabilities>>,
+}
+
+/// What the access token of a caller narrows its participant's capabilities to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Narrowing {
+    /// The capabilities of the token's scopes. An act must be admitted by them too.
+    pub to: Arc<Capabilities>,
+    /// Whether lists show what the participant may use, although the token is not good for it: its client can come back with
+    /// another one.
+    pub lists_all: bool,
 }
 
 /// Places in a long set, so that a list of thousands of names is judged quickly.
@@ -83,8 +95,29 @@ impl Capabilities {
         self.why(kind, addressees).is_some()
     }
 
+    /// The same capabilities, of which only those acts are left that `scope` admits too.
+    #[must_use]
+    pub fn within(&self, scope: &Arc<Capabilities>) -> Self {
+        Self { within: Some(Arc::clone(scope)), ..self.clone() }
+    }
+
+    /// Whether a scope leaves less of them.
+    #[must_use]
+    pub fn is_narrowed(&self) -> bool {
+        self.within.is_some()
+    }
+
+    fn scope_admits(&self, admits: impl FnOnce(&Capabilities) -> bool) -> bool {
+        self.within.as_deref().is_none_or(admits)
+    }
+
     /// The place, in [`Capabilities::iter`], of the first capability that admits the act.
     pub fn position(&self, kind: KindRef<'_>, addressees: &[&str]) -> Option<usize> {
+        let at = self.own_position(kind, addressees)?;
+        self.scope_admits(|scope| scope.admits(kind, addressees)).then_some(at)
+    }
+
+    fn own_position(&self, kind: KindRef<'_>, addressees: &[&str]) -> Option<usize> {
         let admits = |at: &usize| self.all.get(*at).is_some_and(|one| one.admits_to(kind, addressees));
         let Some(index) = &self.index else { return (0..self.all.len()).find(admits) };
         let exact = kind.context().and_then(|context| index.exact.get(context));
@@ -105,25 +138,28 @@ impl Capabilities {
 
     /// Whether one of these capabilities admits every act that `other` admits: a participant gives and takes only what it holds.
     pub fn covers(&self, other: &Capability) -> bool {
-        self.all.iter().any(|own| own.includes(other))
+        self.all.iter().any(|own| own.includes(other)) && self.scope_admits(|scope| scope.covers(other))
     }
 
     /// Whether some act with this head is admitted, towards some addressee.
     pub fn admits_head(&self, head: &str) -> bool {
         self.all.iter().any(|capability| capability.admits_head(head))
+            && self.scope_admits(|scope| scope.admits_head(head))
     }
 
     /// Whether the act is admitted towards at least one addressee, whichever that is.
     pub fn admits_somewhere(&self, kind: KindRef<'_>) -> bool {
         self.all.iter().any(|capability| capability.admits_somewhere(kind))
+            && self.scope_admits(|scope| scope.admits_somewhere(kind))
     }
 
     /// Whether some act with a context of this shape is admitted; see `admits_some`.
     pub fn admits_some(&self, head: &str, method: &str, shape: &[Option<char>], addressees: &[&str]) -> bool {
         self.all.iter().any(|capability| capability.admits_some(head, method, shape, addressees))
+            && self.scope_admits(|scope| scope.admits_some(head, method, shape, addressees))
     }
 
-    /// The capabilities, in the order in which they were configured.
+    /// The capabilities, in the order in which they were configured, also those that a scope leaves nothing of.
     pub fn iter(&self) -> impl Iterator<Item = &Capability> {
         self.all.iter()
     }
@@ -138,7 +174,7 @@ impl FromIterator<Capability> for Capabilities {
     fn from_iter<I: IntoIterator<Item = Capability>>(all: I) -> Self {
         let all: Box<[Capability]> = all.into_iter().collect();
         let index = (all.len() >= INDEXED_LEN_MIN).then(|| Index::new(&all));
-        Self { all, index }
+        Self { all, index, within: None }
     }
 }
 
@@ -156,6 +192,33 @@ mod tests {
         assert_eq!(Capabilities::newcomer().iter().count(), 3);
         assert_eq!(Capabilities::upstream().iter().count(), 5);
         assert!(Capabilities::default().iter().next().is_none());
+    }
+
+    #[test]
+    fn a_scope_only_ever_narrows() {
+        let own = Capabilities::parse(["chat", "mcp/request:tools/call:gh_*", "mcp/proposal:*"]).unwrap();
+        let scope =
+            Capabilities::parse(["mcp/request:tools/call:*_read", "mcp/request:prompts/*", "chat"]).unwrap();
+        let both = own.within(&Arc::new(scope.clone()));
+        for text in [
+            "chat",
+            "mcp/request:tools/call:gh_read",
+            "mcp/request:tools/call:gh_write",
+            "mcp/request:tools/call:fs_read",
+            "mcp/request:prompts/get:x",
+            "mcp/proposal:tools/call:gh_read",
+        ] {
+            let kind = kind(text);
+            let expected = own.admits(kind, &["up"]) && scope.admits(kind, &["up"]);
+            assert_eq!(both.admits(kind, &["up"]), expected, "{text}");
+            assert_eq!(both.admits_somewhere(kind), expected, "{text}");
+            assert_eq!(both.covers(&Capability::parse(text).unwrap()), expected, "{text}");
+        }
+        assert!(both.admits_head("chat") && !both.admits_head("mcp/proposal"));
+        let shape: Vec<_> = "fs_".chars().map(Some).chain([None]).collect();
+        assert!(!both.admits_some("mcp/request", "tools/call", &shape, &["up"]));
+        let nothing = Capabilities::full().within(&Arc::default());
+        assert!(!nothing.admits(kind("chat"), &[]) && !nothing.admits_head("chat"));
     }
 
     #[test]

@@ -26,7 +26,7 @@ mod rate;
 mod refusal;
 mod relay;
 
-pub use capabilities::{CAPABILITIES_MAX, Capabilities};
+pub use capabilities::{CAPABILITIES_MAX, Capabilities, Narrowing};
 pub use capability::{Capability, CapabilityError};
 pub use context::PERCENT_LAYERS_MAX;
 pub use delivery::DeliveryMode;

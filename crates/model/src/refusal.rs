@@ -29,6 +29,20 @@ pub enum RefusalCode {
     Unsupported,
     /// The caller is not authenticated.
     Unauthenticated,
+    /// The caller's access token has expired.
+    TokenExpired,
+    /// The caller's access token was issued for another resource.
+    TokenForeign,
+    /// The caller's access token is signed with a key that its issuer does not publish.
+    TokenUnknownKey,
+    /// The issuer of the caller's access token is not configured.
+    IssuerUnknown,
+    /// The issuer of the caller's access token cannot be asked now.
+    IssuerUnreachable,
+    /// The caller's access token is valid, and no rule gives its subject a place here.
+    NoPlace,
+    /// The caller may do this, and its access token was issued for less.
+    InsufficientScope,
     /// The caller is authenticated, and may not do this.
     Forbidden,
     /// No such session, as far as this caller can see.
@@ -71,6 +85,19 @@ impl RefusalCode {
     /// Every code, in the order of their definition.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
+    /// Whether the caller has presented nothing, or nothing that is valid: another token would help.
+    #[must_use]
+    pub fn is_unauthenticated(self) -> bool {
+        matches!(
+            self,
+            Self::Unauthenticated
+                | Self::TokenExpired
+                | Self::TokenForeign
+                | Self::TokenUnknownKey
+                | Self::IssuerUnknown
+        )
+    }
+
     /// The code as scripts see it. Never changes.
     pub fn as_str(self) -> &'static str {
         self.into()
@@ -90,12 +117,21 @@ pub struct Refusal {
     pub retry_after_ms: Option<u64>,
     /// What is wrong with the arguments, field by field.
     pub violations: Vec<Violation>,
+    /// The scopes that an access token needs for this, with blanks between them.
+    pub scope: Option<Box<str>>,
 }
 
 impl Refusal {
     /// A refusal without a hint.
     pub fn new(code: RefusalCode, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), hint: None, retry_after_ms: None, violations: Vec::new() }
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+            retry_after_ms: None,
+            violations: Vec::new(),
+            scope: None,
+        }
     }
 
     /// Adds the next step for the caller.
@@ -109,6 +145,13 @@ impl Refusal {
     #[must_use]
     pub fn retry_after_ms(mut self, retry_after_ms: u64) -> Self {
         self.retry_after_ms = Some(retry_after_ms);
+        self
+    }
+
+    /// Adds the scopes that an access token needs for this, with blanks between them.
+    #[must_use]
+    pub fn scope(mut self, scope: impl Into<Box<str>>) -> Self {
+        self.scope = Some(scope.into());
         self
     }
 

@@ -10,8 +10,8 @@ use clap_complete::Shell;
 
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs};
 pub(crate) use subcommands::{
-    AuditCommand, ConfigCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand, ProtoCommand,
-    ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
+    AuditCommand, AuthCommand, ConfigCommand, ParticipantsCommand, PromptsCommand, ProposalsCommand,
+    ProtoCommand, ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities
@@ -115,6 +115,9 @@ pub(crate) enum Command {
     /// Issue, rotate and revoke tokens
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Find out why an access token is refused, and what clients find that want to sign in
+    #[command(subcommand)]
+    Auth(AuthCommand),
     /// Search the audit log, and verify that it was not changed
     ///
     /// Reads the data directory, also while a gateway runs.

@@ -1,6 +1,7 @@
 //! Implementations of the commands, one file per command.
 
 mod audit;
+mod auth;
 mod chat;
 mod config;
 mod doctor;
@@ -43,6 +44,7 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Prompts(command) => lists::prompts(command, output).await,
         Command::Participants(command) => participants::run(command, output).await,
         Command::Token(command) => token::run(command, output).await,
+        Command::Auth(command) => auth::run(command, output).await,
         Command::Chat { topic, gateway } => chat::run(&topic, &gateway, cli.output, output).await,
         Command::Proposals(command) => proposals::run(command, output).await,
         Command::Audit(command) => audit::run(command, output),

@@ -5,7 +5,9 @@ mod danger;
 use std::fmt::Write as _;
 
 use access::config::Config;
-use upstream::config::{ProtoConfig, Secret, ServerConfig, StdioConfig, Transport};
+use upstream::config::{
+    Confinement, ProtoConfig, Secret, ServerConfig, StdioConfig, Support, Transport, support,
+};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -52,8 +54,43 @@ fn describe_command(name: &str, child: &StdioConfig) -> String {
     if let Some(cwd) = &child.cwd {
         let _ = write!(out, "\n    directory: {}", visible::line(&cwd.display().to_string()));
     }
+    out += &describe_confinement(&child.confinement);
     for danger in dangers(child) {
         let _ = write!(out, "\n    DANGER: {danger}");
+    }
+    out
+}
+
+/// What confines a process, a line for each means.
+fn describe_confinement(confinement: &Confinement) -> String {
+    let mut out = String::new();
+    if let Some(files) = &confinement.files {
+        out += "\n    sandbox: files";
+        for (does, paths) in [("reads", &files.read), ("writes", &files.write)] {
+            let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            if !paths.is_empty() {
+                let _ = write!(out, "; {does} {}", visible::line(&paths.join(", ")));
+            }
+        }
+        match support() {
+            Support::None(why) => _ = write!(out, "\n    it cannot start: {why}"),
+            Support::Files(gaps) if gaps.is_empty() => {}
+            Support::Files(gaps) => {
+                let _ = write!(out, "\n    this kernel does not prevent {}", gaps.join(", "));
+            }
+        }
+    }
+    let limits = &confinement.limits;
+    let named = [
+        ("memory_bytes_max", limits.memory_bytes_max),
+        ("processes_max", limits.processes_max),
+        ("open_files_max", limits.open_files_max),
+        ("cpu_time_max", limits.cpu_time_max.map(|time| time.as_secs())),
+    ];
+    let named: Vec<String> =
+        named.iter().filter_map(|(name, limit)| limit.map(|limit| format!("{name} = {limit}"))).collect();
+    if !named.is_empty() {
+        let _ = write!(out, "\n    limits: {}", named.join(", "));
     }
     out
 }
@@ -124,6 +161,10 @@ fn prompt(found: &FoundFile, config: &Config) -> String {
     let servers = config.servers.iter().filter(|server| server.enabled);
     for server in servers.filter(|server| found.servers.iter().any(|name| name == server.name.as_str())) {
         let Some(child) = server.transport.child() else { continue };
+        if child.confinement.files.is_none() {
+            let name = visible::line(server.name.as_str());
+            let _ = write!(out, "\nDANGER: server `{name}` runs without a sandbox");
+        }
         for danger in dangers(child) {
             let _ = write!(out, "\nDANGER: server `{}` {danger}", visible::line(server.name.as_str()));
         }

@@ -106,8 +106,14 @@ impl From<StoreError> for Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Failure {
         let exit = match refusal.code {
-            RefusalCode::Unauthenticated => Exit::Unauthenticated,
+            RefusalCode::Unauthenticated
+            | RefusalCode::TokenExpired
+            | RefusalCode::TokenForeign
+            | RefusalCode::TokenUnknownKey
+            | RefusalCode::IssuerUnknown => Exit::Unauthenticated,
             RefusalCode::Forbidden
+            | RefusalCode::NoPlace
+            | RefusalCode::InsufficientScope
             | RefusalCode::CapabilityViolation
             | RefusalCode::AuthViolation
             | RefusalCode::RateLimited
@@ -116,6 +122,7 @@ impl From<Refusal> for Failure {
             RefusalCode::Malformed | RefusalCode::SchemaViolation => Exit::Usage,
             RefusalCode::UpstreamBusy
             | RefusalCode::UpstreamDown
+            | RefusalCode::IssuerUnreachable
             | RefusalCode::SchemaUnresolved
             | RefusalCode::UpstreamTimeout
             | RefusalCode::UpstreamFailed

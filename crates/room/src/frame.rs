@@ -31,6 +31,8 @@ pub enum Close {
     Idle,
     /// The topic rejected the participant.
     Rejected,
+    /// The access token with which it was opened has ended.
+    TokenEnded,
 }
 
 impl Close {
@@ -47,6 +49,7 @@ impl Close {
             Self::TooSlow => (4003, "reading too slowly", false),
             Self::Idle => (4004, "no frame arrived", false),
             Self::Rejected => (4005, "the topic is full, or the name is a server's", false),
+            Self::TokenEnded => (4006, "the access token has ended; come back with a fresh one", true),
         }
     }
 

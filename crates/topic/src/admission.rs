@@ -192,7 +192,7 @@ impl BuiltinTool {
     /// - Finding and calling through the proxy: callers that may make or propose some request.
     /// - Reading, and listing participants: all callers, because every participant may listen to the room.
     pub fn is_for(self, capabilities: &Capabilities) -> bool {
-        let some = |head: &str| capabilities.iter().any(|one| one.admits_head(head));
+        let some = |head: &str| capabilities.admits_head(head);
         match self {
             Self::ListProposals | Self::ShowProposal | Self::Proxy | Self::SearchTools => {
                 some(REQUEST) || some(PROPOSAL)

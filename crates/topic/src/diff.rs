@@ -83,9 +83,14 @@ impl<H: Handles> Topic<H> {
             let mut judged = HashMap::new();
             for link in &links {
                 let Some((own, member)) = self.members.linked(*link) else { continue };
-                let looker = Looker { capabilities: &member.capabilities, promotes: own.promotes };
+                let looker = Looker { capabilities: own.listed(member), promotes: own.promotes };
                 let judge = || self.could_see(looker, index, list, &changed);
-                if *judged.entry((own.seat, own.promotes)).or_insert_with(judge) {
+                // Links without a token of their own see what their member does.
+                let sees = match own.narrowed {
+                    None => *judged.entry((own.seat, own.promotes)).or_insert_with(judge),
+                    Some(_) => judge(),
+                };
+                if sees {
                     all.push((list, *link));
                 }
             }

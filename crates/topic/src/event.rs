@@ -5,7 +5,9 @@ mod envelope;
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, ListKind, LogLevel, Method, OperationId, Outcome, ParticipantId, Refusal};
+use model::{
+    Capabilities, LinkId, ListKind, LogLevel, Method, Narrowing, OperationId, Outcome, ParticipantId, Refusal,
+};
 
 use crate::{Audience, Handles, Kept, Manifest, UpstreamNames};
 pub use caller::{Interest, Join, Joining, Logs, OperationRef, Parked, Request, Resume, Target};
@@ -34,6 +36,14 @@ pub enum Event<'a, H: Handles> {
         participant: &'a ParticipantId,
         /// Its new capabilities, whole.
         capabilities: Arc<Capabilities>,
+    },
+    /// The access token of a link's caller is good for less than its participant may do, or for all of it again. It holds for
+    /// what the link requests from now on, and for its lists.
+    Narrow {
+        /// The link.
+        link: LinkId,
+        /// What the token is good for; `None` is everything.
+        narrowing: Option<Narrowing>,
     },
     /// The configuration of servers changes, whole. Views of servers that stay are kept; the others leave.
     Configure {

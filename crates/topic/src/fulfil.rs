@@ -120,7 +120,7 @@ impl<H: Handles> Topic<H> {
 
     /// Carries out the requests of a proposer that waited for the withdrawal of its own proposal, if it still may make them.
     pub(crate) fn run_deferred(&mut self, mut requests: RoomRequests<H>) {
-        let granted = self.members.of_link(requests.link).map(|member| Arc::clone(&member.capabilities));
+        let granted = self.members.linked(requests.link).map(|(own, member)| Arc::clone(own.granted(member)));
         let (method, context) = (requests.method.as_str(), requests.context.as_deref());
         let may = |server: &ParticipantId| {
             granted.as_ref().is_none_or(|granted| admits_kind(granted, method, context, server.as_str()))

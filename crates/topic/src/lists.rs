@@ -48,7 +48,7 @@ impl<H: Handles> Topic<H> {
         let (own, member) = self.members.linked(link)?;
         Some(ListSnapshot {
             catalog: Arc::clone(&self.catalog),
-            capabilities: Arc::clone(&member.capabilities),
+            capabilities: Arc::clone(own.listed(member)),
             overrides: own.overrides().clone(),
             promotes: own.promotes,
         })

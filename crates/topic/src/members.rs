@@ -3,7 +3,7 @@
 use std::{collections::HashMap as Map, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Capabilities, DeliveryMode, LinkId, LogLevel, OperationId, ParticipantId, RateLimit};
+use model::{Capabilities, DeliveryMode, LinkId, LogLevel, Narrowing, OperationId, ParticipantId, RateLimit};
 
 use crate::{
     Cursor, Handles, Listener,
@@ -95,6 +95,15 @@ pub(crate) struct Link<H: Handles> {
     pub(crate) notified: bool,
     /// Whether its caller is asked by answers for now.
     pub(crate) pauses: bool,
+    /// What its caller's access token leaves of the member's capabilities.
+    pub(crate) narrowed: Option<Box<Narrowed>>,
+}
+
+/// The capabilities of a member, narrowed for one of its links.
+#[derive(Debug)]
+pub(crate) struct Narrowed {
+    narrowing: Narrowing,
+    granted: Arc<Capabilities>,
 }
 
 /// Sessions, lists and interests of one link's own.
@@ -116,8 +125,19 @@ impl<H: Handles> Link<H> {
     /// A link without open operations.
     pub(crate) fn new(seat: Seat, handle: Option<H::Link>) -> Self {
         let (place, open, own, listener, level) = <_>::default();
-        let (promotes, notified, pauses) = <_>::default();
-        Self { seat, place, handle, open, own, listener, level, promotes, notified, pauses }
+        let (promotes, notified, pauses, narrowed) = <_>::default();
+        Self { seat, place, handle, open, own, listener, level, promotes, notified, pauses, narrowed }
+    }
+
+    /// What its caller may do: what its member may, as far as its access token is good for it.
+    pub(crate) fn granted<'m>(&'m self, member: &'m Member<H>) -> &'m Arc<Capabilities> {
+        self.narrowed.as_ref().map_or(&member.capabilities, |narrowed| &narrowed.granted)
+    }
+
+    /// The capabilities by which its lists are made.
+    pub(crate) fn listed<'m>(&'m self, member: &'m Member<H>) -> &'m Arc<Capabilities> {
+        let shown = self.narrowed.as_ref().filter(|narrowed| !narrowed.narrowing.lists_all);
+        shown.map_or(&member.capabilities, |narrowed| &narrowed.granted)
     }
 
     /// Removes an open operation; the search begins with the youngest.
@@ -261,10 +281,32 @@ impl<H: Handles> Members<H> {
     }
 
     pub(crate) fn set_capabilities(&mut self, seat: Seat, capabilities: Arc<Capabilities>) {
+        let mut links = Vec::new();
         if let Some(member) = self.get_mut(seat) {
             member.capabilities = capabilities;
+            links.clone_from(&member.links);
+        }
+        for link in links {
+            let narrowing = self.link(link).and_then(|own| own.narrowed.as_ref());
+            if let Some(narrowing) = narrowing.map(|narrowed| narrowed.narrowing.clone()) {
+                self.narrow(link, Some(narrowing));
+            }
         }
         self.show(seat);
+    }
+
+    /// Narrows what the caller of a link may do, or lets it do what its member may.
+    pub(crate) fn narrow(&mut self, link: LinkId, narrowing: Option<Narrowing>) {
+        let Some(capabilities) = self.of_link(link).map(|member| Arc::clone(&member.capabilities)) else {
+            return;
+        };
+        let narrowed = narrowing.map(|narrowing| {
+            let granted = Arc::new(capabilities.within(&narrowing.to));
+            Box::new(Narrowed { narrowing, granted })
+        });
+        if let Some(own) = self.link_mut(link) {
+            own.narrowed = narrowed;
+        }
     }
 
     pub(crate) fn set_away(&mut self, seat: Seat, away: bool) {

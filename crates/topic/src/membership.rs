@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
+use model::{Capabilities, LinkId, Narrowing, OperationId, Outcome, ParticipantId};
 
 use crate::{
     Handles, Topic,
@@ -292,6 +292,13 @@ impl<H: Handles> Topic<H> {
             }
         }
         self.announce_changed(seat);
+        self.notify_changes(before, &[]);
+    }
+
+    /// Narrows what the caller of a link may do. Its open calls go on: they were admitted with another token.
+    pub(crate) fn narrow(&mut self, link: LinkId, narrowing: Option<Narrowing>) {
+        let before = self.seen_by(&[link]);
+        self.members.narrow(link, narrowing);
         self.notify_changes(before, &[]);
     }
 

@@ -10,7 +10,7 @@ use crate::{
     effect::Effect,
     event::{About, Interest, Subject, Target, TaskRef},
     interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX, Subscriber},
-    members::{Member, Seat},
+    members::{Link, Member, Seat},
     operations::{Listening, Rare},
 };
 
@@ -63,10 +63,10 @@ impl<H: Handles> Topic<H> {
                 continue;
             }
             // A link that may no longer subscribe there gets no updates, whatever its spelling names by now.
-            let may = |by: &Member<H>| {
-                admits(&by.capabilities, "resources/subscribe", Some(public), server.as_str())
+            let may = |(own, by): (&Link<H>, &Member<H>)| {
+                admits(own.granted(by), "resources/subscribe", Some(public), server.as_str())
             };
-            if !self.members.of_link(*link).is_some_and(may) {
+            if !self.members.linked(*link).is_some_and(may) {
                 continue;
             }
             let Some(to) = self.receiver(*link, *listen) else { continue };

@@ -138,7 +138,7 @@ impl<H: Handles> Topic<H> {
         let open = paused.filter(|open| self.seat_of(open.link) == Some(seat)).ok_or(Cause::Unknown)?;
         let (member, server) = (self.members.get(seat), self.members.get(open.server));
         let (member, server) = member.zip(server).ok_or(Cause::Unknown)?;
-        let granted = &member.capabilities;
+        let granted = self.members.link(link).map_or(&member.capabilities, |own| own.granted(member));
         let judged = judge(granted, open.method.as_str(), open.context.as_deref(), server.id.as_str());
         let at = match (judged, open.state) {
             (Ok(at), _) => at,

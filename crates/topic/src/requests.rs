@@ -79,7 +79,7 @@ impl<H: Handles> Topic<H> {
         let promotes =
             own.promotes && *interest == Interest::None && Some(route.index) != self.catalog.builtin();
         let (method, context) = (method.as_str(), target.and_then(Target::context));
-        let (granted, at) = (&member.capabilities, route.upstream.as_str());
+        let (granted, at) = (own.granted(member), route.upstream.as_str());
         let rule = match judge(granted, method, context, at) {
             Ok(at) => Some(Rule { capabilities: Arc::clone(granted), at }),
             Err(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => None,

@@ -75,8 +75,10 @@ impl<H: Handles> Topic<H> {
         if parsed.is_reserved() {
             return Err(Cause::Reserved.into());
         }
-        let at = judge_kind(&member.capabilities, parsed, to)?;
-        Ok(Rule { capabilities: Arc::clone(&member.capabilities), at })
+        let (own, member) = self.members.linked(link).ok_or(Cause::Moot)?;
+        let granted = own.granted(member);
+        let at = judge_kind(granted, parsed, to)?;
+        Ok(Rule { capabilities: Arc::clone(granted), at })
     }
 
     /// Puts a message into the room's queue and, if so configured, into the replay ring.

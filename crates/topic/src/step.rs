@@ -15,6 +15,7 @@ impl<H: Handles> Topic<H> {
             Event::Join(join) => self.join(join),
             Event::Leave { link } => self.leave(link),
             Event::Revoke { participant } => self.revoke(participant),
+            Event::Narrow { link, narrowing } => self.narrow(link, narrowing),
             Event::Regrant { participant, capabilities } => {
                 self.regrant(participant, capabilities, None);
             }

@@ -6,7 +6,7 @@ use model::{Capabilities, LinkId, LogLevel, OperationId, ParticipantId, TopicNam
 
 use crate::{
     Handles,
-    admission::{Looker, admits},
+    admission::{Looker, admits, proposes},
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, UpstreamNames},
     effect::Effects,
@@ -109,14 +109,39 @@ impl<H: Handles> Topic<H> {
         let Some((own, member)) = self.members.linked(link) else { return false };
         self.catalog.resolve(own.overrides(), target).is_some_and(|route| {
             let context = target.and_then(Target::context);
-            admits(&member.capabilities, method, context, route.upstream.as_str())
+            admits(own.granted(member), method, context, route.upstream.as_str())
         })
+    }
+
+    /// The kind that a request of this link is judged by, if its participant may make or propose it and its access token is not
+    /// good for it, and the addressee.
+    pub fn lacks(
+        &self,
+        link: LinkId,
+        method: &str,
+        target: Option<Target<'_>>,
+    ) -> Option<(String, ParticipantId)> {
+        let (own, member) = self.members.linked(link)?;
+        own.narrowed.as_ref()?;
+        let (route, context) =
+            (self.catalog.resolve(own.overrides(), target)?, target.and_then(Target::context));
+        let at = route.upstream.as_str();
+        let may = |capabilities: &Capabilities| match admits(capabilities, method, context, at) {
+            true => Some(model::REQUEST),
+            false => proposes(capabilities, method, context, at).then_some(model::PROPOSAL),
+        };
+        if may(own.granted(member)).is_some() {
+            return None;
+        }
+        let head = may(&member.capabilities)?;
+        let context = context.map(|context| format!(":{context}")).unwrap_or_default();
+        Some((format!("{head}:{method}{context}"), route.upstream.clone()))
     }
 
     /// Whether this link could call this tool now, or propose the call; rate and limits aside. The query takes no token.
     pub fn could_call(&self, link: LinkId, tool: &str) -> bool {
         let Some((own, member)) = self.members.linked(link) else { return false };
-        let looker = Looker { capabilities: &member.capabilities, promotes: true };
+        let looker = Looker { capabilities: own.granted(member), promotes: true };
         let route = self.catalog.resolve(own.overrides(), Some(Target::Tool(tool)));
         route.is_some_and(|route| looker.holds("tools/call", tool, route.upstream.as_str()).is_some())
     }

@@ -4,6 +4,8 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
+pub use client::guard::support;
+pub use client::sandbox::{Confinement, FileAccess, ProcessLimits, Support};
 use model::{Capabilities, ParticipantId};
 use tls::ClientTls;
 
@@ -66,6 +68,8 @@ pub struct StdioConfig {
     pub env: Vec<(String, Secret)>,
     /// Its working directory; `None` is the gateway's.
     pub cwd: Option<PathBuf>,
+    /// What confines it.
+    pub confinement: Confinement,
 }
 
 /// An HTTP endpoint.
@@ -101,6 +105,15 @@ impl Transport {
     /// The child process, if there is one.
     #[must_use]
     pub fn child(&self) -> Option<&StdioConfig> {
+        match self {
+            Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
+            Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => None,
+            Self::Http(_) | Self::Sse(_) | Self::Demo | Self::Participant | Self::Unset { .. } => None,
+        }
+    }
+
+    /// The same, to complete it.
+    pub fn child_mut(&mut self) -> Option<&mut StdioConfig> {
         match self {
             Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
             Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => None,

@@ -42,6 +42,7 @@ impl UpstreamSpec {
             args: config.args.iter().map(|arg| arg.expose().to_owned()).collect(),
             env: config.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
             cwd: config.cwd.clone(),
+            confinement: config.confinement.clone(),
             framing,
             line_bytes_max: self.limits.line_bytes_max,
             queue_len_max: self.limits.queue_len_max,

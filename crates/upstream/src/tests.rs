@@ -100,6 +100,7 @@ fn config(args: &[&str]) -> ServerConfig {
             args: all,
             env: vec![("OWN".to_owned(), Secret::new("yes"))],
             cwd: None,
+            confinement: Default::default(),
         }),
         prefix: "echo".into(),
         era: EraChoice::Auto,

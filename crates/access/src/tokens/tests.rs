@@ -35,6 +35,7 @@ fn scout(capabilities: &[&str]) -> ParticipantConfig {
         )),
         credentials: vec![Credential { hash: TokenHash::of("pm_configured"), expires_ms: None }],
         certificates: Vec::new(),
+        subject: None,
         capabilities_written: true,
         serves: None,
         validate: false,

@@ -11,10 +11,12 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use fork::{Fork, fork};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
@@ -23,8 +25,9 @@ use rustix::process::{
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use super::confine::{self, Confined};
 use super::order::Order;
-use super::processes::descendants;
+use super::processes::{count_below, descendants};
 use super::shared::{POLL, TERM_WAIT};
 use super::signals::Signals;
 use crate::pipes::ChildPipes;
@@ -35,6 +38,12 @@ const REST_WAIT: Duration = Duration::from_millis(500);
 const KILL_WAIT: Duration = Duration::from_secs(10);
 /// How often the keeper looks for its gateway where the kernel has no handles of processes.
 const GATEWAY_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// How often the keeper counts the processes of a child that has a limit of them.
+const COUNT_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+/// How long the keeper stops processes that multiply, before it kills them.
+const STOP_WAIT: Duration = Duration::from_secs(2);
+/// The variables by which programs find a directory for temporary files.
+const TEMP_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
 /// The exit code of a shell that cannot start a program.
 const NOT_STARTED: i32 = 127;
 
@@ -59,8 +68,24 @@ pub(super) fn run(
     let mut errors = std::fs::File::from(stderr.try_clone()?);
     let mut command = order.command();
     command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
-    let child = match command.spawn() {
-        Ok(child) => i32::try_from(child.id()).ok().and_then(Pid::from_raw),
+    let (mut temp, mut processes_max) = (None, None);
+    let started = match &order.confined {
+        None => command.spawn().map(|child| i32::try_from(child.id()).ok().and_then(Pid::from_raw)),
+        Some(confined) => {
+            processes_max = confined.limits.processes_max;
+            match confined_child(command, confined, &mut temp) {
+                Confinement::Parent(started) => started,
+                // This process was to become the program.
+                Confinement::Child(error) => {
+                    let program = order.program.display();
+                    writeln!(errors, "the program `{program}` cannot be started: {error}")?;
+                    return Ok(ExitCode::from(u8::try_from(NOT_STARTED).unwrap_or(1)));
+                }
+            }
+        }
+    };
+    let child = match started {
+        Ok(child) => child,
         Err(error) => {
             let program = order.program.display();
             writeln!(errors, "the program `{program}` cannot be started: {error}")?;
@@ -69,7 +94,7 @@ pub(super) fn run(
         }
     };
     // The pipes belong to the child alone: their ends must show its end.
-    drop((command, errors));
+    let mut errors = processes_max.is_some().then_some(errors);
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
@@ -78,13 +103,69 @@ pub(super) fn run(
         if !kept.reap() || kept.status.is_some() {
             break REST_WAIT;
         }
-        if watch.is_over() {
+        if watch.is_over(processes_max.is_some()) {
             break TERM_WAIT;
         }
+        if let Some(bound) = processes_max.filter(|bound| count_below(own_number(), *bound) > *bound) {
+            if let Some(errors) = errors.as_mut() {
+                let _ = writeln!(
+                    errors,
+                    "the server has more than {bound} processes (processes_max): all of them are ended"
+                );
+            }
+            kept.stop();
+            break Duration::ZERO;
+        }
     };
+    drop(errors);
     kept.end(patience);
+    if let Some(temp) = temp {
+        let _ = std::fs::remove_dir_all(temp);
+    }
     tell(status, kept.status.and_then(WaitStatus::exit_status));
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a keeper is after it has forked a child that confines itself.
+enum Confinement {
+    /// The keeper still.
+    Parent(io::Result<Option<Pid>>),
+    /// The child, and why it did not become the program.
+    Child(io::Error),
+}
+
+/// Starts a program that is confined. The keeper itself is not, so that the child can neither signal nor trace it where the kernel
+/// prevents that.
+fn confined_child(mut command: Command, confined: &Confined, temp: &mut Option<PathBuf>) -> Confinement {
+    if let Some(files) = &confined.files {
+        match confine::make_temp(Path::new(&files.temp)) {
+            Ok(made) => {
+                let is_set = |name: &str| command.get_envs().any(|(set, _)| set == name);
+                for name in TEMP_VARIABLES.into_iter().filter(|name| !is_set(name)).collect::<Vec<_>>() {
+                    command.env(name, &made);
+                }
+                *temp = Some(made);
+            }
+            Err(error) => return Confinement::Parent(Err(error)),
+        }
+    }
+    match fork() {
+        Ok(Fork::Parent(child)) => {
+            // Whichever of the two is first.
+            let child = Pid::from_raw(child);
+            let _ = setpgid(child, child);
+            Confinement::Parent(Ok(child))
+        }
+        Ok(Fork::Child) => match confine::apply(confined, temp.as_deref()) {
+            Ok(()) => Confinement::Child(command.exec()),
+            Err(error) => Confinement::Child(error),
+        },
+        Err(_) => Confinement::Parent(Err(io::Error::other("the system has no room for another process"))),
+    }
+}
+
+fn own_number() -> i32 {
+    getpid().as_raw_nonzero().get()
 }
 
 /// Writes the exit code of the child where the gateway reads it; nothing after a signal.
@@ -111,12 +192,16 @@ impl Watch {
         Ok(Self { changed, asked: Signals::catch(&[SIGTERM])?, gateway })
     }
 
-    /// Waits until a process below may have ended, or the keeper has to end all of them. Returns whether it has to.
-    fn is_over(&mut self) -> bool {
+    /// Waits until a process below may have ended, or the keeper has to end all of them; with `counts` at most until they are to be
+    /// counted again. Returns whether it has to end them.
+    fn is_over(&mut self, counts: bool) -> bool {
         let mut watched =
             vec![PollFd::new(&self.asked, PollFlags::IN), PollFd::new(&self.changed, PollFlags::IN)];
         watched.extend(self.gateway.handle.as_ref().map(|handle| PollFd::new(handle, PollFlags::IN)));
-        let pause = self.gateway.handle.is_none().then_some(&GATEWAY_POLL);
+        let pause = match self.gateway.handle {
+            None => Some(&GATEWAY_POLL),
+            Some(_) => counts.then_some(&COUNT_POLL),
+        };
         // When a signal interrupts it nothing is ready, and the caller looks and waits again.
         let _ = poll(&mut watched, pause);
         let mut ready = watched.iter().map(|watched| !watched.revents().is_empty());
@@ -147,6 +232,21 @@ impl Kept {
         }
     }
 
+    /// Stops all processes, so that they cannot multiply while they are killed.
+    fn stop(&mut self) {
+        let until = Instant::now() + STOP_WAIT;
+        let mut known = 0;
+        while self.reap() && Instant::now() < until {
+            signal_all(Signal::STOP);
+            let count = count_below(own_number(), u64::MAX);
+            if count == known {
+                break;
+            }
+            known = count;
+        }
+        signal_all(Signal::KILL);
+    }
+
     /// Ends all processes.
     fn end(&mut self, patience: Duration) {
         if !self.reap() {
@@ -167,5 +267,5 @@ impl Kept {
 }
 
 fn signal_all(signal: Signal) {
-    descendants(getpid().as_raw_nonzero().get()).into_iter().for_each(|process| process.signal(signal));
+    descendants(own_number()).into_iter().for_each(|process| process.signal(signal));
 }

@@ -13,6 +13,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
 use super::ARG;
+use super::confine::Confined;
 use super::order::{Order, send};
 use crate::pipes::ChildPipes;
 
@@ -54,9 +55,15 @@ impl Keepers {
     ///
     /// # Errors
     /// There is no guard process and none can be started, or the system has no more descriptors.
-    pub(crate) fn start(&self, command: &Command, pipes: ChildPipes) -> io::Result<Kept> {
+    pub(crate) fn start(
+        &self,
+        command: &Command,
+        confined: Option<Confined>,
+        pipes: ChildPipes,
+    ) -> io::Result<Kept> {
         let (ended, status) = io::pipe()?;
-        let keeper = self.order(&Order::of(command), &(pipes, status.into()))?;
+        let order = Order { confined, ..Order::of(command) };
+        let keeper = self.order(&order, &(pipes, status.into()))?;
         let status = pipe::Receiver::from_owned_fd(ended.into())?;
         Ok(Kept { keeper, status, code: Vec::with_capacity(size_of::<i32>()) })
     }
@@ -154,7 +161,7 @@ mod tests {
 
     fn start(keepers: &Keepers) -> io::Error {
         let (_pipes, of_child) = crate::pipes::Pipes::new().unwrap();
-        keepers.start(Command::new("true").env_clear(), of_child).unwrap_err()
+        keepers.start(Command::new("true").env_clear(), None, of_child).unwrap_err()
     }
 
     #[tokio::test]

@@ -7,13 +7,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
 
+use super::confine::{Confined, Files};
 use crate::pipes::ChildPipes;
+use crate::sandbox::ProcessLimits;
 
 /// Descriptors that travel with an order.
 const FDS: usize = 4;
@@ -27,6 +30,8 @@ pub(super) struct Order {
     pub(super) env: Vec<(OsString, OsString)>,
     /// Its working directory; empty for that of the guard.
     pub(super) cwd: OsString,
+    /// What confines it, if anything does.
+    pub(super) confined: Option<Confined>,
 }
 
 impl Order {
@@ -38,6 +43,7 @@ impl Order {
             args: command.get_args().map(OsStr::to_owned).collect(),
             env: variables.filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect(),
             cwd: command.get_current_dir().map(|cwd| cwd.as_os_str().to_owned()).unwrap_or_default(),
+            confined: None,
         }
     }
 
@@ -81,15 +87,19 @@ impl Order {
         Ok(Some((order, ChildPipes { stdin, stdout, stderr }, status)))
     }
 
-    /// All texts, each with a NUL behind it, and the number of arguments before them.
+    /// All texts, each with a NUL behind it, and their numbers before them.
     ///
     /// # Errors
     /// A text has a NUL itself.
     pub(super) fn texts(&self) -> io::Result<Vec<u8>> {
         let mut texts = Vec::new();
-        let count = OsString::from(self.args.len().to_string());
+        let head = OsString::from(Head::of(self).write());
+        let none = Files::default();
+        let files = self.confined.as_ref().and_then(|confined| confined.files.as_ref()).unwrap_or(&none);
+        let lists = [&files.temp].into_iter().chain(&files.read).chain(&files.write);
         let variables = self.env.iter().flat_map(|(name, value)| [name, value]);
-        for text in [&count, &self.cwd, &self.program].into_iter().chain(&self.args).chain(variables) {
+        let command = [&self.cwd, &self.program].into_iter().chain(&self.args);
+        for text in [&head].into_iter().chain(lists).chain(command).chain(variables) {
             if text.as_bytes().contains(&0) {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "a NUL in a command"));
             }
@@ -102,11 +112,68 @@ impl Order {
     fn read(texts: &[u8]) -> Option<Self> {
         let mut all = texts.strip_suffix(&[0])?.split(|byte| *byte == 0);
         let mut next = || all.next().map(|text| OsString::from_vec(text.to_vec()));
-        let count: usize = next()?.to_str()?.parse().ok()?;
-        let (cwd, program) = (next()?, next()?);
-        let args = (0..count).map_while(|_| next()).collect::<Vec<_>>();
+        let head = Head::read(next()?.to_str()?)?;
+        let temp = next()?;
+        let mut some = |count: usize| -> Option<Vec<OsString>> { (0..count).map(|_| next()).collect() };
+        let (read, write) = (some(head.reads)?, some(head.writes)?);
+        let [cwd, program] = some(2)?.try_into().ok()?;
+        let args = some(head.args)?;
         let env = std::iter::from_fn(|| Some((next()?, next()?))).collect();
-        (args.len() == count).then_some(Self { program, args, env, cwd })
+        let files = head.has_files.then_some(Files { read, write, temp });
+        let confined = head.limits.map(|limits| Confined { files, limits });
+        Some(Self { program, args, env, cwd, confined })
+    }
+}
+
+/// The numbers before the texts of an order.
+struct Head {
+    args: usize,
+    reads: usize,
+    writes: usize,
+    has_files: bool,
+    limits: Option<ProcessLimits>,
+}
+
+impl Head {
+    fn of(order: &Order) -> Self {
+        let files = order.confined.as_ref().and_then(|confined| confined.files.as_ref());
+        Self {
+            args: order.args.len(),
+            reads: files.map_or(0, |files| files.read.len()),
+            writes: files.map_or(0, |files| files.write.len()),
+            has_files: files.is_some(),
+            limits: order.confined.as_ref().map(|confined| confined.limits),
+        }
+    }
+
+    fn write(&self) -> String {
+        let mut head = format!("{} {} {} {}", self.args, self.reads, self.writes, u8::from(self.has_files));
+        if let Some(limits) = &self.limits {
+            let seconds = limits.cpu_time_max.map(|time| time.as_secs());
+            for limit in [limits.memory_bytes_max, limits.processes_max, limits.open_files_max, seconds] {
+                head += &limit.map_or_else(|| " -".to_owned(), |limit| format!(" {limit}"));
+            }
+        }
+        head
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split(' ').collect();
+        let (numbers, limits) = parts.split_at_checked(4)?;
+        let number = |at: usize| numbers.get(at)?.parse::<usize>().ok();
+        let limit = |text: &&str| if *text == "-" { Some(None) } else { text.parse::<u64>().ok().map(Some) };
+        let limits = match limits.iter().map(limit).collect::<Option<Vec<_>>>()?[..] {
+            [] => None,
+            [memory_bytes_max, processes_max, open_files_max, seconds] => Some(ProcessLimits {
+                memory_bytes_max,
+                processes_max,
+                open_files_max,
+                cpu_time_max: seconds.map(Duration::from_secs),
+            }),
+            _ => return None,
+        };
+        let has_files = number(3)? == 1;
+        Some(Self { args: number(0)?, reads: number(1)?, writes: number(2)?, has_files, limits })
     }
 }
 
@@ -139,7 +206,18 @@ mod tests {
         command.args(["", "a b"]).env_clear().env("A", "").env("B", "\u{1f600}").current_dir("/tmp");
         let order = Order::of(&command);
         assert_eq!(Order::of(&order.command()), order);
-        for sent in [order, Order { program: "y".into(), ..Order::default() }] {
+        let limits = ProcessLimits {
+            processes_max: Some(3),
+            cpu_time_max: Some(Duration::from_secs(9)),
+            ..ProcessLimits::default()
+        };
+        let files = Files { read: vec!["/a b".into()], write: vec![], temp: "/t".into() };
+        let some = Some(Confined { files: Some(files), limits });
+        let confined =
+            Order { program: "z".into(), confined: some, args: vec!["1".into()], ..Order::default() };
+        let limited = Some(Confined { files: None, limits });
+        let limited = Order { program: "z".into(), confined: limited, ..Order::default() };
+        for sent in [order, confined, limited, Order { program: "y".into(), ..Order::default() }] {
             let (near, far) = UnixStream::pair().unwrap();
             let (ours, theirs): (Vec<_>, Vec<_>) = (0..4).map(|_| UnixStream::pair().unwrap()).unzip();
             let mut theirs = theirs.into_iter().map(OwnedFd::from);
@@ -162,7 +240,14 @@ mod tests {
     fn what_is_no_order_is_refused() {
         let nul = Order { program: "a\0b".into(), ..Order::default() };
         assert_eq!(nul.texts().unwrap_err().kind(), io::ErrorKind::InvalidInput);
-        for bad in [&b""[..], b"1\0\0x\0", b"x\0\0y\0", b"0\0\0y"] {
+        for bad in [
+            &b""[..],
+            b"1 0 0 0\0\0\0x\0",
+            b"x\0\0\0y\0",
+            b"0 0 0 0\0\0\0y",
+            b"0 0 0 0 1\0\0\0y\0",
+            b"0 1 0 1\0\0\0y\0",
+        ] {
             assert_eq!(Order::read(bad), None, "{bad:?}");
         }
         let (near, far) = UnixStream::pair().unwrap();

@@ -41,6 +41,21 @@ pub(super) fn descendants(root: i32) -> Vec<Process> {
     found
 }
 
+/// The number of processes below one, counted up to a bound. Looks at these processes alone.
+pub(super) fn count_below(root: i32, bound: u64) -> u64 {
+    let (mut open, mut count) = (vec![root], 0);
+    while let Some(pid) = open.pop().filter(|_| count <= bound) {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for thread in threads {
+            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            let children: Vec<i32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+            count += children.len() as u64;
+            open.extend(children);
+        }
+    }
+    count
+}
+
 /// The oldest child of a process.
 pub(super) fn first_child(pid: u32) -> Option<u32> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
@@ -78,6 +93,7 @@ mod tests {
         }
         let [sleeper] = below()[..] else { panic!("{:?}", below()) };
         assert_eq!(first_child(child.id()), u32::try_from(sleeper.pid).ok());
+        assert_eq!(count_below(i32::try_from(child.id()).unwrap(), 9), 1);
         let own = descendants(i32::try_from(std::process::id()).unwrap());
         assert!(own.iter().any(|process| process.pid == sleeper.pid), "{own:?}");
         // Its shell sees by which signal it ended: of two, the first.

@@ -41,6 +41,7 @@ fn spec(script: &str) -> StdioSpec {
         args: vec!["-c".to_owned(), script.to_owned()],
         env: Vec::new(),
         cwd: None,
+        confinement: portmoot_client::Confinement::default(),
         framing: portmoot_client::Framing::Lines,
         line_bytes_max: 16 << 20,
         queue_len_max: 4096,

@@ -8,12 +8,14 @@ use access::config::Config;
 use crate::node::{Layer, Node, Origin};
 use crate::reader::{Problems, Table};
 use crate::sources::DEFAULTS;
-use crate::{participants, profiles, servers, settings, toml_file, topics};
+use crate::{issuers, participants, profiles, servers, settings, toml_file, topics};
 
 /// Read only to reject them.
-const NOT_KEYS: [&str; 3] = ["participants.NAME.token", "server.limits", "server.tls"];
-const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[server.limits]\n[audit]\n[registry]\n[servers.NAME]\ntype = \"demo\"\n\
-     [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n";
+const NOT_KEYS: [&str; 4] =
+    ["participants.NAME.token", "issuers.NAME.client_secret", "server.limits", "server.tls"];
+const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\npublic_url = \"https://gw.example\"\n[server.limits]\n[audit]\n[registry]\n[servers.NAME]\ntype = \"demo\"\n\
+     [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n\
+     [issuers.NAME]\nissuer = \"https://idp.example\"\n[scopes.NAME]\ncapabilities = []\n";
 
 fn env(_: &str) -> Option<String> {
     None
@@ -32,6 +34,8 @@ fn known() -> BTreeSet<String> {
     let found = servers::read(&root, &env, &mut Vec::new());
     let profiles = profiles::read(&root);
     participants::read(&root, &env, &profiles);
+    issuers::read(&root, &env, &profiles);
+    issuers::scopes(&root);
     topics::read(&root, &found, &profiles);
     let read_keys = problems.read_keys.borrow().clone();
     read_keys.into_iter().filter(|key| key.contains('.') && !NOT_KEYS.contains(&key.as_str())).collect()

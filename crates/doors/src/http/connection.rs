@@ -1,6 +1,7 @@
 //! Connection of an HTTP client: what its client occupies, and what was learnt about its token.
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use access::Guests;
 use access::config::Config;
 use auth::{ClientCertificate, Presented, Wire};
 use model::{ParticipantId, Refusal};
-use platform::{Mutex, Share};
+use platform::{Mutex, Share, unix_ms};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -47,6 +48,8 @@ pub(crate) struct Connection {
     pub(crate) certificate: Option<Arc<ClientCertificate>>,
     /// The gateway as its client names it, if it is no HTTP: by its name in TLS, or by its address.
     pub(crate) authority: Option<Arc<str>>,
+    /// The address of its client; a connection in memory has none.
+    pub(crate) peer: Option<IpAddr>,
     stop: watch::Receiver<bool>,
     known: Mutex<Option<Known>>,
     /// When the answer of the present request takes long. Requests follow each other, so one is enough.
@@ -60,6 +63,8 @@ pub(crate) struct Shown {
     pub(crate) certificate: Option<Arc<ClientCertificate>>,
     /// The gateway's host and port, as the client has them.
     pub(crate) authority: Option<Arc<str>>,
+    /// The client's address.
+    pub(crate) peer: Option<IpAddr>,
 }
 
 /// What was learnt in an epoch of the registry.
@@ -91,13 +96,14 @@ impl Connection {
         shown: Shown,
         stop: watch::Receiver<bool>,
     ) -> Arc<Self> {
-        let Shown { certificate, authority } = shown;
+        let Shown { certificate, authority, peer } = shown;
         Arc::new(Self {
             links: Arc::clone(links),
             client: Arc::new(Client { links: Arc::clone(links), place, guests: Guests::default() }),
             handover: Arc::default(),
             certificate,
             authority,
+            peer,
             stop,
             known: Mutex::default(),
             quiet: Arc::default(),
@@ -111,6 +117,7 @@ impl Connection {
             client: Arc::clone(&self.client),
             certificate: self.certificate.clone(),
             authority: self.authority.clone(),
+            peer: self.peer,
             handover: Arc::default(),
             stop: self.stop.clone(),
             known: Mutex::default(),
@@ -279,7 +286,14 @@ impl Visit {
             (Some(known), Some(bearer)) => is_same_secret(known.as_bytes(), bearer.as_bytes()),
             (Some(_), None) | (None, Some(_)) => false,
         };
-        same && *self.topic == *topic && self.session_id.as_deref() == head.session_id()
+        same && *self.topic == *topic && self.session_id.as_deref() == head.session_id() && !self.has_ended()
+    }
+
+    /// Whether the access token is not valid any more.
+    fn has_ended(&self) -> bool {
+        let participant = &self.visitor.participant;
+        // Without one there is no need for the time.
+        participant.bearer.is_some() && participant.has_ended(unix_ms())
     }
 }
 

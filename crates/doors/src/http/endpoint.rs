@@ -4,17 +4,19 @@
 use std::sync::Arc;
 
 use access::config::Config;
+use auth::Participant;
 use bytes::Bytes;
-use gateway::{handshake, manifests};
+use gateway::{Dispatch, Link, handshake, manifests};
 use http::header::{AsHeaderName, CONNECTION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
-use model::{Refusal, Target};
+use model::{Refusal, Request, Target};
 use wire::mcp::header::{self, HeaderParam, Opening};
 use wire::mcp::{Era, Params, Rejection, Version, refusal};
 use wire::rpc::{self, Id, Message, Shape, code};
 
+use super::authorization::{at_token_end, challenged, lacking};
 use super::body::Body;
 use super::connection::{Connection, Visit};
 use super::events::{COMMENT, Events, parse_event_id};
@@ -56,7 +58,7 @@ pub(crate) async fn serve(
 
 /// A refusal before any message was read.
 pub(crate) fn refused(refusal: &Refusal) -> Response<Body> {
-    response::with_challenge(*rejected(&refusal::encode(refusal, Era::Modern, "", None), None))
+    response::refusing(*rejected(&refusal::encode(refusal, Era::Modern, "", None), None), refusal)
 }
 
 /// One HTTP request of a participant that may enter the topic.
@@ -143,12 +145,18 @@ impl Exchange<'_> {
         let sending = Sending { ids: false, prime: false, era: Era::Modern };
         if params.method() == modern::LISTEN {
             let reply = Arc::new(ListenReply::new(slot));
-            let call = dispatch.request(link, incoming, Arc::<ListenReply<Slot>>::clone(&reply));
+            let requested = || dispatch.request(link, incoming, Arc::<ListenReply<Slot>>::clone(&reply));
+            let call = dispatch.as_bearer(link, self.caller(), requested);
+            let (of_call, open) = (Arc::clone(dispatch), Arc::clone(&call));
+            at_token_end(self.caller(), move || of_call.abandon(&open));
             let call = Some((Arc::clone(dispatch), call));
             return Ok(self.held(respond(self.connection, &reply.sink, call, sending).await));
         }
         let reply = Arc::new(SinkReply(slot));
-        let call = dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
+        let call = dispatch.as_bearer(link, self.caller(), || {
+            self.lacking(dispatch, link, &incoming.request, params.message().id())?;
+            Answered::Ok(dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply)))
+        })?;
         let call = Some((Arc::clone(dispatch), call));
         Ok(respond(self.connection, &reply.0, call, sending).await)
     }
@@ -187,7 +195,11 @@ impl Exchange<'_> {
         let opener = Opener::Session(Arc::clone(&session), session.joined.home.liveness.last_seen_ms());
         let reply = Arc::new(SinkReply(Slot::new(opener)));
         // A client that leaves does not cancel its request: it may fetch the answer later.
-        dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
+        dispatch.as_bearer(link, self.caller(), || {
+            self.lacking(dispatch, link, &incoming.request, params.message().id())?;
+            dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
+            Answered::Ok(())
+        })?;
         let prime = link.client.version >= Version::V2025_11_25;
         let sending = Sending { ids: true, prime, era: Era::Legacy };
         Ok(respond(self.connection, &reply.0, None, sending).await)
@@ -216,17 +228,31 @@ impl Exchange<'_> {
         let out = session.open_stream(answers, session.joined.home.liveness.last_seen_ms());
         let reader = out.as_ref().and_then(|out| out.read(None));
         let (out, reader) = out.zip(reader).ok_or_else(|| Box::new(refused(&no_stream())))?;
-        for message in messages {
-            match message {
-                Ok(message) if message.method() == "initialize" => {
-                    let why = "initialize must not be part of a batch";
-                    out.answer(rpc::error(message.id(), code::INVALID_REQUEST, why, None));
-                }
-                Ok(message) => legacy::receive(dispatch, link, &message, &out),
-                Err(malformed) => out.answer(malformed.answer()),
+        let received = |message: Result<Message, rpc::Malformed>| match message {
+            Ok(message) if message.method() == "initialize" => {
+                let why = "initialize must not be part of a batch";
+                out.answer(rpc::error(message.id(), code::INVALID_REQUEST, why, None));
             }
-        }
+            Ok(message) => legacy::receive(dispatch, link, &message, &out),
+            Err(malformed) => out.answer(malformed.answer()),
+        };
+        dispatch.as_bearer(link, self.caller(), || messages.into_iter().for_each(received));
         Ok(response::events(Events::new(reader, true, None, &self.connection.links.keep_alive)))
+    }
+
+    /// Its participant, with what its token adds.
+    fn caller(&self) -> &Arc<Participant> {
+        &self.visit.visitor.participant
+    }
+
+    /// Refuses a request for which the token has too little scope, if its client is to get another one then.
+    fn lacking(&self, dispatch: &Dispatch, link: &Link, request: &Request, id: Option<&Id>) -> Answered<()> {
+        let Some(refusal) = lacking(self.config, dispatch, link, self.caller(), request) else {
+            return Ok(());
+        };
+        let encoded = refusal::encode(&refusal, Era::Modern, request.method.as_str(), None);
+        let endpoint = access::issuers::endpoint(dispatch.name().as_str());
+        Err(Box::new(challenged(self.config, &endpoint, true, &refusal, *rejected(&encoded, id))))
     }
 
     /// The session that the request names.
@@ -263,6 +289,8 @@ impl Exchange<'_> {
             let why = "this Last-Event-ID is not known any more; open the stream without it";
             return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
         };
+        let leave = reader.leaving();
+        at_token_end(self.caller(), leave);
         let mut events = Events::new(reader, true, None, &self.connection.links.keep_alive);
         // Shows that the stream is open before there is an event.
         events.open_with(COMMENT);

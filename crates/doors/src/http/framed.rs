@@ -18,6 +18,7 @@ use wire::proto::contract::InitializeRequest;
 use wire::proto::frame::{PREFIX, of_field};
 use wire::proto::{Content, Envelope, Kind, spell};
 
+use super::authorization::token_end;
 use super::connection::Connection;
 use super::places::Standing;
 use crate::outlet::Visitor;
@@ -63,7 +64,12 @@ pub(super) async fn serve(
         () = connection.stopping() => None,
     };
     let Some(first) = first else { return };
-    let visitor = match enter(connection, &first) {
+    let bearers = &connection.links.registry.bearers;
+    let admitted = match first.token.as_deref() {
+        Some(token) => Box::pin(bearers.admit(token, connection.peer)).await,
+        None => Ok(()),
+    };
+    let visitor = match admitted.and_then(|()| enter(connection, &first)) {
         Ok(visitor) => visitor,
         Err(refusal) => {
             let refused = of_field(first.id, &spell(&refusal, "").field()).unwrap_or_default();
@@ -84,7 +90,9 @@ pub(super) async fn serve(
             out.answer(KEEP_ALIVE);
         }
     };
+    let bearer = Arc::clone(&visitor.participant);
     tokio::select! {
+        () = token_end(&bearer) => {}
         served = proto::serve(&connection.links, (visitor, connection.authority.clone()), &out, read, input, output) => {
             if let Err(error) = served {
                 tracing::trace!(%error, "connection ended");

@@ -48,6 +48,11 @@ pub(super) fn refused(why: &str) -> Response<Body> {
     Status::permission_denied(why).into_http::<axum::body::Body>().map(Body::Page)
 }
 
+/// The response to a request whose token is refused.
+pub(super) fn refusal(refusal: &Refusal) -> Response<Body> {
+    status::of_refusal(refusal, "").into_http::<axum::body::Body>().map(Body::Page)
+}
+
 /// Serves one request.
 pub(super) async fn serve(
     connection: &Arc<Connection>,

@@ -17,6 +17,7 @@ use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{Full, Mutex, SHARE_OF_POOL, Shares, Taken, random};
 use wire::rpc::{self, Message, Shape, code};
 
+use super::authorization::at_token_end;
 use super::body::Body;
 use super::connection::Connection;
 use super::endpoint::refused;
@@ -118,11 +119,12 @@ fn open(
     };
     let reader = out.read(None).ok_or_else(|| full(Full::Pool))?;
     let place = pairs.places.of(account(&participant.id)).take(1).map_err(full)?;
-    let participant = participant.id.clone();
+    let (entered, participant) = (Arc::clone(&participant), participant.id.clone());
     let (begun, link) = (AtomicBool::new(false), OnceLock::new());
     let pair = Arc::new(Pair { participant, dispatch, out, begun, link, _place: place });
     pairs.open.lock().insert(id.clone(), pair);
     let endpoint = format!("/messages?sessionId={id}");
+    at_token_end(&entered, reader.leaving());
     let pairs = Arc::clone(pairs);
     let on_leave: OnLeave = Box::new(move |_| pairs.end(&id));
     let mut events = Events::new(reader, false, Some(on_leave), &links.keep_alive);
@@ -162,7 +164,9 @@ async fn message(
     let message = Message::read(body);
     let message = message.map_err(|bad| Box::new(response::json(StatusCode::BAD_REQUEST, bad.answer())))?;
     match pair.link.get() {
-        Some(link) => legacy::receive(&pair.dispatch, link, &message, &pair.out),
+        Some(link) => pair.dispatch.as_bearer(link, &participant, || {
+            legacy::receive(&pair.dispatch, link, &message, &pair.out);
+        }),
         None => begin(links, (pairs, id), &pair, &participant, &message).await,
     }
     Ok(response::plain(StatusCode::ACCEPTED, "Accepted"))

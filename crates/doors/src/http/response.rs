@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
+use model::Refusal;
 
 use super::body::Body;
 use super::events::Events;
@@ -33,11 +34,12 @@ pub(crate) fn plain(status: StatusCode, text: &str) -> Response<Body> {
     response(status, Some(TEXT), Body::full(text.to_owned()))
 }
 
-/// A response that says how to authenticate, if it refuses a request because the client has not.
-pub(crate) fn with_challenge(mut response: Response<Body>) -> Response<Body> {
+/// A response with the refusal that it sends, for the challenge that may go with it.
+pub(crate) fn refusing(mut response: Response<Body>, refusal: &Refusal) -> Response<Body> {
     if response.status() == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
+    response.extensions_mut().insert(refusal.clone());
     response
 }
 

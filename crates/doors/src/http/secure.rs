@@ -106,7 +106,8 @@ async fn handshake(mut socket: TcpStream, tls: &ServerTls) -> io::Result<Secured
     let name = stream.get_ref().1.server_name().map(str::to_owned);
     let at = stream.get_ref().0.local_addr()?;
     let authority = name.map_or_else(|| at.to_string(), |name| format!("{name}:{}", at.port()));
-    Ok((stream, Shown { certificate, authority: Some(authority.into()) }))
+    let peer = stream.get_ref().0.peer_addr().ok().map(|peer| peer.ip());
+    Ok((stream, Shown { certificate, authority: Some(authority.into()), peer }))
 }
 
 /// The task that encrypts and decrypts for a WebSocket. It ends with this value.

@@ -30,6 +30,7 @@ use topic::{Cursor, Listener};
 use tungstenite::handshake::derive_accept_key;
 use wire::mcpx::Envelope;
 
+use super::authorization::at_token_end;
 use super::body::Body;
 use super::connection::{Client, Connection};
 use super::handover::Watched;
@@ -152,11 +153,12 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
 /// The answer to a client that may not enter.
 pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
     let status = match refusal.code {
-        RefusalCode::Unauthenticated => StatusCode::UNAUTHORIZED,
-        RefusalCode::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        code if code.is_unauthenticated() => StatusCode::UNAUTHORIZED,
+        RefusalCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        RefusalCode::Overloaded | RefusalCode::IssuerUnreachable => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::FORBIDDEN,
     };
-    response::with_challenge(response::plain(status, &format!("{refusal}\n")))
+    response::refusing(response::plain(status, &format!("{refusal}\n")), refusal)
 }
 
 /// The answer to the client's key (RFC 6455, section 4.2).
@@ -224,6 +226,12 @@ fn enter(stream: TcpStream, pump: Option<Pump>, lead: Bytes, accepted: Accepted)
         return;
     }
     dispatch.record_connection(&link, Verdict::Admitted, "opened");
+    let (of_link, id) = (Arc::downgrade(&dispatch), link.id);
+    at_token_end(&link.participant, move || {
+        if let Some(dispatch) = of_link.upgrade() {
+            dispatch.cut(id, Close::TokenEnded);
+        }
+    });
     // A client that comes while the gateway stops is closed like those that were there.
     if connection.is_stopping() {
         dispatch.cut(link.id, Close::GoingAway);

@@ -21,6 +21,7 @@ fn echo() -> ServerConfig {
             args,
             env: Vec::new(),
             cwd: None,
+            confinement: Default::default(),
         }),
         prefix: "echo".into(),
         era: EraChoice::Legacy,

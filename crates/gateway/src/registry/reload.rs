@@ -102,7 +102,9 @@ impl Registry {
         for (_, gone) in old {
             tokio::spawn(async move { gone.close().await });
         }
-        *self.config.write() = Arc::new(config);
+        let config = Arc::new(config);
+        self.bearers.take_over(&config);
+        *self.config.write() = config;
         self.open_topics();
         self.moved();
     }

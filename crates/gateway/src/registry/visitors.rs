@@ -70,20 +70,21 @@ impl Registry {
         presented: impl Into<Presented<'c>>,
         what: &str,
     ) -> Result<Arc<Participant>, Refusal> {
-        self.identify(presented.into()).map_err(|refusal| self.denied((refusal, None), what))
+        self.identify(presented.into(), None).map_err(|refusal| self.denied((refusal, None), what))
     }
 
     /// The sender of a request, if it is known; without a token the local user, while callers need none. Records nothing.
     pub fn sender<'c>(&self, presented: impl Into<Presented<'c>>) -> Option<Arc<Participant>> {
-        self.identify(presented.into()).ok()
+        self.identify(presented.into(), None).ok()
     }
 
-    fn identify(&self, presented: Presented<'_>) -> Result<Arc<Participant>, Refusal> {
-        self.identities.read().identify(presented, unix_ms())
+    fn identify(&self, presented: Presented<'_>, topic: Option<&str>) -> Result<Arc<Participant>, Refusal> {
+        let of_issuer = self.bearers.identify(presented, topic);
+        of_issuer.unwrap_or_else(|| self.identities.read().identify(presented, unix_ms()))
     }
 
     fn entered(&self, presented: Presented<'_>, topic: &str, wire: Option<Wire>) -> Result<Visitor, Denied> {
-        let participant = self.identify(presented).map_err(|refusal| (refusal, None))?;
+        let participant = self.identify(presented, Some(topic)).map_err(|refusal| (refusal, None))?;
         if wire.is_some_and(|wire| !participant.wires.contains(wire)) {
             return Err((closed_wire(), Some(participant)));
         }
@@ -119,7 +120,8 @@ impl Registry {
         let id = ParticipantId::new(&format!("{ANONYMOUS_PREFIX}{number}")).ok()?;
         let capabilities = Arc::clone(allowed);
         let (topics, rate, mode, wires) = (vec![name], Some(rate), DeliveryMode::default(), Wires::ALL);
-        let guest = Participant { id, capabilities, topics, rate, mode, wires, expires_ms: None };
+        let guest =
+            Participant { id, capabilities, topics, rate, mode, wires, expires_ms: None, bearer: None };
         let guest = Arc::new(guest);
         guests.add(&guest);
         Some(Ok((dispatch, guest)))
@@ -151,7 +153,7 @@ impl Registry {
 
     /// What a participant may do now: in a topic, or outside of topics.
     pub fn in_force(&self, participant: &Participant, topic: Option<&TopicName>) -> Arc<Capabilities> {
-        self.grants().over(&participant.id, &participant.capabilities, topic, unix_ms())
+        participant.narrow(self.grants().over(&participant.id, &participant.capabilities, topic, unix_ms()))
     }
 
     /// A participant with what it may do in a topic now.
@@ -179,12 +181,17 @@ impl Registry {
     pub fn known(&self, id: &ParticipantId) -> Option<Arc<Participant>> {
         let bearer = self.identities.read().participant(id, unix_ms());
         let is_local = || id.as_str() == LOCAL_USER && self.serves_pipe.load(Ordering::Relaxed);
+        let bearer = bearer.or_else(|| self.bearers.participant(id));
         bearer.or_else(|| is_local().then(|| local_user(&self.config())))
     }
 
     /// All participants that are known now, in a topic or not.
     pub fn everybody(&self) -> Vec<Arc<Participant>> {
-        self.identities.read().participants(unix_ms())
+        let mut all = self.identities.read().participants(unix_ms());
+        all.extend(self.bearers.participants());
+        all.sort_by(|one, other| one.id.cmp(&other.id));
+        all.dedup_by(|one, other| one.id == other.id);
+        all
     }
 
     /// All changes of capabilities in force.
@@ -211,6 +218,7 @@ impl Registry {
             return Err(closed_wire());
         }
         dispatch.join(link, &capabilities, joining)?;
+        dispatch.as_bearer(link, &link.participant, || {});
         if self.epoch() != epoch {
             // Something changed meanwhile, and may have missed this link.
             dispatch.refresh(participant);

@@ -6,6 +6,29 @@ use clap::{Subcommand, ValueEnum};
 
 use super::options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs};
 
+/// `auth ...`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Check an access token from stdin, step by step, and show the participant that it becomes
+    ///
+    /// Uses the configuration, not a running gateway. The token is printed nowhere. Exit code 4 when it is refused.
+    Check {
+        /// Topic at whose endpoint the token is presented
+        #[arg(long, default_value = config::MAIN_TOPIC)]
+        topic: String,
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+    /// Show what a client finds at the address of an MCP server, step by step
+    ///
+    /// Asks without a token, and fetches the metadata of the server and of its authorization servers. Exit code 1 when a
+    /// step fails.
+    Probe {
+        /// Address of the endpoint, as it is typed into a client
+        url: String,
+    },
+}
+
 /// `servers ...`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServersCommand {

@@ -29,6 +29,7 @@ fn child(command: &str, args: &[(&str, &str)], env: &[&str]) -> Transport {
         args: args.iter().map(|(text, written)| Secret::expanded(*text, *written)).collect(),
         env: env.iter().map(|name| ((*name).to_owned(), Secret::new("hush"))).collect(),
         cwd: None,
+        confinement: Default::default(),
     })
 }
 

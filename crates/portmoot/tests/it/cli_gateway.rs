@@ -71,13 +71,21 @@ fn servers_of_a_found_configuration_start_only_after_consent() {
     let named = std::fs::read_to_string(home.path().join("own.toml")).unwrap();
     home.write(
         "portmoot.toml",
-        &named.replace("\"python3\"", "\"env\"").replace("[\"", "[\"python3\", \"-u\", \""),
+        // The home directory as a working directory is not read in a sandbox.
+        &named
+            .replace("\"python3\"", "\"env\"")
+            .replace("[\"", "[\"python3\", \"-u\", \"")
+            .replace("command", &format!("sandbox_read = [{:?}]\ncommand", home.path().join("asker.py"))),
     );
     let call = ["tools", "call", "a_env"];
     let refused = home.run(&call).expect(3).stderr;
-    for part in
-        ["    command = \"env\"\n    args = [\"python3\", \"-u\", ", "asker.py", "    KEY = ", "--yes"]
-    {
+    for part in [
+        "    command = \"env\"\n    args = [\"python3\", \"-u\", ",
+        "asker.py",
+        "    KEY = ",
+        "--yes",
+        "    sandbox_read = ",
+    ] {
         assert!(refused.contains(part), "{part}\n{refused}");
     }
     let ran = home.run(&[&call[..], &["--yes"]].concat()).expect(0);

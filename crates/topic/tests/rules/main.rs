@@ -26,6 +26,7 @@ mod listens;
 mod log;
 mod membership;
 mod mirrors;
+mod narrowing;
 mod notices;
 mod numbers;
 mod own;

@@ -136,6 +136,7 @@ async fn the_status_says_why_a_server_failed() {
             args: Vec::new(),
             env: Vec::new(),
             cwd: cwd.map(Into::into),
+            confinement: Default::default(),
         });
         start_with(config, |_| {})
     };

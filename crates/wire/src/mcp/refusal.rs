@@ -35,6 +35,13 @@ pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -
         RefusalCode::TooLarge => (-31007, 413, 413),
         RefusalCode::Unsupported => (METHOD_NOT_FOUND, 200, 404),
         RefusalCode::Unauthenticated => (-31008, 401, 401),
+        RefusalCode::TokenExpired => (-31018, 401, 401),
+        RefusalCode::TokenForeign => (-31019, 401, 401),
+        RefusalCode::TokenUnknownKey => (-31020, 401, 401),
+        RefusalCode::IssuerUnknown => (-31021, 401, 401),
+        RefusalCode::IssuerUnreachable => (-31022, 503, 503),
+        RefusalCode::NoPlace => (-31023, 403, 403),
+        RefusalCode::InsufficientScope => (-31024, 403, 403),
         RefusalCode::Forbidden => (-31009, 403, 403),
         RefusalCode::UnknownSession => (-31010, 404, 400),
         RefusalCode::Cancelled => (-31011, 200, 200),
@@ -75,7 +82,7 @@ fn data(refusal: &Refusal, uri: Option<&str>) -> Vec<u8> {
         if let Some(wait) = refusal.retry_after_ms {
             data.number("retryAfterMs", wait);
         }
-        data.optional_text("uri", uri);
+        data.optional_text("uri", uri).optional_text("scope", refusal.scope.as_deref());
         if !refusal.violations.is_empty() {
             data.array("violations", |violations| {
                 for Violation { field, rule, message } in &refusal.violations {
@@ -131,7 +138,7 @@ mod tests {
                 assert_eq!(seen.insert(encoded.1, code), None);
             }
         }
-        assert_eq!(seen.len(), 19);
+        assert_eq!(seen.len(), 26);
     }
 
     #[test]

@@ -29,13 +29,25 @@ pub fn grpc_status(code: RefusalCode) -> u8 {
         RefusalCode::Malformed | RefusalCode::SchemaViolation => 3,
         RefusalCode::UpstreamTimeout => 4,
         RefusalCode::UnknownTarget => 5,
-        RefusalCode::CapabilityViolation | RefusalCode::Forbidden | RefusalCode::AuthViolation => 7,
+        RefusalCode::CapabilityViolation
+        | RefusalCode::Forbidden
+        | RefusalCode::AuthViolation
+        | RefusalCode::NoPlace
+        | RefusalCode::InsufficientScope => 7,
         RefusalCode::RateLimited | RefusalCode::TooLarge | RefusalCode::Overloaded => 8,
         RefusalCode::SchemaUnresolved | RefusalCode::UnsupportedProtocol | RefusalCode::Conflict => 9,
         RefusalCode::Unsupported => 12,
         RefusalCode::UpstreamFailed | RefusalCode::Internal | RefusalCode::OutcomeUnknown => 13,
-        RefusalCode::UpstreamBusy | RefusalCode::UpstreamDown | RefusalCode::LogUnavailable => 14,
-        RefusalCode::Unauthenticated | RefusalCode::UnknownSession => 16,
+        RefusalCode::UpstreamBusy
+        | RefusalCode::UpstreamDown
+        | RefusalCode::LogUnavailable
+        | RefusalCode::IssuerUnreachable => 14,
+        RefusalCode::Unauthenticated
+        | RefusalCode::TokenExpired
+        | RefusalCode::TokenForeign
+        | RefusalCode::TokenUnknownKey
+        | RefusalCode::IssuerUnknown
+        | RefusalCode::UnknownSession => 16,
     }
 }
 

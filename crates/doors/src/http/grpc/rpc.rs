@@ -87,7 +87,9 @@ impl Rpc {
                 let answered = Mutex::new(Some(answered));
                 let held = Arc::clone(&self.visit.held);
                 let reply = UnaryReply { answered, schemas: client.schemas(), wanted, held };
-                let call = dispatch.request(&client.link, *incoming, Arc::new(reply));
+                let call = dispatch.as_bearer(&client.link, participant, || {
+                    dispatch.request(&client.link, *incoming, Arc::new(reply))
+                });
                 let mut open = Open { dispatch, call: Some(call) };
                 let answer = answer.await;
                 open.call = None;

@@ -173,6 +173,11 @@ impl World {
     }
 
     pub(crate) fn regrant(&mut self) {
+        if self.prng.one_in(4) {
+            let link = self.any_link();
+            let effects = self.live(Event::Narrow { link, narrowing: None }, Turn::default());
+            assert!(effects.all.is_empty() && effects.room.is_empty(), "nothing is narrowed");
+        }
         let server = self.prng.one_in(5);
         let participant = if server { self.any_server() } else { id(self.prng.any(&CALLERS)) };
         // Mostly a participant with open operations.

@@ -1,0 +1,184 @@
+//! Configured issuers of access tokens and scopes: `[issuers.NAME]`, `[scopes.NAME]`.
+
+use std::sync::Arc;
+
+use auth::jwt::{Claims, Rules};
+use auth::{Participant, PublicUrl};
+use model::{Capabilities, ParticipantId, TopicName};
+use oauth::dialer::Subnet;
+use oauth::issuer::{IssuerSpec, Source};
+
+/// The most issuers.
+pub const ISSUERS_MAX: usize = 16;
+
+/// An issuer whose access tokens are accepted: `[issuers.NAME]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IssuerConfig {
+    /// Its name here: participants that come with its tokens are called `NAME:...`.
+    pub name: String,
+    /// What its tokens must be like.
+    pub rules: Rules,
+    /// How they are checked.
+    pub source: Source,
+    /// Audiences of its tokens besides the address of the endpoint.
+    pub audiences: Vec<String>,
+    /// Whether an opaque token without an audience is for its client.
+    pub audience_of_client: bool,
+    /// Addresses that its names may resolve to although they are not public.
+    pub allowed: Vec<Subnet>,
+    /// The name of a participant: a text with claims in braces.
+    pub participant: String,
+    /// The claim whose values are a person's groups, by which rules choose.
+    pub groups: String,
+    /// The rules, the first that matches counts.
+    pub map: Vec<MapRule>,
+    /// The place of those that no rule matches; `None` refuses them.
+    pub unknown: Option<Place>,
+    /// Whether a call that needs more scopes than its token has is answered with a challenge.
+    pub step_up: bool,
+}
+
+/// Gives a place to those whose claims match: `[[issuers.NAME.map]]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MapRule {
+    /// Claims with the value that each must have or contain. `groups` is the configured claim of groups.
+    pub when: Vec<(String, String)>,
+    /// What they get.
+    pub place: Place,
+}
+
+/// What a participant that comes with an access token may do, and where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    /// Its capabilities.
+    pub capabilities: Arc<Capabilities>,
+    /// Its topics.
+    pub topics: Vec<TopicName>,
+}
+
+/// The subject of an issuer that a configured participant is: `[participants.NAME] subject`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// The name of the issuer here.
+    pub issuer: String,
+    /// The subject of its tokens.
+    pub subject: String,
+}
+
+/// A scope of access tokens: `[scopes.NAME]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScopeConfig {
+    /// The scope as tokens have it.
+    pub name: String,
+    /// Whether clients are asked for it at first.
+    pub baseline: bool,
+    /// The scopes that it implies, in one or more steps, itself among them.
+    pub implies: Vec<String>,
+    /// What it lets its bearer do, as far as the participant may.
+    pub capabilities: Arc<Capabilities>,
+}
+
+/// Why a subject has no place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Placeless {
+    /// No rule matches.
+    #[error("`{0}` signed in, but no rule of [issuers.{1}] gives them a place")]
+    NoRule(String, String),
+    /// The issuer left the groups out of the token.
+    #[error("`{0}` signed in, but the token leaves their groups out: they are in too many")]
+    GroupsElsewhere(String),
+    /// The name cannot be a participant's.
+    #[error("`{0}` signed in, but has no name that a participant can have")]
+    NoName(String),
+}
+
+impl IssuerConfig {
+    /// What is asked of it.
+    #[must_use]
+    pub fn spec(&self) -> IssuerSpec {
+        let (issuer, source, allowed) =
+            (self.rules.issuer.clone(), self.source.clone(), self.allowed.clone());
+        IssuerSpec { issuer, source, allowed }
+    }
+
+    /// The participant of the subject of a token.
+    ///
+    /// # Errors
+    /// Why it has no place here.
+    pub fn participant_of(&self, claims: &Claims) -> Result<Arc<Participant>, Placeless> {
+        let shown = || safe(&claims.subject);
+        let place = self.place_of(claims)?;
+        let name = format!("{}:{}", self.name, self.name_of(claims));
+        let id = ParticipantId::new(&name).map_err(|_| Placeless::NoName(shown()))?;
+        Ok(Arc::new(Participant::new(id, Arc::clone(&place.capabilities), place.topics.clone())))
+    }
+
+    fn place_of(&self, claims: &Claims) -> Result<&Place, Placeless> {
+        let claim = |name: &str| if name == "groups" { self.groups.clone() } else { name.to_owned() };
+        for rule in &self.map {
+            let mut wanted = rule.when.iter().map(|(name, value)| (claim(name), value));
+            if wanted.clone().all(|(name, value)| claims.texts(&name).contains(value)) {
+                return Ok(&rule.place);
+            }
+            // A rule that comes later must not count for a person that this one might have meant.
+            if wanted.any(|(name, _)| claims.is_elsewhere(&name)) {
+                return Err(Placeless::GroupsElsewhere(safe(&claims.subject)));
+            }
+        }
+        let none = || Placeless::NoRule(self.name_of(claims), self.name.clone());
+        self.unknown.as_ref().ok_or_else(none)
+    }
+
+    /// The name by the template, or the subject if a claim of it is missing; only characters that are safe in names.
+    fn name_of(&self, claims: &Claims) -> String {
+        let mut name = String::new();
+        let mut rest = self.participant.as_str();
+        while let Some((before, after)) = rest.split_once('{') {
+            let Some((claim, after)) = after.split_once('}') else { break };
+            let is_known = claim != "email" || claims.all.get("email_verified") == Some(&true.into());
+            let value = claims.text(claim).filter(|value| is_known && !value.is_empty());
+            let Some(value) = value else { return safe(&claims.subject) };
+            name.push_str(before);
+            name.push_str(&value);
+            rest = after;
+        }
+        name.push_str(rest);
+        safe(&name)
+    }
+}
+
+/// A text as part of a participant's name.
+fn safe(text: &str) -> String {
+    const NAME_CHARS_MAX: usize = 80;
+    let is_safe = |one: char| one.is_ascii_alphanumeric() || "._@+-|".contains(one);
+    text.chars().take(NAME_CHARS_MAX).map(|one| if is_safe(one) { one } else { '_' }).collect()
+}
+
+/// The path of the endpoint of a topic.
+#[must_use]
+pub fn endpoint(topic: &str) -> String {
+    if topic == "main" { "/mcp".to_owned() } else { format!("/mcp/{topic}") }
+}
+
+/// The address of the metadata about an endpoint of the gateway (RFC 9728, section 3.1), which begins with a slash.
+#[must_use]
+pub fn metadata_url(public_url: &PublicUrl, endpoint: &str) -> String {
+    public_url.well_known("oauth-protected-resource", endpoint)
+}
+
+/// The capabilities of these scopes of a token, and of those that they imply; `None` if no scopes are configured.
+#[must_use]
+pub fn capabilities_of(scopes: &[ScopeConfig], held: &[String]) -> Option<Arc<Capabilities>> {
+    if scopes.is_empty() {
+        return None;
+    }
+    let is_held = |scope: &&ScopeConfig| {
+        let mut holders = scopes.iter().filter(|one| held.contains(&one.name));
+        holders.any(|holder| holder.implies.contains(&scope.name))
+    };
+    let all = scopes.iter().filter(is_held).flat_map(|scope| scope.capabilities.iter().cloned());
+    Some(Arc::new(all.collect()))
+}
+
+#[cfg(test)]
+mod tests;

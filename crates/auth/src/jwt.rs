@@ -1,0 +1,148 @@
+//! Access tokens of issuers as JWTs: read and checked in one order (RFC 9068, section 4; RFC 8725).
+//!
+//! Nothing here fetches anything: keys and the time are arguments. The order is that of the methods: [`Jwt::read`],
+//! [`Jwt::issuer`], [`Jwt::check_head`], [`Jwt::check_signature`], [`Jwt::claims`], and [`Claims::check_audience`] for the endpoint
+//! at which the token was presented.
+
+mod algorithm;
+mod claims;
+mod fault;
+mod keys;
+
+pub use algorithm::Algorithm;
+pub use claims::{Claims, is_same_audience};
+pub use fault::TokenFault;
+pub use keys::{JWKS_BYTES_MAX, JWKS_KEYS_MAX, KeySet, KeySetError};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Map, Value};
+
+/// The longest access token, in bytes.
+pub const ACCESS_TOKEN_BYTES_MAX: usize = 8 * 1024;
+
+/// Types of tokens that are never access tokens, whatever an issuer's list says.
+const FOREIGN_TYPES: [&str; 4] = ["logout+jwt", "dpop+jwt", "oauth-id-jag+jwt", "secevent+jwt"];
+/// Claims that only ID tokens have (OpenID Connect Core 1.0, sections 2 and 3.1.3.6).
+const OF_ID_TOKENS: [&str; 3] = ["nonce", "at_hash", "c_hash"];
+
+/// What an issuer's tokens must be like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// The issuer, byte for byte as its tokens name it.
+    pub issuer: String,
+    /// The algorithms with which it may sign.
+    pub algorithms: Vec<Algorithm>,
+    /// The values of `typ` that its access tokens may have, in lower case, without `application/`.
+    pub types: Vec<String>,
+    /// How far its clock may be off, in seconds.
+    pub skew_secs: u64,
+}
+
+/// A token that was read, and of which nothing is known to be true yet.
+pub struct Jwt<'t> {
+    /// What is signed.
+    signed: &'t str,
+    signature: Vec<u8>,
+    algorithm: Algorithm,
+    /// `typ` in lower case, without `application/`.
+    kind: String,
+    key_id: Option<String>,
+    claims: Map<String, Value>,
+}
+
+/// Whether a token is written like a JWT: three parts. Anything else can only be introspected.
+#[must_use]
+pub fn is_jwt(token: &str) -> bool {
+    token.bytes().filter(|byte| *byte == b'.').count() == 2
+}
+
+impl<'t> Jwt<'t> {
+    /// Reads a token: its size and form, its algorithm, that it claims nothing which must be understood, and that it is of no type
+    /// which is never an access token. Keys in its header (`jwk`, `jku`, `x5u`, `x5c`) are not looked at.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(token: &'t str) -> Result<Self, TokenFault> {
+        if token.len() > ACCESS_TOKEN_BYTES_MAX {
+            return Err(TokenFault::TooLong);
+        }
+        let (signed, signature) = token.rsplit_once('.').ok_or(TokenFault::Malformed)?;
+        let (head, claims) = signed.split_once('.').ok_or(TokenFault::Malformed)?;
+        if claims.contains('.') {
+            return Err(TokenFault::Malformed);
+        }
+        let head = object(head)?;
+        let text = |name: &str| head.get(name).and_then(Value::as_str);
+        let algorithm = text("alg").ok_or(TokenFault::Malformed)?;
+        let algorithm = Algorithm::parse(algorithm).ok_or(TokenFault::Algorithm)?;
+        if head.contains_key("crit") || head.get("b64").is_some_and(|b64| *b64 != Value::Bool(true)) {
+            return Err(TokenFault::Critical);
+        }
+        let kind = text("typ").unwrap_or_default().to_ascii_lowercase();
+        let kind = kind.strip_prefix("application/").unwrap_or(&kind).to_owned();
+        if FOREIGN_TYPES.contains(&kind.as_str()) {
+            return Err(TokenFault::Type);
+        }
+        let key_id = text("kid").map(str::to_owned);
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenFault::Malformed)?;
+        Ok(Self { signed, signature, algorithm, kind, key_id, claims: object(claims)? })
+    }
+
+    /// The issuer that the token names; empty if it names none.
+    #[must_use]
+    pub fn issuer(&self) -> &str {
+        self.claims.get("iss").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The id of the key with which it says it was signed.
+    #[must_use]
+    pub fn key_id(&self) -> Option<&str> {
+        self.key_id.as_deref()
+    }
+
+    /// Checks algorithm and type by the rules of its issuer. A token without a type is a `jwt`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check_head(&self, rules: &Rules) -> Result<(), TokenFault> {
+        if self.issuer() != rules.issuer {
+            return Err(TokenFault::Issuer);
+        }
+        if !rules.algorithms.contains(&self.algorithm) {
+            return Err(TokenFault::Algorithm);
+        }
+        let kind = if self.kind.is_empty() { "jwt" } else { &self.kind };
+        if !rules.types.iter().any(|known| known == kind) {
+            return Err(TokenFault::Type);
+        }
+        let is_access =
+            kind == "at+jwt" || !OF_ID_TOKENS.iter().any(|claim| self.claims.contains_key(*claim));
+        if is_access { Ok(()) } else { Err(TokenFault::Type) }
+    }
+
+    /// Checks the signature with the key that the token names; if it names none, with the only one that fits.
+    ///
+    /// # Errors
+    /// [`TokenFault::UnknownKey`] if there is no such key, or what is wrong.
+    pub fn check_signature(&self, keys: &KeySet) -> Result<(), TokenFault> {
+        keys.verify(self.key_id(), self.algorithm, self.signed.as_bytes(), &self.signature)
+    }
+
+    /// Checks times, that the token is bound to no key of its client, and that it has a subject. The time is in Unix
+    /// milliseconds.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn claims(self, rules: &Rules, now_ms: u64) -> Result<Claims, TokenFault> {
+        Claims::of_token(self.claims, rules.skew_secs, now_ms)
+    }
+}
+
+/// A part of a token: base64url of a JSON object.
+fn object(part: &str) -> Result<Map<String, Value>, TokenFault> {
+    let bytes = URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenFault::Malformed)?;
+    serde_json::from_slice(&bytes).map_err(|_| TokenFault::Malformed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,312 @@
+//! Places in the file system that a confined child may use: what every program needs, what its operator lists, and what it never
+//! gets.
+
+use std::path::{Component, Path, PathBuf, absolute};
+
+use super::FileAccess;
+
+/// What programs read of the system: programs, libraries, certificates, names of hosts and users, the clock's zone. Of `/etc` and
+/// `/proc` only what holds no secret and shows no other process.
+const SYSTEM: [&str; 62] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+    "/gnu/store",
+    "/snap",
+    "/home/linuxbrew/.linuxbrew",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/crypto-policies",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/java-11-openjdk",
+    "/etc/java-17-openjdk",
+    "/etc/java-21-openjdk",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/protocols",
+    "/etc/python3",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+    "/proc/cpuinfo",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/sys/kernel/ngroups_max",
+    "/proc/sys/kernel/osrelease",
+    "/proc/sys/kernel/random",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/uptime",
+    "/proc/version",
+    "/sys/devices/system/cpu",
+    "/sys/devices/system/node",
+    "/sys/fs/cgroup",
+    "/sys/kernel/mm/transparent_hugepage",
+];
+/// Directories of an installation beside its `bin`: those of node, of Python and its environments.
+const INSTALLATION: [&str; 5] = ["bin", "lib", "lib64", "libexec", "pyvenv.cfg"];
+/// Devices without content of their own.
+const DEVICES: [&str; 5] = ["/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"];
+/// Where people and programs keep keys, below the home directory. A list that names one of them means it; no wider one has it.
+const SECRETS: [&str; 20] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".password-store",
+    ".cargo/credentials.toml",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/git/credentials",
+    ".config/op",
+    ".config/portmoot",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".bash_history",
+];
+
+/// What a child may use, as paths without links.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Lists {
+    pub(crate) read: Vec<PathBuf>,
+    pub(crate) write: Vec<PathBuf>,
+}
+
+/// Who is confined.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Of<'a> {
+    /// The absolute path of its program.
+    pub(crate) program: &'a Path,
+    /// Its working directory, absolute.
+    pub(crate) cwd: &'a Path,
+    /// The home directory of the user.
+    pub(crate) home: Option<&'a Path>,
+}
+
+/// What a child may use.
+///
+/// # Errors
+/// What is wrong with the operator's lists, in words for the operator.
+pub(crate) fn resolve(files: &FileAccess, of: Of<'_>) -> Result<Lists, String> {
+    let guarded = Guarded::new(files, of.home);
+    let mut read: Vec<PathBuf> =
+        SYSTEM.iter().filter_map(|path| Path::new(path).canonicalize().ok()).collect();
+    let program = [Some(of.program.to_owned()), of.program.canonicalize().ok()];
+    let own = program.iter().flatten().flat_map(|program| installation(program));
+    let own = own.chain([of.cwd.to_owned()]).filter_map(|path| path.canonicalize().ok());
+    read.extend(own.filter(|path| guarded.may_have_by_default(path)));
+    let listed = |paths: &[PathBuf]| {
+        let full = paths.iter().map(|path| lexical(&of.cwd.join(path)));
+        full.map(|path| guarded.listed(&path)).collect::<Result<Vec<_>, _>>()
+    };
+    read.extend(listed(&files.read)?);
+    let mut write = listed(&files.write)?;
+    write.extend(DEVICES.iter().map(PathBuf::from).filter(|device| device.exists()));
+    Ok(Lists { read, write })
+}
+
+/// A program and what belongs to it.
+fn installation(program: &Path) -> Vec<PathBuf> {
+    let mut found = vec![program.to_owned()];
+    let bin = program.parent().filter(|bin| bin.file_name().is_some_and(|name| name == "bin"));
+    if let Some(root) = bin.and_then(Path::parent) {
+        found.extend(INSTALLATION.iter().map(|part| root.join(part)));
+    }
+    found
+}
+
+/// Without `.` and `..`, and without following links.
+fn lexical(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => _ = out.pop(),
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => out.push(part),
+        }
+    }
+    out
+}
+
+/// What is kept from children.
+struct Guarded {
+    never: Vec<PathBuf>,
+    secrets: Vec<PathBuf>,
+    home: Option<PathBuf>,
+}
+
+impl Guarded {
+    fn new(files: &FileAccess, home: Option<&Path>) -> Self {
+        // What does not exist yet may exist later: then its path as it is written counts.
+        let both = |path: PathBuf| {
+            let path = absolute(&path).unwrap_or(path);
+            let real = path.canonicalize().ok().filter(|real| *real != path);
+            [Some(lexical(&path)), real].into_iter().flatten()
+        };
+        let secrets = home.into_iter().flat_map(|home| SECRETS.iter().map(|name| home.join(name)));
+        Self {
+            never: files.never.iter().cloned().flat_map(both).collect(),
+            secrets: secrets.flat_map(both).collect(),
+            home: home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned())),
+        }
+    }
+
+    /// Whether a place that no operator listed can be read.
+    fn may_have_by_default(&self, path: &Path) -> bool {
+        let holds_home = self.home.as_ref().is_some_and(|home| home.starts_with(path));
+        let meets = |kept: &PathBuf| kept.starts_with(path) || path.starts_with(kept);
+        path != Path::new("/") && !holds_home && !self.never.iter().chain(&self.secrets).any(meets)
+    }
+
+    /// A place that the operator listed, without links.
+    fn listed(&self, path: &Path) -> Result<PathBuf, String> {
+        let shown = path.display();
+        let real = path.canonicalize().map_err(|why| format!("the sandbox lists `{shown}`: {why}"))?;
+        for place in [path, &real] {
+            if self.never.iter().any(|kept| kept.starts_with(place) || place.starts_with(kept)) {
+                return Err(format!(
+                    "the sandbox lists `{shown}`, where the gateway's own files are: list other directories"
+                ));
+            }
+            if let Some(secret) =
+                self.secrets.iter().find(|secret| secret.starts_with(place) && *secret != place)
+            {
+                return Err(format!(
+                    "the sandbox lists `{shown}`, in which `{}` is: list the parts that the server needs",
+                    secret.display()
+                ));
+            }
+        }
+        // A link that leads to a secret place does not name it.
+        let named = |place: &Path| self.secrets.iter().any(|secret| place.starts_with(secret));
+        if named(&real) && !named(path) {
+            return Err(format!(
+                "the sandbox lists `{shown}`, a link to `{}`: list that itself if you mean it",
+                real.display()
+            ));
+        }
+        Ok(real)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn home() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap().join("ann");
+        for made in
+            [".ssh", "work/out", "state", ".nvm/v20/bin", ".nvm/v20/lib", "bin", ".aws/sso", ".config"]
+        {
+            fs::create_dir_all(home.join(made)).unwrap();
+        }
+        for file in [".nvm/v20/bin/node", "bin/tool", ".ssh/id"] {
+            fs::write(home.join(file), "").unwrap();
+        }
+        symlink(home.join(".ssh"), home.join("work/keys")).unwrap();
+        (dir, home)
+    }
+
+    fn of(home: &Path, program: &str, cwd: &str, read: &[&str], write: &[&str]) -> Result<Lists, String> {
+        let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
+        let files = FileAccess { read: paths(read), write: paths(write), never: vec![home.join("state")] };
+        resolve(&files, Of { program: &home.join(program), cwd: &home.join(cwd), home: Some(home) })
+    }
+
+    #[test]
+    fn a_child_reads_its_program_and_directory_and_nothing_that_holds_secrets() {
+        let (_dir, home) = home();
+        for (program, cwd, has, has_not) in [
+            (
+                ".nvm/v20/bin/node",
+                "work",
+                &[".nvm/v20/bin", ".nvm/v20/lib", "work"][..],
+                &[".nvm", "", "state"][..],
+            ),
+            ("bin/tool", "", &["bin", "bin/tool"], &["", ".ssh"]),
+            ("bin/tool", "..", &["bin/tool"], &["", ".."]),
+            ("bin/tool", "state", &[], &["state"]),
+            ("bin/tool", ".ssh", &[], &[".ssh"]),
+            ("bin/tool", "work/keys", &[], &[".ssh"]),
+        ] {
+            let lists = of(&home, program, cwd, &[], &[]).unwrap();
+            let reads = |part: &&str| lists.read.contains(&lexical(&home.join(part)));
+            assert!(has.iter().all(reads), "{program} in {cwd}: {:?}", lists.read);
+            assert!(!has_not.iter().any(reads), "{program} in {cwd}: {:?}", lists.read);
+            assert!(lists.write.iter().all(|path| path.starts_with("/dev")), "{:?}", lists.write);
+            for shown in ["/", "/etc", "/proc", "/root", "/home", "/var", "/run", "/dev", "/tmp"] {
+                assert!(!lists.read.contains(&PathBuf::from(shown)), "{shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn lists_name_what_they_mean() {
+        let (_dir, home) = home();
+        let path = |part: &str| home.join(part).display().to_string();
+        for (listed, expect) in [
+            ("out", None),
+            (&*path("work"), None),
+            (&*path(".aws"), None),
+            (&*path(".aws/sso"), None),
+            (&*path(".config"), Some("in which")),
+            (&*path(""), Some("where the gateway's own files are")),
+            ("/", Some("where the gateway's own files are")),
+            (&*path("state"), Some("where the gateway's own files are")),
+            (&*path("state/below"), Some("No such file")),
+            ("keys", Some("a link to")),
+            ("absent", Some("No such file")),
+            ("../.ssh/../work/keys", Some("a link to")),
+        ] {
+            for write in [false, true] {
+                let list = [listed];
+                let (read, written) = if write { (&[][..], &list[..]) } else { (&list[..], &[][..]) };
+                let found = of(&home, "bin/tool", "work", read, written);
+                match expect {
+                    None => assert!(found.is_ok(), "{listed}: {found:?}"),
+                    Some(why) => {
+                        assert!(found.clone().is_err_and(|found| found.contains(why)), "{listed}: {found:?}")
+                    }
+                }
+            }
+        }
+    }
+}

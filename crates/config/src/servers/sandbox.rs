@@ -1,0 +1,87 @@
+//! Keys that confine a server's process: `sandbox`, `sandbox_read`, `sandbox_write`, `limits`.
+
+use std::path::PathBuf;
+
+use upstream::config::{Confinement, FileAccess, ProcessLimits, Support, support};
+
+use crate::expand::expand_path;
+use crate::node::Origin;
+use crate::reader::Table;
+use crate::values::Variables;
+
+/// Values of `sandbox`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sandbox {
+    None,
+    Files,
+}
+
+pub(crate) const SANDBOXES: [(&str, Sandbox); 2] = [("none", Sandbox::None), ("files", Sandbox::Files)];
+
+/// Reads what confines the process of a server. `standard` is the default of all servers; a server of a found file has its own,
+/// where the system can keep it.
+pub(super) fn read(
+    table: &Table<'_>,
+    variables: &Variables<'_>,
+    standard: Sandbox,
+    has_process: bool,
+) -> Confinement {
+    let written = table.choice("sandbox", &SANDBOXES);
+    let is_found = table.location().layer.origin == Origin::Found;
+    // The operator consents to a found file, and is shown what of it is not confined.
+    let confines = || matches!(support(), Support::Files(_));
+    let standard = if is_found && confines() { Sandbox::Files } else { standard };
+    let sandbox = written.unwrap_or(standard);
+    let (read, write) = (paths(table, "sandbox_read", variables), paths(table, "sandbox_write", variables));
+    let limits = table.table("limits").map(limits).unwrap_or_default();
+    for key in ["sandbox", "sandbox_read", "sandbox_write", "limits"] {
+        if !has_process && table.get(key).is_some() {
+            let message = format!("{} has no process to confine", table.full(key));
+            table.note_value(key, message, "it is for servers with a `command`");
+        }
+    }
+    for key in ["sandbox_read", "sandbox_write"] {
+        if has_process && sandbox == Sandbox::None && table.get(key).is_some() {
+            let message = format!("{} has no meaning without a sandbox", table.full(key));
+            table.note_value(key, message, "add sandbox = \"files\"");
+        }
+    }
+    let files =
+        (has_process && sandbox == Sandbox::Files).then(|| FileAccess { read, write, never: Vec::new() });
+    Confinement { files, limits: if has_process { limits } else { ProcessLimits::default() } }
+}
+
+fn paths(table: &Table<'_>, key: &'static str, variables: &Variables<'_>) -> Vec<PathBuf> {
+    let texts = table.texts(key).unwrap_or_default();
+    let path = |(text, location): (&str, _)| {
+        let expanded = expand_path(text, variables.env());
+        let secret = variables.expanded(expanded, text, table.full(key), location, table.problems());
+        if secret.expose().is_empty() {
+            let message = format!("{} lists an empty path", table.full(key));
+            table.note_value(key, message, "write a file or a directory");
+        }
+        PathBuf::from(secret.expose())
+    };
+    texts.into_iter().map(path).collect()
+}
+
+fn limits(table: Table<'_>) -> ProcessLimits {
+    let above_zero = |key: &'static str, value: Option<u64>| {
+        if value == Some(0) {
+            let message = format!("{} must be more than 0", table.full(key));
+            table.note_value(key, message, "remove it for no limit");
+        }
+        value
+    };
+    let bytes = table.bytes("memory_bytes_max").map(|bytes| bytes as u64);
+    let time = table.duration("cpu_time_max");
+    above_zero("cpu_time_max", time.map(|time| time.as_secs()));
+    let limits = ProcessLimits {
+        memory_bytes_max: above_zero("memory_bytes_max", bytes),
+        processes_max: above_zero("processes_max", table.count("processes_max")),
+        open_files_max: above_zero("open_files_max", table.count("open_files_max")),
+        cpu_time_max: time,
+    };
+    table.finish();
+    limits
+}

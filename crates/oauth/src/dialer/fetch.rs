@@ -1,0 +1,173 @@
+//! One request and its answer over a connection to a checked address.
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper::rt::{Read, Write};
+use hyper_util::rt::TokioIo;
+use tls::ClientTls;
+use tokio::net::TcpStream;
+use url::{Host, Position, Url};
+
+use super::{BODY_BYTES_MAX, DialError, host_of, parse_url};
+
+/// Which redirects are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redirects {
+    /// None: tokens, registrations, keys and documents of clients are where they are said to be.
+    None,
+    /// [`super::REDIRECTS_MAX`] within one origin, each checked like the first address: metadata.
+    SameOrigin,
+}
+
+/// A request to make.
+#[derive(Clone)]
+pub struct Fetch {
+    pub(super) url: Url,
+    pub(super) redirects: Redirects,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+    bytes_max: usize,
+}
+
+impl Fetch {
+    /// `GET` for JSON; no redirects.
+    ///
+    /// # Errors
+    /// [`DialError::Url`], as [`parse_url`].
+    pub fn get(url: &str) -> Result<Self, DialError> {
+        Ok(Self::new(Method::GET, parse_url(url)?, Bytes::new()))
+    }
+
+    /// `POST` of this body, for JSON; never redirected.
+    ///
+    /// # Errors
+    /// [`DialError::Url`], as [`parse_url`].
+    pub fn post(url: &str, content_type: &'static str, body: Bytes) -> Result<Self, DialError> {
+        let mut fetch = Self::new(Method::POST, parse_url(url)?, body);
+        fetch.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        Ok(fetch)
+    }
+
+    fn new(method: Method, url: Url, body: Bytes) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let agent = concat!("portmoot/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        Self { url, redirects: Redirects::None, method, headers, body, bytes_max: BODY_BYTES_MAX }
+    }
+
+    /// The same, following redirects of one origin. A `POST` follows none.
+    #[must_use]
+    pub fn redirects(mut self, redirects: Redirects) -> Self {
+        if self.method == Method::GET {
+            self.redirects = redirects;
+        }
+        self
+    }
+
+    /// The same with one more header.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// The same, for an answer of at most this many bytes.
+    #[must_use]
+    pub fn bytes_max(mut self, bytes: usize) -> Self {
+        self.bytes_max = bytes;
+        self
+    }
+
+    fn request(&self) -> Result<Request<Full<Bytes>>, http::Error> {
+        let mut request = Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() =
+            self.url[Position::BeforePath..Position::AfterQuery].parse().map_err(http::Error::from)?;
+        let authority = &self.url[Position::BeforeHost..Position::AfterPort];
+        *request.headers_mut() = self.headers.clone();
+        request.headers_mut().insert(HOST, HeaderValue::from_str(authority)?);
+        Ok(request)
+    }
+}
+
+/// An answer.
+#[derive(Clone)]
+pub struct Fetched {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, whole.
+    pub body: Bytes,
+}
+
+impl Fetched {
+    /// Where the answer points, if it is a redirect.
+    pub(super) fn redirect(&self) -> Option<&str> {
+        // 304 is no redirect: it answers `If-None-Match`.
+        let redirects = matches!(self.status.as_u16(), 301 | 302 | 303 | 307 | 308);
+        let to = self.headers.get(LOCATION).map(|to| to.to_str().unwrap_or_default());
+        redirects.then(|| to.unwrap_or_default())
+    }
+}
+
+/// Sends the request and reads the answer.
+pub(super) async fn exchange(
+    stream: TcpStream,
+    fetch: &Fetch,
+    tls: &ClientTls,
+) -> Result<Fetched, DialError> {
+    if fetch.url.scheme() == "http" {
+        return over(TokioIo::new(stream), fetch).await;
+    }
+    let name = match fetch.url.host() {
+        Some(Host::Ipv6(address)) => address.to_string(),
+        Some(Host::Ipv4(_) | Host::Domain(_)) | None => host_of(&fetch.url),
+    };
+    let stream = tls.connect(&name, stream).await.map_err(|error| unreachable(fetch, &error))?;
+    over(TokioIo::new(stream), fetch).await
+}
+
+async fn over<T: Read + Write + Unpin + Send + 'static>(
+    stream: T,
+    fetch: &Fetch,
+) -> Result<Fetched, DialError> {
+    let failed = |error: hyper::Error| unreachable(fetch, &error);
+    let request = fetch.request().map_err(|error| unreachable(fetch, &error))?;
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(failed)?;
+    let asked = async {
+        let (parts, mut body) = sender.send_request(request).await.map_err(failed)?.into_parts();
+        let mut read = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(failed)?.into_data() else { continue };
+            if read.len() + data.len() > fetch.bytes_max {
+                return Err(DialError::TooLong { host: host_of(&fetch.url), max: fetch.bytes_max });
+            }
+            read.extend_from_slice(&data);
+        }
+        Ok(Fetched { status: parts.status, headers: parts.headers, body: read.freeze() })
+    };
+    // The connection is driven by this task and ends with it: nothing goes on after a limit.
+    tokio::pin!(asked);
+    tokio::pin!(connection);
+    tokio::select! {
+        biased;
+        fetched = &mut asked => return fetched,
+        driven = &mut connection => driven.map_err(failed)?,
+    }
+    asked.await
+}
+
+/// The innermost cause of a failure: the errors around it say only which step failed.
+fn unreachable(fetch: &Fetch, error: &(dyn std::error::Error + 'static)) -> DialError {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    DialError::Unreachable { host: host_of(&fetch.url), why: cause.to_string() }
+}

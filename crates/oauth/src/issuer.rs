@@ -1,0 +1,309 @@
+//! Issuers whose access tokens the gateway accepts: their keys, kept fresh, and their answers about opaque tokens.
+//!
+//! - [`Issuer`]: one issuer. [`Issuer::keys`] never waits; [`Issuer::look_for_key`] and [`Issuer::introspect`] ask it.
+//! - [`Issuer::watch`]: fetches its keys at the start and again before they are old.
+
+mod fetched;
+mod introspect;
+mod metadata;
+
+pub use introspect::Credentials;
+pub use metadata::well_known_urls;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use auth::jwt::KeySet;
+use platform::Mutex;
+use serde_json::{Map, Value};
+use tokio::time::{Instant, sleep, timeout};
+use url::Url;
+
+use crate::dialer::{DialError, Dialer, Reach, Subnet};
+use fetched::{Freshness, fetch_keys};
+use metadata::Metadata;
+
+/// How long keys count as fresh unless the issuer says otherwise (`Cache-Control: max-age`), and the bounds of what it may say.
+pub const KEYS_FRESH: Duration = Duration::from_secs(15 * 60);
+/// Shortest time for which keys count as fresh.
+pub const KEYS_FRESH_MIN: Duration = Duration::from_secs(60);
+/// Longest time for which keys count as fresh.
+pub const KEYS_FRESH_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long keys are used after the last successful fetch.
+pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Time between two fetches while the issuer cannot be reached.
+pub const KEYS_RETRY: Duration = Duration::from_secs(15);
+/// Shortest time between two fetches because of tokens with an unknown key.
+pub const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(30);
+/// How long the issuer may take to answer about an opaque token.
+pub const INTROSPECTION_LIMIT: Duration = Duration::from_secs(3);
+
+/// Why an issuer could not be asked. The text is for the log, not for callers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IssuerError {
+    /// It, or the network to it, failed.
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// It answered with this status.
+    #[error("`{0}` answered with {1}")]
+    Status(String, u16),
+    /// Its answer cannot be used.
+    #[error("`{0}`: {1}")]
+    Answer(String, String),
+}
+
+/// How an issuer's tokens are checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// They are JWTs. The address of the keys; `None` discovers it.
+    Keys(Option<String>),
+    /// The issuer is asked about each: at this address, or a discovered one.
+    Introspection(Option<String>, Credentials),
+}
+
+/// An issuer as it is configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuerSpec {
+    /// Its identifier, a URL.
+    pub issuer: String,
+    /// How its tokens are checked.
+    pub source: Source,
+    /// Addresses that its names may resolve to although they are not public.
+    pub allowed: Vec<Subnet>,
+}
+
+/// The condition of an issuer, for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// It was not needed yet, or answered the last time.
+    Ready,
+    /// It could not be asked the last time; keys from before are used.
+    Stale(String),
+    /// It could not be asked the last time, and there are no keys.
+    Unreachable(String),
+}
+
+/// An issuer, and what is known of it.
+pub struct Issuer {
+    /// As it is configured.
+    pub spec: IssuerSpec,
+    dialer: Dialer,
+    reach: Reach,
+    state: Mutex<State>,
+    /// Whoever fetches holds it; the others find the result.
+    flight: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    metadata: Option<Arc<Metadata>>,
+    keys: Option<Held>,
+    /// Counts fetches, so that one that waited knows whether another has fetched meanwhile.
+    fetches: u64,
+    looked_for_key: Option<Instant>,
+    attempted: Option<Instant>,
+    failure: Option<String>,
+}
+
+#[derive(Clone)]
+struct Held {
+    keys: Arc<KeySet>,
+    since: Instant,
+    freshness: Freshness,
+}
+
+impl Issuer {
+    /// An issuer of which nothing is known yet.
+    ///
+    /// # Errors
+    /// Its identifier is no URL that may be fetched.
+    pub fn new(spec: IssuerSpec, dialer: Dialer) -> Result<Arc<Self>, DialError> {
+        let reach = Reach::of(&crate::dialer::parse_url(&spec.issuer)?, &spec.allowed);
+        let (state, flight) = (Mutex::default(), tokio::sync::Mutex::default());
+        Ok(Arc::new(Self { spec, dialer, reach, state, flight }))
+    }
+
+    /// Its keys, if there are any that are not too old.
+    pub fn keys(&self) -> Option<Arc<KeySet>> {
+        let state = self.state.lock();
+        let held = state.keys.as_ref().filter(|held| held.since.elapsed() < KEYS_KEPT)?;
+        Some(Arc::clone(&held.keys))
+    }
+
+    /// Its condition.
+    pub fn condition(&self) -> Condition {
+        let failure = self.state.lock().failure.clone();
+        match (failure, self.keys()) {
+            (None, _) => Condition::Ready,
+            (Some(why), Some(_)) => Condition::Stale(why),
+            (Some(why), None) => Condition::Unreachable(why),
+        }
+    }
+
+    /// Fetches the keys because a token has one that is not among them, or because there are none: one fetch for all that wait,
+    /// and not more often than [`UNKNOWN_KEY_PAUSE`] allows ([`KEYS_RETRY`] while there are none). Returns whether the keys are
+    /// other ones now than `seen`.
+    pub async fn look_for_key(&self, seen: Option<&Arc<KeySet>>) -> bool {
+        let fetches = self.state.lock().fetches;
+        let _flight = self.flight.lock().await;
+        let may = {
+            let mut state = self.state.lock();
+            let pause = if state.keys.is_some() { UNKNOWN_KEY_PAUSE } else { KEYS_RETRY };
+            let last = if state.keys.is_some() { state.looked_for_key } else { state.attempted };
+            let may = state.fetches == fetches && last.is_none_or(|last| last.elapsed() >= pause);
+            if may && state.keys.is_some() {
+                state.looked_for_key = Some(Instant::now());
+            }
+            may
+        };
+        if may {
+            self.fetch().await;
+        }
+        match (self.keys(), seen) {
+            (Some(now), Some(seen)) => now != *seen,
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
+    }
+
+    /// Fetches the keys now. A failure is kept for [`Issuer::condition`]; keys from before stay.
+    async fn fetch(&self) {
+        let before = self.state.lock().keys.clone();
+        let fetched = self.fetch_keys(before.as_ref()).await;
+        let mut state = self.state.lock();
+        state.fetches += 1;
+        state.attempted = Some(Instant::now());
+        match fetched {
+            Ok(held) => {
+                if state.failure.take().is_some() {
+                    tracing::info!(target: "portmoot::issuers", issuer = %self.spec.issuer, "the issuer answers again");
+                }
+                state.keys = Some(held);
+            }
+            Err(error) => {
+                let why = error.to_string();
+                if state.failure.as_ref() != Some(&why) {
+                    tracing::warn!(target: "portmoot::issuers", issuer = %self.spec.issuer, %why, "the issuer's keys cannot be fetched");
+                }
+                // It may have moved its keys.
+                state.metadata = None;
+                state.failure = Some(why);
+            }
+        }
+    }
+
+    async fn fetch_keys(&self, before: Option<&Held>) -> Result<Held, IssuerError> {
+        let Source::Keys(url) = &self.spec.source else {
+            return Err(IssuerError::Answer(self.spec.issuer.clone(), "its tokens are no JWTs".into()));
+        };
+        let url = match url {
+            Some(url) => url.clone(),
+            None => self.metadata().await?.jwks_url()?.to_owned(),
+        };
+        let tag = before.and_then(|held| held.freshness.tag.as_ref());
+        let (keys, freshness) = fetch_keys(&self.dialer, &self.reach, &url, tag).await?;
+        let keys = match (keys, before) {
+            (Some(keys), Some(held)) if *held.keys == keys => Arc::clone(&held.keys),
+            (Some(keys), _) => Arc::new(keys),
+            (None, Some(held)) => Arc::clone(&held.keys),
+            (None, None) => return Err(IssuerError::Status(url, 304)),
+        };
+        Ok(Held { keys, since: Instant::now(), freshness })
+    }
+
+    /// What the issuer says of itself, fetched once.
+    async fn metadata(&self) -> Result<Arc<Metadata>, IssuerError> {
+        if let Some(known) = self.state.lock().metadata.clone() {
+            return Ok(known);
+        }
+        let found = Arc::new(Metadata::discover(&self.dialer, &self.reach, &self.spec.issuer).await?);
+        self.state.lock().metadata = Some(Arc::clone(&found));
+        Ok(found)
+    }
+
+    /// Asks the issuer about an opaque token (RFC 7662). Returns the members of its answer.
+    ///
+    /// # Errors
+    /// It could not be asked within [`INTROSPECTION_LIMIT`].
+    pub async fn introspect(&self, token: &str) -> Result<Map<String, Value>, IssuerError> {
+        let asked = timeout(INTROSPECTION_LIMIT, self.ask_about(token)).await;
+        let asked = asked.unwrap_or_else(|_| Err(DialError::TimedOut(self.host()).into()));
+        let mut state = self.state.lock();
+        match &asked {
+            Ok(_) => state.failure = None,
+            Err(error) => {
+                let why = error.to_string();
+                if state.failure.as_ref() != Some(&why) {
+                    tracing::warn!(target: "portmoot::issuers", issuer = %self.spec.issuer, %why, "the issuer cannot be asked about tokens");
+                }
+                state.metadata = None;
+                state.failure = Some(why);
+            }
+        }
+        asked
+    }
+
+    async fn ask_about(&self, token: &str) -> Result<Map<String, Value>, IssuerError> {
+        let Source::Introspection(url, credentials) = &self.spec.source else {
+            return Err(IssuerError::Answer(self.spec.issuer.clone(), "its tokens are JWTs".into()));
+        };
+        let url = match url {
+            Some(url) => url.clone(),
+            None => self.metadata().await?.introspection_url()?.to_owned(),
+        };
+        introspect::ask(&self.dialer, &self.reach, &url, credentials, token).await
+    }
+
+    fn host(&self) -> String {
+        Url::parse(&self.spec.issuer)
+            .ok()
+            .and_then(|url| url.host_str().map(str::to_owned))
+            .unwrap_or_default()
+    }
+
+    /// Keeps the keys fresh for as long as the issuer is in use, and calls `changed` when they are other ones. Must be called
+    /// inside a runtime.
+    pub fn watch(self: &Arc<Self>, changed: impl Fn() + Send + Sync + 'static) {
+        if matches!(self.spec.source, Source::Keys(_)) {
+            tokio::spawn(watch(Arc::downgrade(self), changed));
+        }
+    }
+
+    /// How long until the keys are fetched again.
+    fn due(&self) -> Duration {
+        let state = self.state.lock();
+        match (&state.failure, &state.keys) {
+            (None, Some(held)) => held.freshness.fresh.saturating_sub(held.since.elapsed()),
+            (Some(_), _) | (None, None) => {
+                let since = state.attempted.map(|at| at.elapsed());
+                since.map_or(Duration::ZERO, |since| KEYS_RETRY.saturating_sub(since))
+            }
+        }
+    }
+}
+
+async fn watch(issuer: Weak<Issuer>, changed: impl Fn()) {
+    let mut seen: Option<Arc<KeySet>> = None;
+    loop {
+        let Some(known) = issuer.upgrade() else { return };
+        if known.due().is_zero() {
+            let _flight = known.flight.lock().await;
+            // Another may have fetched them meanwhile.
+            if known.due().is_zero() {
+                known.fetch().await;
+            }
+        }
+        let keys = known.keys();
+        if seen.is_some() && keys != seen {
+            changed();
+        }
+        seen = keys;
+        let wait = known.due().clamp(Duration::from_millis(100), KEYS_FRESH_MAX);
+        drop(known);
+        // Not longer than a retry: another may have found new keys.
+        sleep(wait.min(KEYS_RETRY)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

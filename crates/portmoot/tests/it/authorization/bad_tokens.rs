@@ -1,0 +1,117 @@
+//! Tokens that are no good, and what their senders learn.
+
+use serde_json::{Value, json};
+
+use super::provider::{Provider, claims};
+use super::{challenge, initialize, resource, start};
+
+#[test]
+fn a_machine_of_the_provider_comes_in_with_its_token() {
+    let provider = Provider::start(600);
+    let (home, gateway) = start(&provider, "");
+    let token = provider.machine("machine", &resource("/mcp"), "mcp:read");
+    assert_eq!(claims(&token)["aud"], resource("/mcp"));
+    let reply = initialize(&gateway, "/mcp", Some(&token));
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let check = |token: &str, code: i32| {
+        let mut command = home.command(&["auth", "check", "--json"]);
+        let mut child =
+            command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), token.as_bytes()).unwrap();
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(out.status.code(), Some(code), "{out:?}");
+        serde_json::from_slice::<Value>(&out.stdout).unwrap()
+    };
+    home.write("portmoot.toml", &super::config(&provider, ""));
+    let shown = check(&token, 0);
+    assert_eq!(shown["participant"]["id"], "corp:machine");
+    assert_eq!(shown["participant"]["capabilities"][0], "mcp/request:tools/call:a_e*");
+    let refused = check(&provider.forged(json!({}), json!({"aud": "x"}), "a"), 4);
+    let last = refused["steps"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["what"], &last["ok"]), (&json!("it is for this gateway"), &json!(false)), "{refused}");
+    // Signed in, and no rule gives a place: no challenge, so that no client asks for another token.
+    let stranger = provider.machine("stranger", &resource("/mcp"), "");
+    let reply = initialize(&gateway, "/mcp", Some(&stranger));
+    assert_eq!((reply.status, challenge(&reply)), (403, ""));
+    assert_eq!(reply.json()["error"]["data"]["code"], "no_place");
+}
+
+#[test]
+fn twelve_bad_tokens_are_refused_and_no_foreign_issuer_is_asked() {
+    let provider = Provider::start(600);
+    let other = Provider::start(600);
+    let (_home, gateway) = start(&provider, "");
+    let good = provider.forged(json!({}), json!({}), "a");
+    assert_eq!(initialize(&gateway, "/mcp", Some(&good)).status, 200);
+    let before = provider.asked("/jwks");
+    for (what, header, changes, key, code) in [
+        ("expired", json!({}), json!({"exp": 1_000_000}), "a", "token_expired"),
+        ("not yet", json!({}), json!({"nbf": 9_999_999_999_u64}), "a", "unauthenticated"),
+        ("wrong aud", json!({}), json!({"aud": "https://elsewhere.example/mcp"}), "a", "token_foreign"),
+        ("no aud", json!({}), json!({"aud": null}), "a", "token_foreign"),
+        ("foreign iss", json!({}), json!({"iss": other.issuer()}), "a", "issuer_unknown"),
+        ("unknown kid", json!({"kid": "zz"}), json!({}), "a", "token_unknown_key"),
+        ("alg none", json!({"alg": "none"}), json!({}), "none", "unauthenticated"),
+        ("HS256", json!({"alg": "HS256"}), json!({}), "hmac", "unauthenticated"),
+        ("ID token", json!({"typ": "JWT"}), json!({"nonce": "n"}), "a", "unauthenticated"),
+        ("wrong typ", json!({"typ": "logout+jwt"}), json!({}), "a", "unauthenticated"),
+        ("ID-JAG", json!({"typ": "oauth-id-jag+jwt"}), json!({}), "a", "unauthenticated"),
+        ("oversized", json!({}), json!({"pad": "x".repeat(8192)}), "a", "unauthenticated"),
+        ("another key", json!({}), json!({}), "foreign", "unauthenticated"),
+    ] {
+        let token = provider.forged(header, changes, key);
+        let reply = initialize(&gateway, "/mcp", Some(&token));
+        assert_eq!(reply.status, 401, "{what}: {reply:?}");
+        let challenge = challenge(&reply);
+        assert!(
+            challenge.starts_with("Bearer error=\"invalid_token\", error_description=\""),
+            "{what}: {challenge}"
+        );
+        assert!(challenge.contains("/.well-known/oauth-protected-resource/gw/mcp\""), "{what}: {challenge}");
+        assert_eq!(reply.json()["error"]["data"]["code"], code, "{what}");
+        assert!(!gateway.log().contains(&token), "{what}");
+    }
+    assert_eq!(other.asked("/.well-known/oauth-authorization-server") + other.asked("/jwks"), 0);
+    assert!(provider.asked("/jwks") <= before + 1, "one look for an unknown key");
+    assert_eq!(initialize(&gateway, "/mcp", Some(&good)).status, 200);
+}
+
+#[test]
+fn a_flood_of_bad_tokens_is_stopped_and_leaves_others_alone() {
+    let provider = Provider::start(600);
+    let (_home, gateway) = start(&provider, "");
+    let good = provider.machine("machine", &resource("/mcp"), "");
+    assert_eq!(initialize(&gateway, "/mcp", Some(&good)).status, 200);
+    let memory = || crate::support::until("its memory", || resident(gateway.pid()));
+    let bad = provider.forged(json!({}), json!({}), "foreign");
+    let headers = |token: &str| format!("Bearer {token}{:x}", token.len());
+    let mut statuses = std::collections::BTreeMap::new();
+    let mut connection = crate::http::Connection::open(gateway.address());
+    let (mut at_first, mut number) = (0, 0_u32);
+    while number < 20_000 {
+        let bearer = headers(&format!("{bad}{number}"));
+        let sent = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+        let reply = connection.exchange("POST", "/mcp", &sent, "{}");
+        if reply.status == 429 {
+            assert!(reply.header("retry-after").unwrap().parse::<u32>().unwrap() <= 60);
+        }
+        *statuses.entry(reply.status).or_insert(0_u32) += 1;
+        number += 1;
+        if number == 1_000 {
+            at_first = memory();
+        }
+    }
+    assert_eq!(statuses.get(&401), Some(&60), "{statuses:?}");
+    assert_eq!(statuses.get(&429), Some(&19_940), "{statuses:?}");
+    // From the same address: a token that was checked before is not affected.
+    assert_eq!(initialize(&gateway, "/mcp", Some(&good)).status, 200);
+    let grown = memory().saturating_sub(at_first);
+    assert!(grown < 4 << 20, "{grown} bytes more");
+}
+
+/// The resident memory of a process in bytes.
+fn resident(pid: u32) -> Option<usize> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse::<usize>().ok().map(|kib| kib * 1024)
+}

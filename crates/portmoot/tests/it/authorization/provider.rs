@@ -1,0 +1,87 @@
+//! The identity provider of these tests.
+
+use std::process::Command;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use harness::{Running, deps, repository};
+use serde_json::{Value, json};
+
+use super::resource;
+use crate::http::Connection;
+
+/// `oidc-provider` on a free port.
+pub(super) struct Provider(Running);
+
+impl Provider {
+    /// A provider that knows the endpoints of the gateway as resources; its tokens are valid for `ttl` seconds.
+    pub(super) fn start(ttl: u64) -> Self {
+        Self::of(&["/mcp", "/mcp/ops", "/sse"].map(resource), ttl)
+    }
+
+    /// A provider that knows these resources.
+    pub(super) fn of(resources: &[String], ttl: u64) -> Self {
+        let mut command = Command::new(deps().node());
+        command
+            .arg(repository().join("tests/third-party/idp.mjs"))
+            .env("IDP_MODULES", deps().npm(""))
+            .env("IDP_RESOURCES", json!(resources).to_string())
+            .env("IDP_TTL", ttl.to_string())
+            .stderr(std::process::Stdio::null());
+        Self(Running::start(command, "listening on http://"))
+    }
+
+    pub(super) fn issuer(&self) -> String {
+        format!("http://{}", self.0.address())
+    }
+
+    pub(super) fn control(&self, order: &Value) -> Value {
+        let headers = [("content-type", "application/json")];
+        Connection::open(self.0.address()).exchange("POST", "/control", &headers, &order.to_string()).json()
+    }
+
+    /// How often a path was asked for.
+    pub(super) fn asked(&self, path: &str) -> u64 {
+        self.control(&json!({"op": "asked"}))[path].as_u64().unwrap_or(0)
+    }
+
+    /// The token of a machine for a resource, with these scopes.
+    #[track_caller]
+    pub(super) fn machine(&self, client: &str, resource: &str, scope: &str) -> String {
+        let form = format!(
+            "grant_type=client_credentials&resource={}&scope={}",
+            resource.replace(':', "%3A").replace('/', "%2F").replace('?', "%3F"),
+            scope.replace(' ', "+").replace(':', "%3A")
+        );
+        let basic = format!("Basic {}", STANDARD.encode(format!("{client}:{client}-secret")));
+        let headers =
+            [("content-type", "application/x-www-form-urlencoded"), ("authorization", basic.as_str())];
+        let reply = Connection::open(self.0.address()).exchange("POST", "/token", &headers, &form);
+        let answer = reply.json();
+        answer["access_token"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    /// A token with these claims changed from those of a good one; null removes.
+    pub(super) fn forged(&self, header: Value, changes: Value, key: &str) -> String {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        let mut claims = json!({"iss": self.issuer(), "sub": "ann", "preferred_username": "ann", "groups": ["ops"],
+            "aud": resource("/mcp"), "iat": now, "exp": now + 300, "jti": "x"});
+        let mut head = json!({"alg": "RS256", "typ": "at+jwt", "kid": "a"});
+        for (object, changes) in [(&mut head, header), (&mut claims, changes)] {
+            for (name, value) in changes.as_object().unwrap() {
+                match value {
+                    Value::Null => drop(object.as_object_mut().unwrap().remove(name)),
+                    value => object[name] = value.clone(),
+                }
+            }
+        }
+        let order = json!({"op": "forge", "header": head, "claims": claims, "key": key});
+        self.control(&order)["token"].as_str().unwrap().to_owned()
+    }
+}
+
+/// The claims of a token.
+pub(super) fn claims(token: &str) -> Value {
+    let part = token.split('.').nth(1).unwrap();
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+}

@@ -1,0 +1,175 @@
+//! Definition: the members of a tool or prompt that a model or a client acts by, as one canonical text with a digest.
+
+use sha2::{Digest as _, Sha256};
+
+/// Members of a tool that count. Icons and `_meta` are for people and programs, and may change with every answer.
+const TOOL: [&str; 7] =
+    ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"];
+const PROMPT: [&str; 4] = ["name", "title", "description", "arguments"];
+const RESOURCE: [&str; 5] = ["uri", "uriTemplate", "name", "title", "description"];
+
+/// What a definition is of.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::EnumString,
+)]
+#[strum(serialize_all = "snake_case")]
+pub enum Part {
+    /// A tool.
+    Tool,
+    /// A prompt.
+    Prompt,
+    /// The instructions of the handshake.
+    Instructions,
+    /// A resource or resource template. It is looked through and not pinned: what it leads to changes anyway.
+    Resource,
+}
+
+impl Part {
+    /// Whether changes of it are noticed.
+    #[must_use]
+    pub fn is_pinned(self) -> bool {
+        self != Self::Resource
+    }
+
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// What a server says about one of its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// What it is of.
+    pub part: Part,
+    /// The server's own name of it; empty for instructions.
+    pub name: String,
+    /// The members that count, as JSON: names in order, no white space, so that all spellings of one definition are one text.
+    /// Numbers stay as they are spelled, where RFC 8785 would write `1.0` as `1`, and names are in the order of their UTF-8, not
+    /// their UTF-16. A definition without a canonical form, with a name twice in an object, is its whole text.
+    pub text: String,
+}
+
+impl Definition {
+    /// That of an item as its server wrote it.
+    #[must_use]
+    pub fn of(part: Part, name: &str, raw: &[u8]) -> Self {
+        let members = match part {
+            Part::Tool => &TOOL[..],
+            Part::Prompt => &PROMPT,
+            Part::Instructions => &[],
+            Part::Resource => &RESOURCE,
+        };
+        let chosen = json::object(|object| {
+            for member in members {
+                if let Some(value) = json::at(raw, &[member]) {
+                    object.raw(member, value);
+                }
+            }
+        });
+        // Of a member that occurs twice only one was chosen.
+        let text =
+            json::canonical(raw).and_then(|_| json::canonical(&chosen)).unwrap_or_else(|_| raw.to_owned());
+        Self { part, name: name.to_owned(), text: String::from_utf8_lossy(&text).into_owned() }
+    }
+
+    /// That of instructions.
+    #[must_use]
+    pub fn of_instructions(text: &str) -> Self {
+        let text = json::object(|object| {
+            object.text("instructions", text);
+        });
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Self { part: Part::Instructions, name: String::new(), text }
+    }
+
+    /// The instructions, if it is of these.
+    #[must_use]
+    pub fn instructions(&self) -> Option<String> {
+        Some(json::text(json::at(self.text.as_bytes(), &["instructions"])?)?.into_owned())
+    }
+
+    /// SHA-256 of the server's identity, the part and the text, as hexadecimal digits.
+    #[must_use]
+    pub fn digest(&self, identity: &str) -> String {
+        let mut sha = Sha256::new();
+        for piece in [identity, self.part.as_str(), &self.name, &self.text] {
+            sha.update((piece.len() as u64).to_be_bytes());
+            sha.update(piece);
+        }
+        data_encoding::HEXLOWER.encode(&sha.finalize())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn same(one: &str, other: &str, expect: bool) {
+        let digest = |raw: &str| Definition::of(Part::Tool, "t", raw.as_bytes()).digest("id");
+        assert_eq!(digest(one) == digest(other), expect, "{one}\n{other}");
+    }
+
+    #[test]
+    fn what_a_model_acts_by_counts_and_nothing_else() {
+        let tool =
+            r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"a":{},"b":{}}}}"#;
+        for (other, expect) in [
+            (
+                r#" { "inputSchema":{"properties":{"b":{},"a":{}},"type":"object"},"description":"\u0064","name":"t"}"#,
+                true,
+            ),
+            (
+                r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"a":{},"b":{}}},"icons":[1],"_meta":{"a":1}}"#,
+                true,
+            ),
+            (
+                r#"{"name":"t","description":"d.","inputSchema":{"type":"object","properties":{"a":{},"b":{}}}}"#,
+                false,
+            ),
+            (
+                r#"{"name":"t","description":"d\u200b","inputSchema":{"type":"object","properties":{"a":{},"b":{}}}}"#,
+                false,
+            ),
+            (
+                r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"a":{},"b":{},"c":{}}}}"#,
+                false,
+            ),
+            (
+                r#"{"name":"t","description":"d","annotations":{},"inputSchema":{"type":"object","properties":{"a":{},"b":{}}}}"#,
+                false,
+            ),
+            (
+                r#"{"name":"t","description":"d","execution":{},"inputSchema":{"type":"object","properties":{"a":{},"b":{}}}}"#,
+                false,
+            ),
+            (
+                r#"{"name":"t","description":"d","outputSchema":{},"inputSchema":{"type":"object","properties":{"a":{},"b":{}}}}"#,
+                false,
+            ),
+            (
+                r#"{"name":"t","title":"","description":"d","inputSchema":{"type":"object","properties":{"a":{},"b":{}}}}"#,
+                false,
+            ),
+            (
+                r#"{"name":"t","description":"d","description":"e","inputSchema":{"type":"object","properties":{"a":{},"b":{}}}}"#,
+                false,
+            ),
+        ] {
+            same(tool, other, expect);
+        }
+        same(r#"{"name":"t","x":1,"x":2}"#, r#"{"name":"t","x":1,"x":3}"#, false);
+    }
+
+    #[test]
+    fn a_digest_is_of_one_server_and_part() {
+        let tool = Definition::of(Part::Tool, "t", b"{}");
+        assert_ne!(tool.digest("a"), tool.digest("b"));
+        assert_ne!(tool.digest("a"), Definition::of(Part::Prompt, "t", b"{}").digest("a"));
+        assert_ne!(tool.digest("a"), Definition::of(Part::Tool, "u", b"{}").digest("a"));
+        let said = Definition::of_instructions("a \"b\"\n");
+        assert_eq!(said.instructions().as_deref(), Some("a \"b\"\n"));
+    }
+}

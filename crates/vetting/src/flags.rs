@@ -1,0 +1,182 @@
+//! Flags: texts of servers that look as if they instruct a model, or hide something from people.
+//!
+//! A flag is a reason to look, not a verdict: nothing is changed or refused because of one. An attacker who knows the rules can write
+//! around them; the corpus test says what they find.
+
+mod encoded;
+mod phrases;
+mod words;
+
+use json::visible;
+
+use crate::definition::{Definition, Part};
+
+/// Findings of one server at most.
+pub const FINDINGS_MAX: usize = 100;
+/// Characters of a text that a finding shows.
+const EXCERPT_CHARS_MAX: usize = 120;
+/// Characters of one text that are looked at.
+const TEXT_CHARS_MAX: usize = 65_536;
+/// White space in a line, and empty lines, that push what follows out of sight.
+const BLANKS: usize = 60;
+const EMPTY_LINES: usize = 12;
+
+/// Why a text was flagged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Flag {
+    /// Characters that are not seen or move others: invisible ones, direction marks, tags, controls, long blanks.
+    HiddenCharacters,
+    /// A comment of HTML or Markdown, which a person does not see where it is rendered.
+    Comment,
+    /// Marks of a system prompt or of another speaker.
+    PromptMarkup,
+    /// "Ignore previous instructions", a new role.
+    OverridesInstructions,
+    /// "Do not tell the user".
+    KeepsSecret,
+    /// Files or values that hold keys, or the conversation itself, are asked for.
+    AsksForSecrets,
+    /// Something is to be sent to an address.
+    SendsAway,
+    /// Other tools are to be used otherwise, or this one first or always.
+    SteersTools,
+    /// A command that a shell is to run.
+    RunsCommand,
+    /// Text in Base64 or hexadecimal digits.
+    EncodedText,
+    /// A name that looks like another server's or the gateway's.
+    ImitatesName,
+}
+
+impl Flag {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// A flagged text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The kind of its definition.
+    pub part: Part,
+    /// The name of its definition.
+    pub name: String,
+    /// Where in the definition it is, such as `inputSchema.properties.path.description`.
+    pub path: String,
+    /// Why it was flagged.
+    pub flag: Flag,
+    /// Its beginning from there on, with hidden characters visible. The server wrote it: untrusted.
+    pub excerpt: String,
+}
+
+/// The flags of a definition, each once for a text.
+#[must_use]
+pub fn scan(definition: &Definition) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    each_text(definition.text.as_bytes(), String::new(), &mut |path, text| {
+        let text: String = text.chars().take(TEXT_CHARS_MAX).collect();
+        for (flag, at) in flags(&text) {
+            let from = text.get(at..).unwrap_or(&text);
+            findings.push(Finding {
+                part: definition.part,
+                name: visible::line(&definition.name),
+                path: path.to_owned(),
+                flag,
+                excerpt: visible::line(from).chars().take(EXCERPT_CHARS_MAX).collect(),
+            });
+        }
+    });
+    findings.truncate(FINDINGS_MAX);
+    findings
+}
+
+/// Every text of a value, names of members too: schemas hold texts in descriptions, names, defaults, examples and values of enumerations.
+fn each_text(raw: &[u8], path: String, give: &mut dyn FnMut(&str, &str)) {
+    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    if json::is_object(raw) {
+        let mut inner = Vec::new();
+        let _ = json::each_member(raw, |key, value| {
+            inner.push((String::from_utf8_lossy(&key).into_owned(), value.of(raw)));
+        });
+        for (key, value) in inner {
+            let at = join(&visible::line(&key));
+            give(&at, &key);
+            each_text(value, at, give);
+        }
+    } else if raw.first() == Some(&b'[') {
+        let mut inner = Vec::new();
+        let _ = json::each_element(raw, json::Span::all(raw), |value| inner.push(value.of(raw)));
+        for (at, value) in inner.into_iter().enumerate() {
+            each_text(value, format!("{path}[{at}]"), give);
+        }
+    } else if let Some(text) = json::text(raw) {
+        give(&path, &text);
+    }
+}
+
+/// The flags of a text, each with the place in it where its reason begins.
+fn flags(text: &str) -> Vec<(Flag, usize)> {
+    let mut found = Vec::new();
+    found.extend(hidden(text).map(|at| (Flag::HiddenCharacters, at)));
+    found.extend(phrases::marks(text));
+    found.extend(phrases::phrases(text));
+    found.extend(encoded::find(text).map(|at| (Flag::EncodedText, at)));
+    found.sort();
+    found.dedup_by_key(|(flag, _)| *flag);
+    found
+}
+
+/// The first hidden character that is no part of an emoji, or a long blank.
+fn hidden(text: &str) -> Option<usize> {
+    let (mut before, mut blanks, mut lines) = (' ', 0, 0);
+    for (at, c) in text.char_indices() {
+        // Selectors and joiners of emoji.
+        let is_emoji = matches!(c, '\u{fe0f}' | '\u{200d}')
+            && (before > '\u{2000}' || before == '\u{a9}' || before == '\u{ae}');
+        let is_keycap = c == '\u{fe0f}' && (before.is_ascii_digit() || "#*".contains(before));
+        if visible::is_hidden(c) && !matches!(c, '\n' | '\t' | '\r') && !is_emoji && !is_keycap {
+            return Some(at);
+        }
+        match c {
+            '\n' => (blanks, lines) = (0, lines + 1),
+            c if c.is_whitespace() => blanks += 1,
+            _ => (blanks, lines) = (0, 0),
+        }
+        if blanks > BLANKS || lines > EMPTY_LINES {
+            return Some(at);
+        }
+        before = c;
+    }
+    None
+}
+
+/// The names of a server's tools that imitate others: of another server, which callers know under its prefix, or of the gateway. `others`
+/// are public names.
+#[must_use]
+pub fn imitations(names: &[&str], prefix: &str, others: &[&str]) -> Vec<Finding> {
+    let skeleton =
+        |name: &str| unicode_security::skeleton(&name.to_lowercase()).collect::<String>().replace('-', "_");
+    let others: Vec<(&str, String)> = others.iter().map(|other| (*other, skeleton(other))).collect();
+    let finding = |name: &&str| {
+        let own = skeleton(name);
+        let public = skeleton(&format!("{prefix}_{name}"));
+        let alike = others.iter().find(|(other, known)| {
+            *known == own || *known == public && *other != format!("{prefix}_{name}")
+        })?;
+        let excerpt = format!("looks like {}", visible::line(alike.0));
+        Some(Finding {
+            part: Part::Tool,
+            name: visible::line(name),
+            path: "name".to_owned(),
+            flag: Flag::ImitatesName,
+            excerpt,
+        })
+    };
+    names.iter().filter_map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+// The identity provider of the authorization tests: npm's `oidc-provider` on a free port of loopback, with keys that can be
+// rotated, answers that can fail, and tokens that can be forged. `POST /control` takes `{ "op": ... }`.
+import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign as signBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+
+const require = createRequire(process.env.IDP_MODULES + '/package.json');
+const { Provider, errors } = await import(pathToFileURL(require.resolve('oidc-provider')).href);
+
+const known = JSON.parse(process.env.IDP_RESOURCES ?? '[]');
+const ttl = Number(process.env.IDP_TTL ?? 600);
+const keys = Object.fromEntries(['a', 'b', 'foreign'].map((kid) => {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  return [kid, { privateKey, jwk: { ...privateKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' } }];
+}));
+const asked = {};
+let mode = 'up';
+let serve;
+let issuer;
+
+function provider(kids) {
+  const machine = (id, grant_types = ['client_credentials']) =>
+    ({ client_id: id, client_secret: `${id}-secret`, grant_types, redirect_uris: [], response_types: [] });
+  const configuration = {
+    clients: [machine('machine'), machine('stranger'), machine('gateway'),
+      { client_id: 'desk', token_endpoint_auth_method: 'none', application_type: 'native',
+        grant_types: ['authorization_code', 'refresh_token'], redirect_uris: ['http://127.0.0.1/callback'] }],
+    jwks: { keys: kids.map((kid) => keys[kid].jwk) },
+    scopes: ['openid', 'offline_access', 'mcp:read', 'mcp:write'],
+    rotateRefreshToken: true,
+    issueRefreshToken: async () => true,
+    findAccount: async (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    extraTokenClaims: async (_, token) => {
+      const id = token.accountId ?? token.clientId;
+      return { preferred_username: id, groups: { ann: ['staff', 'ops'], machine: ['machines'], stranger: [] }[id] ?? ['staff'] };
+    },
+    ttl: { AccessToken: ttl, ClientCredentials: ttl },
+    features: {
+      devInteractions: { enabled: true }, clientCredentials: { enabled: true }, introspection: { enabled: true },
+      revocation: { enabled: true }, registration: { enabled: true },
+      resourceIndicators: {
+        enabled: true, defaultResource: () => undefined, useGrantedResource: () => true,
+        getResourceServerInfo: (_, resource) => {
+          if (!known.includes(resource.replace(/\?.*/, ''))) throw new errors.InvalidTarget();
+          const opaque = resource.endsWith('?opaque');
+          return { scope: 'mcp:read mcp:write', audience: resource.replace(/\?.*/, ''),
+            accessTokenFormat: opaque ? 'opaque' : 'jwt', jwt: { sign: { alg: 'RS256' } } };
+        },
+      },
+    },
+  };
+  return new Provider(issuer, configuration).callback();
+}
+
+const base64url = (value) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
+
+function forge({ header, claims, key }) {
+  const signed = `${base64url(header)}.${base64url(claims)}`;
+  if (key === 'none') return `${signed}.`;
+  if (key === 'hmac') {
+    const secret = createPublicKey(keys.a.privateKey).export({ type: 'spki', format: 'pem' });
+    return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
+  }
+  return `${signed}.${signBytes('sha256', Buffer.from(signed), keys[key ?? 'a'].privateKey).toString('base64url')}`;
+}
+
+function control(order) {
+  switch (order.op) {
+    case 'mode': mode = order.mode; return {};
+    case 'keys': serve = provider(order.keys); return {};
+    case 'forge': return { token: forge(order) };
+    case 'asked': return asked;
+    default: throw new Error(`no such op: ${order.op}`);
+  }
+}
+
+const server = createServer((request, response) => {
+  const path = request.url.split('?')[0];
+  if (path === '/control') {
+    let text = '';
+    request.on('data', (part) => { text += part; });
+    request.on('end', () => {
+      const answer = JSON.stringify(control(JSON.parse(text)));
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(answer) });
+      response.end(answer);
+    });
+    return;
+  }
+  asked[path] = (asked[path] ?? 0) + 1;
+  if (mode === 'down') { response.writeHead(503, { 'content-length': 0 }); response.end(); return; }
+  if (mode === 'silent') return;
+  if (mode === 'lying') {
+    const lie = JSON.stringify({ issuer: 'https://elsewhere.example', jwks_uri: 'http://169.254.169.254/', keys: [{ kty: 'oct', k: 'AAAA' }] });
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': lie.length });
+    response.end(lie);
+    return;
+  }
+  serve(request, response);
+});
+
+server.listen(0, '127.0.0.1', () => {
+  issuer = `http://127.0.0.1:${server.address().port}`;
+  serve = provider(['a']);
+  console.log(`listening on ${issuer}`);
+});

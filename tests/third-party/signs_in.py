@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""The Python SDK as a client that signs in (`OAuthClientProvider`): lists and calls at a URL, and prints one JSON report.
+
+    signs_in.py URL ACCOUNT [options]
+
+    --era legacy|modern   how to open (default legacy)
+    --client-id ID        a client that is registered already; without it the client registers itself
+    --call NAME JSON      call this tool (may be repeated)
+
+The browser is this program: it goes through the two forms of oidc-provider's `devInteractions` as ACCOUNT. The report has
+`tools`, `calls` (text, or error), and `authorized`, the scopes of each visit to the authorization endpoint.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+import traceback
+from urllib.parse import parse_qs, urljoin, urlparse
+
+import httpx2
+from mcp import Client
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata
+
+REDIRECT = "http://127.0.0.1/callback"
+
+
+class Memory:
+    """Tokens and the registration of one client."""
+
+    def __init__(self, client_id):
+        self.tokens = None
+        self.client = None
+        if client_id:
+            self.client = OAuthClientInformationFull(
+                client_id=client_id, redirect_uris=[REDIRECT], token_endpoint_auth_method="none",
+                grant_types=["authorization_code", "refresh_token"])
+
+    async def get_tokens(self):
+        return self.tokens
+
+    async def set_tokens(self, tokens):
+        self.tokens = tokens
+
+    async def get_client_info(self):
+        return self.client
+
+    async def set_client_info(self, client):
+        self.client = client
+
+
+class Browser:
+    """Goes from the authorization endpoint to the redirect, with cookies."""
+
+    def __init__(self, account):
+        self.account = account
+        self.authorized = []
+        self.result = None
+
+    async def visit(self, url):
+        self.authorized.append((parse_qs(urlparse(url).query).get("scope") or [""])[0])
+        async with httpx2.AsyncClient(follow_redirects=False, timeout=30) as http:
+            answer = await http.get(url)
+            for _ in range(20):
+                if answer.is_redirect:
+                    url = urljoin(str(answer.request.url), answer.headers["location"])
+                    if url.startswith(REDIRECT):
+                        self.result = {name: values[0] for name, values in parse_qs(urlparse(url).query).items()}
+                        return
+                    answer = await http.get(url)
+                    continue
+                action = re.search(r'action="([^"]+)"', answer.text)
+                prompt = re.search(r'name="prompt" value="([^"]+)"', answer.text)
+                if not action or not prompt:
+                    raise RuntimeError(f"{answer.status_code}: {answer.text[:2000]}")
+                form = {"prompt": prompt.group(1)}
+                if prompt.group(1) == "login":
+                    form |= {"login": self.account, "password": "any"}
+                answer = await http.post(urljoin(str(answer.request.url), action.group(1)), data=form)
+        raise RuntimeError("the provider never redirects to the client")
+
+    async def callback(self):
+        if "code" not in self.result:
+            raise RuntimeError(f"the provider answers {self.result}")
+        return AuthorizationCodeResult(
+            code=self.result["code"], state=self.result.get("state"), iss=self.result.get("iss"))
+
+
+async def run(options, report):
+    browser = Browser(options.account)
+    report["authorized"] = browser.authorized
+    metadata = OAuthClientMetadata(
+        redirect_uris=[REDIRECT], client_name="test", token_endpoint_auth_method="none",
+        grant_types=["authorization_code", "refresh_token"], response_types=["code"])
+    provider = OAuthClientProvider(
+        options.url, metadata, Memory(options.client_id),
+        redirect_handler=browser.visit, callback_handler=browser.callback)
+    async with httpx2.AsyncClient(auth=provider, timeout=60) as http:
+        transport = streamable_http_client(options.url, http_client=http)
+        async with Client(transport, mode="auto" if options.era == "modern" else "legacy") as client:
+            listed = await client.list_tools()
+            report["tools"] = [tool.name for tool in listed.tools]
+            for name, arguments in options.call:
+                try:
+                    result = await client.call_tool(name, json.loads(arguments))
+                    report["calls"].append(result.content[0].text)
+                except Exception as error:
+                    report["calls"].append({"error": str(error)})
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("account")
+    parser.add_argument("--era", choices=["legacy", "modern"], default="legacy")
+    parser.add_argument("--client-id")
+    parser.add_argument("--call", nargs=2, action="append", default=[])
+    options = parser.parse_args()
+    report = {"tools": [], "calls": []}
+    try:
+        asyncio.run(run(options, report))
+    except BaseException:
+        report["error"] = traceback.format_exc()
+    print(json.dumps(report))
+    sys.exit(1 if "error" in report else 0)
+
+
+main()
