@@ -171,7 +171,7 @@ impl Bearers {
         let narrowing = capabilities_of(&known.config.scopes, &claims.scopes)
             .map(|to| Narrowing { to, lists_all: config.step_up });
         let mut bearer = Participant::clone(&participant);
-        bearer.bearer = Some(Arc::new(Bearer { narrowing, ends_ms }));
+        bearer.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, family: None }));
         bearer.expires_ms = claims.expires_ms;
         // An answer about an opaque token holds for a while only.
         let until_ms = match config.source {
@@ -274,9 +274,13 @@ impl Bearers {
         self.people.find(id, unix_ms())
     }
 
-    /// All of them.
-    pub fn participants(&self) -> Vec<Arc<Participant>> {
-        self.people.all(unix_ms())
+    /// All of them and these others, by name, each once.
+    #[must_use]
+    pub fn beside(&self, mut others: Vec<Arc<Participant>>) -> Vec<Arc<Participant>> {
+        others.extend(self.people.all(unix_ms()));
+        others.sort_by(|one, other| one.id.cmp(&other.id));
+        others.dedup_by(|one, other| one.id == other.id);
+        others
     }
 
     /// The condition of each issuer, by name.

@@ -4,12 +4,15 @@
 //! - [`document`]: the OpenAPI document.
 //!
 //! Requests authenticate like every other request of the gateway. The gateway's own acts need its own capabilities:
-//! `portmoot/servers`, `portmoot/tokens`, `portmoot/grants`.
+//! `portmoot/servers`, `portmoot/pins`, `portmoot/tokens`, `portmoot/grants`.
 
+mod accounts;
 mod error;
 mod health;
+mod logins;
 mod metrics;
 mod participants;
+mod pins;
 mod proposals;
 mod rights;
 mod routes;

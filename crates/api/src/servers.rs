@@ -2,16 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use access::SERVERS;
+use access::{Pins, SERVERS};
 use auth::Participant;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
-use upstream::config::{StdioConfig, Support, support};
+use upstream::config::{Mode, StdioConfig, Support, support};
 use upstream::{Quarantined, Upstream};
 use utoipa::ToSchema;
+use vetting::Finding;
 use wire::time::rfc3339;
 
 use crate::error::{ApiResult, Problem};
@@ -45,7 +46,7 @@ pub(crate) async fn server(
 ) -> ApiResult<Json<Server>> {
     api.authorize(&caller, SERVERS, None)?;
     let (upstream, topic) = named(&api, &caller, &name)?;
-    Ok(Json(Server::of(&upstream, topic.as_deref())))
+    Ok(Json(Server::of(&upstream, topic.as_deref(), &api.registry.pins)))
 }
 
 /// The last lines that the processes of a server wrote to stderr. Needs `portmoot/servers`.
@@ -130,7 +131,8 @@ fn found(api: &Api, caller: &Participant) -> Vec<Found> {
 }
 
 fn all_servers(api: &Api, caller: &Participant) -> Vec<Server> {
-    found(api, caller).iter().map(|(upstream, topic)| Server::of(upstream, topic.as_deref())).collect()
+    let pins = &api.registry.pins;
+    found(api, caller).iter().map(|(upstream, topic)| Server::of(upstream, topic.as_deref(), pins)).collect()
 }
 
 /// The end of a server's log.
@@ -214,10 +216,32 @@ pub(crate) struct Server {
     /// What the kernel cannot keep a process in a sandbox from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sandbox_gaps: Vec<String>,
+    /// What changes of its definitions lead to: `off`, `warn`, `block`.
+    pub pins: String,
+    /// Definitions that differ from what is pinned, or wait for a first approval.
+    pub changed: Vec<String>,
+    /// Texts of it that may instruct models, or hide something from people.
+    pub findings: Vec<Flagged>,
     /// Tools that are not listed, because their schemas cannot be used.
     pub unlisted_tools: Vec<UnusableTool>,
     /// Tools whose arguments are any object, because the schemas that a server of proto-mcp sent cannot be used.
     pub untyped_tools: Vec<UnusableTool>,
+}
+
+/// A text that may instruct models, or hide something from people.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Flagged {
+    /// `tool`, `prompt`, `resource`, `template` or `instructions`.
+    pub part: String,
+    /// The server's own name of it.
+    pub name: String,
+    /// Where in its definition.
+    pub path: String,
+    /// Why: `hidden_characters`, `comment`, `prompt_markup`, `overrides_instructions`, `keeps_secret`, `asks_for_secrets`, `sends_away`,
+    /// `steers_tools`, `runs_command`, `encoded_text`, `imitates_name`.
+    pub flag: String,
+    /// The text from there on. The server writes it: untrusted; hidden characters are escaped.
+    pub excerpt: String,
 }
 
 /// A tool whose schema cannot be used.
@@ -233,6 +257,30 @@ fn sandbox(child: &StdioConfig) -> &'static str {
     if child.confinement.files.is_some() { "files" } else { "none" }
 }
 
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Off => "off",
+        Mode::Warn => "warn",
+        Mode::Block => "block",
+    }
+}
+
+fn changed(pins: &Pins, server: &str) -> Vec<String> {
+    let rows = pins.rows(server).into_iter().filter(|row| row.waiting.is_some());
+    rows.map(|row| format!("{} {}", row.key.0.as_str(), row.key.1).trim_end().to_owned()).collect()
+}
+
+fn flagged(pins: &Pins, server: &str) -> Vec<Flagged> {
+    let shown = |one: Finding| Flagged {
+        part: one.part.as_str().to_owned(),
+        name: one.name,
+        path: one.path,
+        flag: one.flag.as_str().to_owned(),
+        excerpt: one.excerpt,
+    };
+    pins.findings(server).into_iter().map(shown).collect()
+}
+
 fn gaps(child: &StdioConfig) -> Vec<String> {
     match child.confinement.files.as_ref().map(|_| support()) {
         Some(Support::Files(gaps)) => gaps.into_iter().map(str::to_owned).collect(),
@@ -243,7 +291,7 @@ fn gaps(child: &StdioConfig) -> Vec<String> {
 
 impl Server {
     /// A server as the API shows it.
-    pub(crate) fn of(upstream: &Upstream, topic: Option<&str>) -> Self {
+    pub(crate) fn of(upstream: &Upstream, topic: Option<&str>, pins: &Pins) -> Self {
         let (status, config) = (upstream.status(), &upstream.spec().config);
         let eras: Vec<&str> = status.eras.iter().map(Into::into).collect();
         let shown = |tool: Quarantined| UnusableTool { name: tool.name, reason: tool.reason };
@@ -268,6 +316,9 @@ impl Server {
             restarts: status.restarts,
             pid: status.pid,
             sandbox: config.transport.child().map(|child| sandbox(child).to_owned()),
+            pins: mode(config.pins.mode).to_owned(),
+            changed: changed(pins, upstream.spec().name()),
+            findings: flagged(pins, upstream.spec().name()),
             sandbox_gaps: config.transport.child().map(gaps).unwrap_or_default(),
             unlisted_tools: status.quarantined.into_iter().map(shown).collect(),
             untyped_tools: status.untyped.into_iter().map(shown).collect(),

@@ -11,7 +11,7 @@ use crate::problem::{Problem, suggestion};
 const SHARED: [&str; 8] = ["type", "command", "args", "env", "cwd", "url", "headers", "protocolEra"];
 
 /// Keys of `[servers.NAME]` that users may add to such a file.
-const OWN: [&str; 14] = [
+const OWN: [&str; 16] = [
     "prefix",
     "era",
     "sessions",
@@ -22,6 +22,8 @@ const OWN: [&str; 14] = [
     "sandbox_read",
     "sandbox_write",
     "limits",
+    "pins",
+    "pins_first",
     "request_timeout",
     "start_timeout",
     "max_timeout",

@@ -1,5 +1,6 @@
 //! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
+pub(crate) mod auth;
 mod proto;
 pub(crate) mod sandbox;
 
@@ -15,11 +16,12 @@ use crate::reader::{DURATION, Problems, Table, duration};
 use crate::tls_files;
 use crate::values::{Env, Unset, Variables, capabilities, participant_id};
 use model::{Capabilities, GATEWAY, ParticipantId};
+use oauth::config::AuthConfig;
 use sandbox::{SANDBOXES, Sandbox};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
-    Confinement, EraChoice, HttpConfig, ProtoConfig, Secret, ServerConfig, Sessions, StdioConfig, Timeouts,
-    Transport,
+    Confinement, EraChoice, First, HttpConfig, Mode, Policy, ProtoConfig, Secret, ServerConfig, Sessions,
+    StdioConfig, Timeouts, Transport,
 };
 
 const ERAS: [(&str, EraChoice); 3] =
@@ -30,6 +32,9 @@ const SESSIONS: [(&str, Sessions); 4] = [
     ("caller", Sessions::Caller),
     ("call", Sessions::Call),
 ];
+
+const PINS: [(&str, Mode); 3] = [("off", Mode::Off), ("warn", Mode::Warn), ("block", Mode::Block)];
+const FIRST: [(&str, First); 2] = [("trust", First::Trust), ("ask", First::Ask)];
 
 #[derive(Clone, Copy)]
 enum Type {
@@ -53,16 +58,23 @@ const TYPES: [(&str, Type); 8] = [
 ];
 
 /// Reads every server, in the order of the configuration. `notices` receives messages about those that cannot start.
-pub(crate) fn read(root: &Table<'_>, env: Env<'_>, notices: &mut Vec<String>) -> Vec<ServerConfig> {
+pub(crate) fn read(
+    root: &Table<'_>,
+    env: Env<'_>,
+    notices: &mut Vec<String>,
+) -> (Vec<ServerConfig>, Vec<(ParticipantId, AuthConfig)>) {
     let standard = Standard::read(root);
     let tables = root.tables("servers");
-    tables.into_iter().filter_map(|(entry, table)| server(entry, table, standard, (env, notices))).collect()
+    let servers =
+        tables.into_iter().filter_map(|(entry, table)| server(entry, table, standard, (env, notices)));
+    servers.map(|(server, auth)| (server.clone(), (server.name, auth))).unzip()
 }
 
 /// Keys of `[server]` that are the defaults of every server.
 #[derive(Debug, Clone, Copy)]
 struct Standard {
     sandbox: Sandbox,
+    pins: Policy,
 }
 
 impl Standard {
@@ -70,7 +82,8 @@ impl Standard {
         let is_table = |node: &&Node| matches!(node.value, Value::Table(_));
         let table = root.get("server").filter(is_table).and_then(|_| root.table("server"));
         let sandbox = table.as_ref().and_then(|table| table.choice("sandbox", &SANDBOXES));
-        Self { sandbox: sandbox.unwrap_or(Sandbox::None) }
+        let pins = table.as_ref().map(|table| pins(table, Policy::default())).unwrap_or_default();
+        Self { sandbox: sandbox.unwrap_or(Sandbox::None), pins }
     }
 }
 
@@ -79,7 +92,7 @@ fn server(
     table: Table<'_>,
     standard: Standard,
     (env, notices): (Env<'_>, &mut Vec<String>),
-) -> Option<ServerConfig> {
+) -> Option<(ServerConfig, AuthConfig)> {
     let enabled = table.flag("enabled").unwrap_or(true);
     // A disabled server needs no variables.
     let written = |_: &str| Some(String::new());
@@ -118,8 +131,10 @@ fn server(
     let timeouts = timeouts(&table);
     let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
     let validate = table.flag("validate").unwrap_or_default();
+    let auth = auth::read(&table, transport.as_ref(), env);
+    let pins = pins(&table, standard.pins);
     table.finish();
-    Some(ServerConfig {
+    let server = ServerConfig {
         name: name?,
         transport: transport?,
         prefix,
@@ -129,7 +144,16 @@ fn server(
         capabilities,
         enabled,
         validate,
-    })
+        pins,
+    };
+    Some((server, auth))
+}
+
+/// What changes of a server's definitions lead to.
+fn pins(table: &Table<'_>, standard: Policy) -> Policy {
+    let mode = table.choice("pins", &PINS).unwrap_or(standard.mode);
+    let first = table.choice("pins_first", &FIRST).unwrap_or(standard.first);
+    Policy { mode, first }
 }
 
 /// The name of a server. MCP clients allow white space in names; ids have none, so it becomes `-`.

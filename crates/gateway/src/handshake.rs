@@ -96,7 +96,10 @@ fn write_instructions(result: &mut Object<'_>, dispatch: &Dispatch) {
     let mut parts = Vec::new();
     for server in &servers {
         let shared = Form::ALL.iter().find_map(|form| server.upstream.open_shared(*form));
-        let text = shared.and_then(|session| instructions(&session.handshake_result()));
+        let text = shared.and_then(|session| match session.manifest().instructions_instead() {
+            None => instructions(&session.handshake_result()),
+            approved => approved,
+        });
         let text = text.filter(|text| !text.trim().is_empty() && text.len() <= INSTRUCTIONS_BYTES_MAX);
         parts.extend(text.map(|text| (server.id.as_str(), text)));
     }

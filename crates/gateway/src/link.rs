@@ -1,13 +1,12 @@
 //! Link of a participant to a topic, and its outlet: the way out for what belongs to none of its requests.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use access::account;
+use access::{TokenScope, account};
 use auth::{Participant, Wire};
 use bytes::Bytes;
-use model::{Form, LinkId, ListKind, Narrowing, Notice, OperationId, Refusal, Request};
-use platform::{Mutex, Share};
+use model::{Form, LinkId, ListKind, Notice, OperationId, Refusal, Request};
+use platform::Share;
 use room::Socket;
 use topic::Ended;
 use upstream::{Caller, ClientProfile};
@@ -29,10 +28,8 @@ pub struct Link {
     pub outlet: Arc<dyn Outlet>,
     /// Why the topic did not let it join. A link joins once.
     pub(crate) rejected: OnceLock<Box<Refusal>>,
-    /// What the access token of its latest request narrowed its participant's capabilities to.
-    pub(crate) narrowing: Mutex<Option<Narrowing>>,
-    /// Whether it was ever narrowed: the others need no lock.
-    pub(crate) is_narrowed: AtomicBool,
+    /// The scope of the access token of its latest request.
+    pub scope: TokenScope,
     /// Its participant's share of the bytes that wait, from its join on.
     pub(crate) held: OnceLock<Arc<Share>>,
     /// Its participant's shares of what its topic writes to, from its join on.
@@ -136,7 +133,6 @@ impl Link {
         outlet: Arc<dyn Outlet>,
     ) -> Self {
         let (rejected, held, written) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (narrowing, is_narrowed) = <_>::default();
         Self {
             id,
             participant,
@@ -145,8 +141,7 @@ impl Link {
             has_tasks,
             outlet,
             rejected,
-            narrowing,
-            is_narrowed,
+            scope: <_>::default(),
             held,
             written,
         }

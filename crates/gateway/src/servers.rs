@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
 use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
-use topic::{About, ListScope, OperationRef, Subject, Target};
+use topic::{About, ListScope, OperationRef, Subject, Target, Withholding};
 use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
 
@@ -257,9 +257,20 @@ pub(crate) fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
     let items = |kind| {
         let mut items: Vec<topic::Item> = Vec::new();
         let mut known = HashSet::new();
+        let withheld = |name: &str| match manifests.iter().any(|manifest| manifest.withholds(kind, name)) {
+            true => Withholding::Listed,
+            false => Withholding::None,
+        };
         for item in manifests.iter().flat_map(|manifest| &manifest.list(kind).items) {
             if known.insert(item.key.as_str()) {
-                items.push(topic::Item { own: item.key.as_str().into(), digest: digest(&item.raw) });
+                let (own, digest) = (item.key.as_str().into(), digest(&item.raw));
+                items.push(topic::Item { own, digest, withheld: withheld(&item.key) });
+            }
+        }
+        for one in manifests.iter().flat_map(|manifest| manifest.withheld_of(kind)) {
+            if known.insert(one.name.as_str()) {
+                let own = one.name.as_str().into();
+                items.push(topic::Item { own, digest: 0, withheld: Withholding::Unlisted });
             }
         }
         items

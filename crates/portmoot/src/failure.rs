@@ -117,7 +117,8 @@ impl From<Refusal> for Failure {
             | RefusalCode::CapabilityViolation
             | RefusalCode::AuthViolation
             | RefusalCode::RateLimited
-            | RefusalCode::Conflict => Exit::Refused,
+            | RefusalCode::Conflict
+            | RefusalCode::ToolChanged => Exit::Refused,
             RefusalCode::UnknownTarget | RefusalCode::UnknownSession => Exit::NotFound,
             RefusalCode::Malformed | RefusalCode::SchemaViolation => Exit::Usage,
             RefusalCode::UpstreamBusy
@@ -126,6 +127,10 @@ impl From<Refusal> for Failure {
             | RefusalCode::SchemaUnresolved
             | RefusalCode::UpstreamTimeout
             | RefusalCode::UpstreamFailed
+            | RefusalCode::UpstreamLoginNeeded
+            | RefusalCode::UpstreamLoginLost
+            | RefusalCode::UpstreamClientNeeded
+            | RefusalCode::UpstreamMetadataRefused
             | RefusalCode::TooLarge
             | RefusalCode::Unsupported
             | RefusalCode::Cancelled

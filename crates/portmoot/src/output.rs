@@ -1,13 +1,17 @@
 //! Output: results to stdout, messages and errors to stderr, those of a running gateway as lines of its log. All printing of
 //! the program goes through here.
 
+pub(crate) mod spinner;
+
 use std::io::{self, IsTerminal, Write};
 
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::output::spinner::Spinner;
 use config::report;
 use json::visible;
+use platform::Mutex;
 
 /// Output settings from flags and environment.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +20,12 @@ pub(crate) struct Output {
     pub(crate) json: bool,
     quiet: bool,
     color: bool,
+    /// Whether results have colours.
+    result_color: bool,
+    /// Where results go instead of stdout.
+    watched: Option<&'static Mutex<String>>,
+    /// Whether colours are unwanted everywhere.
+    plain: bool,
     /// Whether messages are lines of the log.
     log: Option<LogFormat>,
 }
@@ -33,10 +43,32 @@ pub(crate) enum LogFormat {
 pub(crate) const LOG_TARGET: &str = "portmoot::run";
 
 impl Output {
-    /// `color` follows stderr, `NO_COLOR` and `--no-color`.
+    /// Colours follow the terminal, `NO_COLOR` and `--no-color`.
     pub(crate) fn new(json: bool, quiet: bool, no_color: bool) -> Output {
         let unwanted = no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Output { json, quiet, color: !unwanted && io::stderr().is_terminal(), log: None }
+        let color = !unwanted && io::stderr().is_terminal();
+        let result_color = !unwanted && !json && io::stdout().is_terminal();
+        Output { json, quiet, color, result_color, watched: None, plain: unwanted, log: None }
+    }
+
+    /// The same, with results kept for the caller.
+    pub(crate) fn watched(self, results: &'static Mutex<String>) -> Output {
+        Output { watched: Some(results), ..self }
+    }
+
+    /// Whether the command runs again and again.
+    pub(crate) fn is_watched(self) -> bool {
+        self.watched.is_some()
+    }
+
+    /// A sign on the terminal that the program waits for something.
+    pub(crate) fn spinner(self, what: &str) -> Spinner {
+        Spinner::start(what, self.color && !self.quiet && !self.json && !self.is_watched())
+    }
+
+    /// Whether there are colours on a stream that is a terminal, or not.
+    pub(crate) fn is_colourful(self, is_terminal: bool) -> bool {
+        !self.plain && is_terminal
     }
 
     /// The same, with messages as lines of the log.
@@ -54,6 +86,12 @@ impl Output {
 
     /// Prints a result, with a line feed at its end.
     pub(crate) fn result(self, text: &str) {
+        spinner::clear();
+        if let Some(watched) = self.watched {
+            let mut kept = watched.lock();
+            kept.push_str(text.trim_end_matches('\n'));
+            return kept.push('\n');
+        }
         let mut out = io::stdout().lock();
         let newline = if text.ends_with('\n') { "" } else { "\n" };
         // A closed pipe is not an error of the command.
@@ -89,7 +127,12 @@ impl Output {
 
     /// Prints a table whose cells have hidden characters made visible.
     pub(crate) fn table(self, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) {
-        self.result(&table(columns, rows));
+        self.result(&table(columns, rows, self.result_color));
+    }
+
+    /// Prints one more row of a table, without padding.
+    pub(crate) fn row(self, cells: &[String]) {
+        self.result(&cells.iter().map(|cell| visible::line(cell)).collect::<Vec<_>>().join("  "));
     }
 
     /// Prints a message, such as progress or next steps, unless `--quiet` is set.
@@ -132,6 +175,16 @@ impl Output {
         }
     }
 
+    /// A text for a message, in a colour (a code of ECMA-48) where there are colours.
+    pub(crate) fn painted(self, text: &str, code: &str) -> String {
+        self.paint(text, code)
+    }
+
+    /// The same for a result.
+    pub(crate) fn painted_result(self, text: &str, code: &str) -> String {
+        Output { color: self.result_color, ..self }.paint(text, code)
+    }
+
     fn paint(self, text: &str, code: &str) -> String {
         if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
@@ -156,19 +209,40 @@ fn log_failure(failure: &Failure) {
 }
 
 fn error_line(text: &str) {
+    spinner::clear();
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>, has_color: bool) -> String {
     let head = columns.iter().map(|column| (*column).to_owned()).collect();
     let all: Vec<Vec<String>> = std::iter::once(head)
         .chain(rows.map(|row| row.iter().map(|cell| visible::line(cell)).collect()))
         .collect();
     let width = |at: usize| all.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
     let widths: Vec<usize> = (0..columns.len()).map(|at| width(at).unwrap_or(0)).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+    let line = |(at, row): (usize, &Vec<String>)| {
+        let cells = row.iter().zip(&widths).zip(columns).map(|((cell, width), column)| {
+            let padded = format!("{cell:width$}");
+            let code = if at == 0 { Some("1") } else { state_color(column, cell) };
+            match code.filter(|_| has_color) {
+                Some(code) => padded.replacen(cell.as_str(), &format!("\u{1b}[{code}m{cell}\u{1b}[0m"), 1),
+                None => padded,
+            }
+        });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
-    all.iter().map(line).collect::<Vec<_>>().join("\n")
+    all.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The colour of a state: green for what is well, red for what failed, yellow for what waits.
+fn state_color(column: &str, cell: &str) -> Option<&'static str> {
+    if column != "STATE" && column != "VERDICT" {
+        return None;
+    }
+    match cell {
+        "ready" | "connected" | "approved" | "completed" | "admitted" => Some("32"),
+        "down" | "failed" | "broken file" | "rejected" | "refused" => Some("31"),
+        "pending" | "starting" | "held" | "running" => Some("33"),
+        _ => None,
+    }
 }

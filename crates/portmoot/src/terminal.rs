@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use crate::output::spinner;
+
 /// A terminal. Tests use one with scripted answers.
 pub(crate) trait Terminal: Send {
     /// Whether stdin and stderr are both terminals.
@@ -72,10 +74,12 @@ impl Terminal for ProcessTerminal {
     }
 
     fn show(&mut self, text: &str) {
+        spinner::clear();
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
     fn ask(&mut self, prompt: &str) -> Option<String> {
+        let _open = spinner::Question::open();
         let mut err = io::stderr().lock();
         write!(err, "{prompt} ").and_then(|()| err.flush()).ok()?;
         let mut line = String::new();

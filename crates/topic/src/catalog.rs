@@ -133,6 +133,23 @@ impl Catalog {
         self.public_name(names, list, own).map_or(ClientName::Hidden, ClientName::Public)
     }
 
+    /// Whether requests of this method for a server's own name are refused, for a link with these views of its own.
+    pub(crate) fn withholds(
+        &self,
+        overrides: &Overrides,
+        index: UpstreamIndex,
+        method: &str,
+        own: &str,
+    ) -> bool {
+        let list = match method {
+            "tools/call" => ListKind::Tools,
+            "prompts/get" => ListKind::Prompts,
+            _ => return false,
+        };
+        let view = overrides.get(&index).or_else(|| self.shared(index));
+        view.is_some_and(|view| view.withholds(list, own))
+    }
+
     /// The names and the configuration of a server.
     pub(crate) fn names_of(&self, id: &ParticipantId) -> Option<&UpstreamNames> {
         self.names(self.index(id)?)

@@ -34,6 +34,7 @@ impl<H: Handles> Topic<H> {
 
     /// Takes a decision of a participant that may decide, if the proposal is still open to it.
     fn settle_decision(&mut self, id: OperationId, ruling: Ruling<H>) {
+        let is_withheld = ruling.approves.is_some() && self.is_withheld(id);
         let Some(proposal) = self.proposals.get_mut(id) else {
             return self.refuse_ruling(id, ruling, Cause::Decided);
         };
@@ -45,6 +46,7 @@ impl<H: Handles> Topic<H> {
                 return self.proposals.fulfil(id, fulfilment);
             }
             Phase::Pending if proposal.terms.expires_ms <= self.now_ms => Some(Cause::Expired),
+            Phase::Pending if is_withheld => Some(Cause::ToolChanged),
             Phase::Pending => match ruling.approves {
                 Some((shown, _)) if shown != proposal.terms.digest => Some(Cause::Differs),
                 Some((_, current)) if current != Some(proposal.terms.digest) => Some(Cause::Redefined),
@@ -56,6 +58,13 @@ impl<H: Handles> Topic<H> {
             Some(cause) => self.refuse_ruling(id, ruling, cause),
             None => self.rule(id, ruling),
         }
+    }
+
+    /// Whether a server has changed what is proposed, and callers do not get it.
+    fn is_withheld(&self, id: OperationId) -> bool {
+        let Some(proposal) = self.proposals.known(id) else { return false };
+        let (method, own) = (proposal.terms.method.as_str(), proposal.terms.context.as_deref());
+        proposal.terms.to.iter().any(|to| self.withholds(to, method, own))
     }
 
     fn rule(&mut self, id: OperationId, ruling: Ruling<H>) {

@@ -7,6 +7,7 @@ use model::{KindRef, LinkId, OperationId, Outcome, ParticipantId, ProposalState}
 use crate::{
     Handles, Topic,
     admission::admits_kind,
+    catalog::Overrides,
     effect::{Cause, Effect},
     members::{Member, Seat},
     operations::{Handle, Operation, State},
@@ -164,7 +165,11 @@ impl<H: Handles> Topic<H> {
             return self.refuse_plainly(call, cause);
         }
         let RoomRequests { link, tag, method, context, .. } = requests;
-        let seat = match self.room_for(*link, &server) {
+        let withheld = self.withholds(&server, method.as_str(), context.as_deref());
+        let seat = match self.room_for(*link, &server).and_then(|seat| match withheld {
+            true => Err(Cause::ToolChanged),
+            false => Ok(seat),
+        }) {
             Ok(seat) => seat,
             Err(cause) => {
                 self.refuse_plainly(call, cause);
@@ -182,6 +187,13 @@ impl<H: Handles> Topic<H> {
         let (context, tag) = (context.clone(), tag.clone());
         self.open(operation, Operation { context, tag, in_room: true, ..opened });
         self.hand_over(operation);
+    }
+
+    /// Whether a server's entry, by its own name, is withheld from all callers.
+    pub(crate) fn withholds(&self, server: &ParticipantId, method: &str, own: Option<&str>) -> bool {
+        let index = self.catalog.index(server);
+        let place = index.zip(own);
+        place.is_some_and(|(index, own)| self.catalog.withholds(&Overrides::default(), index, method, own))
     }
 
     /// Ends an approved proposal that no operation carries out as failed, for this reason.

@@ -72,4 +72,4 @@ pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX
 pub use request_log::REQUESTS_MAX;
 pub use roster::{Person, Roster};
 pub use topic::{Present, Server, Topic};
-pub use view::{Item, Manifest, PerList, Quarantine, Quarantined};
+pub use view::{Item, Manifest, PerList, Quarantine, Quarantined, Withholding};

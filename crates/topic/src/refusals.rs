@@ -97,6 +97,11 @@ fn words(cause: Cause) -> Refusal {
             "its server describes the tool otherwise now than was shown",
             Some("reject it, and have it proposed again"),
         ),
+        Cause::ToolChanged => (
+            Code::ToolChanged,
+            "its server has changed this since it was approved, so it is not called",
+            Some("the operator looks at the change and approves it: portmoot pins show SERVER"),
+        ),
         Cause::Repeated => {
             (Code::Malformed, "this cannot be proposed: an envelope of this id has proposed already", None)
         }

@@ -85,6 +85,9 @@ impl<H: Handles> Topic<H> {
             Err(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => None,
             Err(cause) => return Err(cause),
         };
+        if self.catalog.withholds(own.overrides(), route.index, method, route.own) {
+            return Err(Cause::ToolChanged);
+        }
         Ok((route, self.seat_at(route.index).ok_or(Cause::UpstreamDown)?, rule))
     }
 

@@ -78,6 +78,8 @@ pub(crate) struct UpstreamView {
     pub(crate) manifest: Manifest,
     lists: PerList<Entries>,
     pub(crate) quarantined: Vec<Quarantined>,
+    /// The own names that are withheld; nearly always none.
+    withheld: PerList<HashSet<Arc<str>>>,
 }
 
 /// The part of the configuration on which one server's view depends.
@@ -97,7 +99,17 @@ impl UpstreamView {
     pub(crate) fn new(manifest: Manifest, naming: Naming<'_>) -> Self {
         let mut quarantined = Vec::new();
         let lists = PerList::new(|list| naming.entries(list, manifest.list(list), &mut quarantined));
-        Self { manifest, lists, quarantined }
+        let withheld = PerList::new(|list| {
+            let items = manifest.list(list).iter().filter(|item| item.withheld != Withholding::None);
+            items.map(|item| item.own.clone()).collect()
+        });
+        Self { manifest, lists, quarantined, withheld }
+    }
+
+    /// Whether requests for an entry, by its own name, are refused.
+    pub(crate) fn withholds(&self, list: ListKind, own: &str) -> bool {
+        let withheld = self.withheld.list(list);
+        !withheld.is_empty() && withheld.contains(own)
     }
 
     /// The entries of one list.
@@ -124,7 +136,8 @@ impl Naming<'_> {
                 && !lies_under(prefix, &item.own)
                 && with_prefix.contains(&*whole_name(prefix, &item.own))
         };
-        for (at, item) in items.iter().enumerate() {
+        let shown = items.iter().filter(|item| item.withheld != Withholding::Unlisted);
+        for (at, item) in shown.enumerate() {
             if at >= entries_max {
                 set_aside(item, Quarantine::TooMany);
                 break;
@@ -198,17 +211,31 @@ pub struct Item {
     pub own: Arc<str>,
     /// A digest of the whole definition, so that a changed description counts as a change. 0 if unknown.
     pub digest: u64,
+    /// Whether requests for it are refused, whatever a caller may do.
+    pub withheld: Withholding,
+}
+
+/// Whether requests for an entry are refused because its server has changed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Withholding {
+    /// They are judged like all others.
+    #[default]
+    None,
+    /// They are refused, and the entry is listed as it was before.
+    Listed,
+    /// They are refused, and the entry is not listed.
+    Unlisted,
 }
 
 impl From<&str> for Item {
     fn from(own: &str) -> Self {
-        Self { own: own.into(), digest: 0 }
+        Self { own: own.into(), digest: 0, withheld: Withholding::None }
     }
 }
 
 impl From<Arc<str>> for Item {
     fn from(own: Arc<str>) -> Self {
-        Self { own, digest: 0 }
+        Self { own, digest: 0, withheld: Withholding::None }
     }
 }
 

@@ -6,6 +6,8 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 pub use client::guard::support;
 pub use client::sandbox::{Confinement, FileAccess, ProcessLimits, Support};
+pub use vetting::{First, Mode, Policy};
+
 use model::{Capabilities, ParticipantId};
 use tls::ClientTls;
 
@@ -32,6 +34,8 @@ pub struct ServerConfig {
     /// Whether the arguments of calls are checked by the input schemas of its tools, and tools whose schemas do not serve for that
     /// are left out.
     pub validate: bool,
+    /// What changes of its definitions lead to.
+    pub pins: Policy,
 }
 
 /// The transport of a server.
@@ -99,6 +103,23 @@ pub enum ProtoConfig {
     WebSocket(HttpConfig),
     /// An `http` or `https` URL, whose origin serves gRPC; the headers are metadata of each call.
     Grpc(HttpConfig),
+}
+
+impl ServerConfig {
+    /// What tells this server from another one of its name: the program with its arguments, or the address, as they are written. A change
+    /// of it is the operator's.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        let kind: &str = (&self.transport).into();
+        let mut parts = vec![kind];
+        if let Some(child) = self.transport.child() {
+            parts.push(&child.command);
+            parts.extend(child.args.iter().map(Secret::written));
+            parts.extend(child.cwd.as_ref().and_then(|cwd| cwd.to_str()));
+        }
+        parts.extend(self.transport.address().map(|address| address.url.written()));
+        parts.join("\0")
+    }
 }
 
 impl Transport {

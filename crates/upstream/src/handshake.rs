@@ -63,8 +63,8 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             let (link, inbox) = ProtoLink::new(session);
             link.over(Link::grpc(&setup.spec.http(at)?, inbox).await?)
         }
-        Transport::Http(http) if !setup.http_sse => Link::http(&setup.spec.http(http)?, inbox())?,
-        Transport::Http(http) | Transport::Sse(http) => Link::sse(&setup.spec.http(http)?, inbox()).await?,
+        Transport::Http(http) if !setup.http_sse => Link::http(&session.http(http)?, inbox())?,
+        Transport::Http(http) | Transport::Sse(http) => Link::sse(&session.http(http)?, inbox()).await?,
         Transport::Demo => Link::custom(Arc::new(DemoLink(inbox()))),
         Transport::Participant => {
             let dial_in = setup.environment.dial_in.as_ref().ok_or(LinkError::NotConnected)?;
@@ -120,8 +120,12 @@ async fn probe(session: &Arc<Session>, is_child: bool) -> Result<(), Fault> {
         answer if is_child => judge(answer)?,
         // These failures say nothing about the era.
         Err(
-            fault
-            @ Fault::Link(LinkError::Unreachable(_) | LinkError::Untrusted(_) | LinkError::Unauthorized),
+            fault @ Fault::Link(
+                LinkError::Unreachable(_)
+                | LinkError::Untrusted(_)
+                | LinkError::Unauthorized
+                | LinkError::Account(_),
+            ),
         ) => return Err(fault),
         answer => judge(answer).unwrap_or(None),
     };

@@ -14,6 +14,7 @@ use wire::mcp::{ListKind, ListNames};
 
 use crate::arguments::{Arguments, Checks};
 use crate::manifest::{Compiled, List, Manifest};
+use crate::pinning::{judge_instructions, judge_list};
 use crate::sent::{Resolve, Retry};
 use crate::session::{Handshake, Session, SessionEvent};
 use crate::{fault::Fault, schema, sent, status::Quarantined};
@@ -38,6 +39,9 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
     manifest.capabilities = handshake.capabilities.clone();
     manifest.is_legacy = session.era() == Era::Legacy;
     manifest.coding = session.coding();
+    if stale == ALL {
+        judge_instructions(session, &mut manifest, handshake);
+    }
     let mut outcome = Ok(());
     for kind in ListKind::ALL {
         if stale & bit(kind) == 0 {
@@ -61,6 +65,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
                         session.upkeep.notify_one();
                     }
                 }
+                judge_list(session, &mut manifest, kind, &mut list);
                 let verdicts = Verdicts::of_all(session, kind, &list).await;
                 add(session, &mut manifest, kind, list, verdicts);
             }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use model::Coding;
 use schema::{Module, Tool, ToolSchema};
+use vetting::{Part, Withheld};
 use wire::mcp::header::{self, HeaderParam};
 use wire::mcp::task::Support;
 use wire::mcp::{ListKind, Params, Version};
@@ -48,6 +49,8 @@ pub struct Manifest {
     pub compiled: Compiled,
     /// The input schemas by which arguments were checked.
     pub checks: Checks,
+    /// Definitions that callers do not get as the server writes them now: requests for these tools and prompts are refused.
+    pub withheld: Vec<Withheld>,
 }
 
 /// What is made of a manifest when it is first needed. It says nothing more, so it does not count in comparisons.
@@ -145,6 +148,33 @@ impl Manifest {
             let tools: Vec<_> = tools.collect();
             self.compiled.numbers.module(&schema::package_of(server), &tools)
         })
+    }
+
+    /// Whether requests for an entry of this list are refused, whatever the caller may do.
+    #[must_use]
+    pub fn withholds(&self, kind: ListKind, name: &str) -> bool {
+        self.withheld_of(kind).any(|one| one.name == name)
+    }
+
+    /// The withheld entries of a list.
+    pub fn withheld_of(&self, kind: ListKind) -> impl Iterator<Item = &Withheld> {
+        let part = match kind {
+            ListKind::Tools => Some(Part::Tool),
+            ListKind::Prompts => Some(Part::Prompt),
+            ListKind::Resources | ListKind::Templates => None,
+        };
+        self.withheld.iter().filter(move |one| Some(one.part) == part)
+    }
+
+    /// The instructions to pass on in place of the server's own, if these are withheld: empty if none were approved.
+    #[must_use]
+    pub fn instructions_instead(&self) -> Option<String> {
+        let withheld = self.withheld.iter().find(|one| one.part == Part::Instructions)?;
+        let pinned = withheld
+            .pinned
+            .as_ref()
+            .and_then(|text| Some(json::text(json::at(text.as_bytes(), &["instructions"])?)?.into_owned()));
+        Some(pinned.unwrap_or_default())
     }
 
     pub(crate) fn set(&mut self, kind: ListKind, list: List) {

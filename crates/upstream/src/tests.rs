@@ -109,6 +109,7 @@ fn config(args: &[&str]) -> ServerConfig {
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
         validate: false,
+        pins: Default::default(),
     }
 }
 
@@ -118,6 +119,7 @@ fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fix
     spec.limits.probe = Duration::from_secs(2);
     edit(&mut spec);
     let environment = Environment {
+        accounts: None,
         guard: None,
         identity: Bytes::from_static(br#"{"name":"portmoot","version":"0"}"#),
         events: Arc::clone(&log) as Arc<dyn SessionEvents>,
@@ -126,6 +128,7 @@ fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fix
         stderr: Arc::default(),
         resolve: None,
         fields: Arc::default(),
+        pins: None,
     };
     Fixture { upstream: Upstream::start(spec, environment), log }
 }

@@ -20,15 +20,17 @@ pub enum Part {
     Prompt,
     /// The instructions of the handshake.
     Instructions,
-    /// A resource or resource template. It is looked through and not pinned: what it leads to changes anyway.
+    /// A resource. It is looked through and not pinned: what it leads to changes anyway.
     Resource,
+    /// A resource template: the same.
+    Template,
 }
 
 impl Part {
     /// Whether changes of it are noticed.
     #[must_use]
     pub fn is_pinned(self) -> bool {
-        self != Self::Resource
+        !matches!(self, Self::Resource | Self::Template)
     }
 
     /// The word for it.
@@ -59,7 +61,7 @@ impl Definition {
             Part::Tool => &TOOL[..],
             Part::Prompt => &PROMPT,
             Part::Instructions => &[],
-            Part::Resource => &RESOURCE,
+            Part::Resource | Part::Template => &RESOURCE,
         };
         let chosen = json::object(|object| {
             for member in members {

@@ -34,6 +34,9 @@ pub fn diff(before: &str, after: &str) -> Vec<Change> {
 /// Every single value by its path; an empty object or array is one too.
 fn leaves(text: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
+    if text.is_empty() {
+        return found;
+    }
     walk(text.as_bytes(), String::new(), &mut found);
     found
 }

@@ -115,14 +115,18 @@ mod tests {
     #[test]
     fn a_name_belongs_to_its_first_subject_for_a_day_after_its_last_token() {
         let (people, ann) = (People::default(), participant("corp:ann"));
-        let enter = |issuer: &str, subject: &str, now_ms| people.enter(issuer, &claims(subject), &ann, now_ms + 10, now_ms);
+        let enter = |issuer: &str, subject: &str, now_ms| {
+            people.enter(issuer, &claims(subject), &ann, now_ms + 10, now_ms)
+        };
         assert!(enter("corp", "1", 0).is_ok() && enter("corp", "1", 5).is_ok());
         assert!(matches!(enter("corp", "2", 6), Err(Refused::NoPlace(why)) if why.contains("corp:ann")));
         assert!(enter("other", "1", 6).is_err());
         let end_ms = 15 + KNOWN_MS;
         assert!(people.find(&ann.id, end_ms - 1).is_some() && people.find(&ann.id, end_ms).is_none());
         assert!(enter("corp", "2", end_ms).is_ok());
-        people.renew(end_ms, |issuer, claims| (issuer == "corp" && claims.subject == "2").then(|| participant("corp:ann")));
+        people.renew(end_ms, |issuer, claims| {
+            (issuer == "corp" && claims.subject == "2").then(|| participant("corp:ann"))
+        });
         assert_eq!(people.all(end_ms).len(), 1);
         people.renew(end_ms, |_, _| Some(participant("corp:other")));
         assert!(people.all(end_ms).is_empty());

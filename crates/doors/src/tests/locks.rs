@@ -30,6 +30,7 @@ fn echo() -> ServerConfig {
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
         validate: false,
+        pins: Default::default(),
     }
 }
 

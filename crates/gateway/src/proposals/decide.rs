@@ -59,7 +59,8 @@ impl Dispatch {
             return Err(refusal);
         };
         // The topic knows what the participant may do, and not what its access token is good for.
-        let narrowed = outside.filter(|held| held.is_narrowed() && !matches!(choice, Choice::Withdraw { .. }));
+        let narrowed =
+            outside.filter(|held| held.is_narrowed() && !matches!(choice, Choice::Withdraw { .. }));
         if narrowed.is_some_and(|held| !self.with(|topic| topic.could_decide(proposal, by, held))) {
             let message = "your access token is not good for what is proposed";
             let refusal = Refusal::new(RefusalCode::CapabilityViolation, message);

@@ -25,7 +25,18 @@ const NO_LOG: &str = "there is no audit log";
 
 pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        AuditCommand::Query { kinds, participant, topic, verdict, operation, since, until, last, config } => {
+        AuditCommand::Query {
+            kinds,
+            participant,
+            topic,
+            verdict,
+            operation,
+            since,
+            until,
+            last,
+            config,
+            ..
+        } => {
             let kinds = kinds.as_deref().map(parse_kinds).transpose()?;
             let since_ms = since.as_deref().map(|text| time_of("--since", text)).transpose()?;
             let until_ms = until.as_deref().map(|text| time_of("--until", text)).transpose()?;

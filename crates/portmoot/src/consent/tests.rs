@@ -20,6 +20,7 @@ fn server(transport: Transport) -> ServerConfig {
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
         validate: false,
+        pins: Default::default(),
     }
 }
 

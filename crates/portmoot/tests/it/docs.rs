@@ -51,8 +51,16 @@ fn every_documented_path_answers_as_documented() {
     let mut asked = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
         let filled = match path.as_str() {
+            "/api/v1/pins/{server}" => "/api/v1/pins/demo",
+            "/api/v1/pins/{server}/approve" => "/api/v1/pins/demo/approve",
             "/api/v1/servers/{name}" => "/api/v1/servers/demo",
             "/api/v1/servers/{name}/logs" => "/api/v1/servers/demo/logs",
+            // The demo server has no accounts.
+            "/api/v1/servers/{name}/login" => "/api/v1/servers/demo/login",
+            "/api/v1/servers/{name}/login/complete" => "/api/v1/servers/demo/login/complete",
+            "/api/v1/servers/{name}/login/device" => "/api/v1/servers/demo/login/device",
+            "/api/v1/servers/{name}/login/device/{id}" => "/api/v1/servers/demo/login/device/00",
+            "/api/v1/servers/{name}/logout" => "/api/v1/servers/demo/logout",
             "/api/v1/tokens/{name}/rotate" => "/api/v1/tokens/absent/rotate",
             "/api/v1/participants/{id}/can" => "/api/v1/participants/local/can",
             "/api/v1/tools/{name}" => "/api/v1/tools/demo_echo",
@@ -129,6 +137,7 @@ fn every_test_named_in_the_documents_exists() {
     tests_in(&root.join("crates"), &mut tests);
     let others = [
         "_meta",
+        "tool_changed",
         "input_required",
         "upstream_timeout",
         "legacy_sse",
@@ -147,6 +156,7 @@ fn every_test_named_in_the_documents_exists() {
         "docs/mcpx-conformance.md",
         "docs/limits.md",
         "docs/proxy.md",
+        "docs/security.md",
         "ARCHITECTURE.md",
     ];
     for page in pages {

@@ -259,6 +259,7 @@ fn a_client_that_may_only_propose_gets_the_result_of_the_approved_call() {
     let proposal = gateway.pending(&home, BOSS);
     assert_eq!(proposal["by"], json!("scout"));
     let id = proposal["id"].as_str().unwrap();
-    home.run(&["proposals", "approve", id, "--yes", "--url", &gateway.url(), "--token", BOSS]).expect(0);
+    home.run(&["proposals", "approve", id, "--yes", "--no-wait", "--url", &gateway.url(), "--token", BOSS])
+        .expect(0);
     assert_eq!(client.join().unwrap()["answer"], json!(["do it"]));
 }

@@ -74,7 +74,8 @@ fn a_grpc_client_that_may_only_propose_gets_the_result_of_the_approved_call() {
     let words = [gateway.address(), "a_", "--token", SCOUT].map(str::to_owned);
     let client = std::thread::spawn(move || grpc_client(&words));
     let id = gateway.pending(&home, BOSS)["id"].as_str().unwrap().to_owned();
-    home.run(&["proposals", "approve", &id, "--yes", "--url", &gateway.url(), "--token", BOSS]).expect(0);
+    home.run(&["proposals", "approve", &id, "--yes", "--no-wait", "--url", &gateway.url(), "--token", BOSS])
+        .expect(0);
     assert_eq!(client.join().unwrap()["echo"], json!(["hello"]));
     // A call that is held ends with its caller's patience; one with a token of another is not taken at all.
     let waits = "DEADLINE_EXCEEDED";

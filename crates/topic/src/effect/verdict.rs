@@ -86,6 +86,8 @@ pub enum Cause {
     /// The server has changed its description of the tool.
     #[strum(serialize = "conflict: the server describes the tool otherwise now")]
     Redefined,
+    /// The server has changed the tool or prompt since it was pinned.
+    ToolChanged,
     /// An envelope of this id has already proposed a request.
     #[strum(serialize = "malformed: this cannot be proposed: an envelope of this id has proposed already")]
     Repeated,

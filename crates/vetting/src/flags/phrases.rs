@@ -1,6 +1,6 @@
 //! Rules about words and marks.
 
-use super::Flag;
+use super::flag::Flag;
 use super::words::{Word, words};
 
 /// A rule: words of each group follow each other, with at most so many words between two of them.

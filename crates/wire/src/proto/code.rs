@@ -35,9 +35,18 @@ pub fn grpc_status(code: RefusalCode) -> u8 {
         | RefusalCode::NoPlace
         | RefusalCode::InsufficientScope => 7,
         RefusalCode::RateLimited | RefusalCode::TooLarge | RefusalCode::Overloaded => 8,
-        RefusalCode::SchemaUnresolved | RefusalCode::UnsupportedProtocol | RefusalCode::Conflict => 9,
+        RefusalCode::SchemaUnresolved
+        | RefusalCode::UnsupportedProtocol
+        | RefusalCode::Conflict
+        | RefusalCode::ToolChanged
+        | RefusalCode::UpstreamLoginNeeded
+        | RefusalCode::UpstreamLoginLost
+        | RefusalCode::UpstreamClientNeeded => 9,
         RefusalCode::Unsupported => 12,
-        RefusalCode::UpstreamFailed | RefusalCode::Internal | RefusalCode::OutcomeUnknown => 13,
+        RefusalCode::UpstreamFailed
+        | RefusalCode::UpstreamMetadataRefused
+        | RefusalCode::Internal
+        | RefusalCode::OutcomeUnknown => 13,
         RefusalCode::UpstreamBusy
         | RefusalCode::UpstreamDown
         | RefusalCode::LogUnavailable

@@ -44,10 +44,13 @@ fn check(report: &Value, authorized: &[&str]) {
 #[test]
 fn the_python_sdk_signs_in_lists_calls_and_steps_up() {
     let (_home, gateway, _provider) = start();
-    for (path, era) in [("/mcp", "legacy"), ("/mcp", "modern"), ("/mcp/ops", "legacy"), ("/mcp/ops", "modern")] {
+    for (path, era) in
+        [("/mcp", "legacy"), ("/mcp", "modern"), ("/mcp/ops", "legacy"), ("/mcp/ops", "modern")]
+    {
         let url = format!("{}{path}", gateway.url());
         let calls = ["--call", "a_echo", "{\"text\":\"hello\"}", "--call", "a_add", "{\"a\":1,\"b\":2}"];
-        let report = signs_in(&[&[url.as_str(), "ann", "--era", era, "--client-id", "desk"], &calls[..]].concat());
+        let report =
+            signs_in(&[&[url.as_str(), "ann", "--era", era, "--client-id", "desk"], &calls[..]].concat());
         check(&report, &["mcp:read", "mcp:write"]);
         assert!(report["calls"][1].as_str().is_some_and(|text| text.contains('3')), "{era} {path}: {report}");
     }

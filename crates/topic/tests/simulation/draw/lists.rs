@@ -1,7 +1,7 @@
 //! Lists of servers, and sessions of one link's own.
 
 use model::{ListKind, ParticipantId};
-use topic::{Item, ListScope, Manifest};
+use topic::{Item, ListScope, Manifest, Withholding};
 
 use crate::{
     names::{BUILT_IN, NAMES, TEMPLATES, URIS},
@@ -15,7 +15,7 @@ impl World {
         let count = self.prng.below(4);
         let items = (0..count).map(|_| {
             let own = self.prng.any(from).into();
-            Item { own, digest: self.prng.below(2) as u64 }
+            Item { own, digest: self.prng.below(2) as u64, withheld: Withholding::None }
         });
         items.collect()
     }

@@ -173,8 +173,7 @@ impl World {
     }
 
     pub(crate) fn regrant(&mut self) {
-        if self.prng.one_in(4) {
-            let link = self.any_link();
+        if let Some(link) = self.books.links.keys().min().copied() {
             let effects = self.live(Event::Narrow { link, narrowing: None }, Turn::default());
             assert!(effects.all.is_empty() && effects.room.is_empty(), "nothing is narrowed");
         }

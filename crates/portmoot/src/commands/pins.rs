@@ -1,0 +1,108 @@
+//! Commands `pins ls`, `pins show`, `pins approve` and `pins reset`, with a running gateway.
+
+use json::visible;
+use serde_json::{Value, json};
+
+use crate::cli::{PinsCommand, RunningArgs};
+use crate::commands::target::running_endpoint;
+use crate::commands::view::cell;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::remote::api;
+
+const COLUMNS: [&str; 5] = ["SERVER", "PART", "NAME", "STATE", "DIGEST"];
+/// Digits of a digest that a table shows.
+const DIGITS: usize = 12;
+
+pub(crate) async fn run(command: PinsCommand, output: Output) -> Result<Exit, Failure> {
+    match command {
+        PinsCommand::Ls(gateway) => {
+            let endpoint = running_endpoint(&gateway, output)?;
+            let answer: Value = api::get(&endpoint, &["pins"], &[]).await?.read()?;
+            output.listing(&answer, "pins", &COLUMNS, row);
+        }
+        PinsCommand::Show { server, gateway } => {
+            let answer = pins_of(&server, &gateway, output).await?;
+            if output.json {
+                output.result_json(&answer);
+                return Ok(Exit::Ok);
+            }
+            let waiting: Vec<String> =
+                pins(&answer).filter(|pin| pin.get("waiting").is_some()).map(shown).collect();
+            match waiting.is_empty() {
+                true => output.message(&format!("nothing of `{server}` waits for an approval")),
+                false => output.result(&waiting.join("\n\n")),
+            }
+        }
+        PinsCommand::Approve { server, names, gateway } => {
+            let seen = pins_of(&server, &gateway, output).await?;
+            let meant = |pin: &&Value| names.is_empty() || names.contains(&cell(pin, "name"));
+            let waiting: Vec<&Value> =
+                pins(&seen).filter(|pin| pin.get("waiting").is_some()).filter(meant).collect();
+            let is_there = |name: &&String| !waiting.iter().any(|pin| cell(pin, "name") == **name);
+            if let Some(unknown) = names.iter().find(is_there) {
+                let message = format!("no change of `{}` of `{server}` waits", visible::line(unknown));
+                return Err(Failure::new(Exit::NotFound, "unknown_target", message)
+                    .hint(format!("see what does: portmoot pins show {server}")));
+            }
+            if waiting.is_empty() {
+                output.message(&format!("nothing of `{server}` waits for an approval"));
+                return Ok(Exit::Ok);
+            }
+            let digests: Vec<String> = waiting.iter().map(|pin| cell(pin, "waiting")).collect();
+            // What is approved is what is printed here: the gateway compares the digests.
+            if !output.json {
+                waiting.iter().for_each(|pin| output.result(&shown(pin)));
+            }
+            let endpoint = running_endpoint(&gateway, output)?;
+            let body = json!({ "digests": digests }).to_string();
+            let answer: Value =
+                api::post(&endpoint, &["pins", &server, "approve"], &[], body).await?.read()?;
+            match output.json {
+                true => output.result_json(&answer),
+                false => output.message(&format!("approved: {} of `{server}`", cell(&answer, "approved"))),
+            }
+        }
+        PinsCommand::Reset { server, gateway } => {
+            let endpoint = running_endpoint(&gateway, output)?;
+            let answer: Value = api::delete(&endpoint, &["pins", &server]).await?.read()?;
+            match output.json {
+                true => output.result_json(&answer),
+                false => output.message(&format!("`{server}` is seen for the first time again")),
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+async fn pins_of(server: &str, gateway: &RunningArgs, output: Output) -> Result<Value, Failure> {
+    let endpoint = running_endpoint(gateway, output)?;
+    api::get(&endpoint, &["pins", server], &[]).await?.read()
+}
+
+fn pins(answer: &Value) -> impl Iterator<Item = &Value> {
+    answer.get("pins").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn row(row: &Value) -> Vec<String> {
+    let digest = if row.get("waiting").is_some() { cell(row, "waiting") } else { cell(row, "pinned") };
+    let digest = digest.chars().take(DIGITS).collect();
+    vec![cell(row, "server"), cell(row, "part"), cell(row, "name"), cell(row, "state"), digest]
+}
+
+/// A definition that waits, with a line for what was there and one for what is there now.
+fn shown(pin: &Value) -> String {
+    let name = visible::line(&cell(pin, "name"));
+    let mut out = format!("{} {name}: {}", cell(pin, "part"), cell(pin, "state"));
+    let changes = pin.get("changes").and_then(Value::as_array).into_iter().flatten();
+    for change in changes {
+        out += &format!("\n  {}", visible::line(&cell(change, "path")));
+        for (mark, side) in [('-', "before"), ('+', "after")] {
+            if let Some(text) = change.get(side).and_then(Value::as_str) {
+                out += &format!("\n    {mark} {}", visible::line(text));
+            }
+        }
+    }
+    out + &format!("\n  digest {}", cell(pin, "waiting"))
+}
