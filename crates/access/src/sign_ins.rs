@@ -6,7 +6,7 @@ use std::sync::Arc;
 use auth::jwt::{TokenFault, is_same_audience};
 use auth::{
     ACCESS_TOKEN_PREFIX, AccessTokens, Bearer, FamilyId, Participant, Presented, PublicUrl, SealError,
-    SealKey, SignedIn,
+    SealKey,
 };
 use model::{Digest, Narrowing, ParticipantId, Refusal, RefusalCode};
 use store::{Journal, Record, SealingKey, State, StoreError};
@@ -26,6 +26,22 @@ pub struct SignIns {
     public_url: Option<PublicUrl>,
     scopes: Vec<ScopeConfig>,
     step_up: bool,
+}
+
+/// A family in force, and the participant as which its client acts.
+#[derive(Debug)]
+struct SignedIn {
+    /// The participant.
+    participant: Arc<Participant>,
+    /// When the family ends, in Unix milliseconds.
+    ends_ms: u64,
+}
+
+impl SignedIn {
+    /// Whether it is valid at this time, in Unix milliseconds.
+    fn is_valid(&self, now_ms: u64) -> bool {
+        now_ms < self.ends_ms && self.participant.expires_ms.is_none_or(|end| now_ms < end)
+    }
 }
 
 /// The key of a data directory's authorization server. Makes one of `random` if there is none yet. Blocks on the disk.
@@ -84,7 +100,7 @@ impl SignIns {
         let signed_in = |family: &store::Family| {
             let participant = subject(config, state, &family.participant)?;
             let id = FamilyId::parse(&family.id)?;
-            Some((id, SignedIn { family: id, participant, ends_ms: family.ends_ms }))
+            Some((id, SignedIn { participant, ends_ms: family.ends_ms }))
         };
         Self {
             tokens: Some(AccessTokens::new(&key)),
@@ -128,8 +144,7 @@ impl SignIns {
         let mut participant = Participant::clone(&signed_in.participant);
         let narrowing =
             capabilities_of(&self.scopes, &token.scopes).map(|to| Narrowing { to, lists_all: self.step_up });
-        let (ends_ms, family) = (token.expires_ms, Some(token.family));
-        participant.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, family }));
+        participant.bearer = Some(Arc::new(Bearer { narrowing, ends_ms: token.expires_ms }));
         participant.expires_ms = Some(token.expires_ms);
         Ok(Arc::new(participant))
     }
@@ -149,12 +164,6 @@ impl SignIns {
         all.sort_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
         all.dedup_by(|one, other| one.id == other.id);
         all
-    }
-
-    /// Whether a family is in force.
-    #[must_use]
-    pub fn has(&self, family: FamilyId, now_ms: u64) -> bool {
-        self.families.get(&family).is_some_and(|known| known.is_valid(now_ms))
     }
 
     /// When the next sign-in ends after this time, both in Unix milliseconds.

@@ -1,8 +1,5 @@
 //! Access tokens of the gateway's own authorization server: opaque to clients, sealed, and checked without a table of them.
 
-use std::sync::Arc;
-
-use crate::identities::Participant;
 use crate::seal::{SealError, SealKey, Sealer};
 
 /// Prefix of every access token, so that secret scanners find a leaked one, and the gateway knows its own.
@@ -89,25 +86,6 @@ impl AccessTokens {
             resource: texts.next().unwrap_or_default().to_owned(),
             scopes: texts.map(str::to_owned).collect(),
         })
-    }
-}
-
-/// A family in force, and the participant as which its client acts.
-#[derive(Debug, Clone)]
-pub struct SignedIn {
-    /// The family.
-    pub family: FamilyId,
-    /// The participant.
-    pub participant: Arc<Participant>,
-    /// When the family ends, in Unix milliseconds.
-    pub ends_ms: u64,
-}
-
-impl SignedIn {
-    /// Whether it is valid at this time, in Unix milliseconds.
-    #[must_use]
-    pub fn is_valid(&self, now_ms: u64) -> bool {
-        now_ms < self.ends_ms && self.participant.expires_ms.is_none_or(|end| now_ms < end)
     }
 }
 

@@ -6,7 +6,6 @@ use model::{
     Capabilities, DeliveryMode, Narrowing, ParticipantId, RateLimit, Refusal, RefusalCode, TopicName,
 };
 
-use crate::access_token::FamilyId;
 use crate::certificate::{CertificateId, Presented};
 use crate::token::TokenHash;
 
@@ -192,8 +191,6 @@ pub struct Bearer {
     pub narrowing: Option<Narrowing>,
     /// When what was opened with it ends, in Unix milliseconds: at its expiry, and what clocks may differ.
     pub ends_ms: u64,
-    /// Its family, if the gateway itself has issued it.
-    pub family: Option<FamilyId>,
 }
 
 /// A wire on which participants come in.

@@ -11,7 +11,7 @@ mod public_url;
 mod seal;
 mod token;
 
-pub use access_token::{ACCESS_TOKEN_PREFIX, AccessToken, AccessTokens, FamilyId, SignedIn};
+pub use access_token::{ACCESS_TOKEN_PREFIX, AccessToken, AccessTokens, FamilyId};
 pub use certificate::{CertificateId, ClientCertificate, FingerprintError, Peer, Presented};
 pub use identities::{Bearer, Credential, Identities, LOCAL_USER, Participant, Wire, Wires};
 pub use listen::{check_listen_address, check_proto_dial, check_proto_listen};

@@ -7,7 +7,7 @@ use url::{Host, Position, Url};
 /// The longest public URL, in bytes.
 pub const PUBLIC_URL_BYTES_MAX: usize = 1024;
 
-/// First segments of the gateway's own paths, with which a prefix must not begin: the two could not be told apart.
+/// First segments of the gateway's own paths, with which a prefix must not begin: the two could not be distinguished.
 const OWN_SEGMENTS: [&str; 14] = [
     ".well-known",
     "api",

@@ -4,7 +4,7 @@ mod completing;
 mod input;
 mod printer;
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,8 +133,7 @@ impl Lines {
         while !actions.is_empty() {
             match self.performer.perform(actions.remove(0)) {
                 None | Some(Own::Redraw) => {}
-                Some(Own::Bell) if self.at_terminal => self.printer.message("\u{7}", true),
-                Some(Own::Bell) => {}
+                Some(Own::Bell) => self.ring(),
                 Some(Own::Quit) => return true,
                 Some(Own::Edit { id, text }) => {
                     let text = match self.at_terminal {
@@ -149,6 +148,14 @@ impl Lines {
             }
         }
         false
+    }
+
+    /// Rings the bell, which moves nothing on a terminal.
+    fn ring(&self) {
+        if self.at_terminal {
+            // A terminal that is gone rings no bell.
+            let _ = io::stderr().write_all(b"\x07");
+        }
     }
 
     /// Prints the entries that have come.

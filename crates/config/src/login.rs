@@ -65,7 +65,7 @@ fn grace(table: &Table<'_>) -> Option<Duration> {
     };
     if grace.is_some_and(|grace| grace > GRACE_MAX) {
         let message = format!("`{}` must be 5 minutes at most", table.full("grace"));
-        table.note_value("grace", message, "whoever stole a refresh token could use it for as long");
+        table.note_value("grace", message, "a thief of a refresh token could use it for as long");
     }
     grace
 }

@@ -13,6 +13,7 @@ mod head;
 mod opening;
 mod origin;
 mod pair;
+mod paths;
 mod places;
 mod proto;
 mod request;
@@ -56,6 +57,7 @@ use handover::{HeldEvents, Watched};
 use head::Head;
 use origin::{Foreign, Hosts};
 use pair::Pairs;
+use paths::topic_of;
 use places::{Place, Places, Standing};
 use request::read_body;
 use response::Answered;
@@ -413,14 +415,6 @@ fn below(url: &PublicUrl, uri: &Uri) -> Option<Uri> {
     let target = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
     parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
     Uri::from_parts(parts).ok()
-}
-
-/// The topic that a path names: the main one, or the one after the endpoint and a slash.
-fn topic_of<'p>(path: &'p str, endpoint: &str) -> Option<&'p str> {
-    match path.strip_prefix(endpoint)? {
-        "" => Some("main"),
-        rest => rest.strip_prefix('/').filter(|topic| !topic.is_empty() && !topic.contains('/')),
-    }
 }
 
 /// The endpoint that a path with one slash at its end means, as people type it.

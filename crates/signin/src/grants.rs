@@ -307,7 +307,7 @@ impl SignIn {
             self.record_refusal(Some(&participant), Some(&client_name), &why);
             error
         };
-        // Before all else: whoever presents it.
+        // Before all else, whichever client presents it.
         let grace_ms = millis(now.login.grace);
         let presented = judge(&family, sha256, grace_ms, now.ms);
         let end = |why: &str| {

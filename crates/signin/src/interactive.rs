@@ -1,4 +1,4 @@
-//! What a person does at the pages: sign in, consent, or not.
+//! Acts of a person at the pages: signing in, consenting, or not.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -257,7 +257,10 @@ impl SignIn {
                 Some(&open.request.client_name),
                 "invalid_request: another participant",
             );
-            return stop(StatusCode::FORBIDDEN, "You are signed in as somebody else now, or not any more.");
+            return stop(
+                StatusCode::FORBIDDEN,
+                "You are signed in as another participant now, or not any more.",
+            );
         };
         if params.get("decision") != Some("allow") {
             let why = "access_denied: the participant refused";

@@ -1,4 +1,4 @@
-//! What operators and participants do about sign-ins: one-time codes, clients that have signed in, consents.
+//! Acts of operators and participants about sign-ins: one-time codes, clients that have signed in, consents.
 
 use access::{Authority, TOKENS};
 use auth::Participant;
@@ -82,7 +82,7 @@ pub struct EndedSignIns {
     pub consents: usize,
 }
 
-/// Who asks, by which right, and whether for all participants.
+/// The asker, by which right, and whether for all participants.
 #[derive(Clone, Copy)]
 pub struct Asker<'a> {
     /// The participant that asks.
@@ -105,7 +105,7 @@ fn disabled() -> Refusal {
 }
 
 impl SignIn {
-    /// A one-time code with which a participant signs in. Whoever asks must hold what the participant holds, for as long as a
+    /// A one-time code with which a participant signs in. The asker must hold what the participant holds, for as long as a
     /// sign-in lasts.
     ///
     /// # Errors

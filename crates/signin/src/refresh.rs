@@ -1,7 +1,7 @@
 //! Refresh tokens: each is good once, and the next one follows from it, so that a client that lost an answer gets the same again.
 //!
-//! A token has its family's id, its number, and a secret of 256 bits. The next secret is a keyed hash of the one before: whoever
-//! asks with a token again gets the same successor, also after a restart, and no table has any token. Source: RFC 9700, section
+//! A token has its family's id, its number, and a secret of 256 bits. The next secret is a keyed hash of the one before: a client
+//! that asks with a token again gets the same successor, also after a restart, and no table has any token. Source: RFC 9700, section
 //! 4.14.2.
 
 use auth::{FamilyId, SealKey, Sealer, TokenHash};
@@ -33,7 +33,7 @@ pub enum Presented {
     Newest,
     /// The one before the newest, so soon that its client may have lost the answer: the newest one again.
     Before,
-    /// One that was replaced: somebody has it who must not, so the family ends.
+    /// One that was replaced, which its client would not use: it was stolen, so the family ends.
     Reused,
 }
 

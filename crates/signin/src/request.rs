@@ -154,7 +154,7 @@ pub(crate) fn granted(asked: Option<&str>, terms: &Terms<'_>) -> Vec<String> {
 }
 
 /// Whether an error may go to the client without a person's consent. A client that anybody can register must not make the gateway
-/// redirect to wherever it likes (RFC 9700, section 4.11.2); a program on the person's own computer may be told.
+/// redirect to wherever it likes (RFC 9700, section 4.11.2); a program on the person's own computer receives it.
 #[must_use]
 pub fn may_redirect_error(standing: Standing, is_local: bool) -> bool {
     match standing {

@@ -37,8 +37,8 @@ impl Input {
         let (resume, resumed) = std::sync::mpsc::sync_channel(1);
         let names = SharedCandidates::default();
         let (printer, read): (_, Box<dyn FnMut() -> Option<String> + Send>) = if is_edited {
-            let mut editor = editor(names.clone()).map_err(|error| broken(error))?;
-            let external = editor.create_external_printer().map_err(|error| broken(error))?;
+            let mut editor = editor(names.clone()).map_err(broken)?;
+            let external = editor.create_external_printer().map_err(broken)?;
             (Printer::beside(external, output), Box::new(move || edited(&mut editor)))
         } else {
             (Printer::plain(output), Box::new(plain))

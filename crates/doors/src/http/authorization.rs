@@ -19,6 +19,7 @@ use platform::unix_ms;
 use super::body::Body;
 use super::connection::Connection;
 use super::head::{Field, Head};
+use super::paths::topic_of;
 use super::request::not_allowed;
 use super::response;
 
@@ -76,7 +77,7 @@ fn resource_of(url: &PublicUrl, path: &str, legacy_sse: bool) -> Option<String> 
         "" | "/" => Some(endpoint("main")),
         "/sse" if legacy_sse => Some("/sse".to_owned()),
         rest => {
-            let topic = super::topic_of(rest, "/mcp")?;
+            let topic = topic_of(rest, "/mcp")?;
             TopicName::new(topic).ok().map(|topic| endpoint(topic.as_str()))
         }
     }

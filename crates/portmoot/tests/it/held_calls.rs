@@ -165,7 +165,9 @@ fn decisions_count_once_and_are_bound_to_the_digest() {
     proposals(&home, &gateway, BOSS, &["approve", &id], 3);
     let shown = proposals(&home, &gateway, BOSS, &["show", &id], 0);
     assert!(shown.contains(r#""text": "as proposed\u{202e}""#), "{shown}");
-    for needed in ["by: scout", "to: a", "method: tools/call", "target: echo", "digest: ", "inputSchema"] {
+    for needed in
+        ["proposal by scout at a: tools/call echo", "the caller waits for it", "digest ", "inputSchema"]
+    {
         assert!(shown.contains(needed), "{needed}: {shown}");
     }
     let edited = ["approve", &id, "--yes", "--no-wait", "--arguments", r#"{"text":"as edited"}"#];

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::home::Home;
 use crate::http::{Connection, Reply};
-use crate::support::{Gateway, fixture};
+use crate::support::{Gateway, fixture, until};
 use browser::{Browser, Visit};
 
 /// The proof of RFC 7636, appendix B.
@@ -140,7 +140,18 @@ impl Site {
         self.request("POST", path, &headers, &message.to_string())
     }
 
-    /// Entries of the audit log about sign-ins: verdict and reason.
+    /// Waits for an entry of the audit log about sign-ins: participant, verdict, and how its reason begins.
+    #[track_caller]
+    fn recorded(&self, from: &str, verdict: &str, why: &str) {
+        until(&format!("{from} {verdict} {why}"), || {
+            let is_it = |(of, as_, reason): &(String, String, String)| {
+                (of.as_str(), as_.as_str()) == (from, verdict) && reason.starts_with(why)
+            };
+            self.audited().iter().any(is_it).then_some(())
+        });
+    }
+
+    /// Entries of the audit log about sign-ins that are on disk: participant, verdict and reason.
     fn audited(&self) -> Vec<(String, String, String)> {
         let printed = self.home.run(&["audit", "query", "portmoot/login", "--json"]).expect(0).stdout;
         let answer: Value = serde_json::from_str(&printed).unwrap();

@@ -93,9 +93,9 @@ fn a_real_server_executes_a_proposal_after_a_person_approves() {
     // The answer is sent before the end of the proposal is on disk.
     let shown = until("the proposal is completed", || {
         let shown = cli(&home, &gateway, "human", &["proposals", "show", id]);
-        (!shown.contains("state: running")).then_some(shown)
+        (!shown.contains("  running by human")).then_some(shown)
     });
-    assert!(shown.contains("state: completed") && shown.contains("Successfully wrote"), "{shown}");
+    assert!(shown.contains("  completed by human") && shown.contains("Successfully wrote"), "{shown}");
     let audit_log = AuditLog(&home);
     audit_log.has("newcomer", "mcp/request:tools/call:write_file", "refused", "not_admitted");
     for (who, verdict) in [("newcomer", "held"), ("human", "approved"), ("newcomer", "completed")] {
