@@ -27,9 +27,9 @@ mod view;
 mod watch;
 
 use crate::cli::{Cli, Command};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// Runs the given command, again and again if it is watched.
 ///

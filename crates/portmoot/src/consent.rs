@@ -9,12 +9,12 @@ use upstream::config::{
     Confinement, ProtoConfig, Secret, ServerConfig, StdioConfig, Support, Transport, support,
 };
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::prompt::{Terminal, confirm};
 use config::{FoundFile, Loaded};
 use json::visible;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::prompt::{Terminal, confirm};
 
 /// Describes a server for the log: the whole command with variables unexpanded, the names of its environment variables, whose
 /// values may be secrets, and warnings about dangerous commands. Control characters are visible.

@@ -13,7 +13,6 @@ mod run;
 #[cfg(test)]
 mod scripted;
 
-use ::terminal::{address, exit, failure, output, prompt, timestamp};
 use std::pin::Pin;
 use std::process::ExitCode;
 
@@ -22,9 +21,9 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::cli::{Cli, Command};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::{LOG_TARGET, LogFormat, Output};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::{LOG_TARGET, LogFormat, Output};
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == client::guard::ARG) {

@@ -5,9 +5,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::elicitation::{FormField, fields};
-use crate::output::Output;
-use crate::prompt::{Terminal, confirm};
 use json::visible;
+use terminal::output::Output;
+use terminal::prompt::{Terminal, confirm};
 use wire::rpc::code;
 
 /// Attempts at one field before the form is cancelled.

@@ -19,13 +19,13 @@ use running::Gateway;
 use tokio::io::DuplexStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::address::url_of;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::process::{env, program_name};
 use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
 use config::{Loaded, Sources};
+use terminal::address::url_of;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 use tls::ServerTls;
 
 /// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`.

@@ -1,6 +1,6 @@
 //! A terminal with scripted answers, for tests.
 
-use crate::prompt::Terminal;
+use terminal::prompt::Terminal;
 
 /// A terminal with scripted answers, for tests.
 #[derive(Default)]

@@ -4,25 +4,8 @@ use vetting::{Definition, Part, Withheld};
 use wire::mcp::ListKind;
 use wire::mcp::list::Item;
 
-use crate::config::ServerConfig;
 use crate::manifest::{List, Manifest};
 use crate::session::{Handshake, Session};
-
-/// Judges the definitions of servers. The gateway has one for all of them.
-pub trait Pinning: Send + Sync {
-    /// Whether definitions of a session with this server are judged at all.
-    fn wants(&self, server: &ServerConfig, is_shared: bool) -> bool;
-
-    /// Takes all definitions of one kind that a session with this server lists, and returns those that callers do not get as they are.
-    /// Must not block.
-    fn judge(
-        &self,
-        server: &ServerConfig,
-        part: Part,
-        definitions: Vec<Definition>,
-        is_shared: bool,
-    ) -> Vec<Withheld>;
-}
 
 /// Judges the items of a list. Changed ones become what they were before; those that were never approved are left out.
 pub(crate) fn judge_list(session: &Session, manifest: &mut Manifest, kind: ListKind, list: &mut List) {

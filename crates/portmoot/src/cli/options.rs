@@ -6,8 +6,8 @@ use clap::Args;
 use platform::unix_ms;
 use tls::{ClientFiles, ClientTls, Oldest};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
 
 /// Configuration files and data directory.
 #[derive(Debug, Clone, Default, Args)]

@@ -13,10 +13,10 @@ use tokio::time::{sleep, timeout};
 use crate::cli::{LoginArgs, RunningArgs};
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, texts};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::{Remote, api};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 const COLUMNS: [&str; 7] = ["SERVER", "PARTICIPANT", "STATE", "ISSUER", "SCOPES", "EXPIRES", "REASON"];
 /// How long the browser may take, as long as the gateway waits.

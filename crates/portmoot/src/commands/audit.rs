@@ -11,12 +11,12 @@ use wire::time::rfc3339;
 use crate::cli::{AuditCommand, ConfigArgs};
 use crate::commands::config::{data_dir, load, sources};
 use crate::consent;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::process::env;
-use crate::prompt::ProcessTerminal;
-use crate::timestamp::time_of;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::prompt::ProcessTerminal;
+use terminal::timestamp::time_of;
 
 const COLUMNS: [&str; 8] = ["ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY"];
 

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::cli::AuthCommand;
 use crate::commands::config::{load, sources};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 pub(crate) async fn run(command: AuthCommand, output: Output) -> Result<Exit, Failure> {
     match command {

@@ -9,10 +9,10 @@ use client::participant::{ConnectError, Mode};
 
 use crate::cli::{OutputArgs, RunningArgs};
 use crate::commands::target::running;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::{Remote, api};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// The gateway's REST API for the chat.
 struct ApiOf(Arc<Remote>);

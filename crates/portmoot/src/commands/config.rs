@@ -8,11 +8,11 @@ use serde_json::json;
 use store::Journal;
 
 use crate::cli::{ConfigArgs, ConfigCommand};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::process::env;
 use config::{Loaded, Problem, Sources, mismatch, room_notes, to_json, to_toml};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// The configuration sources that these flags name.
 pub(crate) fn sources(args: &ConfigArgs) -> Sources {

@@ -18,12 +18,12 @@ use crate::commands::servers::why;
 use crate::commands::target::Running;
 use crate::commands::view::cell;
 use crate::consent;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::process::env;
 use crate::remote::api;
 use config::Sources;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// A time before the release of this program, Unix milliseconds. A clock before it is wrong, and tokens would not expire.
 const RELEASE_MS: u64 = 1_785_196_800_000;

@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 use crate::cli::{GatewayArgs, PromptsCommand, ResourcesCommand};
 use crate::commands::target::resolve;
 use crate::commands::view::{cell, is_named, short};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::prompt::Unattended;
 use crate::remote::{ClientSession, Endpoint};
 use crate::responder::TerminalResponder;
 use ::chat::content;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::prompt::Unattended;
 
 const RESOURCES: [&str; 4] = ["URI", "NAME", "TYPE", "DESCRIPTION"];
 const PROMPTS: [&str; 3] = ["NAME", "ARGUMENTS", "DESCRIPTION"];

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use crate::cli::{ClientsCommand, ConsentsCommand, LoginCommand};
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, texts};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::{Remote, api};
-use crate::timestamp::minute;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::timestamp::minute;
 
 const CLIENTS: [&str; 7] = ["CLIENT", "NAME", "PARTICIPANT", "ENDPOINT", "SCOPES", "RENEWED", "EXPIRES"];
 const CONSENTS: [&str; 7] = ["CLIENT", "NAME", "PARTICIPANT", "ENDPOINT", "SCOPES", "GIVEN", "REMEMBERED"];

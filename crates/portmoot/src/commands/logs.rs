@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::RunningArgs;
 use crate::commands::target::running_endpoint;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::api;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// How long one request waits for the next line, seconds.
 const WAIT_SECONDS: &str = "25";

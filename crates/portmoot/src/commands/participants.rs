@@ -7,11 +7,11 @@ use crate::commands::config::note_unmatched;
 use crate::commands::rights;
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, texts};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::api;
-use crate::timestamp::duration_of;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::timestamp::duration_of;
 
 const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "CONNECTIONS", "CAPABILITIES", "GRANTS"];
 

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::cli::{PinsCommand, RunningArgs};
 use crate::commands::target::running_endpoint;
 use crate::commands::view::cell;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::api;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 const COLUMNS: [&str; 5] = ["SERVER", "PART", "NAME", "STATE", "DIGEST"];
 /// Digits of a digest that a table shows.

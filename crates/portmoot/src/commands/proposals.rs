@@ -11,14 +11,14 @@ use serde_json::json;
 
 use crate::cli::{ProposalsArgs, ProposalsCommand, RunningArgs};
 use crate::commands::target::running_endpoint;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::prompt::{ProcessTerminal, Terminal, confirm};
 use crate::remote::{Remote, api};
 use decide::{approve, arguments_given};
 use outcome::decided;
 use review::shown;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 
 pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Failure> {
     let Some(command) = args.command else {

@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 
 use crate::cli::{GatewayArgs, ProtoCommand, ProtoStyle};
 use crate::commands::target::resolve;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::api;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// Folder of the module with the tools' files.
 const TOOLS: &str = "proto";

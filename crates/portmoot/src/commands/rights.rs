@@ -7,10 +7,10 @@ use model::KindRef;
 use crate::cli::RunningArgs;
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, is_named, texts};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::api;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 const COLUMNS: [&str; 5] = ["TOPIC", "NAME", "OVER MCP, APPROVING", "IN ROOMS AS", "IN ROOMS"];
 

@@ -4,14 +4,14 @@ use crate::cli::{ServeArgs, StdioArgs};
 use crate::commands::config::{load, sources};
 use crate::commands::target::owner_url;
 use crate::consent;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::process::env;
-use crate::prompt::ProcessTerminal;
 use crate::remote::Remote;
 use crate::run;
 use config::Sources;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::prompt::ProcessTerminal;
 use tls::ClientTls;
 
 pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failure> {

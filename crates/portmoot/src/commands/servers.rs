@@ -6,10 +6,10 @@ use crate::cli::ServersCommand;
 use crate::commands::accounts;
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, print, texts};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::api;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 const COLUMNS: [&str; 6] = ["NAME", "STATE", "TRANSPORT", "PROTOCOL", "TOOLS", "REASON"];
 

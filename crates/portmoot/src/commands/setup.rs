@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use setup::{Change, FileError, Os, Row, Surroundings, TextFile};
 
 use crate::cli::{ChangeArgs, OwnFileArgs};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::process::env;
-use crate::prompt::{ProcessTerminal, Terminal, confirm};
 use config::{Sources, check_text};
 use json::visible;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 
 pub(crate) use clients::{connect, disconnect, import};
 pub(crate) use own::{add, init, rm};

@@ -8,9 +8,9 @@ use serde_json::json;
 use wire::mcp::Version;
 
 use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// Prints a completion script.
 pub(crate) fn completions(shell: Shell, output: Output) -> Exit {

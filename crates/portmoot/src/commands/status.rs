@@ -7,10 +7,10 @@ use crate::cli::RunningArgs;
 use crate::commands::servers::why;
 use crate::commands::target::running;
 use crate::commands::view::cell;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::api;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// Prints the state of the running gateway. Exit code 1 if it is not ready.
 pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, Failure> {

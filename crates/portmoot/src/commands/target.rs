@@ -6,18 +6,18 @@ use model::Digest;
 use store::Directory;
 use tls::ClientTls;
 
-use crate::address::url_of;
 use crate::cli::{GatewayArgs, RunningArgs};
 use crate::commands::config::{load, sources};
 use crate::consent;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::process::env;
-use crate::prompt::ProcessTerminal;
 use crate::remote::{Endpoint, Remote};
 use crate::run;
 use config::Loaded;
+use terminal::address::url_of;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::prompt::ProcessTerminal;
 
 /// The gateway for a command.
 pub(crate) enum Target {

@@ -15,11 +15,11 @@ use crate::cli::{GatewayArgs, TokenCommand};
 use crate::commands::config::{data_dir, note_unmatched};
 use crate::commands::target::Target;
 use crate::commands::view::{cell, texts};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::{Remote, api};
-use crate::timestamp::{duration_of, minute};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::timestamp::{duration_of, minute};
 
 const COLUMNS: [&str; 5] = ["NAME", "CAPABILITIES", "TOPICS", "CREATED", "EXPIRES"];
 

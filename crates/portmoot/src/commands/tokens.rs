@@ -7,10 +7,10 @@ use tiktoken_rs::{CoreBPE, cl100k_base};
 use crate::cli::TokensArgs;
 use crate::commands::lists::all;
 use crate::commands::target::resolve;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::list_bytes;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 const COLUMNS: [&str; 4] = ["FORM OF THE LIST", "BYTES", "TOKENS", "SAVED"];
 /// What the document saves, in percent.

@@ -13,11 +13,11 @@ use unknown::or_similar;
 use crate::cli::ToolsCommand;
 use crate::commands::target::resolve;
 use crate::commands::view::{cell, is_named, print, short};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::api;
-use crate::timestamp::duration_of;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::timestamp::duration_of;
 
 const COLUMNS: [&str; 3] = ["NAME", "SERVER", "DESCRIPTION"];
 

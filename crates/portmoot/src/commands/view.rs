@@ -4,9 +4,9 @@ use json::visible;
 use model::overlap;
 use serde_json::Value;
 
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::api::Answer;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// Characters of a description in a table.
 const DESCRIPTION_CHARS: usize = 80;

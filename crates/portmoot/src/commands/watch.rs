@@ -10,10 +10,10 @@ use crate::cli::{
     AuditCommand, Cli, Command, ParticipantsCommand, PromptsCommand, ResourcesCommand, ServersCommand,
     TokenCommand, ToolsCommand,
 };
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::timestamp::duration_of;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::timestamp::duration_of;
 
 /// Shortest time between two listings.
 const EVERY_MIN: Duration = Duration::from_millis(200);

@@ -7,9 +7,9 @@ use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::remote::endpoint::Endpoint;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
 
 const BASE: &str = "/api/v1";
 

@@ -7,8 +7,8 @@ use tls::ClientTls;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpStream;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
 
 /// Buffer size of a pipe to a gateway, bytes.
 pub(crate) const PIPE_BYTES: usize = 64 * 1024;

@@ -9,9 +9,9 @@ use wire::proto::contract::{
 use wire::proto::frame::{FRAME_BYTES_MAX, Frame, Frames, of_field};
 use wire::proto::{Content, Envelope, Kind, VERSION};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::remote::endpoint::{Endpoint, GatewayConnection};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
 
 /// Pages of a list, so that one without an end does not keep the command running.
 const PAGES_MAX: usize = 1000;

@@ -20,9 +20,9 @@ use wire::mcp::{ListKind, Params, Version, list, listen};
 use wire::proto::sniff::{Sniffed, sniff};
 use wire::rpc::{self, Id, Message, Shape, code};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::remote::endpoint::{Endpoint, Remote, broken_pipe};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
 
 /// Longest message of the gateway, bytes.
 const FRAME_BYTES_MAX: usize = 64 << 20;

@@ -7,10 +7,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::task::JoinHandle;
 use wire::rpc::{self, Message, Shape};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::remote::endpoint::{Endpoint, PIPE_BYTES};
 use crate::responder::TerminalResponder;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
 
 /// A server's error for a resource that it does not have (2025-11-25, "Resources").
 const RESOURCE_NOT_FOUND: i64 = -32002;

@@ -3,7 +3,7 @@
 use access::config::{Config, TopicConfig};
 use model::ParticipantId;
 
-use crate::output::LOG_TARGET;
+use terminal::output::LOG_TARGET;
 
 /// Names of what a reload adds, changes and removes. No values: they may be secrets.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use access::config::Config;
 
 use crate::consent;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::process::env;
 use config::{FoundFile, Sources};
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// Loads the configuration again, whole or not at all. `agreed` is the file that the operator did not name, as the operator
 /// consented to it. Settings that need a restart stay as they are. Returns its files too.

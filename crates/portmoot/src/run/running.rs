@@ -23,11 +23,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::descriptors::Descriptors;
 use super::sign_in::sign_in;
-use crate::address::url_of;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::LOG_TARGET;
 use crate::remote::broken_pipe;
+use terminal::address::url_of;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::LOG_TARGET;
 
 /// A running gateway.
 pub(crate) struct Gateway {

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tls::ClientTls;
 use url::{Position, Url};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"portmoot","version":"0"}}}"#;
 

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::outcome::{decided, ended};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::{Remote, api};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// Approves, and waits for the outcome if that is wanted.
 pub(super) async fn approve(

@@ -8,10 +8,10 @@ use platform::unix_ms;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::{Remote, api};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 const COLUMNS: [&str; 8] = ["ID", "STATE", "BY", "REQUEST", "ARGUMENTS", "TO", "AGE", "LEFT"];
 /// Fewest digits of an id in a table.

@@ -7,11 +7,11 @@ use json::visible;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::remote::api::Answer;
 use crate::remote::{Remote, api};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 /// How long an approval waits for the outcome.
 const OUTCOME_TIMEOUT: Duration = Duration::from_secs(60);

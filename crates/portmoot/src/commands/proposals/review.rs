@@ -9,11 +9,11 @@ use platform::unix_ms;
 use super::decide::{approve, arguments_given};
 use super::list::ProposalList;
 use super::outcome;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::prompt::{ProcessTerminal, Terminal, confirm};
 use crate::remote::{Remote, api};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 
 const QUESTION: &str = "[a]pprove, [r]eject, [e]dit, [s]kip, [q]uit?";
 

@@ -1,6 +1,6 @@
 //! Names with values on the command line.
 
-use crate::failure::Failure;
+use terminal::failure::Failure;
 
 /// The names and values of an option.
 pub(super) fn pairs(

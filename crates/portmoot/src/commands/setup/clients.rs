@@ -7,11 +7,11 @@ use setup::{CLIENTS, Change, Client, Copies, Found, Gateway, Merge, Merged, Scop
 
 use super::{absolute, carry_out, checked, own_file, report, shown, surrounded, write};
 use crate::cli::{ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, OwnFileArgs};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::process::{env, program_name};
 use json::visible;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 const COLUMNS: [&str; 4] = ["CLIENT", "STATE", "SERVERS", "FILE"];
 

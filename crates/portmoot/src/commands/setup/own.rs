@@ -9,12 +9,12 @@ use setup::{CLIENTS, Change, Found, Scope, Server, Transport};
 use super::arguments::pairs;
 use super::{carry_out, checked, own_file, report, search, shown, surrounded, write};
 use crate::cli::{AddArgs, InitArgs, RmArgs};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::process::program_name;
-use crate::prompt::{ProcessTerminal, Terminal, confirm};
 use json::visible;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 
 /// What a user does next with a changed configuration file.
 fn next(file: &Path, output: Output) {

@@ -13,12 +13,12 @@ use tokio::time::timeout;
 use super::arguments::pairs;
 use crate::cli::{AddArgs, SearchArgs};
 use crate::commands::view::short;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
 use crate::process::program_name;
 use crate::remote::{Remote, api};
 use json::visible;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
 
 const COLUMNS: [&str; 4] = ["NAME", "VERSION", "VIA", "DESCRIPTION"];
 /// How long a registry may take to answer.

@@ -8,7 +8,7 @@ use json::{Span, members, quote};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::failure::Failure;
+use terminal::failure::Failure;
 
 /// Largest file of an argument, bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;

@@ -9,13 +9,13 @@ use tokio::time::timeout;
 use super::{arguments::Arguments, unknown::or_similar};
 use crate::cli::GatewayArgs;
 use crate::commands::target::resolve;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Output;
-use crate::prompt::{ProcessTerminal, Terminal, Unattended};
 use crate::remote::{ClientSession, Endpoint, api};
 use crate::responder::TerminalResponder;
 use ::chat::content;
+use terminal::exit::Exit;
+use terminal::failure::Failure;
+use terminal::output::Output;
+use terminal::prompt::{ProcessTerminal, Terminal, Unattended};
 
 /// The text of a task for the model that made the call (2025-11-25, "Model Immediate Response").
 const IMMEDIATE: &str = "/_meta/io.modelcontextprotocol~1model-immediate-response";

@@ -3,9 +3,9 @@
 use model::RefusalCode;
 use serde_json::Value;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::remote::{Endpoint, api};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
 
 /// Least similarity of a name that is meant, from 0 to 1.
 const NEAR: f64 = 0.8;

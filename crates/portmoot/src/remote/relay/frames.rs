@@ -23,9 +23,9 @@ use wire::proto::{Envelope, Kind, SUBPROTOCOL};
 use wire::rpc::code;
 
 use super::{DRAIN_TIMEOUT, NEEDS_TOKEN};
-use crate::exit::Exit;
-use crate::failure::Failure;
 use crate::remote::endpoint::{Endpoint as _, GatewayConnection, Remote, broken_pipe};
+use terminal::exit::Exit;
+use terminal::failure::Failure;
 
 type Socket = WebSocketStream<GatewayConnection>;
 
