@@ -14,7 +14,6 @@ use crate::{
     builtin, dial_in,
     dial_in::RoomOutbox,
     dispatch::Dispatch,
-    handshake,
     link::{Link, Written},
     listen,
     requests::named,
@@ -203,7 +202,7 @@ impl Dispatch {
         let environment = Environment {
             accounts: None,
             guard: None,
-            identity: handshake::identity(),
+            identity: lists::handshake::identity(),
             events: Arc::new(Topics(Box::new(move || topic.upgrade().into_iter().collect()))),
             dial_in: Some(Arc::clone(&dialed)),
             numbers: Arc::clone(&self.context.numbers),
@@ -319,7 +318,7 @@ mod tests {
         let environment = Environment {
             accounts: None,
             guard: None,
-            identity: handshake::identity(),
+            identity: lists::handshake::identity(),
             events: Arc::new(Topics(Box::new(Vec::new))),
             dial_in: None,
             numbers: Arc::default(),

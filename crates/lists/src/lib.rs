@@ -6,9 +6,11 @@
 //! - [`Merged`], [`Entry`]: a list as the caller sees it. [`Asked`]: a page of it, with its cursor.
 //! - [`Seen`]: all lists of a caller, for the tools that look into them: [`look_up`], [`Seen::index`].
 //! - [`Modules`]: the schemas of a caller's tools in protobuf, as the schema registry has them.
+//! - [`handshake`]: the results of `initialize` and `server/discover`.
 //! - [`PageCache`], [`IndexCache`]: what is made from lists, and kept.
 
 mod cache;
+pub mod handshake;
 mod lookup;
 mod merged;
 mod modules;

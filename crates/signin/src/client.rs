@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(client(&[web]).redirect_uri(None).as_deref(), Some(web));
         assert_eq!(client(&[web, "https://b.example/"]).redirect_uri(None), None);
         assert_eq!(client(&["http://127.0.0.1/"]).redirect_uri(None), None);
-        assert_eq!(client(&["http://127.0.0.1/"]).redirect_uri(Some("http://127.0.0.1:5/")).is_some(), true);
+        assert!(client(&["http://127.0.0.1/"]).redirect_uri(Some("http://127.0.0.1:5/")).is_some());
         assert_eq!(client(&[web]).redirect_uri(Some("https://app.example/cb/")), None);
     }
 

@@ -144,7 +144,7 @@ mod tests {
             assert!(!set.contains("Domain"), "{set}");
             let sent = set.split(';').next().unwrap();
             assert_eq!(cookies.session(&["other=1", &format!("x=y; {sent}")], 1), Some(session.clone()));
-            assert_eq!(cookies.session(&[&format!("pm_login=forged; {sent}")], 1).is_some(), true);
+            assert!(cookies.session(&[&format!("pm_login=forged; {sent}")], 1).is_some());
             assert_eq!(cookies.session(&[sent], SESSION_MS), None, "it has expired");
             // A cookie without the prefix counts for nothing where the prefix can be had.
             let bare = sent.strip_prefix("__Host-").unwrap_or("x=y");

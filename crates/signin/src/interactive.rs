@@ -186,10 +186,15 @@ impl SignIn {
     }
 
     /// The request of a form, if the browser has the form from this gateway.
-    fn opened<'o>(&self, now: &'o Now, params: &Params, browser: &Browser) -> Result<Open<'o>, Response> {
+    fn opened<'o>(
+        &self,
+        now: &'o Now,
+        params: &Params,
+        browser: &Browser,
+    ) -> Result<Open<'o>, Box<Response>> {
         let refused = |why: &str| {
             self.record_refusal(None, None, why);
-            stop(StatusCode::FORBIDDEN, "This page is too old, or was not opened in this browser.")
+            Box::new(stop(StatusCode::FORBIDDEN, "This page is too old, or was not opened in this browser."))
         };
         if !browser.may_send_form(now) {
             return Err(refused("invalid_request: a form of another site"));
@@ -210,7 +215,7 @@ impl SignIn {
         let params = Params::parse(body).unwrap_or_default();
         let mut open = match self.opened(now, &params, browser) {
             Ok(open) => open,
-            Err(response) => return response,
+            Err(response) => return *response,
         };
         if params.get("switch").is_some() {
             open.session.participant = None;
@@ -244,7 +249,7 @@ impl SignIn {
         let params = Params::parse(body).unwrap_or_default();
         let open = match self.opened(now, &params, browser) {
             Ok(open) => open,
-            Err(response) => return response,
+            Err(response) => return *response,
         };
         // The participant that was asked must be the one that is signed in now.
         let who = self.pages.open(WHO, &open.session.browser, now.ms, params.get("who").unwrap_or_default());

@@ -70,7 +70,7 @@ pub fn destination(uri: &str, private: &[String]) -> Result<Destination, Redirec
     match url.scheme() {
         "https" if !uri.starts_with("https://") => Err(RedirectFault::Malformed),
         "https" => match url.host() {
-            Some(Host::Domain(name)) if name.is_empty() => Err(RedirectFault::Malformed),
+            Some(Host::Domain("")) => Err(RedirectFault::Malformed),
             Some(_) => Ok(Destination::Web(authority_of(&url))),
             None => Err(RedirectFault::Malformed),
         },

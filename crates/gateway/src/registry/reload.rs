@@ -13,7 +13,7 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use crate::dispatch::{Dispatch, Settings};
-use crate::{handshake, proposals, run, servers::Topics, tasks};
+use crate::{proposals, run, servers::Topics, tasks};
 use access::Pins;
 use access::config::{Access, Config, Limits, ParticipantConfig, ToolsList, TopicConfig};
 use access::grants::Grants;
@@ -115,7 +115,7 @@ impl Registry {
             let environment = Environment {
                 accounts: accounts.map(|accounts| accounts as Arc<dyn client::Accounts>),
                 guard: self.guard.clone(),
-                identity: handshake::identity(),
+                identity: lists::handshake::identity(),
                 events: Arc::clone(&events),
                 dial_in: None,
                 numbers: Arc::clone(&self.context.numbers),

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::env;
-use crate::terminal::ProcessTerminal;
+use crate::prompt::ProcessTerminal;
 use crate::timestamp::time_of;
 
 const COLUMNS: [&str; 8] = ["ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY"];

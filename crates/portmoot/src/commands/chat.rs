@@ -46,16 +46,6 @@ impl ::chat::Api for ApiOf {
     }
 }
 
-impl ::chat::Output for Output {
-    fn result(&self, text: &str) {
-        Output::result(*self, text);
-    }
-
-    fn message(&self, text: &str) {
-        Output::message(*self, text);
-    }
-}
-
 pub(crate) async fn run(
     topic: &str,
     lines: bool,

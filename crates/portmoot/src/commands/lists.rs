@@ -13,9 +13,9 @@ use crate::commands::view::{cell, is_named, short};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::prompt::Unattended;
 use crate::remote::{ClientSession, Endpoint};
 use crate::responder::TerminalResponder;
-use crate::terminal::Unattended;
 use ::chat::content;
 
 const RESOURCES: [&str; 4] = ["URI", "NAME", "TYPE", "DESCRIPTION"];

@@ -8,56 +8,20 @@ mod search;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use setup::{Change, EditError, FileError, Os, Row, SetupError, Surroundings, TextFile};
+use setup::{Change, FileError, Os, Row, Surroundings, TextFile};
 
 use crate::cli::{ChangeArgs, OwnFileArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::env;
-use crate::terminal::{ProcessTerminal, Terminal, confirm};
+use crate::prompt::{ProcessTerminal, Terminal, confirm};
 use config::{Sources, check_text};
 use json::visible;
 
 pub(crate) use clients::{connect, disconnect, import};
 pub(crate) use own::{add, init, rm};
 pub(crate) use search::search;
-
-impl From<SetupError> for Failure {
-    fn from(error: SetupError) -> Failure {
-        let message = error.to_string();
-        match error {
-            SetupError::File(error) => error.into(),
-            SetupError::Edit { snippet: Some(snippet), .. } => {
-                Failure::new(Exit::Failed, "file_not_editable", message)
-                    .hint(format!("nothing was changed. Write this into it yourself:\n{snippet}"))
-            }
-            SetupError::Edit { error: EditError::Unsafe, .. } => {
-                Failure::new(Exit::Failed, "file_not_editable", message)
-                    .hint("nothing was changed: edit the file yourself")
-            }
-            SetupError::Edit { error: EditError::Syntax { .. } | EditError::Shape(_), .. } => {
-                Failure::new(Exit::Usage, "file_broken", message)
-                    .hint("nothing was changed: correct the file, then run the command again")
-            }
-        }
-    }
-}
-
-impl From<FileError> for Failure {
-    fn from(error: FileError) -> Failure {
-        let message = error.to_string();
-        match error {
-            FileError::Changed { .. } => {
-                Failure::new(Exit::Failed, "file_changed", message).hint("run the command again")
-            }
-            FileError::Unreadable { .. } | FileError::NotText { .. } => {
-                Failure::new(Exit::Failed, "file_unreadable", message).hint("nothing was changed")
-            }
-            FileError::Unwritable { .. } => Failure::new(Exit::Failed, "file_unwritable", message),
-        }
-    }
-}
 
 /// Calls `then` with what the places of clients' files depend on.
 fn surrounded<T>(then: impl FnOnce(&Surroundings<'_>) -> Result<T, Failure>) -> Result<T, Failure> {

@@ -14,9 +14,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::env;
+use crate::prompt::ProcessTerminal;
 use crate::remote::{Endpoint, Remote};
 use crate::run;
-use crate::terminal::ProcessTerminal;
 use config::Loaded;
 
 /// The gateway for a command.

@@ -12,8 +12,8 @@ use super::outcome;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::prompt::{ProcessTerminal, Terminal, confirm};
 use crate::remote::{Remote, api};
-use crate::terminal::{ProcessTerminal, Terminal, confirm};
 
 const QUESTION: &str = "[a]pprove, [r]eject, [e]dit, [s]kip, [q]uit?";
 

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::program_name;
-use crate::terminal::{ProcessTerminal, Terminal, confirm};
+use crate::prompt::{ProcessTerminal, Terminal, confirm};
 use json::visible;
 
 /// What a user does next with a changed configuration file.

@@ -12,9 +12,9 @@ use crate::commands::target::resolve;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::prompt::{ProcessTerminal, Terminal, Unattended};
 use crate::remote::{ClientSession, Endpoint, api};
 use crate::responder::TerminalResponder;
-use crate::terminal::{ProcessTerminal, Terminal, Unattended};
 use ::chat::content;
 
 /// The text of a task for the model that made the call (2025-11-25, "Model Immediate Response").

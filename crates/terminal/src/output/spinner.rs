@@ -22,10 +22,11 @@ struct Shown {
 }
 
 /// A sign, until it is dropped.
-pub(crate) struct Spinner(Option<JoinHandle<()>>);
+pub struct Spinner(Option<JoinHandle<()>>);
 
 impl Spinner {
-    pub(super) fn start(what: &str, is_shown: bool) -> Spinner {
+    /// Shows a sign after a short while, if it is to be shown.
+    pub fn start(what: &str, is_shown: bool) -> Spinner {
         let what = what.to_owned();
         let turn = async move {
             tokio::time::sleep(BEFORE).await;
@@ -56,7 +57,7 @@ fn draw(text: &str) {
 }
 
 /// Takes the sign off the terminal; it comes back with the next frame.
-pub(crate) fn clear() {
+pub fn clear() {
     let mut shown = SHOWN.lock();
     if std::mem::take(&mut shown.line) {
         let _ = write!(io::stderr().lock(), "\r\u{1b}[2K");
@@ -64,10 +65,11 @@ pub(crate) fn clear() {
 }
 
 /// No sign while a person is asked.
-pub(crate) struct Question(());
+pub struct Question(());
 
 impl Question {
-    pub(crate) fn open() -> Question {
+    /// Removes the signs until it is dropped.
+    pub fn open() -> Question {
         clear();
         SHOWN.lock().questions += 1;
         Question(())

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 /// Exit code of a command, for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// The command succeeded.
     Ok = 0,
     /// The command failed, or a tool returned an error.

@@ -8,19 +8,19 @@ use crate::failure::Failure;
 use config::{DURATION, duration};
 
 /// Formats Unix milliseconds to the minute: `2026-07-28 12:30 UTC`.
-pub(crate) fn minute(ms: u64) -> String {
+pub fn minute(ms: u64) -> String {
     let stamp = rfc3339(ms);
     format!("{} {} UTC", stamp.get(..10).unwrap_or_default(), stamp.get(11..16).unwrap_or_default())
 }
 
 /// The duration that an option names.
-pub(crate) fn duration_of(option: &str, text: &str) -> Result<Duration, Failure> {
+pub fn duration_of(option: &str, text: &str) -> Result<Duration, Failure> {
     duration(text)
         .ok_or_else(|| Failure::bad_argument(format!("{option} must be {DURATION}, not \"{text}\"")))
 }
 
 /// The time that an option names, in Unix milliseconds; `2h` means two hours ago.
-pub(crate) fn time_of(option: &str, text: &str) -> Result<u64, Failure> {
+pub fn time_of(option: &str, text: &str) -> Result<u64, Failure> {
     parse(text, platform::unix_ms())
         .ok_or_else(|| Failure::bad_argument(format!("{option} must be {FORMATS}, not \"{text}\"")))
 }

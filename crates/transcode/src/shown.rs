@@ -6,11 +6,13 @@ use std::sync::OnceLock;
 
 use model::{Answer, Coding, Form, Outcome, Payload, Refusal, RefusalCode, Request};
 use schema::ToolSchema;
-use transcode::{client, server};
 use wire::proto::Kind;
 
+use crate::{client, server};
+
 /// What shows a call of proto-mcp in JSON.
-pub(crate) struct Shown {
+#[derive(Debug)]
+pub struct Shown {
     /// The messages of the tool that it calls.
     schema: Option<ToolSchema>,
     request: OnceLock<Result<Request, Refusal>>,
@@ -18,7 +20,8 @@ pub(crate) struct Shown {
 
 impl Shown {
     /// `None` for a request that is JSON.
-    pub(crate) fn of(request: &Request, schema: Option<ToolSchema>) -> Option<Box<Self>> {
+    #[must_use]
+    pub fn of(request: &Request, schema: Option<ToolSchema>) -> Option<Box<Self>> {
         (request.payload.coding == Coding::Proto).then(|| Box::new(Self { schema, request: OnceLock::new() }))
     }
 
@@ -26,12 +29,13 @@ impl Shown {
     ///
     /// # Errors
     /// JSON has no such value.
-    pub(crate) fn request(&self, request: &Request) -> Result<&Request, &Refusal> {
+    pub fn request(&self, request: &Request) -> Result<&Request, &Refusal> {
         self.request.get_or_init(|| to_json(request, self.schema.as_ref())).as_ref()
     }
 
     /// An answer with its result or error in JSON; the same if that cannot be made.
-    pub(crate) fn answer(&self, answer: &Answer) -> Answer {
+    #[must_use]
+    pub fn answer(&self, answer: &Answer) -> Answer {
         let shown = match answer.payload.coding {
             Coding::Proto => server::answer(&answer.payload.bytes, self.schema.as_ref()),
             Coding::Json => None,

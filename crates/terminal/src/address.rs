@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The URL under which this machine reaches a listener.
-pub(crate) fn url_of(listen: &str, tls: bool) -> String {
+pub fn url_of(listen: &str, tls: bool) -> String {
     format!("{}://{}", if tls { "https" } else { "http" }, connectable(listen))
 }
 

@@ -12,44 +12,51 @@ use config::Problem;
 
 /// A failure, for people and scripts.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Failure {
-    pub(crate) exit: Exit,
-    pub(crate) code: String,
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
+pub struct Failure {
+    /// The code with which the program ends.
+    pub exit: Exit,
+    /// A stable code for scripts.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
     /// The problems of a configuration that the message sums up.
-    pub(crate) problems: Vec<Problem>,
+    pub problems: Vec<Problem>,
 }
 
 impl Failure {
-    pub(crate) fn new(exit: Exit, code: &str, message: impl Into<String>) -> Failure {
+    /// A failure without a hint.
+    pub fn new(exit: Exit, code: &str, message: impl Into<String>) -> Failure {
         Failure { exit, code: code.to_owned(), message: message.into(), hint: None, problems: Vec::new() }
     }
 
     /// A wrong option or argument.
-    pub(crate) fn bad_argument(message: impl Into<String>) -> Failure {
+    pub fn bad_argument(message: impl Into<String>) -> Failure {
         Failure::new(Exit::Usage, "bad_argument", message)
     }
 
     /// The gateway needs a token, or another one. Its own hint is about HTTP headers, not about options of this program.
-    pub(crate) fn needs_token(self) -> Failure {
+    pub fn needs_token(self) -> Failure {
         self.hint("pass a token with --token TOKEN or PORTMOOT_TOKEN; the gateway's operator issues one with: portmoot token new NAME")
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Failure {
+    /// The same, with advice.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hint = Some(hint.into());
         self
     }
 
     /// The failure as JSON, with the members that the REST API uses.
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let texts: Vec<String> = self.problems.iter().map(ToString::to_string).collect();
         let message = std::iter::once(self.message.clone()).chain(texts).collect::<Vec<_>>().join("\n");
         json!({ "code": self.code, "message": message, "hint": self.hint })
     }
 
     /// Combines all problems of a configuration into one failure.
-    pub(crate) fn configuration(problems: &[Problem]) -> Failure {
+    pub fn configuration(problems: &[Problem]) -> Failure {
         let code = problems.first().map_or("config", |problem| problem.code);
         let message = match problems.len() {
             1 => "the configuration is not valid".to_owned(),

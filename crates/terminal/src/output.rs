@@ -1,7 +1,7 @@
 //! Output: results to stdout, messages and errors to stderr, those of a running gateway as lines of its log. All printing of
 //! the program goes through here.
 
-pub(crate) mod spinner;
+pub mod spinner;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -15,9 +15,9 @@ use platform::Mutex;
 
 /// Output settings from flags and environment.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Output {
+pub struct Output {
     /// `--json`.
-    pub(crate) json: bool,
+    pub json: bool,
     quiet: bool,
     color: bool,
     /// Whether results have colours.
@@ -32,7 +32,7 @@ pub(crate) struct Output {
 
 /// How the lines of the log are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogFormat {
+pub enum LogFormat {
     /// Time, level and text.
     Text,
     /// A JSON object a line.
@@ -40,11 +40,11 @@ pub(crate) enum LogFormat {
 }
 
 /// The log's target for messages of the program itself.
-pub(crate) const LOG_TARGET: &str = "portmoot::run";
+pub const LOG_TARGET: &str = "portmoot::run";
 
 impl Output {
     /// Colours follow the terminal, `NO_COLOR` and `--no-color`.
-    pub(crate) fn new(json: bool, quiet: bool, no_color: bool) -> Output {
+    pub fn new(json: bool, quiet: bool, no_color: bool) -> Output {
         let unwanted = no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let color = !unwanted && io::stderr().is_terminal();
         let result_color = !unwanted && !json && io::stdout().is_terminal();
@@ -52,32 +52,32 @@ impl Output {
     }
 
     /// The same, with results kept for the caller.
-    pub(crate) fn watched(self, results: &'static Mutex<String>) -> Output {
+    pub fn watched(self, results: &'static Mutex<String>) -> Output {
         Output { watched: Some(results), ..self }
     }
 
     /// Whether the command runs again and again.
-    pub(crate) fn is_watched(self) -> bool {
+    pub fn is_watched(self) -> bool {
         self.watched.is_some()
     }
 
     /// A sign on the terminal that the program waits for something.
-    pub(crate) fn spinner(self, what: &str) -> Spinner {
+    pub fn spinner(self, what: &str) -> Spinner {
         Spinner::start(what, self.color && !self.quiet && !self.json && !self.is_watched())
     }
 
     /// Whether there are colours on a stream that is a terminal, or not.
-    pub(crate) fn is_colourful(self, is_terminal: bool) -> bool {
+    pub fn is_colourful(self, is_terminal: bool) -> bool {
         !self.plain && is_terminal
     }
 
     /// The same, with messages as lines of the log.
-    pub(crate) fn to_log(self, format: LogFormat) -> Output {
+    pub fn to_log(self, format: LogFormat) -> Output {
         Output { log: Some(format), ..self }
     }
 
     /// Prints a text for people, such as a banner; with a log in JSON, `line` instead.
-    pub(crate) fn banner(self, text: &str, line: &str) {
+    pub fn banner(self, text: &str, line: &str) {
         match self.log {
             Some(LogFormat::Json) => self.message(line),
             Some(LogFormat::Text) | None => Output { log: None, ..self }.message(text),
@@ -85,7 +85,7 @@ impl Output {
     }
 
     /// Prints a result, with a line feed at its end.
-    pub(crate) fn result(self, text: &str) {
+    pub fn result(self, text: &str) {
         spinner::clear();
         if let Some(watched) = self.watched {
             let mut kept = watched.lock();
@@ -99,19 +99,19 @@ impl Output {
     }
 
     /// Writes bytes as they are.
-    pub(crate) fn bytes(self, bytes: &[u8]) {
+    pub fn bytes(self, bytes: &[u8]) {
         let mut out = io::stdout().lock();
         // A closed pipe is not an error of the command.
         let _ = out.write_all(bytes).and_then(|()| out.flush());
     }
 
     /// Prints a result as JSON.
-    pub(crate) fn result_json(self, value: &Value) {
+    pub fn result_json(self, value: &Value) {
         self.result(&serde_json::to_string_pretty(value).unwrap_or_default());
     }
 
     /// Prints the list under a member of an answer: the answer as JSON with `--json`, else a table.
-    pub(crate) fn listing(
+    pub fn listing(
         self,
         answer: &Value,
         member: &str,
@@ -126,17 +126,17 @@ impl Output {
     }
 
     /// Prints a table whose cells have hidden characters made visible.
-    pub(crate) fn table(self, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+    pub fn table(self, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) {
         self.result(&table(columns, rows, self.result_color));
     }
 
     /// Prints one more row of a table, without padding.
-    pub(crate) fn row(self, cells: &[String]) {
+    pub fn row(self, cells: &[String]) {
         self.result(&cells.iter().map(|cell| visible::line(cell)).collect::<Vec<_>>().join("  "));
     }
 
     /// Prints a message, such as progress or next steps, unless `--quiet` is set.
-    pub(crate) fn message(self, text: &str) {
+    pub fn message(self, text: &str) {
         if self.log.is_some() {
             return log_lines(text).for_each(|line| tracing::info!(target: LOG_TARGET, "{line}"));
         }
@@ -146,7 +146,7 @@ impl Output {
     }
 
     /// Prints a warning, also with `--quiet`.
-    pub(crate) fn warn(self, text: &str) {
+    pub fn warn(self, text: &str) {
         if self.log.is_some() {
             return log_lines(text).for_each(|line| tracing::warn!(target: LOG_TARGET, "{line}"));
         }
@@ -154,7 +154,7 @@ impl Output {
     }
 
     /// Prints why a command failed.
-    pub(crate) fn failure(self, failure: &Failure) {
+    pub fn failure(self, failure: &Failure) {
         if self.log.is_some() {
             return log_failure(failure);
         }
@@ -176,12 +176,12 @@ impl Output {
     }
 
     /// A text for a message, in a colour (a code of ECMA-48) where there are colours.
-    pub(crate) fn painted(self, text: &str, code: &str) -> String {
+    pub fn painted(self, text: &str, code: &str) -> String {
         self.paint(text, code)
     }
 
     /// The same for a result.
-    pub(crate) fn painted_result(self, text: &str, code: &str) -> String {
+    pub fn painted_result(self, text: &str, code: &str) -> String {
         Output { color: self.result_color, ..self }.paint(text, code)
     }
 

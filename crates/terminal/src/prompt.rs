@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use crate::output::spinner;
 
 /// A terminal. Tests use one with scripted answers.
-pub(crate) trait Terminal: Send {
+pub trait Terminal: Send {
     /// Whether stdin and stderr are both terminals.
     fn is_interactive(&self) -> bool;
     /// Shows a text.
@@ -16,41 +16,9 @@ pub(crate) trait Terminal: Send {
     fn discard_input(&mut self) {}
 }
 
-/// A terminal with scripted answers, for tests.
-#[cfg(test)]
-#[derive(Default)]
-pub(crate) struct ScriptedTerminal {
-    pub(crate) interactive: bool,
-    pub(crate) answers: std::collections::VecDeque<&'static str>,
-    pub(crate) shown: String,
-}
-
-#[cfg(test)]
-impl ScriptedTerminal {
-    pub(crate) fn new(interactive: bool, answers: &[&'static str]) -> Self {
-        Self { interactive, answers: answers.iter().copied().collect(), shown: String::new() }
-    }
-}
-
-#[cfg(test)]
-impl Terminal for ScriptedTerminal {
-    fn is_interactive(&self) -> bool {
-        self.interactive
-    }
-
-    fn show(&mut self, text: &str) {
-        self.shown.push_str(text);
-        self.shown.push('\n');
-    }
-
-    fn ask(&mut self, _: &str) -> Option<String> {
-        self.answers.pop_front().map(str::to_owned)
-    }
-}
-
 /// A terminal without a person.
 #[derive(Debug, Default)]
-pub(crate) struct Unattended;
+pub struct Unattended;
 
 impl Terminal for Unattended {
     fn is_interactive(&self) -> bool {
@@ -66,7 +34,7 @@ impl Terminal for Unattended {
 
 /// The process's own terminal.
 #[derive(Debug, Default)]
-pub(crate) struct ProcessTerminal;
+pub struct ProcessTerminal;
 
 impl Terminal for ProcessTerminal {
     fn is_interactive(&self) -> bool {
@@ -96,7 +64,7 @@ impl Terminal for ProcessTerminal {
 }
 
 /// Asks a yes-or-no question; every answer but `y` and `yes` is no. Input typed before the question is discarded.
-pub(crate) fn confirm(terminal: &mut dyn Terminal, question: &str) -> bool {
+pub fn confirm(terminal: &mut dyn Terminal, question: &str) -> bool {
     terminal.discard_input();
     let answer = terminal.ask(&format!("{question} [y/N]"));
     answer.is_some_and(|answer| matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
