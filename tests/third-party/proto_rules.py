@@ -1,6 +1,6 @@
 """Random messages for the tools of a gateway: its refusals beside those of Python's protovalidate, by the schemas that came inline.
 
-    proto_rules.py [--each N] --pipe COMMAND...
+    proto_rules.py --each N --servers NAME,... --pipe COMMAND...
 
 Prints one JSON report.
 """
@@ -11,6 +11,7 @@ import pathlib
 import random
 import sys
 import tempfile
+import time
 
 import protovalidate
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
@@ -148,14 +149,26 @@ def listed(peer):
             return
 
 
+def listed_of(peer, servers):
+    """The tools once all servers have theirs in the list: a slow one is listed later."""
+    end = time.monotonic() + 100
+    while True:
+        tools = list(listed(peer))
+        late = [server for server in servers if not any(tool.name.startswith(f"{server}_") for tool in tools)]
+        if not late:
+            return tools
+        assert time.monotonic() < end, f"not listed in time: {late}"
+        time.sleep(0.1)
+
+
 def main():
     arguments = sys.argv[1:]
-    each = int(arguments[1])
-    peer = Peer(Pipe(arguments[3:]))
+    each, servers = int(arguments[1]), arguments[3].split(",")
+    peer = Peer(Pipe(arguments[5:]))
     peer.ask(initialize_request={"protocol_version": "1.0.0", "capabilities": {"experimental": {"mcp.json_schema": True}}})
     common, rng = imports(), random.Random(12)
     report = {"tools": 0, "valid": 0, "invalid": 0, "rules": {}, "different": []}
-    for tool in list(listed(peer)):
+    for tool in listed_of(peer, servers):
         name = tool.metadata["mcp.input_message"]
         if not tool.HasField("inline_schema") or name == "google.protobuf.Struct":
             continue

@@ -44,10 +44,11 @@ fn ruled() -> Value {
 fn violations_are_those_of_protovalidate() {
     let home = Home::new();
     let script = home.write("listed.py", include_str!("listed.py"));
-    let mut config = String::new();
+    let (mut config, mut servers) = (String::new(), vec!["peer".to_owned()]);
     let mut serve = |name: &str, tools: &Value| {
         let list = home.write(&format!("{name}.tools"), &tools.to_string());
         config += &format!("[servers.{name}]\ncommand = \"python3\"\nargs = [{script:?}, {list:?}]\n");
+        servers.push(name.to_owned());
     };
     for list in lists() {
         let read: Value = serde_json::from_slice(&fs::read(&list).unwrap()).unwrap();
@@ -56,8 +57,11 @@ fn violations_are_those_of_protovalidate() {
     serve("made", &json!([{ "name": "ruled", "inputSchema": ruled() }]));
     config += &child("peer", &[]);
     let words = pipe(&home, &config);
-    let words: Vec<_> =
-        ["--each", EACH, "--pipe"].into_iter().chain(words.iter().map(String::as_str)).collect();
+    let servers = servers.join(",");
+    let words: Vec<_> = ["--each", EACH, "--servers", &servers, "--pipe"]
+        .into_iter()
+        .chain(words.iter().map(String::as_str))
+        .collect();
     let report = proto_rules(&words);
     assert_eq!(report["different"], json!([]));
     let count = |key: &str| report[key].as_u64().unwrap();

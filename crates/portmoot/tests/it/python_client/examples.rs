@@ -101,11 +101,13 @@ fn python_participants_connect_over_tls() {
 #[test]
 fn both_languages_say_hello() {
     let (_home, gateway) = start();
-    let mut friend = Socket::enter(&gateway, "friend", "?echo=false");
-    for (program, words) in [
+    // The example may have to be built first; until then no socket is open that answers no ping.
+    let programs = [
         (python_as("examples/hello.py", &gateway.url(), "person", &[]), "hello from Python"),
         (example("hello", &gateway, "person", &[]), "hello from Rust"),
-    ] {
+    ];
+    let mut friend = Socket::enter(&gateway, "friend", "?echo=false");
+    for (program, words) in programs {
         let mut program = Program::start(program);
         let here = program.wait_for_line("here as person, with ");
         assert!(here.contains("friend") && here.contains("portmoot"), "{here}");

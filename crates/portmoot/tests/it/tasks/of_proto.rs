@@ -54,7 +54,7 @@ fn insisting() -> Peer {
                 let (_, end) = ENDS.iter().find(|(tool, _)| *tool == id).unwrap();
                 let mut looks = looks.lock().unwrap();
                 *looks += 1;
-                let state = if *looks % 2 == 0 { end } else { r#""status":"working""# };
+                let state = if looks.is_multiple_of(2) { end } else { r#""status":"working""# };
                 format!(r#"{{"resultType":"complete","taskId":"{id}",{state},{at}}}"#)
             }
             _ => return Vec::new(),
