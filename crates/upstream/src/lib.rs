@@ -14,6 +14,7 @@ mod fault;
 mod field_numbers;
 mod handshake;
 mod interest;
+mod judged;
 mod listen_stream;
 mod lists;
 mod manifest;

@@ -139,7 +139,7 @@ mod tests {
                 assert_eq!(seen.insert(encoded.1, code), None);
             }
         }
-        assert_eq!(seen.len(), 26);
+        assert_eq!(seen.len(), 27);
     }
 
     #[test]

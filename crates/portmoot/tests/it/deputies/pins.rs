@@ -266,7 +266,7 @@ fn a_proposed_call_of_a_tool_that_has_changed_cannot_be_approved() {
     std::thread::scope(|scope| {
         let held = scope.spawn(|| {
             let bob = Client::of(&gateway, "bob-has-a-long-enough-token");
-            refusal(&bob, "t_a")
+            bob.ask("tools/call", json!({ "name": "t_a", "arguments": {} })).to_string()
         });
         let proposal = gateway.pending(&home, "ann-has-a-long-enough-token");
         server.tools(&[("a", "Reads, and more."), ("b", "Writes.")]);
@@ -278,7 +278,8 @@ fn a_proposed_call_of_a_tool_that_has_changed_cannot_be_approved() {
         let ran = home.run(&[&["proposals", "approve", id, "--yes"][..], &with].concat());
         assert!(ran.code != 0 && ran.stderr.contains("tool_changed"), "{}", ran.stderr);
         home.run(&[&["proposals", "reject", id][..], &with].concat()).expect(0);
-        assert!(held.join().unwrap().is_some());
+        let answer = held.join().unwrap();
+        assert!(answer.contains("reject") && !answer.contains("called"), "{answer}");
     });
     assert_eq!(server.called(), "");
 }
