@@ -272,6 +272,7 @@ fn a_proposed_call_of_a_tool_that_has_changed_cannot_be_approved() {
         server.tools(&[("a", "Reads, and more."), ("b", "Writes.")]);
         ann.call("t_announce", json!({}));
         until("the change is in force", || (refusal(&ann, "t_a").as_deref() == CHANGED).then_some(()));
+        let before = server.called();
         let id = proposal["id"].as_str().unwrap();
         let url = gateway.url();
         let with = ["--url", &url, "--token", "ann-has-a-long-enough-token"];
@@ -280,8 +281,8 @@ fn a_proposed_call_of_a_tool_that_has_changed_cannot_be_approved() {
         home.run(&[&["proposals", "reject", id][..], &with].concat()).expect(0);
         let answer = held.join().unwrap();
         assert!(answer.contains("reject") && !answer.contains("called"), "{answer}");
+        assert_eq!(server.called(), before, "the server has not learnt of the proposed call");
     });
-    assert_eq!(server.called(), "");
 }
 
 #[test]
