@@ -4,6 +4,8 @@
     proto_client.py --pipe COMMAND...
     proto_client.py --tcp HOST:PORT [--ca FILE] [--cert FILE --key FILE] [--token TOKEN]
     proto_client.py [--call TOOL TEXT] --ws URL [--ca FILE] [--cert FILE --key FILE] [--token TOKEN]
+
+With `--times N` after these, `--call` makes its call so many times on one connection.
 """
 
 import json
@@ -110,10 +112,31 @@ def messages(way, again, report):
     report["text_message"] = other.close()[1]
 
 
-def one_call(peer, tool, words):
+def begin(peer):
+    """The error with which the gateway refuses the connection."""
     began = peer.ask(initialize_request={"protocol_version": "1.0.0", "metadata": initialize.metadata})
-    if began.HasField("error_response"):
-        return error(began)
+    return error(began) if began.HasField("error_response") else None
+
+
+def outcome(answer, status):
+    """The texts of a call, those of a tool that failed, or status, code and data of the error."""
+    one, said = answer.error_response, answer.call_tool_response
+    if answer.WhichOneof("payload") == "error_response":
+        return [status(), one.code, json_format.MessageToDict(one.data)]
+    if said.HasField("error"):
+        return {"error": [said.error.code, said.error.message]}
+    return {"is_error": text(answer)} if said.success.is_error else text(answer)
+
+
+def answers_of(peer, tool, words, times, status=lambda: None):
+    """The outcomes of a call that is made so many times."""
+    call = {"name": tool, "arguments": plain({"text": words})}
+    return [outcome(peer.ask(call_tool_request=call), status) for _ in range(times)]
+
+
+def one_call(peer, tool, words):
+    if refused := begin(peer):
+        return refused
     answer = peer.ask(call_tool_request={"name": tool, "arguments": plain({"text": words})})
     return text(answer) if answer.HasField("call_tool_response") else error(answer)
 
@@ -126,8 +149,9 @@ def main():
     if arguments[0] == "--prefix":
         prefix, arguments = arguments[1], arguments[2:]
     options = dict(zip((word.removeprefix("--") for word in arguments[2::2]), arguments[3::2]))
+    times = int(options.pop("times", 0))
     if arguments[0] == "--pipe":
-        way = Pipe(arguments[1:])
+        options, way = {}, Pipe(arguments[1:])
     elif arguments[0] == "--tcp":
         token = options.pop("token", "")
         way = Socket(*arguments[1].rsplit(":", 1), **options)
@@ -138,6 +162,10 @@ def main():
     report = {}
     try:
         peer = Peer(way)
+        if call and times:
+            report["answers"] = begin(peer) or answers_of(peer, *call, times)
+            print(json.dumps(report))
+            return
         if call:
             report["answer"] = one_call(peer, *call)
             print(json.dumps(report))

@@ -101,17 +101,6 @@ def deadline(calls, prefix):
         return error.code().name
 
 
-def answers_of(calls, tool, words, times):
-    """The answers to a call that is made so many times: its texts, or status, code and data of the error."""
-    answers = []
-    for _ in range(times):
-        answer = calls.ask(call_tool_request={"name": tool, "arguments": plain({"text": words})})
-        one = answer.error_response
-        failed = answer.WhichOneof("payload") == "error_response"
-        answers.append([calls.statuses[-1], one.code, json_format.MessageToDict(one.data)] if failed else text(answer))
-    return answers
-
-
 def cancelled_by_line(calls, tool):
     """The status of a call that is cancelled once a line comes in."""
     call = calls.service.CallTool.future(mcp.CallToolRequest(name=tool, arguments=plain({})), metadata=calls.metadata)
@@ -144,7 +133,10 @@ def main():
     report = {"prefix": given.prefix}
     try:
         if given.call or given.cancel:
-            done = answers_of(calls, *given.call, given.times) if given.call else cancelled_by_line(calls, given.cancel)
+            if given.call:
+                done = proto_client.answers_of(calls, *given.call, given.times, lambda: calls.statuses[-1])
+            else:
+                done = cancelled_by_line(calls, given.cancel)
             print(json.dumps({"answers" if given.call else "cancelled": done}))
             return
         answer = calls.ask(initialize_request={"protocol_version": "1.0.0", "capabilities": {"experimental": {"mcp.list_changed": True}}})

@@ -1,8 +1,9 @@
 """A proto-mcp server on Google's protobuf runtime, from the contract file alone.
 
-    proto_server.py CONTRACT stdio|tcp|ws|grpc [--version V] [--record FILE]
+    proto_server.py CONTRACT stdio|tcp|ws|grpc [--version V] [--record FILE] [--json COMMAND...]
 
-Over a socket it prints its address on the first line. It appends what it gets, in hexadecimal, to the file.
+Over a socket it prints its address on the first line. It appends what it gets, in hexadecimal, to the file. The command gets
+the pipe of a client that speaks JSON.
 """
 
 import argparse
@@ -27,6 +28,7 @@ parser.add_argument("--record")
 parser.add_argument("--far", nargs=2, action="append", default=[], help="a tool, and where its schema is")
 for file in ("--cert", "--key", "--ca"):
     parser.add_argument(file, help="over gRPC, which then asks clients for a certificate")
+parser.add_argument("--json", nargs=argparse.REMAINDER, default=[])
 options = parser.parse_args()
 
 TOOLS = """
@@ -261,11 +263,20 @@ def frame(message):
     return struct.pack(">I", len(data)) + data
 
 
+def spoken_in_json(read, pipe):
+    with subprocess.Popen(options.json, stdin=subprocess.PIPE) as server:
+        while read:
+            server.stdin.write(read)
+            server.stdin.flush()
+            read = pipe.read1(65536)
+        server.stdin.close()
+
+
 def stdio():
     connection, pipe = Connection(), sys.stdin.buffer
     while head := pipe.read(4):
         if head[:1] in b"{[":
-            sys.exit("this is no frame")
+            return spoken_in_json(head, pipe) if options.json else sys.exit("this is no frame")
         (length,) = struct.unpack(">I", head)
         if length:
             for answer in connection.answers(pipe.read(length)):

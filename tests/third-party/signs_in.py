@@ -7,7 +7,10 @@
     --client-id ID        a client that is registered already; without it the client registers itself
     --call NAME JSON      call this tool (may be repeated)
 
-The browser is this program: it goes through the two forms of oidc-provider's `devInteractions` as ACCOUNT. The report has
+    --later SECONDS       list again after this time, when the access token has expired
+
+The browser is this program: it goes through the two forms of oidc-provider's `devInteractions` as ACCOUNT, or through those of
+the gateway's own authorization server, where ACCOUNT is a one-time code. The report has `later`, the tools that were listed then,
 `tools`, `calls` (text, or error), and `authorized`, the scopes of each visit to the authorization endpoint.
 """
 
@@ -73,6 +76,9 @@ class Browser:
                     answer = await http.get(url)
                     continue
                 action = re.search(r'action="([^"]+)"', answer.text)
+                if 'name="request"' in answer.text:
+                    answer = await http.post(urljoin(str(answer.request.url), action.group(1)), data=self.form(answer.text))
+                    continue
                 prompt = re.search(r'name="prompt" value="([^"]+)"', answer.text)
                 if not action or not prompt:
                     raise RuntimeError(f"{answer.status_code}: {answer.text[:2000]}")
@@ -81,6 +87,12 @@ class Browser:
                     form |= {"login": self.account, "password": "any"}
                 answer = await http.post(urljoin(str(answer.request.url), action.group(1)), data=form)
         raise RuntimeError("the provider never redirects to the client")
+
+    def form(self, html):
+        """The first form of the gateway's own pages, filled in: ACCOUNT is a one-time code there."""
+        html = html.split("</form>")[0]
+        hidden = re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', html)
+        return dict(hidden) | ({"code": self.account} if 'name="code"' in html else {"decision": "allow"})
 
     async def callback(self):
         if "code" not in self.result:
@@ -109,6 +121,11 @@ async def run(options, report):
                     report["calls"].append(result.content[0].text)
                 except Exception as error:
                     report["calls"].append({"error": str(error)})
+            if options.later:
+                await asyncio.sleep(options.later)
+                before = provider.context.current_tokens.refresh_token
+                report["later"] = [tool.name for tool in (await client.list_tools()).tools]
+                report["refreshed"] = provider.context.current_tokens.refresh_token != before
 
 
 def main():
@@ -117,6 +134,7 @@ def main():
     parser.add_argument("account")
     parser.add_argument("--era", choices=["legacy", "modern"], default="legacy")
     parser.add_argument("--client-id")
+    parser.add_argument("--later", type=float, default=0)
     parser.add_argument("--call", nargs=2, action="append", default=[])
     options = parser.parse_args()
     report = {"tools": [], "calls": []}

@@ -16,6 +16,8 @@ pub const GRANTS: &str = "portmoot/grants";
 pub const TOKENS: &str = "portmoot/tokens";
 /// The capability about servers: their states and logs, and tokens of participants that serve.
 pub const SERVERS: &str = "portmoot/servers";
+/// The capability to sign in and out at servers, for all callers or for others.
+pub const ACCOUNTS: &str = "portmoot/accounts";
 
 const ASK: &str = "ask a participant that may do all of it, or the operator";
 const SHORTER: &str = "ask for a shorter time, or a participant that holds it for longer";
@@ -38,7 +40,7 @@ impl Authority<'_> {
     ///
     /// # Errors
     /// The refusal, which names the capability, but no topic: one that the participant may not enter may be private.
-    pub(crate) fn may_take(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
+    pub fn may_take(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
         self.covers(config, bearer, now_ms, now_ms)
     }
 
@@ -47,7 +49,7 @@ impl Authority<'_> {
     ///
     /// # Errors
     /// As [`Authority::may_take`].
-    pub(crate) fn may_give(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
+    pub fn may_give(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
         let until_ms = bearer.expires_ms.unwrap_or(NEVER);
         self.lasts(until_ms, &token_of(bearer))?;
         self.covers(config, bearer, until_ms, now_ms)

@@ -6,6 +6,7 @@
 mod attempts;
 mod cache;
 mod people;
+mod refused;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use auth::jwt::{ACCESS_TOKEN_BYTES_MAX, Claims, Jwt, TokenFault, is_jwt};
 use auth::{Bearer, Participant, Presented, PublicUrl, TOKEN_PREFIX, TokenHash};
 use model::{Narrowing, ParticipantId, Refusal, RefusalCode};
 use oauth::dialer::Dialer;
-use oauth::issuer::{Condition, Issuer, KEYS_RETRY, Source};
+use oauth::issuer::{Condition, Issuer, Source};
 use platform::{RwLock, unix_ms};
 use tls::ClientTls;
 
@@ -28,6 +29,7 @@ pub use cache::TOKENS_MAX;
 use cache::{Cache, Checked};
 pub use people::PEOPLE_MAX;
 use people::People;
+use refused::Refused;
 
 /// How long an issuer's answer about an opaque token counts, at most.
 const ANSWER_VALID: Duration = Duration::from_secs(60);
@@ -274,9 +276,13 @@ impl Bearers {
         self.people.find(id, unix_ms())
     }
 
-    /// All of them.
-    pub fn participants(&self) -> Vec<Arc<Participant>> {
-        self.people.all(unix_ms())
+    /// All of them and these others, by name, each once.
+    #[must_use]
+    pub fn beside(&self, mut others: Vec<Arc<Participant>>) -> Vec<Arc<Participant>> {
+        others.extend(self.people.all(unix_ms()));
+        others.sort_by(|one, other| one.id.cmp(&other.id));
+        others.dedup_by(|one, other| one.id == other.id);
+        others
     }
 
     /// The condition of each issuer, by name.
@@ -430,48 +436,6 @@ impl Known {
             return Err(Refused::NoPlace(format!("the name `{}` is taken", made.id)));
         }
         Ok(made)
-    }
-}
-
-/// Why a token is refused.
-#[derive(Debug)]
-enum Refused {
-    Fault(TokenFault),
-    /// Its issuer cannot be asked.
-    Unreachable,
-    /// It is good, and its subject has no place.
-    NoPlace(String),
-}
-
-impl From<TokenFault> for Refused {
-    fn from(fault: TokenFault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-impl Refused {
-    /// Whether the token itself is bad.
-    fn is_bad(&self) -> bool {
-        matches!(self, Self::Fault(_))
-    }
-
-    fn refusal(self, token: &str) -> Refusal {
-        match self {
-            Self::Fault(TokenFault::Malformed) if !is_jwt(token) => {
-                // As the gateway's own tokens.
-                Refusal::new(RefusalCode::Unauthenticated, "this token is not valid")
-            }
-            Self::Fault(fault) => fault.refusal(),
-            Self::Unreachable => {
-                let code = RefusalCode::IssuerUnreachable;
-                let refusal = Refusal::new(code, "the issuer of the token cannot be asked now");
-                refusal.hint("try again soon").retry_after_ms(platform::millis(KEYS_RETRY))
-            }
-            Self::NoPlace(why) => {
-                let refusal = Refusal::new(RefusalCode::NoPlace, why);
-                refusal.hint("ask the operator of the gateway; another sign-in changes nothing")
-            }
-        }
     }
 }
 

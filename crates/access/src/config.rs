@@ -5,8 +5,10 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::issuers::{IssuerConfig, ScopeConfig, Subject};
+use crate::login::LoginConfig;
 use auth::{CertificateId, Credential, Participant, PublicUrl};
 use model::{Capabilities, ParticipantId, RateLimit, TopicName};
+use oauth::{config::AuthConfig, key::KeySource};
 use platform::default_share;
 use registry::resolve::{Http, Settings};
 use store::audit::{Payloads, Policy, REDACTED};
@@ -31,6 +33,11 @@ pub struct Config {
     /// Whether the data directory has an operator key, with which commands on this machine act as the local user. A change takes
     /// effect at a restart.
     pub operator_key: bool,
+    /// Where the key comes from with which sign-ins at servers are sealed: `[server] key_file`, `key_command`. A change takes effect
+    /// at a restart.
+    pub key: Option<KeySource>,
+    /// The gateway's own authorization server: `[login]`; `None` unless it is enabled, which takes effect at a restart.
+    pub login: Option<LoginConfig>,
     /// Whether clients of 2024-11-05 are served at `/sse` and `/messages`.
     pub legacy_sse: bool,
     /// All limits.
@@ -41,6 +48,8 @@ pub struct Config {
     pub references: Option<References>,
     /// The servers, in the order of the configuration. If two have one name or URI, the earlier one gets it.
     pub servers: Vec<ServerConfig>,
+    /// How the gateway authorizes its requests to each of them.
+    pub auth: Vec<(ParticipantId, AuthConfig)>,
     /// The configured participants. If there is none, and no token was issued, every client on loopback is the local user.
     pub participants: Vec<ParticipantConfig>,
     /// The topics, `main` among them.
@@ -55,7 +64,10 @@ impl Config {
     /// The authorization servers that give out tokens for this gateway, in order. If there are none, nothing of OAuth is served.
     #[must_use]
     pub fn authorization_servers(&self) -> Vec<&str> {
-        self.issuers.iter().map(|issuer| issuer.rules.issuer.as_str()).collect()
+        let issuers = self.issuers.iter().map(|issuer| issuer.rules.issuer.as_str());
+        // The issuer of the gateway's own tokens is its address.
+        let own = self.public_url.as_ref().filter(|_| self.login.is_some()).map(PublicUrl::as_str);
+        issuers.chain(own).collect()
     }
 
     /// The scopes that clients are asked for at first.
@@ -296,11 +308,14 @@ impl Default for Config {
             public_url: None,
             hosts: Vec::new(),
             operator_key: true,
+            key: None,
+            login: None,
             legacy_sse: false,
             limits: Arc::default(),
             audit: AuditConfig::default(),
             references: None,
             servers: Vec::new(),
+            auth: Vec::new(),
             participants: Vec::new(),
             topics: Vec::new(),
             issuers: Vec::new(),

@@ -8,11 +8,12 @@ use store::{IssuedToken, State};
 
 use crate::config::{Config, ParticipantConfig};
 
-/// Whether callers must authenticate: a participant or an issuer is configured, or a token was issued. Expired tokens count, so that no
-/// gateway opens by the mere passing of time.
+/// Whether callers must authenticate: a participant or an issuer is configured, a token was issued, or clients may sign in.
+/// Expired tokens count, so that no gateway opens by the mere passing of time.
 #[must_use]
 pub fn tokens_configured(config: &Config, state: &State) -> bool {
-    !config.participants.is_empty() || !config.issuers.is_empty() || !state.tokens().is_empty()
+    let configured = !config.participants.is_empty() || !config.issuers.is_empty() || config.login.is_some();
+    configured || !state.tokens().is_empty()
 }
 
 /// All participants that may connect, by their tokens and certificates. `required_before` keeps a running gateway closed after its last token

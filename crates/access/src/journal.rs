@@ -5,7 +5,7 @@ use model::{Refusal, RefusalCode};
 use platform::Mutex;
 use store::{IssuedToken, JournalWriter, State, StoreError};
 
-use crate::{config::Config, grants::Grants, identities::identities};
+use crate::{config::Config, grants::Grants, identities::identities, sign_ins::SignIns};
 
 /// The journal as far as access follows from it. Changes are made one at a time.
 pub struct AccessJournal {
@@ -55,11 +55,21 @@ impl AccessJournal {
         self.state(|state| state.tokens().to_vec())
     }
 
-    /// Hands the identities and grants under another configuration to `take`. No change is made meanwhile, so that none is
+    /// The sign-ins in force.
+    pub fn sign_ins(&self, config: &Config) -> SignIns {
+        self.state(|state| SignIns::read(config, state))
+    }
+
+    /// Reads the state of all durable records. The writing thread waits meanwhile: keep `read` short.
+    pub fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        self.state(read)
+    }
+
+    /// Hands the identities, sign-ins and grants under another configuration to `take`. No change is made meanwhile, so that none is
     /// overwritten by older ones.
-    pub fn under<T>(&self, config: &Config, take: impl FnOnce(Identities, Grants) -> T) -> T {
+    pub fn under<T>(&self, config: &Config, take: impl FnOnce((Identities, SignIns), Grants) -> T) -> T {
         let _changes = self.changes.lock();
-        take(self.identities(config), self.grants(config))
+        take((self.identities(config), self.sign_ins(config)), self.grants(config))
     }
 
     /// Makes one change. Blocks on the disk.

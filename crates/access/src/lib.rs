@@ -5,6 +5,7 @@
 //! - [`issuers`]: issuers of access tokens, their subjects as participants, scopes.
 //! - [`tokens`], [`identities`]: tokens that are issued and revoked, and the participants that may come in.
 //! - [`grants`]: changes of capabilities while the gateway runs.
+//! - [`login`], [`sign_ins`]: the gateway's own authorization server as configured; sign-ins in force.
 //! - [`Authority`]: by which right a token is issued or revoked.
 //! - [`Bounds`]: the bytes that may wait for a participant.
 //! - [`AccessJournal`]: the journal as far as identities and grants depend on it.
@@ -21,14 +22,17 @@ mod guests;
 pub mod identities;
 pub mod issuers;
 mod journal;
+pub mod login;
 mod pins;
 mod purpose;
 pub mod references;
 mod sealing;
+pub mod sign_ins;
 mod task_id;
+mod token_scope;
 pub mod tokens;
 
-pub use authority::{Authority, GRANTS, SERVERS, TOKENS};
+pub use authority::{ACCOUNTS, Authority, GRANTS, SERVERS, TOKENS};
 pub use bounds::{Bounds, STREAM_UNSENT_BYTES_MAX};
 pub use guests::{
     ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, account, is_gateways_name, is_guest,
@@ -38,3 +42,4 @@ pub use pins::{PINS, Pins};
 pub use purpose::Purpose;
 pub use sealing::sealer;
 pub use task_id::TaskId;
+pub use token_scope::TokenScope;

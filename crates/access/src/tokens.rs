@@ -152,7 +152,7 @@ fn no_token(name: &str) -> Refusal {
         .hint("list them: portmoot token ls; configured tokens are changed in the configuration")
 }
 
-/// Revokes every issued token of a participant. Unless it is configured, its grants end too.
+/// Revokes every issued token of a participant, and ends the sign-ins of its clients. Unless it is configured, its grants end too.
 ///
 /// # Errors
 /// A refusal if it has none, if its bearer may do more than the participant that revokes, or if the journal cannot be written.
@@ -175,7 +175,8 @@ pub fn revoke(
     let ended = ended_grants(journal, config, name, now_ms);
     let (grants_ended, grants_kept) = if ended.is_some() { (grants, 0) } else { (0, grants) };
     let records = [Record::TokenRevoked { name: name.to_owned(), at_ms: now_ms }];
-    let records: Vec<Record> = records.into_iter().chain(ended).collect();
+    let records = records.into_iter().chain(ended).chain(ended_sign_ins(journal, name, now_ms));
+    let records: Vec<Record> = records.collect();
     journal.append(&records).map_err(|error| not_written(&error))?;
     Ok(RevokedTokens { name: name.to_owned(), grants_ended, grants_kept })
 }
@@ -184,6 +185,21 @@ pub fn revoke(
 fn changes(journal: &JournalWriter, config: &Config, name: &str, now_ms: u64) -> usize {
     let Ok(id) = ParticipantId::new(name) else { return 0 };
     journal.state(|state| Grants::read(state, config).of(&id, now_ms).count())
+}
+
+/// The ends of all sign-ins of a participant: its clients had tokens too. Its consents go with them.
+fn ended_sign_ins(journal: &JournalWriter, name: &str, at_ms: u64) -> Vec<Record> {
+    journal.state(|state| {
+        let families = state.families().filter(|family| family.participant == name);
+        let ended = families.map(|family| Record::FamilyEnded { id: family.id.clone(), at_ms });
+        let consents = state.consents().filter(|consent| consent.participant == name);
+        let withdrawn = consents.map(|consent| Record::ConsentWithdrawn {
+            participant: name.to_owned(),
+            client: consent.client.clone(),
+            at_ms,
+        });
+        ended.chain(withdrawn).collect()
+    })
 }
 
 /// The end of the grants on record for a name, if there are any and it is not that of a configured participant.

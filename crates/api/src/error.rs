@@ -33,7 +33,11 @@ impl ApiError {
             | RefusalCode::Unsupported
             | RefusalCode::UnsupportedProtocol
             | RefusalCode::SchemaViolation => StatusCode::BAD_REQUEST,
-            RefusalCode::Conflict | RefusalCode::ToolChanged => StatusCode::CONFLICT,
+            RefusalCode::Conflict
+            | RefusalCode::ToolChanged
+            | RefusalCode::UpstreamLoginNeeded
+            | RefusalCode::UpstreamLoginLost
+            | RefusalCode::UpstreamClientNeeded => StatusCode::CONFLICT,
             RefusalCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             RefusalCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             RefusalCode::UpstreamBusy
@@ -42,9 +46,10 @@ impl ApiError {
             | RefusalCode::IssuerUnreachable
             | RefusalCode::LogUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             RefusalCode::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
-            RefusalCode::UpstreamFailed | RefusalCode::OutcomeUnknown | RefusalCode::SchemaUnresolved => {
-                StatusCode::BAD_GATEWAY
-            }
+            RefusalCode::UpstreamFailed
+            | RefusalCode::UpstreamMetadataRefused
+            | RefusalCode::OutcomeUnknown
+            | RefusalCode::SchemaUnresolved => StatusCode::BAD_GATEWAY,
             RefusalCode::Cancelled | RefusalCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

@@ -6,8 +6,10 @@
 //! Requests authenticate like every other request of the gateway. The gateway's own acts need its own capabilities:
 //! `portmoot/servers`, `portmoot/pins`, `portmoot/tokens`, `portmoot/grants`.
 
+mod accounts;
 mod error;
 mod health;
+mod logins;
 mod metrics;
 mod participants;
 mod pins;

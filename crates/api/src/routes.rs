@@ -8,10 +8,12 @@ use axum::routing::{delete, get, post};
 use axum::{Router, http::header};
 use gateway::Registry;
 use model::{Refusal, RefusalCode};
+use signin::SignIn;
 use utoipa::OpenApi;
 
 use crate::{
-    error::ApiError, health, metrics, participants, pins, proposals, rights, schemas, servers, state::Api,
+    accounts, error::ApiError, health, logins, metrics, participants, pins, proposals, rights, schemas,
+    servers, state::Api,
 };
 use crate::{tokens, tools};
 
@@ -28,6 +30,12 @@ use crate::{tokens, tools};
         servers::servers,
         servers::server,
         servers::logs,
+        accounts::accounts,
+        accounts::begin,
+        accounts::complete,
+        accounts::begin_device,
+        accounts::poll_device,
+        accounts::logout,
         pins::pins,
         pins::of_server,
         pins::approve,
@@ -38,6 +46,11 @@ use crate::{tokens, tools};
         tokens::issue,
         tokens::rotate,
         tokens::revoke,
+        logins::one_time_code,
+        logins::clients,
+        logins::revoke_client,
+        logins::consents,
+        logins::withdraw_consent,
         participants::participants,
         rights::can,
         participants::grant,
@@ -61,7 +74,7 @@ pub fn document() -> String {
 }
 
 /// The router of all routes. Any other path answers 404 with a hint.
-pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Router {
+pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>, sign_in: Option<Arc<SignIn>>) -> Router {
     let schemas = |router: Router<Api>, path: &&'static str| router.route(path, post(schemas::answer));
     let registry_routes = registry::METHODS.iter().fold(Router::new(), schemas);
     Router::new()
@@ -73,6 +86,12 @@ pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Router {
         .route("/api/v1/servers", get(servers::servers))
         .route("/api/v1/servers/{name}", get(servers::server))
         .route("/api/v1/servers/{name}/logs", get(servers::logs))
+        .route("/api/v1/accounts", get(accounts::accounts))
+        .route("/api/v1/servers/{name}/login", post(accounts::begin))
+        .route("/api/v1/servers/{name}/login/complete", post(accounts::complete))
+        .route("/api/v1/servers/{name}/login/device", post(accounts::begin_device))
+        .route("/api/v1/servers/{name}/login/device/{id}", post(accounts::poll_device))
+        .route("/api/v1/servers/{name}/logout", post(accounts::logout))
         .route("/api/v1/pins", get(pins::pins))
         .route("/api/v1/pins/{server}", get(pins::of_server).delete(pins::reset))
         .route("/api/v1/pins/{server}/approve", post(pins::approve))
@@ -81,6 +100,11 @@ pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Router {
         .route("/api/v1/tokens", get(tokens::tokens).post(tokens::issue))
         .route("/api/v1/tokens/{name}", delete(tokens::revoke))
         .route("/api/v1/tokens/{name}/rotate", post(tokens::rotate))
+        .route("/api/v1/logins", post(logins::one_time_code))
+        .route("/api/v1/clients", get(logins::clients))
+        .route("/api/v1/clients/{client}", delete(logins::revoke_client))
+        .route("/api/v1/consents", get(logins::consents))
+        .route("/api/v1/consents/{client}", delete(logins::withdraw_consent))
         .route("/api/v1/participants", get(participants::participants))
         .route("/api/v1/participants/{id}/can", get(rights::can))
         .route("/api/v1/participants/{id}/grants", post(participants::grant).delete(participants::clear))
@@ -91,7 +115,7 @@ pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Router {
         .route("/api/v1/proposals/{id}/reject", post(proposals::reject))
         .route("/api/v1/proposals/{id}/withdraw", post(proposals::withdraw))
         .fallback(unknown_path)
-        .with_state(Api::new(registry, access))
+        .with_state(Api::new(registry, access, sign_in))
 }
 
 async fn openapi() -> Response {

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, header, request::Parts};
 use gateway::{Registry, admin::Admin};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
 use serde::de::DeserializeOwned;
+use signin::SignIn;
 use tokio::task::spawn_blocking;
 
 use crate::error::{ApiError, ApiResult};
@@ -19,13 +20,19 @@ use crate::error::{ApiError, ApiResult};
 pub(crate) struct Api {
     pub(crate) registry: Arc<Registry>,
     pub(crate) admin: Arc<Admin>,
+    /// The gateway's own authorization server, if it is enabled.
+    pub(crate) sign_in: Option<Arc<SignIn>>,
 }
 
 impl Api {
     /// The API of a gateway.
-    pub(crate) fn new(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Self {
+    pub(crate) fn new(
+        registry: &Arc<Registry>,
+        access: &Arc<AccessJournal>,
+        sign_in: Option<Arc<SignIn>>,
+    ) -> Self {
         let admin = Arc::new(Admin::new(Arc::clone(access), Arc::clone(registry)));
-        Self { registry: Arc::clone(registry), admin }
+        Self { registry: Arc::clone(registry), admin, sign_in }
     }
 
     /// Refuses a caller that does not hold a capability for one of the gateway's own acts, in a topic or outside of topics.

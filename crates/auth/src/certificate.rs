@@ -55,6 +55,10 @@ pub struct Presented<'c> {
     pub certificate: Option<&'c ClientCertificate>,
 }
 
+/// The address that a request came from, as an extension of the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub std::net::IpAddr);
+
 impl<'c> From<Option<&'c str>> for Presented<'c> {
     fn from(bearer: Option<&'c str>) -> Self {
         Self { bearer, certificate: None }

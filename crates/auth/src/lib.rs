@@ -2,6 +2,7 @@
 //!
 //! The crate does no I/O: keys, randomness and the time are arguments.
 
+mod access_token;
 mod certificate;
 mod identities;
 pub mod jwt;
@@ -10,7 +11,8 @@ mod public_url;
 mod seal;
 mod token;
 
-pub use certificate::{CertificateId, ClientCertificate, FingerprintError, Presented};
+pub use access_token::{ACCESS_TOKEN_PREFIX, AccessToken, AccessTokens, FamilyId};
+pub use certificate::{CertificateId, ClientCertificate, FingerprintError, Peer, Presented};
 pub use identities::{Bearer, Credential, Identities, LOCAL_USER, Participant, Wire, Wires};
 pub use listen::{check_listen_address, check_proto_dial, check_proto_listen};
 pub use public_url::{PUBLIC_URL_BYTES_MAX, PublicUrl, PublicUrlError};

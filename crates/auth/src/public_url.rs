@@ -7,7 +7,7 @@ use url::{Host, Position, Url};
 /// The longest public URL, in bytes.
 pub const PUBLIC_URL_BYTES_MAX: usize = 1024;
 
-/// First segments of the gateway's own paths, with which a prefix must not begin: the two could not be told apart.
+/// First segments of the gateway's own paths, with which a prefix must not begin: the two could not be distinguished.
 const OWN_SEGMENTS: [&str; 14] = [
     ".well-known",
     "api",
@@ -75,7 +75,7 @@ impl PublicUrl {
         }
         let url = Url::parse(text).map_err(|_| PublicUrlError::Malformed)?;
         let is_here = match url.host() {
-            Some(Host::Domain(name)) if name.is_empty() => return Err(PublicUrlError::Malformed),
+            Some(Host::Domain("")) => return Err(PublicUrlError::Malformed),
             Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
             Some(Host::Ipv4(address)) => address.is_loopback(),
             Some(Host::Ipv6(address)) => address.is_loopback(),

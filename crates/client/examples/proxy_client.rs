@@ -108,6 +108,7 @@ impl Session {
             headers.insert(AUTHORIZATION, format!("Bearer {token}").parse()?);
         }
         let spec = HttpSpec {
+            authorize: None,
             name: "server".into(),
             url,
             headers,

@@ -12,7 +12,7 @@ use crate::node::Node;
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::values::Env;
-use crate::{issuers, participants, profiles, servers, settings, tls_files, topics};
+use crate::{issuers, login, participants, profiles, servers, settings, tls_files, topics};
 
 /// Checks a tree and converts it to a configuration; `notices` receives messages about servers that cannot start.
 ///
@@ -22,7 +22,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     let problems = Problems::default();
     let root = Table::root(tree, &problems);
     let settings = settings::read(&root, env);
-    let servers = servers::read(&root, env, notices);
+    let (servers, auth) = servers::read(&root, env, notices);
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, env, &profiles);
     let (issuers, scopes) = (issuers::read(&root, env, &profiles), issuers::scopes(&root));
@@ -34,9 +34,10 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
     let config =
-        settings.map(|settings| Config { servers, participants, topics, issuers, scopes, ..settings });
+        settings.map(|settings| Config { servers, auth, participants, topics, issuers, scopes, ..settings });
     if let Some(config) = &config {
         issuers::check(tree, config, &problems);
+        login::check(tree, config, &problems);
     }
     let problems = by_line(problems.into_inner());
     match config {

@@ -8,6 +8,7 @@ mod expand;
 mod found;
 mod issuers;
 mod json_file;
+mod login;
 mod node;
 mod participants;
 mod problem;
@@ -29,6 +30,9 @@ mod values;
 #[cfg(test)]
 mod tests;
 
+/// The JSON Schema of `portmoot.toml`, for editors. A test writes it from the keys that the readers read, and from the page about them.
+pub const SCHEMA: &str = include_str!("schema.json");
+
 pub use found::FoundFile;
 pub use node::{Layer, Node, Origin};
 pub use participants::MAIN_TOPIC;
@@ -36,5 +40,5 @@ pub use problem::{Problem, report};
 pub use reader::{DURATION, duration};
 pub use room_notes::room_notes;
 pub use show::{to_json, to_toml};
-pub use sources::{Loaded, Sources};
+pub use sources::{Loaded, Sources, check_text, state_dir};
 pub use unmatched::mismatch;

@@ -7,7 +7,7 @@ use crate::node::TreeEntry;
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
 use crate::read_file::read_file;
-use crate::reader::Table;
+use crate::reader::{Form, Table};
 use crate::servers::timeouts;
 use crate::values::{Env, FULL_PATH, capabilities, participant_id, rate, topic_name};
 use access::config::ParticipantConfig;
@@ -167,7 +167,9 @@ fn token_file(path: &str, env: Env<'_>) -> Result<String, Wrong> {
 
 /// The wires on which a participant may come in: all, unless `wires` names some.
 fn wires(table: &Table<'_>) -> Wires {
-    let Some(written) = table.texts("wires") else { return Wires::ALL };
+    let written = table.texts("wires");
+    table.form("wires", Form::Choices(vec!["mcp", "ws", "proto"]));
+    let Some(written) = written else { return Wires::ALL };
     let mut wires = Wires { mcp: false, ws: false };
     // `proto` is not implemented yet, so there is nothing to open.
     if written.iter().all(|(name, _)| *name == "proto") {

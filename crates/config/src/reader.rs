@@ -14,6 +14,30 @@ pub(crate) struct Problems {
     /// Every key that was read, by its full name, to compare with the documentation.
     #[cfg(test)]
     pub(crate) read_keys: RefCell<std::collections::BTreeSet<String>>,
+    /// The form of every key that was read, for the schema.
+    #[cfg(test)]
+    pub(crate) forms: RefCell<std::collections::BTreeMap<String, Form>>,
+}
+
+/// The form of a value, as the schema for editors states it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    Flag,
+    Count,
+    Bytes,
+    Duration,
+    /// One of these words.
+    Choice(Vec<&'static str>),
+    List,
+    Texts,
+    /// A list of these words.
+    Choices(Vec<&'static str>),
+    Table,
+    /// A table of values by names.
+    Entries,
+    /// A table of tables by names.
+    Tables,
 }
 
 impl Problems {
@@ -66,6 +90,7 @@ impl<'a> Table<'a> {
     }
 
     pub(crate) fn text(&self, key: &'static str) -> Option<&'a str> {
+        self.form(key, Form::Text);
         self.read(key, "a text", |value| match value {
             Value::Text(text) => Some(text.as_str()),
             _ => None,
@@ -73,6 +98,7 @@ impl<'a> Table<'a> {
     }
 
     pub(crate) fn flag(&self, key: &'static str) -> Option<bool> {
+        self.form(key, Form::Flag);
         self.read(key, "true or false", |value| match value {
             Value::Flag(flag) => Some(*flag),
             _ => None,
@@ -80,6 +106,7 @@ impl<'a> Table<'a> {
     }
 
     pub(crate) fn count(&self, key: &'static str) -> Option<u64> {
+        self.form(key, Form::Count);
         self.read(key, "a whole number", |value| match value {
             Value::Integer(number) => u64::try_from(*number).ok(),
             _ => None,
@@ -88,6 +115,7 @@ impl<'a> Table<'a> {
 
     /// A number of bytes: `4096`, `"64KiB"`, `"4MiB"`.
     pub(crate) fn bytes(&self, key: &'static str) -> Option<usize> {
+        self.form(key, Form::Bytes);
         self.read(key, "a number of bytes, such as 65536 or \"64KiB\"", |value| match value {
             Value::Integer(number) => usize::try_from(*number).ok(),
             Value::Text(text) => bytes(text),
@@ -97,6 +125,7 @@ impl<'a> Table<'a> {
 
     /// A span of time with its unit: `"500ms"`, `"30s"`, `"5m"`, `"2h"`.
     pub(crate) fn duration(&self, key: &'static str) -> Option<Duration> {
+        self.form(key, Form::Duration);
         self.read(key, DURATION, |value| match value {
             Value::Text(text) => duration(text),
             _ => None,
@@ -105,7 +134,9 @@ impl<'a> Table<'a> {
 
     /// One of several words.
     pub(crate) fn choice<T: Copy>(&self, key: &'static str, choices: &[(&'static str, T)]) -> Option<T> {
-        let text = self.text(key)?;
+        let text = self.text(key);
+        self.form(key, Form::Choice(choices.iter().map(|(word, _)| *word).collect()));
+        let text = text?;
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
         if found.is_none() {
             let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
@@ -119,6 +150,7 @@ impl<'a> Table<'a> {
 
     /// The items of a list.
     pub(crate) fn list(&self, key: &'static str) -> Option<&'a [Node]> {
+        self.form(key, Form::List);
         self.read(key, "a list", |value| match value {
             Value::List(items) => Some(items.as_slice()),
             _ => None,
@@ -127,7 +159,9 @@ impl<'a> Table<'a> {
 
     /// A list of texts with their locations.
     pub(crate) fn texts(&self, key: &'static str) -> Option<Vec<(&'a str, &'a Location)>> {
-        let items = self.list(key)?;
+        let items = self.list(key);
+        self.form(key, Form::Texts);
+        let items = items?;
         let text = |item: &'a Node| {
             if item.text().is_none() {
                 self.mistyped(key, &item.location, "a list of texts", &item.value);
@@ -139,6 +173,7 @@ impl<'a> Table<'a> {
 
     /// The table under a key.
     pub(crate) fn table(&self, key: &'static str) -> Option<Table<'a>> {
+        self.form(key, Form::Table);
         let node = self.get(key)?;
         match &node.value {
             Value::Table(_) => Some(self.child(self.full(key), node)),
@@ -151,6 +186,7 @@ impl<'a> Table<'a> {
 
     /// The entries of the table under a key.
     pub(crate) fn entries(&self, key: &'static str) -> &'a [TreeEntry] {
+        self.form(key, Form::Entries);
         self.read(key, "a table", |value| match value {
             Value::Table(entries) => Some(entries.as_slice()),
             _ => None,
@@ -170,7 +206,18 @@ impl<'a> Table<'a> {
                 None
             }
         };
-        self.entries(key).iter().filter_map(table).collect()
+        let entries = self.entries(key);
+        self.form(key, Form::Tables);
+        entries.iter().filter_map(table).collect()
+    }
+
+    /// Notes the form of a key, where it is not what the last reading of the key says.
+    pub(crate) fn form(&self, key: &'static str, form: Form) {
+        #[cfg(test)]
+        self.problems.forms.borrow_mut().insert(self.full(key), form);
+        // Only the test that writes the schema reads it.
+        #[cfg(not(test))]
+        let _ = (key, form);
     }
 
     /// The tables of a list of tables, as `[[a.b]]` writes it.

@@ -1,5 +1,6 @@
 //! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
+pub(crate) mod auth;
 mod proto;
 pub(crate) mod sandbox;
 
@@ -15,6 +16,7 @@ use crate::reader::{DURATION, Problems, Table, duration};
 use crate::tls_files;
 use crate::values::{Env, Unset, Variables, capabilities, participant_id};
 use model::{Capabilities, GATEWAY, ParticipantId};
+use oauth::config::AuthConfig;
 use sandbox::{SANDBOXES, Sandbox};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
@@ -56,10 +58,16 @@ const TYPES: [(&str, Type); 8] = [
 ];
 
 /// Reads every server, in the order of the configuration. `notices` receives messages about those that cannot start.
-pub(crate) fn read(root: &Table<'_>, env: Env<'_>, notices: &mut Vec<String>) -> Vec<ServerConfig> {
+pub(crate) fn read(
+    root: &Table<'_>,
+    env: Env<'_>,
+    notices: &mut Vec<String>,
+) -> (Vec<ServerConfig>, Vec<(ParticipantId, AuthConfig)>) {
     let standard = Standard::read(root);
     let tables = root.tables("servers");
-    tables.into_iter().filter_map(|(entry, table)| server(entry, table, standard, (env, notices))).collect()
+    let servers =
+        tables.into_iter().filter_map(|(entry, table)| server(entry, table, standard, (env, notices)));
+    servers.map(|(server, auth)| (server.clone(), (server.name, auth))).unzip()
 }
 
 /// Keys of `[server]` that are the defaults of every server.
@@ -84,7 +92,7 @@ fn server(
     table: Table<'_>,
     standard: Standard,
     (env, notices): (Env<'_>, &mut Vec<String>),
-) -> Option<ServerConfig> {
+) -> Option<(ServerConfig, AuthConfig)> {
     let enabled = table.flag("enabled").unwrap_or(true);
     // A disabled server needs no variables.
     let written = |_: &str| Some(String::new());
@@ -123,9 +131,10 @@ fn server(
     let timeouts = timeouts(&table);
     let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
     let validate = table.flag("validate").unwrap_or_default();
+    let auth = auth::read(&table, transport.as_ref(), env);
     let pins = pins(&table, standard.pins);
     table.finish();
-    Some(ServerConfig {
+    let server = ServerConfig {
         name: name?,
         transport: transport?,
         prefix,
@@ -136,7 +145,8 @@ fn server(
         enabled,
         validate,
         pins,
-    })
+    };
+    Some((server, auth))
 }
 
 /// What changes of a server's definitions lead to.

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::auth::{PublicUrl, PublicUrlError};
 use access::config::{AuditConfig, Config, Limits};
-use auth::{PublicUrl, PublicUrlError};
 use platform::default_share;
 use store::audit::Payloads;
 
 use crate::reader::Table;
 use crate::references;
+use crate::servers::auth;
 use crate::tls_files;
 use crate::values::{Env, plain_path_at};
 
@@ -32,6 +33,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let tls = tls_files::server(&table, env);
     // The tables of servers read them.
     let _ = (table.get("sandbox"), table.get("pins"), table.get("pins_first"));
+    let key = auth::key(&table, env);
     let limits = Arc::new(table.table("limits").map(|table| limits(table)).unwrap_or_default());
     table.finish();
     let (audit, references) = (audit(root), references::read(root, env));
@@ -43,6 +45,8 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
         public_url,
         hosts,
         operator_key,
+        key,
+        login: crate::login::read(root),
         legacy_sse,
         limits,
         audit,

@@ -96,6 +96,12 @@ impl Sources {
         self.merge(env).map(|loaded| loaded.tree)
     }
 
+    /// The configuration file that commands edit: the one that is read; where there is none, the place of the user's.
+    pub fn edited_file(&self, env: Env<'_>) -> Option<PathBuf> {
+        let read = self.main_file(env).map(|(path, _)| path);
+        read.or_else(|| Some(config_dir(env)?.join(FILE_NAME)))
+    }
+
     fn merge(&self, env: Env<'_>) -> Result<Loaded, Problem> {
         let defaults = |text| Layer::file(node::DEFAULTS, Origin::Operator, text);
         let mut tree = toml_file::read(&defaults(DEFAULTS))?;
@@ -160,6 +166,19 @@ impl Sources {
     }
 }
 
+/// The problems of a configuration file with this text, before it is written; `name` stands for it in messages.
+pub fn check_text(name: &str, text: &str, env: Env<'_>) -> Vec<Problem> {
+    let layer = |name: &str, text: &str| Layer::file(name, Origin::Operator, text);
+    let merged = toml_file::read(&layer(node::DEFAULTS, DEFAULTS)).and_then(|mut tree| {
+        tree.overlay(toml_file::read(&layer(name, text))?);
+        Ok(tree)
+    });
+    match merged {
+        Ok(tree) => check(&tree, env, &mut Vec::new()).err().unwrap_or_default(),
+        Err(problem) => vec![problem],
+    }
+}
+
 /// Keeps the gateway's own files from the servers in a sandbox, whatever their lists say.
 fn keep_from_servers(config: &mut Config) {
     let own: Vec<PathBuf> = config.data_dir.iter().cloned().collect();
@@ -175,7 +194,7 @@ pub(crate) fn config_dir(env: Env<'_>) -> Option<PathBuf> {
 }
 
 /// Default data directory of the service, else of the user.
-fn state_dir(env: Env<'_>) -> Option<PathBuf> {
+pub fn state_dir(env: Env<'_>) -> Option<PathBuf> {
     base_dir(env, "STATE_DIRECTORY", "XDG_STATE_HOME", ".local/state")
 }
 

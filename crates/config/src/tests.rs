@@ -1,6 +1,7 @@
 //! Configuration tests: files to checked values or problems.
 
 mod documented;
+mod schema;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -40,7 +40,18 @@ pub(crate) fn registry(limits: Limits) -> Arc<Registry> {
 pub(crate) fn registry_for(config: Config, identities: Identities) -> Arc<Registry> {
     let audit = Recorder::open(config.audit.policy(), None).unwrap();
     let (grants, sealer) = (Grants::default(), Sealer::new(&[7; 32], None));
-    Registry::start(Start { config, identities, grants, sealer, guard: None, journal: None, audit })
+    let accounts = Arc::new(oauth::Accounts::in_memory());
+    Registry::start(Start {
+        config,
+        identities,
+        grants,
+        sealer,
+        guard: None,
+        journal: None,
+        audit,
+        accounts,
+        sign_ins: <_>::default(),
+    })
 }
 
 /// The local user of that registry.

@@ -13,6 +13,7 @@ mod head;
 mod opening;
 mod origin;
 mod pair;
+mod paths;
 mod places;
 mod proto;
 mod request;
@@ -31,16 +32,17 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use auth::{Participant, PublicUrl};
+use auth::{Participant, Peer, PublicUrl};
 use axum::Router;
 use bytes::Bytes;
+use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use model::{Refusal, TopicName};
+use model::{ANONYMOUS_PREFIX, ParticipantId, Refusal, TopicName};
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -55,6 +57,7 @@ use handover::{HeldEvents, Watched};
 use head::Head;
 use origin::{Foreign, Hosts};
 use pair::Pairs;
+use paths::topic_of;
 use places::{Place, Places, Standing};
 use request::read_body;
 use response::Answered;
@@ -84,7 +87,7 @@ impl Endpoints {
 
     async fn page(&self, request: Request<Incoming>, sender: Option<&Participant>) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let body = match self.page_body(sender, body).await {
+        let body = match self.page_body(&parts, sender, body).await {
             Ok(body) => body,
             Err(refused) => return *refused,
         };
@@ -94,17 +97,33 @@ impl Endpoints {
         }
     }
 
-    /// The body of a request for a page, whole. The pages refuse a sender that is not known without reading its body.
-    async fn page_body(&self, sender: Option<&Participant>, body: Incoming) -> Answered<axum::body::Body> {
+    /// The body of a request for a page, whole. The pages refuse a sender that is not known without reading its body, but those
+    /// where participants sign in, which read a short one on the account of all guests.
+    async fn page_body(
+        &self,
+        parts: &Parts,
+        sender: Option<&Participant>,
+        body: Incoming,
+    ) -> Answered<axum::body::Body> {
         let registry = &self.links.registry;
-        let Some(sender) = sender.filter(|_| !body.is_end_stream()) else {
+        if body.is_end_stream() {
             return Ok(axum::body::Body::empty());
-        };
+        }
         let bytes_max = registry.limits().body_bytes_max;
+        if authorization::is_sign_in(&registry.config(), parts.uri.path()) {
+            let guests = ParticipantId::new(&format!("{ANONYMOUS_PREFIX}0"));
+            let Ok(guests) = guests else { return Ok(axum::body::Body::empty()) };
+            let bytes_max = bytes_max.min(SIGN_IN_BODY_BYTES_MAX);
+            return Ok(read_body(bytes_max, &registry.held_of(&guests), body).await?.into());
+        }
+        let Some(sender) = sender else { return Ok(axum::body::Body::empty()) };
         let body = read_body(bytes_max, &registry.held_of(&sender.id), body).await?;
         Ok(body.into())
     }
 }
+
+/// The longest body of a request of a client that signs in, in bytes.
+pub(crate) const SIGN_IN_BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Listens on an address.
 ///
@@ -294,7 +313,11 @@ async fn route(
     if let Some(metadata) = authorization::metadata(&config, &parts.method, path) {
         return metadata;
     }
-    if let Err(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(&head) {
+    // Who signs in comes from wherever its client is: other checks are made there, and no cookie is sent along by a script.
+    let is_foreign =
+        |foreign: &Foreign| *foreign == Foreign::Host || !authorization::is_sign_in(&config, path);
+    if let Some(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(&head).err().filter(is_foreign)
+    {
         let why = match foreign {
             Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",
             Foreign::Origin => {
@@ -348,6 +371,9 @@ async fn route(
         // For the pages: they know requests, not connections.
         parts.extensions.insert(Arc::clone(certificate));
     }
+    if let Some(peer) = connection.peer {
+        parts.extensions.insert(Peer(peer));
+    }
     let request = Request::from_parts(parts, body);
     let endpoint = endpoint_at(request.uri());
     let mut response = if is_ws {
@@ -389,14 +415,6 @@ fn below(url: &PublicUrl, uri: &Uri) -> Option<Uri> {
     let target = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
     parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
     Uri::from_parts(parts).ok()
-}
-
-/// The topic that a path names: the main one, or the one after the endpoint and a slash.
-fn topic_of<'p>(path: &'p str, endpoint: &str) -> Option<&'p str> {
-    match path.strip_prefix(endpoint)? {
-        "" => Some("main"),
-        rest => rest.strip_prefix('/').filter(|topic| !topic.is_empty() && !topic.contains('/')),
-    }
 }
 
 /// The endpoint that a path with one slash at its end means, as people type it.

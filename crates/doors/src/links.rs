@@ -94,7 +94,7 @@ impl ClientLinks {
             let home = Home::new(Form::Modern, bounds, self.now_ms(), &self.revoked);
             let outlet = Arc::<Home>::clone(&home);
             let id = self.registry.context.link();
-            let link = Link::new(id, Arc::clone(participant), Form::Legacy, gateway::plain_client(), outlet);
+            let link = Link::of_proto(id, Arc::clone(participant), outlet);
             self.registry.join(dispatch, &link, Joining { promotes: true, ..Joining::default() })?;
             Ok(Joined { dispatch: Arc::clone(dispatch), link, home })
         })

@@ -5,7 +5,7 @@ mod locks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::{config::Limits, grants::Grants};
+use access::{config::Limits, grants::Grants, sign_ins::SignIns};
 use auth::{Credential, Identities, Participant, TokenHash};
 use axum::Router;
 use gateway::{Dispatch, Registry};
@@ -321,7 +321,7 @@ async fn a_participant_that_may_not_enter_any_more_when_its_request_is_complete_
     let remove_topic = |registry: &Arc<Registry>| {
         let mut config = config(Limits::default());
         config.topics.iter_mut().for_each(|topic| topic.name = TopicName::new("side").unwrap());
-        registry.reload(config, Gateway::scout(), Grants::default());
+        registry.reload(config, (Gateway::scout(), SignIns::default()), Grants::default());
     };
     let changes: [fn(&Arc<Registry>); 2] = [revoke_all, remove_topic];
     let requests = [("", LEGACY), (modern_headers, &modern)];

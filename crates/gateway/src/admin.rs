@@ -109,6 +109,7 @@ impl Admin {
                 let authority = right_of(by, &grants);
                 let revoked = tokens::revoke(journal, &config, authority, name, unix_ms())?;
                 self.registry.set_identities(self.journal.identities(&config));
+                self.registry.set_sign_ins(self.journal.sign_ins(&config));
                 self.registry.set_grants(self.journal.grants(&config));
                 Ok(revoked)
             })

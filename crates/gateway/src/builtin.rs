@@ -90,7 +90,7 @@ fn for_server(server: &str, manifest: &Manifest, call: &Call) -> Result<Vec<u8>,
 
 fn answer_for(server: &str, manifest: &Manifest, name: &str, revision: &str) -> Result<Vec<u8>, Refusal> {
     match (name, method::lookup(name).and_then(|known| known.list)) {
-        ("initialize", _) => Ok(handshake::of_server(server, &manifest.capabilities, revision)),
+        ("initialize", _) => Ok(lists::handshake::of_server(server, &manifest.capabilities, revision)),
         ("ping", _) => Ok(b"{}".to_vec()),
         (_, Some(list)) => {
             let items = manifest.list(list).items.iter().map(|item| (item, None));

@@ -16,7 +16,9 @@ use wire::mcp::{relay, task::Wish};
 
 use crate::incoming::{Incoming, Names, Parks, Tag};
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
-use crate::{context::call_number, proposals::content::Waits, shown::Shown};
+use transcode::shown::Shown;
+
+use crate::{context::call_number, proposals::content::Waits};
 
 /// Receives the answer of a call, and what belongs to the call before it. Each call ends with one of `settle`, `refuse` and
 /// `abandon`. Without other methods of its own a reply passes on nothing but the end.

@@ -31,7 +31,6 @@ mod returns;
 mod room_reply;
 mod run;
 mod servers;
-mod shown;
 mod tasks;
 mod unfit;
 

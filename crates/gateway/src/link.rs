@@ -1,13 +1,12 @@
 //! Link of a participant to a topic, and its outlet: the way out for what belongs to none of its requests.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use access::account;
+use access::{TokenScope, account};
 use auth::{Participant, Wire};
 use bytes::Bytes;
-use model::{Form, LinkId, ListKind, Narrowing, Notice, OperationId, Refusal, Request};
-use platform::{Mutex, Share};
+use model::{Form, LinkId, ListKind, Notice, OperationId, Refusal, Request};
+use platform::Share;
 use room::Socket;
 use topic::Ended;
 use upstream::{Caller, ClientProfile};
@@ -23,14 +22,14 @@ pub struct Link {
     pub form: Form,
     /// What its client declared in the handshake. A modern client declares it with each request.
     pub client: ClientProfile,
+    /// Whether its client's protocol has tasks. proto-mcp 1.0 has no message for them.
+    pub(crate) has_tasks: bool,
     /// Its sending side.
     pub outlet: Arc<dyn Outlet>,
     /// Why the topic did not let it join. A link joins once.
     pub(crate) rejected: OnceLock<Box<Refusal>>,
-    /// What the access token of its latest request narrowed its participant's capabilities to.
-    pub(crate) narrowing: Mutex<Option<Narrowing>>,
-    /// Whether it was ever narrowed: the others need no lock.
-    pub(crate) is_narrowed: AtomicBool,
+    /// The scope of the access token of its latest request.
+    pub scope: TokenScope,
     /// Its participant's share of the bytes that wait, from its join on.
     pub(crate) held: OnceLock<Arc<Share>>,
     /// Its participant's shares of what its topic writes to, from its join on.
@@ -119,20 +118,33 @@ impl Link {
         client: ClientProfile,
         outlet: Arc<dyn Outlet>,
     ) -> Arc<Self> {
+        Arc::new(Self::with(id, participant, (form, client, true), outlet))
+    }
+
+    /// A link that has yet to join, of a client of proto-mcp: nothing of it is known but what its calls say.
+    pub fn of_proto(id: LinkId, participant: Arc<Participant>, outlet: Arc<dyn Outlet>) -> Arc<Self> {
+        Arc::new(Self::with(id, participant, (Form::Legacy, plain_client(), false), outlet))
+    }
+
+    fn with(
+        id: LinkId,
+        participant: Arc<Participant>,
+        (form, client, has_tasks): (Form, ClientProfile, bool),
+        outlet: Arc<dyn Outlet>,
+    ) -> Self {
         let (rejected, held, written) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (narrowing, is_narrowed) = <_>::default();
-        Arc::new(Self {
+        Self {
             id,
             participant,
             form,
             client,
+            has_tasks,
             outlet,
             rejected,
-            narrowing,
-            is_narrowed,
+            scope: <_>::default(),
             held,
             written,
-        })
+        }
     }
 
     /// Its participant's share of the room's queue, once it has joined.

@@ -106,6 +106,8 @@ fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
         match (form, upstream.open_session(&caller)) {
             (_, Some(session)) => return Some(session.manifest()),
             (Form::Legacy, None) => return None,
+            // Nothing is shared where each caller has an account of its own.
+            (Form::Modern, None) if upstream.has_callers_accounts() => return None,
             // A modern caller is listed what the shared session lists, until it has one of its own.
             (Form::Modern, None) => {}
         }

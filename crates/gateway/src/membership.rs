@@ -14,7 +14,6 @@ use crate::{
     builtin, dial_in,
     dial_in::RoomOutbox,
     dispatch::Dispatch,
-    handshake,
     link::{Link, Written},
     listen,
     requests::named,
@@ -57,30 +56,15 @@ impl Dispatch {
     }
 
     /// Does what a link's caller wants with the access token that `participant` came with: what it requests meanwhile is judged by
-    /// that token's scopes, also if others request on the same link with other tokens.
+    /// that token's scopes.
     pub fn as_bearer<T>(
         self: &Arc<Self>,
         link: &Link,
         participant: &auth::Participant,
         act: impl FnOnce() -> T,
     ) -> T {
-        let narrowing = participant.narrowing();
-        if narrowing.is_none() && !link.is_narrowed.load(Ordering::Acquire) {
-            return act();
-        }
-        let mut held = link.narrowing.lock();
-        link.is_narrowed.store(true, Ordering::Release);
-        if held.as_ref() != narrowing {
-            *held = narrowing.cloned();
-            self.take(Event::Narrow { link: link.id, narrowing: held.clone() });
-        }
-        act()
-    }
-
-    /// The kind by which a request of this link is judged, and its addressee, if the participant may make it and the access token
-    /// is not good for it.
-    pub fn lacks(&self, link: &Link, request: &model::Request) -> Option<(String, ParticipantId)> {
-        self.with(|topic| topic.lacks(link.id, request.method.as_str(), named(request)))
+        let narrow = |narrowing| drop(self.take(Event::Narrow { link: link.id, narrowing }));
+        link.scope.during(participant.narrowing(), narrow, act)
     }
 
     /// Lets a link leave. What it opened is cancelled.
@@ -216,8 +200,9 @@ impl Dispatch {
         let dialed = Arc::new(DialIn::new(id.clone(), limits.envelope_bytes_max, outbox));
         let topic = Arc::downgrade(self);
         let environment = Environment {
+            accounts: None,
             guard: None,
-            identity: handshake::identity(),
+            identity: lists::handshake::identity(),
             events: Arc::new(Topics(Box::new(move || topic.upgrade().into_iter().collect()))),
             dial_in: Some(Arc::clone(&dialed)),
             numbers: Arc::clone(&self.context.numbers),
@@ -331,8 +316,9 @@ mod tests {
             pins: Default::default(),
         };
         let environment = Environment {
+            accounts: None,
             guard: None,
-            identity: handshake::identity(),
+            identity: lists::handshake::identity(),
             events: Arc::new(Topics(Box::new(Vec::new))),
             dial_in: None,
             numbers: Arc::default(),

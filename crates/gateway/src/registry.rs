@@ -11,6 +11,7 @@ use ::registry::Shelf;
 use auth::{Identities, Sealer};
 use client::Guard;
 use model::{ParticipantId, TopicName};
+use oauth::Accounts;
 use platform::{RwLock, Share, Shares, random};
 use room::Close;
 use store::JournalWriter;
@@ -25,6 +26,7 @@ use store::recorder::Recorder;
 use crate::{context::Context, dispatch::Dispatch, live::Event};
 use access::config::{Config, Limits};
 use access::grants::Grants;
+use access::sign_ins::SignIns;
 use access::{Bounds, Pins, account, bearers::Bearers, is_guest};
 use topic::BuiltinTool;
 
@@ -52,6 +54,10 @@ pub struct Start {
     pub journal: Option<JournalWriter>,
     /// The audit log.
     pub audit: Recorder,
+    /// Accounts at servers.
+    pub accounts: Arc<Accounts>,
+    /// Sign-ins of clients.
+    pub sign_ins: SignIns,
 }
 
 /// Everything that is in force in a gateway.
@@ -65,11 +71,14 @@ pub struct Registry {
     pub journal: Option<JournalWriter>,
     /// The audit log.
     pub audit: Recorder,
+    /// Accounts at servers.
+    pub accounts: Arc<Accounts>,
     /// What of servers' definitions is trusted.
     pub pins: Arc<Pins>,
     config: RwLock<Arc<Config>>,
     identities: RwLock<Arc<Identities>>,
     grants: RwLock<Arc<Grants>>,
+    sign_ins: RwLock<Arc<SignIns>>,
     /// Access tokens of issuers, and their bearers.
     pub bearers: Arc<Bearers>,
     /// Moves with every change of what participants may do.
@@ -95,10 +104,10 @@ pub struct Registry {
 impl Registry {
     /// Starts the configured servers and opens the topics. Must be called inside a runtime.
     pub fn start(start: Start) -> Arc<Self> {
-        let Start { config, identities, grants, sealer, guard, journal, audit } = start;
+        let Start { config, identities, grants, sealer, guard, journal, audit, accounts, sign_ins } = start;
         let held = Shares::new(config.limits.held_bytes_max, config.limits.participant_held_bytes_max);
-        let builtin = BuiltinTool::ALL.iter().map(|tool| tool.name()).collect();
         let epoch = Arc::new(AtomicU64::new(1));
+        let builtin = BuiltinTool::ALL.iter().map(|tool| tool.name()).collect();
         let registry = Arc::new(Self {
             pins: Arc::new(Pins::open(journal.as_ref(), &audit, builtin)),
             context: Arc::new(Context::new(sealer, FieldNumbers::open(config.data_dir.as_deref()))),
@@ -106,9 +115,11 @@ impl Registry {
             references: access::references::resolver(config.references.as_ref()),
             journal,
             audit,
+            accounts,
             config: RwLock::new(Arc::new(config.clone())),
             identities: RwLock::new(Arc::new(identities)),
             grants: RwLock::new(Arc::new(grants)),
+            sign_ins: RwLock::new(Arc::new(sign_ins)),
             bearers: Bearers::new(Arc::clone(&epoch)),
             epoch,
             // No guest of another process has the same name.
@@ -237,6 +248,7 @@ impl Registry {
     /// When the next token or grant expires after this time, in milliseconds since 1970.
     fn next_expiry(&self, since_ms: u64) -> Option<u64> {
         let (identities, grants) = (self.identities.read(), self.grants.read());
-        [identities.next_expiry(since_ms), grants.next_expiry(since_ms)].into_iter().flatten().min()
+        let sign_ins = self.sign_ins.read().next_expiry(since_ms);
+        [identities.next_expiry(since_ms), grants.next_expiry(since_ms), sign_ins].into_iter().flatten().min()
     }
 }

@@ -58,6 +58,55 @@ pub fn value(json: &str) -> String {
     out
 }
 
+/// The same JSON with every hidden character of its strings as an escape of JSON, so that it can be seen and edited. Line feeds, tabs
+/// and carriage returns between tokens stay.
+///
+/// `json` must have been read before.
+#[must_use]
+pub fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_hidden(c) && !matches!(c, '\n' | '\r' | '\t') {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out += &format!("\\u{unit:04x}"));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// The same JSON over several lines, indented by two spaces from two on: every token keeps its spelling, and every hidden character
+/// becomes `\u{...}`.
+///
+/// `json` must have been read before.
+#[must_use]
+pub fn pretty(json: &str) -> String {
+    let (mut out, mut depth, mut opened) = (String::from("  "), 1_usize, false);
+    let mut tokens = Tokens::new(json.as_bytes());
+    while let Some(token) = tokens.next() {
+        let closes = matches!(token, Token::Close(_));
+        depth = depth.saturating_sub(usize::from(closes));
+        // `{}` and `[]` stay on one line.
+        if opened != closes {
+            begin_line(&mut out, depth);
+        }
+        out += json.get(tokens.span().start..tokens.span().end).unwrap_or_default();
+        opened = matches!(token, Token::Open(_));
+        match token {
+            Token::Open(_) => depth += 1,
+            Token::Comma => begin_line(&mut out, depth),
+            Token::Colon => out.push(' '),
+            Token::Close(_) | Token::Text(_) | Token::Plain(_) => {}
+        }
+    }
+    lines(&out)
+}
+
+fn begin_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
+}
+
 fn append(out: &mut String, piece: Piece<'_>) {
     match piece.read {
         Ok('\n') => out.push_str("\\n"),
@@ -208,6 +257,41 @@ mod tests {
                 prop_assert!(!text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t'));
             }
             prop_assert_eq!(value(&shown), shown);
+        }
+    }
+
+    #[test]
+    fn json_keeps_its_spelling_and_shows_hidden_characters() {
+        let check = |json: &str, lines: &[&str]| assert_eq!(pretty(json), lines.join("\n"), "{json}");
+        check("1e400", &["  1e400"]);
+        check("{ }", &["  {}"]);
+        check(
+            r#"{"a":[1.0,-0, "x,\"{"],"b":{}}"#,
+            &[
+                "  {",
+                r#"    "a": ["#,
+                "      1.0,",
+                "      -0,",
+                r#"      "x,\"{""#,
+                "    ],",
+                r#"    "b": {}"#,
+                "  }",
+            ],
+        );
+        check("\"a\u{202e}b\"", &["  \"a\\u{202e}b\""]);
+        check("\"a\\\\\"", &["  \"a\\\\\""]);
+    }
+
+    #[test]
+    fn escapes_of_json_stand_for_hidden_characters_only() {
+        for (json, expect) in [
+            (r#"{"a":"b"}"#, r#"{"a":"b"}"#),
+            ("{\n\t\"a\": \"\u{202e}x\u{7f}\"}", "{\n\t\"a\": \"\\u202ex\\u007f\"}"),
+            ("\"\u{e0041}\u{fc}\"", "\"\\udb40\\udc41\u{fc}\""),
+        ] {
+            assert_eq!(escaped(json), expect);
+            let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+            assert_eq!(read(expect), read(json));
         }
     }
 }

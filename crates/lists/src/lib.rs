@@ -7,9 +7,11 @@
 //! - [`Seen`]: all lists of a caller, for the tools that look into them: [`look_up`], [`Seen::index`].
 //! - [`Modules`]: the schemas of a caller's tools in protobuf, as the schema registry has them.
 //! - [`topic_manifest`]: what the topic is given of a server's lists.
+//! - [`handshake`]: the results of `initialize` and `server/discover`.
 //! - [`PageCache`], [`IndexCache`]: what is made from lists, and kept.
 
 mod cache;
+pub mod handshake;
 mod lookup;
 mod merged;
 mod modules;

@@ -68,6 +68,14 @@ pub enum RefusalCode {
     SchemaUnresolved,
     /// The arguments break a rule of the tool's schema. Source: proto-mcp v1.0, "Error Codes".
     SchemaViolation,
+    /// The server wants a sign-in, of the operator or of this caller, that was not made yet.
+    UpstreamLoginNeeded,
+    /// The sign-in at the server is lost: its authorization server refused to renew it.
+    UpstreamLoginLost,
+    /// The server's authorization server registers no clients, and none is configured.
+    UpstreamClientNeeded,
+    /// What the server, or its authorization server, says about itself is not acceptable.
+    UpstreamMetadataRefused,
     /// The server has changed the tool or prompt since it was pinned, and no operator has approved that.
     ToolChanged,
 }

@@ -9,106 +9,26 @@
 mod address;
 mod fetch;
 mod network;
+mod target;
 
 pub use address::{Class, Reach, Subnet, SubnetError, class};
 pub use fetch::{Fetch, Fetched, Redirects};
 pub use network::{Direct, Network, Pending};
+pub use target::{BODY_BYTES_MAX, DialError, FETCH_LIMIT, URL_BYTES_MAX, parse_url};
+use target::{checked, host_of, refuse, shown};
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tls::ClientTls;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
-/// The time for a whole fetch: resolving, connecting, redirects, and the last byte of the body.
-pub const FETCH_LIMIT: Duration = Duration::from_secs(5);
-/// The longest body that a fetch accepts unless it says otherwise.
-pub const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// The longest URL that is fetched.
-pub const URL_BYTES_MAX: usize = 4096;
 /// How many redirects of one origin discovery follows.
 pub const REDIRECTS_MAX: usize = 3;
 /// The most addresses of a name that are looked at; a name with more is refused.
 pub const ADDRESSES_MAX: usize = 64;
-
-/// A fetch that failed, or was not made.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DialError {
-    /// The text is no URL that may be fetched.
-    #[error("`{url}` cannot be fetched: {why}")]
-    Url {
-        /// The text, shortened and without control characters.
-        url: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The host, or one of its addresses, is out of reach.
-    #[error("`{host}` may not be dialed: {address} is {class}")]
-    Forbidden {
-        /// The host of the URL.
-        host: String,
-        /// The name or address that is refused.
-        address: String,
-        /// The class of the address.
-        class: Class,
-    },
-    /// The URL is plain `http`, and the address is public, or the document that named it came over `https`.
-    #[error("`{0}` may be dialed with https only")]
-    Plain(String),
-    /// The name has no address.
-    #[error("`{host}` cannot be resolved: {why}")]
-    Unresolved {
-        /// The host of the URL.
-        host: String,
-        /// The resolver's words.
-        why: String,
-    },
-    /// No connection, or it broke.
-    #[error("`{host}` cannot be reached: {why}")]
-    Unreachable {
-        /// The host of the URL.
-        host: String,
-        /// The reason.
-        why: String,
-    },
-    /// The answer took longer than [`FETCH_LIMIT`].
-    #[error("`{0}` did not answer within {limit} s", limit = FETCH_LIMIT.as_secs())]
-    TimedOut(String),
-    /// The answer is longer than the fetch accepts.
-    #[error("the answer of `{host}` is longer than {max} bytes")]
-    TooLong {
-        /// The host of the URL.
-        host: String,
-        /// The limit in bytes.
-        max: usize,
-    },
-    /// The answer is a redirect that is not followed: another origin, one too many, or none is allowed.
-    #[error("`{host}` redirects to `{to}`, which is not followed")]
-    Redirected {
-        /// The host that answered.
-        host: String,
-        /// The new address, shortened and without control characters.
-        to: String,
-    },
-}
-
-impl DialError {
-    /// Whether the same fetch may succeed later: the network or the peer failed, nothing was refused.
-    #[must_use]
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Unresolved { .. } | Self::Unreachable { .. } | Self::TimedOut(_) => true,
-            Self::Url { .. }
-            | Self::Forbidden { .. }
-            | Self::Plain(_)
-            | Self::TooLong { .. }
-            | Self::Redirected { .. } => false,
-        }
-    }
-}
 
 /// Fetches from addresses that were learnt from outside.
 #[derive(Clone)]
@@ -216,57 +136,6 @@ impl std::fmt::Debug for Dialer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Dialer(..)")
     }
-}
-
-/// Reads a URL that was learnt from outside: `http` or `https`, with a host, without credentials, control characters, blanks,
-/// backslashes and fragment. Whether the host may be dialed is decided when it is resolved.
-///
-/// # Errors
-/// [`DialError::Url`].
-pub fn parse_url(text: &str) -> Result<Url, DialError> {
-    if text.len() > URL_BYTES_MAX {
-        return Err(refuse(text, "it is too long"));
-    }
-    // The parser would drop tabs and line ends, and read a backslash as a slash.
-    if text.chars().any(|one| one.is_control() || one.is_whitespace() || one == '\\') {
-        return Err(refuse(text, "it has control characters, blanks or backslashes"));
-    }
-    let url = Url::parse(text).map_err(|_| refuse(text, "it is no absolute URL"))?;
-    checked(url, text)
-}
-
-fn checked(url: Url, text: &str) -> Result<Url, DialError> {
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(refuse(text, "its scheme is neither https nor http"));
-    }
-    if url.host_str().is_none_or(str::is_empty) {
-        return Err(refuse(text, "it has no host"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(refuse(text, "it has credentials"));
-    }
-    if url.fragment().is_some() {
-        return Err(refuse(text, "it has a fragment"));
-    }
-    Ok(url)
-}
-
-fn refuse(text: &str, why: &'static str) -> DialError {
-    DialError::Url { url: shown(text), why }
-}
-
-fn host_of(url: &Url) -> String {
-    url.host_str().unwrap_or_default().to_owned()
-}
-
-/// The beginning of a text from outside, without control and format characters.
-fn shown(text: &str) -> String {
-    const SHOWN_CHARS: usize = 120;
-    let plain = |one: char| {
-        !one.is_control()
-            && !matches!(one, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().filter(|one| plain(*one)).take(SHOWN_CHARS).collect()
 }
 
 #[cfg(test)]

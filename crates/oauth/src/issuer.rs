@@ -3,10 +3,13 @@
 //! - [`Issuer`]: one issuer. [`Issuer::keys`] never waits; [`Issuer::look_for_key`] and [`Issuer::introspect`] ask it.
 //! - [`Issuer::watch`]: fetches its keys at the start and again before they are old.
 
+mod error;
 mod fetched;
 mod introspect;
 mod metadata;
 
+pub use error::IssuerError;
+pub use fetched::{KEYS_FRESH, KEYS_FRESH_MAX, KEYS_FRESH_MIN};
 pub use introspect::Credentials;
 pub use metadata::well_known_urls;
 
@@ -23,12 +26,6 @@ use crate::dialer::{DialError, Dialer, Reach, Subnet};
 use fetched::{Freshness, fetch_keys};
 use metadata::Metadata;
 
-/// How long keys count as fresh unless the issuer says otherwise (`Cache-Control: max-age`), and the bounds of what it may say.
-pub const KEYS_FRESH: Duration = Duration::from_secs(15 * 60);
-/// Shortest time for which keys count as fresh.
-pub const KEYS_FRESH_MIN: Duration = Duration::from_secs(60);
-/// Longest time for which keys count as fresh.
-pub const KEYS_FRESH_MAX: Duration = Duration::from_secs(24 * 3600);
 /// How long keys are used after the last successful fetch.
 pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Time between two fetches while the issuer cannot be reached.
@@ -37,20 +34,6 @@ pub const KEYS_RETRY: Duration = Duration::from_secs(15);
 pub const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(30);
 /// How long the issuer may take to answer about an opaque token.
 pub const INTROSPECTION_LIMIT: Duration = Duration::from_secs(3);
-
-/// Why an issuer could not be asked. The text is for the log, not for callers.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum IssuerError {
-    /// It, or the network to it, failed.
-    #[error(transparent)]
-    Dial(#[from] DialError),
-    /// It answered with this status.
-    #[error("`{0}` answered with {1}")]
-    Status(String, u16),
-    /// Its answer cannot be used.
-    #[error("`{0}`: {1}")]
-    Answer(String, String),
-}
 
 /// How an issuer's tokens are checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +73,7 @@ pub struct Issuer {
     dialer: Dialer,
     reach: Reach,
     state: Mutex<State>,
-    /// Whoever fetches holds it; the others find the result.
+    /// The task that fetches holds it; the others find the result.
     flight: tokio::sync::Mutex<()>,
 }
 

@@ -3,6 +3,33 @@
 //!
 //! - [`dialer`]: the one way to fetch from an address that was learnt from outside.
 //! - [`issuer`]: keys of issuers, and their answers about opaque tokens.
+//! - [`discovery`], [`metadata`], [`registration`], [`token`]: the steps of a sign-in, each a request to a server.
+//! - [`Account`](account::Account): the tokens of one participant at one server, which sessions ask for
+//!   ([`client::Authorize`]).
+//! - [`Accounts`]: those of all servers; [`logins::Logins`]: sign-ins under way.
+//! - [`vault::Vault`]: what is kept, sealed.
 
+pub mod account;
+pub mod challenge;
+pub mod config;
 pub mod dialer;
+pub mod discovery;
 pub mod issuer;
+pub mod jwt;
+pub mod key;
+pub mod logins;
+pub mod metadata;
+mod pkce;
+pub mod registration;
+mod secret;
+mod server;
+pub mod site;
+#[cfg(test)]
+mod tests;
+pub mod token;
+mod trouble;
+pub mod vault;
+
+pub use secret::Secret;
+pub use server::{Accounts, Configured, SERVER_ACCOUNTS_MAX, Server};
+pub use trouble::Trouble;

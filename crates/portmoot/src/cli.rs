@@ -1,6 +1,8 @@
 //! Command-line grammar and help texts.
 
 mod options;
+mod proposals;
+mod setup;
 mod subcommands;
 
 use std::path::PathBuf;
@@ -8,10 +10,16 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs};
+pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs, WatchArgs};
+pub(crate) use proposals::{ProposalsArgs, ProposalsCommand};
+pub(crate) use setup::{
+    AddArgs, ChangeArgs, ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, InitArgs, OwnFileArgs,
+    RmArgs, SearchArgs,
+};
 pub(crate) use subcommands::{
-    AuditCommand, AuthCommand, ConfigCommand, ParticipantsCommand, PinsCommand, PromptsCommand,
-    ProposalsCommand, ProtoCommand, ProtoStyle, ResourcesCommand, ServersCommand, TokenCommand, ToolsCommand,
+    AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginArgs, LoginCommand,
+    ParticipantsCommand, PinsCommand, PromptsCommand, ProtoCommand, ProtoStyle, ResourcesCommand,
+    ServersCommand, TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities
@@ -49,8 +57,39 @@ pub(crate) struct OutputArgs {
 }
 
 /// The commands.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
+    /// Write a first configuration file
+    ///
+    /// Finds the MCP clients that are there, asks which of their servers to import, and writes a file with comments.
+    Init(InitArgs),
+    /// Add an MCP server to the configuration file: portmoot add NAME -- COMMAND, or portmoot add NAME URL
+    ///
+    /// Comments, order and all else in the file stay. A running gateway takes the change over within seconds.
+    Add(AddArgs),
+    /// Remove an MCP server from the configuration file
+    ///
+    /// The comments right above its section go with it; all else in the file stays.
+    Rm(RmArgs),
+    /// Copy the servers of an MCP client into the configuration file
+    ///
+    /// Clients: claude-code, claude-desktop, cline, codex, continue, cursor, gemini-cli, goose, lm-studio, vscode, windsurf, zed.
+    /// The client's file stays as it is. Secrets are copied with their values, so that the servers work at once; with
+    /// --hide-secrets they become ${NAME}.
+    Import(ImportArgs),
+    /// Connect an MCP client to the gateway: write an entry into its file
+    ///
+    /// The change is shown, and made after your consent. A copy of the file is kept: `portmoot disconnect` restores it byte for
+    /// byte. Clients: claude-code, claude-desktop, cline, codex, continue, cursor, gemini-cli, goose, lm-studio, vscode,
+    /// windsurf, zed.
+    Connect(ConnectArgs),
+    /// Undo the connection of an MCP client
+    ///
+    /// If no other program has changed the client's file since, it is restored byte for byte; else only the gateway's entry is
+    /// taken out.
+    Disconnect(DisconnectArgs),
+    /// Search the MCP registry for servers
+    Search(SearchArgs),
     /// Run the gateway
     ///
     /// Without any configuration, it listens on 127.0.0.1:7070 and offers a small demo server.
@@ -64,7 +103,12 @@ pub(crate) enum Command {
     /// Show the running gateway: address, version, servers, open proposals
     ///
     /// Exit code 1 when it is not ready.
-    Status(RunningArgs),
+    Status {
+        #[command(flatten)]
+        watch: WatchArgs,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Show the MCP servers behind the gateway
     #[command(subcommand)]
     Servers(ServersCommand),
@@ -98,12 +142,17 @@ pub(crate) enum Command {
     Prompts(PromptsCommand),
     /// Take part in a topic from the terminal
     ///
-    /// Needs the capability chat to send. Each line is sent to all participants. Commands: /tools, /call, /proposals, /approve, /reject, /who; /help explains
-    /// them. With --json, every received envelope is printed unchanged.
+    /// At a terminal it fills the screen: talk, the calls of others, and an inbox of the proposals that wait for a decision; F1 lists
+    /// the keys. Without a terminal, or with --lines, it reads and prints lines: each one that does not begin with / is sent to all
+    /// participants, and /help lists the commands. Needs the capability chat to send. With --json, every received envelope is
+    /// printed unchanged. What is approved runs once, on your authority.
     Chat {
         /// Topic to join
         #[arg(long, default_value = config::MAIN_TOPIC)]
         topic: String,
+        /// Print lines instead of filling the screen
+        #[arg(long)]
+        lines: bool,
         #[command(flatten)]
         gateway: RunningArgs,
     },
@@ -112,15 +161,26 @@ pub(crate) enum Command {
     Participants(ParticipantsCommand),
     /// Review proposals: list, show, approve, reject, withdraw
     ///
-    /// Works with a running gateway. A token can see and decide proposals for operations that it may perform itself.
-    #[command(subcommand)]
-    Proposals(ProposalsCommand),
+    /// Works with a running gateway. A token can see and decide proposals for operations that it may perform itself. Without a
+    /// command, at a terminal, it shows those that wait one after the other and asks for a letter: a approves, r rejects with a
+    /// reason, e edits the arguments first. What the tool's annotations do not call harmless is asked about once more. Without a
+    /// terminal it lists them.
+    Proposals(ProposalsArgs),
     /// Issue, rotate and revoke tokens
     #[command(subcommand)]
     Token(TokenCommand),
     /// Find out why an access token is refused, and what clients find that want to sign in
     #[command(subcommand)]
     Auth(AuthCommand),
+    /// Let a participant sign in at the page to which a client leads
+    #[command(subcommand)]
+    Login(LoginCommand),
+    /// List the clients that have signed in, and end their sign-ins
+    #[command(subcommand)]
+    Clients(ClientsCommand),
+    /// List the consents that participants have given to clients, and withdraw them
+    #[command(subcommand)]
+    Consents(ConsentsCommand),
     /// Search the audit log, and verify that it was not changed
     ///
     /// Reads the data directory, also while a gateway runs.
@@ -156,7 +216,7 @@ pub(crate) enum Command {
 }
 
 /// `serve`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ServeArgs {
     /// Address and port to listen on
     #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN", hide_env_values = true)]
@@ -169,7 +229,7 @@ pub(crate) struct ServeArgs {
 }
 
 /// `stdio`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct StdioArgs {
     /// Topic to join
     #[arg(long, default_value = config::MAIN_TOPIC)]

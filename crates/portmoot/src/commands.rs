@@ -1,11 +1,13 @@
 //! Implementations of the commands, one file per command.
 
+mod accounts;
 mod audit;
 mod auth;
 mod chat;
 mod config;
 mod doctor;
 mod lists;
+mod logins;
 mod logs;
 mod participants;
 mod pins;
@@ -14,6 +16,7 @@ mod proto;
 mod rights;
 mod serve;
 mod servers;
+mod setup;
 mod shell;
 mod status;
 mod target;
@@ -21,21 +24,36 @@ mod token;
 mod tokens;
 mod tools;
 mod view;
+mod watch;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Runs the given command.
+/// Runs the given command, again and again if it is watched.
 ///
 /// # Errors
 /// Why the command failed.
 pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
+    match watch::interval(&cli.command)? {
+        Some(every) => watch::run(cli, every, output, once).await,
+        None => once(cli, output).await,
+    }
+}
+
+async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
     match cli.command {
+        Command::Init(args) => setup::init(&args, output),
+        Command::Add(args) => setup::add(args, output).await,
+        Command::Rm(args) => setup::rm(&args, output),
+        Command::Import(args) => setup::import(&args, output),
+        Command::Connect(args) => setup::connect(&args, output),
+        Command::Disconnect(args) => setup::disconnect(&args, output),
+        Command::Search(args) => setup::search(args, output).await,
         Command::Serve(args) => serve::serve(args, output).await,
         Command::Stdio(args) => serve::stdio(args, output).await,
-        Command::Status(gateway) => status::run(&gateway, output).await,
+        Command::Status { gateway, .. } => status::run(&gateway, output).await,
         Command::Servers(command) => servers::run(command, output).await,
         Command::Pins(command) => pins::run(command, output).await,
         Command::Logs { server, follow, lines, gateway } => {
@@ -46,8 +64,13 @@ pub(crate) async fn run(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Prompts(command) => lists::prompts(command, output).await,
         Command::Participants(command) => participants::run(command, output).await,
         Command::Token(command) => token::run(command, output).await,
+        Command::Login(command) => logins::login(command, output).await,
+        Command::Clients(command) => logins::clients(command, output).await,
+        Command::Consents(command) => logins::consents(command, output).await,
         Command::Auth(command) => auth::run(command, output).await,
-        Command::Chat { topic, gateway } => chat::run(&topic, &gateway, cli.output, output).await,
+        Command::Chat { topic, lines, gateway } => {
+            chat::run(&topic, lines, &gateway, cli.output, output).await
+        }
         Command::Proposals(command) => proposals::run(command, output).await,
         Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output).await,

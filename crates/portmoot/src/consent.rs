@@ -12,7 +12,7 @@ use upstream::config::{
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::terminal::{Terminal, confirm};
+use crate::prompt::{Terminal, confirm};
 use config::{FoundFile, Loaded};
 use json::visible;
 

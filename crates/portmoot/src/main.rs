@@ -2,21 +2,18 @@
 //!
 //! `output` does all printing, the crate `config` reads the configuration, `run` starts the gateway.
 
-mod address;
 mod cli;
 mod commands;
 mod consent;
 mod elicitation;
-mod exit;
-mod failure;
-mod output;
 mod process;
 mod remote;
 mod responder;
 mod run;
-mod terminal;
-mod timestamp;
+#[cfg(test)]
+mod scripted;
 
+use ::terminal::{address, exit, failure, output, prompt, timestamp};
 use std::pin::Pin;
 use std::process::ExitCode;
 

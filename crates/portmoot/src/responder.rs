@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::elicitation::{FormField, fields};
 use crate::output::Output;
-use crate::terminal::{Terminal, confirm};
+use crate::prompt::{Terminal, confirm};
 use json::visible;
 use wire::rpc::code;
 

@@ -4,6 +4,7 @@ mod changes;
 mod descriptors;
 mod reload;
 mod running;
+mod sign_in;
 mod watch;
 
 use std::fs::File;
@@ -151,6 +152,8 @@ pub(crate) fn in_process(loaded: Loaded) -> Result<Box<dyn Endpoint>, Failure> {
     // The user of the command owns the configuration, and acts as the local user.
     config.participants.clear();
     config.data_dir = None;
+    config.key = None;
+    config.login = None;
     // A command lists once: it waits for every server that may still start.
     let longest = config.servers.iter().map(|server| server.timeouts.start).max().unwrap_or_default();
     for topic in &mut config.topics {

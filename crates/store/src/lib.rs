@@ -22,12 +22,13 @@ pub use error::StoreError;
 pub use journal::Journal;
 pub use operator_key::{operator_key, remove_operator_key, write_operator_key};
 pub use record::{
-    ClosedProposals, CreatedTask, DecidedProposal, Decision, EndedProposal, EndedSessions, GrantChange,
-    IssuedToken, OpenedProposal, PinnedDefinition, Record, SealingKey,
+    ClosedProposals, Consent, CreatedTask, DecidedProposal, Decision, EndedProposal, EndedSessions, Family,
+    GrantChange, IssuedToken, OpenedProposal, PinnedDefinition, Record, RenewedFamily, SealingKey,
+    UpstreamAccount, UpstreamClient,
 };
 pub use state::{
     CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, ENDED_BYTES_MAX, ENDED_KEPT, ENDED_SESSIONS_KEPT, Grant,
-    Proposal, State, TASKS_KEPT, closed_digest,
+    PARTICIPANT_CONSENTS_MAX, PARTICIPANT_FAMILIES_MAX, Proposal, State, TASKS_KEPT, closed_digest,
 };
 pub use writer::{
     JournalPermit, JournalWriter, PARTICIPANT_WRITER_BYTES_MAX, WRITER_BYTES_MAX, WRITER_PERMITS_MAX,

@@ -1,6 +1,10 @@
 //! Records of the journal: the facts that outlive a restart, and how each is written as JSON.
 
+mod login;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+pub use login::{Consent, Family, RenewedFamily};
 
 /// A fact that the gateway needs after a restart. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +47,20 @@ pub enum Record {
     SessionsEnded(EndedSessions),
     /// A call became a task of a server that outlives this gateway.
     TaskCreated(CreatedTask),
+    /// The operator or a participant signed in at a server, or the tokens of that sign-in were renewed.
+    UpstreamAccount(UpstreamAccount),
+    /// A sign-in at a server ended.
+    UpstreamAccountEnded {
+        /// The server.
+        server: String,
+        /// The participant; `None` is the account that all callers share.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        participant: Option<String>,
+        /// Time in Unix milliseconds.
+        at_ms: u64,
+    },
+    /// The gateway registered itself at the authorization server of a server.
+    UpstreamClient(UpstreamClient),
     /// A definition of a server is trusted, in place of the one before.
     Pin(PinnedDefinition),
     /// What was pinned of a server is forgotten.
@@ -52,6 +70,61 @@ pub enum Record {
         /// Time in Unix milliseconds.
         at_ms: u64,
     },
+    /// The key of the gateway's own authorization server. A data directory has one for its whole life: the first one counts.
+    LoginKey(SealingKey),
+    /// A client got the first refresh token of a family.
+    FamilyBegun(Family),
+    /// A client got the next refresh token of a family.
+    FamilyRenewed(RenewedFamily),
+    /// A family ended before its time: revoked, or one of its tokens was used twice.
+    FamilyEnded {
+        /// Id of the family.
+        id: String,
+        /// Time in Unix milliseconds.
+        at_ms: u64,
+    },
+    /// A participant consented that a client acts as the participant.
+    ConsentGiven(Consent),
+    /// All consents of a participant to one client ended.
+    ConsentWithdrawn {
+        /// The participant.
+        participant: String,
+        /// SHA-256 of the client's id, 64 hexadecimal digits.
+        client: String,
+        /// Time in Unix milliseconds.
+        at_ms: u64,
+    },
+}
+
+/// An account at a server. Its tokens are sealed with a key that is not in the data directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamAccount {
+    /// The server.
+    pub server: String,
+    /// The issuer of the tokens.
+    pub issuer: String,
+    /// The participant; `None` is the account that all callers share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub participant: Option<String>,
+    /// The tokens and what they were issued for, sealed.
+    pub sealed: String,
+    /// Time in Unix milliseconds.
+    pub at_ms: u64,
+}
+
+/// A client that the gateway is at an authorization server. Its secret is sealed as tokens are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpstreamClient {
+    /// The server.
+    pub server: String,
+    /// The issuer that registered it.
+    pub issuer: String,
+    /// `web` or `native`.
+    pub usage: String,
+    /// Id and secret, sealed; empty when the authorization server does not know it any more.
+    pub sealed: String,
+    /// Time in Unix milliseconds.
+    pub at_ms: u64,
 }
 
 /// A token that was issued with `portmoot token new` or the API.

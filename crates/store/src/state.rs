@@ -1,21 +1,29 @@
 //! State of the journal after all records: tokens, sealing keys, the key of the audit log, proposals with the digests of old
-//! ones, grants, ended sessions, tasks of servers.
+//! ones, grants, ended sessions, tasks of servers, accounts at servers, sign-ins of clients.
 
 mod closed;
 mod grants;
+mod logins;
 mod proposals;
+mod upstream;
 
 use std::collections::BTreeMap;
 
 use model::{Latest, account};
 
-use crate::record::{CreatedTask, EndedSessions, IssuedToken, PinnedDefinition, Record, SealingKey};
+use crate::record::{
+    Consent, CreatedTask, EndedSessions, Family, IssuedToken, PinnedDefinition, Record, SealingKey,
+    UpstreamAccount, UpstreamClient,
+};
 
 use grants::Grants;
+use logins::Logins;
 use proposals::Proposals;
+use upstream::Upstream;
 
 pub use closed::{CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, closed_digest};
 pub use grants::Grant;
+pub use logins::{PARTICIPANT_CONSENTS_MAX, PARTICIPANT_FAMILIES_MAX};
 pub use proposals::{ENDED_BYTES_MAX, ENDED_KEPT, Proposal};
 
 /// State after a replay of the journal.
@@ -28,7 +36,9 @@ pub struct State {
     grants: Grants,
     sessions: Sessions,
     tasks: Tasks,
+    upstream: Upstream,
     pins: Pins,
+    logins: Logins,
 }
 
 /// Pinned definitions by server, part and name.
@@ -95,9 +105,41 @@ impl State {
         self.tasks.created.iter().filter(move |task| task.topic == topic && now_ms < task.until_ms)
     }
 
+    /// Accounts at this server.
+    pub fn upstream_accounts(&self, server: &str) -> impl Iterator<Item = &UpstreamAccount> {
+        self.upstream.accounts.values().filter(move |account| account.server == server)
+    }
+
+    /// The clients that the gateway is at the authorization servers of this server.
+    pub fn upstream_clients(&self, server: &str) -> impl Iterator<Item = &UpstreamClient> {
+        self.upstream.clients.values().filter(move |client| client.server == server)
+    }
+
     /// Definitions of servers that are trusted.
     pub fn pins(&self) -> impl Iterator<Item = &PinnedDefinition> {
         self.pins.values()
+    }
+
+    /// The key of the gateway's own authorization server; `None` before it was first enabled.
+    #[must_use]
+    pub fn login_key(&self) -> Option<&SealingKey> {
+        self.logins.key.as_ref()
+    }
+
+    /// Families of refresh tokens, by id; some may have expired.
+    pub fn families(&self) -> impl Iterator<Item = &Family> {
+        self.logins.families.values()
+    }
+
+    /// The family with this id.
+    #[must_use]
+    pub fn family(&self, id: &str) -> Option<&Family> {
+        self.logins.families.get(id)
+    }
+
+    /// Consents of participants, by participant and client.
+    pub fn consents(&self) -> impl Iterator<Item = &Consent> {
+        self.logins.consents.values()
     }
 
     /// Applies one record.
@@ -122,8 +164,21 @@ impl State {
             }
             Record::SessionsEnded(ended) => self.sessions.ended(ended),
             Record::TaskCreated(task) => self.tasks.created(task),
+            Record::UpstreamAccount(account) => self.upstream.account(account),
+            Record::UpstreamAccountEnded { server, participant, .. } => {
+                self.upstream.account_ended(server, participant.as_deref());
+            }
+            Record::UpstreamClient(client) => self.upstream.client(client),
             Record::Pin(pin) => self.pin(pin),
             Record::PinsReset { server, .. } => self.pins.retain(|_, pin| pin.server != *server),
+            Record::LoginKey(key) => _ = self.logins.key.get_or_insert_with(|| key.clone()),
+            Record::FamilyBegun(family) => self.logins.begun(family),
+            Record::FamilyRenewed(renewed) => self.logins.renewed(renewed),
+            Record::FamilyEnded { id, .. } => self.logins.ended(id),
+            Record::ConsentGiven(consent) => self.logins.consented(consent),
+            Record::ConsentWithdrawn { participant, client, .. } => {
+                self.logins.withdrawn(participant, client);
+            }
         }
     }
 
@@ -141,9 +196,10 @@ impl State {
         self.pins.insert(key(&pin.name), pin.clone());
     }
 
-    /// Drops expired digests of closed proposals.
+    /// Drops expired digests of closed proposals, and families that have expired.
     pub(crate) fn drop_expired(&mut self, now_ms: u64) {
         self.proposals.closed.drop_expired(now_ms);
+        self.logins.drop_expired(now_ms);
     }
 
     /// The shortest list of records that rebuilds this state; compaction writes it.
@@ -155,7 +211,9 @@ impl State {
             .chain(self.proposals.records())
             .chain(self.sessions.records())
             .chain(self.tasks.created.iter().cloned().map(Record::TaskCreated))
+            .chain(self.upstream.records())
             .chain(self.pins.values().cloned().map(Record::Pin))
+            .chain(self.logins.records())
     }
 
     /// Number of records that [`State::records`] returns.
@@ -168,7 +226,9 @@ impl State {
             + self.proposals.len()
             + self.sessions.ended.len()
             + self.tasks.created.len()
+            + self.upstream.len()
             + self.pins.len()
+            + self.logins.len()
     }
 
     /// Whether the state has no record.

@@ -7,9 +7,11 @@
 //! |---|---|
 //! | [`client`] | what clients of proto-mcp ask of servers that speak JSON, and what these answer |
 //! | [`server`] | what callers that speak JSON ask of servers of proto-mcp, and what these answer |
+//! | [`shown`] | requests and answers between two peers of proto-mcp, in JSON for people |
 
 pub mod client;
 pub mod server;
+pub mod shown;
 mod value;
 
 /// Keys of `metadata` that MCP's members travel under (docs/proto.md).

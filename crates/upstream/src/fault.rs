@@ -1,6 +1,6 @@
 //! Faults of sessions: causes of a missing answer, and the refusals that callers see.
 
-use client::{LinkError, SendError};
+use client::{AccountFault, LinkError, SendError};
 use model::{Refusal, RefusalCode};
 
 /// Why a request has no answer.
@@ -18,6 +18,9 @@ pub(crate) enum Fault {
     /// The server answered with an error or with an unusable result.
     #[error("{0}")]
     Answer(String),
+    /// A server of proto-mcp speaks another major version, or refuses the gateway's.
+    #[error("{0}")]
+    Version(String),
     /// The configuration of the server needs this environment variable, which is not set.
     #[error("the environment variable `{0}` is not set")]
     Unset(String),
@@ -27,6 +30,9 @@ impl Fault {
     /// The refusal for callers: it never contains a command, a path, a URL or the server's output.
     pub(crate) fn refusal(&self, server: &str) -> Refusal {
         use RefusalCode::{UpstreamBusy, UpstreamDown, UpstreamFailed, UpstreamTimeout};
+        if let Self::Link(LinkError::Account(fault)) = self {
+            return account(fault, server);
+        }
         let (code, what, hint) = match self {
             Self::Link(failure) => link(failure),
             Self::Unsent(SendError::Busy) => (UpstreamBusy, "is busy", "try again later"),
@@ -36,7 +42,7 @@ impl Fault {
             Self::Unsent(SendError::TooLarge) => (RefusalCode::TooLarge, "takes no message of this size", ""),
             Self::Unsent(SendError::Closed) => (UpstreamDown, "is not running", RESTARTING),
             Self::Timeout => (UpstreamTimeout, "did not answer in time", ""),
-            Self::Answer(_) => (UpstreamFailed, "gave an unusable answer", ""),
+            Self::Answer(_) | Self::Version(_) => (UpstreamFailed, "gave an unusable answer", ""),
             Self::Unset(_) => (UpstreamDown, "cannot start as it is configured", "tell the operator"),
         };
         let refusal = Refusal::new(code, format!("the server `{server}` {what}"));
@@ -45,10 +51,10 @@ impl Fault {
 }
 
 impl Fault {
-    /// Whether the server runs, and may not have understood what it read.
+    /// Whether the server runs, and may not have understood what it read or not speak this version of it.
     pub(crate) fn is_of_protocol(&self) -> bool {
         match self {
-            Self::Timeout => true,
+            Self::Timeout | Self::Version(_) => true,
             Self::Link(LinkError::Exited { .. } | LinkError::Broken(_) | LinkError::Malformed(_)) => true,
             Self::Link(_) | Self::Unsent(_) | Self::Answer(_) | Self::Unset(_) => false,
         }
@@ -58,9 +64,12 @@ impl Fault {
     pub(crate) fn cause(&self) -> String {
         match self {
             Self::Link(LinkError::Unreachable(why)) => why.clone(),
-            Self::Link(_) | Self::Unsent(_) | Self::Timeout | Self::Answer(_) | Self::Unset(_) => {
-                self.to_string()
-            }
+            Self::Link(_)
+            | Self::Unsent(_)
+            | Self::Timeout
+            | Self::Answer(_)
+            | Self::Version(_)
+            | Self::Unset(_) => self.to_string(),
         }
     }
 }
@@ -80,6 +89,8 @@ fn link(failure: &LinkError) -> (RefusalCode, &'static str, &'static str) {
             (UpstreamFailed, "ended the session", "try again")
         }
         LinkError::Unauthorized => (UpstreamFailed, "rejects the gateway's credentials", ""),
+        // Said by `account`.
+        LinkError::Account(_) => (RefusalCode::UpstreamLoginNeeded, "wants a sign-in", ""),
         LinkError::TooLarge => (UpstreamFailed, "gave an answer longer than the limit", ""),
         LinkError::Malformed(_) => (UpstreamFailed, "gave an answer that cannot be parsed", ""),
         LinkError::NotConnected => {
@@ -89,5 +100,46 @@ fn link(failure: &LinkError) -> (RefusalCode, &'static str, &'static str) {
             (UpstreamFailed, "disconnected before it answered", "it may have carried out the request")
         }
         LinkError::Closed => (UpstreamDown, "was stopped", ""),
+    }
+}
+
+/// The refusal for a request that an account has no token for. The name of an authorization server is for operators.
+fn account(fault: &AccountFault, server: &str) -> Refusal {
+    let new = |code, what: &str| Refusal::new(code, format!("the server `{server}` {what}"));
+    let login = || format!("sign in: portmoot servers login {server}");
+    match fault {
+        AccountFault::LoginNeeded => new(RefusalCode::UpstreamLoginNeeded, "wants a sign-in").hint(login()),
+        AccountFault::LoginLost => {
+            new(RefusalCode::UpstreamLoginLost, "refused to renew its sign-in").hint(login())
+        }
+        AccountFault::ScopesNeeded(scopes) => {
+            new(RefusalCode::UpstreamLoginNeeded, &format!("wants the scopes `{scopes}` for this call"))
+                .hint(login())
+        }
+        AccountFault::ScopesRefused(scopes, times) => new(
+            RefusalCode::UpstreamFailed,
+            &format!("wants the scopes `{scopes}` for this call and did not grant them in {times} sign-ins"),
+        ),
+        AccountFault::ClientNeeded(_) => {
+            new(RefusalCode::UpstreamClientNeeded, "needs a client that is registered by hand")
+                .hint("tell the operator: portmoot servers auth says what to configure")
+        }
+        AccountFault::MetadataRefused(_) => new(
+            RefusalCode::UpstreamMetadataRefused,
+            "describes its authorization in a way that is not acceptable",
+        )
+        .hint("tell the operator: portmoot servers auth says what is wrong"),
+        AccountFault::Refused(_) => {
+            new(RefusalCode::UpstreamLoginLost, "refuses the gateway a token").hint("tell the operator")
+        }
+        AccountFault::Waiting { retry_after_ms, .. } => {
+            new(RefusalCode::UpstreamDown, "cannot be used: its authorization server cannot be reached")
+                .hint("try again later")
+                .retry_after_ms(*retry_after_ms)
+        }
+        AccountFault::NotKept(_) => {
+            new(RefusalCode::UpstreamLoginNeeded, "wants a sign-in that the gateway cannot keep")
+                .hint("tell the operator")
+        }
     }
 }

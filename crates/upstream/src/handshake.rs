@@ -63,8 +63,8 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             let (link, inbox) = ProtoLink::new(session);
             link.over(Link::grpc(&setup.spec.http(at)?, inbox).await?)
         }
-        Transport::Http(http) if !setup.http_sse => Link::http(&setup.spec.http(http)?, inbox())?,
-        Transport::Http(http) | Transport::Sse(http) => Link::sse(&setup.spec.http(http)?, inbox()).await?,
+        Transport::Http(http) if !setup.http_sse => Link::http(&session.http(http)?, inbox())?,
+        Transport::Http(http) | Transport::Sse(http) => Link::sse(&session.http(http)?, inbox()).await?,
         Transport::Demo => Link::custom(Arc::new(DemoLink(inbox()))),
         Transport::Participant => {
             let dial_in = setup.environment.dial_in.as_ref().ok_or(LinkError::NotConnected)?;
@@ -120,8 +120,12 @@ async fn probe(session: &Arc<Session>, is_child: bool) -> Result<(), Fault> {
         answer if is_child => judge(answer)?,
         // These failures say nothing about the era.
         Err(
-            fault
-            @ Fault::Link(LinkError::Unreachable(_) | LinkError::Untrusted(_) | LinkError::Unauthorized),
+            fault @ Fault::Link(
+                LinkError::Unreachable(_)
+                | LinkError::Untrusted(_)
+                | LinkError::Unauthorized
+                | LinkError::Account(_),
+            ),
         ) => return Err(fault),
         answer => judge(answer).unwrap_or(None),
     };
@@ -247,7 +251,7 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
             }
         }
     };
-    let raw = result(&answer)?;
+    let raw = result(&answer).map_err(|fault| of_version(session, &answer, fault))?;
     let chosen = json::at(&raw, &["protocolVersion"]).and_then(text);
     let version = chosen.as_deref().and_then(Version::parse).filter(|version| version.era() == Era::Legacy);
     let Some(version) = version else {
@@ -263,6 +267,16 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
         link.listen();
     }
     Ok(())
+}
+
+/// Why a server did not take the handshake: it may speak another version of proto-mcp.
+fn of_version(session: &Session, answer: &Message, fault: Fault) -> Fault {
+    let refused =
+        answer.error_object().is_some_and(|error| error.code == wire::proto::code::UNSUPPORTED_VERSION);
+    match fault {
+        Fault::Answer(why) if refused && session.coding() == Coding::Proto => Fault::Version(why),
+        fault => fault,
+    }
 }
 
 /// The caller's capabilities without the requests that the server may send to no caller: it learns only what it may use. Each

@@ -79,9 +79,14 @@ async fn open(session: &Session) -> Option<PendingAnswer> {
     let asked = session.request(Era::Modern, "subscriptions/listen", &[("notifications", &filter)], None);
     let mut stream = match asked {
         Ok(stream) => stream,
-        Err(Fault::Link(_) | Fault::Unsent(_) | Fault::Timeout | Fault::Answer(_) | Fault::Unset(_)) => {
-            return None;
-        }
+        Err(
+            Fault::Link(_)
+            | Fault::Unsent(_)
+            | Fault::Timeout
+            | Fault::Answer(_)
+            | Fault::Version(_)
+            | Fault::Unset(_),
+        ) => return None,
     };
     let number = stream.number;
     tokio::select! {

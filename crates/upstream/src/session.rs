@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{Guard, Link, SendMeta, StderrLog};
+use client::{Accounts, Guard, HttpSpec, Link, SendMeta, StderrLog};
 use model::{Coding, LinkId, LogLevel, Notice, Refusal};
 use platform::{Mutex, Shares};
 use tokio::sync::{Notify, watch};
@@ -33,8 +33,13 @@ use crate::pinning::Pinning;
 use crate::sent::{Resolve, SentSchemas};
 use crate::session_api::{Numbers, Owner, SessionKey};
 use crate::{
-    config::Transport, dial_in::DialIn, fault::Fault, interest::Interest, manifest::Manifest,
-    question::Question, spec::UpstreamSpec,
+    config::{HttpConfig, Transport},
+    dial_in::DialIn,
+    fault::Fault,
+    interest::Interest,
+    manifest::Manifest,
+    question::Question,
+    spec::UpstreamSpec,
 };
 use client_tasks::ClientTasks;
 pub use client_tasks::{CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX};
@@ -91,6 +96,8 @@ pub struct Environment {
     pub resolve: Option<Arc<dyn Resolve>>,
     /// The numbers of fields that the tools' messages had.
     pub fields: Arc<FieldNumbers>,
+    /// The accounts at the server, if its requests may need tokens.
+    pub accounts: Option<Arc<dyn Accounts>>,
     /// Judges what the server lists, if that is wanted.
     pub pins: Option<Arc<dyn Pinning>>,
 }
@@ -250,6 +257,14 @@ impl Session {
     #[must_use]
     pub fn upstream(&self) -> &str {
         self.setup.spec.name()
+    }
+
+    /// What an HTTP link of this session connects to, with the account of its owner.
+    pub(crate) fn http(&self, config: &HttpConfig) -> Result<HttpSpec, Fault> {
+        let mut spec = self.setup.spec.http(config)?;
+        let owner = self.setup.owner.as_ref().map(Owner::participant);
+        spec.authorize = self.setup.environment.accounts.as_ref().map(|accounts| accounts.account(owner));
+        Ok(spec)
     }
 
     /// The owner of the session.

@@ -126,6 +126,10 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
+    pub(crate) fn participant(&self) -> &ParticipantId {
+        &self.participant
+    }
+
     pub(crate) fn caller(&self) -> Caller<'_> {
         let Self { link, participant, account, form, client } = self;
         Caller { link: *link, participant, account, form: *form, client }

@@ -79,6 +79,7 @@ impl UpstreamSpec {
             url: config.url.expose().to_owned(),
             headers,
             tls: config.tls.clone(),
+            authorize: None,
             limits: HttpLimits {
                 frame_bytes_max: self.limits.line_bytes_max,
                 requests_max: self.limits.calls_max.saturating_add(OWN_REQUESTS),

@@ -16,6 +16,8 @@ pub enum State {
     Degraded,
     /// It does not run; the next attempt waits for its back-off.
     Down,
+    /// Its account needs the operator: a sign-in, a client, or another configuration (see the reason).
+    NeedsLogin,
 }
 
 impl State {

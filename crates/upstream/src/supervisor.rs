@@ -17,7 +17,7 @@ use wire::mcp::Era;
 
 use crate::lists::ALL;
 use crate::session::{Environment, Session, SessionEvent, SessionEvents};
-use crate::{config::EraChoice, fault::Fault, manifest::Manifest, spec::UpstreamSpec};
+use crate::{config::EraChoice, fault::Fault, lists, manifest::Manifest, spec::UpstreamSpec};
 
 use book::{Backoff, Book, Logged};
 
@@ -263,6 +263,25 @@ fn close_all(sessions: Vec<Arc<Session>>) {
 async fn keep(upstream: Weak<Upstream>) {
     loop {
         let Some(strong) = upstream.upgrade() else { return };
+        // Before the account is looked at, so that no change is missed.
+        let mut changes = strong.environment.accounts.as_ref().map(|accounts| accounts.changes());
+        if strong.has_callers_accounts() || strong.blocked(None).is_some() {
+            if strong.book.lock().closed {
+                return;
+            }
+            strong.settled.send_replace(true);
+            strong.log_status();
+            let mut alive = strong.settled.subscribe();
+            drop(strong);
+            tokio::select! {
+                () = account_change(&mut changes) => {}
+                // Its sender goes with the upstream.
+                _ = alive.wait_for(|_| false) => return,
+            }
+            let Some(strong) = upstream.upgrade() else { return };
+            strong.reset_backoff();
+            continue;
+        }
         let (era, remaining) = {
             let book = strong.book.lock();
             if book.closed {
@@ -292,8 +311,23 @@ async fn keep(upstream: Weak<Upstream>) {
             Ok(session) => {
                 let mut end = session.ended.subscribe();
                 // The wait holds no session: an upstream without users ends its sessions.
-                drop(session);
-                let _ = end.wait_for(|ended| *ended).await;
+                let session = Arc::downgrade(&session);
+                loop {
+                    tokio::select! {
+                        _ = end.wait_for(|ended| *ended) => break,
+                        () = account_change(&mut changes) => {
+                            // Signed in, perhaps with other scopes: the lists may be others.
+                            let Some(strong) = upstream.upgrade() else { return };
+                            let Some(session) = session.upgrade() else { break };
+                            if strong.blocked(None).is_none() {
+                                // What could not be listed without the new tokens is listed now.
+                                strong.book.lock().incomplete = None;
+                                session.mark_stale(lists::ALL);
+                            }
+                            strong.log_status();
+                        }
+                    }
+                }
             }
             Err(_) => sleep(RETRY).await,
         }
@@ -323,6 +357,16 @@ async fn restore(upstream: Weak<Upstream>, ended: Arc<Session>) {
         drop(strong);
         sleep(RETRY).await;
     }
+}
+
+/// Waits until an account at the server has changed; for ever for a server without accounts.
+async fn account_change(changes: &mut Option<watch::Receiver<u64>>) {
+    if let Some(receiver) = changes
+        && receiver.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }
 
 /// Waits until a participant connects or disconnects; for ever for a server that does not dial in.

@@ -119,6 +119,7 @@ fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fix
     spec.limits.probe = Duration::from_secs(2);
     edit(&mut spec);
     let environment = Environment {
+        accounts: None,
         guard: None,
         identity: Bytes::from_static(br#"{"name":"portmoot","version":"0"}"#),
         events: Arc::clone(&log) as Arc<dyn SessionEvents>,

@@ -8,7 +8,7 @@ use auth::jwt::Claims;
 use model::ParticipantId;
 use platform::Mutex;
 
-use super::Refused;
+use super::refused::Refused;
 
 /// The most participants that are known by their access tokens.
 pub const PEOPLE_MAX: usize = 10_000;

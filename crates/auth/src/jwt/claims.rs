@@ -133,7 +133,7 @@ fn unix_ms(seconds: f64) -> Option<u64> {
     const SECONDS_MAX: f64 = 253_402_300_799.0;
     let is_time = (0.0..=SECONDS_MAX).contains(&seconds);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in the range")]
-    is_time.then(|| (seconds * 1000.0) as u64)
+    is_time.then_some((seconds * 1000.0) as u64)
 }
 
 /// A text or a list of texts.

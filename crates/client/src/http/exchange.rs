@@ -84,7 +84,7 @@ async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(
                 Err(LinkError::SessionGone | LinkError::SessionReplaced) => {
                     return Err(LinkError::Broken("the session ended".to_owned()));
                 }
-                Err(LinkError::Unauthorized) => {
+                Err(LinkError::Unauthorized | LinkError::Account(_)) => {
                     return Err(LinkError::Broken("HTTP status 401".to_owned()));
                 }
                 Err(_) => barren += 1,

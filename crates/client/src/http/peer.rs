@@ -2,10 +2,11 @@
 //!
 //! A request carries the configured headers and the protocol's own, never a header of the gateway's clients.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{error::Error, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
@@ -16,6 +17,7 @@ use tls::ClientTls;
 use tokio::time::timeout;
 
 use super::{connect::Connector, endpoint};
+use crate::authorize::{Authorize, Challenge};
 use crate::error::LinkError;
 
 /// The header with the session of the legacy era.
@@ -30,6 +32,8 @@ const JSON_OR_STREAM: HeaderValue = HeaderValue::from_static("application/json, 
 
 /// Redirects on the same origin that are followed; some servers answer `/mcp` with 307 to `/mcp/`.
 const REDIRECTS_MAX: usize = 2;
+/// How often one request is sent again with another token.
+const AUTHORIZATIONS_MAX: usize = 2;
 /// An idle connection is not used again after this long: common servers close theirs after 5 s, and a request that
 /// meets a closing connection could not be repeated safely.
 const IDLE_MAX: Duration = Duration::from_secs(4);
@@ -43,6 +47,9 @@ pub(crate) struct Peer {
     url: Uri,
     client: Client<Connector, Full<Bytes>>,
     next: Mutex<RequestTemplate>,
+    authorize: Option<Arc<dyn Authorize>>,
+    /// The stamp of the header that `next` has; 0 before the first.
+    stamp: AtomicU64,
 }
 
 /// The headers and target of the next request.
@@ -90,7 +97,8 @@ impl Peer {
             .set_host(false)
             .build(Connector::new(url.clone(), &spec.tls, spec.limits.connect));
         let next = Mutex::new(RequestTemplate { headers, uri: endpoint::request_uri(url.clone()) });
-        Ok(Self { name: Arc::clone(&spec.name), limits: spec.limits, url, client, next })
+        let (authorize, stamp) = (spec.authorize.clone(), AtomicU64::new(0));
+        Ok(Self { name: Arc::clone(&spec.name), limits: spec.limits, url, client, next, authorize, stamp })
     }
 
     /// Sets the version that later requests name.
@@ -127,31 +135,74 @@ impl Peer {
         frame: Bytes,
         headers: Option<&HeaderMap>,
     ) -> Result<HttpReply, LinkError> {
-        let mut redirects = 0;
+        let (mut redirects, mut refusals) = (0, 0);
         loop {
+            let stamp = self.authorized().await?;
             let mut request = self.request(Method::POST, frame.clone());
             for (name, value) in headers.into_iter().flatten() {
                 request.headers_mut().insert(name, value.clone());
             }
             let reply = self.send(request).await?;
-            if redirects == REDIRECTS_MAX || !self.is_redirected(&reply) {
+            if redirects < REDIRECTS_MAX && self.is_redirected(&reply) {
+                redirects += 1;
+                continue;
+            }
+            if !self.is_authorized_again(stamp, &mut refusals, &reply).await? {
                 return self.success(reply).await;
             }
-            redirects += 1;
         }
+    }
+
+    /// Has the next requests carry the header of the moment, and returns its stamp.
+    async fn authorized(&self) -> Result<u64, LinkError> {
+        let Some(authorize) = &self.authorize else { return Ok(0) };
+        let stamp = authorize.stamp();
+        if stamp != 0 && stamp == self.stamp.load(Ordering::Acquire) {
+            return Ok(stamp);
+        }
+        let grant = authorize.grant().await?;
+        let mut next = self.next.lock();
+        match grant.header {
+            Some(header) => drop(next.headers.insert(AUTHORIZATION, header)),
+            None => drop(next.headers.remove(AUTHORIZATION)),
+        }
+        self.stamp.store(grant.stamp, Ordering::Release);
+        Ok(grant.stamp)
+    }
+
+    /// Whether a refused request is to be sent again: the account has another token for it. A server that refuses a request by its
+    /// status has not run it.
+    async fn is_authorized_again(
+        &self,
+        stamp: u64,
+        refusals: &mut usize,
+        reply: &HttpReply,
+    ) -> Result<bool, LinkError> {
+        let Some(authorize) = &self.authorize else { return Ok(false) };
+        let Some(challenge) = Challenge::of(reply.status, &reply.headers) else { return Ok(false) };
+        authorize.refused(stamp, *refusals, challenge).await?;
+        *refusals += 1;
+        Ok(*refusals <= AUTHORIZATIONS_MAX)
     }
 
     /// Opens an event stream, after `last_event_id` if one is given. A reply that is none is [`LinkError::Malformed`].
     pub(crate) async fn open_stream(&self, last_event_id: Option<&str>) -> Result<HttpReply, LinkError> {
-        let mut request = self.request(Method::GET, Bytes::new());
-        let headers = request.headers_mut();
-        headers.remove(CONTENT_TYPE);
-        headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
-        if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
-            headers.insert(LAST_EVENT_ID, id);
-        }
-        let reply = timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkError::Timeout)?;
-        let reply = self.success(reply?).await?;
+        let mut refusals = 0;
+        let reply = loop {
+            let stamp = self.authorized().await?;
+            let mut request = self.request(Method::GET, Bytes::new());
+            let headers = request.headers_mut();
+            headers.remove(CONTENT_TYPE);
+            headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
+            if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
+                headers.insert(LAST_EVENT_ID, id);
+            }
+            let reply =
+                timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkError::Timeout)??;
+            if !self.is_authorized_again(stamp, &mut refusals, &reply).await? {
+                break self.success(reply).await?;
+            }
+        };
         if reply.is_stream() { Ok(reply) } else { Err(LinkError::Malformed("no event stream".to_owned())) }
     }
 
@@ -250,6 +301,8 @@ pub struct HttpSpec {
     pub headers: HeaderMap,
     /// What is trusted and shown if the URL begins with `https`.
     pub tls: ClientTls,
+    /// What authorizes the requests, in addition to the headers.
+    pub authorize: Option<Arc<dyn Authorize>>,
     /// Limits of the link.
     pub limits: HttpLimits,
 }

@@ -82,6 +82,15 @@ impl Participant {
         }
     }
 
+    /// Why it will not reconnect; `None` while it is connected or tries to be.
+    #[must_use]
+    pub fn ended(&self) -> Option<ConnectError> {
+        match &*self.0.shared.state.borrow() {
+            ConnectionState::Closed(why) => Some(why.clone()),
+            ConnectionState::Connected | ConnectionState::Connecting => None,
+        }
+    }
+
     /// Its id and capabilities, by the latest welcome.
     #[must_use]
     pub fn you(&self) -> ParticipantInfo {
@@ -122,6 +131,16 @@ impl Participant {
     pub fn chat(&self, text: &str) -> Result<String, CallError> {
         let payload = Chat { text: text.into(), format: Format::Plain }.payload();
         self.0.shared.send(None, CHAT, &[], None, &payload)
+    }
+
+    /// Sends a chat message that names these participants; returns the envelope's id. Participants that receive the whole topic get
+    /// it too.
+    ///
+    /// # Errors
+    /// As [`Participant::chat`].
+    pub fn chat_to(&self, to: &[&str], text: &str) -> Result<String, CallError> {
+        let payload = Chat { text: text.into(), format: Format::Plain }.payload();
+        self.0.shared.send(None, CHAT, to, None, &payload)
     }
 
     /// Sends an envelope of any kind to these participants, or to all if `to` is empty; returns its id. The payload must

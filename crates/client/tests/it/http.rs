@@ -43,6 +43,7 @@ impl Inbox for Queue {
 fn link(url: String, limits: HttpLimits) -> (Link, mpsc::UnboundedReceiver<Delivered>) {
     let (sender, delivered) = mpsc::unbounded_channel();
     let spec = HttpSpec {
+        authorize: None,
         name: "server".into(),
         url,
         headers: http::HeaderMap::new(),

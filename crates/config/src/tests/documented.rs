@@ -11,38 +11,56 @@ use crate::sources::DEFAULTS;
 use crate::{issuers, participants, profiles, servers, settings, toml_file, topics};
 
 /// Read only to reject them.
-const NOT_KEYS: [&str; 4] =
-    ["participants.NAME.token", "issuers.NAME.client_secret", "server.limits", "server.tls"];
-const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\npublic_url = \"https://gw.example\"\n[server.limits]\n[audit]\n[registry]\n[servers.NAME]\ntype = \"demo\"\n\
+const NOT_KEYS: [&str; 6] = [
+    "login.client",
+    "participants.NAME.token",
+    "issuers.NAME.client_secret",
+    "server.limits",
+    "server.tls",
+    "servers.NAME.auth",
+];
+pub(super) const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\npublic_url = \"https://gw.example\"\n[server.limits]\n[audit]\n[registry]\n\
+     [servers.NAME]\nurl = \"http://127.0.0.1:9/mcp\"\n[servers.NAME.auth]\n\
      [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n\
-     [issuers.NAME]\nissuer = \"https://idp.example\"\n[scopes.NAME]\ncapabilities = []\n";
+     [issuers.NAME]\nissuer = \"https://idp.example\"\n[scopes.NAME]\ncapabilities = []\n\
+     [login]\nenabled = true\n[login.client.NAME]\nredirect_uris = [\"http://127.0.0.1/callback\"]\n";
 
-fn env(_: &str) -> Option<String> {
+pub(super) fn env(_: &str) -> Option<String> {
     None
 }
 
-fn tree(toml: &str) -> Node {
+pub(super) fn tree(toml: &str) -> Node {
     toml_file::read(&Layer::file("sample", Origin::Operator, toml)).unwrap()
 }
 
-/// Every key that the loader reads, by its full name.
-fn known() -> BTreeSet<String> {
-    let tree = tree(&SAMPLE.replace("[audit]\n", "[server.tls]\n[audit]\n"));
+/// What the loader reads of a file that has every table.
+pub(super) fn reading(sample: &str) -> Problems {
+    let tree = tree(&sample.replace("[audit]\n", "[server.tls]\n[audit]\n"));
     let problems = Problems::default();
     let root = Table::root(&tree, &problems);
     settings::read(&root, &env);
-    let found = servers::read(&root, &env, &mut Vec::new());
+    let (found, _) = servers::read(&root, &env, &mut Vec::new());
     let profiles = profiles::read(&root);
     participants::read(&root, &env, &profiles);
     issuers::read(&root, &env, &profiles);
     issuers::scopes(&root);
     topics::read(&root, &found, &profiles);
-    let read_keys = problems.read_keys.borrow().clone();
+    problems
+}
+
+/// Every key that the loader reads, by its full name.
+fn known() -> BTreeSet<String> {
+    let read_keys = reading(SAMPLE).read_keys.borrow().clone();
     read_keys.into_iter().filter(|key| key.contains('.') && !NOT_KEYS.contains(&key.as_str())).collect()
 }
 
-/// The page's keys with their defaults: rows of the tables under headings such as "## `[servers.NAME]`".
+/// The page's keys with their defaults.
 fn documented() -> BTreeMap<String, String> {
+    rows().into_iter().map(|(key, [default, _])| (key, default)).collect()
+}
+
+/// The page's keys with their defaults and meanings: rows of the tables under headings such as "## `[servers.NAME]`".
+pub(super) fn rows() -> BTreeMap<String, [String; 2]> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     let page = std::fs::read_to_string(path).unwrap();
     let (mut table, mut rows) = ("", BTreeMap::new());
@@ -53,7 +71,8 @@ fn documented() -> BTreeMap<String, String> {
         let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_matches([' ', '|'])).collect();
         let key = cells.first().and_then(|key| key.strip_prefix('`')).and_then(|key| key.strip_suffix('`'));
         if let (false, Some(key), Some(default)) = (table.is_empty(), key, cells.get(2)) {
-            rows.insert(format!("{table}.{key}"), (*default).to_owned());
+            let meaning = cells.get(3).copied().unwrap_or_default();
+            rows.insert(format!("{table}.{key}"), [(*default).to_owned(), meaning.to_owned()]);
         }
     }
     rows

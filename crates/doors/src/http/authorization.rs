@@ -13,12 +13,13 @@ use http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, CACHE_CONTROL, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Method, Response, StatusCode};
-use model::{KindRef, Refusal, RefusalCode, Request, TopicName};
+use model::{KindRef, Refusal, RefusalCode, Request, Target, TopicName};
 use platform::unix_ms;
 
 use super::body::Body;
 use super::connection::Connection;
 use super::head::{Field, Head};
+use super::paths::topic_of;
 use super::request::not_allowed;
 use super::response;
 
@@ -76,10 +77,23 @@ fn resource_of(url: &PublicUrl, path: &str, legacy_sse: bool) -> Option<String> 
         "" | "/" => Some(endpoint("main")),
         "/sse" if legacy_sse => Some("/sse".to_owned()),
         rest => {
-            let topic = super::topic_of(rest, "/mcp")?;
+            let topic = topic_of(rest, "/mcp")?;
             TopicName::new(topic).ok().map(|topic| endpoint(topic.as_str()))
         }
     }
+}
+
+/// Whether a path is one of the gateway's own authorization server, where senders are not known yet.
+pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
+    const DOCUMENTS: [&str; 2] =
+        ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
+    let is_document = |document: &&str| {
+        path.strip_prefix(*document).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let is_endpoint =
+        ["/oauth/authorize", "/oauth/consent", "/oauth/token", "/oauth/register", "/oauth/revoke"]
+            .contains(&path);
+    config.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(|document| is_document(&document)))
 }
 
 /// The refusal of a request whose token is where no token may be, or is there twice (RFC 6750, section 3.1).
@@ -185,7 +199,14 @@ pub(super) fn lacking(
     request: &Request,
 ) -> Option<Refusal> {
     participant.narrowing().filter(|narrowing| narrowing.lists_all)?;
-    let (kind, server) = dispatch.lacks(link, request)?;
+    let target = request.target.as_ref().and_then(|target| match target {
+        Target::Tool(name) => Some(topic::Target::Tool(name)),
+        Target::Prompt(name) => Some(topic::Target::Prompt(name)),
+        Target::Uri(uri) => Some(topic::Target::Uri(uri)),
+        Target::Task(_) => None,
+    });
+    let lacks = |topic: &gateway::Topic| topic.lacks(link.id, request.method.as_str(), target);
+    let (kind, server) = dispatch.with(lacks)?;
     let kind = KindRef::parse(&kind).ok()?;
     let good = |scope: &&access::issuers::ScopeConfig| scope.capabilities.admits(kind, &[server.as_str()]);
     let scope = config.scopes.iter().find(good)?;

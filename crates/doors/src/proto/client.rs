@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Incoming, Joining, Link, Outlet, Registry, Tag, manifests, modules, plain_client};
+use gateway::{Incoming, Joining, Link, Outlet, Registry, Tag, manifests, modules};
 use model::{Coding, Form, Method, Payload, Refusal, RefusalCode, Request};
 use schema::ToolSchema;
 use transcode::client::{Wanted, call_params, is_foreign, is_own, list_params, open_params, read_params};
@@ -52,7 +52,7 @@ impl Client {
     ) -> Result<Self, Refusal> {
         let (id, participant) = (links.registry.context.link(), Arc::clone(&visitor.participant));
         links.make_room(&participant.id, &visitor.dispatch);
-        let link = Link::new(id, participant, Form::Legacy, plain_client(), outlet);
+        let link = Link::of_proto(id, participant, outlet);
         let joining = Joining { promotes: true, notified: true, ..Joining::default() };
         links.registry.join(&visitor.dispatch, &link, joining)?;
         let registry = Arc::clone(&links.registry);

@@ -58,6 +58,8 @@ fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
         guard: None,
         journal: Some(journal),
         audit,
+        accounts: Arc::new(oauth::Accounts::in_memory()),
+        sign_ins: access::sign_ins::SignIns::default(),
     });
     (access, registry)
 }

@@ -178,7 +178,7 @@ async fn decide(
     let id = dispatch.with(|topic| named(topic, id)).ok_or_else(unknown)?;
     // The decision finds out whether the caller may see the proposal: after it is on disk, and with an audit entry.
     let by = &call.link.participant.id;
-    let narrowing = call.link.narrowing.lock().clone();
+    let narrowing = call.link.scope.narrowing();
     let held = dispatch.with(|topic| topic.capabilities(by).cloned());
     let narrowed = narrowing.zip(held).map(|(narrowing, held)| Arc::new(held.within(&narrowing.to)));
     let decided = dispatch.decide(id, by, narrowed.as_ref(), choice).await;

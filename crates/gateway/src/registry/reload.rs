@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use auth::{Identities, Wires};
 use model::{ParticipantId, TopicName};
+use oauth::Configured;
 use platform::unix_ms;
 use tokio::sync::Notify;
+use upstream::config::{ServerConfig, Transport};
 use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use crate::dispatch::{Dispatch, Settings};
-use crate::{handshake, proposals, run, servers::Topics, tasks};
+use crate::{proposals, run, servers::Topics, tasks};
 use access::Pins;
 use access::config::{Access, Config, Limits, ParticipantConfig, ToolsList, TopicConfig};
 use access::grants::Grants;
+use access::sign_ins::SignIns;
 
 /// Longest sleep between two looks for what has expired.
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
@@ -22,8 +25,14 @@ const EXPIRY_MAX: Duration = Duration::from_secs(5);
 impl Registry {
     /// Takes over a new configuration: servers that did not change keep running. Participants that may not enter a topic any more
     /// leave it with the [`Registry::refresh`] that must follow.
-    pub fn reload(self: &Arc<Self>, config: Config, identities: Identities, grants: Grants) {
+    pub fn reload(
+        self: &Arc<Self>,
+        config: Config,
+        (identities, sign_ins): (Identities, SignIns),
+        grants: Grants,
+    ) {
         *self.identities.write() = Arc::new(identities);
+        self.set_sign_ins(sign_ins);
         self.set_grants(grants);
         self.apply(config);
     }
@@ -31,6 +40,21 @@ impl Registry {
     /// Takes over new identities: a token was issued or revoked. [`Registry::refresh`] must follow.
     pub fn set_identities(&self, identities: Identities) {
         *self.identities.write() = Arc::new(identities);
+    }
+
+    /// Takes over other sign-ins. [`Registry::refresh`] must follow, and [`Registry::end_links_of`] if one has ended before its time.
+    pub fn set_sign_ins(&self, sign_ins: SignIns) {
+        *self.sign_ins.write() = Arc::new(sign_ins);
+    }
+
+    /// Ends all that a participant has open, in every topic: one of its sign-ins has ended before its time, and requests of several
+    /// sign-ins share links. Clients that are still good come back at once.
+    pub fn end_links_of(&self, ended: &ParticipantId) {
+        for dispatch in self.topics() {
+            let links = dispatch.with(crate::live::Topic::links);
+            let own = links.into_iter().filter(|(_, _, participant)| participant == ended);
+            own.for_each(|(_, link, _)| dispatch.end_link(&link));
+        }
     }
 
     /// Takes over other grants. [`Registry::refresh`] must follow.
@@ -82,13 +106,16 @@ impl Registry {
         let mut old = std::mem::take(&mut *self.upstreams.write());
         let mut upstreams = Vec::new();
         for server in config.servers.iter().filter(|server| server.enabled) {
-            if let Some(at) = old.iter().position(|(known, _)| known == server) {
+            let (accounts, unchanged) = self.accounts_of(&config, server);
+            let same = |(known, _): &(_, _)| unchanged && known == server;
+            if let Some(at) = old.iter().position(same) {
                 upstreams.push(old.swap_remove(at));
                 continue;
             }
             let environment = Environment {
+                accounts: accounts.map(|accounts| accounts as Arc<dyn client::Accounts>),
                 guard: self.guard.clone(),
-                identity: handshake::identity(),
+                identity: lists::handshake::identity(),
                 events: Arc::clone(&events),
                 dial_in: None,
                 numbers: Arc::clone(&self.context.numbers),
@@ -101,6 +128,8 @@ impl Registry {
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
         }
         *self.upstreams.write() = upstreams;
+        let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
+        self.accounts.retain(&names);
         for (_, gone) in old {
             tokio::spawn(async move { gone.close().await });
         }
@@ -109,6 +138,18 @@ impl Registry {
         *self.config.write() = config;
         self.open_topics();
         self.moved();
+    }
+
+    /// The accounts at a server, and whether they are configured as they were.
+    fn accounts_of(&self, config: &Config, server: &ServerConfig) -> (Option<Arc<oauth::Server>>, bool) {
+        let auth = config.auth.iter().find(|(name, _)| *name == server.name);
+        match (&server.transport, auth) {
+            (Transport::Http(http) | Transport::Sse(http), Some((name, auth))) => {
+                let (name, url, tls) = (name.as_str(), http.url.expose(), &http.tls);
+                self.accounts.configure(&Configured { name, url, tls, auth })
+            }
+            _ => (None, true),
+        }
     }
 
     fn open_topics(self: &Arc<Self>) {

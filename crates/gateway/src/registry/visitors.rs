@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
-use auth::{LOCAL_USER, Participant, Presented, Wire, Wires};
+use auth::{ACCESS_TOKEN_PREFIX, LOCAL_USER, Participant, Presented, Wire, Wires};
 use json::quote;
 use model::{Capabilities, DeliveryMode, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{default_share, unix_ms};
@@ -79,6 +79,11 @@ impl Registry {
     }
 
     fn identify(&self, presented: Presented<'_>, topic: Option<&str>) -> Result<Arc<Participant>, Refusal> {
+        if presented.bearer.is_some_and(|token| token.starts_with(ACCESS_TOKEN_PREFIX))
+            && let Some(signed_in) = self.sign_ins.read().identify(presented, topic, unix_ms())
+        {
+            return signed_in;
+        }
         let of_issuer = self.bearers.identify(presented, topic);
         of_issuer.unwrap_or_else(|| self.identities.read().identify(presented, unix_ms()))
     }
@@ -182,15 +187,20 @@ impl Registry {
         let bearer = self.identities.read().participant(id, unix_ms());
         let is_local = || id.as_str() == LOCAL_USER && self.serves_pipe.load(Ordering::Relaxed);
         let bearer = bearer.or_else(|| self.bearers.participant(id));
+        let bearer = bearer.or_else(|| self.sign_ins.read().participant(id, unix_ms()));
         bearer.or_else(|| is_local().then(|| local_user(&self.config())))
     }
 
     /// All participants that are known now, in a topic or not.
     pub fn everybody(&self) -> Vec<Arc<Participant>> {
-        let mut all = self.identities.read().participants(unix_ms());
-        all.extend(self.bearers.participants());
-        all.sort_by(|one, other| one.id.cmp(&other.id));
-        all.dedup_by(|one, other| one.id == other.id);
+        let now_ms = unix_ms();
+        let mut all = self.bearers.beside(self.identities.read().participants(now_ms));
+        let signed_in = self.sign_ins.read().participants(now_ms);
+        if !signed_in.is_empty() {
+            all.extend(signed_in);
+            all.sort_by(|one, other| one.id.cmp(&other.id));
+            all.dedup_by(|one, other| one.id == other.id);
+        }
         all
     }
 

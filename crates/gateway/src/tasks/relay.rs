@@ -78,7 +78,8 @@ pub(crate) fn fit(
     let taker = Taker { form: session.era(), support };
     // The caller of a held call follows its proposal.
     let held = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
-    let offered = !held && call.names == Names::Public && task::is_offered(call.client().version);
+    let knows = call.link.has_tasks && task::is_offered(call.client().version);
+    let offered = !held && call.names == Names::Public && knows;
     let mut place = None;
     let mut reserve = || {
         place = dispatch.tasks.reserve(&call.link.participant.id);

@@ -183,6 +183,16 @@ impl Reach {
             || self.allowed.iter().any(|range| range.contains(address))
     }
 
+    /// The same for an address that a document names, before it is dialed.
+    pub(crate) fn plain_for(&self, address: IpAddr) -> bool {
+        self.allows_plain(address)
+    }
+
+    /// The same for a name: only `localhost` is known to be this machine.
+    pub(crate) fn plain_for_name(&self, name: &str) -> bool {
+        is_localhost(name) && self.allows_plain(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    }
+
     /// Whether the address may be dialed without TLS.
     pub(super) fn allows_plain(&self, address: IpAddr) -> bool {
         self.plain && self.covers(address) && class(address) != Class::Public

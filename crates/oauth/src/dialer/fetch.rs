@@ -11,7 +11,7 @@ use tls::ClientTls;
 use tokio::net::TcpStream;
 use url::{Host, Position, Url};
 
-use super::{BODY_BYTES_MAX, DialError, host_of, parse_url};
+use super::target::{BODY_BYTES_MAX, DialError, host_of, parse_url};
 
 /// Which redirects are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

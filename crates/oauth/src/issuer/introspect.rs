@@ -9,7 +9,7 @@ use http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value};
 use url::form_urlencoded::{Serializer, byte_serialize};
 
-use super::IssuerError;
+use super::error::IssuerError;
 use crate::dialer::{Dialer, Fetch, Reach};
 
 /// The longest answer, in bytes.

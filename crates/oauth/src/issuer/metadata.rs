@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use url::{Position, Url};
 
-use super::IssuerError;
+use super::error::IssuerError;
 use crate::dialer::{Dialer, Fetch, Reach, Redirects};
 
 /// What an issuer says of itself.

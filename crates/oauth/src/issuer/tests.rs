@@ -20,8 +20,8 @@ impl Provider {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
-        let (asked, answers): (Arc<Mutex<Vec<String>>>, Arc<Mutex<VecDeque<(String, String)>>>) =
-            Default::default();
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let answers = Arc::<Mutex<VecDeque<(String, String)>>>::default();
         let open = Arc::<AtomicUsize>::default();
         let (asked_of, answers_of, open_of) = (Arc::clone(&asked), Arc::clone(&answers), Arc::clone(&open));
         tokio::spawn(async move {

@@ -25,13 +25,21 @@ pub(crate) struct ConfigArgs {
 }
 
 /// `doctor` and `config check`: the configuration as `serve` would use it.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct CheckArgs {
     /// Address and port to listen on
     #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN", hide_env_values = true)]
     pub(crate) listen: Option<String>,
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
+}
+
+/// Listing again and again.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct WatchArgs {
+    /// List again every TIME, 2s if none is given, until interrupted
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "2s")]
+    pub(crate) watch: Option<String>,
 }
 
 /// Address of a running gateway.
@@ -95,7 +103,7 @@ pub(crate) struct GatewayArgs {
 }
 
 /// `tokens`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct TokensArgs {
     /// Topic whose tools to count
     #[arg(long, default_value = config::MAIN_TOPIC)]

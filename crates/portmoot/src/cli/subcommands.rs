@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
-use super::options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs};
+use super::options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, WatchArgs};
 
 /// `auth ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum AuthCommand {
     /// Check an access token from stdin, step by step, and show the participant that it becomes
     ///
@@ -30,10 +30,15 @@ pub(crate) enum AuthCommand {
 }
 
 /// `servers ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ServersCommand {
     /// List servers with their states
-    Ls(RunningArgs),
+    Ls {
+        #[command(flatten)]
+        watch: WatchArgs,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Show all details of a server
     Show {
         /// Configured name of the server
@@ -41,10 +46,62 @@ pub(crate) enum ServersCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
+    /// Sign in at a server that wants a token
+    ///
+    /// Opens the authorization server in a browser and waits for it to come back to this machine. The running gateway keeps the
+    /// tokens, sealed with the key of [server] key_file. Needs the capability portmoot/accounts, except for your own account at a
+    /// server where each caller has one.
+    Login {
+        /// Configured name of the server
+        name: String,
+        #[command(flatten)]
+        args: LoginArgs,
+    },
+    /// Sign out at a server
+    ///
+    /// The gateway forgets the tokens, and has the authorization server revoke them.
+    Logout {
+        /// Configured name of the server
+        name: String,
+        /// Whose account, where each caller has one; yours if it is not given
+        #[arg(long = "as", value_name = "PARTICIPANT")]
+        participant: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Show the accounts at servers: state, issuer, scopes, expiry; never tokens
+    Auth {
+        /// Configured name of the server; all servers without it
+        name: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+}
+
+/// How `servers login` signs in.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LoginArgs {
+    /// Whose account, where each caller has one; yours if it is not given
+    #[arg(long = "as", value_name = "PARTICIPANT")]
+    pub(crate) participant: Option<String>,
+    /// Print the address, and read from stdin the one to which the browser is sent at the end: for another machine's browser
+    #[arg(long, conflicts_with_all = ["device", "no_browser"])]
+    pub(crate) paste: bool,
+    /// Print an address and a code for a browser on any device, if the authorization server offers that
+    #[arg(long, conflicts_with = "no_browser")]
+    pub(crate) device: bool,
+    /// Print the address without opening a browser
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Ask for this scope, in place of those that the server names; can be repeated
+    #[arg(long = "scope", value_name = "SCOPE")]
+    pub(crate) scopes: Vec<String>,
+    #[command(flatten)]
+    pub(crate) gateway: RunningArgs,
 }
 
 /// `pins ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum PinsCommand {
     /// List what is pinned of servers' definitions, and what waits for an approval
     Ls(RunningArgs),
@@ -80,7 +137,7 @@ pub(crate) enum PinsCommand {
 }
 
 /// `tools ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ToolsCommand {
     /// List the tools that you may call
     Ls {
@@ -90,6 +147,8 @@ pub(crate) enum ToolsCommand {
         /// Topic whose tools to list
         #[arg(long, default_value = config::MAIN_TOPIC)]
         topic: String,
+        #[command(flatten)]
+        watch: WatchArgs,
         #[command(flatten)]
         gateway: GatewayArgs,
     },
@@ -131,7 +190,7 @@ pub(crate) enum ToolsCommand {
 }
 
 /// `proto ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ProtoCommand {
     /// Convert the JSON Schemas of tools to .proto files
     ///
@@ -168,7 +227,7 @@ pub(crate) enum ProtoStyle {
 }
 
 /// `resources ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ResourcesCommand {
     /// List the resources that you may read
     Ls {
@@ -178,6 +237,8 @@ pub(crate) enum ResourcesCommand {
         /// Topic whose resources to list
         #[arg(long, default_value = config::MAIN_TOPIC)]
         topic: String,
+        #[command(flatten)]
+        watch: WatchArgs,
         #[command(flatten)]
         gateway: GatewayArgs,
     },
@@ -194,7 +255,7 @@ pub(crate) enum ResourcesCommand {
 }
 
 /// `prompts ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum PromptsCommand {
     /// List the prompts that you may get
     Ls {
@@ -204,6 +265,8 @@ pub(crate) enum PromptsCommand {
         /// Topic whose prompts to list
         #[arg(long, default_value = config::MAIN_TOPIC)]
         topic: String,
+        #[command(flatten)]
+        watch: WatchArgs,
         #[command(flatten)]
         gateway: GatewayArgs,
     },
@@ -223,13 +286,15 @@ pub(crate) enum PromptsCommand {
 }
 
 /// `participants ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ParticipantsCommand {
     /// List the participants of your topics and their capabilities
     Ls {
         /// Only this topic
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
+        #[command(flatten)]
+        watch: WatchArgs,
         #[command(flatten)]
         gateway: RunningArgs,
     },
@@ -290,71 +355,8 @@ pub(crate) enum ParticipantsCommand {
     },
 }
 
-/// `proposals ...`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ProposalsCommand {
-    /// List open proposals, oldest first
-    Ls {
-        /// Include closed proposals
-        #[arg(long)]
-        all: bool,
-        /// Only in this topic
-        #[arg(long, value_name = "TOPIC")]
-        topic: Option<String>,
-        #[command(flatten)]
-        gateway: RunningArgs,
-    },
-    /// Show all details of a proposal, with hidden characters made visible
-    Show {
-        /// Proposal id
-        id: String,
-        #[command(flatten)]
-        gateway: RunningArgs,
-    },
-    /// Approve a proposal; it runs once, with your authority
-    ///
-    /// The approval is bound to the digest of the proposal as it was shown. Without --digest, the command shows the
-    /// proposal and asks at the terminal. Exit code 3 when the proposal is already decided, is your own, or does not match
-    /// the digest.
-    Approve {
-        /// Proposal id
-        id: String,
-        /// Replacement arguments, a JSON object
-        #[arg(long, value_name = "JSON")]
-        arguments: Option<String>,
-        /// Digest of the proposal as it was shown to you
-        #[arg(long, value_name = "HEX")]
-        digest: Option<String>,
-        /// Approve the current version without showing it
-        #[arg(long, short, conflicts_with = "digest")]
-        yes: bool,
-        #[command(flatten)]
-        gateway: RunningArgs,
-    },
-    /// Reject a proposal; it does not run
-    Reject {
-        /// Proposal id
-        id: String,
-        /// Reason, sent to the proposer
-        #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
-        #[command(flatten)]
-        gateway: RunningArgs,
-    },
-    /// Withdraw one of your own proposals
-    Withdraw {
-        /// Proposal id
-        id: String,
-        /// Reason
-        #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
-        #[command(flatten)]
-        gateway: RunningArgs,
-    },
-}
-
 /// `token ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Issue a token and print it; it cannot be shown again
     ///
@@ -375,7 +377,12 @@ pub(crate) enum TokenCommand {
         gateway: GatewayArgs,
     },
     /// List issued tokens
-    Ls(GatewayArgs),
+    Ls {
+        #[command(flatten)]
+        watch: WatchArgs,
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
     /// Issue another token to a participant; the one before stays valid for a while
     ///
     /// The new token has the capabilities, topics and lifetime of the one before. At most two are valid at once.
@@ -397,8 +404,63 @@ pub(crate) enum TokenCommand {
     },
 }
 
+/// `login ...`.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum LoginCommand {
+    /// Print a one-time code, to be typed at the sign-in page
+    ///
+    /// It is good once, for 10 minutes, and replaces an earlier one of the participant. Needs a running gateway with [login] enabled, the
+    /// capability portmoot/tokens, and all that the participant may do; a participant gets codes for itself without.
+    Code {
+        /// Participant as which the client is to act
+        name: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+}
+
+/// `clients ...`.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum ClientsCommand {
+    /// List the clients that have signed in
+    ///
+    /// Without the capability portmoot/tokens only your own.
+    Ls(RunningArgs),
+    /// End the sign-ins of a client; what it has open ends at once
+    ///
+    /// Its participants have to sign in and consent again.
+    Revoke {
+        /// The client: at least 8 digits of what `clients ls` shows, or its URL or configured id
+        client: String,
+        /// Only for this participant
+        #[arg(long = "as", value_name = "NAME")]
+        participant: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+}
+
+/// `consents ...`.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum ConsentsCommand {
+    /// List the consents that participants have given to clients
+    ///
+    /// Without the capability portmoot/tokens only your own.
+    Ls(RunningArgs),
+    /// Withdraw the consents to a client, and end the sign-ins that they gave
+    Revoke {
+        /// The client: at least 8 digits of what `consents ls` shows, or its URL or configured id
+        client: String,
+        /// Only for this participant
+        #[arg(long = "as", value_name = "NAME")]
+        participant: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+}
+
 /// `audit ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum AuditCommand {
     /// List audit entries, oldest first
     Query {
@@ -426,6 +488,8 @@ pub(crate) enum AuditCommand {
         #[arg(long, value_name = "COUNT")]
         last: Option<usize>,
         #[command(flatten)]
+        watch: WatchArgs,
+        #[command(flatten)]
         config: ConfigArgs,
     },
     /// Verify the hash chain of the log
@@ -443,10 +507,15 @@ pub(crate) enum AuditCommand {
 }
 
 /// `config ...`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Check the configuration as serve would use it; report problems and settings without effect
     Check(CheckArgs),
+    /// Print the JSON Schema of the configuration file, for editors
+    ///
+    /// An editor with support for TOML uses it if the first line of the file is `#:schema ./portmoot.schema.json`, and the schema is
+    /// in that file.
+    Schema,
     /// Print the merged configuration, with variables unexpanded
     Show {
         /// Show the file and line of every value

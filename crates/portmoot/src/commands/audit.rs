@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::env;
-use crate::terminal::ProcessTerminal;
+use crate::prompt::ProcessTerminal;
 use crate::timestamp::time_of;
 
 const COLUMNS: [&str; 8] = ["ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY"];
@@ -25,7 +25,18 @@ const NO_LOG: &str = "there is no audit log";
 
 pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        AuditCommand::Query { kinds, participant, topic, verdict, operation, since, until, last, config } => {
+        AuditCommand::Query {
+            kinds,
+            participant,
+            topic,
+            verdict,
+            operation,
+            since,
+            until,
+            last,
+            config,
+            ..
+        } => {
             let kinds = kinds.as_deref().map(parse_kinds).transpose()?;
             let since_ms = since.as_deref().map(|text| time_of("--since", text)).transpose()?;
             let until_ms = until.as_deref().map(|text| time_of("--until", text)).transpose()?;

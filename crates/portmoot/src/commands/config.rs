@@ -1,4 +1,4 @@
-//! Commands `config check` and `config show`, and configuration loading for all commands.
+//! Commands `config check`, `config schema` and `config show`, and configuration loading for all commands.
 
 use std::path::PathBuf;
 
@@ -53,6 +53,10 @@ pub(crate) fn run(command: ConfigCommand, output: Output) -> Result<Exit, Failur
     match command {
         ConfigCommand::Check(args) => {
             check(&Sources { listen: args.listen, ..sources(&args.config) }, output)
+        }
+        ConfigCommand::Schema => {
+            output.result(config::SCHEMA);
+            Ok(Exit::Ok)
         }
         ConfigCommand::Show { origin, config } => show(&sources(&config), origin, output),
     }

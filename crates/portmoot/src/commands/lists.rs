@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::{GatewayArgs, PromptsCommand, ResourcesCommand};
 use crate::commands::target::resolve;
-use crate::commands::tools::content;
 use crate::commands::view::{cell, is_named, short};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::prompt::Unattended;
 use crate::remote::{ClientSession, Endpoint};
 use crate::responder::TerminalResponder;
-use crate::terminal::Unattended;
+use ::chat::content;
 
 const RESOURCES: [&str; 4] = ["URI", "NAME", "TYPE", "DESCRIPTION"];
 const PROMPTS: [&str; 3] = ["NAME", "ARGUMENTS", "DESCRIPTION"];
@@ -25,7 +25,7 @@ const PAGES_MAX: usize = 1000;
 
 pub(crate) async fn resources(command: ResourcesCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ResourcesCommand::Ls { pattern, topic, gateway } => {
+        ResourcesCommand::Ls { pattern, topic, gateway, .. } => {
             let listed = list((&topic, &gateway), "resources", pattern.as_deref(), output).await?;
             let row = |one: &Value| {
                 vec![
@@ -52,7 +52,7 @@ pub(crate) async fn resources(command: ResourcesCommand, output: Output) -> Resu
 
 pub(crate) async fn prompts(command: PromptsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        PromptsCommand::Ls { pattern, topic, gateway } => {
+        PromptsCommand::Ls { pattern, topic, gateway, .. } => {
             let listed = list((&topic, &gateway), "prompts", pattern.as_deref(), output).await?;
             output.listing(&listed, "prompts", &PROMPTS, |one| {
                 vec![cell(one, "name"), arguments(one), short(&cell(one, "description"))]

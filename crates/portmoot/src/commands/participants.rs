@@ -17,7 +17,7 @@ const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "CONNECTIONS", "CAPA
 
 pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ParticipantsCommand::Ls { topic, gateway } => {
+        ParticipantsCommand::Ls { topic, gateway, .. } => {
             let remote = running_endpoint(&gateway, output)?;
             let query = topic_query(topic.as_deref());
             let answer = api::get(&remote, &["participants"], &query).await?.read()?;

@@ -1,85 +1,109 @@
-//! Commands `proposals ls`, `show`, `approve`, `reject` and `withdraw`, with a running gateway.
+//! Command `proposals`: review what waits, and `ls`, `show`, `approve`, `reject`, `withdraw`, with a running gateway.
 
-mod details;
+mod decide;
+mod list;
+mod outcome;
+mod review;
 
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use ::chat::Proposal;
+use model::OperationId;
+use serde_json::json;
 
-use crate::cli::ProposalsCommand;
+use crate::cli::{ProposalsArgs, ProposalsCommand, RunningArgs};
 use crate::commands::target::running_endpoint;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::remote::api::Answer;
+use crate::prompt::{ProcessTerminal, Terminal, confirm};
 use crate::remote::{Remote, api};
-use crate::terminal::{ProcessTerminal, Terminal, confirm};
-use details::{ProposalDetails, ProposalList};
+use decide::{approve, arguments_given};
+use outcome::decided;
+use review::shown;
 
-const COLUMNS: [&str; 6] = ["ID", "STATE", "BY", "REQUEST", "TO", "EXPIRES"];
-
-pub(crate) async fn run(command: ProposalsCommand, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Failure> {
+    let Some(command) = args.command else {
+        let remote = running_endpoint(&args.gateway, output)?;
+        if output.json || !ProcessTerminal.is_interactive() {
+            return list::once(&remote, args.topic.as_deref(), false, output).await;
+        }
+        return review::all(&remote, args.topic.as_deref(), output).await;
+    };
     match command {
-        ProposalsCommand::Ls { all, topic, gateway } => {
-            let mut query: Vec<(&str, &str)> = topic.iter().map(|topic| ("topic", topic.as_str())).collect();
-            query.extend(all.then_some(("all", "true")));
-            let answer = api::get(&running_endpoint(&gateway, output)?, &["proposals"], &query).await?;
-            print(&answer, |list: ProposalList| output.table(&COLUMNS, list.rows()), output)
+        ProposalsCommand::Ls { all, topic, watch, gateway } => {
+            let remote = running_endpoint(&gateway, output)?;
+            match watch {
+                true => list::watch(&remote, topic.as_deref(), all, output).await,
+                false => list::once(&remote, topic.as_deref(), all, output).await,
+            }
         }
         ProposalsCommand::Show { id, gateway } => {
-            let answer = api::get(&running_endpoint(&gateway, output)?, &["proposals", &id], &[]).await?;
-            print(&answer, |proposal: ProposalDetails| output.result(&proposal.to_text()), output)
-        }
-        ProposalsCommand::Approve { id, arguments, digest, yes, gateway } => {
             let remote = running_endpoint(&gateway, output)?;
-            let arguments = arguments.as_deref().map(arguments_given).transpose()?;
-            let digest = match digest {
-                Some(digest) => digest,
-                None => digest_shown(&remote, &id, arguments, yes, output).await?,
-            };
-            let mut body = format!("{{\"digest\":{}", json!(digest));
-            if let Some(arguments) = arguments {
-                body += &format!(",\"arguments\":{arguments}");
+            let id = whole_id(&remote, &id).await?;
+            let answer = api::get(&remote, &["proposals", &id], &[]).await?;
+            if output.json {
+                output.result(&answer.text);
+            } else {
+                output.result(&shown(&answer.read::<Proposal>()?));
             }
-            body.push('}');
-            decide(&remote, &id, "approve", body, output).await
+            Ok(Exit::Ok)
+        }
+        ProposalsCommand::Approve { id, arguments, edit, digest, yes, no_wait, gateway } => {
+            let remote = running_endpoint(&gateway, output)?;
+            let id = whole_id(&remote, &id).await?;
+            let arguments = arguments.as_deref().map(arguments_given).transpose()?;
+            let (digest, arguments) = match digest {
+                Some(digest) => (digest, arguments),
+                None => looked_at(&remote, &id, arguments, edit, yes, output).await?,
+            };
+            approve(&remote, &id, &digest, arguments.as_deref(), !no_wait, output).await
         }
         ProposalsCommand::Reject { id, reason, gateway } => {
-            let body = json!({ "reason": reason }).to_string();
-            decide(&running_endpoint(&gateway, output)?, &id, "reject", body, output).await
+            end("reject", &id, reason, &gateway, output).await
         }
         ProposalsCommand::Withdraw { id, reason, gateway } => {
-            let body = json!({ "reason": reason }).to_string();
-            decide(&running_endpoint(&gateway, output)?, &id, "withdraw", body, output).await
+            end("withdraw", &id, reason, &gateway, output).await
         }
     }
 }
 
-/// Prints an answer: the text of the gateway, unchanged, with `--json`; numbers keep their spelling.
-fn print<T: DeserializeOwned>(
-    answer: &Answer,
-    show: impl FnOnce(T),
-    output: Output,
-) -> Result<Exit, Failure> {
-    if output.json {
-        output.result(&answer.text)
-    } else {
-        show(answer.read()?)
+/// The whole id that a text begins. A whole one is taken as it is, so that one that is unknown is refused by the gateway.
+///
+/// # Errors
+/// When no proposal's id begins so, or several do.
+async fn whole_id(remote: &Remote, text: &str) -> Result<String, Failure> {
+    if text.parse::<OperationId>().is_ok() {
+        return Ok(text.to_owned());
     }
-    Ok(Exit::Ok)
+    let answer = api::get(remote, &["proposals"], &[("all", "true")]).await?;
+    let all = answer.read::<list::ProposalList>()?.proposals;
+    let mut found = all.iter().filter(|one| !text.is_empty() && one.id.starts_with(&text.to_lowercase()));
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(one.id.clone()),
+        (Some(_), Some(_)) => {
+            Err(Failure::bad_argument(format!("the ids of several proposals begin with `{text}`"))
+                .hint("write more of the id; list them: portmoot proposals ls --all"))
+        }
+        (None, _) => {
+            let message = format!("there is no proposal that you may see whose id begins with `{text}`");
+            Err(Failure::new(Exit::NotFound, "unknown_target", message)
+                .hint("list them: portmoot proposals ls --all"))
+        }
+    }
 }
 
-/// Fetches the proposal and returns its digest, after the user has confirmed it at the terminal; with `--yes`, without
-/// showing it.
-async fn digest_shown(
+/// Fetches the proposal and returns its digest and the arguments to approve it with, after the user has confirmed them at the
+/// terminal; with `--yes`, without showing anything.
+async fn looked_at(
     remote: &Remote,
     id: &str,
-    arguments: Option<&str>,
+    arguments: Option<String>,
+    edit: bool,
     yes: bool,
     output: Output,
-) -> Result<String, Failure> {
-    let proposal: ProposalDetails = api::get(remote, &["proposals", id], &[]).await?.read()?;
+) -> Result<(String, Option<String>), Failure> {
+    let proposal: Proposal = api::get(remote, &["proposals", id], &[]).await?.read()?;
     if yes {
-        return Ok(proposal.digest);
+        return Ok((proposal.digest, arguments));
     }
     let mut terminal = ProcessTerminal;
     if !terminal.is_interactive() {
@@ -90,38 +114,36 @@ async fn digest_shown(
         );
         return Err(Failure::new(Exit::Refused, "consent_needed", message).hint(hint));
     }
-    terminal.show(&proposal.to_text());
-    if let Some(arguments) = arguments {
-        terminal.show(&format!("replacement arguments:\n{}", details::pretty_json(arguments)));
+    terminal.show(&shown(&proposal));
+    let arguments = if edit { Some(review::edited(&proposal)?) } else { arguments };
+    if let Some(arguments) = &arguments {
+        terminal.show(&review::replacement(arguments));
     }
     if confirm(&mut terminal, "Approve this proposal?") {
-        return Ok(proposal.digest);
+        return Ok((proposal.digest, arguments));
     }
     output.message("the proposal was not decided");
     Err(Failure::new(Exit::Refused, "consent_refused", "you did not approve the proposal"))
 }
 
-async fn decide(
-    remote: &Remote,
-    id: &str,
+/// Rejects or withdraws. At a terminal the reason of a rejection is asked for.
+async fn end(
     verb: &str,
-    body: String,
+    id: &str,
+    reason: Option<String>,
+    gateway: &RunningArgs,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let answer = api::post(remote, &["proposals", id, verb], &[], body).await?;
-    let show = |proposal: ProposalDetails| {
-        output.result(&proposal.state);
-        output.message(&proposal.outcome());
+    let remote = running_endpoint(gateway, output)?;
+    let id = whole_id(&remote, id).await?;
+    let mut terminal = ProcessTerminal;
+    let reason = match reason {
+        None if verb == "reject" && terminal.is_interactive() && !output.json => {
+            Some(review::reason(&mut terminal)?)
+        }
+        reason => reason,
     };
-    print(&answer, show, output)
-}
-
-fn arguments_given(text: &str) -> Result<&str, Failure> {
-    let object = serde_json::from_str::<serde_json::Map<String, Value>>(text).is_ok()
-        && json::refuse_duplicates(text.as_bytes()).is_ok();
-    if object {
-        return Ok(text);
-    }
-    let failure = Failure::bad_argument("--arguments must be a JSON object");
-    Err(failure.hint(r#"for example --arguments '{"path":"/tmp/report"}'"#))
+    let reason = reason.filter(|reason| !reason.is_empty());
+    let body = json!({ "reason": reason }).to_string();
+    decided(&api::post(&remote, &["proposals", &id, verb], &[], body).await?, output)
 }

@@ -8,9 +8,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::env;
+use crate::prompt::ProcessTerminal;
 use crate::remote::Remote;
 use crate::run;
-use crate::terminal::ProcessTerminal;
 use config::Sources;
 use tls::ClientTls;
 

@@ -1,8 +1,9 @@
-//! Commands `servers ls` and `servers show`.
+//! Commands `servers ls` and `servers show`; the others are in `accounts`.
 
 use serde_json::Value;
 
 use crate::cli::ServersCommand;
+use crate::commands::accounts;
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, print, texts};
 use crate::exit::Exit;
@@ -14,7 +15,7 @@ const COLUMNS: [&str; 6] = ["NAME", "STATE", "TRANSPORT", "PROTOCOL", "TOOLS", "
 
 pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ServersCommand::Ls(gateway) => {
+        ServersCommand::Ls { gateway, .. } => {
             let endpoint = running_endpoint(&gateway, output)?;
             let answer: Value = api::get(&endpoint, &["servers"], &[]).await?.read()?;
             let mut columns = COLUMNS.to_vec();
@@ -35,6 +36,13 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
             };
             let row = |row: &Value| columns.iter().map(|column| member(row, column)).collect();
             output.listing(&answer, "servers", &columns, row);
+        }
+        ServersCommand::Login { name, args } => return accounts::login(&name, &args, output).await,
+        ServersCommand::Logout { name, participant, gateway } => {
+            return accounts::logout(&name, participant.as_deref(), &gateway, output).await;
+        }
+        ServersCommand::Auth { name, gateway } => {
+            return accounts::auth(name.as_deref(), &gateway, output).await;
         }
         ServersCommand::Show { name, gateway } => {
             let endpoint = running_endpoint(&gateway, output)?;

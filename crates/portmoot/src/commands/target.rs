@@ -14,9 +14,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::process::env;
+use crate::prompt::ProcessTerminal;
 use crate::remote::{Endpoint, Remote};
 use crate::run;
-use crate::terminal::ProcessTerminal;
 use config::Loaded;
 
 /// The gateway for a command.
@@ -113,6 +113,8 @@ pub(crate) fn owner_url(
 pub(crate) fn resolve(args: &GatewayArgs, output: Output) -> Result<Box<dyn Endpoint>, Failure> {
     match Target::of(&args.running, Some(args.yes), output)? {
         Target::Running(running) => Ok(Box::new(running.endpoint()?)),
+        // Servers that start anew every few seconds are of no use.
+        Target::Own(_) if output.is_watched() => Err(no_gateway()),
         Target::Own(loaded) => {
             output.message("no gateway is running: the servers are started for this command only");
             consent::show_commands(&loaded.config, output);
@@ -128,12 +130,14 @@ pub(crate) fn resolve(args: &GatewayArgs, output: Output) -> Result<Box<dyn Endp
 pub(crate) fn running(args: &RunningArgs, output: Output) -> Result<Running, Failure> {
     match Target::of(args, None, output)? {
         Target::Running(running) => Ok(running),
-        Target::Own(_) => {
-            let message = "no gateway is running with this data directory";
-            Err(Failure::new(Exit::Failed, "gateway_unreachable", message)
-                .hint("start one with: portmoot serve; or choose one with --url http://127.0.0.1:7070; what a gateway needs is checked by: portmoot doctor"))
-        }
+        Target::Own(_) => Err(no_gateway()),
     }
+}
+
+fn no_gateway() -> Failure {
+    let message = "no gateway is running with this data directory";
+    Failure::new(Exit::Failed, "gateway_unreachable", message)
+        .hint("start one with: portmoot serve; or choose one with --url http://127.0.0.1:7070; what a gateway needs is checked by: portmoot doctor")
 }
 
 /// The endpoint of a running gateway.

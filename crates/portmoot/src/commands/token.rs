@@ -46,7 +46,7 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
             print(&rotated(token_store(&gateway, output)?, &name, overlap_ms).await?, output);
             output.message(&format!("the token before is valid for another {overlap} at most"));
         }
-        TokenCommand::Ls(gateway) => {
+        TokenCommand::Ls { gateway, .. } => {
             let answer = ls(token_store(&gateway, output)?).await?;
             output.listing(&answer, "tokens", &COLUMNS, row);
         }

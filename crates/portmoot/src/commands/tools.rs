@@ -2,7 +2,6 @@
 
 mod arguments;
 mod call;
-pub(crate) mod content;
 mod unknown;
 
 use serde_json::Value;
@@ -24,7 +23,7 @@ const COLUMNS: [&str; 3] = ["NAME", "SERVER", "DESCRIPTION"];
 
 pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ToolsCommand::Ls { pattern, topic, gateway } => {
+        ToolsCommand::Ls { pattern, topic, gateway, .. } => {
             let endpoint = resolve(&gateway, output)?;
             let mut answer: Value = api::get(&*endpoint, &["tools"], &[("topic", &topic)]).await?.read()?;
             if let (Some(pattern), Some(Value::Array(tools))) = (pattern, answer.get_mut("tools")) {

@@ -6,7 +6,7 @@ use model::{Capabilities, ParticipantId};
 use upstream::config::{EraChoice, HttpConfig, Sessions, Timeouts};
 
 use super::*;
-use crate::terminal::ScriptedTerminal;
+use crate::scripted::ScriptedTerminal;
 use config::{Layer, Node, Origin};
 
 fn server(transport: Transport) -> ServerConfig {

@@ -64,6 +64,18 @@ pub(crate) async fn delete(gateway: &dyn Endpoint, segments: &[&str]) -> Result<
     request(gateway, Method::DELETE, segments, &[], None).await
 }
 
+/// `DELETE /api/v1/{segments}?{query}`.
+///
+/// # Errors
+/// As [`get`].
+pub(crate) async fn delete_with(
+    gateway: &dyn Endpoint,
+    segments: &[&str],
+    query: &[(&str, &str)],
+) -> Result<Answer, Failure> {
+    request(gateway, Method::DELETE, segments, query, None).await
+}
+
 /// The JSON body of `GET path`, whatever the status is: health and readiness.
 ///
 /// # Errors
@@ -71,6 +83,18 @@ pub(crate) async fn delete(gateway: &dyn Endpoint, segments: &[&str]) -> Result<
 pub(crate) async fn probe(gateway: &dyn Endpoint, path: &str) -> Result<serde_json::Value, Failure> {
     let (_, body) = exchange(gateway, Method::GET, path.to_owned(), None).await?;
     serde_json::from_slice(&body).map_err(|_| not_portmoot())
+}
+
+/// Status and JSON body of `GET path`; `null` for a body that is no JSON.
+///
+/// # Errors
+/// When the host cannot be reached, or the connection breaks.
+pub(crate) async fn get_json(
+    host: &dyn Endpoint,
+    path: &str,
+) -> Result<(StatusCode, serde_json::Value), Failure> {
+    let (status, body) = exchange(host, Method::GET, path.to_owned(), None).await?;
+    Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
 }
 
 async fn request(

@@ -167,6 +167,7 @@ impl Remote {
         let client = Arc::new(ClientSide { out, state: Mutex::default(), settled: Notify::new() });
         let inbox: Arc<dyn Inbox> = Arc::<ClientSide>::clone(&client);
         let spec = HttpSpec {
+            authorize: None,
             name: "portmoot".into(),
             url: format!("{}://{}/mcp/{topic}", self.scheme(), self.authority()),
             headers: authorization(self.token()),

@@ -1,7 +1,7 @@
 //! Responder tests with a scripted terminal.
 
 use super::*;
-use crate::terminal::ScriptedTerminal;
+use crate::scripted::ScriptedTerminal;
 
 fn respond(method: &str, params: Value, answers: &[&'static str]) -> (Result<Value, (i64, String)>, String) {
     let mut script = ScriptedTerminal::new(true, answers);

@@ -44,11 +44,17 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
     if switches_tls {
         after.tls.clone_from(&before.tls);
     }
+    let switches_login = before.login.is_some() != after.login.is_some();
+    if switches_login {
+        after.login.clone_from(&before.login);
+    }
     let (old, new) = (&before.limits, Arc::make_mut(&mut after.limits));
     let kept = [
         ("server.listen", keep(&before.listen, &mut after.listen)),
         ("server.tls", switches_tls),
+        ("login.enabled", switches_login),
         ("server.data_dir", keep(&before.data_dir, &mut after.data_dir)),
+        ("server.key_file", keep(&before.key, &mut after.key)),
         ("server.operator_key", keep(&before.operator_key, &mut after.operator_key)),
         ("server.limits.connections_max", keep(&old.connections_max, &mut new.connections_max)),
         (

@@ -8,11 +8,13 @@ use access::AccessJournal;
 use access::config::Config;
 use access::grants::{Grants, NOT_APPLIED};
 use access::identities::tokens_configured;
+use access::sign_ins::make_login_key;
 use auth::{Sealer, TokenHash, encode_token};
 use client::Guard;
 use doors::Doors;
 use gateway::{Registry, Start};
 use model::{RefusalCode, TopicName};
+use oauth::{Accounts, vault::Vault};
 use platform::{random, unix_ms};
 use store::recorder::Recorder;
 use store::{Journal, JournalWriter, State};
@@ -20,6 +22,8 @@ use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::descriptors::Descriptors;
+use super::sign_in::sign_in;
+use crate::address::url_of;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::LOG_TARGET;
@@ -46,6 +50,19 @@ fn operator_key(config: &Config, dir: &Path) -> Result<Option<TokenHash>, Failur
     Ok(Some(TokenHash::of(&key)))
 }
 
+/// Accounts at servers, sealed with the operator's key if there is one.
+fn accounts(
+    config: &Config,
+    journal: Option<&JournalWriter>,
+    audit: &Recorder,
+) -> Result<Arc<Accounts>, Failure> {
+    let key = config.key.as_ref().map(oauth::key::read).transpose();
+    let key = key.map_err(|error| Failure::new(Exit::Failed, "key_unusable", error.to_string()))?;
+    let vault = Vault::new(key.as_deref(), journal.cloned());
+    let base_url = url_of(&config.listen.to_string(), config.tls.is_some());
+    Ok(Arc::new(Accounts::new(vault, audit.clone(), None, base_url)))
+}
+
 /// Warns of changes of capabilities that configured participants do not get.
 fn log_not_applied(grants: &Grants) {
     let names: Vec<&str> = grants.not_applied().collect();
@@ -68,6 +85,9 @@ impl Gateway {
             Some(journal) => access::sealer(journal, &random(), unix_ms())?,
             None => Sealer::new(&random(), None),
         };
+        if let (Some(journal), Some(_)) = (journal.as_mut(), &config.login) {
+            make_login_key(journal, &random(), unix_ms())?;
+        }
         let requires_token = match &journal {
             Some(journal) => tokens_configured(&config, journal.state()),
             None => tokens_configured(&config, &State::default()),
@@ -89,8 +109,17 @@ impl Gateway {
                 None
             }
         });
-        let registry = Registry::start(Start { config, identities, grants, sealer, guard, journal, audit });
-        let doors = Doors::new(Arc::clone(&registry), api::router(&registry, &access));
+        let accounts = accounts(&config, journal.as_ref(), &audit)?;
+        let sign_ins = access.sign_ins(&config);
+        if config.login.is_some() && journal.is_none() {
+            tracing::warn!(target: LOG_TARGET, "clients cannot sign in: the gateway has no data_dir");
+        }
+        let start = Start { config, identities, grants, sealer, guard, journal, audit, accounts, sign_ins };
+        let registry = Registry::start(start);
+        let sign_in = sign_in(&registry, &access);
+        let pages = api::router(&registry, &access, sign_in.clone());
+        let pages = sign_in.into_iter().fold(pages, |pages, sign_in| pages.merge(signin::router(sign_in)));
+        let doors = Doors::new(Arc::clone(&registry), pages);
         Ok(Self { registry, doors, access, descriptors, bound: OnceLock::new() })
     }
 
@@ -108,6 +137,8 @@ impl Gateway {
         })?;
         self.descriptors.log();
         let _ = self.bound.set(bound);
+        let has_tls = self.registry.config().tls.is_some();
+        *self.registry.accounts.services().base_url.write() = url_of(&bound.to_string(), has_tls);
         self.announce()?;
         Ok(bound)
     }
@@ -149,9 +180,9 @@ impl Gateway {
     pub(crate) fn reload(&self, config: Config) {
         let new = config.clone();
         self.descriptors.grow(&config);
-        self.access.under(&config, |identities, grants| {
+        self.access.under(&config, |known, grants| {
             log_not_applied(&grants);
-            self.registry.reload(new, identities, grants);
+            self.registry.reload(new, known, grants);
         });
         self.registry.refresh(None);
         // The certificate may be another one.

@@ -11,6 +11,11 @@ use crate::pty::{run_at_terminal_of, run_with_stdout_at_terminal};
 use crate::support::Gateway;
 use crate::ws::{Socket, token};
 
+/// A line without the time of day before it.
+fn timeless(line: &str) -> String {
+    line.get(6..).unwrap_or_default().trim_start().to_owned()
+}
+
 /// Starts `portmoot chat` as this participant and waits for its first line.
 fn person(home: &Home, gateway: &Gateway, name: &str) -> Program {
     let url = gateway.url();
@@ -33,8 +38,8 @@ async fn a_user_chats_calls_tools_and_approves() {
     };
     assert_eq!(receive(&mut received, "a chat", said).await, ("boss".to_owned(), "hello all".to_owned()));
     worker.chat("hi\nboss: do it\u{1b}[2J\u{202e}").unwrap();
-    assert_eq!(person.wait_for_line("worker: "), "worker: hi");
-    assert_eq!(person.wait_for_line("boss: "), "worker| boss: do it\\u{1b}[2J\\u{202e}");
+    assert_eq!(timeless(&person.wait_for_line("worker: ")), "worker: hi");
+    assert_eq!(timeless(&person.wait_for_line("boss: ")), "worker| boss: do it\\u{1b}[2J\\u{202e}");
     for (typed, seen) in [
         ("/tools worker", "worker  echo  Says it again"),
         ("/tools", "worker  echo  Says it again"),
@@ -43,7 +48,8 @@ async fn a_user_chats_calls_tools_and_approves() {
         ("/call worker none", "! answered with an error: unknown tool `none`"),
         ("/call worker echo [1]", "The arguments must be one JSON object"),
         ("/who", "scout  mcp/proposal:tools/call, mcp/response:*, chat"),
-        ("/proposals", "There have been no open proposals"),
+        ("/proposals", "No proposal waits for a decision"),
+        ("/msg gone hi", "gone is not here"),
         ("/approve 7", "There is no such open proposal"),
         ("/dance", "Unknown command"),
         ("/help", "/approve ID"),
@@ -52,14 +58,18 @@ async fn a_user_chats_calls_tools_and_approves() {
         person.wait_for_line(seen);
     }
     let mut proposal = scout.propose(&["worker"], "tools/call", &echo("please\u{202e}")).unwrap();
-    assert!(person.wait_for_line("? proposal #1 by scout at worker: tools/call echo").starts_with("? "));
-    assert!(person.wait_for_line("params").contains(r#""text":"please\u{202e}""#));
+    let head = person.wait_for_line("? proposal #1 by scout at worker: tools/call echo");
+    assert!(timeless(&head).starts_with("? "), "{head}");
+    person.wait_for_line("look again: no definition of this tool; hidden characters");
+    assert!(person.wait_for_line("text").contains(r#""text": "please\u{202e}""#));
     person.type_line("/approve 1");
+    person.wait_for_line("Approve #1? It may be DESTRUCTIVE: its server does not say (MCP's default).");
+    person.type_line("/yes");
     person.wait_for_line("= please\\u{202e}");
     let outcome = read(&proposal.outcome(TIMEOUT).await.unwrap());
     assert_eq!(outcome["content"][0]["text"], "please\u{202e}");
     person.type_line("/proposals");
-    person.wait_for_line("There have been no open proposals");
+    person.wait_for_line("No proposal waits for a decision");
     scout.close().await;
     person.wait_for_line("* scout has left");
     person.type_line("/quit");
@@ -85,7 +95,7 @@ async fn chat_waits_for_open_calls_at_the_end_of_the_input() {
     person.close_input();
     boss.fulfil(&proposed, None).await.unwrap();
     let (code, printed) = person.wait_for_exit();
-    assert_eq!((code, printed.lines().any(|line| line == "= late")), (0, true), "{printed}");
+    assert_eq!((code, printed.lines().any(|line| timeless(line) == "= late")), (0, true), "{printed}");
 }
 
 #[test]
@@ -99,26 +109,28 @@ fn chat_says_whose_proposal_has_changed_and_who_decided() {
     let proposed = boss.receive_until(|received| received["from"] == "scout");
     let id = proposed["id"].as_str().unwrap();
     let pending = proposer.wait_for_line("* your");
+    reader.wait_for_line("? proposal #1 by scout");
     // Another participant uses the same id: what becomes of its proposal changes nothing about the first one.
     let kind = "mcp/proposal:tools/call:echo";
     boss.send(kind, id, &["worker"], json!({}), &json!({ "method": "tools/call", "params": echo("x") }));
     let taken = "this cannot be proposed: an envelope of this id has proposed already";
-    let seen = format!("* the proposal {id} of boss is rejected: {taken}");
-    assert_eq!(reader.wait_for_line("* the proposal"), seen);
-    assert_eq!(proposer.wait_for_line("* the proposal"), seen);
+    for program in [&mut reader, &mut proposer] {
+        let seen = program.wait_for_line("* the proposal");
+        assert!(seen.ends_with(&format!(" of boss is rejected: {taken}")), "{seen}");
+    }
     reader.type_line("/proposals");
     reader.wait_for_line("? proposal #1 by scout");
     boss.call("no", &["portmoot"], "reject_proposal", json!({ "id": id, "reason": "not today" }));
     let seen = proposer.wait_for_line("* your");
-    assert_eq!(seen, format!("* your proposal {id} is rejected by boss: not today"));
+    assert_eq!(timeless(&seen), "* your proposal #1 is rejected by boss: not today");
     let seen = reader.wait_for_line("* the proposal");
-    assert_eq!(seen, format!("* the proposal {id} of scout is rejected by boss: not today"));
+    assert_eq!(timeless(&seen), "* the proposal #1 of scout is rejected by boss: not today");
     reader.type_line("/proposals");
-    reader.wait_for_line("There have been no open proposals");
+    reader.wait_for_line("No proposal waits for a decision");
     reader.type_line("/quit");
     let (code, seen) = reader.wait_for_exit();
     assert!(code == 0 && !seen.contains("your proposal"), "{seen}");
-    assert_eq!(pending, format!("* your proposal {id} is pending (not here: worker)"));
+    assert!(pending.ends_with(" is pending (not here: worker)"), "{pending}");
 }
 
 #[test]
@@ -141,7 +153,7 @@ fn chat_exits_with_a_code_when_it_cannot_join() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_a_terminal_words_are_completed_and_messages_appear_above_the_line() {
-    let home = home();
+    let home = home().env("NO_COLOR", "1");
     let gateway = Gateway::start(&home, &config(&home));
     let (worker, mut received) = enter(spec(&gateway, "worker").serving(tools())).await;
     let (url, token) = (gateway.url(), token("boss"));
@@ -159,7 +171,7 @@ async fn at_a_terminal_words_are_completed_and_messages_appear_above_the_line() 
         ("= typed", "/qu\t"),
     ];
     let ran: Ran = tokio::task::block_in_place(|| {
-        run_with_stdout_at_terminal(&home, &["chat", "--url", &url, "--token", &token], &steps)
+        run_with_stdout_at_terminal(&home, &["chat", "--lines", "--url", &url, "--token", &token], &steps)
     });
     ran.expect(0);
     answering.await.unwrap();
@@ -167,7 +179,7 @@ async fn at_a_terminal_words_are_completed_and_messages_appear_above_the_line() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_a_terminal_no_row_of_a_message_looks_like_another_participants() {
-    let home = home();
+    let home = home().env("NO_COLOR", "1");
     let gateway = Gateway::start(&home, &config(&home));
     let (worker, mut received) = enter(spec(&gateway, "worker").serving(tools())).await;
     let (url, token) = (gateway.url(), token("boss"));
@@ -186,7 +198,7 @@ async fn at_a_terminal_no_row_of_a_message_looks_like_another_participants() {
     });
     let steps = [("> ", "hello"), ("worker: the end", "/quit")];
     let ran: Ran = tokio::task::block_in_place(|| {
-        run_at_terminal_of(40, &home, &["chat", "--url", &url, "--token", &token], &steps)
+        run_at_terminal_of(40, &home, &["chat", "--lines", "--url", &url, "--token", &token], &steps)
     });
     let shown = ran.expect(0).stderr;
     answering.await.unwrap();
@@ -229,16 +241,16 @@ async fn chat_shows_the_history_on_entering() {
     receive(&mut reported, "both wait", two).await;
     let mut late = person(&home, &gateway, "mallory");
     // Of the proposals only the one that is still open.
-    late.wait_for_line("? proposal #2 by scout");
-    assert!(late.wait_for_line("params").contains("open"));
+    late.wait_for_line("? proposal #1 by scout");
+    late.wait_for_line("\"text\": \"open\"");
     late.type_line("/quit");
     let (code, seen) = late.wait_for_exit();
-    assert!(code == 0 && !seen.contains("proposal #1"), "{seen}");
+    assert!(code == 0 && !seen.contains("proposal #2"), "{seen}");
     // Messages are on stdout, notes on stderr.
     let of = |stream: &[&str]| {
         let places: Vec<Option<usize>> = stream.iter().map(|line| seen.find(line)).collect();
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{stream:?}: {seen}");
     };
     of(&["worker: one", "worker: two", "worker| boss: three"]);
-    of(&["* earlier messages:", "* end of the earlier messages", "? proposal #2"]);
+    of(&["* earlier messages:", "* end of the earlier messages", "? proposal #1"]);
 }

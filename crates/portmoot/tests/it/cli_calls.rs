@@ -89,7 +89,7 @@ fn a_call_that_needs_approval_says_so_at_once() {
     let waiting = waiting.unwrap();
     let pending = gateway.pending(&home, &boss);
     let id = pending["id"].as_str().unwrap();
-    home.run(&["proposals", "approve", id, "--yes", "--url", &url, "--token", &boss]).expect(0);
+    home.run(&["proposals", "approve", id, "--yes", "--no-wait", "--url", &url, "--token", &boss]).expect(0);
     let ran = crate::home::Ran::from(waiting.wait_with_output().unwrap()).expect(0);
     assert_eq!(ran.stdout, "hi\n", "{}", ran.stderr);
     let shown = format!("it is proposed as {id} (portmoot proposals show {id}); waiting for a decision");

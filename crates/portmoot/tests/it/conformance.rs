@@ -1,7 +1,10 @@
 //! The official conformance suite through the gateway to a fixture that passes it alone: every required scenario, without
 //! expected failures, under the fixture's own names.
 
-use harness::{Running, conformance, conformance_but, conformance_client, conformance_of, shim_binary};
+use harness::{
+    Running, conformance, conformance_but, conformance_client, conformance_client_extension,
+    conformance_client_of, conformance_of, shim_binary,
+};
 
 use crate::front::{Front, binary, over_http, over_stdio};
 
@@ -14,16 +17,42 @@ const TASKS: usize = 10;
 /// The scenario of the modern suite that needs what a legacy server's questions do not have: keys of their own.
 const NOT_OF_LEGACY: &[&str] = &["input-required-result-basic-elicitation"];
 
-/// Scenarios of clients that are not run, by their beginning, with the reason.
-const NOT_OF_CLIENTS: &[(&str, &str)] =
-    &[("auth/", "The gateway has no OAuth towards servers yet (docs/mcp.md, \"Not implemented yet\").")];
+/// The beginning of the scenarios about authorization, which have a client of their own: it signs in.
+const ACCOUNTS: &str = "auth/";
+
+/// The required scenarios about authorization in each revision.
+const LEGACY_ACCOUNTS: usize = 14;
+const MODERN_ACCOUNTS: usize = 25;
+
+/// The suite's servers that want a token, behind the gateway, which signs in as an operator has it do.
+fn signs_in(revision: &str, era: &str) -> usize {
+    let command = format!("{} {} {era} {era} accounts", shim_binary().display(), binary());
+    conformance_client_of(&command, revision, ACCOUNTS).len()
+}
+
+#[test]
+fn as_a_client_that_signs_in_at_legacy_servers() {
+    assert_eq!(signs_in("2025-11-25", "legacy"), LEGACY_ACCOUNTS);
+}
+
+#[test]
+fn as_a_client_that_signs_in_at_modern_servers() {
+    assert_eq!(signs_in("2026-07-28", "modern"), MODERN_ACCOUNTS);
+}
+
+#[test]
+fn as_a_client_with_credentials_of_its_own() {
+    let command = format!("{} {} modern modern accounts", shim_binary().display(), binary());
+    for scenario in ["auth/client-credentials-basic", "auth/client-credentials-jwt"] {
+        conformance_client_extension(&command, "2026-07-28", scenario);
+    }
+}
 
 /// The suite's servers behind the gateway, used by a client of each era: what the gateway sends as a client.
 fn as_a_client(revision: &str, eras: [(&str, &str); 2], expected: &[&str]) {
-    let but: Vec<&str> = NOT_OF_CLIENTS.iter().map(|(beginning, _why)| *beginning).collect();
     for (client, server) in eras {
         let command = format!("{} {} {client} {server}", shim_binary().display(), binary());
-        let ran = conformance_client(&command, revision, &but);
+        let ran = conformance_client(&command, revision, &[ACCOUNTS]);
         assert!(ran.iter().eq(expected), "{ran:?}");
     }
 }

@@ -55,8 +55,16 @@ fn every_documented_path_answers_as_documented() {
             "/api/v1/pins/{server}/approve" => "/api/v1/pins/demo/approve",
             "/api/v1/servers/{name}" => "/api/v1/servers/demo",
             "/api/v1/servers/{name}/logs" => "/api/v1/servers/demo/logs",
+            // The demo server has no accounts.
+            "/api/v1/servers/{name}/login" => "/api/v1/servers/demo/login",
+            "/api/v1/servers/{name}/login/complete" => "/api/v1/servers/demo/login/complete",
+            "/api/v1/servers/{name}/login/device" => "/api/v1/servers/demo/login/device",
+            "/api/v1/servers/{name}/login/device/{id}" => "/api/v1/servers/demo/login/device/00",
+            "/api/v1/servers/{name}/logout" => "/api/v1/servers/demo/logout",
             "/api/v1/tokens/{name}/rotate" => "/api/v1/tokens/absent/rotate",
             "/api/v1/participants/{id}/can" => "/api/v1/participants/local/can",
+            "/api/v1/clients/{client}" => "/api/v1/clients/absent",
+            "/api/v1/consents/{client}" => "/api/v1/consents/absent",
             "/api/v1/tools/{name}" => "/api/v1/tools/demo_echo",
             "/api/v1/tokens/{name}" => "/api/v1/tokens/absent",
             // There are no proposals: every one is unknown.
@@ -237,7 +245,7 @@ fn a_slash_at_the_end_is_the_same_endpoint() {
         let gateway = Gateway::start(&home, &config);
         gateway.ready("demo");
         let ask = |method: &str, path: &str| {
-            let path = path.replace("{name}", "demo").replace("{id}", "00");
+            let path = path.replace("{name}", "demo").replace("{id}", "00").replace("{client}", "absent");
             // The stream of `GET /sse` does not end.
             let method = if path.starts_with("/sse") { "PUT" } else { method };
             let (status, _, body) = request(&gateway.url(), method, &path, "");

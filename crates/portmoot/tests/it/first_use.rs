@@ -158,6 +158,15 @@ fn every_line_of_the_readme_works() {
         ".config/Claude/claude_desktop_config.json",
         r#"{ "mcpServers": { "a": { "command": "npx" } } }"#,
     );
+    for command in ["portmoot add files -- npx", "portmoot import claude-desktop"] {
+        let line = lines.next().unwrap();
+        assert!(line.starts_with(command), "{line}");
+        run_line(&home, &line.replace("   # asks", " --yes # asks"));
+    }
+    assert_eq!(lines.next().unwrap(), "portmoot serve");
+    let gateway = Gateway::start_with(&home, &[]);
+    ["files", "a"].iter().for_each(|name| gateway.ready(name));
+    gateway.stop().expect(0);
     let line = lines.next().unwrap();
     let (_, file) = line.split_once("portmoot serve --mcp-config ").unwrap();
     let file = file.replace('~', &home.path().display().to_string());
@@ -176,6 +185,12 @@ fn every_line_of_the_readme_works() {
     }
     let log = gateway.stop().stderr;
     assert!(log.contains("environment: GITHUB_PERSONAL_ACCESS_TOKEN"), "{log}");
+    // Clients are connected, and as before.
+    for command in ["portmoot connect claude-code", "portmoot connect cursor", "portmoot disconnect cursor"] {
+        let line = lines.next().unwrap();
+        assert!(line.starts_with(command), "{line}");
+        run_line(&home, &line.replace("   # asks", " --yes # asks"));
+    }
     // With participants, on a machine with nothing set up.
     let home = equipped();
     home.write("team.toml", &team);

@@ -75,7 +75,7 @@ fn both_ways(way: &str) -> [Value; 2] {
         // Longer than a call is held, so that every client has to wait again.
         std::thread::sleep(std::time::Duration::from_millis(1200));
         let id = id_of(&proposal);
-        let notice = proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 0);
+        let notice = proposals(&home, &gateway, BOSS, &["approve", &id, "--yes", "--no-wait"], 0);
         assert!(["running\n", "completed\n"].contains(&notice.as_str()), "{notice}");
         let report = report(client);
         until("the outcome", || (state(&home, &gateway, &id)["state"] == "completed").then_some(()));
@@ -165,10 +165,12 @@ fn decisions_count_once_and_are_bound_to_the_digest() {
     proposals(&home, &gateway, BOSS, &["approve", &id], 3);
     let shown = proposals(&home, &gateway, BOSS, &["show", &id], 0);
     assert!(shown.contains(r#""text": "as proposed\u{202e}""#), "{shown}");
-    for needed in ["by: scout", "to: a", "method: tools/call", "target: echo", "digest: ", "inputSchema"] {
+    for needed in
+        ["proposal by scout at a: tools/call echo", "the caller waits for it", "digest ", "inputSchema"]
+    {
         assert!(shown.contains(needed), "{needed}: {shown}");
     }
-    let edited = ["approve", &id, "--yes", "--arguments", r#"{"text":"as edited"}"#];
+    let edited = ["approve", &id, "--yes", "--no-wait", "--arguments", r#"{"text":"as edited"}"#];
     proposals(&home, &gateway, BOSS, &edited, 0);
     let waited = scout.call("wait_for_proposal", json!({ "id": id }));
     assert_eq!(waited["content"][0]["text"], "as edited");
@@ -208,7 +210,7 @@ fn a_pending_proposal_outlives_a_restart_and_runs_once() {
     let _ = client.wait_with_output();
     let gateway = Gateway::start(&home, &config);
     assert_eq!(id_of(&gateway.pending(&home, BOSS)), id);
-    proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 0);
+    proposals(&home, &gateway, BOSS, &["approve", &id, "--yes", "--no-wait"], 0);
     let scout = Client::of(&gateway, SCOUT);
     let waited = scout.call("wait_for_proposal", json!({ "id": id }));
     assert_eq!(waited["content"][0]["text"], "after the restart");

@@ -146,7 +146,7 @@ fn who_looks_at_a_call_sees_json() {
         assert_eq!(proposal["params"]["arguments"], arguments, "{proposal}");
         let id = proposal["id"].as_str().unwrap();
         let (url, token) = (gateway.url(), token("boss"));
-        let approve = ["proposals", "approve", id, "--yes", "--url", &url, "--token", &token];
+        let approve = ["proposals", "approve", id, "--yes", "--no-wait", "--url", &url, "--token", &token];
         home.run(&[&approve, more].concat()).expect(0);
         assert_eq!(scout.join().unwrap()["found"][0], answer);
     }

@@ -188,19 +188,21 @@ fn connections_end_when_the_gateway_stops_or_their_participant_is_gone() {
     assert_eq!(last.closed(), 1001);
 }
 
+/// The headers of a request for a WebSocket.
+pub(crate) const UPGRADE: [(&str, &str); 4] = [
+    ("connection", "Upgrade"),
+    ("upgrade", "websocket"),
+    ("sec-websocket-version", "13"),
+    ("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+];
+
 #[test]
 fn what_is_no_proto_mcp_over_a_websocket_is_refused_before_it_begins() {
     let home = Home::new().env("ONE_TOKEN", "a-token-that-is-long-enough");
     let gateway = Gateway::start(&home, "[participants.one]\ntoken_env = \"ONE_TOKEN\"\n");
     let token = ("authorization", "Bearer a-token-that-is-long-enough");
-    let upgrade = [
-        ("connection", "Upgrade"),
-        ("upgrade", "websocket"),
-        ("sec-websocket-version", "13"),
-        ("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="),
-    ];
     let status = |path: &str, more: &[(&str, &str)]| {
-        Connection::open(gateway.address()).exchange("GET", path, &[&upgrade, more].concat(), "").status
+        Connection::open(gateway.address()).exchange("GET", path, &[&UPGRADE[..], more].concat(), "").status
     };
     assert_eq!(status("/proto", &[]), 401);
     assert_eq!(status("/proto", &[token, ("origin", "https://elsewhere.example")]), 403);
@@ -257,6 +259,7 @@ fn a_client_that_may_only_propose_gets_the_result_of_the_approved_call() {
     let proposal = gateway.pending(&home, BOSS);
     assert_eq!(proposal["by"], json!("scout"));
     let id = proposal["id"].as_str().unwrap();
-    home.run(&["proposals", "approve", id, "--yes", "--url", &gateway.url(), "--token", BOSS]).expect(0);
+    home.run(&["proposals", "approve", id, "--yes", "--no-wait", "--url", &gateway.url(), "--token", BOSS])
+        .expect(0);
     assert_eq!(client.join().unwrap()["answer"], json!(["do it"]));
 }

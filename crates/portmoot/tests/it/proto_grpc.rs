@@ -3,12 +3,13 @@
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
-use harness::grpc_client;
+use harness::{grpc_client, proto_client};
 use serde_json::{Value, json};
 
 use crate::audit_log::AuditLog;
 use crate::home::Home;
 use crate::peer::{Peer, small, tool};
+use crate::proto_clients::websocket;
 use crate::socket::{Gateway, fixture_server};
 use crate::support::{self, until};
 use crate::ws::{people, token};
@@ -73,7 +74,8 @@ fn a_grpc_client_that_may_only_propose_gets_the_result_of_the_approved_call() {
     let words = [gateway.address(), "a_", "--token", SCOUT].map(str::to_owned);
     let client = std::thread::spawn(move || grpc_client(&words));
     let id = gateway.pending(&home, BOSS)["id"].as_str().unwrap().to_owned();
-    home.run(&["proposals", "approve", &id, "--yes", "--url", &gateway.url(), "--token", BOSS]).expect(0);
+    home.run(&["proposals", "approve", &id, "--yes", "--no-wait", "--url", &gateway.url(), "--token", BOSS])
+        .expect(0);
     assert_eq!(client.join().unwrap()["echo"], json!(["hello"]));
     // A call that is held ends with its caller's patience; one with a token of another is not taken at all.
     let waits = "DEADLINE_EXCEEDED";
@@ -123,8 +125,36 @@ fn a_call_whose_stream_or_connection_ends_is_cancelled_at_its_server() {
     log.is_whole();
 }
 
+/// The answers to a call of the fixture that a participant makes so many times.
+type Caller = fn(&support::Gateway, &str, &str) -> Value;
+
+fn over_grpc(gateway: &support::Gateway, name: &str, times: &str) -> Value {
+    let token = token(name);
+    grpc_client(&[gateway.address(), "", "--token", &token, "--call", "a_echo", "hello", "--times", times])
+}
+
+fn over_frames(way: [&str; 2], name: &str, times: &str) -> Value {
+    let token = token(name);
+    let more = ["--token", &token, "--times", times];
+    proto_client(&[&["--call", "a_echo", "hello"], &way[..], &more].concat())
+}
+
 #[test]
 fn calls_beyond_the_rate_are_refused_with_a_status_and_on_record() {
+    // Frames have no status.
+    let none = [Value::Null, Value::Null];
+    let wires: [(Caller, [Value; 2]); 3] = [
+        (over_grpc, [json!("RESOURCE_EXHAUSTED"), json!("NOT_FOUND")]),
+        (|gateway, name, times| over_frames(["--tcp", gateway.address()], name, times), none.clone()),
+        (|gateway, name, times| over_frames(["--ws", &websocket(gateway)], name, times), none),
+    ];
+    for (call, statuses) in wires {
+        check_rate(call, &statuses);
+    }
+}
+
+/// Checks a wire, with its statuses of a call beyond the rate and of one of an unknown tool.
+fn check_rate(call: Caller, [beyond, unknown]: &[Value; 2]) {
     const ECHO: &str = "mcp/request:tools/call:a_echo";
     let (home, config) = people(&[("ann", &["mcp/request:*"]), ("eve", &["mcp/request:tools/list"])]);
     let rate = "[participants.ann]\nrate = { limit = \"60/min\", burst = 3 }\n";
@@ -132,21 +162,21 @@ fn calls_beyond_the_rate_are_refused_with_a_status_and_on_record() {
     let gateway = support::Gateway::start(&home, &config);
     gateway.ready("a");
     let call = |name: &str, times: &str| {
-        let token = token(name);
-        let words = [gateway.address(), "", "--token", &token, "--call", "a_echo", "hello", "--times", times];
-        grpc_client(&words)["answers"].as_array().unwrap().clone()
+        let report = call(&gateway, name, times);
+        report["answers"].as_array().unwrap_or_else(|| panic!("{report}")).clone()
     };
     let answers = call("ann", "8");
     assert_eq!(answers[0], json!(["hello"]), "{answers:?}");
     let refused: Vec<_> = answers.iter().filter(|answer| **answer != json!(["hello"])).collect();
     assert!(!refused.is_empty(), "{answers:?}");
     for refused in &refused {
-        assert_eq!((&refused[0], &refused[1]), (&json!("RESOURCE_EXHAUSTED"), &json!(-31002)), "{refused}");
+        assert_eq!((&refused[0], &refused[1]), (beyond, &json!(-31002)), "{refused}");
         assert_eq!(refused[2]["code"], "rate_limited", "{refused}");
         assert!((1.0..=1_000.0).contains(&refused[2]["retryAfterMs"].as_f64().unwrap()), "{refused}");
     }
     // Another participant has a rate of its own, and no right to call.
-    assert_eq!(call("eve", "1")[0][0], "NOT_FOUND");
+    let hers = &call("eve", "1")[0];
+    assert_eq!((&hers[0], &hers[1]), (unknown, &json!(-32602)), "{hers}");
     let log = AuditLog(&home);
     log.comes_to(answers.len() - refused.len(), "ann", ECHO, "admitted", "");
     log.comes_to(refused.len(), "ann", ECHO, "refused", "rate_limited");

@@ -122,6 +122,43 @@ fn a_schema_of_a_foreign_host_is_not_fetched_and_its_tool_says_why() {
     assert_eq!(*at_foreign.lock().unwrap(), ["x"]);
 }
 
+#[test]
+fn the_netrc_file_has_the_tokens_of_hosts_and_its_default_goes_to_none() {
+    let people = "[participants.admin]\ntoken_env = \"ADMIN\"\ncapabilities = [\"mcp/*\"]\n";
+    let at_home = Home::new().env("ADMIN", TOKEN);
+    let asked = Gateway::start(&at_home, &[&fixture("tools", &[]), people].concat());
+    asked.ready("tools");
+    let host = asked.address();
+    let (other, at_other) = keeping("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".to_owned());
+    let (far, away) = (
+        format!("{host}/portmoot/tools/tools.v1.EchoRequest:v1"),
+        format!("{other}/portmoot/one/one.v1.EchoRequest:main"),
+    );
+    let allowed = allowing(&[&format!("http://{host}"), &format!("http://{other}")]);
+    let netrc =
+        format!("machine {host}\n  login me\n  password {TOKEN}\ndefault login me password {TOKEN}2\n");
+    let typed = |client: &Client| input(client, "p_far")["properties"]["text"]["type"] == "string";
+    let invalid = format!("a-token-that-is-not-valid@{host}");
+    for (name, variable, refused) in [
+        (".netrc", None, None),
+        ("elsewhere", Some(("NETRC", "elsewhere")), None),
+        // The variable comes before the file.
+        (".netrc", Some(("BUF_TOKEN", &*invalid)), Some("this token is not valid")),
+        ("unread", None, Some("token")),
+    ] {
+        let home = variable.into_iter().fold(Home::new(), |home, (name, value)| home.env(name, value));
+        home.write(name, &netrc);
+        let gateway = gateway(&home, &allowed, &[("far", &far), ("away", &away)]);
+        match refused {
+            Some(refused) => assert!(why(&gateway, "far").contains(refused), "{}", why(&gateway, "far")),
+            None => assert!(typed(&Client::plain(&gateway)), "{name}: {}", gateway.server("p")),
+        }
+        assert!(why(&gateway, "away").contains("401"), "{}", why(&gateway, "away"));
+    }
+    let seen = at_other.lock().unwrap().concat().to_ascii_lowercase();
+    assert!(seen.contains("post /buf.registry.") && !seen.contains("authorization"), "{seen}");
+}
+
 /// The files of a cache.
 fn files(dir: &Path) -> Vec<std::path::PathBuf> {
     fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()

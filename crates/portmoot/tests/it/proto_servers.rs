@@ -9,6 +9,10 @@ use crate::home::Home;
 use crate::proto_clients::{TOO_BIG, check as check_client, websocket};
 use crate::support::{Client, Gateway, fixture, modern, until};
 
+/// Versions of a server with which nothing can be done, and why.
+const OTHER_VERSIONS: [(&str, &str); 2] =
+    [("2.0.0", "proto-mcp `2.0.0`"), ("refused", "unsupported protocol version")];
+
 /// The words that start the server.
 fn words(way: &str, more: &[&str]) -> Vec<String> {
     let script = repository().join("tests/third-party/proto_server.py");
@@ -157,8 +161,34 @@ fn a_server_behind_a_socket_is_a_server_like_any_other() {
 
 #[test]
 fn a_server_of_another_version_is_down_and_says_why() {
-    for (version, why) in [("2.0.0", "proto-mcp `2.0.0`"), ("refused", "unsupported protocol version")] {
-        let gateway = Gateway::start(&Home::new(), &child("p", &["--version", version]));
+    for (version, why) in OTHER_VERSIONS {
+        let running = listening("tcp", &["--version", version]);
+        let socket = format!("[servers.p]\ntype = \"proto\"\nurl = {:?}\n", running.address());
+        // Neither has JSON-RPC to offer.
+        for table in [child("p", &["--version", version]), socket] {
+            let gateway = Gateway::start(&Home::new(), &table);
+            let down = gateway.wait_for("p", "down").to_string();
+            assert!(down.contains(why) && down.contains("-33002"), "{down}");
+        }
+    }
+}
+
+#[test]
+fn a_child_of_another_version_is_started_again_as_json_where_that_is_allowed() {
+    let fixture = harness::fixture_binary().display().to_string();
+    for (version, why) in OTHER_VERSIONS {
+        let home = Home::new();
+        let record = home.path().join("record").display().to_string();
+        let words = ["--version", version, "--record", &record, "--json", &fixture, "--stdio"];
+        let gateway = Gateway::start(&home, &child("p", &words));
+        gateway.ready("p");
+        let client = Client::plain(&gateway);
+        assert_eq!(client.record("p")["protocolVersion"], "2025-11-25");
+        assert_eq!(client.call("p_echo", json!({ "text": "hello" }))["content"][0]["text"], "hello");
+        // It was asked in protobuf first, once.
+        assert_eq!(std::fs::read_to_string(&record).unwrap().lines().count(), 1);
+        drop(gateway);
+        let gateway = Gateway::start(&Home::new(), &(child("p", &words) + "fallback = false\n"));
         let down = gateway.wait_for("p", "down").to_string();
         assert!(down.contains(why) && down.contains("-33002"), "{down}");
     }

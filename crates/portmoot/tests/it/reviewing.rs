@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::audit_log::AuditLog;
 use crate::home::{Home, Ran};
 use crate::listed_server::ListedServer;
+use crate::program::Program;
 use crate::pty::{run_as_session_leader, run_at_terminal, run_at_terminal_with};
 use crate::support::{Gateway, fixture};
 use crate::ws::{Socket, people, token};
@@ -109,19 +110,18 @@ fn only_yes_approves() {
     assert!(ran.stderr.contains("--digest") && ran.stderr.contains("--yes"), "{}", ran.stderr);
     let ran = stage.run_at_terminal("boss", &["approve", &id], &[(QUESTION, "y")]).expect(0);
     for line in [
-        format!("proposal: {id}"),
-        "by: agent".to_owned(),
-        "to: tools".to_owned(),
-        "method: tools/call".to_owned(),
-        "target: echo".to_owned(),
-        "\"text\": \"please\"".to_owned(),
-        "tool, as described by its server:".to_owned(),
+        "proposal by agent at tools: tools/call echo".to_owned(),
+        format!("id {id}"),
+        "| \"text\": \"please\"".replace("| ", "|   "),
+        "the tool, as its server describes it".to_owned(),
         "inputSchema".to_owned(),
-        "digest: ".to_owned(),
+        "digest ".to_owned(),
     ] {
         assert!(ran.stderr.contains(&line), "{line}: {}", ran.stderr);
     }
-    assert!(["running\n", "completed\n"].contains(&ran.stdout.as_str()), "{}", ran.stdout);
+    // It waits for the answer.
+    assert_eq!(ran.stdout, "please\n");
+    assert!(ran.stderr.contains("was approved and has completed"), "{}", ran.stderr);
     stage.wait_for_state("completed");
     assert_eq!(stage.state(&id)["decided_by"], "boss");
     let audit_log = AuditLog(&stage.home);
@@ -174,7 +174,7 @@ fn deceptive_characters_are_shown_to_the_reviewer() {
         assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
     }
     // The text imitates the question; the real question follows the digest.
-    let question = format!("\ndigest: {}\r\n{QUESTION}", stage.state(&id)["digest"].as_str().unwrap());
+    let question = format!("\n  digest {}\r\n{QUESTION}", stage.state(&id)["digest"].as_str().unwrap());
     let ran = stage.run_at_terminal("boss", &["approve", &id], &[(&question, "no")]).expect(3);
     assert!(plain(&ran.stderr), "{:?}", ran.stderr);
     for said in
@@ -196,4 +196,91 @@ fn deceptive_characters_are_shown_to_the_reviewer() {
     assert_eq!(entry["operation"], json!(id));
     let shown = stage.home.run(&["audit", "query", "--data-dir", "data"]).expect(0).stdout;
     assert!(plain(&shown), "{shown:?}");
+}
+
+#[test]
+fn proposals_are_reviewed_one_after_the_other_with_two_keystrokes_each() {
+    let mut stage = Stage::new();
+    let ids: Vec<String> = ["one", "two", "please", "four"]
+        .into_iter()
+        .map(|text| stage.propose(&format!("p-{text}"), "tools", "echo", &json!({ "text": text })))
+        .collect();
+    stage.home = Home::beside(&stage.home).env("EDITOR", "sed -i s/please/edited/");
+    let ask = "[q]uit?";
+    let steps = [
+        (ask, "a"),
+        ("[y/N]", "y"),
+        (ask, "r"),
+        ("Reason for the proposer", "not today"),
+        (ask, "e"),
+        ("[y/N]", "y"),
+        (ask, "s"),
+    ];
+    let ran = stage.run_at_terminal("boss", &[], &steps).expect(0);
+    for line in ["1 of 4", "4 of 4", "may be DESTRUCTIVE", "replacement arguments:"] {
+        assert!(ran.stderr.contains(line), "{line}: {}", ran.stderr);
+    }
+    assert_eq!(ran.stdout, "one\nrejected\nedited\n");
+    let states: Vec<Value> = ids.iter().map(|id| stage.state(id)).collect();
+    let of = |at: usize| (states[at]["state"].as_str().unwrap(), &states[at]["reason"]);
+    assert_eq!(
+        (of(0).0, of(1), of(2).0, of(3).0),
+        ("completed", ("rejected", &json!("not today")), "completed", "pending")
+    );
+    // Without a terminal it lists them.
+    let listed = stage.run("boss", &[]).expect(0).stdout;
+    assert!(listed.lines().count() == 2 && listed.contains(r#"{"text":"four"}"#), "{listed}");
+}
+
+#[test]
+fn the_beginning_of_an_id_is_enough() {
+    let mut stage = Stage::new();
+    let id = stage.propose("p1", "tools", "echo", &json!({ "text": "please" }));
+    let listed = stage.run("boss", &["ls"]).expect(0).stdout;
+    let short = listed.lines().nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    assert!(short.len() >= 8 && short.len() < id.len() && id.starts_with(&short), "{listed}");
+    assert!(stage.run("boss", &["show", &short]).expect(0).stdout.contains(&id));
+    let none = stage.run("boss", &["show", "zzz"]).expect(5).stderr;
+    assert!(none.contains("begins with `zzz`") && none.contains("proposals ls --all"), "{none}");
+    let other = stage.propose("p2", "tools", "echo", &json!({ "text": "x" }));
+    let same = id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    if same > 0 {
+        let several = stage.run("boss", &["show", &id[..same]]).expect(2).stderr;
+        assert!(several.contains("several"), "{several}");
+    }
+    stage.run("boss", &["reject", &other, "--reason", "no"]).expect(0);
+    assert_eq!(stage.run("boss", &["approve", &short, "--yes"]).expect(0).stdout, "please\n");
+}
+
+#[test]
+fn a_reason_is_asked_for_and_arguments_are_edited_at_the_terminal() {
+    let mut stage = Stage::new();
+    let id = stage.propose("p1", "tools", "echo", &json!({ "text": "please" }));
+    let asked = [("Reason for the proposer", "too soon")];
+    let ran = stage.run_at_terminal("boss", &["reject", &id], &asked).expect(0);
+    assert_eq!((ran.stdout.as_str(), &stage.state(&id)["reason"]), ("rejected\n", &json!("too soon")));
+    // At the end of the input nothing is decided.
+    let id = stage.propose("p2", "tools", "echo", &json!({ "text": "please" }));
+    stage.run_at_terminal("boss", &["reject", &id], &[("Reason", "\u{4}")]).expect(3);
+    assert_eq!(stage.state(&id)["state"], "pending");
+    for (editor, expect) in [("true", 3), ("false", 3), ("sed -i s/please/edited/", 0)] {
+        stage.home = Home::beside(&stage.home).env("EDITOR", editor);
+        let steps: &[(&str, &str)] = if expect == 0 { &[(QUESTION, "y")] } else { &[] };
+        let ran = stage.run_at_terminal("boss", &["approve", &id, "--edit"], steps).expect(expect);
+        assert_eq!(ran.stdout, if expect == 0 { "edited\n" } else { "" }, "{editor}");
+    }
+}
+
+#[test]
+fn a_watched_list_shows_what_comes_and_what_becomes_of_it() {
+    let mut stage = Stage::new();
+    let words = Stage::words(&stage.gateway.url(), &token("boss"), &["ls", "--watch"]).join(" ");
+    let words: Vec<&str> = words.split(' ').collect();
+    let mut watch = Program::start(stage.home.command(&words));
+    watch.wait_for_line("ID");
+    let id = stage.propose("p1", "tools", "echo", &json!({ "text": "please" }));
+    let row = watch.wait_for_line("pending");
+    assert!(id.starts_with(row.split(' ').next().unwrap()) && row.contains(r#"{"text":"please"}"#), "{row}");
+    stage.run("boss", &["approve", &id, "--yes"]).expect(0);
+    watch.wait_for_line("completed");
 }

@@ -20,7 +20,7 @@ const CONFIG: &str = "[servers.demo]\ntype = \"demo\"\n\
     [participants.agent]\ncapabilities = [\"mcp/request:*/list\", \"mcp/proposal:*\", \"mcp/response:*\", \"chat\"]\n";
 
 /// Commands whose output another test has, or that print what a library generates.
-const ELSEWHERE: [&str; 3] = ["stdio", "completions", "man"];
+const ELSEWHERE: [&str; 4] = ["stdio", "completions", "man", "config schema"];
 
 /// How a command is shown.
 #[derive(Clone, Copy, PartialEq)]
@@ -90,6 +90,7 @@ impl Stage {
         let home = self.home.path().display().to_string();
         let text = text.replace(self.gateway.address(), "127.0.0.1:7070").replace(&home, "HOME");
         let text = text.replace(env!("CARGO_BIN_EXE_portmoot"), "portmoot").replace('\u{1b}', "\\e");
+        let text = ageless(&text);
         let (mut out, mut word) = (String::new(), String::new());
         for c in text.chars().chain(['\n']) {
             if c.is_ascii_alphanumeric() || "_:.-".contains(c) {
@@ -118,13 +119,34 @@ fn steady(run: impl Fn() -> Ran) -> Ran {
     })
 }
 
+/// The ages in lists of proposals and on their cards, which differ from run to run, as nines.
+fn ageless(text: &str) -> String {
+    let aged = |line: &str| {
+        let is_card = line.trim_start().starts_with("made ") && line.contains("expires ");
+        let is_row = line.contains("tools/call:") && line.contains("pending");
+        if !is_card && !is_row {
+            return line.to_owned();
+        }
+        let is_age = |word: &str| {
+            let digits = word.trim_end_matches(['s', 'm']);
+            digits.len() + 1 == word.len() && digits.chars().all(|c| c.is_ascii_digit())
+        };
+        let words = line.replace("made now", "made 9s ago");
+        let words = words.split(' ').map(|word| if is_age(word) { "9s" } else { word });
+        words.collect::<Vec<_>>().join(" ").replace("   9s", "  9s")
+    };
+    text.split('\n').map(aged).collect::<Vec<_>>().join("\n")
+}
+
 /// A word without what differs from run to run.
 fn plain(word: &str, is_number: bool) -> String {
     let is = |pattern: &str| {
         let fits = |(c, p): (char, char)| if p == '0' { c.is_ascii_digit() } else { c == p };
         word.len() >= pattern.len() && word.chars().zip(pattern.chars()).all(fits)
     };
-    let hex = word.len() >= 32 && word.chars().all(|c| c.is_ascii_hexdigit());
+    // An id, or the beginning of one.
+    let hex = (word.len() >= 32 || word.len() == 8 && word.contains(|c: char| c.is_ascii_digit()))
+        && word.chars().all(|c| c.is_ascii_hexdigit());
     if hex || (is_number && !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())) {
         return if is_number && !hex { "0".to_owned() } else { "0".repeat(word.len()) };
     }
@@ -219,6 +241,7 @@ fn every_command_prints_its_snapshot() {
     stage.show("config-check-wrong", &["config", "check", "--config", "wrong.toml"], Both);
     stage.show("serve-wrong", &["serve", "--config", "wrong.toml"], Both);
     stage.show("serve-twice", &["serve", "--config", "portmoot.toml", "--listen", "127.0.0.1:0"], Plain);
+    set_up(&mut stage);
     stage.show("chat-without-a-gateway", &["chat", "--url", "http://127.0.0.1:1"], Both);
     stage.show("no-gateway", &["servers", "ls", "--data-dir", "elsewhere"], Both);
     assert!(
@@ -227,6 +250,30 @@ fn every_command_prints_its_snapshot() {
         stage.stale.join("\n")
     );
     every_command_is_there(&stage.covered);
+}
+
+/// The commands that set up, with files that no gateway reads.
+fn set_up(stage: &mut Stage) {
+    use Shown::{Both, Plain};
+    let client = "{\n  \"mcpServers\": {\n    \"files\": { \"command\": \"npx\", \"env\": { \"API_KEY\": \"hush\" } }\n  }\n}\n";
+    stage.home.write(".cursor/mcp.json", client);
+    stage.show("init", &["init", "--config", "new.toml", "--dry-run"], Both);
+    stage.show(
+        "add",
+        &["add", "notes", "--config", "new.toml", "--dry-run", "--", "npx", "-y", "notes"],
+        Both,
+    );
+    stage.show("import", &["import", "cursor", "--config", "new.toml", "--dry-run"], Both);
+    stage.show("import-list", &["import"], Both);
+    stage.home.write("new.toml", "[servers.notes]\ncommand = \"npx\"\n");
+    stage.show("rm", &["rm", "notes", "--config", "new.toml", "--dry-run"], Both);
+    stage.show("rm-unknown", &["rm", "nothing", "--config", "new.toml"], Both);
+    stage.show("connect", &["connect", "cursor", "--dry-run"], Both);
+    stage.show("connect-list", &["connect"], Both);
+    stage.show("connect-without-consent", &["connect", "cursor"], Plain);
+    stage.home.run(&["connect", "cursor", "--yes"]).expect(0);
+    stage.show("disconnect", &["disconnect", "cursor", "--yes"], Plain);
+    stage.show("search-offline", &["search", "files", "--registry", "http://127.0.0.1:1"], Both);
 }
 
 /// Every command of docs/cli.md has a snapshot.

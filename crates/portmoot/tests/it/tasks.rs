@@ -5,6 +5,7 @@ mod followed;
 pub(crate) mod jobs;
 mod legacy;
 mod modern;
+mod of_proto;
 mod questions;
 mod real;
 mod restarts;

@@ -63,7 +63,7 @@ fn a_decision_without_an_envelope_means_public_names() {
         assert_eq!(reply.json()["code"], "unknown_target", "{what}: {reply:?}");
     }
     let url = gateway.url();
-    let decide = ["proposals", "approve", id, "--yes", "--url", &url, "--token", &token("ci")];
+    let decide = ["proposals", "approve", id, "--yes", "--no-wait", "--url", &url, "--token", &token("ci")];
     home.run(&decide).expect(5);
     let client = Client::of(&gateway, &token("ci"));
     let arguments = json!({ "id": id, "digest": wipe["digest"] });

@@ -80,7 +80,7 @@ fn a_real_server_executes_a_proposal_after_a_person_approves() {
     assert_eq!((&proposal["by"], &proposal["to"]), (&json!("newcomer"), &json!(["files"])));
     assert!(!folder.path().join("note.txt").exists());
     let id = proposal["id"].as_str().unwrap();
-    cli(&home, &gateway, "human", &["proposals", "approve", id, "--yes"]);
+    cli(&home, &gateway, "human", &["proposals", "approve", id, "--yes", "--no-wait"]);
     // Both receive the result, and the file exists.
     let (code, printed) = agent.wait_for_exit();
     assert!(code == 0 && printed.contains("Successfully wrote"), "{code} {printed}");
@@ -93,9 +93,9 @@ fn a_real_server_executes_a_proposal_after_a_person_approves() {
     // The answer is sent before the end of the proposal is on disk.
     let shown = until("the proposal is completed", || {
         let shown = cli(&home, &gateway, "human", &["proposals", "show", id]);
-        (!shown.contains("state: running")).then_some(shown)
+        (!shown.contains("  running by human")).then_some(shown)
     });
-    assert!(shown.contains("state: completed") && shown.contains("Successfully wrote"), "{shown}");
+    assert!(shown.contains("  completed by human") && shown.contains("Successfully wrote"), "{shown}");
     let audit_log = AuditLog(&home);
     audit_log.has("newcomer", "mcp/request:tools/call:write_file", "refused", "not_admitted");
     for (who, verdict) in [("newcomer", "held"), ("human", "approved"), ("newcomer", "completed")] {
@@ -130,7 +130,9 @@ async fn a_connected_agent_gains_and_loses_capabilities() {
     let id = tokio::task::block_in_place(|| {
         gateway.pending(&home, &token("admin"))["id"].as_str().unwrap().to_owned()
     });
-    tokio::task::block_in_place(|| cli(&home, &gateway, "admin", &["proposals", "approve", &id, "--yes"]));
+    tokio::task::block_in_place(|| {
+        cli(&home, &gateway, "admin", &["proposals", "approve", &id, "--yes", "--no-wait"])
+    });
     assert!(proposed.await.unwrap().unwrap().get().contains("to be read"));
     // The administrator grants more: the agent receives a welcome, and calls directly.
     let reading = "mcp/request:tools/call:read_*";
@@ -254,7 +256,7 @@ fn an_orchestrator_fulfils_proposals_by_rules_and_leaves_others_to_a_reviewer() 
     waits.wait_for_line("proposed as ");
     orchestrator.wait_for_line("for a person: mcp/request:tools/call:add by proposer");
     let id = gateway.pending(&home, &token("human"))["id"].as_str().unwrap().to_owned();
-    cli(&home, &gateway, "human", &["proposals", "approve", &id, "--yes"]);
+    cli(&home, &gateway, "human", &["proposals", "approve", &id, "--yes", "--no-wait"]);
     let (code, printed) = waits.wait_for_exit();
     assert!(code == 0 && printed.contains("42"), "{code} {printed}");
     let audit_log = AuditLog(&home);
@@ -298,7 +300,8 @@ fn prompts_and_resources_are_held_for_approval_too() {
                 "{proposal}"
             );
             let id = proposal["id"].as_str().unwrap();
-            let more: &[&str] = if verb == "approve" { &["--yes"] } else { &["--reason", "not now"] };
+            let more: &[&str] =
+                if verb == "approve" { &["--yes", "--no-wait"] } else { &["--reason", "not now"] };
             cli(&home, &gateway, "boss", &[&["proposals", verb, id], more].concat());
             let answer = events.next();
             if verb == "approve" {

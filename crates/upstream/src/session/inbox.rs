@@ -174,8 +174,12 @@ impl Session {
         if matches!(failure, LinkError::Http { status: 400 | 404 | 405, .. }) && self.era() == Era::Modern {
             self.check_era();
         }
+        let is_of_account = matches!(failure, LinkError::Account(_));
         let fault = Fault::Link(failure);
-        self.record_failure(&fault);
+        // An account without a token says nothing about the server.
+        if !is_of_account {
+            self.record_failure(&fault);
+        }
         self.finish(number, Err(fault));
     }
 

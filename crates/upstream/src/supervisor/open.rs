@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use client::LinkError;
-use model::{Refusal, RefusalCode};
+use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{Full, Taken, millis};
 use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
@@ -30,6 +30,9 @@ impl Upstream {
     ) -> Result<Arc<Session>, Refusal> {
         if self.is_away() {
             return Err(self.away_refusal());
+        }
+        if let Some(fault) = self.blocked(owner.map(|owner| owner.participant)) {
+            return Err(fault.refusal(self.spec.name()));
         }
         if let Some(owner) = owner.filter(|_| self.spec.config.sessions == Sessions::Call) {
             let place = self.own_place(&mut self.book.lock(), owner)?;
@@ -156,6 +159,18 @@ impl Upstream {
         }
     }
 
+    /// Why no session of this caller can open until a person acts; of the shared session without one.
+    pub(super) fn blocked(&self, caller: Option<&ParticipantId>) -> Option<Fault> {
+        let fault = self.environment.accounts.as_ref()?.blocked(caller)?;
+        Some(Fault::Link(LinkError::Account(fault)))
+    }
+
+    /// Whether every caller has an account of its own at the server, so that no session is shared.
+    #[must_use]
+    pub fn has_callers_accounts(&self) -> bool {
+        self.environment.accounts.as_ref().is_some_and(|accounts| accounts.are_of_callers())
+    }
+
     fn down(&self, what: &str) -> Refusal {
         Refusal::new(RefusalCode::UpstreamDown, format!("the server `{}` {what}", self.spec.name()))
     }
@@ -234,13 +249,13 @@ impl Upstream {
     /// Records whether a modern server that was asked for the legacy handshake speaks it. A fault that says nothing about the era
     /// leaves it open.
     fn record_asked(&self, fault: Option<&Fault>) {
-        use LinkError::{Closed, Unauthorized, Unreachable, Untrusted};
+        use LinkError::{Account, Closed, Unauthorized, Unreachable, Untrusted};
         let mut book = self.book.lock();
         book.starting = book.starting.saturating_sub(1);
         match fault {
             None => (book.eras, book.legacy) = (vec![Era::Modern, Era::Legacy], Some(true)),
             Some(
-                Fault::Link(Unreachable(_) | Untrusted(_) | Unauthorized | Closed)
+                Fault::Link(Unreachable(_) | Untrusted(_) | Unauthorized | Account(_) | Closed)
                 | Fault::Unsent(_)
                 | Fault::Unset(_),
             ) => {}

@@ -36,6 +36,16 @@ impl Upstream {
     pub async fn session(&self, caller: &Caller<'_>) -> Result<Arc<Session>, Refusal> {
         let spoken = || self.book.lock().spoken(caller.form);
         let mut era = spoken();
+        if self.has_callers_accounts() {
+            if era.is_none() && self.book.lock().must_ask(caller.form) {
+                let asked = self.obtain(Some(caller.form), Some(caller)).await;
+                era = spoken();
+                if asked.is_ok() || era.is_none() {
+                    return asked;
+                }
+            }
+            return self.obtain(era, Some(caller)).await;
+        }
         if era.is_none() {
             // Opening the shared session detects the era.
             let session = self.obtain(None, None).await?;
@@ -114,6 +124,7 @@ impl Upstream {
     /// Whether a client with this profile uses the shared session.
     fn shares(&self, client: &ClientProfile, era: Era) -> bool {
         match self.spec.config.sessions {
+            _ if self.has_callers_accounts() => false,
             Sessions::Shared => true,
             Sessions::Caller | Sessions::Call => false,
             // proto-mcp 1.0 has no questions.

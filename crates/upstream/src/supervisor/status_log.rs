@@ -27,7 +27,13 @@ impl Upstream {
             .filter(|session| !session.key().is_own())
             .max_by_key(|session| book.eras.first() == Some(&session.era()));
         let failure = shared.and_then(|session| session.failure()).or_else(|| book.incomplete.clone());
+        let blocked = (!book.closed).then(|| self.blocked(None)).flatten();
         let (state, reason) = match (shared, failure) {
+            _ if blocked.is_some() => {
+                let reason = blocked.as_ref().map(|fault| fault.refusal(self.spec.name()).to_string());
+                (State::NeedsLogin, reason)
+            }
+            (None, _) if self.has_callers_accounts() && !book.closed => (State::Ready, None),
             (Some(_), Some(failure)) => (State::Degraded, Some(failure)),
             (Some(_), None) => (State::Ready, None),
             (None, _) if self.is_away() => (State::Down, Some(self.away_refusal().message.into_owned())),
@@ -39,7 +45,10 @@ impl Upstream {
         let manifest = book.manifest();
         let failed = state != State::Ready && !book.cause.is_empty();
         Status {
-            cause: failed.then(|| without_number(&book.cause)),
+            cause: match &blocked {
+                Some(fault) => Some(fault.cause()),
+                None => failed.then(|| without_number(&book.cause)),
+            },
             last_words: if failed { book.last_words.clone() } else { Vec::new() },
             name: Arc::from(self.spec.name()),
             state,
@@ -73,7 +82,7 @@ impl Upstream {
         match status.state {
             _ if self.book.lock().closed => None,
             State::Ready | State::Degraded => Some(status.reachable),
-            State::Down => Some(false),
+            State::Down | State::NeedsLogin => Some(false),
             State::Starting => self.has_settled().then_some(false),
         }
     }
@@ -106,6 +115,7 @@ impl Upstream {
                 "ready"
             ),
             State::Degraded => tracing::warn!(target: TARGET, server, reason, "degraded"),
+            State::NeedsLogin => tracing::warn!(target: TARGET, server, reason, "needs a sign-in"),
             // The gateway itself has stopped it.
             State::Down if self.book.lock().closed => {}
             State::Down if self.is_away() => tracing::info!(target: TARGET, server, "not connected"),

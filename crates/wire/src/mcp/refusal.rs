@@ -52,6 +52,10 @@ pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -
         RefusalCode::LogUnavailable => (-31015, 503, 503),
         RefusalCode::OutcomeUnknown => (-31016, 200, 200),
         RefusalCode::Conflict => (-31017, 200, 200),
+        RefusalCode::UpstreamLoginNeeded => (-31030, 200, 200),
+        RefusalCode::UpstreamLoginLost => (-31031, 200, 200),
+        RefusalCode::UpstreamClientNeeded => (-31032, 200, 200),
+        RefusalCode::UpstreamMetadataRefused => (-31033, 200, 200),
         RefusalCode::ToolChanged => (-31025, 200, 200),
         // proto-mcp's own codes, the same on every wire.
         RefusalCode::SchemaUnresolved => (SCHEMA_UNRESOLVED, 200, 200),
@@ -139,7 +143,7 @@ mod tests {
                 assert_eq!(seen.insert(encoded.1, code), None);
             }
         }
-        assert_eq!(seen.len(), 27);
+        assert_eq!(seen.len(), 31);
     }
 
     #[test]

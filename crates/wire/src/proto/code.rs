@@ -38,9 +38,15 @@ pub fn grpc_status(code: RefusalCode) -> u8 {
         RefusalCode::SchemaUnresolved
         | RefusalCode::UnsupportedProtocol
         | RefusalCode::Conflict
-        | RefusalCode::ToolChanged => 9,
+        | RefusalCode::ToolChanged
+        | RefusalCode::UpstreamLoginNeeded
+        | RefusalCode::UpstreamLoginLost
+        | RefusalCode::UpstreamClientNeeded => 9,
         RefusalCode::Unsupported => 12,
-        RefusalCode::UpstreamFailed | RefusalCode::Internal | RefusalCode::OutcomeUnknown => 13,
+        RefusalCode::UpstreamFailed
+        | RefusalCode::UpstreamMetadataRefused
+        | RefusalCode::Internal
+        | RefusalCode::OutcomeUnknown => 13,
         RefusalCode::UpstreamBusy
         | RefusalCode::UpstreamDown
         | RefusalCode::LogUnavailable

@@ -6,15 +6,16 @@ use json::visible;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{arguments::Arguments, content, unknown::or_similar};
+use super::{arguments::Arguments, unknown::or_similar};
 use crate::cli::GatewayArgs;
 use crate::commands::target::resolve;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::prompt::{ProcessTerminal, Terminal, Unattended};
 use crate::remote::{ClientSession, Endpoint, api};
 use crate::responder::TerminalResponder;
-use crate::terminal::{ProcessTerminal, Terminal, Unattended};
+use ::chat::content;
 
 /// The text of a task for the model that made the call (2025-11-25, "Model Immediate Response").
 const IMMEDIATE: &str = "/_meta/io.modelcontextprotocol~1model-immediate-response";
@@ -50,12 +51,14 @@ pub(super) async fn call(
     let (quoted, task) = (Value::from(name), if held || requires_task { r#","task":{}"# } else { "" });
     let params =
         format!(r#"{{"name":{quoted},"arguments":{arguments},"_meta":{{"progressToken":1}}{task}}}"#);
+    let spinner = output.spinner(&format!("calling {}", visible::line(name)));
     let answer = session.request("tools/call", &params).await;
     let end = match answer {
         Ok(result) => follow(&mut session, result, held.then_some(wait), output).await,
         Err(failure) => Err(failure),
     };
     session.close().await;
+    drop(spinner);
     let (result, pending) = or_similar(end, name, topic, &*endpoint).await?;
     let parsed: Value = serde_json::from_str(&result).unwrap_or_default();
     if output.json {

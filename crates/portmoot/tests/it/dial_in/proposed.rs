@@ -21,7 +21,7 @@ fn a_proposed_call_runs_once_after_approval() {
     setup.wait_listed(&["one"]);
     let scout = setup.client("scout");
     let call = begin(&scout, "worker_one", json!({ "n": 1 }));
-    setup.proposals(&["approve", &setup.waiting(), "--yes"]);
+    setup.proposals(&["approve", &setup.waiting(), "--yes", "--no-wait"]);
     let asked = worker.next_request();
     assert_eq!(asked["from"], "scout", "{asked}");
     worker.answer_text(&asked, "first");
@@ -76,7 +76,7 @@ fn a_call_approved_after_its_caller_was_answered_runs_once() {
                 let about = json!({ "correlation_id": proposal["envelope"] });
                 boss.send("mcp/request:tools/call:one", "yes", &["worker"], about, &payload);
             } else {
-                setup.proposals(&["approve", &id, "--yes"]);
+                setup.proposals(&["approve", &id, "--yes", "--no-wait"]);
             }
             // It runs as the proposer's call, on the reviewer's authority.
             let asked = worker.next_request();
@@ -116,7 +116,7 @@ fn requests_in_the_room_are_answered_by_the_participant_itself() {
     let payload = json!({ "method": "tools/call", "params": { "name": "one", "arguments": {} } });
     mallory.send("mcp/proposal:tools/call:one", "please", &["worker"], json!({}), &payload);
     let id = setup.waiting();
-    setup.proposals(&["approve", &id, "--yes"]);
+    setup.proposals(&["approve", &id, "--yes", "--no-wait"]);
     let asked = worker.next_request();
     assert_eq!((&asked["from"], &asked["correlation_id"]), (&json!("ann"), &json!("please")), "{asked}");
     worker.answer_text(&asked, "done");

@@ -209,7 +209,7 @@ fn an_approved_call_of_a_tool_that_requires_a_task_is_followed() {
     let waits = scout.begin(&scout.request("tools/call", json!({ "name": "a_must", "arguments": {} })));
     let proposal = gateway.pending(&home, ADA);
     let (url, id) = (gateway.url(), proposal["id"].as_str().unwrap());
-    home.run(&["proposals", "approve", id, "--yes", "--url", &url, "--token", ADA]).expect(0);
+    home.run(&["proposals", "approve", id, "--yes", "--no-wait", "--url", &url, "--token", ADA]).expect(0);
     awaited(&one);
     bob.call("a_finish", json!({}));
     assert_eq!(text(&waits.next()), "task-1 is done");

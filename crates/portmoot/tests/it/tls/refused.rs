@@ -4,14 +4,17 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
+use harness::{grpc_client, proto_client};
 use prost::Message as _;
+use serde_json::json;
 use wire::proto::contract::McpMessage;
 use wire::proto::contract::mcp_message::Payload;
 
 use super::authority::Authority;
 use crate::home::Home;
-use crate::http::TIMEOUT;
-use crate::support::Gateway;
+use crate::http::{Connection, TIMEOUT};
+use crate::proto_clients::UPGRADE;
+use crate::support::{Gateway, fixture};
 
 /// A client that speaks at most TLS 1.2, then any; prints what came of both.
 const OLD_CLIENT: &str = r#"
@@ -145,4 +148,51 @@ fn files_that_cannot_be_used_are_problems_with_their_place() {
     let refused =
         home.run(&["tools", "ls", "--url", "https://127.0.0.1:1", "--ca", other.key.to_str().unwrap()]);
     assert!(refused.expect(2).stderr.contains("has no certificate"));
+}
+
+#[test]
+fn a_wider_bind_serves_proto_mcp_with_tls_only() {
+    const TOKEN: &str = "a-token-that-is-long-enough";
+    const REFUSED: &str = "listening on 0.0.0.0:0 for proto-mcp needs TLS";
+    let home = Home::new().env("ONE_TOKEN", TOKEN);
+    let ca = Authority::new(&home, "ca");
+    let own = ca.issue_local(&home, "gate").table();
+    let one = "[participants.one]\ntoken_env = \"ONE_TOKEN\"\ncapabilities = [\"mcp/request:*\"]\n";
+    let config = [&fixture("a", &[]), one].concat();
+    let serve = |config: &str| {
+        home.write("portmoot.toml", config);
+        let listen = ["serve", "--config", "portmoot.toml", "--listen", "0.0.0.0:0"];
+        let gateway = Gateway::serve(home.command(&listen));
+        gateway.ready("a");
+        gateway
+    };
+    let framed = |way: &[&str]| {
+        let call = ["--call", "a_echo", "hello"];
+        proto_client(&[&call[..], way, &["--token", TOKEN]].concat())["answer"].clone()
+    };
+    // Without TLS no peer is served, one on this machine neither.
+    let gateway = serve(&config);
+    let refused = framed(&["--tcp", gateway.address()]);
+    assert!(refused[1].as_str().unwrap().starts_with(REFUSED) && refused[2] == "forbidden", "{refused}");
+    let words = [gateway.address(), "a_", "--token", TOKEN];
+    let refused = grpc_client(&words)["refused"].clone();
+    assert_eq!(refused[0], "PERMISSION_DENIED", "{refused}");
+    assert!(refused[1].as_str().unwrap().starts_with(REFUSED), "{refused}");
+    let bearer = format!("Bearer {TOKEN}");
+    let token = ("authorization", bearer.as_str());
+    let upgrade =
+        Connection::open(gateway.address()).exchange("GET", "/proto", &[&UPGRADE[..], &[token]].concat(), "");
+    assert!(upgrade.status == 403 && upgrade.body.contains(REFUSED), "{} {}", upgrade.status, upgrade.body);
+    // JSON-RPC is, with its token.
+    let words = ["tools", "call", "a_echo", "text=hello", "--url", &gateway.url(), "--token", TOKEN];
+    assert!(home.run(&words).expect(0).stdout.contains("hello"));
+    drop(gateway);
+    let gateway = serve(&(own + &config));
+    let at = gateway.address().replace("127.0.0.1", "localhost");
+    let (file, url) = (ca.file.to_str().unwrap(), format!("wss://{at}/proto"));
+    for way in [["--tcp", &at], ["--ws", &url]] {
+        assert_eq!(framed(&[&way[..], &["--ca", file]].concat()), json!(["hello"]), "{way:?}");
+    }
+    let words = [&at, "a_", "--token", TOKEN, "--ca", file];
+    assert_eq!(grpc_client(&words)["echo"], json!(["hello"]));
 }

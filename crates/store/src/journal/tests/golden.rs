@@ -23,9 +23,19 @@ const LINES: &str = r#"{"record":"sealing_key","key":"aa","created_ms":1}
 {"record":"sessions_ended","marks":["m1","m2"],"at_ms":23,"until_ms":24}
 {"record":"sessions_ended","marks":["m3"],"by":"scout","at_ms":23,"until_ms":24}
 {"record":"task_created","id":"t","topic":"main","by":"scout","created_ms":25,"until_ms":26}
+{"record":"upstream_account","server":"jira","issuer":"https://idp.example","participant":"scout","sealed":"s1","at_ms":27}
+{"record":"upstream_account","server":"docs","issuer":"https://idp.example","sealed":"s2","at_ms":28}
+{"record":"upstream_account_ended","server":"jira","participant":"scout","at_ms":29}
+{"record":"upstream_client","server":"docs","issuer":"https://idp.example","usage":"native","sealed":"s3","at_ms":30}
 {"record":"pin","server":"files","identity":"ab","part":"tool","name":"read","digest":"cd","definition":"{\"name\":\"read\"}","at_ms":27}
 {"record":"pin","server":"files","identity":"ab","part":"instructions","name":"","digest":"ef","definition":"{}","by":"ana","at_ms":28}
 {"record":"pins_reset","server":"files","at_ms":29}
+{"record":"login_key","key":"cc","created_ms":31}
+{"record":"family_begun","id":"f1","participant":"ann","client":"c1","client_name":"editor","client_uri":"https://app.example/client.json","resource":"https://gw.example/mcp","scopes":["mcp:read"],"sha256":"h1","began_ms":32,"renewed_ms":32,"expires_ms":40,"ends_ms":50}
+{"record":"family_renewed","id":"f1","sha256":"h2","at_ms":33,"expires_ms":41}
+{"record":"family_ended","id":"f1","at_ms":34}
+{"record":"consent_given","participant":"ann","client":"c1","client_name":"editor","redirect_uri":"http://127.0.0.1/cb","resource":"https://gw.example/mcp","scopes":["mcp:read"],"remembered":true,"at_ms":35}
+{"record":"consent_withdrawn","participant":"ann","client":"c1","at_ms":36}
 "#;
 
 #[test]
@@ -56,7 +66,17 @@ fn every_line_has_its_number_and_checksum() {
 fn a_journal_of_the_older_format_is_read_and_written_anew() {
     let dir = tempfile::tempdir().unwrap();
     let is_old = |line: &&str| {
-        !["proposals_closed", "task_created", r#"record":"pin"#].iter().any(|new| line.contains(new))
+        ![
+            "proposals_closed",
+            "task_created",
+            "upstream_",
+            r#"record":"pin"#,
+            "login_key",
+            "family_",
+            "consent_",
+        ]
+        .iter()
+        .any(|new| line.contains(new))
     };
     let old: String = LINES.split_inclusive('\n').filter(is_old).collect();
     fs::write(dir.path().join(JOURNAL_FILE), &old).unwrap();

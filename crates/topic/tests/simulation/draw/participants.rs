@@ -10,6 +10,7 @@ use crate::{
     names::{CALLERS, GRANTS, SERVERS, id, parse},
     numbers::{Effect, Event, RoomEffect},
     turn::{Arrival, Turn},
+    variants,
     world::World,
 };
 
@@ -173,9 +174,11 @@ impl World {
     }
 
     pub(crate) fn regrant(&mut self) {
-        if self.prng.one_in(4) {
-            let link = self.any_link();
-            let effects = self.live(Event::Narrow { link, narrowing: None }, Turn::default());
+        if let Some(link) = self.books.links.keys().min().copied() {
+            // It draws nothing, so that it moves no seed.
+            let event = Event::Narrow { link, narrowing: None };
+            self.books.count(variants::event(&event));
+            let effects = self.topic.step(self.now_ms, event);
             assert!(effects.all.is_empty() && effects.room.is_empty(), "nothing is narrowed");
         }
         let server = self.prng.one_in(5);

@@ -1,0 +1,217 @@
+//! The gateway's REST API as the chat uses it, and the proposals in it. The program that runs the chat brings the connection.
+
+use std::pin::Pin;
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use wire::time::read_rfc3339;
+
+/// Why the gateway did not do something, for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}{}", .hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default())]
+pub struct Refused {
+    /// The cause.
+    pub message: String,
+    /// What may help.
+    pub hint: Option<String>,
+}
+
+impl Refused {
+    fn unreadable() -> Self {
+        Self { message: "the gateway's answer cannot be read".to_owned(), hint: None }
+    }
+}
+
+/// An answer to come.
+pub type Reply<T> = Pin<Box<dyn Future<Output = Result<T, Refused>> + Send>>;
+
+/// A connection to the REST API below `/api/v1`, with the credentials of the person.
+pub trait Api: Send + Sync {
+    /// The body of `GET {segments}?{query}`.
+    fn get(&self, segments: Vec<String>, query: Vec<(&'static str, String)>) -> Reply<String>;
+    /// The body of `POST {segments}?{query}` with this JSON text.
+    fn post(&self, segments: Vec<String>, query: Vec<(&'static str, String)>, body: String) -> Reply<String>;
+}
+
+/// A proposal as `GET proposals/{id}` returns it. Params, tool and answer keep their spelling.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Proposal {
+    /// The id that the gateway gave it.
+    pub id: String,
+    /// Its topic.
+    pub topic: String,
+    /// `pending`, `running`, `completed`, `failed`, `rejected`, `withdrawn` or `expired`.
+    pub state: String,
+    /// The proposer.
+    pub by: String,
+    /// The participants that are to carry it out; empty means every one.
+    pub to: Vec<String>,
+    /// The proposed method.
+    pub method: String,
+    /// The target of the method, such as the name of a tool at its server.
+    pub context: Option<String>,
+    /// The id of the envelope that proposed it.
+    pub envelope: String,
+    /// The params, as the proposer wrote them.
+    pub params: Option<Box<RawValue>>,
+    /// The tool's definition, as its server lists it.
+    pub tool: Option<Box<RawValue>>,
+    /// The digest that an approval names.
+    pub digest: String,
+    /// Whether it is a call that the gateway holds until the decision.
+    pub held: bool,
+    /// When it was made, RFC 3339.
+    pub at: String,
+    /// When it expires without a decision, RFC 3339.
+    pub expires: String,
+    /// The participant that decided.
+    pub decided_by: Option<String>,
+    /// The params that ran, if the reviewer edited them.
+    pub edited: Option<Box<RawValue>>,
+    /// The reason for its state.
+    pub reason: Option<String>,
+    /// The JSON-RPC answer to the request that ran.
+    pub answer: Option<Box<RawValue>>,
+}
+
+/// The params of `tools/call`, as far as they are split.
+#[derive(Deserialize)]
+struct CallParams {
+    arguments: Option<Box<RawValue>>,
+}
+
+impl Proposal {
+    /// When it was made, in Unix milliseconds; 0 if the gateway's text is no time.
+    #[must_use]
+    pub fn at_ms(&self) -> u64 {
+        read_rfc3339(&self.at).unwrap_or_default()
+    }
+
+    /// When it expires, in Unix milliseconds.
+    #[must_use]
+    pub fn expires_ms(&self) -> u64 {
+        read_rfc3339(&self.expires).unwrap_or_default()
+    }
+
+    /// Whether it waits for a decision.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.state == "pending"
+    }
+
+    /// Whether nothing more happens to it.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        !matches!(self.state.as_str(), "pending" | "running")
+    }
+
+    /// What is asked for: the target, or the method if it has none.
+    #[must_use]
+    pub fn what(&self) -> &str {
+        self.context.as_deref().unwrap_or(&self.method)
+    }
+
+    /// The proposed arguments, for tool calls.
+    #[must_use]
+    pub fn arguments(&self) -> Option<Box<RawValue>> {
+        let params = self.params.as_ref().filter(|_| self.method == "tools/call")?;
+        serde_json::from_str::<CallParams>(params.get()).ok()?.arguments
+    }
+}
+
+#[derive(Deserialize)]
+struct ProposalList {
+    proposals: Vec<Proposal>,
+}
+
+/// What a participant may do, as `GET participants/{id}/can` returns it.
+#[derive(Deserialize)]
+struct Rights {
+    entries: Vec<Right>,
+}
+
+#[derive(Deserialize)]
+struct Right {
+    server: String,
+    method: String,
+    name: String,
+    own: String,
+}
+
+/// The pending proposals of a topic that the person may see.
+pub(crate) async fn waiting(api: &dyn Api, topic: &str) -> Result<Vec<Proposal>, Refused> {
+    let text = api.get(segments(&["proposals"]), vec![("topic", topic.to_owned())]).await?;
+    let list: ProposalList = serde_json::from_str(&text).map_err(|_| Refused::unreadable())?;
+    Ok(list.proposals.into_iter().filter(Proposal::is_pending).collect())
+}
+
+/// One proposal.
+pub(crate) async fn proposal(api: &dyn Api, id: &str) -> Result<Proposal, Refused> {
+    read(&api.get(segments(&["proposals", id]), Vec::new()).await?)
+}
+
+/// Approves a proposal as it was shown, with other arguments if there are some. Returns it as it is then.
+pub(crate) async fn approve(
+    api: &dyn Api,
+    id: &str,
+    digest: &str,
+    arguments: Option<&str>,
+) -> Result<Proposal, Refused> {
+    let mut body = format!("{{\"digest\":{}", json!(digest));
+    if let Some(arguments) = arguments {
+        body += &format!(",\"arguments\":{arguments}");
+    }
+    body.push('}');
+    read(&api.post(segments(&["proposals", id, "approve"]), Vec::new(), body).await?)
+}
+
+/// Rejects or withdraws a proposal (`verb`), with a reason unless it is empty.
+pub(crate) async fn end(api: &dyn Api, id: &str, verb: &str, reason: &str) -> Result<Proposal, Refused> {
+    let reason = Some(reason).filter(|reason| !reason.is_empty());
+    let body = json!({ "reason": reason }).to_string();
+    read(&api.post(segments(&["proposals", id, verb]), Vec::new(), body).await?)
+}
+
+/// The capability with which the proposer could make the proposed request itself: under the public name that MCP clients use if the
+/// call is held for one, else under the server's own name. Needs the capability `portmoot/grants`.
+pub(crate) async fn capability_for(api: &dyn Api, proposal: &Proposal) -> Result<String, Refused> {
+    let text = api
+        .get(segments(&["participants", &proposal.by, "can"]), vec![("topic", proposal.topic.clone())])
+        .await?;
+    let rights: Rights = serde_json::from_str(&text).map_err(|_| Refused::unreadable())?;
+    let is_meant = |right: &&Right| {
+        proposal.held
+            && right.method == proposal.method
+            && Some(right.own.as_str()) == proposal.context.as_deref()
+            && proposal.to.contains(&right.server)
+    };
+    let public = rights.entries.iter().find(is_meant).map(|right| right.name.clone());
+    let target = public.or_else(|| proposal.context.clone());
+    Ok(match target {
+        Some(target) => format!("mcp/request:{}:{target}", proposal.method),
+        None => format!("mcp/request:{}", proposal.method),
+    })
+}
+
+/// Grants a capability to a participant of a topic for so many seconds.
+pub(crate) async fn grant(
+    api: &dyn Api,
+    participant: &str,
+    topic: &str,
+    capability: &str,
+    seconds: u64,
+    reason: &str,
+) -> Result<(), Refused> {
+    let body = json!({ "add": [capability], "expires_in_seconds": seconds, "reason": reason });
+    let path = segments(&["participants", participant, "grants"]);
+    api.post(path, vec![("topic", topic.to_owned())], body.to_string()).await.map(drop)
+}
+
+fn segments(all: &[&str]) -> Vec<String> {
+    all.iter().map(|one| (*one).to_owned()).collect()
+}
+
+fn read(text: &str) -> Result<Proposal, Refused> {
+    serde_json::from_str(text).map_err(|_| Refused::unreadable())
+}

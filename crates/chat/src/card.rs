@@ -1,0 +1,244 @@
+//! A proposal as its reviewer reads it: what matters first, the arguments in full, the tool's definition last.
+
+use std::collections::BTreeMap;
+
+use json::visible;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::api::Proposal;
+use crate::clock::{Zone, relative};
+use crate::review::{Effects, marks};
+use crate::rows::{Row, wrap};
+
+/// What a part of a card is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Who asks for what.
+    Head,
+    /// Facts of the gateway.
+    Fact,
+    /// A mark for a second look.
+    Mark,
+    /// A heading.
+    Heading,
+    /// The proposer's own text: params and arguments, which stand behind a gutter.
+    Asked,
+    /// Text of the tool's server, behind a gutter too.
+    Claimed,
+}
+
+/// One line of a card, not yet wrapped. Its hidden characters are visible.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// What it is.
+    pub part: Part,
+    /// The text.
+    pub text: String,
+}
+
+/// What a card shows beside the proposal.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// The time, in Unix milliseconds.
+    pub now_ms: u64,
+    /// The zone of times.
+    pub zone: Zone,
+    /// Whether a participant is in the topic.
+    pub is_here: &'a dyn Fn(&str) -> bool,
+}
+
+/// The lines of a card, and how many of them a reviewer must have seen before an approval: all but the definition of the tool.
+#[must_use]
+pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>, usize) {
+    let mut all = Vec::new();
+    let mut line = |part, text: String| all.push(Line { part, text });
+    let to = if proposal.to.is_empty() { "anyone".to_owned() } else { proposal.to.join(", ") };
+    let target = proposal.context.as_deref().map(|target| format!(" {}", visible::line(target)));
+    let (by, to, target) = (visible::line(&proposal.by), visible::line(&to), target.unwrap_or_default());
+    line(Part::Head, format!("{name} by {by} at {to}: {}{target}", visible::line(&proposal.method)));
+    let (now_ms, zone) = (around.now_ms, around.zone);
+    if proposal.is_pending() {
+        let (at_ms, expires_ms) = (proposal.at_ms(), proposal.expires_ms());
+        let made = format!("made {} ({})", relative(at_ms, now_ms), zone.near(at_ms, now_ms));
+        let held = if proposal.held { "; the caller waits for it" } else { "" };
+        let end = format!("expires {} ({})", relative(expires_ms, now_ms), zone.near(expires_ms, now_ms));
+        line(Part::Fact, format!("{made}, {end}{held}"));
+    } else {
+        let by = proposal.decided_by.as_deref().map(|by| format!(" by {}", visible::line(by)));
+        let reason = proposal.reason.as_deref().map(|reason| format!(": {}", visible::line(reason)));
+        let state = visible::line(&proposal.state);
+        line(Part::Fact, format!("{state}{}{}", by.unwrap_or_default(), reason.unwrap_or_default()));
+    }
+    line(Part::Mark, Effects::of(proposal).words().to_owned());
+    let marks = marks(proposal, around.is_here);
+    if !marks.is_empty() {
+        line(Part::Mark, format!("look again: {}", marks.join("; ")));
+    }
+    let mut block = |part, heading: &str, text: &str| {
+        line(Part::Heading, heading.to_owned());
+        text.lines().for_each(|text| line(part, text.to_owned()));
+    };
+    let pretty = |raw: &str| visible::pretty(raw).lines().map(unindented).collect::<Vec<_>>().join("\n");
+    match split_params(proposal) {
+        (Some(arguments), None) => block(Part::Asked, "arguments", &pretty(arguments.get())),
+        (Some(arguments), Some(rest)) => {
+            block(Part::Asked, "arguments", &pretty(arguments.get()));
+            block(Part::Asked, "and these params", &pretty(&rest));
+        }
+        (None, Some(params)) => block(Part::Asked, "params", &pretty(&params)),
+        (None, None) => block(Part::Asked, "params", "none"),
+    }
+    if let Some(edited) = &proposal.edited {
+        block(Part::Asked, "params that ran, edited by the reviewer", &pretty(edited.get()));
+    }
+    if let Some(answer) = &proposal.answer {
+        block(Part::Claimed, "answer", &pretty(answer.get()));
+    }
+    let must_see = all.len();
+    let mut line = |part, text: String| all.push(Line { part, text });
+    if let Some(tool) = &proposal.tool {
+        line(Part::Heading, "the tool, as its server describes it".to_owned());
+        let read: Value = serde_json::from_str(tool.get()).unwrap_or_default();
+        if let Some(description) = read.get("description").and_then(Value::as_str) {
+            visible::lines(description).lines().for_each(|text| line(Part::Claimed, text.to_owned()));
+            line(Part::Heading, "its definition".to_owned());
+        }
+        pretty(tool.get()).lines().for_each(|text| line(Part::Claimed, text.to_owned()));
+    }
+    line(
+        Part::Fact,
+        format!(
+            "id {}  envelope {}  topic {}",
+            visible::line(&proposal.id),
+            visible::line(&proposal.envelope),
+            visible::line(&proposal.topic)
+        ),
+    );
+    line(Part::Fact, format!("digest {}", visible::line(&proposal.digest)));
+    (all, must_see)
+}
+
+/// The arguments of a tool's call, and the members of its params besides them and the name, which the card has already. Of any other
+/// proposal all params. Values keep their spelling.
+fn split_params(proposal: &Proposal) -> (Option<Box<RawValue>>, Option<String>) {
+    let whole = proposal.params.as_ref().map(|params| params.get().to_owned());
+    let read = whole
+        .as_deref()
+        .and_then(|params| serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(params).ok());
+    let (Some(arguments), Some(mut members)) = (proposal.arguments(), read) else { return (None, whole) };
+    let named = members.get("name").and_then(|name| serde_json::from_str::<String>(name.get()).ok());
+    if named.as_deref() != proposal.context.as_deref() {
+        return (None, whole);
+    }
+    members.remove("name");
+    members.remove("arguments");
+    let rest = json::object(|rest| {
+        for (key, value) in &members {
+            rest.raw(key, value.get().as_bytes());
+        }
+    });
+    (Some(arguments), (!members.is_empty()).then(|| String::from_utf8_lossy(&rest).into_owned()))
+}
+
+impl Part {
+    /// The beginning of each row of this part: of its first one, and of those into which a long line is wrapped.
+    #[must_use]
+    pub fn gutters(self) -> [&'static str; 2] {
+        match self {
+            Self::Head => ["", "  "],
+            Self::Fact | Self::Mark | Self::Heading => ["  ", "    "],
+            Self::Asked => ["  | ", "  |> "],
+            Self::Claimed => ["  : ", "  :> "],
+        }
+    }
+}
+
+/// The rows of lines on so many columns, each behind the gutter of its part. Without columns no line is wrapped.
+#[must_use]
+pub fn rows(lines: &[Line], columns: Option<usize>) -> Vec<(Part, Row)> {
+    let mut rows = Vec::new();
+    for line in lines {
+        let [first, further] = line.part.gutters();
+        // The last column stays empty.
+        let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(further.len() + 1).max(1));
+        for (at, text) in wrap(&line.text, room).into_iter().enumerate() {
+            let gutter = if at == 0 { first } else { further };
+            rows.push((line.part, Row { gutter: gutter.to_owned(), text }));
+        }
+    }
+    rows
+}
+
+/// Lines as one text.
+#[must_use]
+pub fn text(lines: &[Line], columns: Option<usize>) -> String {
+    let rows = rows(lines, columns).into_iter();
+    rows.map(|(_, row)| format!("{}{}", row.gutter, row.text)).collect::<Vec<_>>().join("\n")
+}
+
+/// Without the indentation that pretty-printed JSON begins with.
+fn unindented(line: &str) -> &str {
+    line.strip_prefix("  ").unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tests_support::proposal;
+
+    #[test]
+    fn what_matters_comes_first_and_the_definition_last() {
+        let tool = json!({ "name": "echo", "description": "Says it\u{202e}\nagain", "annotations": { "readOnlyHint": true } });
+        let proposal = proposal("ab", &json!({ "tool": tool }));
+        let around = Around { now_ms: 1_785_241_862_000, zone: Zone::utc(), is_here: &|id| id == "worker" };
+        let (lines, must_see) = lines("#3", &proposal, around);
+        insta::assert_snapshot!("card", text(&lines, None));
+        let of = |part| lines.iter().position(|line| line.part == part).unwrap();
+        assert!(of(Part::Asked) < must_see && of(Part::Claimed) >= must_see);
+    }
+
+    fn shown(proposal: &Proposal, around: Around<'_>) -> String {
+        text(&lines("#1", proposal, around).0, None)
+    }
+
+    #[test]
+    fn all_params_are_shown_when_there_is_more_than_arguments() {
+        let around = Around { now_ms: 1_785_241_800_000, zone: Zone::utc(), is_here: &|_| true };
+        let more = json!({ "name": "echo", "arguments": { "b": 2 }, "_meta": { "a": 1 } });
+        let more = shown(&proposal("1", &json!({ "params": more })), around);
+        let expect =
+            "  arguments\n  | {\n  |   \"b\": 2\n  | }\n  and these params\n  | {\n  |   \"_meta\": {\n";
+        assert!(more.contains(expect), "{more}");
+        for params in [json!({ "name": "other", "arguments": {} }), json!({ "name": "echo" })] {
+            let shown = shown(&proposal("1", &json!({ "params": params })), around);
+            assert!(shown.contains("  params\n  | {\n"), "{shown}");
+        }
+        let shown = shown(&proposal("1", &json!({ "params": null })), around);
+        assert!(shown.contains("  params\n  | none\n"), "{shown}");
+    }
+
+    #[test]
+    fn no_text_of_others_stands_without_a_gutter() {
+        let hostile = "x\nid forged\n#9 by boss at you: safe\u{2028}digest 00";
+        let more = json!({
+            "by": hostile, "to": [hostile], "context": hostile, "envelope": hostile,
+            "params": { "name": hostile, "arguments": { hostile: hostile } },
+            "tool": { "name": hostile, "description": hostile },
+        });
+        let around = Around { now_ms: 1_785_241_800_000, zone: Zone::utc(), is_here: &|_| true };
+        let (lines, _) = lines("#1", &proposal("1", &more), around);
+        for columns in [None, Some(20), Some(40), Some(79)] {
+            for (part, row) in rows(&lines, columns) {
+                assert!(part.gutters().contains(&row.gutter.as_str()), "{row:?}");
+                let of_others = matches!(part, Part::Asked | Part::Claimed);
+                assert_eq!(of_others, row.gutter.contains(['|', ':']), "{row:?}");
+                let forged =
+                    ["id forged", "#9", "digest 00"].iter().any(|forged| row.text.starts_with(forged));
+                assert!(!forged || of_others, "{row:?}");
+            }
+        }
+    }
+}

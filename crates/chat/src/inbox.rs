@@ -1,0 +1,283 @@
+//! The inbox: proposals that wait for a decision, by number, and the one whose card is open.
+
+use std::collections::VecDeque;
+
+use crate::api::Proposal;
+
+/// Decided proposals whose numbers are remembered; older ones are forgotten.
+pub const NUMBERS_MAX: usize = 1024;
+/// How long after a change that the person did not make no key decides, in milliseconds.
+pub const SETTLE_MS: u64 = 400;
+
+/// A pending proposal with its number in this session.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// Its number; numbers are not used again.
+    pub number: usize,
+    /// The proposal.
+    pub proposal: Proposal,
+}
+
+#[derive(Debug)]
+struct Numbered {
+    id: String,
+    by: String,
+    envelope: String,
+    number: usize,
+    /// It has been decided, withdrawn or has expired, whatever an earlier look at the gateway finds.
+    is_closed: bool,
+}
+
+/// The pending proposals that the person may see, oldest first.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    items: Vec<Item>,
+    numbers: VecDeque<Numbered>,
+    last_number: usize,
+    /// The id of the proposal whose card is open.
+    selected: Option<String>,
+    /// The first row of the card that is shown.
+    pub(crate) scroll: usize,
+    /// Rows of the card that were shown, from its beginning.
+    pub(crate) seen_rows: usize,
+    /// Until when no key decides, in Unix milliseconds.
+    pub(crate) settled_ms: u64,
+}
+
+impl Inbox {
+    /// All pending proposals.
+    #[must_use]
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    /// The proposal whose card is open.
+    #[must_use]
+    pub fn selected(&self) -> Option<&Item> {
+        self.get(self.selected.as_deref()?)
+    }
+
+    /// The place of the selected one.
+    #[must_use]
+    pub fn position(&self) -> Option<usize> {
+        self.items.iter().position(|item| Some(item.proposal.id.as_str()) == self.selected.as_deref())
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<&Item> {
+        self.items.iter().find(|item| item.proposal.id == id)
+    }
+
+    /// The number of a proposal, decided or not.
+    pub(crate) fn number(&self, by: &str, envelope: &str) -> Option<usize> {
+        let mut numbered = self.numbers.iter().rev();
+        numbered.find(|one| one.by == by && one.envelope == envelope).map(|one| one.number)
+    }
+
+    /// The number of a proposal by the gateway's id.
+    pub(crate) fn number_of(&self, id: &str) -> usize {
+        self.numbers.iter().rev().find(|one| one.id == id).map_or(0, |one| one.number)
+    }
+
+    /// The pending proposal with this number, or whose id begins with this text.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn find(&self, which: &str) -> Result<&Item, &'static str> {
+        let number: Option<usize> = which.trim_start_matches('#').parse().ok();
+        if let Some(item) = self.items.iter().find(|item| Some(item.number) == number) {
+            return Ok(item);
+        }
+        let is_meant = |item: &&Item| item.proposal.id.starts_with(which) || item.proposal.envelope == which;
+        let mut meant = self.items.iter().filter(is_meant);
+        match (meant.next().filter(|_| !which.is_empty()), meant.next()) {
+            (Some(one), None) => Ok(one),
+            (Some(_), Some(_)) => Err("The ids of several open proposals begin so; write more of it."),
+            (None, _) => Err("There is no such open proposal; /proposals lists the open ones."),
+        }
+    }
+
+    /// Takes the proposals that are pending now. Returns those that have come.
+    pub(crate) fn set(&mut self, pending: Vec<Proposal>, now_ms: u64) -> Vec<Item> {
+        let position = self.position();
+        let mut come = Vec::new();
+        let mut items = Vec::with_capacity(pending.len());
+        let closed = |id: &str| self.numbers.iter().any(|one| one.is_closed && one.id == id);
+        let pending: Vec<Proposal> = pending.into_iter().filter(|one| !closed(&one.id)).collect();
+        for proposal in pending {
+            let known = self.get(&proposal.id).map(|item| item.number);
+            let number = known.unwrap_or_else(|| self.give_number(&proposal));
+            let item = Item { number, proposal };
+            if known.is_none() {
+                come.push(item.clone());
+            }
+            items.push(item);
+        }
+        self.items = items;
+        if self.selected().is_none() {
+            // The card that was open is gone: the one in its place opens, and no key meant for the other decides it.
+            let place = position.unwrap_or_default().min(self.items.len().saturating_sub(1));
+            let next = self.items.get(place).map(|item| item.proposal.id.clone());
+            self.open(next);
+            self.settled_ms = now_ms + SETTLE_MS;
+        }
+        come
+    }
+
+    /// Removes a proposal that does not wait any more, before the gateway is asked again.
+    pub(crate) fn close(&mut self, by: &str, envelope: &str, now_ms: u64) {
+        for one in self.numbers.iter_mut().filter(|one| one.by == by && one.envelope == envelope) {
+            one.is_closed = true;
+        }
+        self.set(self.items.iter().map(|item| item.proposal.clone()).collect(), now_ms);
+    }
+
+    fn give_number(&mut self, proposal: &Proposal) -> usize {
+        if let Some(numbered) = self.numbers.iter().find(|one| one.id == proposal.id) {
+            return numbered.number;
+        }
+        self.last_number += 1;
+        let number = self.last_number;
+        let Proposal { id, by, envelope, .. } = proposal.clone();
+        self.numbers.push_back(Numbered { id, by, envelope, number, is_closed: false });
+        if self.numbers.len() > NUMBERS_MAX {
+            self.numbers.pop_front();
+        }
+        number
+    }
+
+    /// Opens the card of this proposal.
+    pub(crate) fn select(&mut self, id: &str) {
+        if self.selected.as_deref() != Some(id) && self.get(id).is_some() {
+            self.open(Some(id.to_owned()));
+        }
+    }
+
+    fn open(&mut self, id: Option<String>) {
+        self.selected = id;
+        (self.scroll, self.seen_rows) = (0, 0);
+    }
+
+    /// Opens the card `by` places further down.
+    pub(crate) fn step(&mut self, by: isize) {
+        let Some(at) = self.position() else { return };
+        let next = at.saturating_add_signed(by).min(self.items.len().saturating_sub(1));
+        if let Some(id) = self.items.get(next).map(|item| item.proposal.id.clone()) {
+            self.select(&id);
+        }
+    }
+
+    /// Notes that rows of the open card are on the screen, `height` from the scroll on.
+    pub(crate) fn note_shown(&mut self, height: usize) {
+        if self.scroll <= self.seen_rows {
+            self.seen_rows = self.seen_rows.max(self.scroll + height);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tests_support::proposal;
+
+    fn all(ids: &[&str]) -> Vec<Proposal> {
+        ids.iter().map(|id| proposal(id, &json!({}))).collect()
+    }
+
+    fn numbers(inbox: &Inbox) -> Vec<usize> {
+        inbox.items().iter().map(|item| item.number).collect()
+    }
+
+    #[test]
+    fn numbers_stay_and_are_not_used_again() {
+        let mut inbox = Inbox::default();
+        assert_eq!(inbox.set(all(&["a", "b"]), 0).len(), 2);
+        assert_eq!(inbox.set(all(&["b", "c"]), 0).iter().map(|item| item.number).collect::<Vec<_>>(), [3]);
+        assert_eq!(numbers(&inbox), [2, 3]);
+        // One that was away keeps its number.
+        inbox.set(all(&["a", "c"]), 0);
+        assert_eq!(numbers(&inbox), [1, 3]);
+        assert_eq!((inbox.number("scout", "e-b"), inbox.number("boss", "e-b")), (Some(2), None));
+        assert_eq!((inbox.number_of("b"), inbox.number_of("x")), (2, 0));
+    }
+
+    #[test]
+    fn remembered_numbers_have_a_limit() {
+        let mut inbox = Inbox::default();
+        for number in 0..=NUMBERS_MAX {
+            inbox.set(all(&[&format!("p{number}")]), 0);
+        }
+        assert_eq!(inbox.numbers.len(), NUMBERS_MAX);
+        assert_eq!((inbox.number_of("p0"), inbox.number_of("p1")), (0, 2));
+    }
+
+    #[test]
+    fn a_proposal_is_found_by_its_number_and_the_beginning_of_its_id() {
+        let mut inbox = Inbox::default();
+        inbox.set(all(&["ab1", "ab2", "2c"]), 0);
+        for (which, expect) in [
+            ("1", Ok("ab1")),
+            ("#1", Ok("ab1")),
+            ("ab2", Ok("ab2")),
+            // A number goes before the beginning of an id.
+            ("2", Ok("ab2")),
+            ("2c", Ok("2c")),
+            ("e-2c", Ok("2c")),
+            ("ab", Err("The ids of several")),
+            ("x", Err("There is no such")),
+            ("", Err("There is no such")),
+            ("7", Err("There is no such")),
+        ] {
+            match (inbox.find(which), expect) {
+                (Ok(found), Ok(expect)) => assert_eq!(found.proposal.id, expect, "{which}"),
+                (Err(why), Err(expect)) => assert!(why.starts_with(expect), "{which}: {why}"),
+                (found, _) => panic!("{which}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn no_key_decides_a_card_that_opened_by_itself() {
+        let mut inbox = Inbox::default();
+        inbox.set(all(&["a", "b", "c"]), 0);
+        inbox.step(1);
+        (inbox.settled_ms, inbox.scroll, inbox.seen_rows) = (0, 3, 9);
+        // An arrival leaves the open card as it is.
+        inbox.set(all(&["a", "b", "c", "d"]), 1_000);
+        assert_eq!((inbox.selected().unwrap().number, inbox.settled_ms, inbox.scroll), (2, 0, 3));
+        // The open one is decided: the one in its place opens, unread.
+        inbox.set(all(&["a", "c", "d"]), 2_000);
+        let opened = (inbox.selected().unwrap().number, inbox.settled_ms, inbox.scroll, inbox.seen_rows);
+        assert_eq!(opened, (3, 2_000 + SETTLE_MS, 0, 0));
+        inbox.set(all(&[]), 3_000);
+        assert!(inbox.selected().is_none() && inbox.position().is_none());
+        inbox.step(1);
+    }
+
+    #[test]
+    fn what_is_closed_does_not_come_back_with_an_earlier_look() {
+        let mut inbox = Inbox::default();
+        inbox.set(all(&["a", "b"]), 0);
+        inbox.close("scout", "e-a", 0);
+        assert_eq!(numbers(&inbox), [2]);
+        assert!(inbox.set(all(&["a", "b"]), 0).is_empty());
+        assert_eq!((numbers(&inbox), inbox.number("scout", "e-a")), (vec![2], Some(1)));
+        // The same envelope id of another proposer is another proposal.
+        inbox.close("mallory", "e-b", 0);
+        assert_eq!(numbers(&inbox), [2]);
+    }
+
+    #[test]
+    fn only_rows_without_a_gap_before_them_count_as_seen() {
+        let mut inbox = Inbox::default();
+        inbox.set(all(&["a"]), 0);
+        inbox.note_shown(10);
+        inbox.scroll = 20;
+        inbox.note_shown(10);
+        assert_eq!(inbox.seen_rows, 10);
+        inbox.scroll = 10;
+        inbox.note_shown(10);
+        assert_eq!(inbox.seen_rows, 20);
+    }
+}

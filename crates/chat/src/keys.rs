@@ -1,0 +1,243 @@
+//! The table of keys: what each does and where. The help screen, the documentation and the dispatch read it.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// Where a key works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Everywhere.
+    Anywhere,
+    /// While a message is typed.
+    Talk,
+    /// While the inbox is open.
+    Inbox,
+    /// While a line is asked for: a reason, arguments.
+    Line,
+}
+
+/// What a key does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Deed {
+    Help,
+    OtherPane,
+    Calls,
+    Redraw,
+    Interrupt,
+    Leave,
+    Send,
+    Complete,
+    Earlier,
+    Later,
+    PageUp,
+    PageDown,
+    Top,
+    Bottom,
+    Line(Edit),
+    Back,
+    Next,
+    Previous,
+    Decide(Decide),
+}
+
+/// What a key does in a line that is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Edit {
+    Left,
+    Right,
+    Home,
+    End,
+    Backspace,
+    Delete,
+    WordBack,
+    CutBefore,
+    CutAfter,
+}
+
+/// What a key does about the proposal whose card is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Decide {
+    Approve,
+    Reject,
+    Edit,
+    EditOutside,
+    Allow,
+    Withdraw,
+}
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Binding {
+    /// The names of the keys.
+    pub keys: &'static [&'static str],
+    /// Where they work.
+    pub place: Place,
+    /// What they do.
+    pub deed: Deed,
+    /// The same in words.
+    pub words: &'static str,
+}
+
+const fn key(place: Place, keys: &'static [&'static str], deed: Deed, words: &'static str) -> Binding {
+    Binding { keys, place, deed, words }
+}
+
+/// All keys.
+pub const KEYS: &[Binding] = &[
+    key(Place::Anywhere, &["F1"], Deed::Help, "this help; any key but those that scroll closes it"),
+    key(Place::Anywhere, &["F2"], Deed::OtherPane, "the inbox, and back to the talk"),
+    key(Place::Anywhere, &["F3"], Deed::Calls, "show the calls of others, or stop showing them"),
+    key(Place::Anywhere, &["Ctrl-L"], Deed::Redraw, "draw the screen again"),
+    key(
+        Place::Anywhere,
+        &["Ctrl-C"],
+        Deed::Interrupt,
+        "drop what is typed or asked; with nothing to drop, leave",
+    ),
+    key(Place::Talk, &["Enter"], Deed::Send, "send the line, or run the command that begins with /"),
+    key(Place::Talk, &["Tab"], Deed::Complete, "complete the word; on an empty line, open the inbox"),
+    key(Place::Talk, &["Up"], Deed::Earlier, "the line that was typed before"),
+    key(Place::Talk, &["Down"], Deed::Later, "the line that was typed after it"),
+    key(Place::Talk, &["PgUp"], Deed::PageUp, "scroll back"),
+    key(Place::Talk, &["PgDn"], Deed::PageDown, "scroll on"),
+    key(Place::Talk, &["Ctrl-Home"], Deed::Top, "the oldest entry that is kept"),
+    key(Place::Talk, &["Ctrl-End", "Esc"], Deed::Bottom, "the newest entry"),
+    key(Place::Talk, &["Ctrl-D"], Deed::Leave, "leave, if the line is empty"),
+    key(Place::Line, &["Left", "Ctrl-B"], Deed::Line(Edit::Left), "one character to the left"),
+    key(Place::Line, &["Right", "Ctrl-F"], Deed::Line(Edit::Right), "one character to the right"),
+    key(Place::Line, &["Home", "Ctrl-A"], Deed::Line(Edit::Home), "the beginning of the line"),
+    key(Place::Line, &["End", "Ctrl-E"], Deed::Line(Edit::End), "the end of the line"),
+    key(Place::Line, &["Backspace"], Deed::Line(Edit::Backspace), "delete the character before the cursor"),
+    key(Place::Line, &["Delete"], Deed::Line(Edit::Delete), "delete the character under the cursor"),
+    key(Place::Line, &["Ctrl-W"], Deed::Line(Edit::WordBack), "delete the word before the cursor"),
+    key(Place::Line, &["Ctrl-U"], Deed::Line(Edit::CutBefore), "delete everything before the cursor"),
+    key(Place::Line, &["Ctrl-K"], Deed::Line(Edit::CutAfter), "delete everything after the cursor"),
+    key(Place::Inbox, &["j", "Down"], Deed::Next, "the next proposal"),
+    key(Place::Inbox, &["k", "Up"], Deed::Previous, "the one before"),
+    key(Place::Inbox, &["Space", "PgDn"], Deed::PageDown, "read on in the card"),
+    key(Place::Inbox, &["b", "PgUp"], Deed::PageUp, "read back"),
+    key(Place::Inbox, &["g", "Home"], Deed::Top, "the beginning of the card"),
+    key(Place::Inbox, &["G", "End"], Deed::Bottom, "its end"),
+    key(
+        Place::Inbox,
+        &["a"],
+        Deed::Decide(Decide::Approve),
+        "approve; what may be destructive needs y as a second key",
+    ),
+    key(Place::Inbox, &["r"], Deed::Decide(Decide::Reject), "reject, with a reason for the proposer"),
+    key(Place::Inbox, &["e"], Deed::Decide(Decide::Edit), "edit the arguments here, then approve"),
+    key(
+        Place::Inbox,
+        &["E"],
+        Deed::Decide(Decide::EditOutside),
+        "edit them in $VISUAL or $EDITOR, then approve",
+    ),
+    key(
+        Place::Inbox,
+        &["h"],
+        Deed::Decide(Decide::Allow),
+        "approve, and allow the same call for 15 minutes, 1 hour or 8 hours",
+    ),
+    key(
+        Place::Inbox,
+        &["w"],
+        Deed::Decide(Decide::Withdraw),
+        "withdraw a proposal of your own, with a reason",
+    ),
+    key(Place::Inbox, &["?"], Deed::Help, "this help"),
+    key(Place::Inbox, &["Esc", "q", "Tab"], Deed::Back, "back to the talk"),
+];
+
+/// The name of a key, as the table spells it. Characters are their own names.
+#[must_use]
+pub fn name(key: KeyEvent) -> String {
+    let plain = match key.code {
+        KeyCode::Char(' ') => "Space".to_owned(),
+        KeyCode::Char(c) if key.modifiers.contains(KeyModifiers::CONTROL) => {
+            c.to_ascii_uppercase().to_string()
+        }
+        KeyCode::Char(c) => c.to_string(),
+        KeyCode::PageUp => "PgUp".to_owned(),
+        KeyCode::PageDown => "PgDn".to_owned(),
+        KeyCode::F(number) => format!("F{number}"),
+        other => format!("{other:?}"),
+    };
+    if key.modifiers.contains(KeyModifiers::CONTROL) { format!("Ctrl-{plain}") } else { plain }
+}
+
+/// What a key does in a place.
+#[must_use]
+pub fn deed(place: Place, pressed: KeyEvent) -> Option<Deed> {
+    let name = name(pressed);
+    let works = |binding: &&Binding| {
+        (binding.place == place || binding.place == Place::Anywhere) && binding.keys.contains(&name.as_str())
+    };
+    KEYS.iter().find(works).map(|binding| binding.deed)
+}
+
+/// The table as text: for the help screen, and for the documentation, which a test compares.
+#[must_use]
+pub fn table() -> Vec<(Place, Vec<(String, &'static str)>)> {
+    [Place::Anywhere, Place::Talk, Place::Line, Place::Inbox]
+        .map(|place| {
+            let here = KEYS.iter().filter(|binding| binding.place == place);
+            (place, here.map(|binding| (binding.keys.join(", "), binding.words)).collect())
+        })
+        .into()
+}
+
+impl Place {
+    /// The heading of its keys.
+    #[must_use]
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::Anywhere => "Everywhere",
+            Self::Talk => "In the talk",
+            Self::Line => "In every line that is typed",
+            Self::Inbox => "In the inbox",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_key_has_two_meanings_in_one_place() {
+        let mut seen = HashSet::new();
+        for binding in KEYS {
+            for key in binding.keys {
+                let places = match binding.place {
+                    Place::Anywhere => vec![Place::Talk, Place::Line, Place::Inbox],
+                    Place::Line => vec![Place::Line, Place::Talk],
+                    place => vec![place],
+                };
+                for place in places {
+                    assert!(seen.insert((format!("{place:?}"), *key)), "{place:?} {key}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_have_the_names_of_the_table() {
+        let of = |code, modifiers| name(KeyEvent::new(code, modifiers));
+        for (code, modifiers, expect) in [
+            (KeyCode::Char('a'), KeyModifiers::NONE, "a"),
+            (KeyCode::Char('G'), KeyModifiers::SHIFT, "G"),
+            (KeyCode::Char('c'), KeyModifiers::CONTROL, "Ctrl-C"),
+            (KeyCode::Char(' '), KeyModifiers::NONE, "Space"),
+            (KeyCode::PageUp, KeyModifiers::NONE, "PgUp"),
+            (KeyCode::Home, KeyModifiers::CONTROL, "Ctrl-Home"),
+            (KeyCode::F(1), KeyModifiers::NONE, "F1"),
+            (KeyCode::Enter, KeyModifiers::NONE, "Enter"),
+        ] {
+            assert_eq!(of(code, modifiers), expect);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A topic at the terminal: talk, the calls of others, and the inbox of proposals that wait for a decision.
+//!
+//! [`update`] takes what happens and returns what is to be done; [`view`] draws the state into cells. Both are pure. Around them,
+//! `screen` is the full screen, `lines` the plain lines, and `perform` does what `update` asks for, over the participant and the
+//! REST API ([`Api`]). Texts of others reach a terminal only with their hidden characters visible (`json::visible`) and behind a
+//! gutter that the program decides ([`rows`]).
+
+mod api;
+pub mod card;
+mod clock;
+mod command;
+mod complete;
+pub mod content;
+mod edit;
+mod entry;
+mod help;
+mod inbox;
+pub mod keys;
+mod layout;
+mod lines;
+mod output;
+mod paint;
+mod perform;
+mod review;
+pub mod rows;
+mod run;
+mod screen;
+mod show;
+mod state;
+mod talk;
+#[cfg(test)]
+mod tests_support;
+mod typing;
+mod update;
+mod view;
+
+pub use api::{Api, Proposal, Refused, Reply};
+pub use clock::{Zone, relative, span};
+pub use edit::edit_text;
+pub use entry::{Entry, Tone};
+pub use help::rows as help_rows;
+pub use inbox::{Inbox, Item, NUMBERS_MAX, SETTLE_MS};
+pub use output::Output;
+pub use review::{Effects, LONG_VALUE_CHARS, marks};
+pub use run::{Chat, ChatError, run};
+pub use show::CALL_CHARS;
+pub use state::{Action, Allow, Approval, Connection, Event, Focus, Mode, Prompt, State};
+pub use talk::{ENTRIES_BYTES_MAX, ENTRIES_MAX, ENTRY_CHARS_MAX, Talk, TalkRow};
+pub use typing::{EARLIER_LINES_MAX, TYPED_BYTES_MAX, Typing};
+pub use update::{REFRESH_MS, update};
+pub use view::{Look, view};

@@ -1,0 +1,9 @@
+//! The way of plain lines to stdout and stderr, which the program that runs the chat brings.
+
+/// What prints: results to stdout, messages to stderr.
+pub trait Output: Send + Sync {
+    /// Prints a message of the topic, or what a command was asked for.
+    fn result(&self, text: &str);
+    /// Prints a note.
+    fn message(&self, text: &str);
+}

@@ -1,0 +1,269 @@
+//! Actions of `update`, done over the participant and the REST API. All that comes of them returns as events.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::Participant;
+use client::participant::{CallError, CallMode};
+use json::visible;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::api::{self, Api};
+use crate::clock::span;
+use crate::entry::{Entry, Tone};
+use crate::show;
+use crate::state::{Action, Approval, Event};
+
+/// How long `/tools` waits for the answer of each participant.
+const LIST_TIMEOUT: Duration = Duration::from_secs(3);
+/// The first and the longest wait between two looks at a proposal that runs.
+const LOOKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
+
+/// What the terminal does itself.
+#[derive(Debug)]
+pub(crate) enum Own {
+    /// Ring the bell.
+    Bell,
+    /// Draw everything again.
+    Redraw,
+    /// Leave.
+    Quit,
+    /// Have a text edited; `Event::Edited` follows.
+    Edit {
+        /// The proposal.
+        id: String,
+        /// The text.
+        text: String,
+    },
+}
+
+/// Does what is asked for.
+pub(crate) struct Performer {
+    me: Participant,
+    api: Arc<dyn Api>,
+    topic: String,
+    happened: mpsc::UnboundedSender<Event>,
+    running: JoinSet<()>,
+    proposal_timeout: Duration,
+}
+
+impl Performer {
+    /// A performer, and the events that come of what it does.
+    pub(crate) fn new(
+        me: Participant,
+        api: Arc<dyn Api>,
+        topic: &str,
+        proposal_timeout: Duration,
+    ) -> (Self, mpsc::UnboundedReceiver<Event>) {
+        let (happened, events) = mpsc::unbounded_channel();
+        let topic = topic.to_owned();
+        (Self { me, api, topic, happened, running: JoinSet::new(), proposal_timeout }, events)
+    }
+
+    /// Whether something is still being done.
+    pub(crate) fn is_busy(&mut self) -> bool {
+        while self.running.try_join_next().is_some() {}
+        !self.running.is_empty()
+    }
+
+    /// Waits until one thing more is done; for ever if nothing is being done.
+    pub(crate) async fn done(&mut self) {
+        if self.running.join_next().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Does what is asked for, or begins to. What concerns the terminal is returned.
+    pub(crate) fn perform(&mut self, action: Action) -> Option<Own> {
+        let api = Arc::clone(&self.api);
+        match action {
+            Action::Bell => return Some(Own::Bell),
+            Action::Redraw => return Some(Own::Redraw),
+            Action::Quit => return Some(Own::Quit),
+            Action::Edit { id, text } => return Some(Own::Edit { id, text }),
+            Action::Say { to, text } => self.say(to, text),
+            Action::Call { target, name, arguments } => self.call(&target, &name, &arguments),
+            Action::ListTools { targets, is_one } => {
+                self.running.spawn(list(self.me.clone(), self.happened.clone(), targets, is_one));
+            }
+            Action::Refresh => {
+                let topic = self.topic.clone();
+                self.spawn(async move { vec![Event::Inbox(api::waiting(&*api, &topic).await)] });
+            }
+            Action::Approve(approval) => {
+                let (happened, limit) = (self.happened.clone(), self.proposal_timeout);
+                self.running.spawn(async move { approve(&*api, &happened, &approval, limit).await });
+            }
+            Action::End { id, number, withdraw, reason } => {
+                let verb = if withdraw { "withdraw" } else { "reject" };
+                self.spawn(async move {
+                    let entry = match api::end(&*api, &id, verb, &reason).await {
+                        Ok(proposal) => Entry::new(
+                            Tone::Outcome,
+                            format!("= #{number} is {}", visible::line(&proposal.state)),
+                        ),
+                        Err(refused) => trouble(format!("! #{number} was not decided: {refused}")),
+                    };
+                    vec![Event::Decided(vec![entry])]
+                });
+            }
+            Action::FindCapability { proposal, seconds } => self.spawn(async move {
+                let found = api::capability_for(&*api, &proposal).await;
+                vec![Event::Capability { id: proposal.id.clone(), seconds, found }]
+            }),
+        }
+        None
+    }
+
+    fn spawn(&mut self, work: impl Future<Output = Vec<Event>> + Send + 'static) {
+        let happened = self.happened.clone();
+        self.running.spawn(async move { work.await.into_iter().for_each(|event| send(&happened, event)) });
+    }
+
+    fn outcome(&self, entry: Entry) {
+        send(&self.happened, Event::Outcome(vec![entry]));
+    }
+
+    fn say(&self, to: Option<String>, text: String) {
+        let sent = match &to {
+            None => self.me.chat(&text),
+            Some(to) => self.me.chat_to(&[to.as_str()], &text),
+        };
+        match sent {
+            Ok(_) => send(&self.happened, Event::Sent { to, text }),
+            Err(why) => self.outcome(show::not_sent(&why)),
+        }
+    }
+
+    fn call(&mut self, target: &str, name: &str, arguments: &RawValue) {
+        let params = format!("{{\"name\":{},\"arguments\":{arguments}}}", Value::from(name));
+        let Ok(params) = RawValue::from_string(params) else { return };
+        match self.me.call_mode(target, "tools/call", &params) {
+            Err(why) => self.outcome(show::not_sent(&why)),
+            Ok(None) => self.outcome(note("You have no capability to call or propose this.")),
+            Ok(Some(CallMode::Request)) => {
+                let (me, target) = (self.me.clone(), target.to_owned());
+                self.spawn(async move { vec![answered(&me.request(&target, "tools/call", &params).await)] });
+            }
+            Ok(Some(CallMode::Propose)) => match self.me.propose(&[target], "tools/call", &params) {
+                Err(why) => self.outcome(show::not_sent(&why)),
+                Ok(mut proposal) => {
+                    self.outcome(note(&format!(
+                        "Created proposal {}; a reviewer must approve it.",
+                        proposal.id()
+                    )));
+                    let limit = self.proposal_timeout;
+                    self.spawn(async move { vec![answered(&proposal.outcome(limit).await)] });
+                }
+            },
+        }
+    }
+}
+
+/// A closed receiver means that the chat is over.
+fn send(happened: &mpsc::UnboundedSender<Event>, event: Event) {
+    let _ = happened.send(event);
+}
+
+fn note(text: &str) -> Entry {
+    Entry::new(Tone::Note, text)
+}
+
+fn trouble(text: String) -> Entry {
+    Entry::new(Tone::Trouble, visible::lines(&text))
+}
+
+fn answered(outcome: &Result<Box<RawValue>, CallError>) -> Event {
+    Event::Outcome(vec![match outcome {
+        Ok(result) => show::result(result),
+        Err(why) => show::failed(why),
+    }])
+}
+
+/// Approves, grants what is to be granted, and waits for the outcome.
+async fn approve(
+    api: &dyn Api,
+    happened: &mpsc::UnboundedSender<Event>,
+    approval: &Approval,
+    limit: Duration,
+) {
+    let Approval { id, number, digest, arguments, allow } = approval;
+    let mut proposal = match api::approve(api, id, digest, arguments.as_deref()).await {
+        Ok(proposal) => proposal,
+        Err(refused) => {
+            let entry = trouble(format!("! #{number} was not approved: {refused}"));
+            return send(happened, Event::Decided(vec![entry]));
+        }
+    };
+    send(happened, Event::Decided(vec![note(&format!("* #{number} is approved and runs"))]));
+    if let Some(allow) = allow {
+        let reason = format!("allowed with proposal {id}");
+        let granted =
+            api::grant(api, &allow.participant, &allow.topic, &allow.capability, allow.seconds, &reason)
+                .await;
+        let entry = match granted {
+            Ok(()) => note(&visible::line(&format!(
+                "* {} may do this without asking for {}: {}",
+                allow.participant,
+                span(allow.seconds * 1_000),
+                allow.capability
+            ))),
+            Err(refused) => {
+                trouble(format!("! #{number} is approved, but nothing was allowed for later: {refused}"))
+            }
+        };
+        send(happened, Event::Outcome(vec![entry]));
+    }
+    let (end, [mut wait, longest]) = (Instant::now() + limit, LOOKS);
+    while !proposal.is_over() && Instant::now() < end {
+        sleep(wait).await;
+        wait = (wait * 2).min(longest);
+        match api::proposal(api, id).await {
+            Ok(now) => proposal = now,
+            // The gateway may be starting again.
+            Err(why) => tracing::debug!(%why, "a proposal cannot be looked at"),
+        }
+    }
+    let entry = match proposal.is_over() {
+        true => show::outcome(*number, &proposal),
+        false => note(&format!("* #{number} still runs")),
+    };
+    send(happened, Event::Decided(vec![entry]));
+}
+
+/// Lists the tools of participants.
+async fn list(me: Participant, happened: mpsc::UnboundedSender<Event>, targets: Vec<String>, is_one: bool) {
+    let mut asking = JoinSet::new();
+    for target in targets {
+        let me = me.clone();
+        asking.spawn(async move {
+            let answer = timeout(LIST_TIMEOUT, me.request(&target, "tools/list", &())).await;
+            (target, answer.unwrap_or(Err(CallError::Timeout)))
+        });
+    }
+    let mut found: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+    for (owner, answer) in asking.join_all().await {
+        match answer {
+            Ok(result) => {
+                let (names, lines): (Vec<String>, Vec<String>) =
+                    show::tools(&owner, &result).into_iter().unzip();
+                let entries = lines.into_iter().map(|line| Entry::new(Tone::Outcome, line)).collect();
+                found.insert(owner.clone(), entries);
+                send(&happened, Event::Tools { owner, names });
+            }
+            Err(why) if is_one => drop(found.insert(owner, vec![show::failed(&why)])),
+            // Other participants may serve no tools, or refuse to list them.
+            Err(_) => {}
+        }
+    }
+    let mut entries: Vec<Entry> = found.into_values().flatten().collect();
+    if entries.is_empty() {
+        entries.push(Entry::new(Tone::Outcome, "No participant lists tools for you."));
+    }
+    send(&happened, Event::Outcome(entries));
+}

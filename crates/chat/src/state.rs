@@ -1,0 +1,411 @@
+//! The state of a chat, and the closed lists of what can happen to it and what it asks for.
+
+use std::collections::BTreeMap;
+
+use client::participant::{Event as TopicEvent, ParticipantInfo};
+use crossterm::event::KeyEvent;
+use serde_json::value::RawValue;
+
+use crate::api::{Proposal, Refused};
+use crate::card::{self, Around, Line, Part};
+use crate::clock::Zone;
+use crate::complete::Candidates;
+use crate::entry::{Entry, Tone};
+use crate::inbox::{Inbox, Item};
+use crate::layout::Areas;
+use crate::rows::Row;
+use crate::talk::{Talk, cut, entry_rows};
+use crate::typing::Typing;
+
+/// How long a notice stays above the line, in milliseconds.
+const NOTICE_MS: u64 = 8_000;
+/// Columns that the time and the indentation of a card take in plain lines.
+const LINES_GUTTER: usize = 10;
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event {
+    /// In the topic, or to the connection.
+    Topic(Box<TopicEvent>),
+    /// A key.
+    Key(KeyEvent),
+    /// A pasted text.
+    Paste(String),
+    /// The screen has this size now.
+    Resize {
+        /// Its columns.
+        columns: u16,
+        /// Its rows.
+        rows: u16,
+    },
+    /// Time has passed.
+    Tick,
+    /// A line was typed; without a screen only.
+    Line(String),
+    /// The pending proposals, as an [`Action::Refresh`] found them.
+    Inbox(Result<Vec<Proposal>, Refused>),
+    /// The capability for an [`Action::FindCapability`].
+    Capability {
+        /// The proposal.
+        id: String,
+        /// For how long it is to be granted.
+        seconds: u64,
+        /// The capability.
+        found: Result<String, Refused>,
+    },
+    /// The text that an [`Action::Edit`] led to.
+    Edited {
+        /// The proposal.
+        id: String,
+        /// The text, or why there is none.
+        text: Result<String, String>,
+    },
+    /// A message was sent.
+    Sent {
+        /// Its addressee; `None` is all.
+        to: Option<String>,
+        /// The text.
+        text: String,
+    },
+    /// Outcomes of commands.
+    Outcome(Vec<Entry>),
+    /// A decision was made, or not.
+    Decided(Vec<Entry>),
+    /// The tools of a participant, for completion.
+    Tools {
+        /// The participant.
+        owner: String,
+        /// Their names.
+        names: Vec<String>,
+    },
+}
+
+/// What the chat asks for.
+#[derive(Debug)]
+pub enum Action {
+    /// Send a message, to one participant or to all.
+    Say {
+        /// The addressee.
+        to: Option<String>,
+        /// The text.
+        text: String,
+    },
+    /// Call a tool, or propose it.
+    Call {
+        /// The participant.
+        target: String,
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        arguments: Box<RawValue>,
+    },
+    /// List tools.
+    ListTools {
+        /// Of these participants.
+        targets: Vec<String>,
+        /// Whether a failure is reported.
+        is_one: bool,
+    },
+    /// Read the pending proposals.
+    Refresh,
+    /// Approve a proposal.
+    Approve(Box<Approval>),
+    /// Reject or withdraw a proposal.
+    End {
+        /// The proposal.
+        id: String,
+        /// Its number.
+        number: usize,
+        /// Whether it is withdrawn.
+        withdraw: bool,
+        /// The reason; empty for none.
+        reason: String,
+    },
+    /// Find the capability that the proposer of this one needs.
+    FindCapability {
+        /// The proposal.
+        proposal: Box<Proposal>,
+        /// For how long it is to be granted.
+        seconds: u64,
+    },
+    /// Have a text edited.
+    Edit {
+        /// The proposal whose arguments they are.
+        id: String,
+        /// The text.
+        text: String,
+    },
+    /// Ring the bell.
+    Bell,
+    /// Draw everything again.
+    Redraw,
+    /// Leave.
+    Quit,
+}
+
+/// An approval that is on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// The proposal.
+    pub id: String,
+    /// Its number.
+    pub number: usize,
+    /// The digest of what was shown.
+    pub digest: String,
+    /// Arguments in place of the proposed ones.
+    pub arguments: Option<String>,
+    /// What is granted besides.
+    pub allow: Option<Allow>,
+}
+
+/// A grant that goes with an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allow {
+    /// The participant that gets it.
+    pub participant: String,
+    /// The topic in which it holds.
+    pub topic: String,
+    /// The capability.
+    pub capability: String,
+    /// For how long, in seconds.
+    pub seconds: u64,
+}
+
+/// How the chat is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// On a full screen.
+    Screen,
+    /// As lines, wrapped to so many columns if they go to a terminal.
+    Lines(Option<usize>),
+}
+
+/// The state of the connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Connection {
+    /// In the topic.
+    Connected,
+    /// Lost; another attempt follows.
+    Lost,
+    /// Over, for this reason.
+    Over(String),
+}
+
+/// What the keys go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Focus {
+    /// The line that is typed.
+    Talk,
+    /// The inbox.
+    Inbox,
+}
+
+/// A question to the person.
+#[derive(Debug, Clone)]
+pub enum Prompt {
+    /// The reason of a rejection or withdrawal.
+    Reason {
+        /// The proposal.
+        id: String,
+        /// Whether it is withdrawn.
+        withdraw: bool,
+        /// The reason so far.
+        line: Typing,
+    },
+    /// Other arguments.
+    Arguments {
+        /// The proposal.
+        id: String,
+        /// The arguments so far.
+        line: Typing,
+    },
+    /// For how long to allow.
+    Time {
+        /// The proposal.
+        id: String,
+    },
+    /// Whether to go on.
+    Sure {
+        /// The approval that follows.
+        approval: Box<Approval>,
+        /// What is asked.
+        question: Vec<Line>,
+    },
+}
+
+/// The state of a chat.
+#[derive(Debug)]
+pub struct State {
+    /// How it is shown.
+    pub mode: Mode,
+    /// The topic.
+    pub topic: String,
+    /// The person.
+    pub me: ParticipantInfo,
+    /// The others, by id.
+    pub others: BTreeMap<String, ParticipantInfo>,
+    /// The connection.
+    pub connection: Connection,
+    /// The zone of times.
+    pub zone: Zone,
+    /// The time, in Unix milliseconds.
+    pub now_ms: u64,
+    /// Columns and rows of the screen.
+    pub size: (u16, u16),
+    /// The talk.
+    pub talk: Talk,
+    /// The inbox.
+    pub inbox: Inbox,
+    /// Why the inbox cannot be read.
+    pub inbox_failure: Option<String>,
+    /// The message that is typed.
+    pub line: Typing,
+    /// What the keys go to.
+    pub focus: Focus,
+    /// The question that is open.
+    pub prompt: Option<Prompt>,
+    /// The first row of the help, if it is open.
+    pub help: Option<usize>,
+    /// Whether the calls of others are shown.
+    pub calls: bool,
+    pub(crate) notice: Option<(u64, String)>,
+    pub(crate) candidates: Candidates,
+    pub(crate) earlier: Vec<String>,
+    pub(crate) earlier_at: usize,
+    pub(crate) welcomed: bool,
+    pub(crate) refreshing: bool,
+    pub(crate) stale: bool,
+    pub(crate) refreshed_ms: u64,
+    pub(crate) announced: Vec<Announced>,
+}
+
+/// A proposal that was announced in the topic and is not in the inbox, perhaps not yet: it is there once it is on disk.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    pub(crate) by: String,
+    pub(crate) envelope: String,
+    /// What is shown if it is for others to decide.
+    pub(crate) entry: Entry,
+    pub(crate) at_ms: u64,
+    /// Whether the next look at the inbox tells whether it is there.
+    pub(crate) is_known: bool,
+}
+
+impl State {
+    /// A chat that is not in its topic yet.
+    #[must_use]
+    pub fn new(mode: Mode, topic: &str, zone: Zone) -> Self {
+        Self {
+            mode,
+            topic: topic.to_owned(),
+            me: ParticipantInfo::default(),
+            others: BTreeMap::new(),
+            connection: Connection::Lost,
+            zone,
+            now_ms: 0,
+            size: (80, 24),
+            talk: Talk::default(),
+            inbox: Inbox::default(),
+            inbox_failure: None,
+            line: Typing::default(),
+            focus: Focus::Talk,
+            prompt: None,
+            help: None,
+            calls: mode == Mode::Screen,
+            notice: None,
+            candidates: Candidates::default(),
+            earlier: Vec::new(),
+            earlier_at: 0,
+            welcomed: false,
+            refreshing: false,
+            stale: false,
+            refreshed_ms: 0,
+            announced: Vec::new(),
+        }
+    }
+
+    /// The places of the screen's parts.
+    #[must_use]
+    pub fn areas(&self) -> Option<Areas> {
+        Areas::of(self.size.0, self.size.1, self.inbox.items().len())
+    }
+
+    /// The notice above the line, while it is new.
+    #[must_use]
+    pub fn notice(&self) -> Option<&str> {
+        let (at_ms, text) = self.notice.as_ref()?;
+        (self.now_ms < at_ms + NOTICE_MS).then_some(text.as_str())
+    }
+
+    /// Whether a participant is in the topic. The gateway always is.
+    #[must_use]
+    pub fn is_here(&self, id: &str) -> bool {
+        id == model::GATEWAY || id == self.me.id || self.others.contains_key(id)
+    }
+
+    /// Whether a proposal is the person's own.
+    #[must_use]
+    pub fn is_own(&self, proposal: &Proposal) -> bool {
+        proposal.by == self.me.id
+    }
+
+    /// The lines of a proposal's card, and how many of them must be seen before an approval.
+    #[must_use]
+    pub fn card(&self, item: &Item) -> (Vec<Line>, usize) {
+        let is_here = |id: &str| self.is_here(id);
+        let around = Around { now_ms: self.now_ms, zone: self.zone, is_here: &is_here };
+        let whose = if self.is_own(&item.proposal) { "your proposal" } else { "proposal" };
+        card::lines(&format!("{whose} #{}", item.number), &item.proposal, around)
+    }
+
+    /// The rows of the open card on the screen, and how many of them must be seen before an approval.
+    #[must_use]
+    pub fn card_rows(&self, columns: usize) -> (Vec<(Part, Row)>, usize) {
+        let Some(item) = self.inbox.selected() else { return (Vec::new(), 0) };
+        let (lines, must_see) = self.card(item);
+        let (first, rest) = lines.split_at_checked(must_see).unwrap_or((&lines, &[]));
+        let mut rows = card::rows(first, Some(columns));
+        let must_see = rows.len();
+        rows.extend(card::rows(rest, Some(columns)));
+        (rows, must_see)
+    }
+
+    /// Lines of a card as the text of an entry.
+    pub(crate) fn lines_text(&self, lines: &[Line]) -> String {
+        let columns = match self.mode {
+            Mode::Screen => None,
+            Mode::Lines(columns) => columns.map(|columns| columns.saturating_sub(LINES_GUTTER)),
+        };
+        card::text(lines, columns)
+    }
+
+    /// Adds an entry to the talk, now unless it has a time.
+    pub(crate) fn push(&mut self, entry: Entry) {
+        let mut entry = Entry { at_ms: if entry.at_ms == 0 { self.now_ms } else { entry.at_ms }, ..entry };
+        let mut rows = 0;
+        if self.mode == Mode::Screen {
+            entry.text = cut(entry.text);
+            let columns = self.areas().map_or(0, |areas| usize::from(areas.main.width));
+            rows = entry_rows(&entry, columns, self.zone).len();
+        }
+        self.talk.push(entry, rows);
+    }
+
+    /// Tells the person something that answers what was typed: above the line, or as a line.
+    pub(crate) fn tell(&mut self, text: impl Into<String>) {
+        match self.mode {
+            Mode::Screen => self.notice = Some((self.now_ms, text.into())),
+            Mode::Lines(_) => self.push(Entry::new(Tone::Note, text)),
+        }
+    }
+
+    /// Asks for the pending proposals again, one question at a time.
+    pub(crate) fn refresh(&mut self) -> Vec<Action> {
+        if self.refreshing {
+            self.stale = true;
+            return Vec::new();
+        }
+        (self.refreshing, self.stale, self.refreshed_ms) = (true, false, self.now_ms);
+        vec![Action::Refresh]
+    }
+}

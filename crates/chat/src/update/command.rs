@@ -1,0 +1,130 @@
+//! Commands: what a typed line asks for.
+
+use super::decide;
+use super::settle::settle;
+use crate::command::{ChatCommand, HELP, read};
+use crate::entry::{Entry, Tone};
+use crate::show;
+use crate::state::{Action, Mode, Prompt, State};
+
+/// A line was typed.
+pub(super) fn typed(state: &mut State, line: &str) -> Vec<Action> {
+    let command = read(line);
+    if !matches!(command, ChatCommand::Yes | ChatCommand::Empty)
+        && let Some(Prompt::Sure { .. }) = state.prompt
+    {
+        // The question was about what was shown last.
+        state.prompt = None;
+    }
+    match command {
+        ChatCommand::Empty => Vec::new(),
+        ChatCommand::Quit => vec![Action::Quit],
+        ChatCommand::Send(text) => vec![Action::Say { to: None, text: text.to_owned() }],
+        ChatCommand::Message { to, text } => {
+            if !state.is_here(to) {
+                state.tell(format!("{} is not here.", json::visible::line(to)));
+                return Vec::new();
+            }
+            vec![Action::Say { to: Some(to.to_owned()), text: text.to_owned() }]
+        }
+        ChatCommand::Help => {
+            HELP.lines().for_each(|line| state.push(Entry::new(Tone::Note, line)));
+            Vec::new()
+        }
+        ChatCommand::Who => {
+            let all = show::people(&state.me, state.others.values());
+            all.into_iter().for_each(|entry| state.push(entry));
+            Vec::new()
+        }
+        ChatCommand::Calls => {
+            calls(state);
+            Vec::new()
+        }
+        ChatCommand::Proposals => {
+            proposals(state);
+            Vec::new()
+        }
+        ChatCommand::Tools(Some(target)) => {
+            vec![Action::ListTools { targets: vec![target.to_owned()], is_one: true }]
+        }
+        ChatCommand::Tools(None) => {
+            vec![Action::ListTools { targets: state.others.keys().cloned().collect(), is_one: false }]
+        }
+        ChatCommand::Call { target, name, arguments } => {
+            vec![Action::Call { target: target.to_owned(), name: name.to_owned(), arguments }]
+        }
+        ChatCommand::Invalid(why) => {
+            state.tell(why);
+            Vec::new()
+        }
+        ChatCommand::Yes => decide::go_on(state),
+        ChatCommand::Show(which) => about(state, which, |state, id| {
+            if state.mode != Mode::Screen
+                && let Some(item) = state.inbox.get(id)
+            {
+                let text = format!("? {}", state.lines_text(&state.card(item).0));
+                state.push(Entry::new(Tone::Outcome, text));
+            }
+            Vec::new()
+        }),
+        ChatCommand::Approve(which) => about(state, which, |state, id| {
+            if state.mode == Mode::Screen {
+                state.tell("Read what is asked for, then press a to approve it.");
+                return Vec::new();
+            }
+            decide::approve(state, id)
+        }),
+        ChatCommand::End { which, withdraw, reason } => {
+            about(state, which, |state, id| decide::end(state, id, withdraw, reason))
+        }
+        ChatCommand::Edit { which, arguments: None } => {
+            about(state, which, |state, id| decide::edit(state, id, true))
+        }
+        ChatCommand::Edit { which, arguments: Some(given) } => {
+            about(state, which, |state, id| decide::with_arguments(state, id, given.get()))
+        }
+        ChatCommand::Allow { which, seconds } => {
+            about(state, which, |state, id| decide::allow_for(state, id, seconds))
+        }
+    }
+}
+
+/// Does something about a proposal that was named. On the screen its card opens.
+fn about(state: &mut State, which: &str, what: impl FnOnce(&mut State, &str) -> Vec<Action>) -> Vec<Action> {
+    match state.inbox.find(which).map(|item| item.proposal.id.clone()) {
+        Ok(id) => {
+            decide::open(state, &id);
+            // What is on the screen from now on counts as shown.
+            settle(state);
+            what(state, &id)
+        }
+        Err(why) => {
+            state.tell(why);
+            Vec::new()
+        }
+    }
+}
+
+/// Shows the calls of others, or stops showing them.
+pub(super) fn calls(state: &mut State) {
+    state.calls = !state.calls;
+    let text =
+        if state.calls { "The calls of others are shown." } else { "The calls of others are not shown." };
+    state.tell(text);
+}
+
+/// Lists what waits.
+fn proposals(state: &mut State) {
+    if let Some(why) = &state.inbox_failure {
+        let text = format!("! the inbox cannot be read: {why}");
+        return state.push(Entry::new(Tone::Trouble, text));
+    }
+    let items = state.inbox.items().to_vec();
+    if items.is_empty() {
+        return state.tell("No proposal waits for a decision.");
+    }
+    for item in &items {
+        let text = format!("? {}", state.lines_text(&state.card(item).0));
+        state.push(Entry::new(Tone::Outcome, text));
+    }
+}

@@ -1,0 +1,267 @@
+//! Decisions: approve, edit, allow for a time, reject, withdraw, and the questions before them.
+
+use json::visible;
+
+use crate::api::Refused;
+use crate::card::{Line, Part};
+use crate::clock::span;
+use crate::command::{TIMES, object};
+use crate::entry::{Entry, Tone};
+use crate::inbox::Item;
+use crate::review::Effects;
+use crate::state::{Action, Allow, Approval, Focus, Mode, Prompt, State};
+use crate::typing::Typing;
+
+/// A proposal that the person may decide about now: it is pending, of another participant, and on the screen its card has been read.
+fn to_decide(state: &mut State, id: &str) -> Option<Item> {
+    let item = state.inbox.get(id)?.clone();
+    if state.is_own(&item.proposal) {
+        state.tell(
+            "It is your own proposal: another participant decides, and you can withdraw it (w, /withdraw).",
+        );
+        return None;
+    }
+    is_settled(state).then_some(item)
+}
+
+/// Whether the open card is still the one that the person meant.
+fn is_settled(state: &mut State) -> bool {
+    if state.mode == Mode::Screen && state.now_ms < state.inbox.settled_ms {
+        state.tell("Another card has just opened: look at it, then press the key again.");
+        return false;
+    }
+    true
+}
+
+/// Whether all that must be seen of the open card was on the screen.
+fn is_read(state: &mut State) -> bool {
+    if state.mode != Mode::Screen {
+        return true;
+    }
+    let Some(areas) = state.areas() else { return false };
+    let (_, must_see) = state.card_rows(areas.main.width.into());
+    let left = must_see.saturating_sub(state.inbox.seen_rows);
+    if left > 0 {
+        state.tell(format!("{left} rows of what is asked for were not shown yet: Space reads on."));
+    }
+    left == 0
+}
+
+fn approval(item: &Item, arguments: Option<String>, allow: Option<Allow>) -> Box<Approval> {
+    let (id, digest) = (item.proposal.id.clone(), item.proposal.digest.clone());
+    Box::new(Approval { id, number: item.number, digest, arguments, allow })
+}
+
+/// Approves, or asks first.
+pub(super) fn approve(state: &mut State, id: &str) -> Vec<Action> {
+    let Some(item) = to_decide(state, id) else { return Vec::new() };
+    if !is_read(state) {
+        return Vec::new();
+    }
+    let approval = approval(&item, None, None);
+    let effects = Effects::of(&item.proposal);
+    if !effects.needs_second_key() {
+        return vec![Action::Approve(approval)];
+    }
+    let question = format!("Approve #{}? It {}.", item.number, lower_first(effects.words()));
+    ask(state, approval, vec![Line { part: Part::Head, text: question }]);
+    Vec::new()
+}
+
+/// "may be", "is": the words about effects as the end of a sentence.
+fn lower_first(words: &str) -> String {
+    if words.starts_with("may ") || words.starts_with("reads ") {
+        words.to_owned()
+    } else {
+        format!("is {words}")
+    }
+}
+
+/// Asks whether to go on.
+fn ask(state: &mut State, approval: Box<Approval>, question: Vec<Line>) {
+    if matches!(state.mode, Mode::Lines(_)) {
+        let text = format!(
+            "? {}\nType /yes to approve it; any other line drops the question.",
+            state.lines_text(&question)
+        );
+        state.push(Entry::new(Tone::Proposal, text));
+    }
+    state.prompt = Some(Prompt::Sure { approval, question });
+}
+
+/// The person is sure.
+pub(super) fn go_on(state: &mut State) -> Vec<Action> {
+    match state.prompt.take() {
+        Some(Prompt::Sure { approval, question }) => {
+            let fits = state.areas().is_some_and(|areas| {
+                crate::card::rows(&question, Some(areas.main.width.into())).len() <= areas.main.height.into()
+            });
+            if state.mode == Mode::Screen && !fits {
+                state.tell(
+                    "The question does not fit on the screen: make the terminal larger, and ask again.",
+                );
+                return Vec::new();
+            }
+            vec![Action::Approve(approval)]
+        }
+        other => {
+            state.prompt = other;
+            state.tell("There is no question to confirm.");
+            Vec::new()
+        }
+    }
+}
+
+/// Begins to edit the arguments of a proposal.
+pub(super) fn edit(state: &mut State, id: &str, outside: bool) -> Vec<Action> {
+    let Some(item) = to_decide(state, id) else { return Vec::new() };
+    let Some(arguments) = arguments(state, &item) else { return Vec::new() };
+    if !is_read(state) {
+        return Vec::new();
+    }
+    if outside {
+        let lines: Vec<String> = visible::pretty(&arguments)
+            .lines()
+            .map(|line| line.strip_prefix("  ").unwrap_or(line).to_owned())
+            .collect();
+        return vec![Action::Edit { id: id.to_owned(), text: lines.join("\n") + "\n" }];
+    }
+    let line = Typing::new(&arguments);
+    if line.text() != arguments {
+        state.tell("The arguments are too long for a line: E edits them in your editor.");
+        return Vec::new();
+    }
+    state.prompt = Some(Prompt::Arguments { id: id.to_owned(), line });
+    Vec::new()
+}
+
+/// The proposed arguments, if the proposal has such that can be replaced. Hidden characters are spelled as JSON escapes.
+fn arguments(state: &mut State, item: &Item) -> Option<String> {
+    if item.proposal.method != "tools/call" {
+        state.tell("Only the arguments of a tool's call can be edited.");
+        return None;
+    }
+    let raw = item.proposal.arguments().map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
+    Some(visible::escaped(&raw))
+}
+
+/// Other arguments are there: asks whether to approve with them.
+pub(super) fn with_arguments(state: &mut State, id: &str, text: &str) -> Vec<Action> {
+    let Some(item) = to_decide(state, id) else { return Vec::new() };
+    let Some(given) = object(text) else {
+        state.tell("The arguments must be one JSON object without duplicate members; nothing was decided.");
+        return Vec::new();
+    };
+    let proposed = item.proposal.arguments().map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
+    let same = |text: &str| json::canonical(text.as_bytes()).ok();
+    if same(&proposed).is_some() && same(&proposed) == same(given.get()) {
+        state.tell("The arguments are the proposed ones.");
+        return approve(state, id);
+    }
+    let mut question = vec![Line {
+        part: Part::Head,
+        text: format!("Approve #{} with these arguments instead?", item.number),
+    }];
+    let rows = visible::pretty(given.get());
+    question.extend(
+        rows.lines()
+            .map(|line| Line { part: Part::Asked, text: line.strip_prefix("  ").unwrap_or(line).to_owned() }),
+    );
+    question.push(Line { part: Part::Mark, text: Effects::of(&item.proposal).words().to_owned() });
+    let approval = approval(&item, Some(given.get().to_owned()), None);
+    ask(state, approval, question);
+    Vec::new()
+}
+
+/// The editor has ended.
+pub(super) fn edited(state: &mut State, id: &str, text: Result<String, String>) -> Vec<Action> {
+    match text {
+        Ok(text) => {
+            state.inbox.select(id);
+            with_arguments(state, id, &text)
+        }
+        Err(why) => {
+            state.tell(format!("Nothing was decided: {}", visible::line(&why)));
+            Vec::new()
+        }
+    }
+}
+
+/// Asks for how long to allow what is proposed.
+pub(super) fn allow(state: &mut State, id: &str) {
+    if to_decide(state, id).is_some() && is_read(state) {
+        state.prompt = Some(Prompt::Time { id: id.to_owned() });
+    }
+}
+
+/// A time was chosen: the capability is looked up before it is asked about.
+pub(super) fn allow_for(state: &mut State, id: &str, seconds: u64) -> Vec<Action> {
+    let Some(item) = to_decide(state, id) else { return Vec::new() };
+    if !is_read(state) {
+        return Vec::new();
+    }
+    state.tell("Looking up the capability ...");
+    vec![Action::FindCapability { proposal: Box::new(item.proposal), seconds }]
+}
+
+/// The time that a key chooses.
+pub(super) fn time_of(key: char) -> Option<u64> {
+    TIMES.iter().find(|(own, _, _)| *own == key).map(|(_, _, seconds)| *seconds)
+}
+
+/// The capability for a grant is known: asks whether to approve and grant it.
+pub(super) fn capability(state: &mut State, id: &str, seconds: u64, found: Result<String, Refused>) {
+    let capability = match found {
+        Ok(capability) => capability,
+        Err(refused) => {
+            return state.tell(format!("Nothing was decided: {}", visible::line(&refused.to_string())));
+        }
+    };
+    let Some(item) = to_decide(state, id) else { return };
+    let proposal = &item.proposal;
+    let until = state.zone.minute(state.now_ms + seconds * 1_000);
+    let text = format!(
+        "Approve #{}, and let {} make this call in topic {} without asking, with any arguments, for {} (until {until})?",
+        item.number,
+        visible::line(&proposal.by),
+        visible::line(&proposal.topic),
+        span(seconds * 1_000),
+    );
+    let mut question = vec![Line { part: Part::Head, text }];
+    question.push(Line { part: Part::Asked, text: visible::line(&capability) });
+    question.push(Line { part: Part::Mark, text: Effects::of(proposal).words().to_owned() });
+    let (participant, topic) = (proposal.by.clone(), proposal.topic.clone());
+    let approval = approval(&item, None, Some(Allow { participant, topic, capability, seconds }));
+    ask(state, approval, question);
+}
+
+/// Asks for the reason of a rejection or withdrawal.
+pub(super) fn ask_reason(state: &mut State, id: &str, withdraw: bool) {
+    let Some(item) = state.inbox.get(id) else { return };
+    let own = state.is_own(&item.proposal);
+    if own != withdraw {
+        let text = if own {
+            "It is your own proposal: w withdraws it."
+        } else {
+            "Only its proposer can withdraw it: r rejects it."
+        };
+        return state.tell(text);
+    }
+    if is_settled(state) {
+        state.prompt = Some(Prompt::Reason { id: id.to_owned(), withdraw, line: Typing::default() });
+    }
+}
+
+/// Rejects or withdraws.
+pub(super) fn end(state: &State, id: &str, withdraw: bool, reason: &str) -> Vec<Action> {
+    let number = state.inbox.number_of(id);
+    vec![Action::End { id: id.to_owned(), number, withdraw, reason: reason.trim().to_owned() }]
+}
+
+/// Opens the inbox at a proposal; without a screen there is none.
+pub(super) fn open(state: &mut State, id: &str) {
+    if state.mode == Mode::Screen {
+        state.inbox.select(id);
+        state.focus = Focus::Inbox;
+    }
+}

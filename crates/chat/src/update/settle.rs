@@ -1,0 +1,20 @@
+//! Consequences of every event: what can be completed, limits of the scroll, rows that were seen.
+
+use crate::state::{Focus, Mode, State};
+
+/// What follows from any event: limits of the scroll, and which rows of the card are on the screen now.
+pub(super) fn settle(state: &mut State) {
+    let participants = state.others.keys().cloned();
+    let proposals = state.inbox.items().iter().map(|item| item.number.to_string());
+    state.candidates.set_participants(participants, proposals);
+    if state.mode != Mode::Screen || state.focus != Focus::Inbox || state.help.is_some() {
+        return;
+    }
+    let Some(areas) = state.areas() else { return };
+    let (rows, _) = state.card_rows(areas.main.width.into());
+    let height = usize::from(areas.main.height);
+    state.inbox.scroll = state.inbox.scroll.min(rows.len().saturating_sub(height));
+    if state.prompt.is_none() {
+        state.inbox.note_shown(height);
+    }
+}

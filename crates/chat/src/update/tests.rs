@@ -1,0 +1,459 @@
+use client::participant::{Event as TopicEvent, ProposalState};
+use serde_json::{Value, json};
+
+use crate::api::{Proposal, Refused};
+use crate::entry::Tone;
+use crate::inbox::SETTLE_MS;
+use crate::keys::{KEYS, Place};
+use crate::state::{Action, Connection, Event, Focus, Mode, Prompt};
+use crate::tests_support::{Stage, chat, pressed, proposal, seen};
+use crate::update::REFRESH_MS;
+
+const NONE: &[&str] = &[];
+
+fn harmless(id: &str) -> Proposal {
+    proposal(id, &json!({ "tool": { "name": "echo", "annotations": { "readOnlyHint": true } } }))
+}
+
+fn unsaid(id: &str) -> Proposal {
+    proposal(id, &json!({ "tool": { "name": "echo" } }))
+}
+
+/// Actions by their names, with what matters of them.
+fn names(actions: &[Action]) -> Vec<String> {
+    let name = |action: &Action| match action {
+        Action::Say { to, text } => format!("say {to:?} {text}"),
+        Action::Call { target, name, arguments } => format!("call {target} {name} {arguments}"),
+        Action::ListTools { targets, is_one } => format!("tools {targets:?} {is_one}"),
+        Action::Refresh => "refresh".to_owned(),
+        Action::Approve(approval) => {
+            let allow = approval.allow.as_ref();
+            let allow = allow.map(|allow| (&allow.participant, &allow.capability, allow.seconds));
+            format!("approve {} {} {:?} {allow:?}", approval.id, approval.digest, approval.arguments)
+        }
+        Action::End { id, withdraw, reason, .. } => format!("end {id} {withdraw} {reason:?}"),
+        Action::FindCapability { proposal, seconds } => format!("capability {} {seconds}", proposal.id),
+        Action::Edit { id, text } => format!("edit {id} {text}"),
+        Action::Bell => "bell".to_owned(),
+        Action::Redraw => "redraw".to_owned(),
+        Action::Quit => "quit".to_owned(),
+    };
+    actions.iter().map(name).collect()
+}
+
+fn at_inbox(proposals: &[Proposal]) -> Stage {
+    let mut stage = Stage::screen(80, 24);
+    stage.pending(proposals);
+    stage.press(&["F2"]);
+    assert_eq!(stage.state.focus, Focus::Inbox);
+    stage
+}
+
+#[test]
+fn what_is_harmless_needs_one_key_and_all_else_a_second_one() {
+    let mut stage = at_inbox(&[harmless("a")]);
+    assert_eq!(names(&stage.press(&["a"])), ["approve a aa None None"]);
+    for tool in
+        [json!({ "name": "echo" }), json!({ "annotations": { "destructiveHint": true } }), Value::Null]
+    {
+        let mut stage = at_inbox(&[proposal("a", &json!({ "tool": tool }))]);
+        assert_eq!(names(&stage.press(&["a"])), NONE, "{tool}");
+        // The same key again is not the second key, and drops the question.
+        assert_eq!(names(&stage.press(&["a"])), NONE);
+        assert!(stage.state.prompt.is_none());
+        assert_eq!(names(&stage.press(&["a", "y"])), ["approve a aa None None"], "{tool}");
+    }
+}
+
+#[test]
+fn nothing_is_approved_that_was_not_shown_in_full() {
+    let lines: Vec<String> = (0..60).map(|number| format!("line {number}")).collect();
+    let arguments = json!({ "lines": lines });
+    let more = json!({ "params": { "name": "echo", "arguments": arguments },
+        "tool": { "annotations": { "readOnlyHint": true } } });
+    let mut stage = at_inbox(&[proposal("a", &more)]);
+    for keys in [&["a"][..], &["e"], &["E"], &["h"], &["End", "a"], &["Home", "Space", "a"]] {
+        assert_eq!(names(&stage.press(keys)), NONE, "{keys:?}");
+        assert!(stage.state.prompt.is_none(), "{keys:?}");
+        assert!(stage.state.notice().unwrap().contains("not shown yet"), "{keys:?}");
+    }
+    stage.press(&["Space", "Space", "Space", "Space"]);
+    assert_eq!(names(&stage.press(&["a"])), ["approve a aa None None"]);
+    // At another width other rows are shown.
+    stage.press(&["Home"]);
+    stage.take(Event::Resize { columns: 61, rows: 24 });
+    assert_eq!(names(&stage.press(&["a"])), NONE);
+    // Rejecting needs no reading.
+    assert_eq!(names(&stage.press(&["r", "no", "Enter"])), ["end a false \"no\""]);
+}
+
+#[test]
+fn a_card_that_opens_by_itself_is_not_decided_by_a_key_for_another() {
+    let mut stage = at_inbox(&[harmless("a"), harmless("b")]);
+    stage.take(Event::Inbox(Ok(vec![harmless("b")])));
+    for key in ["a", "r", "e", "E", "h"] {
+        assert_eq!(names(&stage.press(&[key])), NONE, "{key}");
+        assert!(stage.state.prompt.is_none(), "{key}");
+    }
+    stage.now_ms += SETTLE_MS;
+    assert_eq!(names(&stage.press(&["a"])), ["approve b bb None None"]);
+}
+
+#[test]
+fn a_question_ends_with_its_proposal() {
+    for keys in [&["a"][..], &["r"], &["e"], &["h"]] {
+        let mut stage = at_inbox(&[unsaid("a"), harmless("b")]);
+        stage.press(keys);
+        assert!(stage.state.prompt.is_some(), "{keys:?}");
+        stage.take(Event::Inbox(Ok(vec![harmless("b")])));
+        assert!(stage.state.prompt.is_none(), "{keys:?}");
+        assert!(stage.state.notice().unwrap().starts_with("#1 has been decided"), "{keys:?}");
+        assert_eq!(names(&stage.press(&["y", "Enter"])), NONE);
+    }
+}
+
+#[test]
+fn arguments_are_edited_in_place_and_outside() {
+    let hidden = json!({ "params": { "name": "echo", "arguments": { "text": "a\u{202e}" } } });
+    let mut stage = at_inbox(&[proposal("a", &hidden)]);
+    stage.press(&["e"]);
+    let Some(Prompt::Arguments { line, .. }) = &stage.state.prompt else { panic!() };
+    assert_eq!(line.text(), r#"{"text":"a\u202e"}"#);
+    stage.press(&["Ctrl-U", "[1]", "Enter"]);
+    assert!(stage.state.notice().unwrap().contains("one JSON object"));
+    stage.press(&["e", "Ctrl-U", r#"{"text":"b"}"#, "Enter"]);
+    let Some(Prompt::Sure { question, .. }) = &stage.state.prompt else { panic!() };
+    assert!(question.iter().any(|line| line.text == r#"  "text": "b""#), "{question:?}");
+    assert_eq!(names(&stage.press(&["y"])), [r#"approve a aa Some("{\"text\":\"b\"}") None"#]);
+    // Unchanged ones are an approval like any other.
+    stage.press(&["e", "Enter"]);
+    assert!(
+        matches!(&stage.state.prompt, Some(Prompt::Sure { approval, .. }) if approval.arguments.is_none())
+    );
+    stage.press(&["Esc"]);
+    assert_eq!(names(&stage.press(&["E"])), ["edit a {\n  \"text\": \"a\\u202e\"\n}\n"]);
+    let edited = |text: Result<&str, &str>| Event::Edited {
+        id: "a".into(),
+        text: text.map(str::to_owned).map_err(str::to_owned),
+    };
+    stage.take(edited(Err("the text was left as it was")));
+    assert_eq!(stage.state.notice(), Some("Nothing was decided: the text was left as it was"));
+    stage.take(edited(Ok("{\n \"text\": \"c\"\n}\n")));
+    assert_eq!(names(&stage.press(&["y"])), [r#"approve a aa Some("{\n \"text\": \"c\"\n}") None"#]);
+    let mut reads =
+        at_inbox(&[proposal("a", &json!({ "method": "resources/read", "context": "file:///a" }))]);
+    reads.press(&["e"]);
+    assert_eq!(reads.state.notice(), Some("Only the arguments of a tool's call can be edited."));
+}
+
+#[test]
+fn a_call_is_allowed_for_a_time_after_a_question_that_names_all_of_it() {
+    for (key, seconds, words) in [("1", 900, "15m (until 12:46)"), ("2", 3_600, "1h"), ("3", 28_800, "8h")] {
+        let mut stage = at_inbox(&[harmless("a")]);
+        assert_eq!(names(&stage.press(&["h", key])), [format!("capability a {seconds}")]);
+        let capability = "mcp/request:tools/call:echo".to_owned();
+        stage.take(Event::Capability { id: "a".into(), seconds, found: Ok(capability) });
+        let Some(Prompt::Sure { question, .. }) = &stage.state.prompt else { panic!() };
+        let texts: Vec<&str> = question.iter().map(|line| line.text.as_str()).collect();
+        assert!(texts[0].contains("let scout make this call in topic main without asking"), "{texts:?}");
+        assert!(texts[0].contains(words), "{texts:?}");
+        assert_eq!(texts[1], "mcp/request:tools/call:echo");
+        let expect =
+            format!("approve a aa None Some((\"scout\", \"mcp/request:tools/call:echo\", {seconds}))");
+        assert_eq!(names(&stage.press(&["y"])), [expect]);
+    }
+    let mut stage = at_inbox(&[harmless("a")]);
+    assert_eq!(names(&stage.press(&["h", "4"])), NONE);
+    stage.press(&["h", "1"]);
+    let refused = Refused { message: "you need portmoot/grants".into(), hint: None };
+    stage.take(Event::Capability { id: "a".into(), seconds: 900, found: Err(refused) });
+    assert_eq!(stage.state.notice(), Some("Nothing was decided: you need portmoot/grants"));
+    assert!(stage.state.prompt.is_none());
+}
+
+#[test]
+fn a_question_that_does_not_fit_is_not_confirmed() {
+    let mut stage = at_inbox(&[harmless("a")]);
+    stage.press(&["h", "1"]);
+    let capability = format!("mcp/request:tools/call:{}", "x".repeat(2_000));
+    stage.take(Event::Capability { id: "a".into(), seconds: 900, found: Ok(capability) });
+    assert_eq!(names(&stage.press(&["y"])), NONE);
+    assert!(stage.state.notice().unwrap().contains("does not fit"));
+}
+
+#[test]
+fn own_proposals_are_withdrawn_and_not_decided() {
+    let own = proposal("a", &json!({ "by": "boss" }));
+    let mut stage = at_inbox(&[own]);
+    for key in ["a", "e", "E", "h"] {
+        assert_eq!(names(&stage.press(&[key])), NONE);
+        assert!(stage.state.notice().unwrap().contains("your own proposal"), "{key}");
+    }
+    stage.press(&["r"]);
+    assert_eq!(stage.state.notice(), Some("It is your own proposal: w withdraws it."));
+    assert_eq!(names(&stage.press(&["w", "Enter"])), ["end a true \"\""]);
+    let mut others = at_inbox(&[harmless("a")]);
+    others.press(&["w"]);
+    assert!(others.state.notice().unwrap().contains("r rejects it") && others.state.prompt.is_none());
+}
+
+#[test]
+fn a_late_reviewer_sees_what_waits_and_is_called() {
+    for (mode, expect) in [
+        (Mode::Screen, "? #1 waits for a decision: scout asks for echo (F2)"),
+        (Mode::Lines(None), "? proposal #1 by scout at worker: tools/call echo\n"),
+    ] {
+        let mut stage = Stage::new(mode);
+        let own = proposal("b", &json!({ "by": "boss" }));
+        assert_eq!(names(&stage.pending(&[harmless("a"), own])), ["bell"]);
+        assert!(stage.last().starts_with(expect), "{}", stage.last());
+    }
+}
+
+#[test]
+fn a_proposal_that_is_for_others_is_shown_once_the_inbox_is_known() {
+    use client::participant::IncomingProposal;
+    use wire::mcpx::check::{Act, strict};
+    use wire::mcpx::{Draft, Envelope, envelope};
+    let propose = |id: &str| {
+        let params = json!({ "name": "echo", "arguments": {} });
+        let payload = json!({ "method": "tools/call", "params": params }).to_string().into_bytes();
+        let kind = "mcp/proposal:tools/call:echo";
+        let to = &["worker"][..];
+        let draft = Draft { id, ts: None, from: "scout", to, kind, correlation_id: None, payload: &payload };
+        let envelope = Envelope::read(envelope(&draft)).unwrap();
+        let Ok(Act::Proposal(call)) = strict(kind, payload.into()) else { panic!() };
+        TopicEvent::Proposal(Box::new(IncomingProposal { envelope, call }))
+    };
+    let mut stage = Stage::new(Mode::Screen);
+    assert_eq!(names(&stage.topic(propose("e-a"))), ["refresh"]);
+    // One more while the inbox is being read: it is read again.
+    assert_eq!(names(&stage.topic(propose("e-b"))), NONE);
+    assert_eq!(names(&stage.pending(&[harmless("a")])), ["bell", "refresh"]);
+    assert_eq!(names(&stage.pending(&[harmless("a")])), NONE);
+    // It may not be on disk yet. The report about it says that it is; without one, some time does.
+    assert!(!stage.entries().iter().any(|entry| entry.starts_with("? scout proposes")));
+    stage.now_ms += 2_000;
+    assert_eq!(names(&stage.take(Event::Tick)), ["refresh"]);
+    stage.pending(&[harmless("a")]);
+    let shown = stage.entries();
+    let of = |text: &str| shown.iter().filter(|entry| entry.starts_with(text)).count();
+    assert_eq!((of("? #1 waits"), of("? scout proposes to worker: tools/call echo")), (1, 1), "{shown:?}");
+}
+
+#[test]
+fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
+    let mut stage = Stage::new(Mode::Screen);
+    assert_eq!(names(&stage.take(Event::Tick)), NONE);
+    stage.now_ms += REFRESH_MS;
+    assert_eq!(names(&stage.take(Event::Tick)), ["refresh"]);
+    stage.now_ms += REFRESH_MS;
+    assert_eq!(names(&stage.take(Event::Tick)), NONE, "one question at a time");
+    stage.pending(&[]);
+    stage.pending(&[]);
+    let state = TopicEvent::ProposalState {
+        proposal: "e-a".into(),
+        to: "scout".into(),
+        state: ProposalState::Rejected,
+        by: Some("chief".into()),
+        reason: None,
+        absent: Vec::new(),
+    };
+    stage.pending(&[harmless("a"), harmless("b")]);
+    assert_eq!(names(&stage.topic(state)), ["refresh"]);
+    // It does not wait any more, whatever the inbox says until then.
+    let left: Vec<usize> = stage.state.inbox.items().iter().map(|item| item.number).collect();
+    assert_eq!(left, [2]);
+    let refused = || Err(Refused { message: "no".into(), hint: Some("ask".into()) });
+    stage.take(Event::Inbox(refused()));
+    stage.take(Event::Inbox(refused()));
+    let shown = stage.entries();
+    let said = shown.iter().filter(|text| **text == "! the inbox cannot be read: no (ask)").count();
+    assert_eq!((said, stage.state.inbox_failure.as_deref()), (1, Some("no (ask)")));
+    stage.pending(&[]);
+    assert_eq!(stage.state.inbox_failure, None);
+}
+
+#[test]
+fn mentions_and_private_words_ring_the_bell() {
+    let mut stage = Stage::new(Mode::Screen);
+    for (event, expect, tone) in [
+        (chat("scout", &[], "hello all"), NONE, Tone::Said),
+        (chat("scout", &[], "hello @boss"), &["bell"], Tone::Mention),
+        (chat("scout", &["boss"], "psst"), &["bell"], Tone::Private),
+        (chat("scout", &["worker"], "psst"), NONE, Tone::Private),
+    ] {
+        assert_eq!(names(&stage.topic(event)), expect);
+        assert_eq!(stage.state.talk.since(0).last().unwrap().tone, tone);
+    }
+}
+
+#[test]
+fn presence_connection_and_history_are_shown() {
+    let mut stage = Stage::new(Mode::Lines(None));
+    let begin = ["You are boss in topic main. Type /help for a list of commands.", "* here: scout, worker"];
+    assert_eq!(stage.entries(), begin);
+    stage.topic(TopicEvent::History { past: vec![chat("worker", &[], "one\ntwo")], is_cut: true });
+    let entries = stage.entries();
+    let expect = [
+        "! more messages were missed than the topic keeps",
+        "* earlier messages:",
+        "one\ntwo",
+        "* end of the earlier messages",
+    ];
+    assert_eq!(entries[2..], expect);
+    // An earlier message has its own time.
+    let times: Vec<String> =
+        stage.state.talk.since(0).map(|entry| stage.state.zone.minute(entry.at_ms)).collect();
+    assert_eq!(times[4], "12:29");
+    stage.topic(TopicEvent::Joined(seen("chief")));
+    stage.topic(TopicEvent::Left(seen("scout")));
+    assert_eq!(stage.state.others.keys().collect::<Vec<_>>(), ["chief", "worker"]);
+    stage.pending(&[]);
+    stage.topic(TopicEvent::Disconnected { why: "it broke".into(), is_final: false });
+    assert_eq!(
+        (stage.last().as_str(), &stage.state.connection),
+        ("! it broke; reconnecting", &Connection::Lost)
+    );
+    // Attempts that fail have one entry.
+    let entries = stage.entries().len();
+    stage.topic(TopicEvent::Disconnected { why: "no way".into(), is_final: false });
+    assert_eq!(stage.entries().len(), entries);
+    let again = TopicEvent::Welcomed { you: seen("boss"), others: vec![seen("worker")] };
+    assert_eq!(names(&stage.topic(again)), ["refresh"]);
+    assert_eq!(stage.last(), "* connected again");
+    stage.topic(TopicEvent::Disconnected { why: "replaced".into(), is_final: true });
+    assert_eq!(stage.state.connection, Connection::Over("replaced".into()));
+}
+
+#[test]
+fn typed_lines_are_commands_or_messages() {
+    for (line, expect) in [
+        ("hello", &["say None hello"][..]),
+        ("/msg scout a b", &["say Some(\"scout\") a b"]),
+        ("/msg gone a", &[]),
+        ("/tools", &["tools [\"scout\", \"worker\"] false"]),
+        ("/tools worker", &["tools [\"worker\"] true"]),
+        ("/call worker echo {\"a\": 1}", &["call worker echo {\"a\": 1}"]),
+        ("/reject 1 too bold", &["end a false \"too bold\""]),
+        ("/approve 2", &["approve b bb None None"]),
+        ("/approve 9", &[]),
+        ("/allow 2 15m", &["capability b 900"]),
+        ("/edit 1", &["edit a {\n  \"text\": \"please\"\n}\n"]),
+        ("/withdraw 1", &["end a true \"\""]),
+        ("/quit", &["quit"]),
+        ("/who", &[]),
+        ("", &[]),
+    ] {
+        let mut stage = Stage::new(Mode::Lines(None));
+        stage.pending(&[unsaid("a"), harmless("b")]);
+        assert_eq!(names(&stage.take(Event::Line(line.into()))), expect, "{line}");
+    }
+}
+
+#[test]
+fn without_a_screen_yes_confirms_and_any_other_line_drops_the_question() {
+    let mut stage = Stage::new(Mode::Lines(None));
+    stage.pending(&[unsaid("a")]);
+    let mut line = |line: &str| names(&stage.take(Event::Line(line.into())));
+    assert_eq!(line("/yes"), NONE);
+    assert_eq!(line("/approve 1"), NONE);
+    assert_eq!(line("hello"), ["say None hello"]);
+    assert_eq!(line("/yes"), NONE);
+    assert_eq!(line("/approve 1"), NONE);
+    assert_eq!(line("/yes"), ["approve a aa None None"]);
+    assert_eq!(line("/edit 1 {\"text\": \"b\"}"), NONE);
+    assert_eq!(line("/yes"), ["approve a aa Some(\"{\\\"text\\\": \\\"b\\\"}\") None"]);
+    let asked = "Type /yes to approve it; any other line drops the question.";
+    assert!(stage.entries().iter().any(|text| text.ends_with(asked)));
+}
+
+#[test]
+fn on_the_screen_a_command_opens_the_card_and_decides_nothing() {
+    let mut stage = Stage::screen(80, 24);
+    stage.pending(&[harmless("a"), harmless("b")]);
+    assert_eq!(names(&stage.press(&["/approve 2", "Enter"])), NONE);
+    assert_eq!((stage.state.focus, stage.state.inbox.selected().unwrap().number), (Focus::Inbox, 2));
+    assert_eq!(names(&stage.press(&["a"])), ["approve b bb None None"]);
+}
+
+#[test]
+fn pasted_text_is_typed_and_decides_nothing() {
+    let mut stage = Stage::screen(80, 24);
+    stage.take(Event::Paste("one\r\ntwo".into()));
+    assert_eq!(stage.state.line.text(), "one\ntwo");
+    assert_eq!(names(&stage.press(&["Enter"])), ["say None one\ntwo"]);
+    let mut stage = at_inbox(&[unsaid("a")]);
+    assert_eq!(names(&stage.take(Event::Paste("a".into()))), NONE);
+    stage.press(&["a"]);
+    assert_eq!(names(&stage.take(Event::Paste("y".into()))), NONE);
+    stage.press(&["n", "r"]);
+    stage.take(Event::Paste("because".into()));
+    assert_eq!(names(&stage.press(&["Enter"])), ["end a false \"because\""]);
+}
+
+#[test]
+fn earlier_lines_come_back_and_words_are_completed() {
+    let mut stage = Stage::screen(80, 24);
+    stage.press(&["one", "Enter", "two", "Enter", "one", "Enter"]);
+    let mut line = |keys: &[&str]| {
+        stage.press(keys);
+        stage.state.line.text().to_owned()
+    };
+    assert_eq!(line(&["Up"]), "one");
+    assert_eq!(line(&["Up"]), "two");
+    assert_eq!(line(&["Up", "Up"]), "two");
+    assert_eq!(line(&["Down", "Down"]), "");
+    assert_eq!(line(&["/to", "Tab"]), "/tools ");
+    assert_eq!(line(&["w", "Tab"]), "/tools worker ");
+    assert_eq!(line(&["Ctrl-U", "/c", "Tab"]), "/call");
+    stage.press(&["Tab"]);
+    assert_eq!(stage.state.notice(), Some("/call  /calls"));
+}
+
+/// What a key can change.
+fn seen_by(stage: &Stage) -> String {
+    let state = &stage.state;
+    let selected = state.inbox.selected().map(|item| item.number);
+    let prompt =
+        state.prompt.as_ref().map(|prompt| format!("{prompt:?}").chars().take(80).collect::<String>());
+    format!(
+        "{:?} {:?} {:?} {:?} {} {selected:?} {} {prompt:?} {:?}",
+        state.focus,
+        state.line.shown(40),
+        state.help,
+        state.calls,
+        state.talk.scroll,
+        state.inbox.scroll,
+        state.notice(),
+    )
+}
+
+#[test]
+fn every_key_of_the_table_does_something() {
+    let lines: Vec<String> = (0..60).map(|number| format!("line {number}")).collect();
+    for binding in KEYS {
+        for key in binding.keys {
+            let mut stage = Stage::screen(80, 24);
+            (0..60).for_each(|_| drop(stage.topic(chat("scout", &[], "words"))));
+            let long = json!({ "params": { "name": "echo", "arguments": { "lines": lines } } });
+            let own = proposal("d", &json!({ "by": "boss" }));
+            stage.pending(&[unsaid("a"), proposal("b", &long), unsaid("c"), own]);
+            let before: &[&str] = match (binding.place, *key) {
+                (Place::Inbox, "w") => &["F2", "j", "j", "j"],
+                (Place::Inbox, "Space" | "PgDn" | "G" | "End" | "k" | "Up") => &["F2", "j"],
+                (Place::Inbox, "b" | "PgUp" | "g" | "Home") => &["F2", "j", "Space"],
+                (Place::Inbox, _) => &["F2"],
+                (Place::Talk, "Down") => &["one", "Enter", "two", "Enter", "Up", "Up"],
+                (Place::Talk, "Up") => &["one", "Enter"],
+                (Place::Talk, "PgDn" | "Ctrl-End" | "Esc") => &["PgUp"],
+                (Place::Talk, "Enter") => &["words"],
+                (Place::Line, _) => &["one two", "Left"],
+                (Place::Talk | Place::Anywhere, _) => &[],
+            };
+            stage.press(before);
+            let (was, actions) = (seen_by(&stage), stage.take(Event::Key(pressed(key).unwrap())));
+            assert!(was != seen_by(&stage) || !actions.is_empty(), "{:?} {key}: {was}", binding.place);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Events of the topic and of the inbox.
+
+use client::participant::{Event as TopicEvent, ProposalState};
+use json::visible;
+
+use crate::api::{Proposal, Refused};
+use crate::entry::{Entry, Tone};
+use crate::inbox::Item;
+use crate::show::{self, Known};
+use crate::state::{Action, Announced, Connection, Mode, Prompt, State};
+
+/// Announcements that wait for the inbox.
+const ANNOUNCED_MAX: usize = 256;
+/// How long an announcement waits for a word that the proposal is on disk, in milliseconds.
+const ANNOUNCED_MS: u64 = 2_000;
+/// How often the inbox is read when nothing happens, in milliseconds.
+pub const REFRESH_MS: u64 = 10_000;
+
+pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
+    let (mut actions, mut closed) = (Vec::new(), Vec::new());
+    let was_lost = state.welcomed && state.connection == Connection::Lost;
+    match &event {
+        TopicEvent::Welcomed { you, others } => {
+            state.others = others.iter().map(|seen| (seen.id.clone(), seen.clone())).collect();
+            state.me = you.clone();
+            let was = std::mem::replace(&mut state.connection, Connection::Connected);
+            if !state.welcomed {
+                enter(state);
+            } else if was != Connection::Connected {
+                state.push(Entry::new(Tone::Note, "* connected again").of_topic());
+            }
+            actions.extend(state.refresh());
+        }
+        TopicEvent::History { past, is_cut } => recall(state, past, *is_cut),
+        TopicEvent::Joined(seen) | TopicEvent::Changed(seen) => {
+            if seen.id != state.me.id {
+                state.others.insert(seen.id.clone(), seen.clone());
+            }
+            actions.extend(state.refresh());
+        }
+        TopicEvent::Left(seen) => drop(state.others.remove(&seen.id)),
+        TopicEvent::Proposal(proposed) => {
+            if state.announced.len() < ANNOUNCED_MAX {
+                let (by, envelope) = (proposed.from().to_owned(), proposed.id().to_owned());
+                let (entry, at_ms) = (show::proposed(proposed), state.now_ms);
+                state.announced.push(Announced { by, envelope, entry, at_ms, is_known: false });
+            }
+            actions.extend(state.refresh());
+        }
+        TopicEvent::ProposalState { proposal, to, state: now, .. } => {
+            let announced = state.announced.iter_mut();
+            announced
+                .filter(|one| one.by == *to && one.envelope == *proposal)
+                .for_each(|one| one.is_known = true);
+            actions.extend(state.refresh());
+            if *now != ProposalState::Pending {
+                closed.push((to.clone(), proposal.clone()));
+            }
+        }
+        TopicEvent::Disconnected { why, is_final } => {
+            state.connection =
+                if *is_final { Connection::Over(visible::line(why)) } else { Connection::Lost };
+        }
+        TopicEvent::Chat { .. }
+        | TopicEvent::Refused { .. }
+        | TopicEvent::Other(_)
+        | TopicEvent::Violation { .. }
+        | TopicEvent::Lagged(_) => {}
+    }
+    let again = matches!(&event, TopicEvent::Disconnected { is_final: false, .. }) && was_lost;
+    // Of attempts that fail one after the other, the first has an entry; the status shows the rest.
+    if let Some(entry) = entry_of(state, &event).filter(|_| !again) {
+        let calls_person = match entry.tone {
+            Tone::Mention => true,
+            Tone::Private => is_to_me(state, &event),
+            Tone::Said
+            | Tone::Own
+            | Tone::Note
+            | Tone::Proposal
+            | Tone::Call
+            | Tone::Outcome
+            | Tone::Trouble => false,
+        };
+        if calls_person {
+            actions.push(Action::Bell);
+        }
+        state.push(entry);
+    }
+    for (by, envelope) in closed {
+        state.inbox.close(&by, &envelope, state.now_ms);
+        drop_stale_prompt(state);
+    }
+    actions
+}
+
+/// Looks at the inbox from time to time, and soon after an announcement about which no report comes.
+pub(super) fn tick(state: &mut State) -> Vec<Action> {
+    let now_ms = state.now_ms;
+    let is_late = |one: &Announced| !one.is_known && now_ms >= one.at_ms + ANNOUNCED_MS;
+    let mut late = false;
+    for one in state.announced.iter_mut().filter(|one| is_late(one)) {
+        (one.is_known, late) = (true, true);
+    }
+    if late || now_ms >= state.refreshed_ms + REFRESH_MS { state.refresh() } else { Vec::new() }
+}
+
+fn is_to_me(state: &State, event: &TopicEvent) -> bool {
+    match event {
+        TopicEvent::Chat { envelope, .. } => envelope.to().any(|to| to == state.me.id),
+        _ => false,
+    }
+}
+
+fn entry_of(state: &State, event: &TopicEvent) -> Option<Entry> {
+    let number = |by: &str, envelope: &str| state.inbox.number(by, envelope);
+    show::entry(event, &Known { me: &state.me.id, number: &number, calls: state.calls })
+}
+
+/// The first welcome: the topic, and who is here.
+fn enter(state: &mut State) {
+    state.welcomed = true;
+    let help = match state.mode {
+        Mode::Screen => "F1 lists the keys, /help the commands.",
+        Mode::Lines(_) => "Type /help for a list of commands.",
+    };
+    let text = format!("You are {} in topic {}. {help}", visible::line(&state.me.id), state.topic);
+    state.push(Entry::new(Tone::Note, text));
+    let here: Vec<&str> = state.others.keys().map(String::as_str).collect();
+    let here = if here.is_empty() { "no other participant".to_owned() } else { here.join(", ") };
+    state.push(Entry::new(Tone::Note, format!("* here: {}", visible::line(&here))));
+}
+
+/// Messages from before this connection.
+fn recall(state: &mut State, past: &[TopicEvent], is_cut: bool) {
+    if is_cut {
+        state.push(Entry::new(Tone::Trouble, "! more messages were missed than the topic keeps").of_topic());
+    }
+    let entries: Vec<Entry> = past
+        .iter()
+        .filter_map(|event| {
+            let entry =
+                entry_of(state, event).filter(|entry| entry.speaker.is_some() || entry.tone == Tone::Call)?;
+            // The time is the sender's claim: it is not later than now.
+            let at_ms = show::claimed_ms(event).unwrap_or(state.now_ms).min(state.now_ms);
+            Some(Entry { at_ms, ..entry })
+        })
+        .collect();
+    if entries.is_empty() {
+        return;
+    }
+    state.push(Entry::new(Tone::Note, "* earlier messages:").of_topic());
+    entries.into_iter().for_each(|entry| state.push(entry));
+    state.push(Entry::new(Tone::Note, "* end of the earlier messages").of_topic());
+}
+
+/// Takes in the pending proposals.
+pub(super) fn inbox(state: &mut State, found: Result<Vec<Proposal>, Refused>) -> Vec<Action> {
+    state.refreshing = false;
+    let mut actions = Vec::new();
+    match found {
+        Ok(pending) => {
+            state.inbox_failure = None;
+            let come = state.inbox.set(pending, state.now_ms);
+            for item in &come {
+                if !state.is_own(&item.proposal) {
+                    actions.push(Action::Bell);
+                    arrived(state, item);
+                }
+            }
+            drop_stale_prompt(state);
+        }
+        Err(refused) => {
+            let why = visible::line(&refused.to_string());
+            let is_new = state.inbox_failure.as_ref() != Some(&why);
+            if is_new && state.connection == Connection::Connected {
+                state.push(Entry::new(Tone::Trouble, format!("! the inbox cannot be read: {why}")));
+            }
+            state.inbox_failure = Some(why);
+        }
+    }
+    if state.stale {
+        actions.extend(state.refresh());
+    } else {
+        // What is not in the inbox is for others to decide.
+        let (known, unknown): (Vec<Announced>, _) =
+            std::mem::take(&mut state.announced).into_iter().partition(|one| one.is_known);
+        state.announced = unknown;
+        for one in known {
+            if state.inbox.number(&one.by, &one.envelope).is_none() {
+                state.push(one.entry);
+            }
+        }
+    }
+    actions
+}
+
+/// A proposal has come that the person can decide about.
+fn arrived(state: &mut State, item: &Item) {
+    let text = match state.mode {
+        Mode::Screen => {
+            let Proposal { by, .. } = &item.proposal;
+            let what = visible::line(item.proposal.what());
+            format!("? #{} waits for a decision: {} asks for {what} (F2)", item.number, visible::line(by))
+        }
+        Mode::Lines(_) => format!("? {}", state.lines_text(&state.card(item).0)),
+    };
+    state.push(Entry::new(Tone::Proposal, text).of_topic());
+}
+
+/// Drops a question about a proposal that does not wait any more.
+fn drop_stale_prompt(state: &mut State) {
+    let id = match &state.prompt {
+        Some(Prompt::Reason { id, .. } | Prompt::Arguments { id, .. } | Prompt::Time { id }) => id,
+        Some(Prompt::Sure { approval, .. }) => &approval.id,
+        None => return,
+    };
+    if state.inbox.get(id).is_none() {
+        let number = state.inbox.number_of(id);
+        state.prompt = None;
+        state.tell(format!("#{number} has been decided, withdrawn or has expired."));
+    }
+}
+
+/// A message of the person's own is on its way.
+pub(super) fn sent(state: &mut State, to: Option<&str>, text: &str) {
+    // Without a screen, the line is there as it was typed.
+    if state.mode != Mode::Screen {
+        return;
+    }
+    let me = visible::line(&state.me.id);
+    let entry = match to {
+        Some(to) => {
+            Entry::said(Tone::Private, format!("{me} to {}", visible::line(to)), visible::lines(text))
+        }
+        None => Entry::said(Tone::Own, me, visible::lines(text)),
+    };
+    state.push(entry);
+}

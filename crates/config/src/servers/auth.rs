@@ -1,0 +1,248 @@
+//! Tables `[servers.NAME.auth]`: how the gateway authorizes its requests to a server.
+
+use std::fs::OpenOptions;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use oauth::Secret;
+use oauth::config::{Account, AuthConfig, Kind, Listed, Resource};
+use oauth::dialer::{Subnet, parse_url};
+use oauth::jwt::SigningKey;
+use oauth::key::KeySource;
+use platform::open_regular;
+use upstream::config::Transport;
+
+use crate::expand::expand_home;
+use crate::node::Value;
+use crate::reader::Table;
+use crate::values::{Env, plain_path_at};
+
+const KINDS: [(&str, Kind); 5] = [
+    ("oauth", Kind::OAuth),
+    ("none", Kind::None),
+    ("headers", Kind::Headers),
+    ("client_credentials", Kind::ClientCredentials),
+    ("exchange", Kind::Exchange),
+];
+const ACCOUNTS: [(&str, Account); 2] = [("shared", Account::Shared), ("caller", Account::Caller)];
+const LISTS: [(&str, Listed); 2] = [("caller", Listed::Caller), ("any", Listed::Any)];
+/// Parameters of an authorization request that the gateway itself sets.
+const OWN_PARAMS: [&str; 9] = [
+    "response_type",
+    "client_id",
+    "redirect_uri",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+    "scope",
+    "resource",
+    "request",
+];
+/// Bytes of a key file that are read.
+const KEY_BYTES_MAX: u64 = 16 * 1024;
+
+/// Reads the table of a server. Without one, a server over HTTP is signed in to once it asks for it, unless its headers
+/// authorize the requests.
+pub(super) fn read(server: &Table<'_>, transport: Option<&Transport>, env: Env<'_>) -> AuthConfig {
+    let http = match transport {
+        Some(Transport::Http(http) | Transport::Sse(http)) => Some(http),
+        Some(
+            Transport::Stdio(_)
+            | Transport::Proto(_)
+            | Transport::Demo
+            | Transport::Participant
+            | Transport::Unset { .. },
+        )
+        | None => None,
+    };
+    let has_header = http
+        .is_some_and(|http| http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")));
+    let standard = if has_header || http.is_none() { Kind::Headers } else { Kind::OAuth };
+    let Some(table) = server.table("auth") else {
+        return AuthConfig { kind: standard, ..AuthConfig::default() };
+    };
+    let kind = table.choice("kind", &KINDS).unwrap_or(Kind::OAuth);
+    let account = table.choice("account", &ACCOUNTS).unwrap_or_default();
+    let config = AuthConfig {
+        kind,
+        account: if kind == Kind::Exchange { Account::Caller } else { account },
+        list: table.choice("list", &LISTS).unwrap_or_default(),
+        issuer: url(&table, "issuer"),
+        client_id: table.text("client_id").map(str::to_owned),
+        client_secret: client_secret(&table, env),
+        private_key: private_key(&table, env),
+        client_metadata_url: url(&table, "client_metadata_url"),
+        scopes: scopes(&table),
+        authorize_params: params(&table),
+        resource: resource(&table),
+        audience: table.text("audience").map(str::to_owned),
+        allow_private: subnets(&table),
+        legacy_discovery: table.flag("legacy_discovery").unwrap_or_default(),
+    };
+    check(&table, &config, http.is_some() || transport.is_none(), has_header);
+    table.finish();
+    config
+}
+
+/// Checks what goes together.
+fn check(table: &Table<'_>, config: &AuthConfig, over_http: bool, has_header: bool) {
+    let wants_tokens = !matches!(config.kind, Kind::None | Kind::Headers);
+    if wants_tokens && !over_http {
+        let message = format!("{}: only servers over HTTP have accounts", table.name());
+        table.wrong(
+            "config_auth",
+            message,
+            "remove the table: other servers get credentials by `env` or `headers`",
+        );
+    }
+    if wants_tokens && has_header {
+        let message = format!("{}: the headers of the server have an `Authorization` already", table.name());
+        table.wrong("config_auth", message, "remove one of them: `kind = \"headers\"` keeps the header");
+    }
+    let has_credentials = config.client_secret.is_some() || config.private_key.is_some();
+    if has_credentials && config.client_id.is_none() && config.client_metadata_url.is_none() {
+        let message = format!("{} has a client's credentials and no `client_id`", table.name());
+        table.wrong("config_auth", message, "add the id with which the client is registered");
+    }
+    if config.client_secret.is_some() && config.issuer.is_none() {
+        let message = format!("{}: a client's secret is for one issuer", table.name());
+        table.wrong(
+            "config_auth",
+            message,
+            "add `issuer`: the server could name another one that keeps the secret",
+        );
+    }
+    let is_machine = matches!(config.kind, Kind::ClientCredentials | Kind::Exchange);
+    if is_machine && config.client_id.is_none() {
+        let message = format!("{} needs a `client_id`", table.name());
+        table.wrong("config_auth", message, "a client without a person is registered by hand");
+    }
+    if config.kind == Kind::ClientCredentials && config.account == Account::Caller {
+        let message = format!("{}: the gateway's own credentials are no account of a caller", table.name());
+        table.note_value("account", message, "use `account = \"shared\"`, or `kind = \"oauth\"`");
+    }
+}
+
+/// Where the key comes from that seals what is kept: `[server] key_file` or `key_command`.
+pub(crate) fn key(server: &Table<'_>, env: Env<'_>) -> Option<KeySource> {
+    let file = plain_path_at(server, "key_file", env);
+    let command = server.texts("key_command");
+    if let (Some(_), Some(_)) = (&file, &command) {
+        let message = format!("{} has both `key_file` and `key_command`", server.name());
+        server.wrong("config_twice", message, "keep one of them");
+    }
+    if command.as_ref().is_some_and(Vec::is_empty) {
+        let message = format!("`{}` needs a program", server.full("key_command"));
+        server.note_value("key_command", message, "for example [\"pass\", \"show\", \"portmoot\"]");
+    }
+    let program = |(at, (word, _)): (usize, &(&str, _))| match at {
+        0 => expand_home(word, env).unwrap_or_else(|_| (*word).to_owned()),
+        _ => (*word).to_owned(),
+    };
+    let words = command.map(|words| words.iter().enumerate().map(program).collect::<Vec<String>>());
+    file.map(KeySource::File).or(words.filter(|words| !words.is_empty()).map(KeySource::Command))
+}
+
+fn url(table: &Table<'_>, key: &'static str) -> Option<String> {
+    let text = table.text(key)?;
+    if let Err(error) = parse_url(text) {
+        table.note_value(
+            key,
+            format!("`{}`: {error}", table.full(key)),
+            "for example \"https://idp.example.com\"",
+        );
+    }
+    Some(text.to_owned())
+}
+
+fn client_secret(table: &Table<'_>, env: Env<'_>) -> Option<Secret> {
+    let name = table.text("client_secret_env")?;
+    match env(name) {
+        Some(value) => Some(Secret::new(value)),
+        None => {
+            let message = format!(
+                "`{}`: the environment variable `{name}` is not set",
+                table.full("client_secret_env")
+            );
+            table.note_value("client_secret_env", message, "set it, or write the name of another variable");
+            None
+        }
+    }
+}
+
+fn private_key(table: &Table<'_>, env: Env<'_>) -> Option<Arc<SigningKey>> {
+    let path = plain_path_at(table, "private_key_file", env)?;
+    match read_key(&path) {
+        Ok(key) => Some(Arc::new(key)),
+        Err(why) => {
+            let message = format!("`{}`: {}: {why}", table.full("private_key_file"), path.display());
+            table.note_value("private_key_file", message, "the gateway signs with it as the client");
+            None
+        }
+    }
+}
+
+fn read_key(path: &Path) -> Result<SigningKey, String> {
+    let file = open_regular(OpenOptions::new().read(true), path).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    file.take(KEY_BYTES_MAX).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    SigningKey::from_pem(&text).map_err(|error| error.to_string())
+}
+
+/// Scopes are of printable characters, without quotes and backslashes (RFC 6749 section 3.3).
+fn scopes(table: &Table<'_>) -> Vec<String> {
+    let scopes = table.texts("scopes").unwrap_or_default();
+    let fits = |scope: &str| {
+        !scope.is_empty() && scope.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte))
+    };
+    if let Some((wrong, _)) = scopes.iter().find(|(scope, _)| !fits(scope)) {
+        let message = format!("`{}`: `{}` is no scope", table.full("scopes"), wrong.escape_debug());
+        table.note_value("scopes", message, "write each scope as a text of its own");
+    }
+    scopes.into_iter().map(|(scope, _)| scope.to_owned()).collect()
+}
+
+fn params(table: &Table<'_>) -> Vec<(String, String)> {
+    let mut params = Vec::new();
+    for entry in table.entries("authorize_params") {
+        let name = entry.key.as_str();
+        if OWN_PARAMS.contains(&name) {
+            let message = format!("`{}`: the gateway sets `{name}` itself", table.full("authorize_params"));
+            table.note_value("authorize_params", message, "it is for other parameters, such as access_type");
+        }
+        match entry.node.text() {
+            Some(text) => params.push((name.to_owned(), text.to_owned())),
+            None => {
+                let message = format!("`{}.{name}` must be a text", table.full("authorize_params"));
+                table.note_value("authorize_params", message, "for example { access_type = \"offline\" }");
+            }
+        }
+    }
+    params
+}
+
+fn resource(table: &Table<'_>) -> Resource {
+    match table.get("resource").map(|node| &node.value) {
+        None | Some(Value::Flag(true)) => Resource::Own,
+        Some(Value::Flag(false)) => Resource::Omitted,
+        Some(Value::Text(uri)) => Resource::Uri(uri.clone()),
+        Some(Value::Integer(_) | Value::Decimal(_) | Value::List(_) | Value::Table(_)) => {
+            let message = format!("`{}` must be true, false or a URI", table.full("resource"));
+            table.note_value("resource", message, "true sends the server's own; false is for Entra ID alone");
+            Resource::Own
+        }
+    }
+}
+
+fn subnets(table: &Table<'_>) -> Vec<Subnet> {
+    let texts = table.texts("allow_private").unwrap_or_default();
+    let read = |(text, _): (&str, _)| {
+        let wrong = |error: &oauth::dialer::SubnetError| {
+            let message = format!("`{}`: {error}", table.full("allow_private"));
+            table.note_value("allow_private", message, "a range of addresses, or one address");
+        };
+        text.parse::<Subnet>().inspect_err(wrong).ok()
+    };
+    texts.into_iter().filter_map(read).collect()
+}

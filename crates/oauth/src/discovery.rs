@@ -1,0 +1,102 @@
+//! Discovery: from a server that wants a sign-in to its authorization server (MCP "Authorization", 2025-11-25 and 2026-07-28).
+
+use crate::config::{AuthConfig, Kind};
+use crate::dialer::{Dialer, Reach};
+use crate::metadata::{
+    AuthorizationServer, ProtectedResource, authorization_server, protected_resource, shown,
+};
+use crate::trouble::Trouble;
+use url::Url;
+
+/// The authorization servers of one resource that are tried.
+pub const ISSUERS_MAX: usize = 8;
+
+/// What discovery has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The resource, if the server describes it.
+    pub resource: Option<ProtectedResource>,
+    /// Its authorization server.
+    pub server: AuthorizationServer,
+}
+
+/// Finds the authorization server of the MCP server at `url`. `named` is where its challenge says that its metadata is.
+///
+/// # Errors
+/// [`Trouble`]; transient if only the network or the authorization server fails.
+pub async fn discover(
+    (dialer, reach): (&Dialer, &Reach),
+    url: &Url,
+    config: &AuthConfig,
+    named: Option<&str>,
+) -> Result<Found, Trouble> {
+    let resource = protected_resource(dialer, url, reach, named).await?;
+    let mut issuers: Vec<String> = Vec::new();
+    if let Some(resource) = &resource {
+        issuers.extend(resource.authorization_servers.iter().take(ISSUERS_MAX).cloned());
+    }
+    let is_legacy = resource.is_none() && config.legacy_discovery && config.issuer.is_none();
+    if is_legacy {
+        issuers.push(url.origin().ascii_serialization());
+    }
+    if let Some(pinned) = &config.issuer {
+        if !issuers.is_empty() && !issuers.contains(pinned) {
+            let message = format!(
+                "the server names the authorization server `{}`, and its configuration accepts `{pinned}` alone",
+                issuers.first().map(|issuer| shown(issuer)).unwrap_or_default()
+            );
+            return Err(Trouble::Metadata(message));
+        }
+        issuers = vec![pinned.clone()];
+    }
+    let mut failed = None;
+    for issuer in &issuers {
+        match authorization_server(dialer, issuer, reach).await {
+            Ok(Some(server)) => {
+                check(&server, config)?;
+                return Ok(Found { resource, server });
+            }
+            Ok(None) if is_legacy => return Ok(Found { resource, server: by_paths(issuer) }),
+            Ok(None) => {}
+            Err(error) if error.is_transient() => failed = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(failed.unwrap_or_else(|| {
+        Trouble::Metadata(match issuers.first() {
+            Some(issuer) => format!("there is no metadata of the authorization server `{}`", shown(issuer)),
+            None => "the server wants a sign-in, and its metadata names no authorization server".to_owned(),
+        })
+    }))
+}
+
+/// Refuses a server with which no safe sign-in is possible.
+fn check(server: &AuthorizationServer, config: &AuthConfig) -> Result<(), Trouble> {
+    let lacks =
+        |what: &str| Err(Trouble::Metadata(format!("the authorization server {} {what}", server.host())));
+    if server.token_endpoint.is_none() {
+        return lacks("has no token endpoint");
+    }
+    match config.kind {
+        Kind::OAuth if !server.code_challenge_methods_supported.iter().any(|method| method == "S256") => {
+            lacks("does not support PKCE with S256")
+        }
+        Kind::OAuth
+            if server.authorization_endpoint.is_none() && server.device_authorization_endpoint.is_none() =>
+        {
+            lacks("has no authorization endpoint")
+        }
+        Kind::OAuth | Kind::ClientCredentials | Kind::Exchange | Kind::Headers | Kind::None => Ok(()),
+    }
+}
+
+/// The authorization server that a server of 2025-03-26 without metadata is itself.
+fn by_paths(issuer: &str) -> AuthorizationServer {
+    AuthorizationServer {
+        authorization_endpoint: Some(format!("{issuer}/authorize")),
+        token_endpoint: Some(format!("{issuer}/token")),
+        registration_endpoint: Some(format!("{issuer}/register")),
+        code_challenge_methods_supported: vec!["S256".to_owned()],
+        ..AuthorizationServer::bare(issuer)
+    }
+}

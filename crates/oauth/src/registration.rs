@@ -1,0 +1,194 @@
+//! Clients: configured, by a client id metadata document, or registered on the spot (RFC 7591), in this order.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::config::AuthConfig;
+use crate::dialer::{Dialer, Fetch, Reach};
+use crate::metadata::{AuthorizationServer, busy};
+use crate::secret::Secret;
+use crate::token::{Client, ClientAuth, refusal};
+use crate::trouble::Trouble;
+
+/// The path of the callback of a command on the same machine, whose port may be any.
+pub const CALLBACK_PATH: &str = "/callback";
+/// The path of the gateway's own callback.
+pub const GATEWAY_CALLBACK_PATH: &str = "/oauth/callback";
+/// The path of the gateway's client id metadata document.
+pub const DOCUMENT_PATH: &str = "/oauth/client.json";
+/// The path of the keys that the document names.
+pub const KEYS_PATH: &str = "/oauth/jwks.json";
+/// The longest answer to a registration, bytes.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// The name by which people know the gateway at an authorization server.
+const NAME: &str = "Portmoot";
+
+/// Where an authorization response comes back, which decides how a client is registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Use {
+    /// At the public URL.
+    Web,
+    /// On the loopback interface of one machine.
+    Native,
+}
+
+impl Use {
+    /// `application_type` (OpenID Connect registration).
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Web => "web",
+            Self::Native => "native",
+        }
+    }
+}
+
+/// The redirect URIs of one use. Those of the loopback interface have no port: any may follow (RFC 8252 section 7.3).
+#[must_use]
+pub fn redirect_uris(how: Use, public_url: Option<&str>) -> Vec<String> {
+    match (how, public_url) {
+        (Use::Web, Some(public)) => vec![format!("{public}{GATEWAY_CALLBACK_PATH}")],
+        (Use::Web, None) | (Use::Native, _) => {
+            [CALLBACK_PATH, GATEWAY_CALLBACK_PATH].map(|path| format!("http://127.0.0.1{path}")).to_vec()
+        }
+    }
+}
+
+/// The client id metadata document that the gateway serves at its public URL.
+#[must_use]
+pub fn document(public_url: &str, has_key: bool) -> Value {
+    let mut uris = redirect_uris(Use::Web, Some(public_url));
+    uris.extend(redirect_uris(Use::Native, None));
+    let mut document = json!({
+        "client_id": format!("{public_url}{DOCUMENT_PATH}"),
+        "client_name": NAME,
+        "client_uri": public_url,
+        "redirect_uris": uris,
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": if has_key { "private_key_jwt" } else { "none" },
+    });
+    if has_key && let Some(members) = document.as_object_mut() {
+        members.insert("jwks_uri".to_owned(), json!(format!("{public_url}{KEYS_PATH}")));
+        members.insert("token_endpoint_auth_signing_alg".to_owned(), json!("ES256"));
+    }
+    document
+}
+
+/// The client that the configuration names, bound to this server; `None` if it names none.
+///
+/// # Errors
+/// [`Trouble::Metadata`] if the server takes none of the ways in which the client can authenticate.
+pub fn configured(config: &AuthConfig, server: &AuthorizationServer) -> Result<Option<Client>, Trouble> {
+    let Some(id) = config.client_id.clone() else { return Ok(None) };
+    let auth = match (&config.private_key, &config.client_secret) {
+        (Some(key), _) => ClientAuth::PrivateKey(key.clone()),
+        (None, Some(secret)) => with_secret(secret.clone(), server),
+        (None, None) => ClientAuth::None,
+    };
+    Ok(Some(Client { id, auth }))
+}
+
+/// The client whose id is the URL of a document, if the server takes such ids and there is a document.
+#[must_use]
+pub fn by_document(
+    config: &AuthConfig,
+    server: &AuthorizationServer,
+    public_url: Option<&str>,
+) -> Option<Client> {
+    if !server.client_id_metadata_document_supported {
+        return None;
+    }
+    // Others can fetch a document over https only.
+    let own = public_url.filter(|url| url.starts_with("https://")).map(|url| format!("{url}{DOCUMENT_PATH}"));
+    let id = config.client_metadata_url.clone().or(own)?;
+    let auth = match &config.private_key {
+        Some(key) => ClientAuth::PrivateKey(key.clone()),
+        None => ClientAuth::None,
+    };
+    Some(Client { id, auth })
+}
+
+/// A client that was registered on the spot.
+#[derive(Clone)]
+pub struct Registered {
+    /// The client.
+    pub client: Client,
+    /// When its secret expires, Unix milliseconds; `None` is never.
+    pub expires_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    client_id: String,
+    client_secret: Option<String>,
+    #[serde(default)]
+    client_secret_expires_at: u64,
+    token_endpoint_auth_method: Option<String>,
+}
+
+/// Registers a client. No scopes are named: they would bound what can be asked for later.
+///
+/// # Errors
+/// [`Trouble::NoRegistration`] if the server registers none.
+pub async fn register(
+    (dialer, reach): (&Dialer, &Reach),
+    server: &AuthorizationServer,
+    how: Use,
+    public_url: Option<&str>,
+) -> Result<Registered, Trouble> {
+    let endpoint = server.registration_endpoint.as_deref();
+    let endpoint = endpoint.ok_or_else(|| Trouble::NoRegistration(server.host()))?;
+    let methods = ["client_secret_basic", "client_secret_post", "none"];
+    let method = methods.into_iter().find(|method| server.takes(method)).unwrap_or("none");
+    let wish = json!({
+        "client_name": NAME,
+        "application_type": how.as_str(),
+        "redirect_uris": redirect_uris(how, public_url),
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": method,
+    });
+    let fetch = Fetch::post(endpoint, "application/json", Bytes::from(wish.to_string()))?;
+    let fetched = dialer.fetch(fetch.bytes_max(ANSWER_BYTES_MAX), reach).await?;
+    if fetched.status.as_u16() == 429 || fetched.status.is_server_error() {
+        return Err(busy(endpoint, &fetched));
+    }
+    if matches!(fetched.status.as_u16(), 401 | 403 | 404 | 405) {
+        return Err(Trouble::NoRegistration(server.host()));
+    }
+    if !fetched.status.is_success() {
+        return Err(refusal(endpoint, server, &fetched));
+    }
+    let unusable =
+        || Trouble::Metadata(format!("{} answered a registration with something else", server.host()));
+    let answer: Answer = serde_json::from_slice(&fetched.body).map_err(|_| unusable())?;
+    let is_id =
+        |id: &str| !id.is_empty() && id.len() <= 2_048 && id.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    if !is_id(&answer.client_id) {
+        return Err(unusable());
+    }
+    let auth = match (answer.client_secret.map(Secret::new), answer.token_endpoint_auth_method.as_deref()) {
+        (None, _) | (Some(_), Some("none")) => ClientAuth::None,
+        (Some(secret), Some("client_secret_basic")) => ClientAuth::Basic(secret),
+        (Some(secret), Some("client_secret_post")) => ClientAuth::Post(secret),
+        (Some(secret), _) => with_secret(secret, server),
+    };
+    let expires_ms = answer.client_secret_expires_at.saturating_mul(1_000);
+    Ok(Registered {
+        client: Client { id: answer.client_id, auth },
+        expires_ms: (expires_ms > 0).then_some(expires_ms),
+    })
+}
+
+/// By a secret, in the way that the server takes; in the header, where it says nothing.
+fn with_secret(secret: Secret, server: &AuthorizationServer) -> ClientAuth {
+    if !server.takes("client_secret_basic") && server.takes("client_secret_post") {
+        ClientAuth::Post(secret)
+    } else if !server.takes("client_secret_basic") && server.takes("none") {
+        ClientAuth::None
+    } else {
+        ClientAuth::Basic(secret)
+    }
+}

@@ -1,0 +1,192 @@
+//! Accounts at one server, and of all servers: what sessions ask for tokens, and what the API and pages act on.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use client::{AccountFault, Authorize};
+use model::ParticipantId;
+use platform::{Mutex, RwLock};
+use tls::ClientTls;
+use tokio::sync::{Semaphore, watch};
+
+use crate::account::{Account, AccountState};
+use crate::config::{Account as Whose, AuthConfig, Kind};
+use crate::logins::Logins;
+use crate::secret::Secret;
+use crate::site::{DISCOVERIES_MAX, Services, Site};
+use crate::vault::{Saved, Vault};
+use store::recorder::Recorder;
+
+/// Accounts at one server: of the participants that were here since the start, and those that are kept.
+pub const SERVER_ACCOUNTS_MAX: usize = 100_000;
+
+/// One server with its accounts.
+pub struct Server {
+    /// The server.
+    pub site: Arc<Site>,
+    accounts: Mutex<HashMap<Option<String>, Arc<Account>>>,
+}
+
+impl Server {
+    fn new(site: Site) -> Self {
+        let site = Arc::new(site);
+        let url = site.url.as_str();
+        let kept = site.services.vault.accounts(&site.name, url, site.config.private_key.as_ref());
+        let is_callers = site.config.account == Whose::Caller;
+        let pinned = site.config.issuer.as_deref();
+        let fits = |(who, saved): &(Option<String>, Saved)| {
+            who.is_some() == is_callers && pinned.is_none_or(|issuer| issuer == saved.issuer)
+        };
+        let kept = kept.into_iter().filter(fits);
+        let accounts =
+            kept.map(|(who, saved)| (who.clone(), Account::new(&site, who, Some(saved)))).collect();
+        Self { site, accounts: Mutex::new(accounts) }
+    }
+
+    /// The account of a participant here, or the one that all share: as the configuration has it.
+    #[must_use]
+    pub fn of(&self, participant: Option<&str>) -> Arc<Account> {
+        let participant = participant.filter(|_| self.is_of_callers()).map(str::to_owned);
+        let mut accounts = self.accounts.lock();
+        if accounts.len() >= SERVER_ACCOUNTS_MAX && !accounts.contains_key(&participant) {
+            accounts.retain(|_, account| account.is_ready() || Arc::strong_count(account) > 1);
+        }
+        let new = || Account::new(&self.site, participant.clone(), None);
+        Arc::clone(accounts.entry(participant.clone()).or_insert_with(new))
+    }
+
+    /// Whether each caller has an account of its own.
+    #[must_use]
+    pub fn is_of_callers(&self) -> bool {
+        self.site.config.account == Whose::Caller
+    }
+
+    /// The accounts, the shared one first, then by participant.
+    #[must_use]
+    pub fn all(&self, logins: &Logins) -> Vec<(Option<String>, AccountState)> {
+        let accounts: BTreeMap<_, _> = self.accounts.lock().clone().into_iter().collect();
+        let state = |(who, account): (Option<String>, Arc<Account>)| {
+            let mut state = account.state();
+            if !matches!(state.state, "ready" | "refreshing" | "open") && logins.is_pending(&account) {
+                state.state = "pending";
+            }
+            (who, state)
+        };
+        accounts.into_iter().map(state).collect()
+    }
+}
+
+impl client::Accounts for Server {
+    fn account(&self, caller: Option<&ParticipantId>) -> Arc<dyn Authorize> {
+        self.of(caller.map(ParticipantId::as_str))
+    }
+
+    fn blocked(&self, caller: Option<&ParticipantId>) -> Option<AccountFault> {
+        match (self.is_of_callers(), caller) {
+            // There is no shared session that could be blocked.
+            (true, None) => None,
+            (_, caller) => self.of(caller.map(ParticipantId::as_str)).blocked(),
+        }
+    }
+
+    fn are_of_callers(&self) -> bool {
+        self.is_of_callers()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.site.changes()
+    }
+}
+
+/// A server as the configuration has it.
+pub struct Configured<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its URL.
+    pub url: &'a str,
+    /// What is trusted there.
+    pub tls: &'a ClientTls,
+    /// Its accounts.
+    pub auth: &'a AuthConfig,
+}
+
+/// The servers with accounts.
+pub struct Accounts {
+    services: Arc<Services>,
+    servers: RwLock<BTreeMap<String, Arc<Server>>>,
+    /// Sign-ins under way.
+    pub logins: Logins,
+}
+
+impl Accounts {
+    /// Accounts in this vault. `base_url` is the gateway's address on this machine, `public_url` the one for others.
+    #[must_use]
+    pub fn new(vault: Vault, audit: Recorder, public_url: Option<String>, base_url: String) -> Self {
+        let discoveries = Semaphore::new(DISCOVERIES_MAX);
+        let services = Services { vault, audit, public_url, base_url: RwLock::new(base_url), discoveries };
+        Self { services: Arc::new(services), servers: RwLock::default(), logins: Logins::default() }
+    }
+
+    /// Accounts of which nothing is kept, without an audit log.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self::new(Vault::new(None, None), Recorder::default(), None, String::new())
+    }
+
+    /// What all servers share.
+    #[must_use]
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// Takes over a server from the configuration. One that has not changed keeps its accounts. Returns it, unless its requests
+    /// need no tokens; the flag says whether it is as it was.
+    pub fn configure(&self, server: &Configured<'_>) -> (Option<Arc<Server>>, bool) {
+        let has_accounts = match server.auth.kind {
+            Kind::None | Kind::Headers => false,
+            Kind::OAuth | Kind::ClientCredentials | Kind::Exchange => true,
+        };
+        let mut servers = self.servers.write();
+        let known = servers.get(server.name).filter(|known| {
+            known.site.config == *server.auth
+                && Some(known.site.url.clone()) == url::Url::parse(server.url).ok()
+        });
+        if let Some(known) = known.filter(|_| has_accounts) {
+            return (Some(Arc::clone(known)), true);
+        }
+        let before = servers.remove(server.name).is_some();
+        if !has_accounts {
+            return (None, !before);
+        }
+        let site = Site::new(server.name, server.url, server.auth.clone(), server.tls, &self.services);
+        let new = site.map(|site| Arc::new(Server::new(site)));
+        servers.extend(new.iter().map(|new| (server.name.to_owned(), Arc::clone(new))));
+        (new, false)
+    }
+
+    /// Forgets the servers that are not among these.
+    pub fn retain(&self, names: &[&str]) {
+        self.servers.write().retain(|name, _| names.contains(&name.as_str()));
+    }
+
+    /// A server, if its requests may need tokens.
+    #[must_use]
+    pub fn server(&self, name: &str) -> Option<Arc<Server>> {
+        self.servers.read().get(name).cloned()
+    }
+
+    /// All of them, by name.
+    #[must_use]
+    pub fn servers(&self) -> Vec<Arc<Server>> {
+        self.servers.read().values().cloned().collect()
+    }
+
+    /// Takes the token with which a participant came in, for the servers at which it is exchanged, and for no other purpose.
+    pub fn set_subject(&self, participant: &str, token: &Secret) {
+        for server in self.servers() {
+            if server.site.config.kind == Kind::Exchange && server.is_of_callers() {
+                server.of(Some(participant)).set_subject(token.clone());
+            }
+        }
+    }
+}

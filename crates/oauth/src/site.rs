@@ -1,0 +1,241 @@
+//! Site: one MCP server as its accounts see it - address, configuration, what discovery found, clients, notice of changes.
+
+use std::sync::Arc;
+
+use client::AccountFault;
+use model::GATEWAY;
+use platform::{Mutex, RwLock, millis, unix_ms};
+use store::audit::{Entry, Verdict};
+use store::recorder::{Recorder, entry};
+use tls::ClientTls;
+use tokio::sync::{Semaphore, watch};
+use url::Url;
+
+use crate::config::{AuthConfig, Kind, Resource};
+use crate::dialer::{Dialer, Reach, parse_url};
+use crate::discovery::{Found, discover};
+use crate::metadata::AuthorizationServer;
+use crate::registration::{Registered, Use, by_document, configured, register};
+use crate::token::Client;
+use crate::trouble::Trouble;
+use crate::vault::{Place, Vault};
+
+/// The kind under which sign-ins at servers are recorded.
+pub const UPSTREAM: &str = "portmoot/upstream";
+/// Discoveries at one time, of all servers.
+pub const DISCOVERIES_MAX: usize = 4;
+
+/// What all servers share.
+pub struct Services {
+    /// What is kept.
+    pub vault: Vault,
+    /// The audit log.
+    pub audit: Recorder,
+    /// The URL under which others reach the gateway, without a slash at its end.
+    pub public_url: Option<String>,
+    /// The same on this machine: its public URL, or its address.
+    pub base_url: RwLock<String>,
+    /// Places for discoveries.
+    pub discoveries: Semaphore,
+}
+
+/// One server.
+pub struct Site {
+    /// Its name.
+    pub name: String,
+    /// Its URL.
+    pub url: Url,
+    /// Its configuration.
+    pub config: AuthConfig,
+    /// What all servers share.
+    pub services: Arc<Services>,
+    dialer: Dialer,
+    reach: Reach,
+    found: Mutex<Option<Arc<Found>>>,
+    clients: Mutex<Vec<(String, Use, Registered)>>,
+    /// One registration at a time.
+    registering: tokio::sync::Mutex<()>,
+    changes: watch::Sender<u64>,
+}
+
+impl Site {
+    /// A server, with the clients that are kept of it; `None` if its URL cannot be read.
+    #[must_use]
+    pub fn new(
+        name: &str,
+        url: &str,
+        config: AuthConfig,
+        tls: &ClientTls,
+        services: &Arc<Services>,
+    ) -> Option<Self> {
+        let url = parse_url(url).ok()?;
+        let clients = services.vault.clients(name, url.as_str());
+        Some(Self {
+            name: name.to_owned(),
+            reach: Reach::of(&url, &config.allow_private),
+            url,
+            config,
+            services: Arc::clone(services),
+            dialer: Dialer::new(tls.clone()),
+            found: Mutex::default(),
+            clients: Mutex::new(clients),
+            registering: tokio::sync::Mutex::default(),
+            changes: watch::Sender::new(0),
+        })
+    }
+
+    /// How its authorization server is reached.
+    #[must_use]
+    pub fn way(&self) -> (&Dialer, &Reach) {
+        (&self.dialer, &self.reach)
+    }
+
+    /// Where records of this participant's account are.
+    #[must_use]
+    pub fn place(&self, participant: Option<&str>) -> Place {
+        Place {
+            server: self.name.clone(),
+            url: self.url.as_str().to_owned(),
+            participant: participant.map(str::to_owned),
+        }
+    }
+
+    /// What discovery found last.
+    #[must_use]
+    pub fn found(&self) -> Option<Arc<Found>> {
+        self.found.lock().clone()
+    }
+
+    /// Discovers the authorization server anew.
+    ///
+    /// # Errors
+    /// [`Trouble`]; what was found before stays.
+    pub async fn discover(&self, named: Option<&str>) -> Result<Arc<Found>, Trouble> {
+        // The semaphore is never closed.
+        let _place = self.services.discoveries.acquire().await.ok();
+        let found = Arc::new(discover(self.way(), &self.url, &self.config, named).await?);
+        *self.found.lock() = Some(Arc::clone(&found));
+        Ok(found)
+    }
+
+    /// The `resource` parameter of its requests.
+    #[must_use]
+    pub fn resource(&self, found: Option<&Found>) -> Option<String> {
+        match &self.config.resource {
+            Resource::Omitted => None,
+            Resource::Uri(uri) => Some(uri.clone()),
+            Resource::Own => {
+                let named =
+                    found.and_then(|found| found.resource.as_ref()).map(|document| &document.resource);
+                Some(named.cloned().unwrap_or_else(|| {
+                    // The canonical form has no slash at the end of an empty path.
+                    let url = self.url.as_str();
+                    let bare = self.url.path() == "/" && self.url.query().is_none();
+                    if bare { url.trim_end_matches('/') } else { url }.to_owned()
+                }))
+            }
+        }
+    }
+
+    /// Whether there is, or could be registered, a client at this authorization server.
+    #[must_use]
+    pub fn has_client(&self, server: &AuthorizationServer) -> bool {
+        self.config.client_id.is_some()
+            || by_document(&self.config, server, self.services.public_url.as_deref()).is_some()
+            || server.registration_endpoint.is_some()
+    }
+
+    /// The client at this authorization server: configured, by a document, or registered, now if it was not before.
+    ///
+    /// # Errors
+    /// [`Trouble`]; [`Trouble::NoRegistration`] where one has to be registered by hand.
+    pub async fn client(&self, server: &AuthorizationServer, how: Use) -> Result<Client, Trouble> {
+        if let Some(client) = configured(&self.config, server)? {
+            return Ok(client);
+        }
+        let public_url = self.services.public_url.as_deref();
+        if let Some(client) = by_document(&self.config, server, public_url) {
+            return Ok(client);
+        }
+        let _turn = self.registering.lock().await;
+        let known = |(issuer, usage, registered): &(String, Use, Registered)| {
+            let is_valid = registered.expires_ms.is_none_or(|expires| unix_ms() < expires);
+            (*issuer == server.issuer && *usage == how && is_valid).then(|| registered.client.clone())
+        };
+        if let Some(client) = self.clients.lock().iter().find_map(known) {
+            return Ok(client);
+        }
+        let registered = register(self.way(), server, how, public_url).await?;
+        let (place, vault) = (self.place(None), &self.services.vault);
+        if let Err(error) = vault.keep_client(&place, &server.issuer, how, Some(&registered)).await {
+            tracing::warn!(server = self.name, %error, "a registration is not kept");
+        }
+        let mut clients = self.clients.lock();
+        clients.retain(|(issuer, usage, _)| (issuer.as_str(), *usage) != (&server.issuer, how));
+        let client = registered.client.clone();
+        clients.push((server.issuer.clone(), how, registered));
+        Ok(client)
+    }
+
+    /// Forgets the client that was registered on the spot: the authorization server does not know it any more.
+    pub async fn forget_client(&self, issuer: &str, how: Use) {
+        self.clients.lock().retain(|(known, usage, _)| (known.as_str(), *usage) != (issuer, how));
+        let place = self.place(None);
+        if let Err(error) = self.services.vault.keep_client(&place, issuer, how, None).await {
+            tracing::warn!(server = self.name, %error, "a registration is not forgotten on disk");
+        }
+    }
+
+    /// Whether its tokens are asked for without a person.
+    #[must_use]
+    pub fn is_machine(&self) -> bool {
+        match self.config.kind {
+            Kind::ClientCredentials | Kind::Exchange => true,
+            Kind::OAuth | Kind::Headers | Kind::None => false,
+        }
+    }
+
+    /// Announces that an account has changed.
+    pub fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Moves with every change.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Records an act about an account of this server.
+    pub fn record(&self, by: Option<&str>, verdict: Verdict, what: &str) {
+        let to = [self.name.as_str()];
+        let entry = entry(None, by.unwrap_or(GATEWAY), UPSTREAM, verdict);
+        self.services.audit.reserve_or_count().write(&Entry { to: &to, why: Some(what), ..entry });
+    }
+}
+
+/// What an account has to say after a trouble, if it is one that waits for another configuration or for a person.
+#[must_use]
+pub fn fault_of(trouble: &Trouble, retry_after_ms: u64) -> AccountFault {
+    match trouble {
+        Trouble::NoRegistration(host) => AccountFault::ClientNeeded(host.clone()),
+        trouble if trouble.is_transient() => {
+            let after = match trouble {
+                Trouble::Busy { retry_after: Some(after), .. } => millis(*after).min(RETRY_AFTER_MS_MAX),
+                Trouble::Busy { .. }
+                | Trouble::Dial(_)
+                | Trouble::Metadata(_)
+                | Trouble::NoRegistration(_)
+                | Trouble::Refused { .. } => 0,
+            };
+            AccountFault::Waiting { why: trouble.to_string(), retry_after_ms: retry_after_ms.max(after) }
+        }
+        Trouble::Refused { .. } => AccountFault::Refused(trouble.to_string()),
+        Trouble::Dial(_) | Trouble::Metadata(_) | Trouble::Busy { .. } => {
+            AccountFault::MetadataRefused(trouble.to_string())
+        }
+    }
+}
+
+/// The longest wait that an authorization server can ask for, milliseconds.
+const RETRY_AFTER_MS_MAX: u64 = 300_000;

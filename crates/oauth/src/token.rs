@@ -1,0 +1,307 @@
+//! Token requests (RFC 6749, 7009, 8628, 8693) and how a client authenticates in them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::AUTHORIZATION;
+use platform::{random, unix_ms};
+use serde::Deserialize;
+use serde_json::Value;
+use url::form_urlencoded;
+use zeroize::Zeroizing;
+
+use crate::dialer::{Dialer, Fetch, Fetched, Reach};
+use crate::jwt::SigningKey;
+use crate::metadata::{AuthorizationServer, busy, shown};
+use crate::secret::Secret;
+use crate::trouble::Trouble;
+
+/// The longest token that is taken over, bytes.
+pub const TOKEN_BYTES_MAX: usize = 8 * 1024;
+/// The longest answer of a token endpoint, bytes.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// The longest description of an error that is shown, characters.
+const DESCRIPTION_CHARS_MAX: usize = 200;
+/// The type of an access token in an exchange.
+const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
+/// The type of a JWT as a client's assertion.
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+
+/// How a client authenticates at the token endpoint.
+#[derive(Clone)]
+pub enum ClientAuth {
+    /// It is a public client.
+    None,
+    /// By its secret in the header.
+    Basic(Secret),
+    /// By its secret in the body.
+    Post(Secret),
+    /// By an assertion.
+    PrivateKey(Arc<SigningKey>),
+}
+
+/// A client of an authorization server.
+#[derive(Clone)]
+pub struct Client {
+    /// Its id.
+    pub id: String,
+    /// How it authenticates.
+    pub auth: ClientAuth,
+}
+
+/// Which tokens are asked for.
+pub enum Grant<'a> {
+    /// Those of an authorization code.
+    Code {
+        /// The code.
+        code: &'a str,
+        /// The verifier of PKCE.
+        verifier: &'a Secret,
+        /// As in the authorization request.
+        redirect_uri: &'a str,
+    },
+    /// New ones for a refresh token.
+    Refresh(&'a Secret),
+    /// Those of the client itself.
+    ClientCredentials {
+        /// The scopes; empty leaves the choice to the server.
+        scopes: &'a [String],
+    },
+    /// Those of a sign-in on another device.
+    Device {
+        /// Its code.
+        code: &'a Secret,
+    },
+    /// Those that act for the bearer of another token.
+    Exchange {
+        /// The caller's token.
+        subject: &'a Secret,
+        /// The scopes.
+        scopes: &'a [String],
+        /// The audience.
+        audience: Option<&'a str>,
+    },
+}
+
+/// Tokens as they were issued.
+#[derive(Clone)]
+pub struct Tokens {
+    /// The access token.
+    pub access: Secret,
+    /// The refresh token.
+    pub refresh: Option<Secret>,
+    /// When the access token expires, Unix milliseconds; `None` if the server does not say.
+    pub expires_ms: Option<u64>,
+    /// How long it was valid when it was issued, milliseconds.
+    pub lifetime_ms: Option<u64>,
+    /// The granted scopes, if the server names them.
+    pub scopes: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    access_token: Zeroizing<String>,
+    token_type: String,
+    expires_in: Option<Value>,
+    refresh_token: Option<Zeroizing<String>>,
+    scope: Option<String>,
+    issued_token_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+    error_description: Option<String>,
+}
+
+/// A body of a form, zeroed except for the copy that is sent.
+pub(crate) struct Form(Zeroizing<String>);
+
+impl Form {
+    pub(crate) fn new() -> Self {
+        Self(Zeroizing::default())
+    }
+
+    pub(crate) fn add(&mut self, name: &str, value: &str) -> &mut Self {
+        if !self.0.is_empty() {
+            self.0.push('&');
+        }
+        self.0.extend(form_urlencoded::byte_serialize(name.as_bytes()));
+        self.0.push('=');
+        self.0.extend(form_urlencoded::byte_serialize(value.as_bytes()));
+        self
+    }
+
+    fn add_some(&mut self, name: &str, value: Option<&str>) -> &mut Self {
+        match value {
+            Some(value) => self.add(name, value),
+            None => self,
+        }
+    }
+
+    fn body(self) -> Bytes {
+        Bytes::copy_from_slice(self.0.as_bytes())
+    }
+}
+
+/// Asks for tokens.
+///
+/// # Errors
+/// [`Trouble`]; [`Trouble::Refused`] with the code of RFC 6749.
+pub async fn request(
+    (dialer, reach): (&Dialer, &Reach),
+    server: &AuthorizationServer,
+    client: &Client,
+    grant: &Grant<'_>,
+    resource: Option<&str>,
+) -> Result<Tokens, Trouble> {
+    let mut form = Form::new();
+    match grant {
+        Grant::Code { code, verifier, redirect_uri } => {
+            form.add("grant_type", "authorization_code").add("code", code);
+            form.add("redirect_uri", redirect_uri).add("code_verifier", verifier.expose());
+        }
+        Grant::Refresh(token) => {
+            form.add("grant_type", "refresh_token").add("refresh_token", token.expose());
+        }
+        Grant::ClientCredentials { scopes } => {
+            form.add("grant_type", "client_credentials").add_some("scope", scope_of(scopes).as_deref());
+        }
+        Grant::Device { code } => {
+            form.add("grant_type", "urn:ietf:params:oauth:grant-type:device_code");
+            form.add("device_code", code.expose());
+        }
+        Grant::Exchange { subject, scopes, audience } => {
+            form.add("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange");
+            form.add("subject_token", subject.expose()).add("subject_token_type", ACCESS_TOKEN_TYPE);
+            form.add_some("scope", scope_of(scopes).as_deref()).add_some("audience", *audience);
+        }
+    }
+    form.add_some("resource", resource);
+    let endpoint = server.token_endpoint.as_deref().ok_or_else(|| no_endpoint(server, "token_endpoint"))?;
+    let fetched = post((dialer, reach), endpoint, server, client, form).await?;
+    if !fetched.status.is_success() {
+        return Err(refusal(endpoint, server, &fetched));
+    }
+    let is_exchange = matches!(grant, Grant::Exchange { .. });
+    read(&fetched.body, server, is_exchange)
+}
+
+/// Revokes a token. A server that does not know it any more answers like one that revoked it.
+///
+/// # Errors
+/// [`Trouble`].
+pub async fn revoke(
+    way: (&Dialer, &Reach),
+    server: &AuthorizationServer,
+    client: &Client,
+    token: &Secret,
+    hint: &str,
+) -> Result<(), Trouble> {
+    let Some(endpoint) = server.revocation_endpoint.as_deref() else { return Ok(()) };
+    let mut form = Form::new();
+    form.add("token", token.expose()).add("token_type_hint", hint);
+    let fetched = post(way, endpoint, server, client, form).await?;
+    if fetched.status.is_success() { Ok(()) } else { Err(refusal(endpoint, server, &fetched)) }
+}
+
+/// Posts a form to an endpoint as this client.
+///
+/// # Errors
+/// [`Trouble`].
+pub(crate) async fn post(
+    (dialer, reach): (&Dialer, &Reach),
+    endpoint: &str,
+    server: &AuthorizationServer,
+    client: &Client,
+    mut form: Form,
+) -> Result<Fetched, Trouble> {
+    let mut header = None;
+    match &client.auth {
+        ClientAuth::None => drop(form.add("client_id", &client.id)),
+        ClientAuth::Post(secret) => {
+            form.add("client_id", &client.id).add("client_secret", secret.expose());
+        }
+        ClientAuth::Basic(secret) => {
+            let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+            let pair = Zeroizing::new(format!("{}:{}", encode(&client.id), encode(secret.expose())));
+            let line = Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
+            header = HeaderValue::from_str(&line).ok();
+        }
+        ClientAuth::PrivateKey(key) => {
+            let id = URL_SAFE_NO_PAD.encode(random::<16>());
+            let unsigned = || Trouble::Metadata("the machine has no randomness to sign with".to_owned());
+            let assertion = key.assertion(&client.id, &server.issuer, &id, unix_ms()).ok_or_else(unsigned)?;
+            form.add("client_id", &client.id).add("client_assertion_type", ASSERTION_TYPE);
+            form.add("client_assertion", &assertion);
+        }
+    }
+    let mut fetch = Fetch::post(endpoint, "application/x-www-form-urlencoded", form.body())?;
+    if let Some(mut header) = header {
+        header.set_sensitive(true);
+        fetch = fetch.header(AUTHORIZATION, header);
+    }
+    let fetched = dialer.fetch(fetch.bytes_max(ANSWER_BYTES_MAX), reach).await?;
+    if fetched.status.as_u16() == 429 || fetched.status.is_server_error() {
+        return Err(busy(endpoint, &fetched));
+    }
+    Ok(fetched)
+}
+
+/// The error in an answer that is no success.
+pub(crate) fn refusal(endpoint: &str, server: &AuthorizationServer, fetched: &Fetched) -> Trouble {
+    let read = serde_json::from_slice::<Refusal>(&fetched.body).ok();
+    let _ = endpoint;
+    let (error, description) = match read {
+        Some(Refusal { error, error_description }) => (error, error_description),
+        None => (format!("HTTP status {}", fetched.status.as_u16()), None),
+    };
+    let description = description.map(|text| shown(&text).chars().take(DESCRIPTION_CHARS_MAX).collect());
+    Trouble::Refused { host: server.host(), error: shown(&error), description }
+}
+
+fn no_endpoint(server: &AuthorizationServer, name: &str) -> Trouble {
+    Trouble::Metadata(format!("the metadata of {} has no `{name}`", server.host()))
+}
+
+fn scope_of(scopes: &[String]) -> Option<String> {
+    (!scopes.is_empty()).then(|| scopes.join(" "))
+}
+
+fn read(body: &[u8], server: &AuthorizationServer, is_exchange: bool) -> Result<Tokens, Trouble> {
+    let unusable = |what: &str| Trouble::Metadata(format!("{} {what}", server.host()));
+    let answer: Answer =
+        serde_json::from_slice(body).map_err(|_| unusable("answered a token request with something else"))?;
+    if !answer.token_type.eq_ignore_ascii_case("bearer") {
+        return Err(unusable("issued a token that is no bearer token"));
+    }
+    if is_exchange && answer.issued_token_type.as_deref().is_some_and(|kind| kind != ACCESS_TOKEN_TYPE) {
+        return Err(unusable("exchanged the token for something that is no access token"));
+    }
+    let fits = |token: &str| {
+        !token.is_empty()
+            && token.len() <= TOKEN_BYTES_MAX
+            && token.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    if !fits(&answer.access_token) || !answer.refresh_token.as_ref().is_none_or(|token| fits(token)) {
+        return Err(unusable("issued a token that cannot be sent"));
+    }
+    let seconds = answer.expires_in.and_then(|value| match value {
+        Value::Number(number) => number.as_u64().or_else(|| number.as_f64().map(|seconds| seconds as u64)),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    });
+    let lifetime_ms =
+        seconds.map(|seconds| Duration::from_secs(seconds).as_millis().min(u128::from(u64::MAX / 2)) as u64);
+    Ok(Tokens {
+        access: Secret::new(std::mem::take(&mut *{ answer.access_token })),
+        refresh: answer.refresh_token.map(|mut token| Secret::new(std::mem::take(&mut *token))),
+        expires_ms: lifetime_ms.map(|lifetime| unix_ms().saturating_add(lifetime)),
+        lifetime_ms,
+        scopes: answer.scope.map(|scope| scope.split_ascii_whitespace().map(str::to_owned).collect()),
+    })
+}

@@ -1,0 +1,44 @@
+//! Approvals over the API, and the arguments that replace the proposed ones.
+
+use serde_json::{Value, json};
+
+use super::outcome::{decided, ended};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::remote::{Remote, api};
+
+/// Approves, and waits for the outcome if that is wanted.
+pub(super) async fn approve(
+    remote: &Remote,
+    id: &str,
+    digest: &str,
+    arguments: Option<&str>,
+    wait: bool,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let mut body = format!("{{\"digest\":{}", json!(digest));
+    if let Some(arguments) = arguments {
+        body += &format!(",\"arguments\":{arguments}");
+    }
+    body.push('}');
+    let answer = api::post(remote, &["proposals", id, "approve"], &[], body).await?;
+    match wait {
+        true => ended(remote, id, answer, output).await,
+        false => decided(&answer, output),
+    }
+}
+
+/// The replacement arguments of an option or an editor.
+///
+/// # Errors
+/// When they are no JSON object, or one with duplicate members.
+pub(super) fn arguments_given(text: &str) -> Result<String, Failure> {
+    let object = serde_json::from_str::<serde_json::Map<String, Value>>(text).is_ok()
+        && json::refuse_duplicates(text.as_bytes()).is_ok();
+    if object {
+        return Ok(text.to_owned());
+    }
+    let failure = Failure::bad_argument("--arguments must be a JSON object");
+    Err(failure.hint(r#"for example --arguments '{"path":"/tmp/report"}'"#))
+}

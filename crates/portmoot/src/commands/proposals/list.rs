@@ -1,0 +1,178 @@
+//! Lists of proposals: once, and as they change.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use ::chat::{Proposal, span};
+use platform::unix_ms;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::remote::{Remote, api};
+
+const COLUMNS: [&str; 8] = ["ID", "STATE", "BY", "REQUEST", "ARGUMENTS", "TO", "AGE", "LEFT"];
+/// Fewest digits of an id in a table.
+const ID_DIGITS: usize = 8;
+/// Longest beginning of the arguments in a table, in characters.
+const ARGUMENTS_CHARS: usize = 40;
+/// Time between two looks of `--watch`.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The answer to `GET proposals`.
+#[derive(Deserialize)]
+pub(super) struct ProposalList {
+    pub(super) proposals: Vec<Proposal>,
+}
+
+async fn fetch(remote: &Remote, topic: Option<&str>, all: bool) -> Result<api::Answer, Failure> {
+    let mut query: Vec<(&str, &str)> = topic.map(|topic| ("topic", topic)).into_iter().collect();
+    query.extend(all.then_some(("all", "true")));
+    api::get(remote, &["proposals"], &query).await
+}
+
+/// Prints the list.
+pub(super) async fn once(
+    remote: &Remote,
+    topic: Option<&str>,
+    all: bool,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let answer = fetch(remote, topic, all).await?;
+    if output.json {
+        output.result(&answer.text);
+    } else {
+        let proposals = answer.read::<ProposalList>()?.proposals;
+        let digits = digits(&proposals);
+        output.table(&COLUMNS, proposals.iter().map(|one| row(one, digits)));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Prints the list, then each proposal that comes or changes its state, until interrupted. With `--json`, one object a line.
+pub(super) async fn watch(
+    remote: &Remote,
+    topic: Option<&str>,
+    all: bool,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let mut known: HashMap<String, String> = HashMap::new();
+    let mut is_first = true;
+    let mut was_away = false;
+    loop {
+        match fetch(remote, topic, true).await {
+            Ok(answer) => {
+                if std::mem::take(&mut was_away) {
+                    output.message("the gateway is there again");
+                }
+                let list: Value = answer.read()?;
+                let proposals = answer.read::<ProposalList>()?.proposals;
+                let digits = digits(&proposals);
+                let raw = list.get("proposals").and_then(Value::as_array).into_iter().flatten();
+                let mut rows = Vec::new();
+                for (one, raw) in proposals.iter().zip(raw) {
+                    let was = known.insert(one.id.clone(), one.state.clone());
+                    // What was over before is no news.
+                    let is_old = is_first && !all && one.is_over();
+                    if was.as_ref() == Some(&one.state) || is_old {
+                        continue;
+                    }
+                    match output.json {
+                        true => output.result(&raw.to_string()),
+                        false => rows.push(row(one, digits)),
+                    }
+                }
+                known.retain(|id, _| proposals.iter().any(|one| one.id == *id));
+                if !output.json && is_first {
+                    output.table(&COLUMNS, rows.into_iter());
+                } else {
+                    rows.into_iter().for_each(|row| output.row(&row));
+                }
+                is_first = false;
+            }
+            Err(failure) if is_first || failure.exit != Exit::Failed => return Err(failure),
+            Err(failure) if !was_away => {
+                was_away = true;
+                output.message(&format!("{}; trying again", failure.message));
+            }
+            Err(_) => {}
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Digits in which all ids differ, as git shortens them.
+fn digits(proposals: &[Proposal]) -> usize {
+    let mut ids: Vec<&str> = proposals.iter().map(|one| one.id.as_str()).collect();
+    ids.sort_unstable();
+    let same =
+        |(one, other): (&&str, &&str)| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let longest = ids.iter().zip(ids.iter().skip(1)).map(same).max();
+    longest.map_or(ID_DIGITS, |same| ID_DIGITS.max(same + 1))
+}
+
+fn row(one: &Proposal, digits: usize) -> Vec<String> {
+    let act = match &one.context {
+        Some(context) => format!("{}:{context}", one.method),
+        None => one.method.clone(),
+    };
+    let now_ms = unix_ms();
+    let left = if one.is_pending() { span(one.expires_ms().saturating_sub(now_ms)) } else { "-".to_owned() };
+    vec![
+        one.id.chars().take(digits).collect(),
+        one.state.clone(),
+        one.by.clone(),
+        act,
+        arguments(one),
+        one.to.join(", "),
+        span(now_ms.saturating_sub(one.at_ms())),
+        left,
+    ]
+}
+
+/// The beginning of the arguments, on one line.
+fn arguments(one: &Proposal) -> String {
+    let raw = one.arguments().or_else(|| one.params.clone()).filter(|_| one.method == "tools/call");
+    let Some(raw) = raw else { return "-".to_owned() };
+    let text = json::visible::value(raw.get());
+    let begin: String = text.chars().take(ARGUMENTS_CHARS).collect();
+    if begin.len() < text.len() { begin + "..." } else { begin }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn proposal(id: &str, arguments: &Value) -> Proposal {
+        let all = json!({
+            "id": id, "topic": "main", "state": "pending", "by": "scout", "to": ["worker"], "method": "tools/call",
+            "context": "echo", "envelope": "e", "params": { "name": "echo", "arguments": arguments }, "tool": null,
+            "digest": "d", "held": false, "at": "2026-07-28T12:30:00Z", "expires": "2026-07-28T12:35:00Z",
+            "decided_by": null, "edited": null, "reason": null, "answer": null,
+        });
+        serde_json::from_str(&all.to_string()).unwrap()
+    }
+
+    #[test]
+    fn ids_are_as_long_as_they_differ() {
+        let of = |ids: &[&str]| digits(&ids.iter().map(|id| proposal(id, &json!({}))).collect::<Vec<_>>());
+        assert_eq!(of(&[]), 8);
+        assert_eq!(of(&["0123456789", "1123456789"]), 8);
+        assert_eq!(of(&["0123456789", "ffffffffff", "0123456780"]), 10);
+    }
+
+    #[test]
+    fn arguments_are_shortened_and_their_hidden_characters_visible() {
+        for (arguments, expect) in [
+            (json!({ "a": 1 }), r#"{"a":1}"#.to_owned()),
+            (json!({ "a": "\u{202e}" }), r#"{"a":"\\u{202e}"}"#.to_owned()),
+            (json!({ "a": "x".repeat(60) }), format!("{{\"a\":\"{}...", "x".repeat(34))),
+        ] {
+            assert_eq!(super::arguments(&proposal("1", &arguments)), expect);
+        }
+    }
+}

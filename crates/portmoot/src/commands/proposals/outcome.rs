@@ -1,0 +1,94 @@
+//! Outcomes of decisions: the proposal after it, and the answer of what ran.
+
+use std::time::Duration;
+
+use ::chat::{Proposal, content};
+use json::visible;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::remote::api::Answer;
+use crate::remote::{Remote, api};
+
+/// How long an approval waits for the outcome.
+const OUTCOME_TIMEOUT: Duration = Duration::from_secs(60);
+/// The first and the longest time between two looks.
+const LOOKS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
+
+/// Prints a proposal after a decision: its state, and a sentence.
+pub(super) fn decided(answer: &Answer, output: Output) -> Result<Exit, Failure> {
+    if output.json {
+        output.result(&answer.text);
+    } else {
+        let proposal: Proposal = answer.read()?;
+        output.result(&visible::line(&proposal.state));
+        output.message(&sentence(&proposal));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Waits until an approved proposal is over, and prints the answer. Exit code 1 if it has failed.
+pub(super) async fn ended(
+    remote: &Remote,
+    id: &str,
+    mut answer: Answer,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let (end, [mut wait, longest]) = (Instant::now() + OUTCOME_TIMEOUT, LOOKS);
+    let mut proposal: Proposal = answer.read()?;
+    while !proposal.is_over() {
+        if Instant::now() >= end {
+            let text =
+                format!("it still runs; to see the answer later: portmoot proposals show {}", proposal.id);
+            output.message(&text);
+            return decided(&answer, output);
+        }
+        sleep(wait).await;
+        wait = (wait * 2).min(longest);
+        answer = api::get(remote, &["proposals", id], &[]).await?;
+        proposal = answer.read()?;
+    }
+    let exit = if proposal.state == "failed" { Exit::Failed } else { Exit::Ok };
+    if output.json {
+        output.result(&answer.text);
+        return Ok(exit);
+    }
+    match words(&proposal) {
+        Some(words) => output.result(&words),
+        None => output.result(&visible::line(&proposal.state)),
+    }
+    output.message(&sentence(&proposal));
+    Ok(exit)
+}
+
+/// The answer in words: the content of a tool's result, the message of an error, any other result as JSON.
+pub(super) fn words(proposal: &Proposal) -> Option<String> {
+    let answer: Value = serde_json::from_str(proposal.answer.as_ref()?.get()).ok()?;
+    if let Some(message) = answer.pointer("/error/message").and_then(Value::as_str) {
+        return Some(visible::lines(message));
+    }
+    let result = answer.get("result")?;
+    match proposal.method.as_str() {
+        "tools/call" => Some(content::text(result)),
+        _ => Some(visible::lines(&serde_json::to_string_pretty(result).ok()?)),
+    }
+}
+
+/// The state of a proposal, as a sentence.
+pub(super) fn sentence(proposal: &Proposal) -> String {
+    let act = match &proposal.context {
+        Some(context) => format!("{}:{context}", proposal.method),
+        None => proposal.method.clone(),
+    };
+    let act = format!("`{}` proposed by {}", visible::line(&act), visible::line(&proposal.by));
+    let reason = proposal.reason.as_deref().map(|reason| format!(": {}", visible::line(reason)));
+    match proposal.state.as_str() {
+        "running" => format!("{act} is approved and running"),
+        "completed" => format!("{act} was approved and has completed"),
+        "failed" => format!("{act} was approved and has failed{}", reason.unwrap_or_default()),
+        state => format!("{act} is {}", visible::line(state)),
+    }
+}

@@ -1,0 +1,130 @@
+//! Review at the terminal: one proposal after the other, a letter and Enter each.
+
+use ::chat::card::{Around, lines, text};
+use ::chat::rows::columns;
+use ::chat::{Effects, Proposal, Zone, edit_text};
+use json::visible;
+use platform::unix_ms;
+
+use super::decide::{approve, arguments_given};
+use super::list::ProposalList;
+use super::outcome;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::prompt::{ProcessTerminal, Terminal, confirm};
+use crate::remote::{Remote, api};
+
+const QUESTION: &str = "[a]pprove, [r]eject, [e]dit, [s]kip, [q]uit?";
+
+/// A proposal as a reviewer reads it: what matters first, the definition of the tool last.
+pub(super) fn shown(proposal: &Proposal) -> String {
+    let around = Around { now_ms: unix_ms(), zone: Zone::local(), is_here: &|_| true };
+    let (lines, _) = lines("proposal", proposal, around);
+    text(&lines, columns())
+}
+
+/// Replacement arguments as they will run.
+pub(super) fn replacement(arguments: &str) -> String {
+    format!("replacement arguments:\n{}", visible::pretty(arguments))
+}
+
+/// The proposed arguments after the person has edited them.
+///
+/// # Errors
+/// When there is nothing to edit, or no other arguments come of it.
+pub(super) fn edited(proposal: &Proposal) -> Result<String, Failure> {
+    if proposal.method != "tools/call" {
+        return Err(Failure::bad_argument("only the arguments of a tool's call can be edited"));
+    }
+    let proposed = proposal.arguments().map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
+    let lines: Vec<String> = visible::pretty(&visible::escaped(&proposed))
+        .lines()
+        .map(|line| line.strip_prefix("  ").unwrap_or(line).to_owned())
+        .collect();
+    let edited = edit_text(&(lines.join("\n") + "\n"));
+    let edited = edited.map_err(|why| {
+        Failure::new(Exit::Refused, "consent_refused", format!("the proposal was not decided: {why}"))
+    })?;
+    arguments_given(edited.trim())
+}
+
+/// Asks for the reason of a rejection; empty for none.
+///
+/// # Errors
+/// At the end of the input: nothing was decided.
+pub(super) fn reason(terminal: &mut dyn Terminal) -> Result<String, Failure> {
+    let reason = terminal.ask("Reason for the proposer (Enter for none):");
+    reason.map(|reason| reason.trim().to_owned()).ok_or_else(|| {
+        Failure::new(Exit::Refused, "consent_refused", "the input ended, and the proposal was not decided")
+    })
+}
+
+/// Reviews what waits, oldest first.
+pub(super) async fn all(remote: &Remote, topic: Option<&str>, output: Output) -> Result<Exit, Failure> {
+    let query: Vec<(&str, &str)> = topic.map(|topic| ("topic", topic)).into_iter().collect();
+    let list: ProposalList = api::get(remote, &["proposals"], &query).await?.read()?;
+    let pending: Vec<Proposal> = list.proposals.into_iter().filter(Proposal::is_pending).collect();
+    if pending.is_empty() {
+        output.message("no proposal waits for a decision; to see them come: portmoot proposals ls --watch");
+        return Ok(Exit::Ok);
+    }
+    let mut terminal = ProcessTerminal;
+    let count = pending.len();
+    for (at, listed) in (1..).zip(pending) {
+        terminal.show(&format!("\n{at} of {count}"));
+        terminal.show(&shown(&listed));
+        terminal.discard_input();
+        let typed = terminal.ask(QUESTION).unwrap_or_else(|| "q".to_owned());
+        let done = match typed.trim() {
+            "a" => approve_one(remote, &listed, None, &mut terminal, output).await,
+            "e" => match edited(&listed) {
+                Ok(arguments) => {
+                    terminal.show(&replacement(&arguments));
+                    approve_one(remote, &listed, Some(arguments), &mut terminal, output).await
+                }
+                Err(failure) => Err(failure),
+            },
+            "r" => reject_one(remote, &listed, &mut terminal, output).await,
+            "q" => return Ok(Exit::Ok),
+            "s" | "" => Ok(()),
+            _ => {
+                terminal.show("it was skipped: type a, r, e, s or q");
+                Ok(())
+            }
+        };
+        // The next one can be decided all the same.
+        if let Err(failure) = done {
+            output.failure(&failure);
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+async fn approve_one(
+    remote: &Remote,
+    proposal: &Proposal,
+    arguments: Option<String>,
+    terminal: &mut ProcessTerminal,
+    output: Output,
+) -> Result<(), Failure> {
+    let effects = Effects::of(proposal);
+    let asks = arguments.is_some() || effects.needs_second_key();
+    if asks && !confirm(terminal, &format!("Approve it? {}:", effects.words())) {
+        output.message("the proposal was not decided");
+        return Ok(());
+    }
+    approve(remote, &proposal.id, &proposal.digest, arguments.as_deref(), true, output).await.map(drop)
+}
+
+async fn reject_one(
+    remote: &Remote,
+    proposal: &Proposal,
+    terminal: &mut ProcessTerminal,
+    output: Output,
+) -> Result<(), Failure> {
+    let reason = Some(reason(terminal)?).filter(|reason| !reason.is_empty());
+    let body = serde_json::json!({ "reason": reason }).to_string();
+    let answer = api::post(remote, &["proposals", &proposal.id, "reject"], &[], body).await?;
+    outcome::decided(&answer, output).map(drop)
+}

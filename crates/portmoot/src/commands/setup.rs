@@ -1,0 +1,155 @@
+//! Commands that set up: plans of the crate `setup`, shown, asked for and made.
+
+mod arguments;
+mod clients;
+mod own;
+mod search;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use setup::{Change, FileError, Os, Row, Surroundings, TextFile};
+
+use crate::cli::{ChangeArgs, OwnFileArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::process::env;
+use crate::prompt::{ProcessTerminal, Terminal, confirm};
+use config::{Sources, check_text};
+use json::visible;
+
+pub(crate) use clients::{connect, disconnect, import};
+pub(crate) use own::{add, init, rm};
+pub(crate) use search::search;
+
+/// Calls `then` with what the places of clients' files depend on.
+fn surrounded<T>(then: impl FnOnce(&Surroundings<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+    let os = if cfg!(target_os = "macos") { Os::MacOs } else { Os::Linux };
+    let home = env("HOME").map(PathBuf::from).filter(|home| home.is_absolute()).ok_or_else(|| {
+        let message = "the environment variable HOME is not set, so the files of clients are not known";
+        Failure::new(Exit::Usage, "no_home", message).hint("set HOME, or name the client's file with --file")
+    })?;
+    let project = here()?;
+    then(&Surroundings { os, home: &home, project: &project, env: &env })
+}
+
+/// The current directory.
+fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|error| {
+        Failure::new(Exit::Failed, "no_directory", format!("the current directory is not known: {error}"))
+    })
+}
+
+/// A path that does not depend on the current directory.
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    Ok(here()?.join(path))
+}
+
+/// The configuration file that a command changes.
+fn own_file(args: &OwnFileArgs) -> Result<TextFile, Failure> {
+    let sources = Sources { config: args.config.clone(), ..Sources::default() };
+    let path = sources.edited_file(&env).ok_or_else(|| {
+        let message = "there is no place for a configuration file: HOME is not set";
+        Failure::new(Exit::Usage, "no_home", message).hint("name a file with --config")
+    })?;
+    Ok(TextFile::read(&path)?)
+}
+
+/// Writes a changed configuration file.
+fn write(change: &Change) -> Result<(), FileError> {
+    setup::write(change, config::SCHEMA)
+}
+
+/// A path as people write it: `~` for the home directory.
+fn shown(path: &Path) -> String {
+    let home = env("HOME").map(PathBuf::from).filter(|home| home.parent().is_some());
+    let below =
+        home.and_then(|home| path.strip_prefix(home).ok().map(|below| format!("~/{}", below.display())));
+    visible::line(&below.unwrap_or_else(|| path.display().to_string()))
+}
+
+/// Checks that a changed configuration file has no problem that it had not before.
+fn checked(change: &Change) -> Result<(), Failure> {
+    let name = change.file.path.display().to_string();
+    let before = check_text(&name, &change.file.text, &env);
+    let after = String::from_utf8_lossy(change.after.as_deref().unwrap_or_default()).into_owned();
+    let problems = check_text(&name, after.strip_prefix('\u{feff}').unwrap_or(&after), &env);
+    let is_new = |text: &str| !before.iter().any(|known| known.message == text);
+    let new: Vec<_> = problems.into_iter().filter(|one| is_new(&one.message)).collect();
+    if new.is_empty() { Ok(()) } else { Err(Failure::configuration(&new).hint("nothing was changed")) }
+}
+
+/// Shows changes, asks for consent if `asks`, and makes them with `make`. Returns whether they were made.
+fn carry_out(
+    changes: &[&Change],
+    args: ChangeArgs,
+    asks: Option<&str>,
+    output: Output,
+    make: impl FnOnce() -> Result<(), FileError>,
+) -> Result<bool, Failure> {
+    let open: Vec<&&Change> = changes.iter().filter(|change| !change.is_none()).collect();
+    if open.is_empty() {
+        if !args.dry_run {
+            make()?;
+        }
+        return Ok(false);
+    }
+    for change in &open {
+        if args.dry_run && !output.json {
+            output.result(&difference(change, |text, code| output.painted_result(text, code)));
+        } else {
+            output.message(&difference(change, |text, code| output.painted(text, code)));
+        }
+    }
+    if args.dry_run {
+        return Ok(false);
+    }
+    if let Some(question) = asks.filter(|_| !args.yes) {
+        let mut terminal = ProcessTerminal;
+        if !terminal.is_interactive() {
+            let failure = Failure::new(
+                Exit::Refused,
+                "consent_needed",
+                "nothing was changed: the change needs your consent",
+            );
+            return Err(failure.hint("consent with --yes, or see it with --dry-run"));
+        }
+        if !confirm(&mut terminal, question) {
+            return Err(Failure::new(Exit::Refused, "consent_refused", "nothing was changed"));
+        }
+    }
+    make()?;
+    Ok(true)
+}
+
+/// A change as `diff -u` shows it, in the colours of `paint`.
+fn difference(change: &Change, paint: impl Fn(&str, &str) -> String) -> String {
+    let what = match (change.file.exists(), change.after.is_some()) {
+        (false, _) => " (new)",
+        (true, false) => " (removed)",
+        (true, true) => "",
+    };
+    let mut lines = vec![paint(&format!("{}{what}", shown(&change.file.path)), "1")];
+    // The comments of a first file are for those who read it later.
+    let is_shown = |row: &Row| change.file.exists() || !(row.text.is_empty() || row.text.starts_with('#'));
+    for Row { sign, text } in change.rows().into_iter().filter(is_shown) {
+        let text = visible::line(&text.replace('\t', "    "));
+        lines.push(match sign {
+            '+' => paint(&format!("  + {text}"), "32"),
+            '-' => paint(&format!("  - {text}"), "31"),
+            '@' => paint(&format!("  @ {text}"), "36"),
+            _ => format!("    {text}").trim_end().to_owned(),
+        });
+    }
+    lines.join("\n")
+}
+
+/// The result as JSON.
+fn report(file: &Path, changed: bool, more: &Value) -> Value {
+    let mut report = json!({ "file": file.display().to_string(), "changed": changed });
+    if let (Some(report), Some(more)) = (report.as_object_mut(), more.as_object()) {
+        report.extend(more.clone());
+    }
+    report
+}

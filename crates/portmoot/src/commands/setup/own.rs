@@ -1,0 +1,194 @@
+//! Commands `init`, `add` and `rm`: servers of `portmoot.toml`.
+
+use std::path::Path;
+
+use model::{GATEWAY, ParticipantId};
+use serde_json::json;
+use setup::{CLIENTS, Change, Found, Scope, Server, Transport};
+
+use super::arguments::pairs;
+use super::{carry_out, checked, own_file, report, search, shown, surrounded, write};
+use crate::cli::{AddArgs, InitArgs, RmArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::process::program_name;
+use crate::prompt::{ProcessTerminal, Terminal, confirm};
+use json::visible;
+
+/// What a user does next with a changed configuration file.
+fn next(file: &Path, output: Output) {
+    let program = program_name();
+    let is_default = config::Sources::default().edited_file(&crate::process::env).as_deref() == Some(file);
+    let named = if is_default { String::new() } else { format!(" --config {}", file.display()) };
+    output.message(&format!(
+        "next: {program} serve{named}    (a running gateway takes the change over within seconds)\n      {program} connect    which clients are there"
+    ));
+}
+
+pub(crate) fn init(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
+    let file = own_file(&args.file)?;
+    let path = file.path.clone();
+    if file.exists() {
+        let message = format!("{} is there already", shown(&path));
+        let program = program_name();
+        return Err(Failure::new(Exit::Failed, "file_exists", message).hint(format!(
+            "add servers with: {program} add NAME -- COMMAND, or {program} import CLIENT; choose another file with --config"
+        )));
+    }
+    let mut terminal = ProcessTerminal;
+    if !terminal.is_interactive() && !args.change.yes && !args.change.dry_run {
+        let failure = Failure::new(Exit::Refused, "consent_needed", "init asks, and stdin is not a terminal");
+        return Err(failure.hint("answer all questions with --yes, or see the file with --dry-run"));
+    }
+    let mut servers: Vec<Server> = Vec::new();
+    let mut notes = Vec::new();
+    for found in found_clients(output)? {
+        let new = found.servers.iter().filter(|one| !servers.iter().any(|known| known.name == one.name));
+        let new: Vec<Server> = new.cloned().collect();
+        if new.is_empty() {
+            continue;
+        }
+        let names: Vec<&str> = new.iter().map(|server| server.name.as_str()).collect();
+        let question = format!(
+            "Import {} of {} ({})?",
+            visible::line(&names.join(", ")),
+            found.client.name,
+            shown(&found.file.path)
+        );
+        if args.change.yes || args.change.dry_run || confirm(&mut terminal, &question) {
+            servers.extend(new);
+            notes.extend(found.notes);
+        }
+    }
+    let change = setup::add(file, &servers)?;
+    checked(&change)?;
+    notes.iter().for_each(|note| output.message(&format!("note: {}", visible::line(note))));
+    let question = format!("Write {}?", shown(&path));
+    let changed = carry_out(&[&change], args.change, Some(&question), output, || write(&change))?;
+    finish(&change, changed, &servers, output);
+    Ok(Exit::Ok)
+}
+
+/// The servers of all clients that are there. A broken file is named, and left out.
+fn found_clients(output: Output) -> Result<Vec<Found>, Failure> {
+    surrounded(|at| {
+        let mut all = Vec::new();
+        for client in &CLIENTS {
+            let Some(spot) = client.spot(Scope::User, at).filter(|spot| spot.file.exists()) else { continue };
+            match setup::found(client, &spot, at) {
+                Ok(found) => all.push(found),
+                Err(error) => output.warn(&visible::lines(&error.to_string())),
+            }
+        }
+        Ok(all)
+    })
+}
+
+/// Reports a changed configuration file.
+fn finish(change: &Change, changed: bool, servers: &[Server], output: Output) {
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    if output.json {
+        output.result_json(&report(&change.file.path, changed, &json!({ "servers": names })));
+    } else if changed {
+        output.message(&format!("wrote {}", shown(&change.file.path)));
+        next(&change.file.path, output);
+    }
+}
+
+pub(crate) async fn add(args: AddArgs, output: Output) -> Result<Exit, Failure> {
+    let file = own_file(&args.file)?;
+    check_name(&args.name)?;
+    let known = setup::entries(&file)?.into_iter().find(|entry| entry.name == args.name);
+    let (server, asks) = match &args.from_registry {
+        Some(name) => {
+            let server = search::chosen(name, &args, output).await?;
+            // The command is a stranger's.
+            (server, Some("Add this server? It runs what the registry says."))
+        }
+        None => (typed(&args)?, None),
+    };
+    if known.as_ref().is_some_and(|entry| !setup::is_same(entry, &server)) && !args.replace {
+        let message = format!("{} has a server `{}`", shown(&file.path), args.name);
+        return Err(Failure::new(Exit::Failed, "server_exists", message)
+            .hint("choose another name, or replace it with --replace"));
+    }
+    let change = setup::add(file, std::slice::from_ref(&server))?;
+    checked(&change)?;
+    let changed = carry_out(&[&change], args.change, asks, output, || write(&change))?;
+    let secrets = server.secrets();
+    if changed && !secrets.is_empty() {
+        output.message(&format!(
+            "note: {} is in the file as you gave it; to keep it out, write --env '{0}=${{{0}}}' and set it where the gateway starts",
+            secrets.first().map_or("a secret", String::as_str)
+        ));
+    }
+    finish(&change, changed, &[server], output);
+    Ok(Exit::Ok)
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    let wrong = |why: String| {
+        Err(Failure::bad_argument(format!("`{}` cannot be the name of a server: {why}", name.escape_debug())))
+    };
+    match ParticipantId::new(name) {
+        Ok(_) if name == GATEWAY => wrong("the gateway uses it itself".to_owned()),
+        Ok(_) => Ok(()),
+        Err(error) => wrong(error.to_string()),
+    }
+}
+
+/// The server that the command line describes.
+fn typed(args: &AddArgs) -> Result<Server, Failure> {
+    let env = pairs(&args.env, '=', "--env", "KEY=VALUE")?;
+    let headers = pairs(&args.header, ':', "--header", "\"NAME: VALUE\"")?;
+    let unused =
+        |option: &str, of: &str| Failure::bad_argument(format!("{option} is for a server with a {of}"));
+    let transport = match (&args.url, args.command.split_first()) {
+        (Some(url), None) => {
+            if !env.is_empty() || args.cwd.is_some() {
+                return Err(unused("--env or --cwd", "command"));
+            }
+            Transport::Url { url: url.clone(), headers, is_sse: args.sse }
+        }
+        (None, Some((command, rest))) => {
+            if !headers.is_empty() || args.sse {
+                return Err(unused("--header or --sse", "URL"));
+            }
+            let (command, args_of) = (command.clone(), rest.to_vec());
+            Transport::Command { command, args: args_of, env, cwd: args.cwd.clone() }
+        }
+        _ => {
+            let program = program_name();
+            return Err(Failure::bad_argument("a server needs a URL or a command").hint(format!(
+                "{program} add {0} -- COMMAND ARGUMENT..., or {program} add {0} https://HOST/mcp",
+                args.name
+            )));
+        }
+    };
+    Ok(Server { prefix: args.prefix.clone(), ..Server::new(&args.name, transport) })
+}
+
+pub(crate) fn rm(args: &RmArgs, output: Output) -> Result<Exit, Failure> {
+    let file = own_file(&args.file)?;
+    let entries = setup::entries(&file)?;
+    if !entries.iter().any(|entry| entry.name == args.name) {
+        let message = format!("{} has no server `{}`", shown(&file.path), args.name.escape_debug());
+        let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        let hint = match names.is_empty() {
+            true => "it has none".to_owned(),
+            false => format!("it has: {}", names.join(", ")),
+        };
+        return Err(Failure::new(Exit::NotFound, "unknown_server", message).hint(hint));
+    }
+    let change = setup::remove(file, &args.name)?;
+    checked(&change)?;
+    let how = crate::cli::ChangeArgs { dry_run: args.dry_run, yes: true };
+    let changed = carry_out(&[&change], how, None, output, || change.make())?;
+    if output.json {
+        output.result_json(&report(&change.file.path, changed, &json!({ "removed": args.name })));
+    } else if changed {
+        output.message(&format!("removed `{}` from {}", visible::line(&args.name), shown(&change.file.path)));
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,49 @@
+//! The gateway's own authorization server within a running gateway.
+
+use std::sync::Arc;
+
+use access::AccessJournal;
+use access::config::Config;
+use auth::{Participant, Presented};
+use gateway::Registry;
+use model::ParticipantId;
+use oauth::dialer::Dialer;
+use signin::{Home, SignIn};
+use store::recorder::Recorder;
+use tls::ClientTls;
+
+/// A registry as the home of an authorization server.
+struct InRegistry {
+    registry: Arc<Registry>,
+    access: Arc<AccessJournal>,
+}
+
+impl Home for InRegistry {
+    fn config(&self) -> Arc<Config> {
+        self.registry.config()
+    }
+
+    fn audit(&self) -> &Recorder {
+        &self.registry.audit
+    }
+
+    fn sign_ins_changed(&self, participant: &str, ended: bool) {
+        self.registry.set_sign_ins(self.access.sign_ins(&self.registry.config()));
+        let Ok(id) = ParticipantId::new(participant) else { return };
+        self.registry.refresh(Some(&id));
+        if ended {
+            self.registry.end_links_of(&id);
+        }
+    }
+
+    fn bearer(&self, token: &str) -> Option<Arc<Participant>> {
+        self.registry.sender(Presented { bearer: Some(token), certificate: None })
+    }
+}
+
+/// The authorization server of a gateway, if it is enabled.
+pub(super) fn sign_in(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Option<Arc<SignIn>> {
+    registry.config().login.as_ref()?;
+    let home = InRegistry { registry: Arc::clone(registry), access: Arc::clone(access) };
+    SignIn::new(Arc::new(home), Arc::clone(access), Dialer::new(ClientTls::of_machine()))
+}

@@ -1,0 +1,216 @@
+//! The gateway's own authorization server, over the wire: a scripted browser plays the person.
+
+mod browser;
+mod conformance;
+mod flow;
+mod killed;
+mod management;
+mod pages;
+mod refresh;
+mod third_party;
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::home::Home;
+use crate::http::{Connection, Reply};
+use crate::support::{Gateway, fixture, until};
+use browser::{Browser, Visit};
+
+/// The proof of RFC 7636, appendix B.
+const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+/// Where the clients of these tests are sent back to.
+const REDIRECT: &str = "http://127.0.0.1:33418/callback";
+
+/// A gateway at which clients sign in.
+struct Site {
+    home: Home,
+    gateway: Gateway,
+    port: u16,
+}
+
+/// A port that nothing listens on.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+impl Site {
+    /// With these keys of `[login]`, and this further configuration.
+    fn start(login: &str, more: &str) -> Site {
+        let (home, port) = (Home::new(), free_port());
+        home.write("portmoot.toml", &config(port, login, more));
+        let gateway = serve(&home, port);
+        gateway.ready("a");
+        Site { home, gateway, port }
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The same gateway after `kill -9`.
+    fn killed(self) -> Site {
+        let Site { home, gateway, port } = self;
+        // Dropping it kills the process.
+        drop(gateway);
+        let gateway = serve(&home, port);
+        gateway.ready("a");
+        Site { home, gateway, port }
+    }
+
+    fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        Connection::open(self.gateway.address()).exchange(method, path, headers, body)
+    }
+
+    fn form(&self, path: &str, form: &[(&str, &str)]) -> Reply {
+        let body = encoded(form);
+        self.request("POST", path, &[("content-type", "application/x-www-form-urlencoded")], &body)
+    }
+
+    /// Registers a client with these redirect URIs, and returns its id.
+    fn register(&self, uris: &[&str]) -> String {
+        let body = json!({ "client_name": "Editor", "redirect_uris": uris }).to_string();
+        let reply = self.request("POST", "/oauth/register", &[("content-type", "application/json")], &body);
+        assert_eq!(reply.status, 201, "{reply:?}");
+        reply.json()["client_id"].as_str().unwrap().to_owned()
+    }
+
+    /// A one-time code for a participant, from the command line.
+    fn one_time_code(&self, name: &str) -> String {
+        let printed = self.home.run(&["login", "code", name, "--json"]).expect(0).stdout;
+        let printed: Value = serde_json::from_str(&printed).unwrap();
+        printed["code"].as_str().unwrap().to_owned()
+    }
+
+    /// What a browser is sent back with when a participant signs in and allows what the client asks.
+    fn allowed(&self, browser: &mut Browser, client: &str, name: &str, more: &[(&str, &str)]) -> Visit {
+        let page = browser.authorize(self, client, more);
+        let page = if page.has_field("code") {
+            browser.submit(self, &page, &[("code", &self.one_time_code(name))])
+        } else {
+            page
+        };
+        browser.submit(self, &page, &[("decision", "allow")])
+    }
+
+    /// The tokens for a code.
+    fn exchange(&self, client: &str, code: &str, more: &[(&str, &str)]) -> Reply {
+        let mut form = vec![
+            ("grant_type", "authorization_code"),
+            ("client_id", client),
+            ("code", code),
+            ("redirect_uri", REDIRECT),
+            ("code_verifier", VERIFIER),
+        ];
+        form.retain(|(name, _)| more.iter().all(|(other, _)| other != name));
+        form.extend(more);
+        self.form("/oauth/token", &form)
+    }
+
+    /// The tokens for a refresh token.
+    fn refresh(&self, client: &str, token: &str) -> Reply {
+        self.form(
+            "/oauth/token",
+            &[("grant_type", "refresh_token"), ("client_id", client), ("refresh_token", token)],
+        )
+    }
+
+    /// A client that has signed in as a participant: its id and tokens.
+    fn signed_in(&self, name: &str, more: &[(&str, &str)]) -> (String, Tokens) {
+        let client = self.register(&[REDIRECT]);
+        let code = self.allowed(&mut Browser::default(), &client, name, more).parameter("code");
+        let tokens = Tokens::of(&self.exchange(&client, &code, &[]));
+        (client, tokens)
+    }
+
+    /// The status of `initialize` at an endpoint with this token.
+    fn initialize(&self, path: &str, token: &str) -> u16 {
+        self.post(path, token, &initialize_message()).status
+    }
+
+    fn post(&self, path: &str, token: &str, message: &Value) -> Reply {
+        let bearer = format!("Bearer {token}");
+        let headers = [
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+            ("authorization", bearer.as_str()),
+        ];
+        self.request("POST", path, &headers, &message.to_string())
+    }
+
+    /// Waits for an entry of the audit log about sign-ins: participant, verdict, and how its reason begins.
+    #[track_caller]
+    fn recorded(&self, from: &str, verdict: &str, why: &str) {
+        until(&format!("{from} {verdict} {why}"), || {
+            let is_it = |(of, as_, reason): &(String, String, String)| {
+                (of.as_str(), as_.as_str()) == (from, verdict) && reason.starts_with(why)
+            };
+            self.audited().iter().any(is_it).then_some(())
+        });
+    }
+
+    /// Entries of the audit log about sign-ins that are on disk: participant, verdict and reason.
+    fn audited(&self) -> Vec<(String, String, String)> {
+        let printed = self.home.run(&["audit", "query", "portmoot/login", "--json"]).expect(0).stdout;
+        let answer: Value = serde_json::from_str(&printed).unwrap();
+        let entries = answer["entries"].as_array().unwrap().clone().into_iter();
+        let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+        entries.map(|entry| (text(&entry, "from"), text(&entry, "verdict"), text(&entry, "why"))).collect()
+    }
+}
+
+/// Tokens as a client gets them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Tokens {
+    access: String,
+    refresh: String,
+}
+
+impl Tokens {
+    #[track_caller]
+    fn of(reply: &Reply) -> Tokens {
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert_eq!(reply.header("cache-control"), Some("no-store"));
+        let answer = reply.json();
+        assert_eq!(answer["token_type"], "Bearer");
+        let text = |name: &str| answer[name].as_str().unwrap().to_owned();
+        let (access, refresh) = (text("access_token"), text("refresh_token"));
+        assert!(access.starts_with("pm_at_") && refresh.starts_with("pm_rt_"));
+        Tokens { access, refresh }
+    }
+}
+
+fn config(port: u16, login: &str, more: &str) -> String {
+    format!(
+        "[server]\npublic_url = \"http://127.0.0.1:{port}\"\n[login]\nenabled = true\n{login}\n\
+         [topics.main]\n[topics.ops]\n\
+         [participants.ann]\ncapabilities = [\"mcp/*\", \"chat\"]\ntopics = [\"main\", \"ops\"]\n\
+         [participants.bob]\ncapabilities = [\"mcp/request:tools/*\"]\n{more}\n{}",
+        fixture("a", &[]),
+    )
+}
+
+fn serve(home: &Home, port: u16) -> Gateway {
+    let listen = format!("127.0.0.1:{port}");
+    Gateway::serve(home.command(&["serve", "--listen", &listen, "--config", "portmoot.toml"]))
+}
+
+fn initialize_message() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}})
+}
+
+/// Parameters as a form or query has them.
+fn encoded(parameters: &[(&str, &str)]) -> String {
+    let escape = |text: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        text.bytes()
+            .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+            .collect::<String>()
+    };
+    let pairs: Vec<String> =
+        parameters.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
+    pairs.join("&")
+}

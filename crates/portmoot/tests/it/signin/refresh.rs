@@ -1,0 +1,83 @@
+//! Refresh tokens over the wire: rotation, grace, reuse, revocation.
+
+use super::{Site, Tokens};
+use crate::support::until;
+
+#[test]
+fn tokens_are_renewed_and_each_refresh_token_has_one_successor() {
+    let site = Site::start("", "");
+    let (client, first) = site.signed_in("ann", &[]);
+    // Several processes of one client refresh at once.
+    let all: Vec<Tokens> = std::thread::scope(|scope| {
+        let ask = || Tokens::of(&site.refresh(&client, &first.refresh));
+        let asked: Vec<_> = (0..5).map(|_| scope.spawn(ask)).collect();
+        asked.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert!(all.windows(2).all(|two| two[0].refresh == two[1].refresh), "one successor");
+    assert_ne!(all[0].refresh, first.refresh);
+    let next = Tokens::of(&site.refresh(&client, &all[0].refresh));
+    for access in [&first.access, &all[0].access, &next.access] {
+        assert_eq!(site.initialize("/mcp", access), 200);
+    }
+    let refreshed = |what: &str| site.audited().iter().filter(|(_, _, why)| why.starts_with(what)).count();
+    until("all are recorded", || {
+        (refreshed("refreshed: ") == 2 && refreshed("refreshed again: ") == 4).then_some(())
+    });
+    // The first one is two generations old: its client would not use it.
+    assert_eq!(site.refresh(&client, &first.refresh).json()["error"], "invalid_grant");
+    assert_eq!(site.initialize("/mcp", &next.access), 401, "the family has ended");
+    assert_eq!(site.refresh(&client, &next.refresh).json()["error"], "invalid_grant");
+    site.recorded("ann", "refused", "reuse");
+}
+
+#[test]
+fn without_grace_a_second_use_ends_the_family_at_once() {
+    let site = Site::start("grace = \"0s\"", "");
+    let (client, first) = site.signed_in("ann", &[]);
+    let next = Tokens::of(&site.refresh(&client, &first.refresh));
+    assert_eq!(site.refresh(&client, &first.refresh).json()["error"], "invalid_grant");
+    assert_eq!(site.refresh(&client, &next.refresh).json()["error"], "invalid_grant");
+    assert_eq!(site.initialize("/mcp", &next.access), 401);
+}
+
+#[test]
+fn a_refresh_token_serves_its_client_and_resource_alone() {
+    let site = Site::start("", "");
+    let (client, tokens) = site.signed_in("ann", &[]);
+    let other = site.register(&[super::REDIRECT]);
+    assert_eq!(site.refresh(&other, &tokens.refresh).json()["error"], "invalid_grant");
+    let ops = format!("{}/mcp/ops", site.url());
+    let wrong = [
+        ("grant_type", "refresh_token"),
+        ("client_id", client.as_str()),
+        ("refresh_token", tokens.refresh.as_str()),
+        ("resource", ops.as_str()),
+    ];
+    assert_eq!(site.form("/oauth/token", &wrong).json()["error"], "invalid_target");
+    let mut changed = tokens.refresh.clone();
+    changed.pop();
+    for bad in [changed.as_str(), "pm_rt_", &tokens.access] {
+        assert_eq!(site.refresh(&client, bad).json()["error"], "invalid_grant");
+    }
+    Tokens::of(&site.refresh(&client, &tokens.refresh));
+}
+
+#[test]
+fn clients_revoke_their_own_tokens() {
+    let site = Site::start("", "");
+    for hint in [true, false] {
+        let (client, tokens) = site.signed_in("ann", &[]);
+        let other = site.register(&[super::REDIRECT]);
+        let token = if hint { &tokens.refresh } else { &tokens.access };
+        let revoke = |client: &str, token: &str| {
+            site.form("/oauth/revoke", &[("client_id", client), ("token", token)]).status
+        };
+        assert_eq!(revoke(&client, "unknown"), 200, "no error (RFC 7009, section 2.2)");
+        assert_eq!(revoke(&other, token), 401);
+        assert_eq!(site.initialize("/mcp", &tokens.access), 200);
+        assert_eq!(revoke(&client, token), 200);
+        assert_eq!(site.initialize("/mcp", &tokens.access), 401);
+        assert_eq!(site.refresh(&client, &tokens.refresh).json()["error"], "invalid_grant");
+    }
+    assert_eq!(site.form("/oauth/revoke", &[]).json()["error"], "invalid_request");
+}

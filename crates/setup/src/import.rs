@@ -1,0 +1,372 @@
+//! Servers of a client's file as servers of `portmoot.toml`.
+
+use std::path::Path;
+
+use model::{GATEWAY, ParticipantId};
+use serde_json::{Map, Value};
+
+use crate::edit::Entry;
+use crate::secret::variable_name;
+use crate::server::{Server, Transport, literal};
+use crate::shape::{Shape, Variables};
+
+/// Keys that have no meaning for a gateway, so that nothing is lost without them: what the client shows, allows or remembers.
+const SILENT: [&str; 16] = [
+    "name",
+    "display_name",
+    "description",
+    "bundled",
+    "env_keys",
+    "env_vars",
+    "source",
+    "autoApprove",
+    "alwaysAllow",
+    "trust",
+    "gallery",
+    "version",
+    "available_tools",
+    "icon",
+    "args",
+    "enabled",
+];
+/// Types of what a client has inside itself.
+const BUILT_IN: [&str; 4] = ["builtin", "platform", "frontend", "inline_python"];
+
+/// A server of a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// The server; `None` if the gateway cannot have it.
+    pub server: Option<Server>,
+    /// What a person must know.
+    pub notes: Vec<String>,
+}
+
+/// Whether an entry leads to a gateway of this kind: its name, or a program `portmoot` with `stdio`.
+#[must_use]
+pub fn is_gateway(entry: &Entry, shape: &Shape) -> bool {
+    let command = entry.value.get(shape.command).and_then(Value::as_str).unwrap_or_default();
+    let is_program = Path::new(command).file_name().is_some_and(|name| name == "portmoot");
+    let first = entry.value.get("args").and_then(|args| args.get(0)).and_then(Value::as_str);
+    entry.name == GATEWAY || (is_program && first == Some("stdio"))
+}
+
+/// The reader of one entry.
+struct Reader<'a> {
+    name: &'a str,
+    map: &'a Map<String, Value>,
+    shape: &'a Shape,
+    project: &'a Path,
+    notes: Vec<String>,
+    /// The keys that were read.
+    known: Vec<&'static str>,
+}
+
+/// Reads an entry of a client's file. `project` stands for the client's variable of that name.
+#[must_use]
+pub fn read(entry: &Entry, shape: &Shape, project: &Path) -> Imported {
+    let Value::Object(map) = &entry.value else {
+        let notes = vec![format!("`{}` is not a table of keys: left out", entry.name)];
+        return Imported { server: None, notes };
+    };
+    let mut reader =
+        Reader { name: &entry.name, map, shape, project, notes: Vec::new(), known: SILENT.to_vec() };
+    let server = reader.server();
+    let ignored: Vec<String> = map
+        .keys()
+        .filter(|key| server.is_some() && !reader.known.contains(&key.as_str()))
+        .map(|key| format!("`{key}`"))
+        .collect();
+    let mut notes = reader.notes;
+    if !ignored.is_empty() {
+        notes.push(format!("`{}`: {} left out", entry.name, ignored.join(", ")));
+    }
+    Imported { server, notes }
+}
+
+impl Reader<'_> {
+    fn server(&mut self) -> Option<Server> {
+        let kind = self.word("type").or_else(|| self.word("transport")).unwrap_or_default();
+        if BUILT_IN.contains(&kind.as_str()) {
+            return None;
+        }
+        let name = self.own_name()?;
+        let transport = self.transport(&kind)?;
+        let mut server = Server::new(name, transport);
+        let disabled = self.flag("disabled").unwrap_or(false);
+        server.enabled = !disabled && self.flag("enabled").unwrap_or(true);
+        let start = self.millis("startup_timeout_sec", 1000).or_else(|| self.millis("startup_timeout_ms", 1));
+        let unit = if self.shape.timeout_ms { 1 } else { 1000 };
+        let request = self.millis("tool_timeout_sec", 1000).or_else(|| self.millis("timeout", unit));
+        server.timeouts_ms = [start, request];
+        self.extra_variables(&mut server);
+        Some(server)
+    }
+
+    /// The name in the configuration: white space becomes `-`, and what no name may have is left out.
+    fn own_name(&mut self) -> Option<String> {
+        let name = self.name.split_whitespace().collect::<Vec<_>>().join("-");
+        match ParticipantId::new(&name) {
+            Ok(_) if name != GATEWAY => Some(name),
+            Ok(_) => None,
+            Err(error) => {
+                self.notes.push(format!("`{}`: {error}: left out", self.name.escape_debug()));
+                None
+            }
+        }
+    }
+
+    fn transport(&mut self, kind: &str) -> Option<Transport> {
+        // An older form of Zed: the command is a table.
+        let nested = self.map.get("command").and_then(Value::as_object);
+        if let Some(inner) = nested {
+            let map = inner.clone();
+            self.known.push("command");
+            let mut reader = Reader { map: &map, notes: Vec::new(), known: Vec::new(), ..*self };
+            let command = reader.text("path");
+            let (args, env) = (reader.texts("args"), reader.pairs("env"));
+            self.notes.append(&mut reader.notes);
+            return Some(Transport::Command { command: command?, args, env, cwd: None });
+        }
+        let command = self.text("command").or_else(|| self.text("cmd"));
+        let urls = ["httpUrl", "url", "serverUrl", "uri"];
+        let (key, url) = urls.into_iter().find_map(|key| Some((key, self.text(key)?))).unzip();
+        let url = url.filter(|url: &String| !url.is_empty());
+        match (command.filter(|command| !command.is_empty()), url) {
+            (Some(command), _) => {
+                let args = self.texts("args");
+                let mut env = self.pairs("env");
+                env.extend(self.pairs("envs"));
+                if self.map.contains_key("envFile") {
+                    self.notes.push(format!(
+                        "`{}`: `envFile` is not read: set its variables where the gateway starts",
+                        self.name
+                    ));
+                    self.known.push("envFile");
+                }
+                let cwd = self.directory(&command);
+                Some(Transport::Command { command, args, env, cwd })
+            }
+            (None, Some(url)) => {
+                let mut headers = self.pairs("headers");
+                headers.extend(self.pairs("http_headers"));
+                headers.extend(self.options());
+                headers.extend(self.token());
+                self.known.push("envs");
+                let bare = self.shape.bare_url_is_sse && key == Some("url") && kind.is_empty();
+                Some(Transport::Url { url, headers, is_sse: kind == "sse" || bare })
+            }
+            (None, None) => {
+                self.notes.push(format!("`{}` has neither a command nor a URL: left out", self.name));
+                None
+            }
+        }
+    }
+
+    /// The directory: clients start servers in the project, the gateway does not.
+    fn directory(&mut self, command: &str) -> Option<String> {
+        let written = self.text("cwd");
+        let is_relative = |path: &str| path.starts_with("./") || path.starts_with("../");
+        let own = match &written {
+            Some(cwd) if cwd.starts_with(['/', '~', '$']) => return written,
+            Some(cwd) => self.project.join(cwd.trim_start_matches("./")),
+            None if is_relative(command) => self.project.to_owned(),
+            None => return None,
+        };
+        self.notes.push(format!("`{}`: it starts in {}", self.name, own.display()));
+        Some(literal(&own.display().to_string()))
+    }
+
+    /// The headers inside `requestOptions`.
+    fn options(&mut self) -> Vec<(String, String)> {
+        self.known.push("requestOptions");
+        let Some(inner) = self.map.get("requestOptions").and_then(Value::as_object).cloned() else {
+            return Vec::new();
+        };
+        let mut reader = Reader { map: &inner, notes: Vec::new(), known: Vec::new(), ..*self };
+        let headers = reader.pairs("headers");
+        self.notes.append(&mut reader.notes);
+        headers
+    }
+
+    /// Codex names the variables of its headers.
+    fn token(&mut self) -> Vec<(String, String)> {
+        let mut headers = Vec::new();
+        if let Some(variable) = self.word("bearer_token_env_var") {
+            headers.push(("Authorization".to_owned(), format!("Bearer ${{{variable}}}")));
+        }
+        self.known.push("env_http_headers");
+        let named = self.map.get("env_http_headers").and_then(Value::as_object);
+        for (header, variable) in named.into_iter().flatten() {
+            headers.push((header.clone(), format!("${{{}}}", variable.as_str().unwrap_or_default())));
+        }
+        headers
+    }
+
+    /// Variables that the client passes on by name.
+    fn extra_variables(&mut self, server: &mut Server) {
+        for (key, place) in
+            [("env_keys", "is in the client's keyring"), ("env_vars", "comes from the environment")]
+        {
+            let names = self.map.get(key).and_then(Value::as_array).into_iter().flatten();
+            for name in names.filter_map(Value::as_str) {
+                if server.pairs().iter().any(|(known, _)| known == name) {
+                    continue;
+                }
+                self.notes.push(format!("`{}`: {name} {place}: set it where the gateway starts", self.name));
+                server.pairs().push((name.to_owned(), format!("${{{name}}}")));
+            }
+        }
+    }
+
+    /// A text as it is.
+    fn word(&mut self, key: &'static str) -> Option<String> {
+        self.known.push(key);
+        self.map.get(key).and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn flag(&mut self, key: &'static str) -> Option<bool> {
+        self.known.push(key);
+        self.map.get(key).and_then(Value::as_bool)
+    }
+
+    fn millis(&mut self, key: &'static str, unit: u64) -> Option<u64> {
+        self.known.push(key);
+        let number = self.map.get(key).and_then(Value::as_f64).filter(|number| *number > 0.0)?;
+        // Fractions of a second occur, of a millisecond not.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+        Some((number * unit as f64).ceil() as u64)
+    }
+
+    /// A text with the gateway's variables.
+    fn text(&mut self, key: &'static str) -> Option<String> {
+        let text = self.word(key)?;
+        Some(self.translated(&text))
+    }
+
+    fn texts(&mut self, key: &'static str) -> Vec<String> {
+        self.known.push(key);
+        let items = self.map.get(key).and_then(Value::as_array).into_iter().flatten();
+        let texts: Vec<String> = items.filter_map(plain).collect();
+        texts.iter().map(|text| self.translated(text)).collect()
+    }
+
+    fn pairs(&mut self, key: &'static str) -> Vec<(String, String)> {
+        self.known.push(key);
+        let map = self.map.get(key).and_then(Value::as_object).into_iter().flatten();
+        let pairs: Vec<(String, String)> =
+            map.filter_map(|(name, value)| Some((name.clone(), plain(value)?))).collect();
+        pairs.into_iter().map(|(name, value)| (name, self.translated(&value))).collect()
+    }
+
+    /// A text in which what the client expands is what the gateway expands, and all else is not expanded.
+    fn translated(&mut self, text: &str) -> String {
+        let variables = self.shape.variables;
+        if variables == Variables::None || !text.contains('$') {
+            return literal(text);
+        }
+        let (mut out, mut rest) = (String::new(), text);
+        while let Some((before, after)) = rest.split_once('$') {
+            out += before;
+            let Some(inner) = after.strip_prefix('{') else {
+                let length =
+                    after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+                let (name, behind) = after.split_at_checked(length).unwrap_or((after, ""));
+                let is_name = variables == Variables::Dollar && !name.is_empty();
+                out += &if is_name { format!("${{{name}}}") } else { format!("${name}") };
+                rest = behind;
+                continue;
+            };
+            let (end, length) = if inner.starts_with('{') { ("}}", 2) } else { ("}", 1) };
+            let Some((name, behind)) =
+                inner.find(end).and_then(|at| Some((inner.get(..at)?, inner.get(at + length..)?)))
+            else {
+                out += &literal(&format!("${{{inner}"));
+                return out;
+            };
+            out += &self.reference(name.trim_start_matches('{').trim());
+            rest = behind;
+        }
+        out + rest
+    }
+
+    /// One variable of the client, as the gateway writes it.
+    fn reference(&mut self, name: &str) -> String {
+        let home = "${HOME}".to_owned();
+        if let Some(inner) = name.strip_prefix("env:") {
+            return format!("${{{inner}}}");
+        }
+        if let Some(input) = name.strip_prefix("input:").or_else(|| name.strip_prefix("secrets.")) {
+            let variable = variable_name(input.rsplit('.').next().unwrap_or(input));
+            self.notes.push(format!(
+                "`{}`: the client asks for `{input}`: set {variable} where the gateway starts",
+                self.name
+            ));
+            return format!("${{{variable}}}");
+        }
+        match name {
+            "userHome" => home,
+            "workspaceFolder" => literal(&self.project.display().to_string()),
+            "pathSeparator" | "/" => "/".to_owned(),
+            name if matches!(self.shape.variables, Variables::Braces | Variables::Dollar) => {
+                format!("${{{name}}}")
+            }
+            name => {
+                self.notes.push(format!("`{}`: the variable ${{{name}}} is not expanded", self.name));
+                literal(&format!("${{{name}}}"))
+            }
+        }
+    }
+}
+
+/// A text, number or flag as a text.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn import(shape: &Shape, value: Value) -> Imported {
+        read(&Entry { name: "my server".to_owned(), value }, shape, Path::new("/work"))
+    }
+
+    #[test]
+    fn variables_are_those_of_the_client() {
+        let check = |variables, text: &str, expect: &str| {
+            let shape = Shape { variables, ..Shape::PLAIN };
+            let found = import(&shape, json!({ "command": "x", "args": [text] })).server.unwrap();
+            let Transport::Command { args, .. } = found.transport else { panic!("no command") };
+            assert_eq!(args, [expect], "{variables:?}: {text}");
+        };
+        check(Variables::None, "a ${X} $Y $${Z}", "a $${X} $Y $$${Z}");
+        check(Variables::Braces, "a ${X:-b} $Y", "a ${X:-b} $Y");
+        check(Variables::Editor, "${env:X}/${workspaceFolder}/${userHome}", "${X}//work/${HOME}");
+        check(Variables::Editor, "${input:my-key} ${other} ${open", "${MY_KEY} $${other} $${open");
+        check(Variables::Dollar, "$X ${Y} $ $$", "${X} ${Y} $ $$");
+        check(Variables::Secrets, "${{ secrets.org/A.KEY }}", "${KEY}");
+    }
+
+    #[test]
+    fn what_a_gateway_cannot_have_is_named() {
+        let check = |value: Value| import(&Shape::PLAIN, value);
+        assert_eq!(check(json!({ "type": "builtin", "name": "developer" })).server, None);
+        assert!(check(json!({ "args": [] })).notes[0].contains("neither a command nor a URL"));
+        assert!(check(json!(3)).notes[0].contains("not a table"));
+        let found = check(json!({ "command": "x", "alwaysAllow": ["a"], "sandbox": true, "oauth": {} }));
+        assert_eq!(found.notes, ["`my server`: `oauth`, `sandbox` left out"]);
+        assert_eq!(found.server.unwrap().name, "my-server");
+        let odd = read(
+            &Entry { name: "a\u{202e}b".into(), value: json!({ "command": "x" }) },
+            &Shape::PLAIN,
+            Path::new("/"),
+        );
+        assert_eq!((odd.server, odd.notes.len()), (None, 1));
+    }
+}

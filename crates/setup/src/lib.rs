@@ -1,0 +1,31 @@
+//! Set-up without an editor: plans of changes to clients' files and to `portmoot.toml`. It asks and prints nothing: the commands do.
+//!
+//! A plan names the file, has the difference to show, and is made only if no other program changed the file meanwhile.
+
+mod catalog;
+mod change;
+mod clients;
+mod connection;
+mod edit;
+mod files;
+mod import;
+mod merge;
+mod own;
+mod secret;
+mod server;
+mod shape;
+
+pub use catalog::{Described, Listed, Offer, Page, REGISTRY};
+pub use change::{Change, Row, SetupError};
+pub use clients::{CLIENTS, Client, Os, Scope, Spot, Surroundings, client};
+pub use connection::{Copies, Plan, connect, connected, disconnect, look};
+pub use edit::{EditError, Entry, Fields, Format, Table};
+pub use files::{FILE_BYTES_MAX, FileError, TextFile};
+pub use import::{Imported, is_gateway, read};
+pub use merge::{Found, Merge, Merged, found, merge, write};
+pub use own::{SCHEMA_FILE, add, entries, first, is_same, remove, section};
+pub use server::{Server, Transport};
+pub use shape::{Gateway, Shape, endpoint};
+
+#[cfg(test)]
+mod tests;

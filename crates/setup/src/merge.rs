@@ -1,0 +1,118 @@
+//! Servers of a client's file, put into the configuration file beside those that are there.
+
+use std::path::Path;
+
+use crate::change::{Change, SetupError};
+use crate::clients::{Client, Spot, Surroundings};
+use crate::connection::look;
+use crate::files::{FileError, TextFile};
+use crate::import::{is_gateway, read};
+use crate::own::{self, SCHEMA_FILE};
+use crate::server::Server;
+
+/// The servers of a client's file.
+#[derive(Clone)]
+pub struct Found {
+    /// The client.
+    pub client: &'static Client,
+    /// Its file.
+    pub file: TextFile,
+    /// The servers, without the gateway itself.
+    pub servers: Vec<Server>,
+    /// What a person must know.
+    pub notes: Vec<String>,
+}
+
+/// How imported servers meet those that are there.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Merge {
+    /// They replace others of their names.
+    pub replace: bool,
+    /// Their secrets become references to environment variables.
+    pub hide_secrets: bool,
+}
+
+/// The configuration file with a client's servers.
+#[derive(Debug, Clone)]
+pub struct Merged {
+    /// What becomes of the file.
+    pub change: Change,
+    /// The servers that are new in it.
+    pub names: Vec<String>,
+    /// Those of the client that it has afterwards, just so.
+    pub there: Vec<String>,
+    /// What a person must know.
+    pub notes: Vec<String>,
+}
+
+/// Reads the servers of a client's file.
+///
+/// # Errors
+/// When the file cannot be read, or is broken.
+pub fn found(client: &'static Client, spot: &Spot, at: &Surroundings<'_>) -> Result<Found, SetupError> {
+    let (file, mut entries) = look(spot)?;
+    for table in &spot.others {
+        entries.extend(table.entries(&file.text).unwrap_or_default());
+    }
+    let (mut servers, mut notes): (Vec<Server>, Vec<String>) = (Vec::new(), Vec::new());
+    for entry in entries.iter().filter(|entry| !is_gateway(entry, &spot.shape)) {
+        let imported = read(entry, &spot.shape, at.project);
+        notes.extend(imported.notes);
+        let new = imported.server.filter(|one| !servers.iter().any(|known| known.name == one.name));
+        servers.extend(new);
+    }
+    Ok(Found { client, file, servers, notes })
+}
+
+/// Plans a configuration file with a client's servers.
+///
+/// # Errors
+/// When the configuration file is broken or cannot be edited.
+pub fn merge(found: Found, file: TextFile, how: Merge) -> Result<Merged, SetupError> {
+    let known = own::entries(&file)?;
+    let (mut new, mut there, mut notes) = (Vec::new(), Vec::new(), found.notes);
+    let mut kept = Vec::new();
+    for mut server in found.servers {
+        let variables = if how.hide_secrets { server.hide_secrets() } else { Vec::new() };
+        let name = server.name.clone();
+        let same = known.iter().find(|entry| entry.name == name);
+        if same.is_some_and(|entry| own::is_same(entry, &server)) {
+            there.push(name);
+            continue;
+        }
+        if same.is_some() && !how.replace {
+            let path = file.path.display();
+            notes.push(format!("`{name}`: {path} has another server of this name, which stays"));
+            continue;
+        }
+        let path = found.file.path.display();
+        notes.extend(variables.iter().map(|variable| {
+            format!("`{name}`: set {variable} where the gateway starts; its value is in {path}")
+        }));
+        kept.extend(server.secrets());
+        there.push(name);
+        new.push(server);
+    }
+    if !kept.is_empty() {
+        notes.push(format!(
+            "copied with their values, as the client has them: {}; with --hide-secrets they become ${{NAME}}",
+            kept.join(", ")
+        ));
+    }
+    // A file without anything new stays as it is, or absent.
+    let change = if new.is_empty() { Change::none(file) } else { own::add(file, &new)? };
+    let names = new.into_iter().map(|server| server.name).collect();
+    Ok(Merged { change, names, there, notes })
+}
+
+/// Writes a changed configuration file; beside a new one, the schema for editors, which is made anew each time.
+///
+/// # Errors
+/// When another program changed a file meanwhile, or it cannot be written.
+pub fn write(change: &Change, schema: &str) -> Result<(), FileError> {
+    if !change.file.exists() {
+        let path = change.file.path.parent().unwrap_or(Path::new("")).join(SCHEMA_FILE);
+        Change::text(TextFile::read(&path)?, schema).make()?;
+    }
+    change.make()
+}

@@ -1,0 +1,65 @@
+//! Servers of `portmoot.toml`: put in, taken out; a first file.
+
+use crate::change::{Change, SetupError, edited};
+use crate::edit::{Entry, Format, Table};
+use crate::files::TextFile;
+use crate::server::Server;
+
+/// Name of the schema beside a first file.
+pub const SCHEMA_FILE: &str = "portmoot.schema.json";
+const FIRST: &str = include_str!("first.toml");
+
+/// The table of servers.
+fn servers() -> Table {
+    Table::new(Format::Toml, &["servers"])
+}
+
+/// The servers of a configuration file.
+///
+/// # Errors
+/// When the file is broken.
+pub fn entries(file: &TextFile) -> Result<Vec<Entry>, SetupError> {
+    edited(file, servers().entries(&file.text), || None)
+}
+
+/// Whether an entry is the same server.
+#[must_use]
+pub fn is_same(entry: &Entry, server: &Server) -> bool {
+    let fields = server.fields().into_iter().collect::<serde_json::Map<_, _>>();
+    entry.value == serde_json::Value::Object(fields)
+}
+
+/// A server as a section of the file.
+#[must_use]
+pub fn section(server: &Server) -> String {
+    servers().snippet(&server.name, &server.fields())
+}
+
+/// Plans a file with these servers; each replaces one of its name. A file that is not there begins with comments.
+///
+/// # Errors
+/// When the file is broken or cannot be edited.
+pub fn add(file: TextFile, added: &[Server]) -> Result<Change, SetupError> {
+    let mut text = if file.exists() { file.text.clone() } else { first() };
+    for server in added {
+        let fields = server.fields();
+        let snippet = || Some(section(server));
+        text = edited(&file, servers().insert(&text, &server.name, &fields), snippet)?;
+    }
+    Ok(Change::text(file, &text))
+}
+
+/// Plans a file without a server.
+///
+/// # Errors
+/// As [`add`].
+pub fn remove(file: TextFile, name: &str) -> Result<Change, SetupError> {
+    let text = edited(&file, servers().remove(&file.text, name), || None)?;
+    Ok(Change::text(file, &text))
+}
+
+/// The text of a first file: comments with examples, no settings.
+#[must_use]
+pub fn first() -> String {
+    FIRST.replace("SCHEMA", SCHEMA_FILE)
+}

@@ -1,0 +1,145 @@
+//! A server as `portmoot.toml` has it.
+
+use serde_json::{Map, Value};
+
+use crate::edit::Fields;
+use crate::secret::{is_secret, variable_name};
+
+/// A server to put into `portmoot.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Its name.
+    pub name: String,
+    /// How the gateway reaches it.
+    pub transport: Transport,
+    /// The beginning of its tools' names, if not its own name.
+    pub prefix: Option<String>,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// `start_timeout` and `request_timeout`, milliseconds.
+    pub timeouts_ms: [Option<u64>; 2],
+}
+
+/// How the gateway reaches a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// A program that the gateway starts.
+    Command {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Its environment, besides the gateway's own.
+        env: Vec<(String, String)>,
+        /// Its directory.
+        cwd: Option<String>,
+    },
+    /// A URL.
+    Url {
+        /// The URL.
+        url: String,
+        /// Headers of every request.
+        headers: Vec<(String, String)>,
+        /// HTTP+SSE of 2024-11-05, and not Streamable HTTP.
+        is_sse: bool,
+    },
+}
+
+impl Server {
+    /// A server with this transport, all else by default.
+    #[must_use]
+    pub fn new(name: impl Into<String>, transport: Transport) -> Self {
+        Self { name: name.into(), transport, prefix: None, enabled: true, timeouts_ms: [None; 2] }
+    }
+
+    /// Its keys in `[servers.NAME]`.
+    #[must_use]
+    pub fn fields(&self) -> Fields {
+        let mut fields: Fields = Vec::new();
+        let mut add = |key: &str, value: Value| fields.push((key.to_owned(), value));
+        match &self.transport {
+            Transport::Command { command, args, env, cwd } => {
+                add("command", command.as_str().into());
+                if !args.is_empty() {
+                    add("args", args.clone().into());
+                }
+                if let Some(cwd) = cwd {
+                    add("cwd", cwd.as_str().into());
+                }
+                if !env.is_empty() {
+                    add("env", table(env));
+                }
+            }
+            Transport::Url { url, headers, is_sse } => {
+                if *is_sse {
+                    add("type", "sse".into());
+                }
+                add("url", url.as_str().into());
+                if !headers.is_empty() {
+                    add("headers", table(headers));
+                }
+            }
+        }
+        if let Some(prefix) = &self.prefix {
+            add("prefix", prefix.as_str().into());
+        }
+        if !self.enabled {
+            add("enabled", false.into());
+        }
+        for (key, time) in ["start_timeout", "request_timeout"].into_iter().zip(self.timeouts_ms) {
+            if let Some(time) = time {
+                add(key, duration(time).into());
+            }
+        }
+        fields
+    }
+
+    /// The environment variables and headers of the server.
+    pub(crate) fn pairs(&mut self) -> &mut Vec<(String, String)> {
+        match &mut self.transport {
+            Transport::Command { env, .. } => env,
+            Transport::Url { headers, .. } => headers,
+        }
+    }
+
+    /// The names of variables and headers whose values look like secrets.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<String> {
+        let mut copy = self.clone();
+        copy.pairs().drain(..).filter(|(name, value)| is_secret(name, value)).map(|(name, _)| name).collect()
+    }
+
+    /// Writes secrets as references to environment variables, whose names it returns.
+    pub fn hide_secrets(&mut self) -> Vec<String> {
+        let server = self.name.clone();
+        let is_header = matches!(self.transport, Transport::Url { .. });
+        let mut variables = Vec::new();
+        for (name, value) in self.pairs() {
+            if !is_secret(name, value) {
+                continue;
+            }
+            let variable = variable_name(&if is_header { format!("{server}_{name}") } else { name.clone() });
+            let scheme = value.split_once(' ').map(|(scheme, _)| scheme).filter(|_| is_header);
+            *value = match scheme {
+                Some(scheme) => format!("{scheme} ${{{variable}}}"),
+                None => format!("${{{variable}}}"),
+            };
+            variables.push(variable);
+        }
+        variables
+    }
+}
+
+fn table(pairs: &[(String, String)]) -> Value {
+    let pairs = pairs.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+    Value::Object(pairs.collect::<Map<_, _>>())
+}
+
+fn duration(ms: u64) -> String {
+    if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+}
+
+/// A text that the gateway does not expand.
+pub(crate) fn literal(text: &str) -> String {
+    text.replace("${", "$${")
+}

@@ -1,0 +1,441 @@
+//! Tokens: for a code, for a refresh token, and their end (OAuth 2.1 draft 13, section 3.2; RFC 7009; RFC 9700, section 4.14).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use auth::{ACCESS_TOKEN_PREFIX, AccessToken, FamilyId};
+use model::{ParticipantId, Refusal, RefusalCode};
+use platform::{millis, random, unix_ms};
+use serde_json::{Value, json};
+use store::audit::Verdict;
+use store::{Family, PARTICIPANT_FAMILIES_MAX, Record, RenewedFamily, State};
+
+use crate::client::{self, Standing};
+use crate::codes::{Grant, Redeemed, is_verifier};
+use crate::params::Params;
+use crate::refresh::{Presented, hash, judge};
+use crate::request::{granted, resource};
+use crate::service::{Now, SignIn};
+
+/// An error of the token endpoint (RFC 6749, section 5.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TokenError {
+    pub(crate) status: u16,
+    pub(crate) code: &'static str,
+    pub(crate) description: String,
+    /// Seconds after which to try again.
+    pub(crate) retry_after_secs: Option<u64>,
+}
+
+impl TokenError {
+    fn new(code: &'static str, description: impl Into<String>) -> Self {
+        let status = if code == "invalid_client" { 401 } else { 400 };
+        Self { status, code, description: description.into(), retry_after_secs: None }
+    }
+
+    pub(crate) fn busy(wait_ms: u64) -> Self {
+        let retry_after_secs = Some(wait_ms.div_ceil(1000));
+        Self {
+            status: 429,
+            retry_after_secs,
+            ..Self::new("slow_down", "too many requests came from your address")
+        }
+    }
+
+    fn unavailable(refusal: &Refusal) -> Self {
+        Self { status: 503, ..Self::new("temporarily_unavailable", refusal.message.to_string()) }
+    }
+
+    pub(crate) fn interrupted() -> Self {
+        Self { status: 500, ..Self::new("server_error", "the request was interrupted") }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({ "error": self.code, "error_description": self.description })
+    }
+}
+
+fn invalid_grant(description: &str) -> TokenError {
+    TokenError::new("invalid_grant", description)
+}
+
+/// What a client gets.
+#[derive(Debug)]
+pub(crate) struct Given {
+    access: String,
+    expires_in: u64,
+    refresh: String,
+    scopes: Vec<String>,
+}
+
+impl Given {
+    pub(crate) fn json(&self) -> Value {
+        let mut answer = json!({
+            "access_token": self.access,
+            "token_type": "Bearer",
+            "expires_in": self.expires_in,
+            "refresh_token": self.refresh,
+        });
+        if let (Value::Object(answer), false) = (&mut answer, self.scopes.is_empty()) {
+            answer.insert("scope".to_owned(), self.scopes.join(" ").into());
+        }
+        answer
+    }
+}
+
+impl SignIn {
+    /// `POST /oauth/token`. `authorization` is whether the request authenticates its client by a header.
+    pub(crate) async fn token(
+        self: &Arc<Self>,
+        now: Now,
+        body: &[u8],
+        authorization: bool,
+        from: Option<IpAddr>,
+    ) -> Result<Given, TokenError> {
+        let given = self.token_of(now, body, authorization).await;
+        if let Err(error) = &given
+            && error.status < 500
+        {
+            self.refusals.act(from, unix_ms()).map_err(TokenError::busy)?;
+        }
+        given
+    }
+
+    async fn token_of(
+        self: &Arc<Self>,
+        now: Now,
+        body: &[u8],
+        authorization: bool,
+    ) -> Result<Given, TokenError> {
+        let params =
+            Params::parse(body).ok_or_else(|| TokenError::new("invalid_request", "the form is too long"))?;
+        if let Some(name) = params.repeated() {
+            return Err(TokenError::new("invalid_request", format!("{name} is there twice")));
+        }
+        if authorization || params.get("client_secret").is_some() || params.get("client_assertion").is_some()
+        {
+            return Err(TokenError::new(
+                "invalid_client",
+                "clients have no secrets here: send client_id alone",
+            ));
+        }
+        let Some(client_id) = params.get("client_id") else {
+            return Err(TokenError::new("invalid_client", "client_id is missing"));
+        };
+        let (client_id, params) = (client_id.to_owned(), params.clone());
+        let acted = match params.get("grant_type") {
+            Some("authorization_code") => {
+                self.blocking(move |me| me.exchange(&now, &client_id, &params)).await
+            }
+            Some("refresh_token") => self.blocking(move |me| me.renew(&now, &client_id, &params)).await,
+            Some(_) => {
+                let why = "grant_type must be authorization_code or refresh_token";
+                return Err(TokenError::new("unsupported_grant_type", why));
+            }
+            None => return Err(TokenError::new("invalid_request", "grant_type is missing")),
+        };
+        acted.unwrap_or_else(|| Err(TokenError::interrupted()))
+    }
+
+    /// Tokens for a code. Blocks on the disk.
+    fn exchange(&self, now: &Now, client_id: &str, params: &Params) -> Result<Given, TokenError> {
+        let code = params.get("code").ok_or_else(|| TokenError::new("invalid_request", "code is missing"))?;
+        let redeemed = self.codes.lock().redeem(code, now.ms);
+        let grant = match redeemed {
+            Redeemed::Fresh(grant) => grant,
+            Redeemed::Again(family) => {
+                if let Some(family) = family {
+                    self.end_family(family, "code used twice", now.ms);
+                }
+                self.record_refusal(None, None, "invalid_grant: a code was used twice");
+                return Err(invalid_grant("the code was used before"));
+            }
+            Redeemed::Unknown => {
+                self.record_refusal(None, None, "invalid_grant: a code that is not known");
+                return Err(invalid_grant("the code is not known, or too old"));
+            }
+        };
+        self.check_exchange(now, client_id, params, &grant).inspect_err(|error| {
+            let why = format!("{}: {}", error.code, error.description);
+            self.record_refusal(Some(&grant.participant), Some(&grant.request.client_name), &why);
+        })?;
+        let (family, given) = self.begin(now, &grant)?;
+        if self.codes.lock().gave(code, family) {
+            self.end_family(family, "code used twice", now.ms);
+            return Err(invalid_grant("the code was used twice"));
+        }
+        Ok(given)
+    }
+
+    fn check_exchange(
+        &self,
+        now: &Now,
+        client_id: &str,
+        params: &Params,
+        grant: &Grant,
+    ) -> Result<(), TokenError> {
+        let request = &grant.request;
+        if request.client_id != client_id {
+            return Err(invalid_grant("the code was given to another client"));
+        }
+        // OAuth 2.1 does not ask for it any more; a client that sends it must send the same.
+        if params.get("redirect_uri").is_some_and(|uri| uri != request.redirect_uri) {
+            return Err(invalid_grant("redirect_uri is not the one of the authorization request"));
+        }
+        let verifier = params.get("code_verifier");
+        let verifier =
+            verifier.ok_or_else(|| TokenError::new("invalid_request", "code_verifier is missing"))?;
+        if !is_verifier(verifier, &request.challenge) {
+            return Err(invalid_grant("code_verifier does not fit the code_challenge"));
+        }
+        if params.get("resource").is_some()
+            && resource(params, &now.public_url).as_ref() != Some(&request.resource)
+        {
+            return Err(TokenError::new(
+                "invalid_target",
+                "resource is not the one of the authorization request",
+            ));
+        }
+        if self.subject(now.config(), &grant.participant, now.ms).is_none() {
+            return Err(invalid_grant("the participant is not known any more"));
+        }
+        Ok(())
+    }
+
+    /// A new family, on disk before its tokens are given.
+    fn begin(&self, now: &Now, grant: &Grant) -> Result<(FamilyId, Given), TokenError> {
+        let (request, participant) = (&grant.request, &grant.participant);
+        let family = FamilyId(u128::from_be_bytes(random()));
+        let first = self.refresh.text(&self.refresh.first(family, random()));
+        let ends_ms = now.ms.saturating_add(millis(now.login.longest));
+        let record = Family {
+            id: family.to_string(),
+            participant: participant.clone(),
+            client: client::digest(&request.client_id),
+            client_name: request.client_name.clone(),
+            client_uri: (request.standing != Standing::Registered).then(|| request.client_id.clone()),
+            resource: request.resource.clone(),
+            scopes: request.scopes.clone(),
+            sha256: hash(&first),
+            before: None,
+            began_ms: now.ms,
+            renewed_ms: now.ms,
+            expires_ms: now.ms.saturating_add(millis(now.login.refresh)).min(ends_ms),
+            ends_ms,
+        };
+        let permit = self.permit(participant)?;
+        let given = self.given(now, &record, first, &record.scopes);
+        let written = self.access.change(|journal| {
+            let count =
+                |state: &State| state.families().filter(|one| one.participant == *participant).count();
+            let makes_way = journal.state(count) >= PARTICIPANT_FAMILIES_MAX;
+            let records = [Record::FamilyBegun(record)];
+            journal.append(&records).map_err(|error| access::not_written(&error))?;
+            self.home.sign_ins_changed(participant, makes_way);
+            Ok(())
+        });
+        written.map_err(|refusal| TokenError::unavailable(&refusal))?;
+        Self::record(
+            permit,
+            participant,
+            &request.client_name,
+            Verdict::Admitted,
+            &format!("issued: {family}"),
+        );
+        Ok((family, given))
+    }
+
+    fn permit(&self, participant: &str) -> Result<store::recorder::Permit, TokenError> {
+        let id =
+            ParticipantId::new(participant).map_err(|_| invalid_grant("the participant is not known"))?;
+        self.home.audit().reserve_of(&id).map_err(|refusal| TokenError::unavailable(&refusal))
+    }
+
+    fn given(&self, now: &Now, family: &Family, refresh: String, scopes: &[String]) -> Given {
+        let lifetime_ms = millis(now.login.access).min(family.ends_ms.saturating_sub(now.ms));
+        let token = AccessToken {
+            family: FamilyId::parse(&family.id).unwrap_or(FamilyId(0)),
+            resource: family.resource.clone(),
+            scopes: scopes.to_vec(),
+            expires_ms: now.ms.saturating_add(lifetime_ms),
+        };
+        let access = self.tokens.seal(&token, random());
+        Given { access, expires_in: lifetime_ms / 1000, refresh, scopes: scopes.to_vec() }
+    }
+
+    /// Tokens for a refresh token. Blocks on the disk.
+    fn renew(&self, now: &Now, client_id: &str, params: &Params) -> Result<Given, TokenError> {
+        let text = params.get("refresh_token");
+        let text = text.ok_or_else(|| TokenError::new("invalid_request", "refresh_token is missing"))?;
+        let unknown = || {
+            self.record_refusal(None, None, "invalid_grant: a refresh token that is not known");
+            invalid_grant("the refresh token is not known, or too old: sign in again")
+        };
+        let token = self.refresh.open(text).ok_or_else(unknown)?;
+        let (id, sha256) = (token.family.to_string(), hash(text));
+        let mut outcome = Err(unknown);
+        // One at a time: of two requests with one token, the second finds the family renewed.
+        let changed = self.access.change(|journal| {
+            let Some(family) = journal.state(|state| state.family(&id).cloned()) else { return Ok(()) };
+            if family.expires_ms <= now.ms {
+                return Ok(());
+            }
+            outcome = Ok(self.renewed(now, (client_id, params), &token, family, &sha256, |records| {
+                journal.append(records).map_err(|error| access::not_written(&error))
+            }));
+            Ok(())
+        });
+        changed.map_err(|refusal| TokenError::unavailable(&refusal))?;
+        match outcome {
+            Ok(given) => given,
+            Err(unknown) => Err(unknown()),
+        }
+    }
+
+    fn renewed(
+        &self,
+        now: &Now,
+        (client_id, params): (&str, &Params),
+        token: &crate::refresh::RefreshToken,
+        family: Family,
+        sha256: &str,
+        write: impl Fn(&[Record]) -> Result<(), Refusal>,
+    ) -> Result<Given, TokenError> {
+        let (participant, client_name) = (family.participant.clone(), family.client_name.clone());
+        let refused = |error: TokenError| {
+            let why = format!("{}: {}", error.code, error.description);
+            self.record_refusal(Some(&participant), Some(&client_name), &why);
+            error
+        };
+        // Before all else, whichever client presents it.
+        let grace_ms = millis(now.login.grace);
+        let presented = judge(&family, sha256, grace_ms, now.ms);
+        let end = |why: &str| {
+            let ended = Record::FamilyEnded { id: family.id.clone(), at_ms: now.ms };
+            write(&[ended]).map_err(|refusal| TokenError::unavailable(&refusal))?;
+            self.home.sign_ins_changed(&participant, true);
+            let permit = self.home.audit().reserve_or_count();
+            Self::record(
+                permit,
+                &participant,
+                &client_name,
+                Verdict::Refused,
+                &format!("{why}: {}", family.id),
+            );
+            Ok(())
+        };
+        if presented == Presented::Reused {
+            end("reuse: a refresh token was used again, and its sign-in has ended")?;
+            return Err(invalid_grant("the refresh token was used before: sign in again"));
+        }
+        if client::digest(client_id) != family.client {
+            return Err(refused(invalid_grant("the refresh token was given to another client")));
+        }
+        if params.get("resource").is_some()
+            && resource(params, &now.public_url).as_ref() != Some(&family.resource)
+        {
+            let why = "resource is not the one of the authorization request";
+            return Err(refused(TokenError::new("invalid_target", why)));
+        }
+        if self.subject(now.config(), &participant, now.ms).is_none() {
+            end("revoked: the participant is not known any more")?;
+            return Err(invalid_grant("the participant is not known any more"));
+        }
+        let scopes = self.narrowed(now, params, &family).map_err(refused)?;
+        let next = self.refresh.text(&self.refresh.next(token));
+        let permit = self.permit(&participant)?;
+        match presented {
+            Presented::Newest => {
+                let expires_ms = now.ms.saturating_add(millis(now.login.refresh)).min(family.ends_ms);
+                let renewed =
+                    RenewedFamily { id: family.id.clone(), sha256: hash(&next), at_ms: now.ms, expires_ms };
+                write(&[Record::FamilyRenewed(renewed)])
+                    .map_err(|refusal| TokenError::unavailable(&refusal))?;
+                Self::record(
+                    permit,
+                    &participant,
+                    &client_name,
+                    Verdict::Admitted,
+                    &format!("refreshed: {}", family.id),
+                );
+            }
+            // The same successor as before follows from the token: nothing changes.
+            Presented::Before => {
+                let why = format!("refreshed again: {}", family.id);
+                Self::record(permit, &participant, &client_name, Verdict::Admitted, &why);
+            }
+            Presented::Reused => return Err(TokenError::interrupted()),
+        }
+        Ok(self.given(now, &family, next, &scopes))
+    }
+
+    /// The scopes of a new access token: those of the family, or fewer if the client asks for fewer.
+    fn narrowed(&self, now: &Now, params: &Params, family: &Family) -> Result<Vec<String>, TokenError> {
+        let Some(asked) = params.get("scope").filter(|_| !family.scopes.is_empty()) else {
+            return Ok(family.scopes.clone());
+        };
+        let known = now.with_terms(|terms| granted(Some(asked), terms));
+        let fewer: Vec<String> = known.into_iter().filter(|scope| family.scopes.contains(scope)).collect();
+        if fewer.is_empty() {
+            return Err(TokenError::new("invalid_scope", "the scope is not among those that were granted"));
+        }
+        Ok(fewer)
+    }
+
+    /// Ends a family. A failure to write is logged: its tokens then stay valid, as records say.
+    fn end_family(&self, family: FamilyId, why: &str, now_ms: u64) {
+        let id = family.to_string();
+        let ended = self.access.change(|journal| {
+            let Some(family) = journal.state(|state| state.family(&id).cloned()) else { return Ok(None) };
+            let records = [Record::FamilyEnded { id: id.clone(), at_ms: now_ms }];
+            journal.append(&records).map_err(|error| access::not_written(&error))?;
+            self.home.sign_ins_changed(&family.participant, true);
+            Ok(Some(family))
+        });
+        if let Ok(Some(family)) = ended {
+            let permit = self.home.audit().reserve_or_count();
+            let why = format!("reuse: {why}: {id}");
+            Self::record(permit, &family.participant, &family.client_name, Verdict::Refused, &why);
+        }
+    }
+
+    /// `POST /oauth/revoke`. A token that is not known is no error (RFC 7009, section 2.2).
+    pub(crate) async fn revoke(self: &Arc<Self>, now: Now, body: &[u8]) -> Result<(), TokenError> {
+        let params =
+            Params::parse(body).ok_or_else(|| TokenError::new("invalid_request", "the form is too long"))?;
+        let token =
+            params.get("token").ok_or_else(|| TokenError::new("invalid_request", "token is missing"))?;
+        let family = match token.starts_with(ACCESS_TOKEN_PREFIX) {
+            true => self.tokens.open(token, now.ms).ok().map(|token| token.family),
+            false => self.refresh.open(token).map(|token| token.family),
+        };
+        let Some(family) = family else { return Ok(()) };
+        let client = params.get("client_id").map(client::digest);
+        let revoked = self.blocking(move |me| me.revoke_family(family, client.as_deref(), now.ms)).await;
+        match revoked {
+            Some(Ok(())) => Ok(()),
+            Some(Err(refusal)) if refusal.code == RefusalCode::Forbidden => {
+                Err(TokenError::new("invalid_client", refusal.message.to_string()))
+            }
+            Some(Err(refusal)) => Err(TokenError::unavailable(&refusal)),
+            None => Err(TokenError::interrupted()),
+        }
+    }
+
+    fn revoke_family(&self, family: FamilyId, client: Option<&str>, now_ms: u64) -> Result<(), Refusal> {
+        let id = family.to_string();
+        self.access.change(|journal| {
+            let Some(known) = journal.state(|state| state.family(&id).cloned()) else { return Ok(()) };
+            if client.is_some_and(|client| client != known.client) {
+                return Err(Refusal::new(RefusalCode::Forbidden, "the token was given to another client"));
+            }
+            let permit = self.home.audit().reserve_or_count();
+            let records = [Record::FamilyEnded { id: id.clone(), at_ms: now_ms }];
+            journal.append(&records).map_err(|error| access::not_written(&error))?;
+            self.home.sign_ins_changed(&known.participant, true);
+            let why = format!("revoked by the client: {id}");
+            Self::record(permit, &known.participant, &known.client_name, Verdict::Admitted, &why);
+            Ok(())
+        })
+    }
+}

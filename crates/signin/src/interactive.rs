@@ -1,0 +1,332 @@
+//! Acts of a person at the pages: signing in, consenting, or not.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use auth::TOKEN_PREFIX;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use model::ParticipantId;
+use platform::random;
+use store::audit::Verdict;
+use store::{Consent, Record};
+
+use crate::client;
+use crate::codes::Grant;
+use crate::cookies::{Cookies, Session, mark, new_browser};
+use crate::pages::{self, Form, Page};
+use crate::params::Params;
+use crate::redirect::{Destination, destination};
+use crate::request::{AuthRequest, RequestFault, may_redirect_error, read};
+use crate::service::{Now, SignIn};
+
+/// How long a form is good, in milliseconds.
+pub const FORM_MS: u64 = 600_000;
+
+const REQUEST: &str = "login-request";
+const WHO: &str = "login-consent";
+const START_AGAIN: &str = "Go back to the client and start again.";
+
+/// What a browser sends beside parameters.
+#[derive(Debug, Default)]
+pub(crate) struct Browser {
+    /// `Cookie` headers.
+    pub(crate) cookies: Vec<String>,
+    /// `Sec-Fetch-Site`.
+    pub(crate) site: Option<String>,
+    /// `Origin`.
+    pub(crate) origin: Option<String>,
+    /// The address.
+    pub(crate) from: Option<IpAddr>,
+}
+
+impl Browser {
+    fn cookies(&self) -> Vec<&str> {
+        self.cookies.iter().map(String::as_str).collect()
+    }
+
+    /// Whether a form can have been sent by a page of the gateway. The pages send no referrer, so browsers say `null` as their origin.
+    fn may_send_form(&self, now: &Now) -> bool {
+        let own = now.public_url.origin();
+        let origin = self.origin.as_deref().is_none_or(|origin| origin == "null" || origin == own);
+        origin && self.site.as_deref().is_none_or(|site| site == "same-origin")
+    }
+
+    /// Whether the person, or a page of the gateway, opened this page: no other site did.
+    fn is_same_site(&self) -> bool {
+        self.site.as_deref().is_some_and(|site| ["none", "same-origin", "same-site"].contains(&site))
+    }
+}
+
+/// A redirect of a browser, by `GET`.
+pub(crate) fn redirect(location: &str, cookies: &[String]) -> Response {
+    let Ok(location) = HeaderValue::from_str(location) else {
+        return pages::problem(StatusCode::BAD_REQUEST, "The way back cannot be written.", START_AGAIN)
+            .response();
+    };
+    let mut response = Response::new(axum::body::Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    response.headers_mut().insert(header::LOCATION, location);
+    pages::private(response.headers_mut());
+    pages::set_cookies(response.headers_mut(), cookies);
+    response
+}
+
+fn stop(status: StatusCode, sentence: &str) -> Response {
+    pages::problem(status, sentence, START_AGAIN).response()
+}
+
+/// A request with where it leads, in a browser.
+struct Open<'o> {
+    now: &'o Now,
+    request: AuthRequest,
+    destination: Destination,
+    session: Session,
+}
+
+impl SignIn {
+    fn cookies<'c>(&'c self, now: &Now) -> Cookies<'c> {
+        Cookies::new(&self.pages, &now.public_url)
+    }
+
+    /// `GET /oauth/authorize`.
+    pub(crate) async fn authorize(self: &Arc<Self>, now: &Now, query: &[u8], browser: &Browser) -> Response {
+        let Some(params) = Params::parse(query) else {
+            return stop(StatusCode::BAD_REQUEST, "The request is too long.");
+        };
+        let Some(client_id) = params.get("client_id") else {
+            return stop(StatusCode::BAD_REQUEST, "The request names no client.");
+        };
+        let client = match self.client(client_id, now, browser.from).await {
+            Ok(client) => client,
+            Err(why) => {
+                self.record_refusal(None, None, &format!("invalid_client: {why}"));
+                let hint = "The client has to register anew: remove the gateway from it, and add it again.";
+                let why = format!("{why}.");
+                return pages::problem(StatusCode::BAD_REQUEST, &why, hint).response();
+            }
+        };
+        let issuer = now.public_url.as_str();
+        let request = match now.with_terms(|terms| read(&params, &client, terms)) {
+            Ok(request) => request,
+            Err(RequestFault::Page(why)) => {
+                self.record_refusal(None, Some(client.shown()), "invalid_request: redirect_uri");
+                return stop(StatusCode::BAD_REQUEST, &why);
+            }
+            Err(RequestFault::Client(fault)) => {
+                self.record_refusal(
+                    None,
+                    Some(client.shown()),
+                    &format!("{}: {}", fault.code, fault.description),
+                );
+                let Ok(to) = destination(&fault.redirect_uri, &now.login.private_redirects) else {
+                    return stop(StatusCode::BAD_REQUEST, fault.description);
+                };
+                let location = fault.location(issuer);
+                if may_redirect_error(client.standing, to.is_local()) {
+                    return redirect(&location, &[]);
+                }
+                return pages::problem_with_return(fault.description, &to, &location).response();
+            }
+        };
+        let Ok(to) = destination(&request.redirect_uri, &now.login.private_redirects) else {
+            return stop(StatusCode::BAD_REQUEST, "The client’s address is not accepted here any more.");
+        };
+        let session = self.cookies(now).session(&browser.cookies(), now.ms);
+        let session = session.unwrap_or_else(|| new_browser(random()));
+        let open = Open { now, request, destination: to, session };
+        if let Some(participant) = open.session.participant.clone()
+            && self.is_remembered(&open, &participant, browser)
+        {
+            return self.approve(open, participant, None).await;
+        }
+        self.show(open, None)
+    }
+
+    /// Whether a participant has consented before, in this browser, and no other site has opened the page. Programs on the person's
+    /// computer are always asked about: another one could take the place of the one that was meant.
+    fn is_remembered(&self, open: &Open<'_>, participant: &str, browser: &Browser) -> bool {
+        let Open { now, request, destination, .. } = open;
+        let mark = mark(participant, &request.client_id, &request.redirect_uri);
+        let in_browser = || self.cookies(now).remembers(&browser.cookies(), &mark, now.ms);
+        if destination.is_local() || !browser.is_same_site() || !in_browser() {
+            return false;
+        }
+        let digest = client::digest(&request.client_id);
+        let covers = |known: &Consent| {
+            known.remembered
+                && (known.participant.as_str(), known.client.as_str()) == (participant, digest.as_str())
+                && known.redirect_uri == request.redirect_uri
+                && known.resource == request.resource
+                && request.scopes.iter().all(|scope| known.scopes.contains(scope))
+        };
+        let is_known = self.access.read(|state| state.consents().any(covers));
+        is_known && self.subject(now.config(), participant, now.ms).is_some()
+    }
+
+    /// The next page: consent, or signing in first.
+    fn show(&self, open: Open<'_>, wrong: Option<&str>) -> Response {
+        let Open { now, request, destination, session } = open;
+        let until_ms = now.ms.saturating_add(FORM_MS);
+        let state = serde_json::to_vec(&request).unwrap_or_default();
+        let sealed = self.pages.seal(REQUEST, &session.browser, until_ms, random(), &state);
+        let form = Form { prefix: now.public_url.prefix(), request: &sealed };
+        let known = session.participant.as_deref();
+        let known = known.filter(|name| self.subject(now.config(), name, now.ms).is_some());
+        let mut page: Page = match known {
+            Some(participant) => {
+                let name = participant.as_bytes();
+                let who = self.pages.seal(WHO, &session.browser, until_ms, random(), name);
+                pages::consent(&request, &destination, &form, (participant, &who))
+            }
+            None => pages::sign_in(&request, &destination, &form, now.login.paste_tokens, wrong),
+        };
+        page.cookies.push(self.cookies(now).set_session(&session, random(), now.ms));
+        page.response()
+    }
+
+    /// The request of a form, if the browser has the form from this gateway.
+    fn opened<'o>(
+        &self,
+        now: &'o Now,
+        params: &Params,
+        browser: &Browser,
+    ) -> Result<Open<'o>, Box<Response>> {
+        let refused = |why: &str| {
+            self.record_refusal(None, None, why);
+            Box::new(stop(StatusCode::FORBIDDEN, "This page is too old, or was not opened in this browser."))
+        };
+        if !browser.may_send_form(now) {
+            return Err(refused("invalid_request: a form of another site"));
+        }
+        let session = self.cookies(now).session(&browser.cookies(), now.ms);
+        let session = session.ok_or_else(|| refused("invalid_request: a form without its cookie"))?;
+        let sealed = params.get("request").unwrap_or_default();
+        let state = self.pages.open(REQUEST, &session.browser, now.ms, sealed);
+        let request: Option<AuthRequest> = state.ok().and_then(|state| serde_json::from_slice(&state).ok());
+        let request = request.ok_or_else(|| refused("invalid_request: a form of another browser"))?;
+        let to = destination(&request.redirect_uri, &now.login.private_redirects);
+        let destination = to.map_err(|_| refused("invalid_request: redirect_uri"))?;
+        Ok(Open { now, request, destination, session })
+    }
+
+    /// `POST /oauth/authorize`: a one-time code was typed, or another participant wants to sign in.
+    pub(crate) async fn sign_in(self: &Arc<Self>, now: &Now, body: &[u8], browser: &Browser) -> Response {
+        let params = Params::parse(body).unwrap_or_default();
+        let mut open = match self.opened(now, &params, browser) {
+            Ok(open) => open,
+            Err(response) => return *response,
+        };
+        if params.get("switch").is_some() {
+            open.session.participant = None;
+            return self.show(open, None);
+        }
+        // A form that is sent twice: the code was used the first time.
+        if open.session.participant.is_some() {
+            return self.show(open, None);
+        }
+        if let Err(wait_ms) = self.tries.act(browser.from, now.ms) {
+            let why = format!("Too many tries. Wait {} seconds.", wait_ms.div_ceil(1000));
+            return self.show(open, Some(&why));
+        }
+        let typed = params.get("code").unwrap_or_default().trim();
+        let pasted = || {
+            let is_token = now.login.paste_tokens && typed.starts_with(TOKEN_PREFIX);
+            is_token.then(|| self.home.bearer(typed)).flatten().map(|bearer| bearer.id.to_string())
+        };
+        let found = pasted().or_else(|| self.one_time.lock().redeem(typed, now.ms));
+        let found = found.filter(|name| self.subject(now.config(), name, now.ms).is_some());
+        let Some(participant) = found else {
+            self.record_refusal(None, Some(&open.request.client_name), "access_denied: a wrong code");
+            return self.show(open, Some("That code is wrong, was used before, or is too old."));
+        };
+        open.session.participant = Some(participant);
+        self.show(open, None)
+    }
+
+    /// `POST /oauth/consent`.
+    pub(crate) async fn consent(self: &Arc<Self>, now: &Now, body: &[u8], browser: &Browser) -> Response {
+        let params = Params::parse(body).unwrap_or_default();
+        let open = match self.opened(now, &params, browser) {
+            Ok(open) => open,
+            Err(response) => return *response,
+        };
+        // The participant that was asked must be the one that is signed in now.
+        let who = self.pages.open(WHO, &open.session.browser, now.ms, params.get("who").unwrap_or_default());
+        let who = who.ok().and_then(|name| String::from_utf8(name).ok());
+        let participant = open.session.participant.clone().filter(|name| who.as_ref() == Some(name));
+        let participant = participant.filter(|name| self.subject(now.config(), name, now.ms).is_some());
+        let Some(participant) = participant else {
+            self.record_refusal(
+                None,
+                Some(&open.request.client_name),
+                "invalid_request: another participant",
+            );
+            return stop(
+                StatusCode::FORBIDDEN,
+                "You are signed in as another participant now, or not any more.",
+            );
+        };
+        if params.get("decision") != Some("allow") {
+            let why = "access_denied: the participant refused";
+            self.record_refusal(Some(&participant), Some(&open.request.client_name), why);
+            let error = ("access_denied", "the person did not allow it");
+            return redirect(&open.request.error_location(now.public_url.as_str(), error), &[]);
+        }
+        let remembers = params.get("remember").is_some() && !open.destination.is_local();
+        let cookie = remembers.then(|| {
+            let mark = mark(&participant, &open.request.client_id, &open.request.redirect_uri);
+            self.cookies(now).remember(&browser.cookies(), mark, random(), now.ms)
+        });
+        self.approve(open, participant, Some((remembers, cookie))).await
+    }
+
+    /// Sends the browser back with a code. A consent that was just given is on disk before.
+    async fn approve(
+        self: &Arc<Self>,
+        open: Open<'_>,
+        participant: String,
+        given: Option<(bool, Option<String>)>,
+    ) -> Response {
+        let Open { now, request, .. } = open;
+        let (remembered, cookie) = given.clone().unwrap_or_default();
+        let (grant, at_ms) = (Grant { request: request.clone(), participant }, now.ms);
+        let consented = given.is_some();
+        let code = self.blocking(move |me| me.consented(grant, consented, remembered, at_ms)).await.flatten();
+        let issuer = now.public_url.as_str();
+        let cookies: Vec<String> = cookie.into_iter().collect();
+        match code {
+            Some(code) => redirect(&request.code_location(&code, issuer), &cookies),
+            None => {
+                let error = ("temporarily_unavailable", "the gateway cannot write the consent down now");
+                redirect(&request.error_location(issuer, error), &[])
+            }
+        }
+    }
+
+    /// Writes a consent down, and makes its code; `None` if it cannot be written or recorded.
+    fn consented(&self, grant: Grant, is_new: bool, remembered: bool, now_ms: u64) -> Option<String> {
+        let Grant { request, participant } = &grant;
+        let id = ParticipantId::new(participant).ok()?;
+        let permit = self.home.audit().reserve_of(&id).ok()?;
+        if is_new {
+            let consent = Consent {
+                participant: participant.clone(),
+                client: client::digest(&request.client_id),
+                client_name: request.client_name.clone(),
+                redirect_uri: request.redirect_uri.clone(),
+                resource: request.resource.clone(),
+                scopes: request.scopes.clone(),
+                remembered,
+                at_ms: now_ms,
+            };
+            let written = self.access.change(|journal| {
+                journal.append(&[Record::ConsentGiven(consent)]).map_err(|error| access::not_written(&error))
+            });
+            written.ok()?;
+        }
+        let what = if is_new { "consented" } else { "consented before" };
+        Self::record(permit, participant, &request.client_name, Verdict::Admitted, what);
+        Some(self.codes.lock().issue(grant, &random(), now_ms))
+    }
+}

@@ -1,0 +1,179 @@
+//! The authorization server of one gateway: its keys, what waits in memory, and what all its endpoints begin with.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use access::AccessJournal;
+use access::config::Config;
+use access::login::LoginConfig;
+use access::sign_ins::{login_key, subject};
+use auth::{AccessTokens, Participant, PublicUrl, Sealer};
+use oauth::dialer::{Dialer, Reach};
+use platform::{Mutex, unix_ms};
+use store::audit::{Entry, Verdict};
+use store::recorder::{Permit, Recorder, UNKNOWN_PARTICIPANT, entry};
+use tokio::task::spawn_blocking;
+use url::Url;
+
+use crate::client::{Client, ClientIds, Lookup, UnknownClient, look_up};
+use crate::codes::Codes;
+use crate::document::Documents;
+use crate::limiter::Limiter;
+use crate::one_time::OneTimeCodes;
+use crate::refresh::RefreshTokens;
+use crate::request::Terms;
+
+/// The kind under which sign-ins are recorded: consented, issued, refreshed, refused, revoked.
+pub const LOGIN: &str = "portmoot/login";
+/// Registrations of one address in a minute.
+pub const REGISTRATIONS_PER_MINUTE: u32 = 10;
+/// Documents that one address has the gateway fetch, in a minute.
+pub const DOCUMENTS_PER_MINUTE: u32 = 10;
+/// Codes that one address tries to sign in with, in a minute.
+pub const TRIES_PER_MINUTE: u32 = 10;
+/// Requests for tokens of one address that are refused, in a minute.
+pub const REFUSALS_PER_MINUTE: u32 = 60;
+
+/// What the authorization server needs of its gateway.
+pub trait Home: Send + Sync + 'static {
+    /// The configuration in force.
+    fn config(&self) -> Arc<Config>;
+    /// The audit log.
+    fn audit(&self) -> &Recorder;
+    /// Puts the sign-ins of a participant in force as the journal has them now. `ended` is whether one has ended before its time:
+    /// then everything that was opened with it ends too.
+    fn sign_ins_changed(&self, participant: &str, ended: bool);
+    /// The participant of a configured or issued token.
+    fn bearer(&self, token: &str) -> Option<Arc<Participant>>;
+}
+
+/// The authorization server.
+pub struct SignIn {
+    pub(crate) home: Arc<dyn Home>,
+    pub(crate) access: Arc<AccessJournal>,
+    pub(crate) clients: ClientIds,
+    pub(crate) refresh: RefreshTokens,
+    pub(crate) tokens: AccessTokens,
+    /// Seals forms and cookies.
+    pub(crate) pages: Sealer,
+    pub(crate) codes: Mutex<Codes>,
+    pub(crate) one_time: Mutex<OneTimeCodes>,
+    documents: Documents,
+    pub(crate) registrations: Limiter,
+    fetches: Limiter,
+    pub(crate) tries: Limiter,
+    pub(crate) refusals: Limiter,
+}
+
+/// What is in force while one request is answered.
+pub(crate) struct Now {
+    config: Arc<Config>,
+    pub(crate) login: LoginConfig,
+    pub(crate) public_url: PublicUrl,
+    pub(crate) ms: u64,
+}
+
+impl Now {
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// All scopes, and those that are granted when none are asked for.
+    pub(crate) fn scopes(&self) -> (Vec<&str>, Vec<&str>) {
+        let all = self.config.scopes.iter().map(|scope| scope.name.as_str());
+        (all.collect(), self.config.baseline_scopes().collect())
+    }
+}
+
+impl SignIn {
+    /// The authorization server of a gateway; `None` if signing in was never enabled in its data directory.
+    #[must_use]
+    pub fn new(home: Arc<dyn Home>, access: Arc<AccessJournal>, dialer: Dialer) -> Option<Arc<Self>> {
+        let key = access.read(login_key)?;
+        Some(Arc::new(Self {
+            home,
+            access,
+            clients: ClientIds::new(&key),
+            refresh: RefreshTokens::new(&key),
+            tokens: AccessTokens::new(&key),
+            pages: Sealer::new(&key, None),
+            codes: Mutex::default(),
+            one_time: Mutex::default(),
+            documents: Documents::new(dialer),
+            registrations: Limiter::new(REGISTRATIONS_PER_MINUTE),
+            fetches: Limiter::new(DOCUMENTS_PER_MINUTE),
+            tries: Limiter::new(TRIES_PER_MINUTE),
+            refusals: Limiter::new(REFUSALS_PER_MINUTE),
+        }))
+    }
+
+    /// What is in force now; `None` while signing in is disabled.
+    pub(crate) fn now(&self) -> Option<Now> {
+        let config = self.home.config();
+        let (login, public_url) = (config.login.clone()?, config.public_url.clone()?);
+        Some(Now { config, login, public_url, ms: unix_ms() })
+    }
+
+    /// The client of this id. Its document is fetched unless it is kept.
+    pub(crate) async fn client(
+        &self,
+        id: &str,
+        now: &Now,
+        from: Option<IpAddr>,
+    ) -> Result<Client, UnknownClient> {
+        match look_up(id, &now.login, &self.clients)? {
+            Lookup::Found(client) => Ok(client),
+            Lookup::Document(url) => {
+                if self.fetches.act(from, now.ms).is_err() {
+                    let why = "too many documents were asked for from your address: wait a minute";
+                    return Err(UnknownClient::Document(why.to_owned()));
+                }
+                self.documents.client(&url, &now.login, &reach(&now.public_url)).await
+            }
+        }
+    }
+
+    /// The participant of this name that may be signed in now.
+    pub(crate) fn subject(&self, config: &Config, name: &str, now_ms: u64) -> Option<Arc<Participant>> {
+        let found = self.access.read(|state| subject(config, state, name))?;
+        found.expires_ms.is_none_or(|end| now_ms < end).then_some(found)
+    }
+
+    /// Does what blocks on the disk, off the runtime; `None` if it was interrupted.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        act: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Option<T> {
+        let me = Arc::clone(self);
+        spawn_blocking(move || act(&me)).await.ok()
+    }
+
+    /// Records an act of a participant for a client.
+    pub(crate) fn record(permit: Permit, participant: &str, client: &str, verdict: Verdict, why: &str) {
+        let to = [client];
+        permit.write(&Entry { to: &to, why: Some(why), ..entry(None, participant, LOGIN, verdict) });
+    }
+
+    /// Records that something was refused, also to those of whom nothing is known. Of a flood, only the first are written.
+    pub(crate) fn record_refusal(&self, participant: Option<&str>, client: Option<&str>, why: &str) {
+        let permit = self.home.audit().reserve_or_count();
+        let to: Vec<&str> = client.into_iter().collect();
+        let from = participant.unwrap_or(UNKNOWN_PARTICIPANT);
+        let refused = entry(None, from, LOGIN, Verdict::Refused);
+        self.home.audit().write_counted(permit, &Entry { to: &to, why: Some(why), ..refused });
+    }
+}
+
+impl Now {
+    /// What requests are read by.
+    pub(crate) fn with_terms<T>(&self, use_them: impl FnOnce(&Terms<'_>) -> T) -> T {
+        let (scopes, baseline) = self.scopes();
+        use_them(&Terms { public_url: &self.public_url, scopes: &scopes, baseline: &baseline })
+    }
+}
+
+/// What addresses the documents of clients may be at: public ones, and those of this machine only for a gateway that is itself reached
+/// on this machine alone.
+fn reach(public_url: &PublicUrl) -> Reach {
+    Url::parse(public_url.as_str()).map_or_else(|_| Reach::public(), |url| Reach::of(&url, &[]))
+}

@@ -1,0 +1,13 @@
+//! The chat's lines, as all output is printed.
+
+use crate::output::Output;
+
+impl chat::Output for Output {
+    fn result(&self, text: &str) {
+        Output::result(*self, text);
+    }
+
+    fn message(&self, text: &str) {
+        Output::message(*self, text);
+    }
+}

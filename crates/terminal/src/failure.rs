@@ -1,0 +1,153 @@
+//! Failure of a command: message, hint, stable code, exit code.
+
+use std::path::Path;
+
+use model::{Refusal, RefusalCode};
+use serde_json::{Value, json};
+use store::StoreError;
+
+use crate::address::url_of;
+use crate::exit::Exit;
+use config::Problem;
+
+/// A failure, for people and scripts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    /// The code with which the program ends.
+    pub exit: Exit,
+    /// A stable code for scripts.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
+    /// The problems of a configuration that the message sums up.
+    pub problems: Vec<Problem>,
+}
+
+impl Failure {
+    /// A failure without a hint.
+    pub fn new(exit: Exit, code: &str, message: impl Into<String>) -> Failure {
+        Failure { exit, code: code.to_owned(), message: message.into(), hint: None, problems: Vec::new() }
+    }
+
+    /// A wrong option or argument.
+    pub fn bad_argument(message: impl Into<String>) -> Failure {
+        Failure::new(Exit::Usage, "bad_argument", message)
+    }
+
+    /// The gateway needs a token, or another one. Its own hint is about HTTP headers, not about options of this program.
+    pub fn needs_token(self) -> Failure {
+        self.hint("pass a token with --token TOKEN or PORTMOOT_TOKEN; the gateway's operator issues one with: portmoot token new NAME")
+    }
+
+    /// The same, with advice.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The failure as JSON, with the members that the REST API uses.
+    pub fn to_json(&self) -> Value {
+        let texts: Vec<String> = self.problems.iter().map(ToString::to_string).collect();
+        let message = std::iter::once(self.message.clone()).chain(texts).collect::<Vec<_>>().join("\n");
+        json!({ "code": self.code, "message": message, "hint": self.hint })
+    }
+
+    /// Combines all problems of a configuration into one failure.
+    pub fn configuration(problems: &[Problem]) -> Failure {
+        let code = problems.first().map_or("config", |problem| problem.code);
+        let message = match problems.len() {
+            1 => "the configuration is not valid".to_owned(),
+            count => format!("the configuration is not valid: {count} problems"),
+        };
+        Failure { problems: problems.to_vec(), ..Failure::new(Exit::Usage, code, message) }
+    }
+}
+
+/// What follows from an empty journal.
+const OPEN: &str = "without tokens every program on this machine may then do everything";
+
+/// A path as a shell reads it.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        let failure = Failure::new(Exit::Failed, error.code(), error.to_string());
+        match &error {
+            StoreError::Locked { listen: Some(listen), tls, .. } => failure.hint(format!(
+                "a gateway is running with this data directory: connect to it with --url {}",
+                url_of(listen, *tls)
+            )),
+            StoreError::Locked { listen: None, .. } => {
+                failure.hint("stop that process, or choose another directory with --data-dir DIR")
+            }
+            StoreError::Foreign { .. } => failure.hint(
+                "if you trust the gateway that uses it, name its address with --url http://HOST:PORT; else choose another directory with --data-dir DIR",
+            ),
+            StoreError::Io { .. } | StoreError::Unopened { .. } => {
+                failure.hint("choose a writable directory: --data-dir DIR")
+            }
+            StoreError::Damaged { path, head, .. } => {
+                let (journal, head) = (quoted(path), quoted(head));
+                failure.hint(format!(
+                    "nothing was changed. Restore the journal from a backup, and remove {head}. To go on with an \
+                     empty one: mv {journal} {journal}.damaged && rm {head}; {OPEN}"
+                ))
+            }
+            StoreError::Lost { head, .. } => {
+                let head = quoted(head);
+                failure.hint(format!(
+                    "the journal has the tokens, grants and proposals. Restore the latest one. To go on with what is \
+                     there now: rm {head}; {OPEN}"
+                ))
+            }
+            StoreError::Stopped | StoreError::Paused | StoreError::Busy | StoreError::Share => failure,
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        let exit = match refusal.code {
+            RefusalCode::Unauthenticated
+            | RefusalCode::TokenExpired
+            | RefusalCode::TokenForeign
+            | RefusalCode::TokenUnknownKey
+            | RefusalCode::IssuerUnknown => Exit::Unauthenticated,
+            RefusalCode::Forbidden
+            | RefusalCode::NoPlace
+            | RefusalCode::InsufficientScope
+            | RefusalCode::CapabilityViolation
+            | RefusalCode::AuthViolation
+            | RefusalCode::RateLimited
+            | RefusalCode::Conflict
+            | RefusalCode::ToolChanged => Exit::Refused,
+            RefusalCode::UnknownTarget | RefusalCode::UnknownSession => Exit::NotFound,
+            RefusalCode::Malformed | RefusalCode::SchemaViolation => Exit::Usage,
+            RefusalCode::UpstreamBusy
+            | RefusalCode::UpstreamDown
+            | RefusalCode::IssuerUnreachable
+            | RefusalCode::SchemaUnresolved
+            | RefusalCode::UpstreamTimeout
+            | RefusalCode::UpstreamFailed
+            | RefusalCode::UpstreamLoginNeeded
+            | RefusalCode::UpstreamLoginLost
+            | RefusalCode::UpstreamClientNeeded
+            | RefusalCode::UpstreamMetadataRefused
+            | RefusalCode::TooLarge
+            | RefusalCode::Unsupported
+            | RefusalCode::Cancelled
+            | RefusalCode::Overloaded
+            | RefusalCode::UnsupportedProtocol
+            | RefusalCode::LogUnavailable
+            | RefusalCode::OutcomeUnknown
+            | RefusalCode::Internal => Exit::Failed,
+        };
+        let failure = Failure::new(exit, refusal.code.as_str(), refusal.message);
+        Failure { hint: refusal.hint.map(Into::into), ..failure }
+    }
+}

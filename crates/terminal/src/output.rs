@@ -1,0 +1,248 @@
+//! Output: results to stdout, messages and errors to stderr, those of a running gateway as lines of its log. All printing of
+//! the program goes through here.
+
+pub mod spinner;
+
+use std::io::{self, IsTerminal, Write};
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::output::spinner::Spinner;
+use config::report;
+use json::visible;
+use platform::Mutex;
+
+/// Output settings from flags and environment.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    /// `--json`.
+    pub json: bool,
+    quiet: bool,
+    color: bool,
+    /// Whether results have colours.
+    result_color: bool,
+    /// Where results go instead of stdout.
+    watched: Option<&'static Mutex<String>>,
+    /// Whether colours are unwanted everywhere.
+    plain: bool,
+    /// Whether messages are lines of the log.
+    log: Option<LogFormat>,
+}
+
+/// How the lines of the log are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Time, level and text.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+/// The log's target for messages of the program itself.
+pub const LOG_TARGET: &str = "portmoot::run";
+
+impl Output {
+    /// Colours follow the terminal, `NO_COLOR` and `--no-color`.
+    pub fn new(json: bool, quiet: bool, no_color: bool) -> Output {
+        let unwanted = no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let color = !unwanted && io::stderr().is_terminal();
+        let result_color = !unwanted && !json && io::stdout().is_terminal();
+        Output { json, quiet, color, result_color, watched: None, plain: unwanted, log: None }
+    }
+
+    /// The same, with results kept for the caller.
+    pub fn watched(self, results: &'static Mutex<String>) -> Output {
+        Output { watched: Some(results), ..self }
+    }
+
+    /// Whether the command runs again and again.
+    pub fn is_watched(self) -> bool {
+        self.watched.is_some()
+    }
+
+    /// A sign on the terminal that the program waits for something.
+    pub fn spinner(self, what: &str) -> Spinner {
+        Spinner::start(what, self.color && !self.quiet && !self.json && !self.is_watched())
+    }
+
+    /// Whether there are colours on a stream that is a terminal, or not.
+    pub fn is_colourful(self, is_terminal: bool) -> bool {
+        !self.plain && is_terminal
+    }
+
+    /// The same, with messages as lines of the log.
+    pub fn to_log(self, format: LogFormat) -> Output {
+        Output { log: Some(format), ..self }
+    }
+
+    /// Prints a text for people, such as a banner; with a log in JSON, `line` instead.
+    pub fn banner(self, text: &str, line: &str) {
+        match self.log {
+            Some(LogFormat::Json) => self.message(line),
+            Some(LogFormat::Text) | None => Output { log: None, ..self }.message(text),
+        }
+    }
+
+    /// Prints a result, with a line feed at its end.
+    pub fn result(self, text: &str) {
+        spinner::clear();
+        if let Some(watched) = self.watched {
+            let mut kept = watched.lock();
+            kept.push_str(text.trim_end_matches('\n'));
+            return kept.push('\n');
+        }
+        let mut out = io::stdout().lock();
+        let newline = if text.ends_with('\n') { "" } else { "\n" };
+        // A closed pipe is not an error of the command.
+        let _ = write!(out, "{text}{newline}").and_then(|()| out.flush());
+    }
+
+    /// Writes bytes as they are.
+    pub fn bytes(self, bytes: &[u8]) {
+        let mut out = io::stdout().lock();
+        // A closed pipe is not an error of the command.
+        let _ = out.write_all(bytes).and_then(|()| out.flush());
+    }
+
+    /// Prints a result as JSON.
+    pub fn result_json(self, value: &Value) {
+        self.result(&serde_json::to_string_pretty(value).unwrap_or_default());
+    }
+
+    /// Prints the list under a member of an answer: the answer as JSON with `--json`, else a table.
+    pub fn listing(
+        self,
+        answer: &Value,
+        member: &str,
+        columns: &[&str],
+        row: impl Fn(&Value) -> Vec<String>,
+    ) {
+        if self.json {
+            return self.result_json(answer);
+        }
+        let items = answer.get(member).and_then(Value::as_array).into_iter().flatten();
+        self.table(columns, items.map(row));
+    }
+
+    /// Prints a table whose cells have hidden characters made visible.
+    pub fn table(self, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+        self.result(&table(columns, rows, self.result_color));
+    }
+
+    /// Prints one more row of a table, without padding.
+    pub fn row(self, cells: &[String]) {
+        self.result(&cells.iter().map(|cell| visible::line(cell)).collect::<Vec<_>>().join("  "));
+    }
+
+    /// Prints a message, such as progress or next steps, unless `--quiet` is set.
+    pub fn message(self, text: &str) {
+        if self.log.is_some() {
+            return log_lines(text).for_each(|line| tracing::info!(target: LOG_TARGET, "{line}"));
+        }
+        if !self.quiet {
+            error_line(text);
+        }
+    }
+
+    /// Prints a warning, also with `--quiet`.
+    pub fn warn(self, text: &str) {
+        if self.log.is_some() {
+            return log_lines(text).for_each(|line| tracing::warn!(target: LOG_TARGET, "{line}"));
+        }
+        error_line(&format!("{} {text}", self.paint("warning:", "33")));
+    }
+
+    /// Prints why a command failed.
+    pub fn failure(self, failure: &Failure) {
+        if self.log.is_some() {
+            return log_failure(failure);
+        }
+        if self.json {
+            return error_line(&failure.to_json().to_string());
+        }
+        let message = visible::lines(&failure.message);
+        // Each problem has its own code.
+        let message = if failure.problems.is_empty() {
+            format!("{message} [{}]", failure.code)
+        } else {
+            error_line(&format!("{}\n", report(&failure.problems, self.color)));
+            message
+        };
+        error_line(&format!("{} {message}", self.paint("error:", "31;1")));
+        if let Some(hint) = &failure.hint {
+            error_line(&format!("{} {}", self.paint("hint:", "36"), visible::lines(hint)));
+        }
+    }
+
+    /// A text for a message, in a colour (a code of ECMA-48) where there are colours.
+    pub fn painted(self, text: &str, code: &str) -> String {
+        self.paint(text, code)
+    }
+
+    /// The same for a result.
+    pub fn painted_result(self, text: &str, code: &str) -> String {
+        Output { color: self.result_color, ..self }.paint(text, code)
+    }
+
+    fn paint(self, text: &str, code: &str) -> String {
+        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// The lines of a text, hidden characters made visible.
+fn log_lines(text: &str) -> impl Iterator<Item = String> {
+    text.lines().filter(|line| !line.trim().is_empty()).map(visible::line)
+}
+
+/// Logs a failure: a line for each problem, then one for the whole.
+fn log_failure(failure: &Failure) {
+    for problem in &failure.problems {
+        let (place, hint) = (problem.location.as_ref().map(ToString::to_string), problem.hint.as_deref());
+        let (place, hint) = (place.unwrap_or_default(), hint.unwrap_or_default());
+        tracing::error!(target: LOG_TARGET, code = problem.code, place, hint, "{}", visible::line(&problem.message));
+    }
+    let (code, hint) = (failure.code.as_str(), failure.hint.as_deref().unwrap_or_default());
+    for line in log_lines(&failure.message) {
+        tracing::error!(target: LOG_TARGET, code, hint, "{line}");
+    }
+}
+
+fn error_line(text: &str) {
+    spinner::clear();
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>, has_color: bool) -> String {
+    let head = columns.iter().map(|column| (*column).to_owned()).collect();
+    let all: Vec<Vec<String>> = std::iter::once(head)
+        .chain(rows.map(|row| row.iter().map(|cell| visible::line(cell)).collect()))
+        .collect();
+    let width = |at: usize| all.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns.len()).map(|at| width(at).unwrap_or(0)).collect();
+    let line = |(at, row): (usize, &Vec<String>)| {
+        let cells = row.iter().zip(&widths).zip(columns).map(|((cell, width), column)| {
+            let padded = format!("{cell:width$}");
+            let code = if at == 0 { Some("1") } else { state_color(column, cell) };
+            match code.filter(|_| has_color) {
+                Some(code) => padded.replacen(cell.as_str(), &format!("\u{1b}[{code}m{cell}\u{1b}[0m"), 1),
+                None => padded,
+            }
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    all.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The colour of a state: green for what is well, red for what failed, yellow for what waits.
+fn state_color(column: &str, cell: &str) -> Option<&'static str> {
+    if column != "STATE" && column != "VERDICT" {
+        return None;
+    }
+    match cell {
+        "ready" | "connected" | "approved" | "completed" | "admitted" => Some("32"),
+        "down" | "failed" | "broken file" | "rejected" | "refused" => Some("31"),
+        "pending" | "starting" | "held" | "running" => Some("33"),
+        _ => None,
+    }
+}
