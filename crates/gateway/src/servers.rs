@@ -1,11 +1,10 @@
 //! Servers' events outside of calls: lists, notifications, questions to a session's owner, ends of sessions.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
+use lists::topic_manifest;
 use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
-use topic::{About, ListScope, OperationRef, Subject, Target, Withholding};
+use topic::{About, ListScope, OperationRef, Subject, Target};
 use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
 
@@ -250,36 +249,4 @@ pub(crate) fn listed<'a>(
     announced: &'a [ListKind],
 ) -> Event<'a> {
     Event::Listed { server, scope, manifest: topic_manifest(manifests), changed: announced }
-}
-
-/// A server's lists as names and digests. Of a server that lists in two eras, everything that is in either.
-pub(crate) fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
-    let items = |kind| {
-        let mut items: Vec<topic::Item> = Vec::new();
-        let mut known = HashSet::new();
-        let withheld = |name: &str| match manifests.iter().any(|manifest| manifest.withholds(kind, name)) {
-            true => Withholding::Listed,
-            false => Withholding::None,
-        };
-        for item in manifests.iter().flat_map(|manifest| &manifest.list(kind).items) {
-            if known.insert(item.key.as_str()) {
-                let (own, digest) = (item.key.as_str().into(), digest(&item.raw));
-                items.push(topic::Item { own, digest, withheld: withheld(&item.key) });
-            }
-        }
-        for one in manifests.iter().flat_map(|manifest| manifest.withheld_of(kind)) {
-            if known.insert(one.name.as_str()) {
-                let own = one.name.as_str().into();
-                items.push(topic::Item { own, digest: 0, withheld: Withholding::Unlisted });
-            }
-        }
-        items
-    };
-    topic::Manifest::new(items)
-}
-
-/// Servers write the definitions, so the hash is keyed: no server can make two that look the same.
-fn digest(bytes: &[u8]) -> u64 {
-    static KEYED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    KEYED.hash_one(bytes)
 }

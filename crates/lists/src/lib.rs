@@ -6,6 +6,7 @@
 //! - [`Merged`], [`Entry`]: a list as the caller sees it. [`Asked`]: a page of it, with its cursor.
 //! - [`Seen`]: all lists of a caller, for the tools that look into them: [`look_up`], [`Seen::index`].
 //! - [`Modules`]: the schemas of a caller's tools in protobuf, as the schema registry has them.
+//! - [`topic_manifest`]: what the topic is given of a server's lists.
 //! - [`handshake`]: the results of `initialize` and `server/discover`.
 //! - [`PageCache`], [`IndexCache`]: what is made from lists, and kept.
 
@@ -14,6 +15,7 @@ pub mod handshake;
 mod lookup;
 mod merged;
 mod modules;
+mod names;
 mod page;
 mod seen;
 #[cfg(test)]
@@ -23,5 +25,6 @@ pub use cache::{IndexCache, LIST_BYTES_MAX, LISTS_MAX, PageCache};
 pub use lookup::look_up;
 pub use merged::{Entry, Manifests, Merged};
 pub use modules::{ModuleNames, Modules};
+pub use names::topic_manifest;
 pub use page::{Asked, CURSOR_MS, PAGE_ITEMS_MAX, bad_cursor};
 pub use seen::Seen;

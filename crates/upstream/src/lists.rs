@@ -13,8 +13,8 @@ use wire::mcp::{Era, header::annotations, task};
 use wire::mcp::{ListKind, ListNames};
 
 use crate::arguments::{Arguments, Checks};
+use crate::judged::{judge_instructions, judge_list};
 use crate::manifest::{Compiled, List, Manifest};
-use crate::pinning::{judge_instructions, judge_list};
 use crate::sent::{Resolve, Retry};
 use crate::session::{Handshake, Session, SessionEvent};
 use crate::{fault::Fault, schema, sent, status::Quarantined};

@@ -29,7 +29,7 @@ use wire::mcp::{ListKind, Version};
 use wire::{mcp::Era, rpc::Id};
 
 use crate::field_numbers::FieldNumbers;
-use crate::pinned::Pinning;
+use crate::pinning::Pinning;
 use crate::sent::{Resolve, SentSchemas};
 use crate::session_api::{Numbers, Owner, SessionKey};
 use crate::{

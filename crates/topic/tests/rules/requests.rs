@@ -1,7 +1,7 @@
 //! Callers' requests: admission, delivery, one end.
 
 use model::{LinkId, ListKind, RateLimit, RefusalCode};
-use topic::{Cause, Event, ListScope, Manifest, Target, Verdict};
+use topic::{Cause, Event, Item, ListScope, Manifest, Target, Verdict, Withholding};
 
 use crate::{
     numbers::{Effect, Effects},
@@ -27,6 +27,35 @@ fn a_request_settles_once() {
     assert!(shown(&stage.answer(ONE, 1, 6)).is_empty(), "a second answer");
     assert!(shown(&stage.fail(ONE, 1)).is_empty());
     assert_eq!((stage.topic.operations_len(), stage.topic.is_busy(ANN)), (0, false));
+}
+
+#[test]
+fn a_withheld_entry_is_refused_to_all_who_could_call_it_and_others_learn_nothing() {
+    let withheld = |withheld: &[(&str, Withholding)]| {
+        let item = |(own, withheld): &(&str, Withholding)| Item { withheld: *withheld, ..Item::from(*own) };
+        Manifest { tools: withheld.iter().map(item).collect(), ..Manifest::default() }
+    };
+    let mut stage = Stage::new();
+    let all = [("a", Withholding::Listed), ("b", Withholding::None), ("c", Withholding::Unlisted)];
+    stage.lists("one", ListScope::Shared, withheld(&all));
+    stage.lists("bare", ListScope::Shared, withheld(&[("x", Withholding::Unlisted)]));
+    assert_eq!(refused(&stage.call(ANN, 1, "one_a")), Cause::ToolChanged);
+    assert_eq!(shown(&stage.call(ANN, 2, "one_b")), ["deliver 2 to one as b"]);
+    assert_eq!(refused(&stage.call(ANN, 3, "one_c")), Cause::Unknown, "it is not listed");
+    assert_eq!(refused(&stage.call(ANN, 4, "x")), Cause::ToolChanged, "nor asked for without a list");
+    let sees = stage.sees(ANN, ListKind::Tools);
+    assert!(
+        sees.contains(&"one_a".to_owned()) && !sees.iter().any(|name| name == "one_c" || name == "x"),
+        "{sees:?}"
+    );
+    stage.join(BOB, "bob", &[], |join| join.capabilities = caps(&["chat"]));
+    assert_eq!(refused(&stage.call(BOB, 5, "one_a")), Cause::NotAdmitted);
+    // A list of one caller's own session counts for that caller alone.
+    stage.lists("one", ListScope::Link(ANN), withheld(&[("b", Withholding::Listed)]));
+    assert_eq!(refused(&stage.call(ANN, 6, "one_b")), Cause::ToolChanged);
+    stage.lists("one", ListScope::Shared, withheld(&[("a", Withholding::None)]));
+    stage.join(CID, "cid", &[], |join| join.capabilities = caps(&["mcp/*"]));
+    assert_eq!(shown(&stage.call(CID, 7, "one_a")), ["deliver 7 to one as a"]);
 }
 
 #[test]

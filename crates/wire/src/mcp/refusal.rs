@@ -143,7 +143,7 @@ mod tests {
                 assert_eq!(seen.insert(encoded.1, code), None);
             }
         }
-        assert_eq!(seen.len(), 30);
+        assert_eq!(seen.len(), 31);
     }
 
     #[test]

@@ -266,21 +266,23 @@ fn a_proposed_call_of_a_tool_that_has_changed_cannot_be_approved() {
     std::thread::scope(|scope| {
         let held = scope.spawn(|| {
             let bob = Client::of(&gateway, "bob-has-a-long-enough-token");
-            refusal(&bob, "t_a")
+            bob.ask("tools/call", json!({ "name": "t_a", "arguments": {} })).to_string()
         });
         let proposal = gateway.pending(&home, "ann-has-a-long-enough-token");
         server.tools(&[("a", "Reads, and more."), ("b", "Writes.")]);
         ann.call("t_announce", json!({}));
         until("the change is in force", || (refusal(&ann, "t_a").as_deref() == CHANGED).then_some(()));
+        let before = server.called();
         let id = proposal["id"].as_str().unwrap();
         let url = gateway.url();
         let with = ["--url", &url, "--token", "ann-has-a-long-enough-token"];
         let ran = home.run(&[&["proposals", "approve", id, "--yes"][..], &with].concat());
         assert!(ran.code != 0 && ran.stderr.contains("tool_changed"), "{}", ran.stderr);
         home.run(&[&["proposals", "reject", id][..], &with].concat()).expect(0);
-        assert!(held.join().unwrap().is_some());
+        let answer = held.join().unwrap();
+        assert!(answer.contains("reject") && !answer.contains("called"), "{answer}");
+        assert_eq!(server.called(), before, "the server has not learnt of the proposed call");
     });
-    assert_eq!(server.called(), "");
 }
 
 #[test]
