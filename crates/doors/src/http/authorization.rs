@@ -93,7 +93,7 @@ pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
     let is_endpoint =
         ["/oauth/authorize", "/oauth/consent", "/oauth/token", "/oauth/register", "/oauth/revoke"]
             .contains(&path);
-    config.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(|document| is_document(document)))
+    config.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(is_document))
 }
 
 /// The refusal of a request whose token is where no token may be, or is there twice (RFC 6750, section 3.1).
