@@ -36,14 +36,17 @@ pub(crate) fn own_name(
     let manifest = session.manifest();
     let keys = || manifest.list(list).items.iter().map(|item| item.key.as_str());
     // Of two names that are the same in public the one that has the prefix itself counts.
-    let found = keys().find(|key| *key == name).or_else(|| keys().find(|key| public_name(prefix, key) == name));
+    let found =
+        keys().find(|key| *key == name).or_else(|| keys().find(|key| public_name(prefix, key) == name));
     let withheld = || manifest.withheld_of(list).any(|one| public_name(prefix, &one.name) == name);
     let target = match list {
         ListKind::Prompts => Target::Prompt(name),
         ListKind::Tools | ListKind::Resources | ListKind::Templates => Target::Tool(name),
     };
     match found {
-        Some(key) if manifest.withholds(list, key) => Err(*topic::request_refusal(Cause::ToolChanged, Some(target))),
+        Some(key) if manifest.withholds(list, key) => {
+            Err(*topic::request_refusal(Cause::ToolChanged, Some(target)))
+        }
         Some(key) => Ok((key != name).then(|| key.into())),
         None if withheld() => Err(*topic::request_refusal(Cause::ToolChanged, Some(target))),
         None => Err(*topic::request_refusal(Cause::Unknown, Some(target))),
@@ -51,8 +54,14 @@ pub(crate) fn own_name(
 }
 
 /// The answer to a call of the tool by which a caller gets an account, if it has one already and its server has no such tool.
-pub(crate) fn is_connected_already(server: &ConfiguredServer, call: &Call, session: &Session, own: Option<&str>) -> Option<Vec<u8>> {
-    let is_it = server.callers.is_some() && own == Some(AUTHORIZE) && call.request.method.as_str() == "tools/call";
+pub(crate) fn is_connected_already(
+    server: &ConfiguredServer,
+    call: &Call,
+    session: &Session,
+    own: Option<&str>,
+) -> Option<Vec<u8>> {
+    let is_it =
+        server.callers.is_some() && own == Some(AUTHORIZE) && call.request.method.as_str() == "tools/call";
     let has_it = || session.manifest().tools.items.iter().any(|item| item.key == AUTHORIZE);
     let said = || format!("Your account at {} is connected already: list its tools.", server.id);
     (is_it && !has_it()).then(|| words(&said(), false, call.request.payload.form))
@@ -76,7 +85,9 @@ impl Dispatch {
         let Some(server) = self.server(server) else { return };
         let Some(callers) = &server.callers else { return };
         let is_connected = callers.is_connected(participant);
-        for (id, link, _) in self.with(crate::live::Topic::links).into_iter().filter(|(.., of)| of == participant) {
+        for (id, link, _) in
+            self.with(crate::live::Topic::links).into_iter().filter(|(.., of)| of == participant)
+        {
             if !is_connected {
                 // Another account may come next, and what was begun with this one is not its.
                 server.upstream.release(id);

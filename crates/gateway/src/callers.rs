@@ -70,10 +70,12 @@ fn authorize(server: &str) -> Manifest {
 fn marked(manifest: &Manifest, server: &str) -> Manifest {
     let mark = |item: &Item| {
         let said = json::at(&item.raw, &["description"]).and_then(json::text).unwrap_or_default();
-        let note = format!("(You have no account at {server} yet: a call answers with a link to connect one.)");
+        let note =
+            format!("(You have no account at {server} yet: a call answers with a link to connect one.)");
         let said = json::quote(format!("{said} {note}").trim_start());
         let members = json::members(&item.raw, Span::all(&item.raw)).ok()?;
-        let meta = members.get("_meta").filter(|meta| json::is_object(meta.raw)).map_or(&b"{}"[..], |meta| meta.raw);
+        let meta =
+            members.get("_meta").filter(|meta| json::is_object(meta.raw)).map_or(&b"{}"[..], |meta| meta.raw);
         let meta = json::edited(meta, &[("portmoot/account", Some(b"\"needed\""))]).ok()?;
         let changes = [("description", Some(said.as_bytes())), ("_meta", Some(meta.as_slice()))];
         Item::read(ListKind::Tools, Bytes::from(json::edited(&item.raw, &changes).ok()?)).ok()
@@ -92,7 +94,8 @@ mod tests {
 
     #[test]
     fn a_mark_is_added_and_nothing_else_changes() {
-        let raw = r#"{"name":"a","description":"Does \"it\".","inputSchema":{"type":"object"},"_meta":{"x":1}}"#;
+        let raw =
+            r#"{"name":"a","description":"Does \"it\".","inputSchema":{"type":"object"},"_meta":{"x":1}}"#;
         let items = vec![Item::read(ListKind::Tools, raw.into()).unwrap()];
         let tools = List { items, ttl_ms: Some(5), ..List::default() };
         let marked = marked(&Manifest { tools, ..Manifest::default() }, "jira");

@@ -79,7 +79,8 @@ fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
             let question = input::url_question(&invitation.url, &invitation.message);
             let state = returns::seal(dispatch, call, Why::Connect);
             let result = input::required(&[(QUESTION.to_owned(), question)], &state);
-            answering.settle(&Answer { outcome: Outcome::Ok, payload: Payload::body(form, result) }, &|_| None);
+            answering
+                .settle(&Answer { outcome: Outcome::Ok, payload: Payload::body(form, result) }, &|_| None);
         }
         (Form::Legacy | Form::Modern, false) if is_tool => {
             answering.settle(&in_words(&invitation.message, form), &|_| None);
@@ -106,7 +107,9 @@ fn completion(link: &Arc<Link>) -> Completion {
 fn name(client: &ClientProfile) -> String {
     let info = client.client_info.as_deref().unwrap_or(b"{}");
     let text = |key: &str| json::at(info, &[key]).and_then(json::text).filter(|text| !text.trim().is_empty());
-    text("title").or_else(|| text("name")).map_or_else(|| "a client without a name".to_owned(), |name| name.into_owned())
+    text("title")
+        .or_else(|| text("name"))
+        .map_or_else(|| "a client without a name".to_owned(), |name| name.into_owned())
 }
 
 /// The result of a tool that could not do what it was called for.

@@ -96,18 +96,17 @@ pub(crate) fn to_server(
 /// The caller whose sessions a call uses. The caller of a parked call may have gone, and is asked nothing. Where each caller has an
 /// account, what was proposed uses its proposer's.
 fn caller_of<'a>(dispatch: &'a Dispatch, call: &'a Call, server: &ConfiguredServer) -> Caller<'a> {
-    let proposer = call.delivered.get().and_then(|delivered| delivered.proposer.as_ref());
-    let is_anothers = proposer.is_some_and(|proposer| *proposer != call.link.participant.id);
-    match server.callers {
-        Some(_) if is_anothers || call.is_parked() => {
-            let participant = proposer.unwrap_or(&call.link.participant.id);
+    let is_parked = call.is_parked();
+    if server.callers.is_some() {
+        let proposer = call.delivered.get().and_then(|delivered| delivered.proposer.as_ref());
+        let participant = proposer.unwrap_or(&call.link.participant.id);
+        if is_parked || *participant != call.link.participant.id {
             // In the modern form sessions belong to participants, not to links.
             let own = dispatch.own.caller(None);
-            Caller { participant, account: account(participant), form: Form::Modern, ..own }
+            return Caller { participant, account: account(participant), form: Form::Modern, ..own };
         }
-        _ if call.is_parked() => dispatch.own.caller(None),
-        _ => call.link.caller(call.client.as_ref()),
     }
+    if is_parked { dispatch.own.caller(None) } else { call.link.caller(call.client.as_ref()) }
 }
 
 /// Sends a call by a session, after the log level that its caller wants, if the server must learn it.

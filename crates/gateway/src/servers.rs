@@ -112,7 +112,8 @@ impl Dispatch {
 
     /// Whether the lists of a link at a server stay its own while it has no session there.
     fn link_keeps_lists(&self, server: &ConfiguredServer, link: LinkId) -> bool {
-        let caller = server.callers.as_ref().and_then(|_| self.with(|topic| topic.participant(link).cloned()));
+        let caller =
+            server.callers.as_ref().and_then(|_| self.with(|topic| topic.participant(link).cloned()));
         caller.is_some_and(|caller| self.keeps_lists(server, &caller))
     }
 

@@ -174,7 +174,10 @@ mod tests {
         let first = connects.ask(&ann, "Editor", None, 0).unwrap();
         assert_eq!(connects.ask(&ann, "Desk", None, 1).as_ref(), Ok(&first));
         assert_ne!(connects.ask(&bob, "Editor", None, 1).as_ref(), Ok(&first));
-        assert_eq!((first.len(), connects.find(&first, 1).unwrap().clients), (32, vec!["Editor".to_owned(), "Desk".to_owned()]));
+        assert_eq!(
+            (first.len(), connects.find(&first, 1).unwrap().clients),
+            (32, vec!["Editor".to_owned(), "Desk".to_owned()])
+        );
         assert!(connects.use_up(&first, 2) && !connects.use_up(&first, 3), "once");
         assert!(connects.find(&first, 3).is_none());
         let second = connects.ask(&ann, "Editor", None, 4).unwrap();

@@ -81,7 +81,9 @@ pub fn document(public_url: &str, kid: Option<&str>) -> Value {
         "response_types": ["code"],
         "token_endpoint_auth_method": if kid.is_some() { "private_key_jwt" } else { "none" },
     });
-    if kid.is_some() && let Some(members) = document.as_object_mut() {
+    if kid.is_some()
+        && let Some(members) = document.as_object_mut()
+    {
         members.insert("jwks_uri".to_owned(), json!(format!("{public_url}{KEYS_PATH}")));
         members.insert("token_endpoint_auth_signing_alg".to_owned(), json!("ES256"));
     }

@@ -36,8 +36,8 @@ use crate::limiter::Limiter;
 use crate::pages::Page;
 use crate::params::Params;
 use crate::service::{Home, SignIn, TRIES_PER_MINUTE};
-use codes::{ConnectCodes, Typed};
 pub use codes::{CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX};
+use codes::{ConnectCodes, Typed};
 use pages::Form;
 pub use routes::connect_router;
 
@@ -171,7 +171,11 @@ impl Connect {
         let page = match self.who(&at, browser) {
             None if !self.access.requires_token => {
                 let why = "This gateway has no participants, so it cannot know whose browser this is.";
-                pages::problem(StatusCode::FORBIDDEN, why, "Its operator has to add participants with tokens.")
+                pages::problem(
+                    StatusCode::FORBIDDEN,
+                    why,
+                    "Its operator has to add participants with tokens.",
+                )
             }
             None => return self.ask_who(id, &at, wrong),
             Some(who) if request.account.participant.as_ref() != Some(&who) => {
@@ -183,7 +187,9 @@ impl Connect {
                 at.session.participant = Some(who.clone());
                 match shown(&request, who).await {
                     Ok(shown) => pages::consent(&form(&at, id, &self.sealed(&at, id, Some(&shown))), &shown),
-                    Err(why) => pages::problem(StatusCode::BAD_GATEWAY, &why, "Tell the operator of the gateway."),
+                    Err(why) => {
+                        pages::problem(StatusCode::BAD_GATEWAY, &why, "Tell the operator of the gateway.")
+                    }
                 }
             }
         };
@@ -259,7 +265,8 @@ impl Connect {
         };
         let Some(found) = found.filter(|name| self.knows(name)) else {
             self.refused(None, &request.account.site.name, "a wrong code at a link");
-            let why = "That code is wrong, was used before, or is too old. After 5 wrong ones you need a new code.";
+            let why =
+                "That code is wrong, was used before, or is too old. After 5 wrong ones you need a new code.";
             at.session.participant = None;
             return self.ask_who(id, &at, Some(why));
         };
@@ -284,9 +291,9 @@ impl Connect {
             return void();
         }
         let (me, given, uri) = (Arc::clone(self), shown.clone(), redirect_uri.clone());
-        let kept = spawn_blocking(move || me.keep(&given, &uri)).await.unwrap_or_else(|_| {
-            Err(Refusal::new(RefusalCode::LogUnavailable, "the gateway stops"))
-        });
+        let kept = spawn_blocking(move || me.keep(&given, &uri))
+            .await
+            .unwrap_or_else(|_| Err(Refusal::new(RefusalCode::LogUnavailable, "the gateway stops")));
         if let Err(refusal) = kept {
             return pages::problem(StatusCode::SERVICE_UNAVAILABLE, &refusal.message, CALL_AGAIN).response();
         }
@@ -336,9 +343,8 @@ impl Connect {
         };
         let records: Vec<Record> = clients.iter().map(consent).collect();
         if self.home.config().data_dir.is_some() {
-            self.access.change(|journal| {
-                journal.append(&records).map_err(|error| access::not_written(&error))
-            })?;
+            self.access
+                .change(|journal| journal.append(&records).map_err(|error| access::not_written(&error)))?;
         }
         let what = format!("consented to the scopes `{}` for {}", scopes.join(" "), clients.join(", "));
         let to = [server.as_str()];
@@ -401,7 +407,8 @@ async fn shown(request: &ConnectRequest, participant: String) -> Result<Shown, S
 
 /// The answer at a link that is of no use.
 fn void() -> Response {
-    let why = "This link was used before, is older than 10 minutes, or the gateway does not know it any more.";
+    let why =
+        "This link was used before, is older than 10 minutes, or the gateway does not know it any more.";
     pages::problem(StatusCode::NOT_FOUND, why, CALL_AGAIN).response()
 }
 

@@ -30,7 +30,8 @@ mod routes;
 mod service;
 
 pub use connect::{
-    CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX, Connect, ConnectCode, connect_router,
+    CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX, Connect, ConnectCode,
+    connect_router,
 };
 pub use cookies::{REMEMBERED_MAX, REMEMBERED_MS, SESSION_MS};
 pub use document::{DOCUMENT_BYTES_MAX, DOCUMENTS_MAX, FETCHES_MAX};

@@ -46,7 +46,13 @@ impl UpstreamNames {
 
     /// The gateway's own participant, `portmoot`, with its own names.
     pub fn gateway() -> Self {
-        Self { id: ParticipantId::gateway(), prefix: String::new(), builtin: true, serves: false, own_lists: false }
+        Self {
+            id: ParticipantId::gateway(),
+            prefix: String::new(),
+            builtin: true,
+            serves: false,
+            own_lists: false,
+        }
     }
 }
 

@@ -81,7 +81,8 @@ pub(crate) async fn connect_code(gateway: &RunningArgs, output: Output) -> Resul
     let expires = answer.get("expires_ms").and_then(Value::as_u64).unwrap_or_default();
     let left = expires.saturating_sub(unix_ms()).div_ceil(60_000);
     let name = cell(&answer, "name");
-    output.message(&format!("type this at the connect page as `{name}`; it is good once, for {left} minutes:"));
+    output
+        .message(&format!("type this at the connect page as `{name}`; it is good once, for {left} minutes:"));
     output.result(&cell(&answer, "code"));
     Ok(Exit::Ok)
 }

@@ -169,7 +169,10 @@ mod tests {
         }
         let response = consent(&form, &shown).response();
         let policy = response.headers().get("content-security-policy").unwrap().to_str().unwrap();
-        assert!(policy.contains("form-action 'self' https://auth.example:8443; frame-ancestors 'none'"), "{policy}");
+        assert!(
+            policy.contains("form-action 'self' https://auth.example:8443; frame-ancestors 'none'"),
+            "{policy}"
+        );
         assert_eq!(source("http://[::1]:5"), "http:");
         assert_eq!(origin("https://u@auth.example/x?y"), Some("https://auth.example".to_owned()));
         assert_eq!((origin("javascript:alert(1)"), origin("data:,")), (None, None));

@@ -184,7 +184,11 @@ fn names_of_lists_that_are_not_known_lead_to_their_server() {
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_authorize"]);
     assert_eq!(delivered(&stage.call(ANN, 1, "one_c")), ("one".into(), Some("c".into())));
     assert_eq!(refused(&stage.call(ANN, 2, "one_")), Cause::Unknown);
-    assert_eq!(refused(&stage.call(ANN, 3, "one_more_x")), Cause::Unknown, "another server's prefix is longer");
+    assert_eq!(
+        refused(&stage.call(ANN, 3, "one_more_x")),
+        Cause::Unknown,
+        "another server's prefix is longer"
+    );
     assert_eq!(refused(&stage.call(ANN, 4, "two_x")), Cause::Unknown, "its lists are for all");
     assert_eq!(refused(&stage.call(BOB, 5, "one_d")), Cause::NotAdmitted);
     assert_eq!(delivered(&stage.call(BOB, 6, "one_c")).0, "one");

@@ -135,7 +135,10 @@ pub fn url_error(id: &str, url: &str, message: &str) -> Answer {
         error.object("data", |data| {
             data.array("elicitations", |all| {
                 all.object(|one| {
-                    one.text("mode", "url").text("elicitationId", id).text("url", url).text("message", message);
+                    one.text("mode", "url")
+                        .text("elicitationId", id)
+                        .text("url", url)
+                        .text("message", message);
                 });
             });
         });

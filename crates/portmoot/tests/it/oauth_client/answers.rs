@@ -46,7 +46,10 @@ fn a_client_of_2025_11_25_gets_the_error_and_is_notified_of_the_end() {
     let asked = &error["data"]["elicitations"];
     assert_eq!(asked.as_array().unwrap().len(), 1);
     let (id, url) = (asked[0]["elicitationId"].as_str().unwrap(), asked[0]["url"].as_str().unwrap());
-    assert_eq!((asked[0]["mode"].as_str(), url), (Some("url"), format!("{}/connect/{id}", site.gateway.url()).as_str()));
+    assert_eq!(
+        (asked[0]["mode"].as_str(), url),
+        (Some("url"), format!("{}/connect/{id}", site.gateway.url()).as_str())
+    );
     assert!(asked[0]["message"].as_str().unwrap().starts_with("jira needs your permission."));
     site.connect(url, ANN, "user-a");
     let received = stream.next_of("notifications/elicitation/complete");
@@ -80,7 +83,10 @@ fn a_modern_client_is_asked_and_comes_back() {
         let questions = result["inputRequests"].as_object().unwrap();
         assert_eq!(questions.len(), 1);
         let (key, question) = questions.iter().next().unwrap();
-        assert_eq!((&question["method"], &question["params"]["mode"]), (&json!("elicitation/create"), &json!("url")));
+        assert_eq!(
+            (&question["method"], &question["params"]["mode"]),
+            (&json!("elicitation/create"), &json!("url"))
+        );
         assert!(question["params"].get("elicitationId").is_none(), "{question}");
         let url = question["params"]["url"].as_str().unwrap().to_owned();
         (key.clone(), url, result["requestState"].as_str().unwrap().to_owned())

@@ -42,7 +42,8 @@ fn what_one_participant_holds_is_of_no_use_to_the_other() {
     let (ann, bob) = (site.connected(ANN, "user-a"), site.connected(BOB, "user-b"));
     // Names of the other's list.
     for (client, other) in [(&ann, "user-b"), (&bob, "user-a")] {
-        let answer = client.ask("tools/call", json!({ "name": format!("jira_only_{other}"), "arguments": {} }));
+        let answer =
+            client.ask("tools/call", json!({ "name": format!("jira_only_{other}"), "arguments": {} }));
         assert!(answer["error"].is_object(), "{answer}");
     }
     assert_eq!(text(&ann.call("jira_only_user-a", json!({}))), "mine");
@@ -63,7 +64,8 @@ fn what_one_participant_holds_is_of_no_use_to_the_other() {
     assert!(site.service.wrong().is_empty(), "{:?}", site.service.wrong());
     // Modern callers have sessions by participant.
     let call = |token: &str| {
-        modern(&site.gateway, Some(token), "tools/call", json!({ "name": "jira_whoami", "arguments": {} })).json()
+        modern(&site.gateway, Some(token), "tools/call", json!({ "name": "jira_whoami", "arguments": {} }))
+            .json()
     };
     assert_eq!(text(&call(ANN)["result"]), "user-a with read");
     assert_eq!(text(&call(BOB)["result"]), "user-b with read");
@@ -86,7 +88,12 @@ fn neither_a_callers_token_nor_one_of_a_server_is_where_it_must_not_be() {
     let ann = site.connected(ANN, "user-a");
     assert_eq!(text(&ann.call("jira_whoami", json!({}))), "user-a with read");
     let bearer = format!("Bearer {ANN}");
-    let accounts = Connection::open(site.address()).exchange("GET", "/api/v1/accounts", &[("authorization", &bearer)], "");
+    let accounts = Connection::open(site.address()).exchange(
+        "GET",
+        "/api/v1/accounts",
+        &[("authorization", &bearer)],
+        "",
+    );
     let metrics = site.gateway.get("/metrics", None);
     let (home, log) = (site.home.path().to_owned(), site.gateway.log());
     site.gateway.stop();
@@ -96,12 +103,17 @@ fn neither_a_callers_token_nor_one_of_a_server_is_where_it_must_not_be() {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
             match entry.path() {
                 path if path.is_dir() => folders.push(path),
-                path => searched.push(String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()),
+                path => searched
+                    .push(String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()),
             }
         }
     }
     for text in &searched {
-        assert!(!text.contains("access-user-a-") && !text.contains(ANN), "{}", &text[..text.len().min(2_000)]);
+        assert!(
+            !text.contains("access-user-a-") && !text.contains(ANN),
+            "{}",
+            &text[..text.len().min(2_000)]
+        );
     }
     assert!(searched.len() > 4);
 }

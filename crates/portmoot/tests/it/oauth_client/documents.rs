@@ -15,7 +15,11 @@ p5TXhS0yH116M/0YahW8o8wKse9ecTUeQnW43xldUiEDS3GtltHdjgGf\n\
 
 #[test]
 fn the_gateway_describes_itself_at_its_public_url() {
-    let site = Site::of("public_url = \"https://gw.example/mcp-gateway\"", "", "[participants.ann]\ntoken_env = \"ANN\"\n");
+    let site = Site::of(
+        "public_url = \"https://gw.example/mcp-gateway\"",
+        "",
+        "[participants.ann]\ntoken_env = \"ANN\"\ncapabilities = [\"mcp/*\"]\n",
+    );
     let get = |path: &str| Connection::open(site.address()).exchange("GET", path, &[], "");
     for prefix in ["", "/mcp-gateway"] {
         let reply = get(&format!("{prefix}/oauth/client.json"));
@@ -45,13 +49,20 @@ fn the_gateway_describes_itself_at_its_public_url() {
     let mut browser = Browser::default();
     let page = browser.open(site.address(), &link);
     let cookie = page.header("set-cookie").unwrap();
-    assert!(cookie.starts_with("__Host-pm_connect=") && cookie.ends_with("; Path=/; Max-Age=1800; HttpOnly; SameSite=Lax; Secure"), "{cookie}");
+    assert!(
+        cookie.starts_with("__Host-pm_connect=")
+            && cookie.ends_with("; Path=/; Max-Age=1800; HttpOnly; SameSite=Lax; Secure"),
+        "{cookie}"
+    );
     assert!(page.body.contains("action=\"/mcp-gateway/connect/"), "{page:?}");
     let page = browser.submit(site.address(), &page, &[("code", &site.code(ANN))]);
     assert!(page.body.contains("<dd>gw.example</dd>"), "{page:?}");
     let sent = browser.submit(site.address(), &page, &[("decision", "allow")]);
     let location = sent.header("location").unwrap();
-    assert!(location.contains("redirect_uri=https%3A%2F%2Fgw.example%2Fmcp-gateway%2Foauth%2Fcallback&"), "{location}");
+    assert!(
+        location.contains("redirect_uri=https%3A%2F%2Fgw.example%2Fmcp-gateway%2Foauth%2Fcallback&"),
+        "{location}"
+    );
     let back = site.service.approve(location, "user-a");
     assert!(browser.open(site.address(), &back).body.contains("Connected"));
 }
@@ -74,7 +85,10 @@ fn a_client_that_signs_has_a_document_of_its_own() {
     let get = |path: &str| Connection::open(site.address()).exchange("GET", path, &[], "").json();
     let keys = get("/oauth/jwks.json");
     let jwk = &keys["keys"][0];
-    assert_eq!((&jwk["kty"], &jwk["alg"], &jwk["use"], jwk.get("d")), (&json!("EC"), &json!("ES256"), &json!("sig"), None));
+    assert_eq!(
+        (&jwk["kty"], &jwk["alg"], &jwk["use"], jwk.get("d")),
+        (&json!("EC"), &json!("ES256"), &json!("sig"), None)
+    );
     let path = format!("/oauth/client/{}.json", jwk["kid"].as_str().unwrap());
     let document = get(&path);
     assert_eq!(document["client_id"], format!("https://gw.example{path}"));

@@ -18,7 +18,10 @@ fn modern_names(site: &Site, token: &str) -> Vec<String> {
 fn one_tool_is_listed_until_the_caller_has_an_account() {
     let site = Site::start();
     let (ann, bob) = (Client::of(&site.gateway, ANN), Client::of(&site.gateway, BOB));
-    assert_eq!((ann.names("tools"), modern_names(&site, ANN)), (vec!["jira_authorize".to_owned()], vec!["jira_authorize".to_owned()]));
+    assert_eq!(
+        (ann.names("tools"), modern_names(&site, ANN)),
+        (vec!["jira_authorize".to_owned()], vec!["jira_authorize".to_owned()])
+    );
     let stream = ann.listen();
     site.connect(&site.link(&ann), ANN, "user-a");
     stream.next_of("notifications/tools/list_changed");
@@ -76,7 +79,10 @@ fn the_last_list_of_any_caller_can_be_shown_marked() {
     let (marked, own) = (tools(&bob), tools(&ann));
     assert_eq!(
         (&marked[0]["description"], &marked[0]["_meta"]["portmoot/account"]),
-        (&json!("Does it. (You have no account at jira yet: a call answers with a link to connect one.)"), &json!("needed"))
+        (
+            &json!("Does it. (You have no account at jira yet: a call answers with a link to connect one.)"),
+            &json!("needed")
+        )
     );
     assert_eq!((&own[0]["description"], &own[0]["_meta"]), (&json!("Does it."), &Value::Null));
     // What is listed can be called, and asks.

@@ -28,7 +28,11 @@ fn a_page_names_everything_and_cannot_be_framed() {
     let who = browser.open(site.address(), &link);
     protected(&who);
     let cookie = who.header("set-cookie").unwrap();
-    assert!(cookie.starts_with("pm_connect=") && cookie.ends_with("; Path=/; Max-Age=1800; HttpOnly; SameSite=Lax"), "{cookie}");
+    assert!(
+        cookie.starts_with("pm_connect=")
+            && cookie.ends_with("; Path=/; Max-Age=1800; HttpOnly; SameSite=Lax"),
+        "{cookie}"
+    );
     // To a browser that has not shown whose it is, the page says nothing about the link.
     for secret in ["jira", "ann", "test"] {
         assert!(!who.body.contains(secret), "{secret}: {}", who.body);
@@ -36,7 +40,9 @@ fn a_page_names_everything_and_cannot_be_framed() {
     let consent = browser.submit(site.address(), &who, &[("code", &site.code(ANN))]);
     protected(&consent);
     let host = site.service.origin().replace("http://", "");
-    for shown in ["<dd>ann</dd>", "<code>test</code>", "<dd>jira</dd>", "<code>read</code>", &host, site.address()] {
+    for shown in
+        ["<dd>ann</dd>", "<code>test</code>", "<dd>jira</dd>", "<code>read</code>", &host, site.address()]
+    {
         assert!(consent.body.contains(shown), "{shown}: {}", consent.body);
     }
     let policy = consent.header("content-security-policy").unwrap();
@@ -44,7 +50,10 @@ fn a_page_names_everything_and_cannot_be_framed() {
     // Nothing has been asked of the authorization server before the consent.
     assert_eq!((site.service.asked("/register"), site.service.asked("/token")), (0, 0));
     let sent = browser.submit(site.address(), &consent, &[("decision", "allow")]);
-    assert_eq!((sent.status, sent.header("cache-control"), sent.header("referrer-policy")), (303, Some("no-store"), Some("no-referrer")));
+    assert_eq!(
+        (sent.status, sent.header("cache-control"), sent.header("referrer-policy")),
+        (303, Some("no-store"), Some("no-referrer"))
+    );
     assert!(sent.header("location").unwrap().starts_with(&format!("{}/authorize?", site.service.origin())));
     // The link is used up.
     assert_eq!(browser.open(site.address(), &link).status, 404);
@@ -134,11 +143,21 @@ fn forms_of_other_sites_and_forged_cookies_count_for_nothing() {
     let got = browser.clone().visit(site.address(), "GET", &query, &[], "");
     assert!(got.body.contains("name=\"decision\"") && got.header("location").is_none());
     let headers = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "same-origin")];
-    assert_eq!(browser.clone().visit(site.address(), "POST", &action, &headers, "decision=allow").status, 403);
+    assert_eq!(
+        browser.clone().visit(site.address(), "POST", &action, &headers, "decision=allow").status,
+        403
+    );
     let json = [("content-type", "application/json")];
-    assert_eq!(browser.clone().visit(site.address(), "POST", &action, &json, &format!("form={}&decision=allow", hidden[0].1)).status, 403);
+    assert_eq!(
+        browser
+            .clone()
+            .visit(site.address(), "POST", &action, &json, &format!("form={}&decision=allow", hidden[0].1))
+            .status,
+        403
+    );
     // Other hosts are not served at all.
-    let foreign = Connection::open(site.address()).exchange("GET", path_of(&link), &[("host", "evil.example")], "");
+    let foreign =
+        Connection::open(site.address()).exchange("GET", path_of(&link), &[("host", "evil.example")], "");
     assert!((400..=403).contains(&foreign.status), "{foreign:?}");
     assert_eq!(site.service.asked("/register"), 0);
     assert_eq!(browser.submit(site.address(), &page, &[("decision", "allow")]).status, 303);
@@ -180,7 +199,11 @@ fn an_answer_counts_once_with_its_state_cookie_and_issuer() {
         let back = site.service.approve(sent.header("location").unwrap(), "user-b");
         let mixed = format!("{}{wrong}&error=evil", back.split("&iss=").next().unwrap());
         let reply = browser.open(site.address(), &mixed);
-        assert_eq!((reply.status, reply.body.contains("not from the authorization server")), (400, true), "{reply:?}");
+        assert_eq!(
+            (reply.status, reply.body.contains("not from the authorization server")),
+            (400, true),
+            "{reply:?}"
+        );
         assert!(!reply.body.contains(words) || words == "x", "{reply:?}");
         assert_eq!(browser.open(site.address(), &back).status, 400, "used up");
     }
@@ -255,7 +278,8 @@ fn a_person_that_has_signed_in_at_the_gateway_needs_no_code() {
     let site = Site { home, gateway, service };
     let client = json!({ "client_name": "Editor", "redirect_uris": ["http://127.0.0.1:5/cb"] }).to_string();
     let headers = [("content-type", "application/json")];
-    let registered = Connection::open(site.address()).exchange("POST", "/oauth/register", &headers, &client).json();
+    let registered =
+        Connection::open(site.address()).exchange("POST", "/oauth/register", &headers, &client).json();
     let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
     let query = format!(
         "/oauth/authorize?response_type=code&client_id={}&redirect_uri=http%3A%2F%2F127.0.0.1%3A5%2Fcb&code_challenge={challenge}\
@@ -271,7 +295,11 @@ fn a_person_that_has_signed_in_at_the_gateway_needs_no_code() {
     // Signed in as bob: his link needs no code, ann's is refused.
     let (ann, bob) = (Client::of(&site.gateway, ANN), Client::of(&site.gateway, BOB));
     let refused = browser.open(site.address(), &site.link(&ann));
-    assert_eq!((refused.status, refused.body.contains("for another participant")), (403, true), "{refused:?}");
+    assert_eq!(
+        (refused.status, refused.body.contains("for another participant")),
+        (403, true),
+        "{refused:?}"
+    );
     let page = browser.open(site.address(), &site.link(&bob));
     assert!(page.body.contains("name=\"decision\""), "{page:?}");
     // Without a sign-in the codes of the sign-in page do, too.

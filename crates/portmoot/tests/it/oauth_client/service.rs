@@ -84,7 +84,10 @@ impl Service {
         let (page, query) = authorize.split_once('?').unwrap();
         assert_eq!(page, format!("{}/authorize", self.origin()));
         let asked: BTreeMap<String, String> = pairs(query);
-        assert_eq!((asked["response_type"].as_str(), asked["code_challenge_method"].as_str()), ("code", "S256"));
+        assert_eq!(
+            (asked["response_type"].as_str(), asked["code_challenge_method"].as_str()),
+            ("code", "S256")
+        );
         assert_eq!(asked["resource"], self.url());
         let registered = self.books.lock().unwrap().clients[&asked["client_id"]].clone();
         let (redirect_uri, code) = (asked["redirect_uri"].clone(), format!("code-{}", self.number()));
@@ -93,7 +96,10 @@ impl Service {
             let (authority, path) = rest.split_once('/').unwrap();
             format!("{scheme}://{}/{path}", authority.split(':').next().unwrap())
         };
-        assert!(registered.iter().any(|known| without_port(known) == without_port(&redirect_uri)), "{registered:?}");
+        assert!(
+            registered.iter().any(|known| without_port(known) == without_port(&redirect_uri)),
+            "{registered:?}"
+        );
         let given = Code {
             user: user.to_owned(),
             client: asked["client_id"].clone(),
@@ -179,7 +185,11 @@ impl Service {
                 let uris = uris.map(|uri| uri.as_str().unwrap().to_owned()).collect();
                 let id = format!("client-{}", self.number());
                 self.books.lock().unwrap().clients.insert(id.clone(), uris);
-                (201, String::new(), json!({ "client_id": id, "token_endpoint_auth_method": "none" }).to_string())
+                (
+                    201,
+                    String::new(),
+                    json!({ "client_id": id, "token_endpoint_auth_method": "none" }).to_string(),
+                )
             }
             "/token" => self.token(&pairs(&asked.body)),
             "/revoke" => {
@@ -202,7 +212,9 @@ impl Service {
             return refused("invalid_grant");
         };
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&form["code_verifier"]));
-        if challenge != code.challenge || form["redirect_uri"] != code.redirect_uri || form["client_id"] != code.client
+        if challenge != code.challenge
+            || form["redirect_uri"] != code.redirect_uri
+            || form["client_id"] != code.client
         {
             return refused("invalid_grant");
         }
@@ -217,7 +229,8 @@ impl Service {
         let token = asked.headers.get("authorization").and_then(|line| line.strip_prefix("Bearer "));
         let known = token.and_then(|token| self.books.lock().unwrap().tokens.get(token).cloned());
         let Some((user, scope)) = known else {
-            let challenge = format!("www-authenticate: Bearer resource_metadata=\"{metadata}\", scope=\"read\"\r\n");
+            let challenge =
+                format!("www-authenticate: Bearer resource_metadata=\"{metadata}\", scope=\"read\"\r\n");
             return (401, challenge, "{}".to_owned());
         };
         if let Some(session) = asked.headers.get("mcp-session-id") {
@@ -235,7 +248,9 @@ impl Service {
         if id.is_null() {
             return (202, String::new(), String::new());
         }
-        let result = |result: Value| (200, String::new(), json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string());
+        let result = |result: Value| {
+            (200, String::new(), json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
+        };
         let said = |text: &str| result(json!({ "content": [{ "type": "text", "text": text }] }));
         match message["method"].as_str().unwrap() {
             "initialize" => {
@@ -252,7 +267,9 @@ impl Service {
             "tools/call" => {
                 let mut books = self.books.lock().unwrap();
                 books.calls += 1;
-                if let Some(expected) = params["arguments"]["as"].as_str().filter(|expected| *expected != user) {
+                if let Some(expected) =
+                    params["arguments"]["as"].as_str().filter(|expected| *expected != user)
+                {
                     books.wrong.push(format!("a call of {expected} with the token of {user}"));
                 }
                 drop(books);
@@ -267,7 +284,11 @@ impl Service {
                     name if name == format!("only_{user}") => said("mine"),
                     name => {
                         let error = json!({ "code": -32602, "message": format!("no tool {name}") });
-                        (200, String::new(), json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())
+                        (
+                            200,
+                            String::new(),
+                            json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string(),
+                        )
                     }
                 }
             }
