@@ -218,7 +218,7 @@ mod tests {
         let notified = Arc::<AtomicUsize>::default();
         let ask = |account: &Arc<Account>, link: u64, client: &str| {
             let count = Arc::clone(&notified);
-            let completion: Completion = Box::new(move |_| drop(count.fetch_add(1, Ordering::SeqCst)));
+            let completion: Completion = Box::new(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
             connects.ask(account, client, Some((LinkId(link), completion)), 0).unwrap()
         };
         for number in 0..2 * CONNECT_SESSIONS_MAX as u64 {
