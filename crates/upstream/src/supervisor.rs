@@ -311,14 +311,15 @@ async fn keep(upstream: Weak<Upstream>) {
             Ok(session) => {
                 let mut end = session.ended.subscribe();
                 // The wait holds no session: an upstream without users ends its sessions.
-                let session = Arc::downgrade(&session);
+                let kept = Arc::downgrade(&session);
+                drop(session);
                 loop {
                     tokio::select! {
                         _ = end.wait_for(|ended| *ended) => break,
                         () = account_change(&mut changes) => {
                             // Signed in, perhaps with other scopes: the lists may be others.
                             let Some(strong) = upstream.upgrade() else { return };
-                            let Some(session) = session.upgrade() else { break };
+                            let Some(session) = kept.upgrade() else { break };
                             if strong.blocked(None).is_none() {
                                 // What could not be listed without the new tokens is listed now.
                                 strong.book.lock().incomplete = None;
