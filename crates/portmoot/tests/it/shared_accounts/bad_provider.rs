@@ -63,7 +63,7 @@ fn survives(path: &str, wrongs: &[(Wrong, &str)]) {
         until("the account is used again", || site.call(&client).ok());
         assert_eq!(site.account()["state"], "ready", "{wrong:?}");
     }
-    assert_eq!(site.provider.asked("/auth"), logins, "nobody had to sign in");
+    assert_eq!(site.provider.asked("/auth"), logins, "no one had to sign in");
 }
 
 const METADATA: &str = "/.well-known/oauth-authorization-server";

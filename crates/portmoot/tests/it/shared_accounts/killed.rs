@@ -102,7 +102,7 @@ fn no_step_of_a_renewal_loses_the_family() {
         assert_eq!(site.token_requests(), asked);
     }
     assert_eq!(site.call_with_ended_token(&client), Ok("found".to_owned()));
-    assert_eq!(site.provider.asked("/auth"), logins, "nobody had to sign in");
+    assert_eq!(site.provider.asked("/auth"), logins, "no one had to sign in");
     // The provider has renewed, and its answer is lost with the gateway: that family ends at the next attempt, the only one.
     site.fault("/token", "mute");
     site.guarded.expire();

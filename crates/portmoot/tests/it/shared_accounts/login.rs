@@ -6,7 +6,7 @@ use super::{Person, Site};
 use crate::http::Connection;
 use crate::support::Client;
 
-/// Signs in, and checks that a connected client learns of the tools and that nobody sees a token.
+/// Signs in, and checks that a connected client learns of the tools and that no output has a token.
 fn signs_in(way: &[&str], act: impl FnOnce(&Site, &[&str])) -> Site {
     let site = Site::start();
     let client = Client::plain(&site.gateway);
@@ -14,7 +14,7 @@ fn signs_in(way: &[&str], act: impl FnOnce(&Site, &[&str])) -> Site {
     let before = site.wait_for("needs_login");
     assert_eq!((&before["issuer"], &before["renews"]), (&json!(null), &json!(false)));
     assert!(!client.names("tools").contains(&"jira_search".to_owned()));
-    // Whoever watches the gateway sees that a person has to act, and the gateway is ready without that.
+    // Probes see that a person has to act, and that the gateway is ready without that.
     let ready = site.gateway.get("/readyz", None);
     assert_eq!((ready.status, &ready.json()["servers_need_login"]), (200, &json!(1)), "{ready:?}");
     assert_eq!(ready.json()["servers"][0]["state"], "needs_login");
