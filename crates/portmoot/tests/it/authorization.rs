@@ -3,7 +3,7 @@
 mod bad_tokens;
 mod doors;
 mod people;
-mod provider;
+pub(crate) mod provider;
 mod rotation;
 mod scopes;
 
