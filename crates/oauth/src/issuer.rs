@@ -13,7 +13,7 @@ pub use fetched::{KEYS_FRESH, KEYS_FRESH_MAX, KEYS_FRESH_MIN};
 pub use introspect::Credentials;
 pub use metadata::well_known_urls;
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use auth::jwt::KeySet;
@@ -75,6 +75,8 @@ pub struct Issuer {
     state: Mutex<State>,
     /// The task that fetches holds it; the others find the result.
     flight: tokio::sync::Mutex<()>,
+    /// Called when its keys are other ones.
+    changed: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 #[derive(Default)]
@@ -102,8 +104,8 @@ impl Issuer {
     /// Its identifier is no URL that may be fetched.
     pub fn new(spec: IssuerSpec, dialer: Dialer) -> Result<Arc<Self>, DialError> {
         let reach = Reach::of(&crate::dialer::parse_url(&spec.issuer)?, &spec.allowed);
-        let (state, flight) = (Mutex::default(), tokio::sync::Mutex::default());
-        Ok(Arc::new(Self { spec, dialer, reach, state, flight }))
+        let (state, flight, changed) = <_>::default();
+        Ok(Arc::new(Self { spec, dialer, reach, state, flight, changed }))
     }
 
     /// Its keys, if there are any that are not too old.
@@ -161,7 +163,12 @@ impl Issuer {
                 if state.failure.take().is_some() {
                     tracing::info!(target: "portmoot::issuers", issuer = %self.spec.issuer, "the issuer answers again");
                 }
+                let is_other = state.keys.as_ref().is_some_and(|before| before.keys != held.keys);
                 state.keys = Some(held);
+                drop(state);
+                if let Some(changed) = self.changed.get().filter(|_| is_other) {
+                    changed();
+                }
             }
             Err(error) => {
                 let why = error.to_string();
@@ -244,11 +251,11 @@ impl Issuer {
             .unwrap_or_default()
     }
 
-    /// Keeps the keys fresh for as long as the issuer is in use, and calls `changed` when they are other ones. Must be called
-    /// inside a runtime.
+    /// Keeps the keys fresh for as long as the issuer is in use, and calls `changed` each time when they are other ones. Must be
+    /// called once, inside a runtime.
     pub fn watch(self: &Arc<Self>, changed: impl Fn() + Send + Sync + 'static) {
-        if matches!(self.spec.source, Source::Keys(_)) {
-            tokio::spawn(watch(Arc::downgrade(self), changed));
+        if matches!(self.spec.source, Source::Keys(_)) && self.changed.set(Box::new(changed)).is_ok() {
+            tokio::spawn(watch(Arc::downgrade(self)));
         }
     }
 
@@ -265,8 +272,7 @@ impl Issuer {
     }
 }
 
-async fn watch(issuer: Weak<Issuer>, changed: impl Fn()) {
-    let mut seen: Option<Arc<KeySet>> = None;
+async fn watch(issuer: Weak<Issuer>) {
     loop {
         let Some(known) = issuer.upgrade() else { return };
         if known.due().is_zero() {
@@ -276,11 +282,6 @@ async fn watch(issuer: Weak<Issuer>, changed: impl Fn()) {
                 known.fetch().await;
             }
         }
-        let keys = known.keys();
-        if seen.is_some() && keys != seen {
-            changed();
-        }
-        seen = keys;
         let wait = known.due().clamp(Duration::from_millis(100), KEYS_FRESH_MAX);
         drop(known);
         // Not longer than a retry: another may have found new keys.

@@ -10,6 +10,8 @@ pub(super) enum Refused {
     Fault(TokenFault),
     /// Its issuer cannot be asked.
     Unreachable,
+    /// The configuration or the issuer's keys have changed while it was checked: it has to be checked again.
+    Changed,
     /// It is good, and its subject has no place.
     NoPlace(String),
 }
@@ -33,7 +35,8 @@ impl Refused {
                 Refusal::new(RefusalCode::Unauthenticated, "this token is not valid")
             }
             Self::Fault(fault) => fault.refusal(),
-            Self::Unreachable => {
+            // A check that is made again does not come here.
+            Self::Unreachable | Self::Changed => {
                 let code = RefusalCode::IssuerUnreachable;
                 let refusal = Refusal::new(code, "the issuer of the token cannot be asked now");
                 refusal.hint("try again soon").retry_after_ms(platform::millis(KEYS_RETRY))

@@ -209,6 +209,13 @@ async fn an_issuer_is_asked_about_opaque_tokens() {
         .lock()
         .push_back(("/about".into(), "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".into()));
     assert!(matches!(known.introspect("t").await, Err(IssuerError::Status(_, 401))));
+    for (answer, why) in
+        [("{}", "whether the token is active"), (r#"{"active":"true"}"#, "active"), ("[]", "no JSON object")]
+    {
+        provider.answers("/about", "", answer);
+        let error = known.introspect("t").await.unwrap_err().to_string();
+        assert!(error.contains(why), "{answer}: {error}");
+    }
     assert!(matches!(known.condition(), Condition::Unreachable(_)));
     assert!(provider.open.load(Ordering::SeqCst) > 2);
 }

@@ -2,6 +2,8 @@
 
 mod bad_tokens;
 mod doors;
+mod every_door;
+mod introspection;
 mod people;
 mod provider;
 mod rotation;

@@ -8,7 +8,7 @@ use harness::{Running, deps, repository};
 use serde_json::{Value, json};
 
 use super::resource;
-use crate::http::Connection;
+use crate::http::{Connection, Reply};
 
 /// `oidc-provider` on a free port.
 pub(super) struct Provider(Running);
@@ -48,17 +48,34 @@ impl Provider {
     /// The token of a machine for a resource, with these scopes.
     #[track_caller]
     pub(super) fn machine(&self, client: &str, resource: &str, scope: &str) -> String {
-        let form = format!(
-            "grant_type=client_credentials&resource={}&scope={}",
-            resource.replace(':', "%3A").replace('/', "%2F").replace('?', "%3F"),
-            scope.replace(' ', "+").replace(':', "%3A")
-        );
+        let resource = resource.replace(':', "%3A").replace('/', "%2F").replace('?', "%3F");
+        let scope = scope.replace(' ', "+").replace(':', "%3A");
+        self.given(client, &format!("resource={resource}&scope={scope}"))
+    }
+
+    /// The opaque token of a machine for no resource.
+    pub(super) fn without_audience(&self, client: &str) -> String {
+        self.given(client, "scope=")
+    }
+
+    #[track_caller]
+    fn given(&self, client: &str, form: &str) -> String {
+        let answer = self.form(client, "/token", &format!("grant_type=client_credentials&{form}")).json();
+        answer["access_token"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    /// Ends a token of a machine.
+    #[track_caller]
+    pub(super) fn revoke(&self, client: &str, token: &str) {
+        assert_eq!(self.form(client, "/token/revocation", &format!("token={token}")).status, 200);
+    }
+
+    /// What the provider answers a machine that authenticates itself.
+    fn form(&self, client: &str, path: &str, form: &str) -> Reply {
         let basic = format!("Basic {}", STANDARD.encode(format!("{client}:{client}-secret")));
         let headers =
             [("content-type", "application/x-www-form-urlencoded"), ("authorization", basic.as_str())];
-        let reply = Connection::open(self.0.address()).exchange("POST", "/token", &headers, &form);
-        let answer = reply.json();
-        answer["access_token"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+        Connection::open(self.0.address()).exchange("POST", path, &headers, form)
     }
 
     /// A token with these claims changed from those of a good one; null removes.
