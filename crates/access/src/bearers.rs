@@ -42,6 +42,8 @@ pub struct Bearers {
     cache: Cache,
     people: People,
     attempts: Attempts,
+    /// How many tokens were refused.
+    refused: AtomicU64,
     /// The registry's: moves when tokens that were good may be so no more.
     epoch: Arc<AtomicU64>,
 }
@@ -67,8 +69,8 @@ pub struct Step {
 impl Bearers {
     /// Without issuers. `epoch` moves when tokens must be looked at again.
     pub fn new(epoch: Arc<AtomicU64>) -> Arc<Self> {
-        let (known, cache, people, attempts) = <_>::default();
-        Arc::new(Self { known, cache, people, attempts, epoch })
+        let (known, cache, people, attempts, refused) = <_>::default();
+        Arc::new(Self { known, cache, people, attempts, refused, epoch })
     }
 
     /// Takes over a configuration: issuers that did not change keep their keys, all checked tokens are forgotten, and the
@@ -217,6 +219,7 @@ impl Bearers {
             return Ok(());
         }
         if let Some(wait_ms) = from.and_then(|from| self.attempts.wait_ms(from, now_ms)) {
+            self.refused.fetch_add(1, Ordering::Relaxed);
             let refusal =
                 Refusal::new(RefusalCode::RateLimited, "too many bad tokens came from your address");
             return Err(refusal.hint("wait a minute").retry_after_ms(wait_ms));
@@ -224,6 +227,7 @@ impl Bearers {
         match self.check(token, hash).await {
             Ok(_) => Ok(()),
             Err(refused) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
                 if let (Some(from), true) = (from, refused.is_bad()) {
                     self.attempts.count(from, unix_ms());
                 }
@@ -255,7 +259,10 @@ impl Bearers {
                 let (at, _) = known.read(token)?;
                 let (_, issuer) = known.issuers.get(at).ok_or(TokenFault::Issuer)?;
                 issuer.look_for_key(issuer.keys().as_ref()).await;
-                self.check_now(&self.known(), token, hash, unix_ms())
+                match self.check_now(&self.known(), token, hash, unix_ms()) {
+                    Err(Refused::Fault(TokenFault::UnknownKey)) if issuer.is_stale() => Err(Refused::Unsure),
+                    checked => checked,
+                }
             }
             checked => checked,
         }
@@ -312,13 +319,15 @@ impl Bearers {
         others
     }
 
-    /// The condition of each issuer, by name.
-    pub fn conditions(&self) -> Vec<(String, Condition)> {
-        self.known()
-            .issuers
-            .iter()
-            .map(|(config, issuer)| (config.name.clone(), issuer.condition()))
-            .collect()
+    /// Each issuer under its name.
+    pub fn issuers(&self) -> Vec<(String, Arc<Issuer>)> {
+        let known = self.known();
+        known.issuers.iter().map(|(config, issuer)| (config.name.clone(), Arc::clone(issuer))).collect()
+    }
+
+    /// How many tokens that were not known were refused since the start, whatever for.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// How many checked tokens are kept.

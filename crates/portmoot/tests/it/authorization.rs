@@ -3,8 +3,10 @@
 mod bad_tokens;
 mod doors;
 mod every_door;
+mod flood;
 mod introspection;
 mod people;
+mod probe;
 mod provider;
 mod rotation;
 mod scopes;

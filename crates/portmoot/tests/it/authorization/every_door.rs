@@ -254,7 +254,8 @@ fn grpc(gateway: &Gateway, token: &str, text: &str) -> Said {
 fn rest(gateway: &Gateway, token: &str, text: &str) -> Said {
     let bearer = format!("Bearer {token}");
     let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-    let body = json!({"name": "made-by-rest", "capabilities": ["mcp/request:tools/call:a_echo"]}).to_string();
+    let body = json!({"name": "made-by-rest", "capabilities": ["mcp/request:tools/call:a_echo"], "lifetime_ms": 60_000});
+    let body = body.to_string();
     let reply = Connection::open(gateway.address()).exchange("POST", "/api/v1/tokens", &headers, &body);
     let answer = reply.json();
     match answer["code"].as_str() {
