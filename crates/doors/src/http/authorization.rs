@@ -121,10 +121,10 @@ pub(super) fn misplaced(config: &Config, head: &Head<'_>, query: Option<&str>) -
 /// # Errors
 /// The refusal to send.
 pub(super) async fn admit(connection: &Connection, config: &Config, head: &Head<'_>) -> Result<(), Refusal> {
-    let bearers = &connection.links.registry.bearers;
-    match head.bearer().filter(|token| !config.issuers.is_empty() && bearers.concerns(token)) {
+    let registry = &connection.links.registry;
+    match head.bearer().filter(|_| !config.issuers.is_empty()) {
         // Few requests wait here, so its memory is on the heap.
-        Some(token) => Box::pin(bearers.admit(token, connection.peer)).await,
+        Some(token) => Box::pin(registry.admit(token, connection.peer)).await,
         None => Ok(()),
     }
 }

@@ -105,7 +105,7 @@ fn every_event_of_a_sign_in_is_in_the_audit_log() {
     let next = Tokens::of(&site.refresh(&client, &first.refresh));
     site.recorded("ann", "admitted", "refreshed: ");
     assert_eq!(site.exchange(&client, "no-such-code", &[]).status, 400);
-    site.recorded("", "refused", "invalid_grant: a code that is not known");
+    site.recorded("system:nobody", "refused", "invalid_grant: a code that is not known");
     let all = sign_in("read all");
     site.recorded("ann", "admitted", "stepped up: ");
     // Signed in once more with no more than before: that is no step.
