@@ -6,7 +6,7 @@ use model::{LinkId, ListKind, Narrowing, Refusal, RefusalCode, Scope};
 use topic::{Cause, Event, ListScope};
 
 use crate::{
-    numbers::Effects,
+    numbers::{Effect, Effects},
     shown::{delivered, refused},
     stage::{ANN, BOB, Stage, caps, id, tools},
 };

@@ -296,8 +296,6 @@ pub struct SystemError {
     pub your_capabilities: Option<Vec<String>>,
     /// The time after which a retry may succeed, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// The scopes that an access token needs for it.
-    pub scope: Option<String>,
 }
 
 /// A message of the gateway.

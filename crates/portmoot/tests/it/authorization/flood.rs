@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use serde_json::json;
 use tokio::net::TcpSocket;
 
 use super::provider::{Provider, unsigned};
 use super::{initialize, resource, start};
-use crate::http::{Connection, TIMEOUT};
+use crate::http::TIMEOUT;
 use crate::support::until;
 
 /// Bad tokens that are sent. `PORTMOOT_BAD_TOKENS` has another number: docs/authorization.md has what 100,000 gave.
