@@ -2,7 +2,11 @@
 
 mod bad_tokens;
 mod doors;
+mod every_door;
+mod flood;
+mod introspection;
 mod people;
+mod probe;
 pub(crate) mod provider;
 mod rotation;
 mod scopes;
