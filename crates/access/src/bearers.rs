@@ -8,6 +8,7 @@ mod cache;
 mod people;
 mod refused;
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +43,8 @@ pub struct Bearers {
     cache: Cache,
     people: People,
     attempts: Attempts,
+    /// The prefixes of the hashes of configured tokens, which no issuer is asked about.
+    configured: RwLock<HashSet<u64>>,
     /// The registry's: moves when tokens that were good may be so no more.
     epoch: Arc<AtomicU64>,
 }
@@ -65,13 +68,15 @@ pub struct Step {
 impl Bearers {
     /// Without issuers. `epoch` moves when tokens must be looked at again.
     pub fn new(epoch: Arc<AtomicU64>) -> Arc<Self> {
-        let (known, cache, people, attempts) = <_>::default();
-        Arc::new(Self { known, cache, people, attempts, epoch })
+        let (known, cache, people, attempts, configured) = <_>::default();
+        Arc::new(Self { known, cache, people, attempts, configured, epoch })
     }
 
     /// Takes over a configuration: issuers that did not change keep their keys, all checked tokens are forgotten, and the
     /// participants that came with them get what the configuration gives them now. Must be called inside a runtime.
     pub fn take_over(self: &Arc<Self>, config: &Arc<Config>) {
+        let credentials = config.participants.iter().flat_map(|participant| &participant.credentials);
+        *self.configured.write() = credentials.map(|credential| credential.hash.prefix()).collect();
         let before = Arc::clone(&self.known.read());
         let mut issuers = Vec::new();
         for one in &config.issuers {
@@ -117,9 +122,12 @@ impl Bearers {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether a token is for this check: issuers are configured, and it is none of the gateway's own.
+    /// Whether a token is for this check: issuers are configured, and it is none of the gateway's own, issued or configured. A
+    /// configured token in the form of a JWT is taken for an issuer's.
     pub fn concerns(&self, token: &str) -> bool {
-        !token.starts_with(TOKEN_PREFIX) && !token.is_empty() && !self.known.read().issuers.is_empty()
+        let may_be =
+            !token.starts_with(TOKEN_PREFIX) && !token.is_empty() && !self.known.read().issuers.is_empty();
+        may_be && (is_jwt(token) || !self.configured.read().contains(&TokenHash::of(token).prefix()))
     }
 
     /// The participant of a token that was admitted, at the endpoint of a topic, or outside of topics. `None` if the token is not

@@ -1,4 +1,4 @@
-//! Process environment: variables, program name.
+//! This process: its environment, the name of its program, who may look into its memory.
 
 /// An environment variable.
 pub(crate) fn env(name: &str) -> Option<String> {
@@ -11,3 +11,21 @@ pub(crate) fn program_name() -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+~".contains(c);
     name.filter(|name| name.contains('/') && name.chars().all(plain)).unwrap_or_else(|| "portmoot".to_owned())
 }
+
+/// The variable that leaves the memory of the program open to debuggers and core files.
+#[cfg(target_os = "linux")]
+const DUMPABLE: &str = "PORTMOOT_DUMPABLE";
+
+/// Keeps the memory of this process, which has tokens of others, out of core files, and away from other programs of the same user.
+/// Programs that it starts are not concerned.
+#[cfg(target_os = "linux")]
+pub(crate) fn hide_memory() {
+    if env(DUMPABLE).is_none() {
+        // A kernel that refuses it leaves things as they are everywhere else.
+        let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    }
+}
+
+/// Nothing of the kind can be had here.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn hide_memory() {}
