@@ -56,17 +56,18 @@ pub(crate) struct Remote {
 
 impl Remote {
     /// Parses `http://HOST[:PORT]` or `https://HOST[:PORT]`; a path is ignored, so that the URL of `/mcp` works too.
+    /// `ws` and `wss` name the same gateway, so that the URL of a topic works too.
     ///
     /// # Errors
-    /// When the URL is not an http or https URL, or has a user or password.
+    /// When the URL is of another scheme, or has a user or password.
     pub(crate) fn new(url: &str, token: Option<String>, tls: ClientTls) -> Result<Remote, Failure> {
         let wrong = |message: String| {
             Failure::new(Exit::Usage, "bad_url", message).hint("for example --url http://127.0.0.1:7070")
         };
         let uri: hyper::Uri = url.parse().map_err(|_| wrong(format!("`{url}` is not a URL")))?;
         let (tls, standard_port) = match uri.scheme_str() {
-            Some("http") => (None, 80),
-            Some("https") => (Some(tls), 443),
+            Some("http" | "ws") => (None, 80),
+            Some("https" | "wss") => (Some(tls), 443),
             Some(_) | None => {
                 return Err(wrong(format!("`{url}` does not begin with http:// or https://")));
             }
@@ -147,6 +148,8 @@ mod tests {
         assert_eq!(check("http://gate.example/mcp"), expect("gate.example", "gate.example", 80));
         assert_eq!(check("http://[::1]:7070/"), expect("[::1]:7070", "::1", 7070));
         assert_eq!(check("https://gate.example"), expect("gate.example", "gate.example", 443));
+        assert_eq!(check("ws://127.0.0.1:7070/ws"), expect("127.0.0.1:7070", "127.0.0.1", 7070));
+        assert_eq!(check("wss://gate.example"), expect("gate.example", "gate.example", 443));
         for url in ["", "127.0.0.1:7070", "ftp://gate.example", "http://", "http://a:b@c/"] {
             assert_eq!(check(url), None, "{url}");
         }

@@ -11,6 +11,7 @@ use crate::path_log::FOLDER;
 /// Tests that together reach everything. A few seconds for all of them.
 const TESTS: &[&str] = &[
     "admission::a_full_topic_refuses_with_a_reason",
+    "authorization::scopes::scopes_narrow_lists_and_calls_alike_and_never_add",
     "builtin_proposals::approvals_need_the_shown_digest_and_rejections_carry_a_reason",
     "caller_sessions::a_lost_session_frees_its_slot",
     "decided_once::a_proposers_own_request_settles_its_proposal",
