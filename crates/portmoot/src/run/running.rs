@@ -50,17 +50,6 @@ fn operator_key(config: &Config, dir: &Path) -> Result<Option<TokenHash>, Failur
     Ok(Some(TokenHash::of(&key)))
 }
 
-/// Keeps a key, and credentials that are the gateway's own, out of core files and from other processes.
-fn hide_secrets(config: &Config) {
-    let has_credentials =
-        |(_, auth): &(_, AuthConfig)| auth.client_secret.is_some() || auth.private_key.is_some();
-    let has_secrets =
-        config.key.is_some() || config.login.is_some() || config.auth.iter().any(has_credentials);
-    if has_secrets && let Err(error) = platform::hide_memory() {
-        tracing::warn!(target: LOG_TARGET, %error, "other processes of this user can read this one's memory");
-    }
-}
-
 /// Accounts at servers, sealed with the operator's key if there is one.
 fn accounts(
     config: &Config,
@@ -91,7 +80,6 @@ impl Gateway {
     /// # Errors
     /// When the data directory cannot be used.
     pub(crate) fn start(mut config: Config, exe: Option<PathBuf>) -> Result<Self, Failure> {
-        hide_secrets(&config);
         let descriptors = Descriptors::fit(&mut config);
         let mut journal = config.data_dir.as_deref().map(Journal::open).transpose()?;
         let sealer = match journal.as_mut() {
@@ -193,7 +181,6 @@ impl Gateway {
 
     /// Takes over a new configuration, whole. What needs a restart is the same in it.
     pub(crate) fn reload(&self, config: Config) {
-        hide_secrets(&config);
         let new = config.clone();
         self.descriptors.grow(&config);
         self.access.under(&config, |known, grants| {

@@ -1,6 +1,7 @@
 //! Access tokens of a real identity provider (npm's `oidc-provider`), at every door.
 
 mod bad_tokens;
+mod canary;
 mod doors;
 mod every_door;
 mod flood;
