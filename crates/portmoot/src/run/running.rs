@@ -14,7 +14,7 @@ use client::Guard;
 use doors::Doors;
 use gateway::{Registry, Start};
 use model::{RefusalCode, TopicName};
-use oauth::{Accounts, config::AuthConfig, vault::Vault};
+use oauth::{Accounts, vault::Vault};
 use platform::{random, unix_ms};
 use store::recorder::Recorder;
 use store::{Journal, JournalWriter, State};
