@@ -85,6 +85,10 @@ impl Registry {
             return signed_in;
         }
         let of_issuer = self.bearers.identify(presented, topic);
+        if let (Some(Ok(participant)), Some(token)) = (&of_issuer, presented.bearer) {
+            // Of no other token is known that an authorization server elsewhere may see it.
+            self.accounts.set_subject(participant.id.as_str(), token);
+        }
         of_issuer.unwrap_or_else(|| self.identities.read().identify(presented, unix_ms()))
     }
 
