@@ -8,7 +8,7 @@ use crate::config::AuthConfig;
 use crate::dialer::{Dialer, Fetch, Reach};
 use crate::metadata::{AuthorizationServer, busy};
 use crate::secret::Secret;
-use crate::token::{Client, ClientAuth, refusal};
+use crate::token::{Client, ClientAuth, DEVICE_GRANT, refusal};
 use crate::trouble::Trouble;
 
 /// The path of the callback of a command on the same machine, whose port may be any.
@@ -157,11 +157,15 @@ pub async fn register(
     let endpoint = endpoint.ok_or_else(|| Trouble::NoRegistration(server.host()))?;
     let methods = ["client_secret_basic", "client_secret_post", "none"];
     let method = methods.into_iter().find(|method| server.takes(method)).unwrap_or("none");
+    let mut grants = vec!["authorization_code", "refresh_token"];
+    if server.device_authorization_endpoint.is_some() && how == Use::Native {
+        grants.push(DEVICE_GRANT);
+    }
     let wish = json!({
         "client_name": NAME,
         "application_type": how.as_str(),
         "redirect_uris": redirect_uris(how, public_url),
-        "grant_types": ["authorization_code", "refresh_token"],
+        "grant_types": grants,
         "response_types": ["code"],
         "token_endpoint_auth_method": method,
     });

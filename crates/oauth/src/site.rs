@@ -84,6 +84,8 @@ pub struct Site {
     dialer: Dialer,
     reach: Reach,
     found: Mutex<Option<Arc<Found>>>,
+    /// Where the last challenge said that its metadata is.
+    named: Mutex<Option<String>>,
     clients: Mutex<Vec<(String, Use, Registered)>>,
     /// One registration at a time.
     registering: tokio::sync::Mutex<()>,
@@ -110,6 +112,7 @@ impl Site {
             services: Arc::clone(services),
             dialer: Dialer::new(tls.clone()),
             found: Mutex::default(),
+            named: Mutex::default(),
             clients: Mutex::new(clients),
             registering: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(0),
@@ -138,14 +141,17 @@ impl Site {
         self.found.lock().clone()
     }
 
-    /// Discovers the authorization server anew.
+    /// Discovers the authorization server anew. `named` is where a challenge says that the metadata is; without a challenge the
+    /// last one counts.
     ///
     /// # Errors
     /// [`Trouble`]; what was found before stays.
     pub async fn discover(&self, named: Option<&str>) -> Result<Arc<Found>, Trouble> {
         // The semaphore is never closed.
         let _place = self.services.discoveries.acquire().await.ok();
-        let found = Arc::new(discover(self.way(), &self.url, &self.config, named).await?);
+        let named = named.map(str::to_owned).or_else(|| self.named.lock().clone());
+        let found = Arc::new(discover(self.way(), &self.url, &self.config, named.as_deref()).await?);
+        *self.named.lock() = named;
         *self.found.lock() = Some(Arc::clone(&found));
         Ok(found)
     }

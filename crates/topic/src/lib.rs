@@ -43,6 +43,7 @@ mod request_log;
 mod requests;
 mod roster;
 mod say;
+mod scopes;
 mod step;
 mod template;
 mod topic;

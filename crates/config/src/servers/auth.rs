@@ -14,7 +14,7 @@ use platform::open_regular;
 use upstream::config::Transport;
 
 use crate::expand::expand_home;
-use crate::node::Value;
+use crate::node::{Node, Value};
 use crate::reader::Table;
 use crate::values::{Env, plain_path_at};
 
@@ -241,6 +241,22 @@ fn resource(table: &Table<'_>) -> Resource {
             Resource::Own
         }
     }
+}
+
+/// Messages about servers whose tokens are asked for without `resource`.
+pub(crate) fn without_resource(tree: &Node) -> Vec<String> {
+    let mut found = Vec::new();
+    for server in tree.get("servers").map(Node::entries).unwrap_or_default() {
+        let Some(node) = server.node.get("auth").and_then(|auth| auth.get("resource")) else { continue };
+        if node.value == Value::Flag(false) {
+            found.push(format!(
+                "{}: `servers.{}.auth.resource`: tokens are asked for without naming the server, and may be good at other servers of \
+                 the issuer too (RFC 8707): false is for an issuer that rejects the parameter",
+                node.location, server.key
+            ));
+        }
+    }
+    found
 }
 
 fn subnets(table: &Table<'_>) -> Vec<Subnet> {

@@ -1,9 +1,14 @@
 //! Access tokens of a real identity provider (npm's `oidc-provider`), at every door.
 
 mod bad_tokens;
+mod canary;
 mod doors;
+mod every_door;
+mod flood;
+mod introspection;
 mod people;
-mod provider;
+mod probe;
+pub(crate) mod provider;
 mod rotation;
 mod scopes;
 

@@ -111,6 +111,7 @@ mod server_eras;
 mod server_restarts;
 mod sessions;
 mod setup;
+mod shared_accounts;
 mod shares;
 mod siege;
 mod signin;
