@@ -86,6 +86,10 @@ impl Registry {
         }
         let is_of_issuer = presented.bearer.is_some_and(|token| self.is_of_issuer(token));
         let of_issuer = is_of_issuer.then(|| self.bearers.identify(presented, topic)).flatten();
+        if let (Some(Ok(participant)), Some(token)) = (&of_issuer, presented.bearer) {
+            // Of no other token is known that an authorization server elsewhere may see it.
+            self.accounts.set_subject(participant.id.as_str(), token);
+        }
         of_issuer.unwrap_or_else(|| self.identities.read().identify(presented, unix_ms()))
     }
 

@@ -84,7 +84,7 @@ impl Provider {
     }
 
     /// A token with these claims changed from those of a good one; null removes.
-    pub(super) fn forged(&self, header: Value, changes: Value, key: &str) -> String {
+    pub(crate) fn forged(&self, header: Value, changes: Value, key: &str) -> String {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
         let mut claims = json!({"iss": self.issuer(), "sub": "ann", "preferred_username": "ann", "groups": ["ops"],
             "aud": resource("/mcp"), "iat": now, "exp": now + 300, "jti": "x"});
