@@ -1,7 +1,7 @@
 // The identity provider of the authorization tests: npm's `oidc-provider` on a free port of loopback, with keys that can be
 // rotated, answers that can fail or wait, and tokens that can be forged. `POST /control` takes `{ "op": ... }`. A fault is for
 // one path: `hold` keeps a request from the provider, `mute` has the provider act on it and keeps the answer, `cut` ends the
-// connection, `answer` answers in the provider's place; `clear` lets go of what is kept, `drop` forgets it.
+// connection, `answer` answers in the provider's place. `heal` ends all faults; `clear` also lets go of what is kept, `drop` forgets it.
 import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign as signBytes, verify as verifyBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
@@ -128,10 +128,11 @@ function fails(path, request, response) {
 function control(order) {
   switch (order.op) {
     case 'fault': faults[order.path] = order; return {};
+    case 'heal':
     case 'clear':
     case 'drop':
       for (const path of Object.keys(faults)) delete faults[path];
-      for (const go of kept.splice(0)) if (order.op === 'clear') go();
+      if (order.op !== 'heal') for (const go of kept.splice(0)) if (order.op === 'clear') go();
       return {};
     case 'secrets': return { secrets };
     case 'ttl': ttl = order.seconds; return {};

@@ -92,6 +92,11 @@ impl Site {
         self.provider.control(&order);
     }
 
+    /// Ends all faults; what was kept stays so.
+    fn clear_faults(&self) {
+        self.provider.control(&json!({ "op": "heal" }));
+    }
+
     /// Ends all faults; what was kept goes on.
     fn clear(&self) {
         self.provider.control(&json!({ "op": "clear" }));
