@@ -32,6 +32,8 @@ struct Shared {
     /// Tokens that are good no more.
     ended: Mutex<BTreeSet<String>>,
     watch: Mutex<Option<Watch>>,
+    /// All that it has received.
+    heard: Mutex<String>,
 }
 
 impl Guarded {
@@ -96,6 +98,11 @@ impl Guarded {
         *self.shared.watch.lock().unwrap() = None;
     }
 
+    /// All that it has received.
+    pub(super) fn heard(&self) -> String {
+        self.shared.heard.lock().unwrap().clone()
+    }
+
     /// The good tokens that it has got, each once.
     pub(super) fn accepted(&self) -> Vec<String> {
         self.shared.accepted.lock().unwrap().keys().cloned().collect()
@@ -122,6 +129,7 @@ impl Shared {
             if reader.read_exact(&mut body).is_err() {
                 return;
             }
+            *self.heard.lock().unwrap() += &format!("{head}{}", String::from_utf8_lossy(&body));
             let token =
                 header("authorization").and_then(|line| line.strip_prefix("Bearer ").map(str::to_owned));
             let answered = self.answer(&head, token, &body);
