@@ -70,9 +70,9 @@ impl Guarded {
         *self.shared.metadata.lock().unwrap() = metadata.map(str::to_owned);
     }
 
-    /// Challenges its callers with this from now on.
-    pub(super) fn set_challenge(&self, challenge: &str) {
-        *self.shared.challenge.lock().unwrap() = Some(challenge.to_owned());
+    /// Refuses all callers with this challenge from now on; `None` ends that.
+    pub(super) fn set_challenge(&self, challenge: Option<&str>) {
+        *self.shared.challenge.lock().unwrap() = challenge.map(str::to_owned);
     }
 
     /// Accepts no token any more that it has accepted.

@@ -23,13 +23,22 @@ fn gets_tokens(home: Home, guarded: Guarded, provider: Provider, auth: &str, sec
     assert_eq!((&account["state"], &account["issuer"]), (&json!("ready"), &json!(site.provider.issuer())));
     assert_eq!(site.call_with_ended_token(&client), Ok("found".to_owned()));
     // What passes by itself ends nothing.
-    for (status, body) in [(500, ""), (200, "<html>hello</html>")] {
+    for (status, body) in [(500, ""), (200, "<html>hello</html>"), (401, r#"{"error":"invalid_client"}"#)] {
         site.answers("/token", status, body);
         assert!(site.call_with_ended_token(&client).is_err());
         assert_eq!(site.account()["state"], "waiting");
         site.clear();
         until("the provider is asked again", || site.call(&client).ok());
     }
+    // The server rejects even new tokens for a while: it gets no more than one at a time.
+    let asked = site.token_requests();
+    site.guarded.set_challenge(Some("Bearer error=\"invalid_token\""));
+    for _ in 0..10 {
+        assert!(site.call(&client).is_err());
+    }
+    assert_eq!(site.token_requests(), asked + 1);
+    site.guarded.set_challenge(None);
+    assert_eq!(site.call(&client), Ok("found".to_owned()));
     // Nothing is kept: after a restart it asks again.
     let asked = site.token_requests();
     site.restart();
@@ -39,7 +48,7 @@ fn gets_tokens(home: Home, guarded: Guarded, provider: Provider, auth: &str, sec
     assert!(ran.code != 0 && ran.stderr.contains("no person signs in"), "{}", ran.stderr);
     let mut secrets = site.all_issued("access_token");
     assert!(
-        secrets.len() >= 5 && site.issued().iter().all(|(name, _)| name == "access_token"),
+        secrets.len() >= 7 && site.issued().iter().all(|(name, _)| name == "access_token"),
         "{secrets:?}"
     );
     secrets.push(secret.to_owned());
