@@ -1,7 +1,7 @@
 //! Core files of a gateway that holds secrets.
 #![cfg(target_os = "linux")]
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
 use super::KEY;
@@ -20,6 +20,11 @@ fn dumps(config: &str) -> bool {
     command.arg(serve.get_program()).args(serve.get_args()).current_dir(home.path());
     command.env_clear().envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let gateway = Gateway::serve(command);
+    if config.contains("key_file") {
+        // What other processes of this user would read belongs to root.
+        let environ = std::fs::metadata(format!("/proc/{}/environ", gateway.pid())).unwrap();
+        assert_eq!(environ.uid(), 0);
+    }
     let dumped = gateway.dumps_core("ABRT");
     let mut names = std::fs::read_dir(home.path()).unwrap().flatten().map(|entry| entry.file_name());
     let has_file = names.any(|name| name.to_string_lossy().starts_with("core"));
