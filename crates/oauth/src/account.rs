@@ -86,7 +86,7 @@ impl Account {
     #[must_use]
     pub fn state(&self) -> AccountState {
         let is_busy = self.flight.try_lock().is_err();
-        self.book.lock().state(is_busy, unix_ms())
+        self.book.lock().state(is_busy)
     }
 
     /// Whether it has tokens that are of use.
@@ -116,7 +116,8 @@ impl Account {
         self.publish(&mut book);
         drop(book);
         self.site.record(Some(by), Verdict::Admitted, &format!("signed in {}", self.whose()));
-        self.site.changed();
+        self.site.services.connects.completed(self);
+        self.site.changed(self.participant.as_deref());
         Ok(())
     }
 
@@ -137,7 +138,7 @@ impl Account {
             held
         };
         self.site.record(Some(by), Verdict::Admitted, &format!("signed out {}", self.whose()));
-        self.site.changed();
+        self.site.changed(self.participant.as_deref());
         let Some(held) = held else { return Ok(None) };
         let server = authorization_server(&held);
         let refresh = held.tokens.refresh.as_ref().map(|token| (token, "refresh_token"));
@@ -224,7 +225,7 @@ impl Account {
                 drop(book);
                 self.site.record(None, Verdict::Admitted, &format!("renewed {}", self.whose()));
                 if scopes_changed {
-                    self.site.changed();
+                    self.site.changed(self.participant.as_deref());
                 }
                 Ok(())
             }
@@ -236,12 +237,8 @@ impl Account {
     fn failed(&self, trouble: &Trouble, may_wait: bool) -> Result<(), AccountFault> {
         let mut book = self.book.lock();
         let now_ms = unix_ms();
-        if trouble.is_transient() {
-            let wait_ms = book.back_off(now_ms);
-            let fault = fault_of(trouble, wait_ms);
-            if let AccountFault::Waiting { why, retry_after_ms } = &fault {
-                book.wait(why, now_ms.saturating_add(*retry_after_ms));
-            }
+        if !trouble.is_refusal() {
+            let fault = waits(&mut book, trouble, now_ms);
             let serves = may_wait && book.serves(now_ms);
             self.publish(&mut book);
             drop(book);
@@ -254,7 +251,7 @@ impl Account {
         drop(book);
         tracing::warn!(server = self.site.name, account = self.whose(), %trouble, "the authorization server refuses new tokens");
         self.site.record(None, Verdict::Refused, &format!("refused to renew {}: {trouble}", self.whose()));
-        self.site.changed();
+        self.site.changed(self.participant.as_deref());
         Err(fault)
     }
 
@@ -310,7 +307,12 @@ impl Account {
     /// metadata names, else none. Where a refresh token takes a scope, that one too.
     #[must_use]
     pub fn scopes(&self, found: &Found) -> Vec<String> {
-        let wanted = self.wanted();
+        self.scopes_with(found, self.wanted())
+    }
+
+    /// The same where the server named these scopes.
+    #[must_use]
+    pub fn scopes_with(&self, found: &Found, wanted: Vec<String>) -> Vec<String> {
         let named = || found.resource.as_ref()?.scopes_supported.clone();
         let mut scopes = match (self.site.config.scopes.is_empty(), wanted.is_empty()) {
             (false, true) => self.site.config.scopes.clone(),
@@ -345,9 +347,14 @@ impl Account {
         };
         let found = match self.site.discover(asked.resource_metadata.as_deref()).await {
             Ok(found) => found,
-            Err(trouble) if trouble.is_transient() => {
-                let wait_ms = self.book.lock().back_off(unix_ms());
-                return Err(fault_of(&trouble, wait_ms));
+            // What a server says about itself for a while ends no sign-in.
+            Err(trouble) if trouble.is_transient() || before.is_some() => {
+                let mut book = self.book.lock();
+                let fault = waits(&mut book, &trouble, unix_ms());
+                self.publish(&mut book);
+                drop(book);
+                tracing::warn!(server = self.site.name, %trouble, "the authorization server is not found");
+                return Err(fault);
             }
             Err(trouble) => return Err(self.block(fault_of(&trouble, 0))),
         };
@@ -391,7 +398,7 @@ impl Account {
         book.block(fault.clone());
         self.publish(&mut book);
         drop(book);
-        self.site.changed();
+        self.site.changed(self.participant.as_deref());
         fault
     }
 
@@ -439,11 +446,40 @@ impl Authorize for Account {
             if let Some(fault) = self.blocked() {
                 return Err(LinkError::Account(fault));
             }
+            if challenge.status == 401
+                && let Some(fault) = self.book.lock().waiting(unix_ms())
+            {
+                // Others were refused before: the authorization server gets the time that it needs.
+                return Err(LinkError::Account(fault));
+            }
             let followed = self
                 .in_flight(flight, move |account| async move { account.follow(attempt, challenge).await });
             followed.await.map_err(LinkError::Account)
         })
     }
+}
+
+/// Attempts nothing for a while, and returns why.
+fn waits(book: &mut Book, trouble: &Trouble, now_ms: u64) -> AccountFault {
+    let wait_ms = book.back_off();
+    let (fault, wait_ms) = match fault_of(trouble, wait_ms) {
+        AccountFault::Waiting { why, retry_after_ms } => {
+            (AccountFault::Waiting { why, retry_after_ms }, retry_after_ms)
+        }
+        AccountFault::MetadataRefused(why) => (AccountFault::MetadataRefused(why), wait_ms),
+        // Anything else is an answer that means nothing here.
+        AccountFault::LoginNeeded
+        | AccountFault::LoginLost
+        | AccountFault::ScopesNeeded(_)
+        | AccountFault::ScopesRefused(..)
+        | AccountFault::ClientNeeded(_)
+        | AccountFault::Refused(_)
+        | AccountFault::NotKept(_) => {
+            (AccountFault::Waiting { why: trouble.to_string(), retry_after_ms: wait_ms }, wait_ms)
+        }
+    };
+    book.wait(fault.clone(), now_ms.saturating_add(wait_ms));
+    fault
 }
 
 /// All scopes of both, those of the first list first.

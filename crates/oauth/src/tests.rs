@@ -353,6 +353,12 @@ async fn only_a_refused_renewal_ends_a_sign_in() {
         (vec![(503, String::new())], "waiting", "waiting"),
         (vec![(429, String::new())], "waiting", "waiting"),
         (vec![(400, r#"{"error":"temporarily_unavailable"}"#.to_owned())], "waiting", "waiting"),
+        // What says nothing about the tokens: pages of proxies, answers of another program.
+        (vec![(200, "<html>hello</html>".to_owned())], "waiting", "waiting"),
+        (vec![(404, "<html>no such page</html>".to_owned())], "waiting", "waiting"),
+        (vec![(403, r#"{"message":"denied"}"#.to_owned())], "waiting", "waiting"),
+        (vec![(200, r#"{"access_token":"a b","token_type":"Bearer"}"#.to_owned())], "waiting", "waiting"),
+        (vec![(200, "x".repeat(100_000))], "waiting", "waiting"),
         (vec![(400, r#"{"error":"invalid_grant"}"#.to_owned())], "lost", "needs_login"),
         (vec![(401, r#"{"error":"invalid_client"}"#.to_owned())], "lost", "needs_login"),
     ] {
@@ -365,6 +371,7 @@ async fn only_a_refused_renewal_ends_a_sign_in() {
             Err(AccountFault::Waiting { retry_after_ms, .. }) if (500..=1_000).contains(&retry_after_ms) => {
                 "waiting"
             }
+            Err(AccountFault::MetadataRefused(_)) => "waiting",
             Err(AccountFault::LoginLost) => "lost",
             other => panic!("{answers:?} {other:?}"),
         };

@@ -13,19 +13,12 @@ pub(crate) fn program_name() -> String {
 }
 
 /// The variable that leaves the memory of the program open to debuggers and core files.
-#[cfg(target_os = "linux")]
 const DUMPABLE: &str = "PORTMOOT_DUMPABLE";
 
 /// Keeps the memory of this process, which has tokens of others, out of core files, and away from other programs of the same user.
-/// Programs that it starts are not concerned.
-#[cfg(target_os = "linux")]
+/// A kernel that refuses it leaves things as they are everywhere else.
 pub(crate) fn hide_memory() {
     if env(DUMPABLE).is_none() {
-        // A kernel that refuses it leaves things as they are everywhere else.
-        let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+        let _ = platform::hide_memory();
     }
 }
-
-/// Nothing of the kind can be had here.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn hide_memory() {}

@@ -3,8 +3,12 @@
 mod bad_tokens;
 mod canary;
 mod doors;
+mod every_door;
+mod flood;
+mod introspection;
 mod people;
-mod provider;
+mod probe;
+pub(crate) mod provider;
 mod rotation;
 mod scopes;
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::home::Home;
 use crate::support::Gateway;
+use crate::ws::{people, token};
 
 fn openapi() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json")
@@ -105,8 +106,14 @@ fn every_documented_path_answers_as_documented() {
 #[test]
 fn metrics_and_their_documentation_agree() {
     let home = Home::new();
+    // The demo server is there without a configuration; issuers, and accounts at servers over HTTP, with one.
     let gateway = Gateway::start_with(&home, &[]);
-    let metrics = gateway.get("/metrics", None).body;
+    let (with, config) = people(&[("boss", &["portmoot/*"])]);
+    let config = config
+        + "public_url = \"http://127.0.0.1:1\"\n[issuers.corp]\nissuer = \"http://127.0.0.1:1\"\n\
+           [servers.s]\nurl = \"http://127.0.0.1:9/mcp\"\n";
+    let other = Gateway::start(&with, &config);
+    let metrics = gateway.get("/metrics", None).body + &other.get("/metrics", Some(&token("boss"))).body;
     let samples = metrics.lines().filter(|line| !line.starts_with('#'));
     let there: BTreeSet<&str> = samples.map(|line| line.split(['{', ' ']).next().unwrap()).collect();
     let page = std::fs::read_to_string(openapi().with_file_name("metrics.md")).unwrap();
