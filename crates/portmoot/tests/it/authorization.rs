@@ -3,7 +3,7 @@
 mod bad_tokens;
 mod doors;
 mod every_door;
-mod flood;
+pub(crate) mod flood;
 mod introspection;
 mod people;
 mod probe;

@@ -2,6 +2,7 @@
 
 mod browser;
 mod conformance;
+mod documents;
 mod flow;
 mod killed;
 mod management;
