@@ -1,6 +1,8 @@
 // The identity provider of the authorization tests: npm's `oidc-provider` on a free port of loopback, with keys that can be
-// rotated, answers that can fail, and tokens that can be forged. `POST /control` takes `{ "op": ... }`.
-import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign as signBytes } from 'node:crypto';
+// rotated, answers that can fail or wait, and tokens that can be forged. `POST /control` takes `{ "op": ... }`. A fault is for
+// one path: `hold` keeps a request from the provider, `mute` has the provider act on it and keeps the answer, `cut` ends the
+// connection, `answer` answers in the provider's place. `heal` ends all faults; `clear` also lets go of what is kept, `drop` forgets it.
+import { createHash, createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign as signBytes, verify as verifyBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
@@ -9,12 +11,17 @@ const require = createRequire(process.env.IDP_MODULES + '/package.json');
 const { Provider, errors } = await import(pathToFileURL(require.resolve('oidc-provider')).href);
 
 const known = JSON.parse(process.env.IDP_RESOURCES ?? '[]');
-const ttl = Number(process.env.IDP_TTL ?? 600);
+let ttl = Number(process.env.IDP_TTL ?? 600);
 const keys = Object.fromEntries(['a', 'b', 'c', 'foreign'].map((kid) => {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   return [kid, { privateKey, jwk: { ...privateKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' } }];
 }));
 const asked = {};
+const faults = {};
+const kept = [];
+const secrets = [];
+const more = [];
+let heard = '';
 let mode = 'up';
 let serve;
 let issuer;
@@ -23,7 +30,7 @@ function provider(kids) {
   const machine = (id, grant_types = ['client_credentials']) =>
     ({ client_id: id, client_secret: `${id}-secret`, grant_types, redirect_uris: [], response_types: [] });
   const configuration = {
-    clients: [machine('machine'), machine('stranger'), machine('gateway'),
+    clients: [...more, machine('machine'), machine('stranger'), machine('gateway'),
       { client_id: 'desk', token_endpoint_auth_method: 'none', application_type: 'native',
         grant_types: ['authorization_code', 'refresh_token'], redirect_uris: ['http://127.0.0.1/callback'] }],
     jwks: { keys: kids.map((kid) => keys[kid].jwk) },
@@ -35,10 +42,10 @@ function provider(kids) {
       const id = token.accountId ?? token.clientId;
       return { preferred_username: id, groups: { ann: ['staff', 'ops'], machine: ['machines'], stranger: [] }[id] ?? ['staff'] };
     },
-    ttl: { AccessToken: ttl, ClientCredentials: ttl },
+    ttl: { AccessToken: () => ttl, ClientCredentials: () => ttl },
     features: {
       devInteractions: { enabled: true }, clientCredentials: { enabled: true }, introspection: { enabled: true },
-      revocation: { enabled: true }, registration: { enabled: true },
+      revocation: { enabled: true }, registration: { enabled: true }, deviceFlow: { enabled: true },
       resourceIndicators: {
         enabled: true, defaultResource: () => undefined, useGrantedResource: () => true,
         getResourceServerInfo: (_, resource) => {
@@ -65,8 +72,84 @@ function forge({ header, claims, key }) {
   return `${signed}.${signBytes('sha256', Buffer.from(signed), keys[key ?? 'a'].privateKey).toString('base64url')}`;
 }
 
+// The claims of a token that a resource server accepts; null for any other.
+function accepted({ token, audience }) {
+  const [header, claims, signature] = token.split('.');
+  if (!signature) return null;
+  const read = (part) => JSON.parse(Buffer.from(part, 'base64url').toString());
+  const key = keys[read(header).kid]?.privateKey;
+  const signed = key && verifyBytes('sha256', Buffer.from(`${header}.${claims}`), createPublicKey(key), Buffer.from(signature, 'base64url'));
+  const said = read(claims);
+  return signed && said.iss === issuer && said.aud === audience ? said : null;
+}
+
+// Notes what an answer issues.
+function note(path, response, body) {
+  const location = response.getHeader('location');
+  const code = location && new URL(location, issuer).searchParams.get('code');
+  if (code) secrets.push(['code', code]);
+  if (!['/token', '/reg', '/device/auth'].includes(path)) return;
+  try {
+    const said = JSON.parse(body);
+    for (const name of ['access_token', 'refresh_token', 'device_code', 'client_secret', 'registration_access_token']) {
+      if (said[name]) secrets.push([name, said[name]]);
+    }
+  } catch { /* an answer without secrets */ }
+}
+
+// Serves a request; its answer waits if it is to be mute.
+function pass(path, request, response, isMute) {
+  const end = response.end.bind(response);
+  response.end = (...body) => {
+    note(path, response, String(body[0] ?? ''));
+    if (isMute) { asked.kept = (asked.kept ?? 0) + 1; kept.push(() => end(...body)); } else end(...body);
+    return response;
+  };
+  serve(request, response);
+}
+
+// Whether a fault took the request.
+function fails(path, request, response) {
+  const fault = faults[path];
+  if (!fault) return false;
+  switch (fault.kind) {
+    case 'hold':
+      asked.kept = (asked.kept ?? 0) + 1;
+      kept.push(() => pass(path, request, response, false));
+      return true;
+    case 'mute': pass(path, request, response, true); return true;
+    case 'cut': request.socket.destroy(); return true;
+    case 'answer':
+      response.writeHead(fault.status ?? 200, { 'content-type': 'application/json', ...fault.headers });
+      response.end(fault.bytes ? 'x'.repeat(fault.bytes) : fault.body ?? '');
+      return true;
+    default: throw new Error(`no such fault: ${fault.kind}`);
+  }
+}
+
+// RFC 7638.
+function thumbprint({ crv, kty, x, y }) {
+  return createHash('sha256').update(JSON.stringify({ crv, kty, x, y })).digest('base64url');
+}
+
 function control(order) {
   switch (order.op) {
+    case 'fault': faults[order.path] = order; return {};
+    case 'heal':
+    case 'clear':
+    case 'drop':
+      for (const path of Object.keys(faults)) delete faults[path];
+      if (order.op !== 'heal') for (const go of kept.splice(0)) if (order.op === 'clear') go();
+      return {};
+    case 'client':
+      for (const key of order.client.jwks.keys) key.kid = thumbprint(key);
+      more.push(order.client);
+      serve = provider(['a']);
+      return {};
+    case 'heard': return { heard };
+    case 'secrets': return { secrets };
+    case 'ttl': ttl = order.seconds; return {};
+    case 'accepted': return { claims: accepted(order) };
     case 'mode': mode = order.mode; return {};
     case 'keys': serve = provider(order.keys); return {};
     case 'forge': return { token: forge(order) };
@@ -88,6 +171,7 @@ const server = createServer((request, response) => {
     return;
   }
   asked[path] = (asked[path] ?? 0) + 1;
+  heard += `${request.url} ${JSON.stringify(request.rawHeaders)}\n`;
   if (mode === 'down') { response.writeHead(503, { 'content-length': 0 }); response.end(); return; }
   if (mode === 'dead') { request.socket.destroy(); return; }
   if (mode === 'silent') return;
@@ -97,7 +181,7 @@ const server = createServer((request, response) => {
     response.end(lie);
     return;
   }
-  serve(request, response);
+  if (!fails(path, request, response)) pass(path, request, response, false);
 });
 
 server.listen(0, '127.0.0.1', () => {

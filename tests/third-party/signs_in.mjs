@@ -91,8 +91,9 @@ try {
   report.tools = await names();
   report.call = (await client.callTool({ name: 'a_echo', arguments: { text: 'hello' } })).content[0].text;
   if (option('--later')) {
-    await new Promise((done) => { setTimeout(done, 1000 * Number(option('--later'))); });
+    // Its stream ends with the token, and it renews that then.
     const before = authProvider.kept.access_token;
+    await new Promise((done) => { setTimeout(done, 1000 * Number(option('--later'))); });
     report.later = await names();
     report.refreshed = authProvider.kept.access_token !== before;
   }

@@ -36,6 +36,8 @@ pub(crate) async fn readyz(State(api): State<Api>, parts: Parts) -> (StatusCode,
     let not_ready: Vec<Status> = statuses.filter(|status| status.state != upstream::State::Ready).collect();
     let starting = not_ready.iter().any(|status| status.state == upstream::State::Starting);
     let servers_not_ready = not_ready.len();
+    let needing = not_ready.iter().filter(|status| status.state == upstream::State::NeedsLogin);
+    let servers_need_login = needing.count();
     let named = |status: Status| {
         let (name, state) = (status.name.to_string(), status.state.as_str().to_owned());
         ServerNotReady { name, state, reason: status.reason, cause: status.cause }
@@ -54,7 +56,18 @@ pub(crate) async fn readyz(State(api): State<Api>, parts: Parts) -> (StatusCode,
     let audit = (!api.registry.audit.is_available()).then(|| "unavailable".to_owned());
     let ready = !starting && audit.is_none();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(Ready { ready, servers_not_ready, servers, issuers_not_ready, issuers, audit }))
+    (
+        status,
+        Json(Ready {
+            ready,
+            servers_not_ready,
+            servers_need_login,
+            servers,
+            issuers_not_ready,
+            issuers,
+            audit,
+        }),
+    )
 }
 
 /// Health of the process.
@@ -73,6 +86,8 @@ pub(crate) struct Ready {
     pub ready: bool,
     /// How many servers are not ready.
     pub servers_not_ready: usize,
+    /// How many of them wait for a person: a sign-in, a client, or another configuration.
+    pub servers_need_login: usize,
     /// These servers, for callers with `portmoot/servers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<ServerNotReady>>,
@@ -92,7 +107,7 @@ pub(crate) struct Ready {
 pub(crate) struct ServerNotReady {
     /// Its name.
     pub name: String,
-    /// `starting`, `degraded` or `down`.
+    /// `starting`, `degraded`, `down` or `needs_login`.
     pub state: String,
     /// Why it is not ready.
     pub reason: Option<String>,

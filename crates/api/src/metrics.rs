@@ -6,7 +6,7 @@ use access::SERVERS;
 use auth::Participant;
 use axum::response::{IntoResponse, Response};
 use axum::{extract::State, http::header};
-use gateway::Registry;
+use control::Registry;
 use prometheus_client::{
     encoding::text::encode, metrics::counter::Counter, metrics::family::Family, metrics::gauge::Gauge,
     metrics::info::Info, registry::Registry as Metrics,
@@ -95,6 +95,11 @@ fn servers(metrics: &mut Metrics, registry: &Registry, (caller, names): (&Partic
         return;
     }
     metrics.register("server_state", "1 for the state of the server", states);
+    metrics.register(
+        "server_account",
+        "1 for the state of the account that all callers share",
+        accounts(registry),
+    );
     metrics.register("server_restarts", "Sessions with the server that ended unexpectedly", restarts);
     metrics.register("server_sessions", "Sessions open with the server", sessions);
     metrics.register("server_calls", "Calls open at the server", calls);
@@ -104,6 +109,21 @@ fn servers(metrics: &mut Metrics, registry: &Registry, (caller, names): (&Partic
         "Tools of the server that are not listed, because their schemas cannot be used",
         unlisted,
     );
+}
+
+/// The states of the accounts that all callers of a server share.
+fn accounts(registry: &Registry) -> Family<Labels, Gauge> {
+    let states = Family::<Labels, Gauge>::default();
+    let shared = registry.accounts.servers().into_iter().filter(|server| !server.is_of_callers());
+    for server in shared {
+        // It is there before anything was asked of it.
+        let _ = server.of(None);
+        for (_, account) in server.all(&registry.accounts.logins) {
+            let state = vec![("server", server.site.name.clone()), ("state", account.state.to_owned())];
+            states.get_or_create(&state).set(1);
+        }
+    }
+    states
 }
 
 fn topics(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {

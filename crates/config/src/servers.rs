@@ -15,6 +15,7 @@ use crate::problem::Problem;
 use crate::reader::{DURATION, Problems, Table, duration};
 use crate::tls_files;
 use crate::values::{Env, Unset, Variables, capabilities, participant_id};
+pub(crate) use auth::without_resource;
 use model::{Capabilities, GATEWAY, ParticipantId};
 use oauth::config::AuthConfig;
 use sandbox::{SANDBOXES, Sandbox};

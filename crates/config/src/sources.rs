@@ -63,6 +63,7 @@ impl Sources {
         loaded.notices.extend(servers::unexpanded(&loaded.tree));
         loaded.notices.extend(unmatched(&loaded.tree, &loaded.config));
         loaded.notices.extend(tls_files::warnings(&loaded.config));
+        loaded.notices.extend(servers::without_resource(&loaded.tree));
         loaded.files.extend(tls_files::paths(&loaded.config));
         if loaded.config.data_dir.is_none() && !self.keep_nothing {
             loaded.config.data_dir = state_dir(env);

@@ -1,7 +1,7 @@
 //! Capabilities that can match nothing: a misspelled head, method, act of the gateway or addressee, and what is meant instead.
 
 use access::config::Config;
-use access::{GRANTS, PINS, SERVERS, TOKENS};
+use access::{ACCOUNTS, GRANTS, PINS, SERVERS, TOKENS};
 use model::{Capability, GATEWAY, KindRef, PROPOSAL, REQUEST};
 use wire::mcp::method::{self, TargetKind};
 
@@ -9,7 +9,7 @@ use crate::node::{Node, Value};
 use crate::problem::suggestion;
 
 /// Acts of the gateway itself.
-const ACTS: [&str; 4] = [GRANTS, TOKENS, SERVERS, PINS];
+const ACTS: [&str; 5] = [GRANTS, TOKENS, SERVERS, PINS, ACCOUNTS];
 const ACTS_BEGIN: &str = "portmoot/";
 const HEADS: [&str; 3] = [REQUEST, PROPOSAL, "mcp/response"];
 

@@ -8,6 +8,7 @@ use upstream::{
     Compiled, Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig, dial_in::DialIn,
 };
 
+use crate::callers::Callers;
 use crate::live::{ConfiguredServer, Event, Server};
 use crate::servers::{Topics, listed};
 use crate::{
@@ -27,7 +28,7 @@ impl Dispatch {
     ///
     /// # Errors
     /// The topic's refusal: it is full, the name is a server's, or a newer link of the participant listens.
-    pub(crate) fn join(
+    pub fn join(
         self: &Arc<Self>,
         link: &Arc<Link>,
         capabilities: &Arc<Capabilities>,
@@ -73,21 +74,21 @@ impl Dispatch {
     }
 
     /// Ends one link whose participant may not come in that way any more.
-    pub(crate) fn end_link(self: &Arc<Self>, link: &Arc<Link>) {
+    pub fn end_link(self: &Arc<Self>, link: &Arc<Link>) {
         self.cut(link.id, room::Close::Revoked);
         self.leave(link);
         closed(self, link, Some(Ended::Revoked));
     }
 
     /// Ends the links of a participant that may not be here any more, withdraws its proposals, and cancels its tasks.
-    pub(crate) fn revoke(self: &Arc<Self>, participant: &ParticipantId) {
+    pub fn revoke(self: &Arc<Self>, participant: &ParticipantId) {
         self.take(Event::Revoke { participant });
         tasks::cancel_all(self, participant);
     }
 
     /// Gives a participant what it may do now, or ends its links and withdraws its proposals if it may not be here. It need not
     /// be present.
-    pub(crate) fn refresh(self: &Arc<Self>, participant: &ParticipantId) {
+    pub fn refresh(self: &Arc<Self>, participant: &ParticipantId) {
         loop {
             let standing = (self.standing)(participant);
             match &standing {
@@ -106,7 +107,7 @@ impl Dispatch {
 
     /// Configures the topic's servers, in this order: new ones join, missing ones leave, the others stay as they are. Then come
     /// the participants that serve, and what the gateway's own participant lists. Clients are notified once, of the whole change.
-    pub(crate) fn configure(
+    pub fn configure(
         self: &Arc<Self>,
         servers: &[Arc<Upstream>],
         serving: &[ServerConfig],
@@ -120,8 +121,13 @@ impl Dispatch {
         for upstream in servers {
             let config = &upstream.spec().config;
             let (id, upstream) = (config.name.clone(), Arc::clone(upstream));
-            names.push(UpstreamNames::new(id.clone(), &*config.prefix));
-            all.push(Arc::new(ConfiguredServer { id, upstream, dial_in: None }));
+            let own_lists = upstream.has_callers_accounts();
+            names.push(UpstreamNames { own_lists, ..UpstreamNames::new(id.clone(), &*config.prefix) });
+            let known = old.iter().find(|(known, _)| Arc::ptr_eq(&known.upstream, &upstream));
+            let accounts = || self.context.accounts.server(id.as_str()).filter(|_| own_lists);
+            let callers = known.and_then(|(known, _)| known.callers.clone());
+            let callers = callers.or_else(|| accounts().map(|accounts| Arc::new(Callers::new(accounts))));
+            all.push(Arc::new(ConfiguredServer { id, upstream, dial_in: None, callers }));
         }
         for server in serving {
             names.push(UpstreamNames::serving(server.name.clone(), &*server.prefix));
@@ -148,7 +154,7 @@ impl Dispatch {
     }
 
     /// Takes of every server whether it runs now.
-    pub(crate) fn note_available(self: &Arc<Self>) {
+    pub fn note_available(self: &Arc<Self>) {
         for server in self.servers() {
             let available = |runs| drop(self.take(Event::Available { server: &server.id, runs }));
             server.upstream.report_available(available);
@@ -156,7 +162,7 @@ impl Dispatch {
     }
 
     /// Lists what every server lists now.
-    pub(crate) fn list_servers(self: &Arc<Self>) {
+    pub fn list_servers(self: &Arc<Self>) {
         self.servers().iter().for_each(|server| self.list_shared(server, &[]));
     }
 
@@ -212,7 +218,7 @@ impl Dispatch {
             pins: None,
         };
         let upstream = Upstream::start(spec, environment);
-        Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed) })
+        Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed), callers: None })
     }
 
     /// Closes the server side of participants that serve no more, or otherwise; and asks those that are connected already what

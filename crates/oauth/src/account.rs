@@ -27,6 +27,9 @@ use crate::vault::Saved;
 pub use book::{AccountState, STEP_UP_MEMORY_MS, STEP_UPS_MAX};
 use book::{Book, Next, Phase};
 
+/// How long no new token is asked for after the server has rejected a new one, milliseconds.
+const REJECTED_WAIT_MS: u64 = 60_000;
+
 /// The tokens of one participant at one server.
 pub struct Account {
     me: Weak<Account>,
@@ -116,7 +119,8 @@ impl Account {
         self.publish(&mut book);
         drop(book);
         self.site.record(Some(by), Verdict::Admitted, &format!("signed in {}", self.whose()));
-        self.site.changed();
+        self.site.services.connects.completed(self);
+        self.site.changed(self.participant.as_deref());
         Ok(())
     }
 
@@ -137,7 +141,7 @@ impl Account {
             held
         };
         self.site.record(Some(by), Verdict::Admitted, &format!("signed out {}", self.whose()));
-        self.site.changed();
+        self.site.changed(self.participant.as_deref());
         let Some(held) = held else { return Ok(None) };
         let server = authorization_server(&held);
         let refresh = held.tokens.refresh.as_ref().map(|token| (token, "refresh_token"));
@@ -224,7 +228,7 @@ impl Account {
                 drop(book);
                 self.site.record(None, Verdict::Admitted, &format!("renewed {}", self.whose()));
                 if scopes_changed {
-                    self.site.changed();
+                    self.site.changed(self.participant.as_deref());
                 }
                 Ok(())
             }
@@ -236,26 +240,30 @@ impl Account {
     fn failed(&self, trouble: &Trouble, may_wait: bool) -> Result<(), AccountFault> {
         let mut book = self.book.lock();
         let now_ms = unix_ms();
-        if trouble.is_transient() {
-            let wait_ms = book.back_off(now_ms);
-            let fault = fault_of(trouble, wait_ms);
-            if let AccountFault::Waiting { why, retry_after_ms } = &fault {
-                book.wait(why, now_ms.saturating_add(*retry_after_ms));
-            }
+        // A refused person signs in again; a refused machine can only ask again, later.
+        if !trouble.is_refusal() || self.site.is_machine() {
+            let fault = waits(&mut book, trouble, now_ms);
             let serves = may_wait && book.serves(now_ms);
             self.publish(&mut book);
             drop(book);
             tracing::warn!(server = self.site.name, %trouble, "tokens are not renewed yet");
+            if trouble.is_refusal() {
+                self.record_refusal(trouble);
+            }
             return if serves { Ok(()) } else { Err(fault) };
         }
-        let fault = if self.site.is_machine() { fault_of(trouble, 0) } else { AccountFault::LoginLost };
+        let fault = AccountFault::LoginLost;
         book.block(fault.clone());
         self.publish(&mut book);
         drop(book);
         tracing::warn!(server = self.site.name, account = self.whose(), %trouble, "the authorization server refuses new tokens");
-        self.site.record(None, Verdict::Refused, &format!("refused to renew {}: {trouble}", self.whose()));
-        self.site.changed();
+        self.record_refusal(trouble);
+        self.site.changed(self.participant.as_deref());
         Err(fault)
+    }
+
+    fn record_refusal(&self, trouble: &Trouble) {
+        self.site.record(None, Verdict::Refused, &format!("refused to renew {}: {trouble}", self.whose()));
     }
 
     async fn refresh(&self) -> Result<Saved, Trouble> {
@@ -310,7 +318,12 @@ impl Account {
     /// metadata names, else none. Where a refresh token takes a scope, that one too.
     #[must_use]
     pub fn scopes(&self, found: &Found) -> Vec<String> {
-        let wanted = self.wanted();
+        self.scopes_with(found, self.wanted())
+    }
+
+    /// The same where the server named these scopes.
+    #[must_use]
+    pub fn scopes_with(&self, found: &Found, wanted: Vec<String>) -> Vec<String> {
         let named = || found.resource.as_ref()?.scopes_supported.clone();
         let mut scopes = match (self.site.config.scopes.is_empty(), wanted.is_empty()) {
             (false, true) => self.site.config.scopes.clone(),
@@ -345,9 +358,14 @@ impl Account {
         };
         let found = match self.site.discover(asked.resource_metadata.as_deref()).await {
             Ok(found) => found,
-            Err(trouble) if trouble.is_transient() => {
-                let wait_ms = self.book.lock().back_off(unix_ms());
-                return Err(fault_of(&trouble, wait_ms));
+            // What a server says about itself for a while ends no sign-in.
+            Err(trouble) if trouble.is_transient() || before.is_some() => {
+                let mut book = self.book.lock();
+                let fault = waits(&mut book, &trouble, unix_ms());
+                self.publish(&mut book);
+                drop(book);
+                tracing::warn!(server = self.site.name, %trouble, "the authorization server is not found");
+                return Err(fault);
             }
             Err(trouble) => return Err(self.block(fault_of(&trouble, 0))),
         };
@@ -368,17 +386,12 @@ impl Account {
                 }
             } else if attempt == 0 && self.book.lock().can_renew(self.site.is_machine()) {
                 return self.renew(false).await;
-            } else {
+            } else if !self.site.is_machine() {
                 return Err(self.block(AccountFault::LoginNeeded));
             }
         }
         if self.site.is_machine() {
-            return if attempt == 0 {
-                self.renew(false).await
-            } else {
-                Err(self
-                    .block(AccountFault::Refused("the server does not accept the issued token".to_owned())))
-            };
+            return if attempt == 0 { self.renew(false).await } else { Err(self.rejected()) };
         }
         if !self.site.has_client(&found.server) {
             return Err(self.block(AccountFault::ClientNeeded(found.server.host())));
@@ -386,12 +399,21 @@ impl Account {
         Err(self.block(AccountFault::LoginNeeded))
     }
 
+    /// Takes that the server rejects a token that was issued to a machine just now: the next one is asked for later.
+    fn rejected(&self) -> AccountFault {
+        let fault = AccountFault::Refused("the server does not accept the issued token".to_owned());
+        let mut book = self.book.lock();
+        book.wait(fault.clone(), unix_ms().saturating_add(REJECTED_WAIT_MS));
+        self.publish(&mut book);
+        fault
+    }
+
     fn block(&self, fault: AccountFault) -> AccountFault {
         let mut book = self.book.lock();
         book.block(fault.clone());
         self.publish(&mut book);
         drop(book);
-        self.site.changed();
+        self.site.changed(self.participant.as_deref());
         fault
     }
 
@@ -439,11 +461,41 @@ impl Authorize for Account {
             if let Some(fault) = self.blocked() {
                 return Err(LinkError::Account(fault));
             }
+            if challenge.status == 401
+                && let Some(fault) = self.book.lock().waiting(unix_ms())
+            {
+                // Others were refused before: the authorization server gets the time that it needs.
+                return Err(LinkError::Account(fault));
+            }
             let followed = self
                 .in_flight(flight, move |account| async move { account.follow(attempt, challenge).await });
             followed.await.map_err(LinkError::Account)
         })
     }
+}
+
+/// Attempts nothing for a while, and returns why.
+fn waits(book: &mut Book, trouble: &Trouble, now_ms: u64) -> AccountFault {
+    let wait_ms = book.back_off();
+    let (fault, wait_ms) = match fault_of(trouble, wait_ms) {
+        AccountFault::Waiting { why, retry_after_ms } => {
+            (AccountFault::Waiting { why, retry_after_ms }, retry_after_ms)
+        }
+        AccountFault::MetadataRefused(why) => (AccountFault::MetadataRefused(why), wait_ms),
+        AccountFault::Refused(why) if trouble.is_refusal() => (AccountFault::Refused(why), wait_ms),
+        // Anything else is an answer that means nothing here.
+        AccountFault::LoginNeeded
+        | AccountFault::LoginLost
+        | AccountFault::ScopesNeeded(_)
+        | AccountFault::ScopesRefused(..)
+        | AccountFault::ClientNeeded(_)
+        | AccountFault::Refused(_)
+        | AccountFault::NotKept(_) => {
+            (AccountFault::Waiting { why: trouble.to_string(), retry_after_ms: wait_ms }, wait_ms)
+        }
+    };
+    book.wait(fault.clone(), now_ms.saturating_add(wait_ms));
+    fault
 }
 
 /// All scopes of both, those of the first list first.

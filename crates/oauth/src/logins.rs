@@ -195,7 +195,8 @@ impl Logins {
     pub async fn begin(&self, account: &Arc<Account>, wish: Wish) -> Result<Begun, LoginError> {
         let site = &account.site;
         check(site)?;
-        let found = self.found(site).await?;
+        // While a sign-in is needed no request finds out whether the server has moved to another one.
+        let found = site.discover(None).await?;
         let server = &found.server;
         let endpoint = server.authorization_endpoint.as_deref();
         let endpoint = endpoint.ok_or_else(|| no_endpoint(&found, "authorization endpoint"))?;
@@ -325,7 +326,7 @@ impl Logins {
     ) -> Result<DeviceBegun, LoginError> {
         let site = &account.site;
         check(site)?;
-        let found = self.found(site).await?;
+        let found = site.discover(None).await?;
         let server = &found.server;
         let endpoint = server.device_authorization_endpoint.as_deref();
         let endpoint = endpoint.ok_or_else(|| no_endpoint(&found, "device authorization endpoint"))?;
@@ -341,7 +342,11 @@ impl Logins {
         }
         let fetched = post(site.way(), endpoint, server, &client, form).await?;
         if !fetched.status.is_success() {
-            return Err(refusal(endpoint, server, &fetched).into());
+            let trouble = refusal(endpoint, server, &fetched);
+            if trouble.is_error("invalid_client") {
+                site.forget_client(&server.issuer, Use::Native).await;
+            }
+            return Err(trouble.into());
         }
         let unusable = || Trouble::Metadata(format!("{} answered with something else", server.host()));
         let answer: DeviceAnswer = serde_json::from_slice(&fetched.body).map_err(|_| unusable())?;
@@ -432,14 +437,6 @@ impl Logins {
         let is_its = |pending: &Pending| Arc::ptr_eq(&pending.account, account) && now_ms < pending.until_ms;
         self.pending.lock().values().any(is_its)
             || self.devices.lock().values().any(|one| is_its(&one.pending))
-    }
-
-    /// What discovery found last, else what it finds now.
-    async fn found(&self, site: &Site) -> Result<Arc<Found>, Trouble> {
-        match site.found() {
-            Some(found) => Ok(found),
-            None => site.discover(None).await,
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Sign-ins and renewals against a scripted authorization server on loopback.
 
+mod clients;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -351,6 +353,12 @@ async fn only_a_refused_renewal_ends_a_sign_in() {
         (vec![(503, String::new())], "waiting", "waiting"),
         (vec![(429, String::new())], "waiting", "waiting"),
         (vec![(400, r#"{"error":"temporarily_unavailable"}"#.to_owned())], "waiting", "waiting"),
+        // What says nothing about the tokens: pages of proxies, answers of another program.
+        (vec![(200, "<html>hello</html>".to_owned())], "waiting", "waiting"),
+        (vec![(404, "<html>no such page</html>".to_owned())], "waiting", "waiting"),
+        (vec![(403, r#"{"message":"denied"}"#.to_owned())], "waiting", "waiting"),
+        (vec![(200, r#"{"access_token":"a b","token_type":"Bearer"}"#.to_owned())], "waiting", "waiting"),
+        (vec![(200, "x".repeat(100_000))], "waiting", "waiting"),
         (vec![(400, r#"{"error":"invalid_grant"}"#.to_owned())], "lost", "needs_login"),
         (vec![(401, r#"{"error":"invalid_client"}"#.to_owned())], "lost", "needs_login"),
     ] {
@@ -363,6 +371,7 @@ async fn only_a_refused_renewal_ends_a_sign_in() {
             Err(AccountFault::Waiting { retry_after_ms, .. }) if (500..=1_000).contains(&retry_after_ms) => {
                 "waiting"
             }
+            Err(AccountFault::MetadataRefused(_)) => "waiting",
             Err(AccountFault::LoginLost) => "lost",
             other => panic!("{answers:?} {other:?}"),
         };
@@ -468,7 +477,16 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
     assert_eq!(refused(&account, 0, unauthorized()).await, Ok(()));
     assert_eq!(header(&account).await, Ok(bearer("canary-a0")));
     assert!(script.asked()[0].starts_with("grant_type=client_credentials&scope=read&resource="));
-    assert!(matches!(refused(&account, 1, unauthorized()).await, Err(AccountFault::LoginNeeded)));
+    // The server rejects what was issued just now: the next token is asked for later.
+    assert!(matches!(refused(&account, 1, unauthorized()).await, Err(AccountFault::Refused(_))));
+    assert!(matches!(refused(&account, 0, unauthorized()).await, Err(AccountFault::Refused(_))));
+    assert_eq!((script.asked().len(), account.state().state), (1, "waiting"));
+    // The authorization server refuses: so it is asked again, later, without a person.
+    let account =
+        server(&all, &script, AuthConfig { scopes: vec!["more".to_owned()], ..machine.clone() }).of(None);
+    script.tokens.lock().unwrap().push((401, r#"{"error":"invalid_client"}"#.to_owned()));
+    assert!(matches!(refused(&account, 0, unauthorized()).await, Err(AccountFault::Refused(_))));
+    assert_eq!((account.blocked(), account.state().state), (None, "waiting"));
 
     let exchange = AuthConfig {
         kind: Kind::Exchange,
@@ -482,7 +500,7 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
         refused(&ann, 0, unauthorized()).await,
         Err(AccountFault::MetadataRefused(_) | AccountFault::Refused(_))
     ));
-    all.set_subject("ann", &crate::Secret::new("inbound".to_owned()));
+    all.set_subject("ann", "inbound");
     assert_eq!(refused(&ann, 0, unauthorized()).await, Ok(()));
     let asked = script.asked().pop().unwrap();
     assert!(asked.contains("subject_token=inbound") && asked.contains("audience=api"), "{asked}");

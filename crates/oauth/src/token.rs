@@ -28,6 +28,8 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 const DESCRIPTION_CHARS_MAX: usize = 200;
 /// The type of an access token in an exchange.
 const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
+/// The grant of a sign-in on another device.
+pub(crate) const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// The type of a JWT as a client's assertion.
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
@@ -172,7 +174,7 @@ pub async fn request(
             form.add("grant_type", "client_credentials").add_some("scope", scope_of(scopes).as_deref());
         }
         Grant::Device { code } => {
-            form.add("grant_type", "urn:ietf:params:oauth:grant-type:device_code");
+            form.add("grant_type", DEVICE_GRANT);
             form.add("device_code", code.expose());
         }
         Grant::Exchange { subject, scopes, audience } => {

@@ -52,6 +52,14 @@ impl Trouble {
         }
     }
 
+    /// Whether the authorization server has refused in so many words. Anything else that it answers, such as a page of a proxy in
+    /// front of it, says nothing about the tokens.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        let is_code = |code: &str| code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        matches!(self, Self::Refused { error, .. } if is_code(error)) && !self.is_transient()
+    }
+
     /// Whether this is an OAuth error with this code.
     #[must_use]
     pub fn is_error(&self, code: &str) -> bool {

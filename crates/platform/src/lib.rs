@@ -8,11 +8,13 @@
 //! - [`unix_ms`], [`millis`]: the wall clock.
 //! - [`open_regular`], [`replace_file`]: files that no one can make the program wait for, and that are whole or absent.
 //! - [`random`]: bytes of the operating system.
+//! - [`hide_memory`]: no core file, no other process that reads secrets.
 
 mod clock;
 #[cfg(feature = "count_locks")]
 mod counted;
 mod files;
+mod memory;
 mod random;
 mod shares;
 
@@ -20,6 +22,7 @@ pub use clock::{millis, unix_ms};
 #[cfg(feature = "count_locks")]
 pub use counted::{Mutex, RwLock, locks};
 pub use files::{open_regular, replace_file};
+pub use memory::hide_memory;
 pub use parking_lot::{Condvar, MutexGuard, RwLockReadGuard};
 #[cfg(not(feature = "count_locks"))]
 pub use parking_lot::{Mutex, RwLock};

@@ -15,7 +15,6 @@ use platform::{Mutex, Shares};
 use tokio::{sync::watch, time::sleep};
 use wire::mcp::Era;
 
-use crate::lists::ALL;
 use crate::session::{Environment, Session, SessionEvent, SessionEvents};
 use crate::{config::EraChoice, fault::Fault, lists, manifest::Manifest, spec::UpstreamSpec};
 
@@ -118,8 +117,7 @@ impl Upstream {
     /// Has every open session list everything again: what is approved of it has changed.
     pub fn list_again(&self) {
         for session in self.book.lock().sessions() {
-            session.stale.fetch_or(ALL, Ordering::SeqCst);
-            session.upkeep.notify_one();
+            session.list_again();
         }
     }
 
@@ -311,14 +309,15 @@ async fn keep(upstream: Weak<Upstream>) {
             Ok(session) => {
                 let mut end = session.ended.subscribe();
                 // The wait holds no session: an upstream without users ends its sessions.
-                let session = Arc::downgrade(&session);
+                let kept = Arc::downgrade(&session);
+                drop(session);
                 loop {
                     tokio::select! {
                         _ = end.wait_for(|ended| *ended) => break,
                         () = account_change(&mut changes) => {
                             // Signed in, perhaps with other scopes: the lists may be others.
                             let Some(strong) = upstream.upgrade() else { return };
-                            let Some(session) = session.upgrade() else { break };
+                            let Some(session) = kept.upgrade() else { break };
                             if strong.blocked(None).is_none() {
                                 // What could not be listed without the new tokens is listed now.
                                 strong.book.lock().incomplete = None;

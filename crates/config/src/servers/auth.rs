@@ -14,7 +14,7 @@ use platform::open_regular;
 use upstream::config::Transport;
 
 use crate::expand::expand_home;
-use crate::node::Value;
+use crate::node::{Node, Value};
 use crate::reader::Table;
 use crate::values::{Env, plain_path_at};
 
@@ -100,8 +100,8 @@ fn check(table: &Table<'_>, config: &AuthConfig, over_http: bool, has_header: bo
         let message = format!("{}: the headers of the server have an `Authorization` already", table.name());
         table.wrong("config_auth", message, "remove one of them: `kind = \"headers\"` keeps the header");
     }
-    let has_credentials = config.client_secret.is_some() || config.private_key.is_some();
-    if has_credentials && config.client_id.is_none() && config.client_metadata_url.is_none() {
+    // A key alone may do: it signs for the client whose document the gateway serves itself.
+    if config.client_secret.is_some() && config.client_id.is_none() && config.client_metadata_url.is_none() {
         let message = format!("{} has a client's credentials and no `client_id`", table.name());
         table.wrong("config_auth", message, "add the id with which the client is registered");
     }
@@ -117,6 +117,14 @@ fn check(table: &Table<'_>, config: &AuthConfig, over_http: bool, has_header: bo
     if is_machine && config.client_id.is_none() {
         let message = format!("{} needs a `client_id`", table.name());
         table.wrong("config_auth", message, "a client without a person is registered by hand");
+    }
+    if config.kind == Kind::Exchange && config.issuer.is_none() {
+        let message = format!("{}: callers' tokens are for one authorization server", table.name());
+        table.wrong(
+            "config_auth",
+            message,
+            "add `issuer`: the server could name another one that keeps them",
+        );
     }
     if config.kind == Kind::ClientCredentials && config.account == Account::Caller {
         let message = format!("{}: the gateway's own credentials are no account of a caller", table.name());
@@ -233,6 +241,22 @@ fn resource(table: &Table<'_>) -> Resource {
             Resource::Own
         }
     }
+}
+
+/// Messages about servers whose tokens are asked for without `resource`.
+pub(crate) fn without_resource(tree: &Node) -> Vec<String> {
+    let mut found = Vec::new();
+    for server in tree.get("servers").map(Node::entries).unwrap_or_default() {
+        let Some(node) = server.node.get("auth").and_then(|auth| auth.get("resource")) else { continue };
+        if node.value == Value::Flag(false) {
+            found.push(format!(
+                "{}: `servers.{}.auth.resource`: tokens are asked for without naming the server, and may be good at other servers of \
+                 the issuer too (RFC 8707): false is for an issuer that rejects the parameter",
+                node.location, server.key
+            ));
+        }
+    }
+    found
 }
 
 fn subnets(table: &Table<'_>) -> Vec<Subnet> {

@@ -13,6 +13,8 @@ use crate::{SCHEMA, to_json};
 /// Spans of time and numbers of bytes, as the readers accept them.
 const DURATION: &str = r"^[0-9]+\s*(ms|s|m|min|h|d)$";
 const BYTES: &str = r"^[0-9]+\s*(B|KiB|MiB|GiB)?$";
+/// Read only to reject them.
+const REJECTED: [&str; 2] = ["participants.NAME.token", "issuers.NAME.client_secret"];
 /// The two keys without which their tables are not valid.
 const REQUIRED: [(&str, &str); 3] =
     [("server.tls", "cert"), ("server.tls", "key"), ("profiles.NAME", "capabilities")];
@@ -24,18 +26,30 @@ fn root() -> PathBuf {
 /// The schema of a value.
 fn schema_of(path: &str, form: &Form) -> Value {
     let text = || json!({ "type": "string" });
+    let texts = || json!({ "type": "array", "items": text() });
+    let values =
+        || json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } });
+    let capabilities = || {
+        json!({ "type": "array", "items": { "anyOf": [
+            text(),
+            { "type": "object", "additionalProperties": false, "required": ["kind"], "properties": {
+                "kind": text(),
+                "to": { "anyOf": [text(), texts()] },
+            } },
+        ] } })
+    };
     let key = path.rsplit('.').next().unwrap();
     match (key, form) {
-        ("capabilities", _) => json!({ "type": "array", "items": { "anyOf": [
-            { "type": "string" },
-            { "type": "object", "additionalProperties": false, "required": ["kind"], "properties": {
-                "kind": { "type": "string" },
-                "to": { "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] },
-            } },
-        ] } }),
-        ("env" | "headers", Form::Entries) => {
-            json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } })
-        }
+        ("capabilities", _) => capabilities(),
+        ("map", Form::List) => json!({ "type": "array", "items": {
+            "type": "object", "additionalProperties": false, "required": ["when"], "properties": {
+                "when": values(),
+                "profile": text(),
+                "capabilities": capabilities(),
+                "topics": texts(),
+            },
+        } }),
+        ("env" | "headers", Form::Entries) => values(),
         ("tool_timeouts", Form::Entries) => {
             json!({ "type": "object", "additionalProperties": { "type": "string", "pattern": DURATION } })
         }
@@ -49,7 +63,7 @@ fn schema_of(path: &str, form: &Form) -> Value {
         (_, Form::Duration) => json!({ "type": "string", "pattern": DURATION }),
         (_, Form::Choice(words)) => json!({ "enum": words }),
         (_, Form::Choices(words)) => json!({ "type": "array", "items": { "enum": words } }),
-        (_, Form::Texts) => json!({ "type": "array", "items": text() }),
+        (_, Form::Texts) => texts(),
         (_, Form::Table | Form::Tables | Form::List) => panic!("{path} needs a form: {form:?}"),
     }
 }
@@ -59,6 +73,19 @@ fn rate() -> Value {
     let limit = json!({ "type": "string", "pattern": r"^[0-9]+\s*/\s*(s|m|min)$" });
     json!({ "anyOf": [limit, { "type": "object", "additionalProperties": false, "required": ["limit"],
         "properties": { "limit": limit, "burst": { "type": "integer", "minimum": 1 } } }] })
+}
+
+/// The schema of a value that the readers look at themselves.
+fn own_schema_of(path: &str) -> Value {
+    let text = || json!({ "type": "string" });
+    match path.rsplit('.').next().unwrap() {
+        "rate" | "anonymous_rate" => rate(),
+        "grace" => json!({ "type": "string", "pattern": DURATION }),
+        "resource" => json!({ "type": ["boolean", "string"] }),
+        "subject" => json!({ "type": "object", "additionalProperties": false,
+            "required": ["issuer", "sub"], "properties": { "issuer": text(), "sub": text() } }),
+        _ => panic!("{path} has no form"),
+    }
 }
 
 /// The object for a table in the schema, made on the way.
@@ -94,13 +121,13 @@ fn made() -> String {
     let problems = reading(&SAMPLE.replace("[servers.NAME]\n", "[servers.NAME]\nlimits = {}\n"));
     let forms = problems.forms.borrow();
     let pages = rows();
-    for path in problems.read_keys.borrow().iter().filter(|path| *path != "participants.NAME.token") {
+    for path in problems.read_keys.borrow().iter().filter(|path| !REJECTED.contains(&path.as_str())) {
         let form = forms.get(path);
         if matches!(form, Some(Form::Table | Form::Tables)) {
             object(&mut schema, path);
             continue;
         }
-        let mut value = form.map_or_else(rate, |form| schema_of(path, form));
+        let mut value = form.map_or_else(|| own_schema_of(path), |form| schema_of(path, form));
         if let Some([default, meaning]) = pages.get(path) {
             value["description"] = meaning.replace("\\|", "|").into();
             let default = default.strip_prefix('`').and_then(|text| text.strip_suffix('`'));
@@ -176,6 +203,8 @@ fn what_the_check_refuses_is_refused() {
         assert_eq!(read.is_empty(), expect, "{text}: {read:?}");
     };
     check("[servers.a]\ncommand = \"x\"\nenv = { A = 1, B = true }\nrequest_timeout = \"30s\"\n", true);
+    check("[login]\ngrace = \"0s\"\n", true);
+    check("[servers.a]\nurl = \"https://x.example\"\nauth = { resource = false }\n", true);
     check("[servers.a]\ntype = \"demo\"\ntool_timeouts = { x = \"5m\" }\n", true);
     check("[server.limits]\nbody_bytes_max = \"4MiB\"\nkeep_alive = \"20s\"\n", true);
     check("[topics.main]\nbuiltin = [\"room\"]\nanonymous_rate = { limit = \"6/min\", burst = 2 }\n", true);

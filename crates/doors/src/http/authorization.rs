@@ -82,7 +82,8 @@ fn resource_of(url: &PublicUrl, path: &str, legacy_sse: bool) -> Option<String> 
     }
 }
 
-/// Whether a path is one of the gateway's own authorization server, where senders are not known yet.
+/// Whether a path is one of the gateway's own authorization server or of its connect pages, where senders are not known yet: the pages
+/// check who sent a form, and from where.
 pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
     const DOCUMENTS: [&str; 2] =
         ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
@@ -92,7 +93,13 @@ pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
     let is_endpoint =
         ["/oauth/authorize", "/oauth/consent", "/oauth/token", "/oauth/register", "/oauth/revoke"]
             .contains(&path);
-    config.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(is_document))
+    let is_connect = path.starts_with("/connect/") || path == "/oauth/callback" || is_own_client(path);
+    is_connect || config.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(is_document))
+}
+
+/// Whether a path has a document that describes the gateway as a client of authorization servers.
+fn is_own_client(path: &str) -> bool {
+    path == "/oauth/client.json" || path == "/oauth/jwks.json" || path.starts_with("/oauth/client/")
 }
 
 /// The refusal of a request whose token is where no token may be, or is there twice (RFC 6750, section 3.1).

@@ -71,7 +71,7 @@ pub(super) struct Book {
     sign_ins: Vec<(Vec<String>, usize, u64)>,
     failures: u32,
     /// No attempt to renew before, Unix milliseconds, and why.
-    waits: Option<(u64, String)>,
+    waits: Option<(u64, AccountFault)>,
 }
 
 impl Book {
@@ -111,6 +111,18 @@ impl Book {
     /// Keeps the tokens for display alone.
     pub(super) fn block(&mut self, fault: AccountFault) {
         (self.header, self.phase) = (None, Phase::Blocked(fault));
+        (self.failures, self.waits) = (0, None);
+    }
+
+    /// Why nothing is attempted now, after a failure.
+    pub(super) fn waiting(&self, now_ms: u64) -> Option<AccountFault> {
+        let (until, fault) = self.waits.as_ref().filter(|(until, _)| now_ms < *until)?;
+        Some(match fault {
+            AccountFault::Waiting { why, .. } => {
+                AccountFault::Waiting { why: why.clone(), retry_after_ms: until - now_ms }
+            }
+            fault => fault.clone(),
+        })
     }
 
     /// Has the token renewed before the next request.
@@ -118,6 +130,7 @@ impl Book {
         if let Some(held) = &mut self.held {
             held.tokens.expires_ms = Some(0);
         }
+        (self.failures, self.waits) = (0, None);
         if matches!(self.phase, Phase::Blocked(_)) {
             self.phase = Phase::Open;
         }
@@ -159,14 +172,12 @@ impl Book {
             return send();
         }
         let serves = self.serves(now_ms);
-        match &self.waits {
-            Some((until, _)) if now_ms < *until && serves => send(),
-            Some((until, why)) if now_ms < *until => {
-                Next::Fault(AccountFault::Waiting { why: why.clone(), retry_after_ms: until - now_ms })
-            }
-            Some(_) | None if self.can_renew(is_machine) => Next::Renew,
-            Some(_) | None if serves => send(),
-            Some(_) | None => Next::Fault(AccountFault::LoginLost),
+        match self.waiting(now_ms) {
+            Some(_) if serves => send(),
+            Some(fault) => Next::Fault(fault),
+            None if self.can_renew(is_machine) => Next::Renew,
+            None if serves => send(),
+            None => Next::Fault(AccountFault::LoginLost),
         }
     }
 
@@ -176,15 +187,15 @@ impl Book {
     }
 
     /// Counts a failure, and returns the wait after it.
-    pub(super) fn back_off(&mut self, _now_ms: u64) -> u64 {
+    pub(super) fn back_off(&mut self) -> u64 {
         let wait = WAIT_MS.saturating_mul(1 << self.failures.min(16)).min(WAIT_MS_MAX);
         self.failures = self.failures.saturating_add(1);
         wait
     }
 
     /// Attempts nothing before this time.
-    pub(super) fn wait(&mut self, why: &str, until_ms: u64) {
-        self.waits = Some((until_ms, why.to_owned()));
+    pub(super) fn wait(&mut self, why: AccountFault, until_ms: u64) {
+        self.waits = Some((until_ms, why));
     }
 
     /// Counts a sign-in for these scopes.
@@ -209,15 +220,14 @@ impl Book {
     }
 
     pub(super) fn state(&self, is_busy: bool, now_ms: u64) -> AccountState {
-        let is_waiting = self.waits.as_ref().filter(|(until, _)| now_ms < *until);
-        let (state, reason) = match &self.phase {
-            Phase::Open => ("open", None),
-            Phase::Ready if is_busy => ("refreshing", None),
-            Phase::Ready => match is_waiting {
-                Some((_, why)) => ("waiting", Some(why.clone())),
-                None => ("ready", None),
-            },
-            Phase::Blocked(fault) => {
+        // After a failure it waits until it succeeds.
+        let waits = self.waits.as_ref().filter(|(until, _)| self.failures > 0 || now_ms < *until);
+        let (state, reason) = match (&self.phase, waits) {
+            (Phase::Ready, _) if is_busy => ("refreshing", None),
+            (Phase::Open | Phase::Ready, Some((_, why))) => ("waiting", Some(why.to_string())),
+            (Phase::Open, None) => ("open", None),
+            (Phase::Ready, None) => ("ready", None),
+            (Phase::Blocked(fault), _) => {
                 let state = if matches!(fault, AccountFault::ClientNeeded(_)) {
                     "wants_client"
                 } else {

@@ -11,8 +11,8 @@ use access::identities::tokens_configured;
 use access::sign_ins::make_login_key;
 use auth::{Sealer, TokenHash, encode_token};
 use client::Guard;
+use control::{Registry, Start};
 use doors::Doors;
-use gateway::{Registry, Start};
 use model::{RefusalCode, TopicName};
 use oauth::{Accounts, vault::Vault};
 use platform::{random, unix_ms};
@@ -22,7 +22,7 @@ use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::descriptors::Descriptors;
-use super::sign_in::sign_in;
+use super::sign_in::{connect, sign_in};
 use crate::remote::broken_pipe;
 use terminal::address::url_of;
 use terminal::exit::Exit;
@@ -59,8 +59,9 @@ fn accounts(
     let key = config.key.as_ref().map(oauth::key::read).transpose();
     let key = key.map_err(|error| Failure::new(Exit::Failed, "key_unusable", error.to_string()))?;
     let vault = Vault::new(key.as_deref(), journal.cloned());
-    let base_url = url_of(&config.listen.to_string(), config.tls.is_some());
-    Ok(Arc::new(Accounts::new(vault, audit.clone(), None, base_url)))
+    let public_url = config.public_url.as_ref().map(ToString::to_string);
+    // It does not listen yet, and with a client on a pipe it may never do.
+    Ok(Arc::new(Accounts::new(vault, audit.clone(), public_url, String::new())))
 }
 
 /// Warns of changes of capabilities that configured participants do not get.
@@ -117,7 +118,9 @@ impl Gateway {
         let start = Start { config, identities, grants, sealer, guard, journal, audit, accounts, sign_ins };
         let registry = Registry::start(start);
         let sign_in = sign_in(&registry, &access);
-        let pages = api::router(&registry, &access, sign_in.clone());
+        let connect = connect(&registry, &access, sign_in.as_ref());
+        let pages = api::router(&registry, &access, sign_in.clone(), &connect);
+        let pages = pages.merge(signin::connect_router(connect));
         let pages = sign_in.into_iter().fold(pages, |pages, sign_in| pages.merge(signin::router(sign_in)));
         let doors = Doors::new(Arc::clone(&registry), pages);
         Ok(Self { registry, doors, access, descriptors, bound: OnceLock::new() })

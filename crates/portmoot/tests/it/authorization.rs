@@ -1,13 +1,14 @@
 //! Access tokens of a real identity provider (npm's `oidc-provider`), at every door.
 
 mod bad_tokens;
+mod canary;
 mod doors;
 mod every_door;
 pub(crate) mod flood;
 mod introspection;
 mod people;
 mod probe;
-mod provider;
+pub(crate) mod provider;
 mod rotation;
 mod scopes;
 

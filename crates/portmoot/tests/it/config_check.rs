@@ -359,3 +359,22 @@ fn capabilities_that_mean_more_in_rooms_are_noted() {
     let shown = home.run(&["config", "check", "--config", "own.toml"]).expect(0);
     assert!(!shown.stderr.contains("note:"), "{}", shown.stderr);
 }
+
+#[test]
+fn tokens_that_are_not_for_one_server_are_a_note() {
+    let home = Home::new();
+    let config = |resource: &str| {
+        format!(
+            "[topics.main]\n[profiles.x]\ncapabilities = [\"portmoot/accounts\"]\n[servers.s]\nurl = \"https://mcp.example/mcp\"\n\
+             [servers.s.auth]\nresource = {resource}\n"
+        )
+    };
+    for (resource, count) in [("true", 0), ("\"https://mcp.example/other\"", 0), ("false", 1)] {
+        home.write("own.toml", &config(resource));
+        let ran = home.run(&["config", "check", "--config", "own.toml"]).expect(0);
+        let note =
+            "note: own.toml:7: `servers.s.auth.resource`: tokens are asked for without naming the server";
+        assert_eq!(ran.stderr.matches("note: ").count(), count, "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches(note).count(), count, "{}", ran.stderr);
+    }
+}

@@ -55,8 +55,21 @@ impl Connection {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Reply {
+        self.exchange_at("localhost", method, path, headers, body)
+    }
+
+    /// The same under another name of the server.
+    #[track_caller]
+    pub(crate) fn exchange_at(
+        &mut self,
+        host: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Reply {
         self.reader.get_ref().set_read_timeout(Some(TIMEOUT)).unwrap();
-        self.write(method, path, headers, body);
+        self.write(host, method, path, headers, body);
         let mut reply = self.head().expect("an answer");
         let mut body = Vec::new();
         self.body(&reply, |part| body.extend_from_slice(part));
@@ -70,7 +83,7 @@ impl Connection {
 
     /// Sends one request and reads its answer as a stream of messages.
     pub(crate) fn stream(mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Events {
-        self.write(method, path, headers, body);
+        self.write("localhost", method, path, headers, body);
         let (send, messages) = channel();
         let (send_head, heads) = channel();
         let socket = self.reader.get_ref().try_clone().unwrap();
@@ -91,9 +104,9 @@ impl Connection {
         Events { heads, head: OnceCell::new(), messages, socket }
     }
 
-    fn write(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
+    fn write(&mut self, host: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
         let mut text =
-            format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n", body.len());
+            format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\n", body.len());
         for (name, value) in headers {
             text.push_str(&format!("{name}: {value}\r\n"));
         }

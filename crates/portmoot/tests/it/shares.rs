@@ -374,6 +374,15 @@ const UNREACHED: &[(&str, &str)] = &[
     ("Schemas of other registries", "participants name none; its test has all sets"),
     ("Commits of the schema registry", "its answers change only with the tools; its test has all commits"),
     ("Tasks that lists have after a restart", "10,000 tasks take minutes"),
+    ("Checked access tokens", "only an issuer makes valid ones; what goes is checked again"),
+    ("Participants known by their access tokens", "10,000 people of an issuer"),
+    ("Bad access tokens of one address (of IPv6: its /64)", "all clients here have one address"),
+    ("Sign-ins", "of each participant by itself"),
+    ("Consents on record", "of each participant by itself"),
+    ("Authorization codes", "10,000 sign-ins of participants with consent"),
+    ("One-time codes", "one of each participant"),
+    ("Documents of clients", "what goes is fetched again"),
+    ("Addresses that are counted at sign-ins", "all clients here have one address"),
 ];
 
 fn play(set: &Set, plays: &[Play]) {

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -51,6 +52,9 @@ impl Gateway {
                 let (_, rest) = line.split_once(&format!("{scheme}://"))?;
                 Some((scheme, rest.split_once("/mcp")?.0.to_owned()))
             });
+            // Lines of the log, which name servers, begin with the time.
+            let is_log = line.starts_with(|first: char| first.is_ascii_digit());
+            let rest = rest.filter(|_| !is_log || line.contains("listening on"));
             address = rest;
             log += &(line + "\n");
         }
@@ -100,6 +104,13 @@ impl Gateway {
     #[track_caller]
     pub(crate) fn wait(&mut self) {
         until("the gateway ends", || self.child.try_wait().unwrap());
+    }
+
+    /// Ends it by a signal; whether it left a core file.
+    #[track_caller]
+    pub(crate) fn dumps_core(mut self, name: &str) -> bool {
+        self.signal(name);
+        until("the gateway ends", || self.child.try_wait().unwrap()).core_dumped()
     }
 
     /// Stops it and returns its exit code and output.

@@ -11,7 +11,7 @@ use super::resource;
 use crate::http::{Connection, Reply};
 
 /// `oidc-provider` on a free port.
-pub(super) struct Provider(Running);
+pub(crate) struct Provider(Running);
 
 impl Provider {
     /// A provider that knows the endpoints of the gateway as resources; its tokens are valid for `ttl` seconds.
@@ -20,7 +20,7 @@ impl Provider {
     }
 
     /// A provider that knows these resources.
-    pub(super) fn of(resources: &[String], ttl: u64) -> Self {
+    pub(crate) fn of(resources: &[String], ttl: u64) -> Self {
         let mut command = Command::new(deps().node());
         command
             .arg(repository().join("tests/third-party/idp.mjs"))
@@ -31,17 +31,22 @@ impl Provider {
         Self(Running::start(command, "listening on http://"))
     }
 
-    pub(super) fn issuer(&self) -> String {
+    /// Host and port.
+    pub(crate) fn address(&self) -> &str {
+        self.0.address()
+    }
+
+    pub(crate) fn issuer(&self) -> String {
         format!("http://{}", self.0.address())
     }
 
-    pub(super) fn control(&self, order: &Value) -> Value {
+    pub(crate) fn control(&self, order: &Value) -> Value {
         let headers = [("content-type", "application/json")];
         Connection::open(self.0.address()).exchange("POST", "/control", &headers, &order.to_string()).json()
     }
 
     /// How often a path was asked for.
-    pub(super) fn asked(&self, path: &str) -> u64 {
+    pub(crate) fn asked(&self, path: &str) -> u64 {
         self.control(&json!({"op": "asked"}))[path].as_u64().unwrap_or(0)
     }
 
@@ -79,7 +84,7 @@ impl Provider {
     }
 
     /// A token with these claims changed from those of a good one; null removes.
-    pub(super) fn forged(&self, header: Value, changes: Value, key: &str) -> String {
+    pub(crate) fn forged(&self, header: Value, changes: Value, key: &str) -> String {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
         let mut claims = json!({"iss": self.issuer(), "sub": "ann", "preferred_username": "ann", "groups": ["ops"],
             "aud": resource("/mcp"), "iat": now, "exp": now + 300, "jti": "x"});

@@ -23,11 +23,11 @@ pub use visitors::Visitor;
 
 use store::recorder::Recorder;
 
-use crate::{context::Context, dispatch::Dispatch, live::Event};
 use access::config::{Config, Limits};
 use access::grants::Grants;
 use access::sign_ins::SignIns;
 use access::{Bounds, Pins, account, bearers::Bearers, is_guest};
+use gateway::{Context, Dispatch, Topic};
 use topic::BuiltinTool;
 
 /// How long open calls may take to end when the gateway stops.
@@ -110,7 +110,11 @@ impl Registry {
         let builtin = BuiltinTool::ALL.iter().map(|tool| tool.name()).collect();
         let registry = Arc::new(Self {
             pins: Arc::new(Pins::open(journal.as_ref(), &audit, builtin)),
-            context: Arc::new(Context::new(sealer, FieldNumbers::open(config.data_dir.as_deref()))),
+            context: Arc::new(Context::new(
+                sealer,
+                FieldNumbers::open(config.data_dir.as_deref()),
+                Arc::clone(&accounts),
+            )),
             guard,
             references: access::references::resolver(config.references.as_ref()),
             journal,
@@ -133,6 +137,13 @@ impl Registry {
             shelf: Shelf::default(),
             renewed: Arc::default(),
         });
+        let me = Arc::downgrade(&registry);
+        // Set once: these accounts are this registry's.
+        let _ = registry.accounts.services().on_change.set(Box::new(move |server, participant| {
+            if let Some(registry) = me.upgrade() {
+                registry.account_changed(server, participant);
+            }
+        }));
         registry.apply(config);
         registry.watch_expiries();
         registry
@@ -199,19 +210,24 @@ impl Registry {
         self.upstreams().iter().filter(|upstream| named(upstream)).for_each(|upstream| upstream.list_again());
     }
 
+    /// Takes that the account of a participant at a server has changed.
+    fn account_changed(&self, server: &str, participant: Option<&str>) {
+        let id = |name: &str| ParticipantId::new(name).ok();
+        if let Some((server, participant)) = id(server).zip(participant.and_then(id)) {
+            self.topics().iter().for_each(|dispatch| dispatch.account_changed(&server, &participant));
+        }
+    }
+
     /// Answers all callers of held calls for now, so that their proposals outlast this process.
     pub fn release_held(&self) {
         for dispatch in self.topics() {
-            dispatch.stopping.send_replace(true);
-            dispatch.take(Event::Stop);
+            dispatch.release_held();
         }
     }
 
     /// Waits until no server has an open call, within a bound; then refuses those that are left.
     pub async fn drain(&self) {
-        let open = || {
-            self.topics().iter().map(|dispatch| dispatch.with(crate::live::Topic::calls_len)).sum::<usize>()
-        };
+        let open = || self.topics().iter().map(|dispatch| dispatch.with(Topic::calls_len)).sum::<usize>();
         let deadline = Instant::now() + DRAIN;
         while open() > 0 && Instant::now() < deadline {
             sleep(DRAIN_POLL).await;
@@ -222,7 +238,7 @@ impl Registry {
         }
         // Their callers go with this process.
         for dispatch in self.topics() {
-            dispatch.tasks.cancel_followed().await;
+            dispatch.cancel_followed().await;
         }
         self.upstreams().iter().for_each(|upstream| upstream.refuse_calls());
     }
@@ -231,7 +247,7 @@ impl Registry {
     pub async fn stop(&self) {
         self.release_held();
         for dispatch in self.topics() {
-            let links = dispatch.with(crate::live::Topic::links);
+            let links = dispatch.with(Topic::links);
             links.iter().for_each(|(link, _, _)| dispatch.cut(*link, Close::GoingAway));
         }
         let mut closing = tokio::task::JoinSet::new();
