@@ -4,7 +4,7 @@ mod bad_tokens;
 mod canary;
 mod doors;
 mod every_door;
-mod flood;
+pub(crate) mod flood;
 mod introspection;
 mod people;
 mod probe;
