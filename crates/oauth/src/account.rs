@@ -27,6 +27,9 @@ use crate::vault::Saved;
 pub use book::{AccountState, STEP_UP_MEMORY_MS, STEP_UPS_MAX};
 use book::{Book, Next, Phase};
 
+/// How long no new token is asked for after the server has rejected a new one, milliseconds.
+const REJECTED_WAIT_MS: u64 = 60_000;
+
 /// The tokens of one participant at one server.
 pub struct Account {
     me: Weak<Account>,
@@ -86,7 +89,7 @@ impl Account {
     #[must_use]
     pub fn state(&self) -> AccountState {
         let is_busy = self.flight.try_lock().is_err();
-        self.book.lock().state(is_busy)
+        self.book.lock().state(is_busy, unix_ms())
     }
 
     /// Whether it has tokens that are of use.
@@ -237,22 +240,30 @@ impl Account {
     fn failed(&self, trouble: &Trouble, may_wait: bool) -> Result<(), AccountFault> {
         let mut book = self.book.lock();
         let now_ms = unix_ms();
-        if !trouble.is_refusal() {
+        // A refused person signs in again; a refused machine can only ask again, later.
+        if !trouble.is_refusal() || self.site.is_machine() {
             let fault = waits(&mut book, trouble, now_ms);
             let serves = may_wait && book.serves(now_ms);
             self.publish(&mut book);
             drop(book);
             tracing::warn!(server = self.site.name, %trouble, "tokens are not renewed yet");
+            if trouble.is_refusal() {
+                self.record_refusal(trouble);
+            }
             return if serves { Ok(()) } else { Err(fault) };
         }
-        let fault = if self.site.is_machine() { fault_of(trouble, 0) } else { AccountFault::LoginLost };
+        let fault = AccountFault::LoginLost;
         book.block(fault.clone());
         self.publish(&mut book);
         drop(book);
         tracing::warn!(server = self.site.name, account = self.whose(), %trouble, "the authorization server refuses new tokens");
-        self.site.record(None, Verdict::Refused, &format!("refused to renew {}: {trouble}", self.whose()));
+        self.record_refusal(trouble);
         self.site.changed(self.participant.as_deref());
         Err(fault)
+    }
+
+    fn record_refusal(&self, trouble: &Trouble) {
+        self.site.record(None, Verdict::Refused, &format!("refused to renew {}: {trouble}", self.whose()));
     }
 
     async fn refresh(&self) -> Result<Saved, Trouble> {
@@ -375,22 +386,26 @@ impl Account {
                 }
             } else if attempt == 0 && self.book.lock().can_renew(self.site.is_machine()) {
                 return self.renew(false).await;
-            } else {
+            } else if !self.site.is_machine() {
                 return Err(self.block(AccountFault::LoginNeeded));
             }
         }
         if self.site.is_machine() {
-            return if attempt == 0 {
-                self.renew(false).await
-            } else {
-                Err(self
-                    .block(AccountFault::Refused("the server does not accept the issued token".to_owned())))
-            };
+            return if attempt == 0 { self.renew(false).await } else { Err(self.rejected()) };
         }
         if !self.site.has_client(&found.server) {
             return Err(self.block(AccountFault::ClientNeeded(found.server.host())));
         }
         Err(self.block(AccountFault::LoginNeeded))
+    }
+
+    /// Takes that the server rejects a token that was issued to a machine just now: the next one is asked for later.
+    fn rejected(&self) -> AccountFault {
+        let fault = AccountFault::Refused("the server does not accept the issued token".to_owned());
+        let mut book = self.book.lock();
+        book.wait(fault.clone(), unix_ms().saturating_add(REJECTED_WAIT_MS));
+        self.publish(&mut book);
+        fault
     }
 
     fn block(&self, fault: AccountFault) -> AccountFault {
@@ -467,6 +482,7 @@ fn waits(book: &mut Book, trouble: &Trouble, now_ms: u64) -> AccountFault {
             (AccountFault::Waiting { why, retry_after_ms }, retry_after_ms)
         }
         AccountFault::MetadataRefused(why) => (AccountFault::MetadataRefused(why), wait_ms),
+        AccountFault::Refused(why) if trouble.is_refusal() => (AccountFault::Refused(why), wait_ms),
         // Anything else is an answer that means nothing here.
         AccountFault::LoginNeeded
         | AccountFault::LoginLost

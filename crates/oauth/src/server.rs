@@ -206,11 +206,12 @@ impl Accounts {
         keys
     }
 
-    /// Takes the token with which a participant came in, for the servers at which it is exchanged, and for no other purpose.
-    pub fn set_subject(&self, participant: &str, token: &Secret) {
-        for server in self.servers() {
+    /// Takes the token with which a participant came in, for the servers at which it is exchanged, and for no other purpose. The token
+    /// was checked.
+    pub fn set_subject(&self, participant: &str, token: &str) {
+        for server in self.servers.read().values() {
             if server.site.config.kind == Kind::Exchange && server.is_of_callers() {
-                server.of(Some(participant)).set_subject(token.clone());
+                server.of(Some(participant)).set_subject(Secret::new(token.to_owned()));
             }
         }
     }
