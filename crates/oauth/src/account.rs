@@ -95,6 +95,12 @@ impl Account {
         matches!(self.book.lock().phase, Phase::Ready)
     }
 
+    /// Whether it has no tokens at all, not even ones that are of no use any more.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.book.lock().held().is_none()
+    }
+
     /// The scopes to ask for in the next sign-in, as far as challenges have named them.
     #[must_use]
     pub fn wanted(&self) -> Vec<String> {
