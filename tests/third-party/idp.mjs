@@ -1,8 +1,8 @@
 // The identity provider of the authorization tests: npm's `oidc-provider` on a free port of loopback, with keys that can be
 // rotated, answers that can fail or wait, and tokens that can be forged. `POST /control` takes `{ "op": ... }`. A fault is for
 // one path: `hold` keeps a request from the provider, `mute` has the provider act on it and keeps the answer, `cut` ends the
-// connection, `answer` answers in the provider's place; `clear` lets go of what is kept, `drop` forgets it.
-import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign as signBytes, verify as verifyBytes } from 'node:crypto';
+// connection, `answer` answers in the provider's place. `heal` ends all faults; `clear` also lets go of what is kept, `drop` forgets it.
+import { createHash, createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign as signBytes, verify as verifyBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
@@ -20,6 +20,8 @@ const asked = {};
 const faults = {};
 const kept = [];
 const secrets = [];
+const more = [];
+let got = '';
 let mode = 'up';
 let serve;
 let issuer;
@@ -28,7 +30,7 @@ function provider(kids) {
   const machine = (id, grant_types = ['client_credentials']) =>
     ({ client_id: id, client_secret: `${id}-secret`, grant_types, redirect_uris: [], response_types: [] });
   const configuration = {
-    clients: [machine('machine'), machine('stranger'), machine('gateway'),
+    clients: [...more, machine('machine'), machine('stranger'), machine('gateway'),
       { client_id: 'desk', token_endpoint_auth_method: 'none', application_type: 'native',
         grant_types: ['authorization_code', 'refresh_token'], redirect_uris: ['http://127.0.0.1/callback'] }],
     jwks: { keys: kids.map((kid) => keys[kid].jwk) },
@@ -125,14 +127,26 @@ function fails(path, request, response) {
   }
 }
 
+// RFC 7638.
+function thumbprint({ crv, kty, x, y }) {
+  return createHash('sha256').update(JSON.stringify({ crv, kty, x, y })).digest('base64url');
+}
+
 function control(order) {
   switch (order.op) {
     case 'fault': faults[order.path] = order; return {};
+    case 'heal':
     case 'clear':
     case 'drop':
       for (const path of Object.keys(faults)) delete faults[path];
-      for (const go of kept.splice(0)) if (order.op === 'clear') go();
+      if (order.op !== 'heal') for (const go of kept.splice(0)) if (order.op === 'clear') go();
       return {};
+    case 'client':
+      for (const key of order.client.jwks.keys) key.kid = thumbprint(key);
+      more.push(order.client);
+      serve = provider(['a']);
+      return {};
+    case 'got': return { got };
     case 'secrets': return { secrets };
     case 'ttl': ttl = order.seconds; return {};
     case 'accepted': return { claims: accepted(order) };
@@ -157,6 +171,7 @@ const server = createServer((request, response) => {
     return;
   }
   asked[path] = (asked[path] ?? 0) + 1;
+  got += `${request.url} ${JSON.stringify(request.rawHeaders)}\n`;
   if (mode === 'down') { response.writeHead(503, { 'content-length': 0 }); response.end(); return; }
   if (mode === 'dead') { request.socket.destroy(); return; }
   if (mode === 'silent') return;

@@ -22,10 +22,13 @@ use crate::secret::Secret;
 use crate::site::{Site, fault_of};
 use crate::token::{self, Tokens};
 use crate::trouble::Trouble;
-use crate::vault::Saved;
+use crate::vault::{Place, Saved};
 
 pub use book::{AccountState, STEP_UP_MEMORY_MS, STEP_UPS_MAX};
 use book::{Book, Next, Phase};
+
+/// How long no new token is asked for after the server has rejected a new one, milliseconds.
+const REJECTED_WAIT_MS: u64 = 60_000;
 
 /// The tokens of one participant at one server.
 pub struct Account {
@@ -86,7 +89,7 @@ impl Account {
     #[must_use]
     pub fn state(&self) -> AccountState {
         let is_busy = self.flight.try_lock().is_err();
-        self.book.lock().state(is_busy)
+        self.book.lock().state(is_busy, unix_ms())
     }
 
     /// Whether it has tokens that are of use.
@@ -101,6 +104,12 @@ impl Account {
         self.book.lock().held().is_none()
     }
 
+    /// Where it is kept.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.site.place(self.participant.as_deref())
+    }
+
     /// The scopes to ask for in the next sign-in, as far as challenges have named them.
     #[must_use]
     pub fn wanted(&self) -> Vec<String> {
@@ -113,7 +122,7 @@ impl Account {
     /// [`AccountFault::NotKept`]; then the account is as before.
     pub async fn sign_in(&self, saved: Saved, asked: &[String], by: &str) -> Result<(), AccountFault> {
         let _flight = Arc::clone(&self.flight).lock_owned().await;
-        let place = self.site.place(self.participant.as_deref());
+        let place = self.place();
         let kept = self.site.services.vault.keep(&place, &saved).await;
         kept.map_err(|error| AccountFault::NotKept(error.to_string()))?;
         let mut book = self.book.lock();
@@ -122,7 +131,7 @@ impl Account {
         self.publish(&mut book);
         drop(book);
         self.site.record(Some(by), Verdict::Admitted, &format!("signed in {}", self.whose()));
-        self.site.services.connects.completed(self);
+        self.site.services.connects.completed(&place);
         self.site.changed(self.participant.as_deref());
         Ok(())
     }
@@ -134,7 +143,7 @@ impl Account {
     /// [`AccountFault::NotKept`] if the end cannot be kept; then nothing has changed.
     pub async fn sign_out(&self, by: &str) -> Result<Option<Trouble>, AccountFault> {
         let _flight = Arc::clone(&self.flight).lock_owned().await;
-        let place = self.site.place(self.participant.as_deref());
+        let place = self.place();
         let ended = self.site.services.vault.end(&place).await;
         ended.map_err(|error| AccountFault::NotKept(error.to_string()))?;
         let held = {
@@ -219,7 +228,7 @@ impl Account {
         match renewed {
             Ok(saved) => {
                 if !self.site.is_machine() {
-                    let place = self.site.place(self.participant.as_deref());
+                    let place = self.place();
                     // The tokens before are of no use any more, so these are used in any case.
                     if let Err(error) = self.site.services.vault.keep(&place, &saved).await {
                         tracing::error!(server = self.site.name, %error, "renewed tokens are not kept: a restart loses the sign-in");
@@ -243,22 +252,30 @@ impl Account {
     fn failed(&self, trouble: &Trouble, may_wait: bool) -> Result<(), AccountFault> {
         let mut book = self.book.lock();
         let now_ms = unix_ms();
-        if !trouble.is_refusal() {
+        // A refused person signs in again; a refused machine can only ask again, later.
+        if !trouble.is_refusal() || self.site.is_machine() {
             let fault = waits(&mut book, trouble, now_ms);
             let serves = may_wait && book.serves(now_ms);
             self.publish(&mut book);
             drop(book);
             tracing::warn!(server = self.site.name, %trouble, "tokens are not renewed yet");
+            if trouble.is_refusal() {
+                self.record_refusal(trouble);
+            }
             return if serves { Ok(()) } else { Err(fault) };
         }
-        let fault = if self.site.is_machine() { fault_of(trouble, 0) } else { AccountFault::LoginLost };
+        let fault = AccountFault::LoginLost;
         book.block(fault.clone());
         self.publish(&mut book);
         drop(book);
         tracing::warn!(server = self.site.name, account = self.whose(), %trouble, "the authorization server refuses new tokens");
-        self.site.record(None, Verdict::Refused, &format!("refused to renew {}: {trouble}", self.whose()));
+        self.record_refusal(trouble);
         self.site.changed(self.participant.as_deref());
         Err(fault)
+    }
+
+    fn record_refusal(&self, trouble: &Trouble) {
+        self.site.record(None, Verdict::Refused, &format!("refused to renew {}: {trouble}", self.whose()));
     }
 
     async fn refresh(&self) -> Result<Saved, Trouble> {
@@ -375,28 +392,32 @@ impl Account {
                     "another authorization server"
                 );
                 self.book.lock().forget(Phase::Open);
-                let place = self.site.place(self.participant.as_deref());
+                let place = self.place();
                 if let Err(error) = self.site.services.vault.end(&place).await {
                     tracing::error!(server = self.site.name, %error, "an ended sign-in is still on disk");
                 }
             } else if attempt == 0 && self.book.lock().can_renew(self.site.is_machine()) {
                 return self.renew(false).await;
-            } else {
+            } else if !self.site.is_machine() {
                 return Err(self.block(AccountFault::LoginNeeded));
             }
         }
         if self.site.is_machine() {
-            return if attempt == 0 {
-                self.renew(false).await
-            } else {
-                Err(self
-                    .block(AccountFault::Refused("the server does not accept the issued token".to_owned())))
-            };
+            return if attempt == 0 { self.renew(false).await } else { Err(self.rejected()) };
         }
         if !self.site.has_client(&found.server) {
             return Err(self.block(AccountFault::ClientNeeded(found.server.host())));
         }
         Err(self.block(AccountFault::LoginNeeded))
+    }
+
+    /// Takes that the server rejects a token that was issued to a machine just now: the next one is asked for later.
+    fn rejected(&self) -> AccountFault {
+        let fault = AccountFault::Refused("the server does not accept the issued token".to_owned());
+        let mut book = self.book.lock();
+        book.wait(fault.clone(), unix_ms().saturating_add(REJECTED_WAIT_MS));
+        self.publish(&mut book);
+        fault
     }
 
     fn block(&self, fault: AccountFault) -> AccountFault {
@@ -473,6 +494,7 @@ fn waits(book: &mut Book, trouble: &Trouble, now_ms: u64) -> AccountFault {
             (AccountFault::Waiting { why, retry_after_ms }, retry_after_ms)
         }
         AccountFault::MetadataRefused(why) => (AccountFault::MetadataRefused(why), wait_ms),
+        AccountFault::Refused(why) if trouble.is_refusal() => (AccountFault::Refused(why), wait_ms),
         // Anything else is an answer that means nothing here.
         AccountFault::LoginNeeded
         | AccountFault::LoginLost

@@ -477,7 +477,16 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
     assert_eq!(refused(&account, 0, unauthorized()).await, Ok(()));
     assert_eq!(header(&account).await, Ok(bearer("canary-a0")));
     assert!(script.asked()[0].starts_with("grant_type=client_credentials&scope=read&resource="));
-    assert!(matches!(refused(&account, 1, unauthorized()).await, Err(AccountFault::LoginNeeded)));
+    // The server rejects what was issued just now: the next token is asked for later.
+    assert!(matches!(refused(&account, 1, unauthorized()).await, Err(AccountFault::Refused(_))));
+    assert!(matches!(refused(&account, 0, unauthorized()).await, Err(AccountFault::Refused(_))));
+    assert_eq!((script.asked().len(), account.state().state), (1, "waiting"));
+    // The authorization server refuses: so it is asked again, later, without a person.
+    let account =
+        server(&all, &script, AuthConfig { scopes: vec!["more".to_owned()], ..machine.clone() }).of(None);
+    script.tokens.lock().unwrap().push((401, r#"{"error":"invalid_client"}"#.to_owned()));
+    assert!(matches!(refused(&account, 0, unauthorized()).await, Err(AccountFault::Refused(_))));
+    assert_eq!((account.blocked(), account.state().state), (None, "waiting"));
 
     let exchange = AuthConfig {
         kind: Kind::Exchange,

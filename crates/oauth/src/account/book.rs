@@ -219,8 +219,10 @@ impl Book {
         counts.map(|(_, count, _)| count).sum()
     }
 
-    pub(super) fn state(&self, is_busy: bool) -> AccountState {
-        let (state, reason) = match (&self.phase, &self.waits) {
+    pub(super) fn state(&self, is_busy: bool, now_ms: u64) -> AccountState {
+        // After a failure it waits until it succeeds.
+        let waits = self.waits.as_ref().filter(|(until, _)| self.failures > 0 || now_ms < *until);
+        let (state, reason) = match (&self.phase, waits) {
             (Phase::Ready, _) if is_busy => ("refreshing", None),
             (Phase::Open | Phase::Ready, Some((_, why))) => ("waiting", Some(why.to_string())),
             (Phase::Open, None) => ("open", None),

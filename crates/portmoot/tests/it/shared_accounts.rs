@@ -7,8 +7,10 @@ mod guarded;
 mod hostile;
 mod killed;
 mod login;
+mod machine;
 mod person;
 mod refresh;
+mod rights;
 mod searched;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::authorization::provider::Provider;
 use crate::home::{Home, Ran};
-use crate::http::Connection;
+use crate::http::{Connection, Reply};
 use crate::support::{Client, Gateway, is_alive, until};
 use guarded::Guarded;
 use person::Person;
@@ -92,6 +94,11 @@ impl Site {
         self.provider.control(&order);
     }
 
+    /// Ends all faults; what was kept stays so.
+    fn clear_faults(&self) {
+        self.provider.control(&json!({ "op": "heal" }));
+    }
+
     /// Ends all faults; what was kept goes on.
     fn clear(&self) {
         self.provider.control(&json!({ "op": "clear" }));
@@ -133,6 +140,13 @@ impl Site {
         let headers =
             [("content-type", "application/x-www-form-urlencoded"), ("authorization", basic.as_str())];
         Connection::open(self.provider.address()).exchange("POST", "/token", &headers, &form).json()
+    }
+
+    /// A request to the API.
+    fn post(&self, path: &str, token: &str, body: &str) -> Reply {
+        let bearer = format!("Bearer {token}");
+        let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+        Connection::open(self.gateway.address()).exchange("POST", path, &headers, body)
     }
 
     /// The account, as `servers auth` shows it.

@@ -32,6 +32,8 @@ struct Shared {
     /// Tokens that are good no more.
     ended: Mutex<BTreeSet<String>>,
     watch: Mutex<Option<Watch>>,
+    /// All that it has received.
+    got: Mutex<String>,
 }
 
 impl Guarded {
@@ -68,9 +70,9 @@ impl Guarded {
         *self.shared.metadata.lock().unwrap() = metadata.map(str::to_owned);
     }
 
-    /// Challenges its callers with this from now on.
-    pub(super) fn set_challenge(&self, challenge: &str) {
-        *self.shared.challenge.lock().unwrap() = Some(challenge.to_owned());
+    /// Refuses all callers with this challenge from now on; `None` ends that.
+    pub(super) fn set_challenge(&self, challenge: Option<&str>) {
+        *self.shared.challenge.lock().unwrap() = challenge.map(str::to_owned);
     }
 
     /// Accepts no token any more that it has accepted.
@@ -94,6 +96,11 @@ impl Guarded {
 
     pub(super) fn unwatch(&self) {
         *self.shared.watch.lock().unwrap() = None;
+    }
+
+    /// All that it has received.
+    pub(super) fn got(&self) -> String {
+        self.shared.got.lock().unwrap().clone()
     }
 
     /// The good tokens that it has got, each once.
@@ -122,6 +129,7 @@ impl Shared {
             if reader.read_exact(&mut body).is_err() {
                 return;
             }
+            *self.got.lock().unwrap() += &format!("{head}{}", String::from_utf8_lossy(&body));
             let token =
                 header("authorization").and_then(|line| line.strip_prefix("Bearer ").map(str::to_owned));
             let answered = self.answer(&head, token, &body);

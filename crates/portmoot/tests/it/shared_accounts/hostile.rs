@@ -98,7 +98,7 @@ fn what_a_hostile_server_says_leads_to_no_address_inside() {
     assert!(ran.stderr.contains("may not be dialed"), "{}", ran.stderr);
     site.clear();
     // The challenge names its own place.
-    site.guarded.set_challenge(&format!("Bearer resource_metadata=\"http://{inside}/mcp\""));
+    site.guarded.set_challenge(Some(&format!("Bearer resource_metadata=\"http://{inside}/mcp\"")));
     let mut site = site;
     site.restart();
     let account = site.wait_for("needs_login");

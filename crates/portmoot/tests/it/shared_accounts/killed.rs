@@ -42,6 +42,7 @@ fn no_step_of_a_sign_in_leaves_half_of_one() {
         site.fault("/token", kind);
         let waiting = std::thread::spawn(move || asking.paste(&back));
         site.wait_kept(kept + 1);
+        site.clear_faults();
         site.restart();
         site.clear();
         assert_ne!(waiting.join().unwrap().code, 0, "{kind}");
@@ -79,8 +80,8 @@ fn no_step_of_a_renewal_loses_the_family() {
     site.guarded.expire();
     let call = client.begin_call("jira_search", serde_json::json!({}));
     site.wait_kept(1);
-    site.restart();
     site.provider.control(&serde_json::json!({ "op": "drop" }));
+    site.restart();
     drop(call);
     client = site.wait_listed();
     assert_eq!(
@@ -104,13 +105,14 @@ fn no_step_of_a_renewal_loses_the_family() {
     assert_eq!(site.call_with_ended_token(&client), Ok("found".to_owned()));
     assert_eq!(site.provider.asked("/auth"), logins, "no one had to sign in");
     // The provider has renewed, and its answer is lost with the gateway: that family ends at the next attempt, the only one.
+    let kept = site.provider.asked("kept");
     site.fault("/token", "mute");
     site.guarded.expire();
     let call = client.begin_call("jira_search", serde_json::json!({}));
-    site.wait_kept(2);
-    site.restart();
+    site.wait_kept(kept + 1);
+    site.clear_faults();
     let asked = site.token_requests();
-    site.clear();
+    site.restart();
     drop(call);
     let lost = site.wait_for("needs_login");
     assert_eq!(lost["reason"], "the authorization server refused to renew the sign-in");

@@ -200,7 +200,10 @@ fn a_request_that_comes_back_can_be_made_as_it_was_first() {
         "tools/call",
         r#"{"name":"a","inputResponses":{"c":{"action":"accept"}},"arguments":{"x":1.0},"requestState":"s"}"#,
     );
-    assert_eq!(binding(&again).map(|digest| digest.to_string()), binding(&first).map(|digest| digest.to_string()));
+    assert_eq!(
+        binding(&again).map(|digest| digest.to_string()),
+        binding(&first).map(|digest| digest.to_string())
+    );
     let anew = without_retry(&again).unwrap();
     let body = text(anew.payload.body_bytes());
     assert_eq!(body, r#"{"name":"a","arguments":{"x":1.0}}"#);

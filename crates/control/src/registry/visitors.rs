@@ -13,9 +13,9 @@ use store::audit::Verdict;
 use super::Registry;
 use store::recorder::UNKNOWN_PARTICIPANT;
 
-use crate::{dispatch::Dispatch, link::Link};
 use access::config::{Access, Config, TopicConfig};
 use access::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, grants::Grants, identities::local_user, is_guest};
+use gateway::{Dispatch, Link};
 use topic::Joining;
 
 /// A participant that comes to a topic, and the topic.
