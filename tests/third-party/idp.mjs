@@ -12,7 +12,7 @@ const { Provider, errors } = await import(pathToFileURL(require.resolve('oidc-pr
 
 const known = JSON.parse(process.env.IDP_RESOURCES ?? '[]');
 let ttl = Number(process.env.IDP_TTL ?? 600);
-const keys = Object.fromEntries(['a', 'b', 'foreign'].map((kid) => {
+const keys = Object.fromEntries(['a', 'b', 'c', 'foreign'].map((kid) => {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   return [kid, { privateKey, jwk: { ...privateKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' } }];
 }));
@@ -173,6 +173,7 @@ const server = createServer((request, response) => {
   asked[path] = (asked[path] ?? 0) + 1;
   heard += `${request.url} ${JSON.stringify(request.rawHeaders)}\n`;
   if (mode === 'down') { response.writeHead(503, { 'content-length': 0 }); response.end(); return; }
+  if (mode === 'dead') { request.socket.destroy(); return; }
   if (mode === 'silent') return;
   if (mode === 'lying') {
     const lie = JSON.stringify({ issuer: 'https://elsewhere.example', jwks_uri: 'http://169.254.169.254/', keys: [{ kty: 'oct', k: 'AAAA' }] });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import anyio
@@ -323,10 +324,94 @@ async def test_a_pending_proposal_survives_a_reconnect(gateway: Gateway) -> None
         await session.receive()
         await session.close(1001)
         again = await gateway.session()
-        await again.welcome("mcp/proposal:*")
+        await again.welcome("mcp/proposal:*", others=())
         await again.say("portmoot/proposal", {"proposal": proposal.id, "state": "failed", "reason": "outcome_unknown"}, to=["me"])
         with pytest.raises(portmoot.Ended, match="outcome_unknown"):
             await proposal.outcome(10)
+
+
+WAIT = "mcp/request:tools/call:wait_for_proposal"
+
+
+async def asked_about(session: Session, proposal: str, data: object, *, wait: bool = False) -> None:
+    """Receives the question about a proposal, and answers it with this result, or with this error."""
+    asked = await session.receive()
+    arguments = {"proposal": proposal, **({} if wait else {"wait": False})}
+    assert (asked["kind"], asked["to"], asked["payload"]["params"]["arguments"]) == (WAIT, ["portmoot"], arguments)
+    said = result(asked, data)
+    if isinstance(data, dict) and "code" in data:
+        said = {"jsonrpc": "2.0", "id": asked["payload"]["id"], "error": data}
+    await session.say(WAIT.replace("request", "response"), said, to=["me"], correlation_id=asked["id"])
+
+
+def report(**state: object) -> dict[str, object]:
+    return {"content": [{"type": "text", "text": "in words"}], "structuredContent": state, "isError": False}
+
+
+@pytest.mark.parametrize(
+    ("method", "state", "answer", "expect"),
+    [
+        ("tools/call", {"state": "rejected", "by": "boss", "reason": "no"}, None, ("rejected", "no")),
+        ("tools/call", {"state": "expired"}, None, ("expired", None)),
+        ("tools/call", {"state": "failed", "by": "boss", "reason": "outcome_unknown"}, None, ("failed", "outcome_unknown")),
+        ("tools/call", {"state": "completed"}, {"content": [{"type": "text", "text": "done"}]}, "done"),
+        ("tools/call", {"state": "completed"}, {"code": -32602, "message": "bad"}, (-32602, "bad")),
+        ("prompts/get", {"state": "completed"}, {"content": [{"type": "text", "text": '{"messages":[]}'}]}, '{"messages":[]}'),
+        (
+            "prompts/get",
+            {"state": "failed"},
+            {"content": [{"type": "text", "text": '{"code":1,"message":"m"}'}], "isError": True},
+            (1, "m"),
+        ),
+    ],
+)
+async def test_what_was_decided_while_it_was_away_is_asked_for(
+    gateway: Gateway, method: str, state: dict[str, object], answer: dict[str, Any] | None, expect: object
+) -> None:
+    async with gateway.joined("mcp/proposal:*", others=("portmoot", "worker")) as (me, session):
+        proposal = await me.propose("worker", method, {"name": "echo"})
+        await session.receive()
+        await session.drop()
+        again = await gateway.session()
+        # The topic keeps no history.
+        await again.welcome("mcp/proposal:*")
+        await asked_about(again, proposal.id, report(answered=answer is not None, **state))
+        if answer is not None:
+            await asked_about(again, proposal.id, answer, wait=True)
+        try:
+            ended: object = await proposal.outcome(10)
+        except portmoot.Ended as end:
+            assert (end.state, end.reason) == expect
+        except portmoot.Answered as error:
+            assert (error.code, error.message) == expect
+        else:
+            assert ended == answer if method == "tools/call" else json.loads(str(expect)) == ended
+
+
+async def test_a_proposal_that_still_waits_is_asked_about_at_each_return(gateway: Gateway) -> None:
+    async with gateway.joined("mcp/proposal:*", others=("portmoot", "worker")) as (me, session):
+        dropped = (await me.propose_tool("worker", "echo")).id
+        proposal = await me.propose_tool("worker", "echo")
+        for _ in range(2):
+            await session.receive()
+        await session.drop()
+        again = await gateway.session()
+        await again.welcome("mcp/proposal:*")
+        # The first was dropped by its program, and is of no interest.
+        assert dropped not in me._protocol.pending.proposals
+        await again.receive()
+        await again.drop()
+        third = await gateway.session()
+        await third.welcome("mcp/proposal:*")
+        await asked_about(third, proposal.id, report(state="pending", answered=False))
+        with pytest.raises(portmoot.CallTimeout):
+            await proposal.outcome(0.05)
+        # From now on it hears of it.
+        await third.say("portmoot/proposal", {"proposal": proposal.id, "state": "rejected"}, to=["me"])
+        with pytest.raises(portmoot.Ended):
+            await proposal.outcome(5)
+        await me.chat("no question is left")
+        assert (await third.receive())["kind"] == "chat"
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use auth::jwt::{ACCESS_TOKEN_BYTES_MAX, Claims, Jwt, TokenFault, is_jwt};
 use auth::{Bearer, Participant, Presented, PublicUrl, TOKEN_PREFIX, TokenHash};
-use model::{Narrowing, ParticipantId, Refusal, RefusalCode};
+use model::{Narrowing, ParticipantId, Refusal, RefusalCode, Scopes};
 use oauth::dialer::Dialer;
 use oauth::issuer::{Condition, Issuer, Source};
 use platform::{RwLock, unix_ms};
 use tls::ClientTls;
 
 use crate::config::Config;
-use crate::issuers::{IssuerConfig, capabilities_of, endpoint};
+use crate::issuers::{IssuerConfig, capabilities_of, endpoint, offered};
 use attempts::Attempts;
 pub use attempts::{ADDRESSES_MAX, BAD_TOKENS_PER_MINUTE};
 pub use cache::TOKENS_MAX;
@@ -42,15 +42,19 @@ pub struct Bearers {
     cache: Cache,
     people: People,
     attempts: Attempts,
+    /// How many tokens were refused.
+    refused: AtomicU64,
     /// The registry's: moves when tokens that were good may be so no more.
     epoch: Arc<AtomicU64>,
 }
 
 /// What tokens are checked with.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Known {
     config: Arc<Config>,
     issuers: Vec<(IssuerConfig, Arc<Issuer>)>,
+    /// The scopes that tokens may have.
+    scopes: Arc<Scopes>,
 }
 
 /// One step of a check, for people.
@@ -65,8 +69,8 @@ pub struct Step {
 impl Bearers {
     /// Without issuers. `epoch` moves when tokens must be looked at again.
     pub fn new(epoch: Arc<AtomicU64>) -> Arc<Self> {
-        let (known, cache, people, attempts) = <_>::default();
-        Arc::new(Self { known, cache, people, attempts, epoch })
+        let (known, cache, people, attempts, refused) = <_>::default();
+        Arc::new(Self { known, cache, people, attempts, refused, epoch })
     }
 
     /// Takes over a configuration: issuers that did not change keep their keys, all checked tokens are forgotten, and the
@@ -97,7 +101,8 @@ impl Bearers {
             };
             issuers.push((one.clone(), issuer));
         }
-        *self.known.write() = Arc::new(Known { config: Arc::clone(config), issuers });
+        let scopes = offered(&config.scopes);
+        *self.known.write() = Arc::new(Known { config: Arc::clone(config), issuers, scopes });
         self.cache.clear();
         let known = self.known();
         self.people.renew(unix_ms(), |issuer, claims| {
@@ -113,6 +118,10 @@ impl Bearers {
     /// The keys of an issuer are other ones: tokens with one that is gone are not good any more.
     fn keys_changed(&self, issuer: &str) {
         tracing::info!(target: "portmoot::issuers", issuer, "the issuer has other keys");
+        // Checks that are under way with the keys from before are made again.
+        let mut known = self.known.write();
+        *known = Arc::new(Known::clone(&known));
+        drop(known);
         self.cache.clear();
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
@@ -130,21 +139,26 @@ impl Bearers {
         topic: Option<&str>,
     ) -> Option<Result<Arc<Participant>, Refusal>> {
         let token = presented.bearer.filter(|token| self.concerns(token))?;
-        let (known, now_ms, hash) = (self.known(), unix_ms(), TokenHash::of(token));
-        let checked = match self.cache.find(&hash, now_ms) {
-            Some(checked) => checked,
-            None => match self.check_now(&known, token, hash, now_ms) {
-                Ok(checked) => checked,
-                Err(refused) => return Some(Err(refused.refusal(token))),
-            },
-        };
-        Some(known.check_audience(&checked, topic).map(|()| Arc::clone(&checked.participant)))
+        let (now_ms, hash) = (unix_ms(), TokenHash::of(token));
+        loop {
+            let known = self.known();
+            let checked = match self.cache.find(&hash, now_ms) {
+                Some(checked) => checked,
+                None => match self.check_now(&known, token, hash, now_ms) {
+                    Ok(checked) => checked,
+                    Err(Refused::Changed) => continue,
+                    Err(refused) => return Some(Err(refused.refusal(token))),
+                },
+            };
+            let is_for_us = known.check_audience(&checked, topic);
+            return Some(is_for_us.map(|()| Arc::clone(&checked.participant)));
+        }
     }
 
     /// Checks a token without asking anyone, if that is possible.
     fn check_now(
         &self,
-        known: &Known,
+        known: &Arc<Known>,
         token: &str,
         hash: TokenHash,
         now_ms: u64,
@@ -157,10 +171,11 @@ impl Bearers {
         self.enter(known, (at, config), hash, &claims, now_ms)
     }
 
-    /// Enters a token whose claims are true.
+    /// Enters a token whose claims are true, if what it was checked with still holds: nothing that a reload or a change of keys
+    /// has taken away comes back by a check that was under way.
     fn enter(
         &self,
-        known: &Known,
+        known: &Arc<Known>,
         (at, config): (usize, &IssuerConfig),
         hash: TokenHash,
         claims: &Claims,
@@ -168,10 +183,14 @@ impl Bearers {
     ) -> Result<Arc<Checked>, Refused> {
         let skew_ms = config.rules.skew_secs.saturating_mul(1000);
         let participant = known.participant(config, claims)?;
+        let now_known = self.known.read();
+        if !Arc::ptr_eq(&now_known, known) {
+            return Err(Refused::Changed);
+        }
         let ends_ms = claims.expires_ms.map_or(u64::MAX, |end| end.saturating_add(skew_ms));
         self.people.enter(&config.name, claims, &participant, ends_ms, now_ms)?;
         let narrowing = capabilities_of(&known.config.scopes, &claims.scopes)
-            .map(|to| Narrowing { to, lists_all: config.step_up });
+            .map(|to| Narrowing { to, step_up: config.step_up.then(|| Arc::clone(&known.scopes)) });
         let mut bearer = Participant::clone(&participant);
         bearer.bearer = Some(Arc::new(Bearer { narrowing, ends_ms }));
         bearer.expires_ms = claims.expires_ms;
@@ -200,6 +219,7 @@ impl Bearers {
             return Ok(());
         }
         if let Some(wait_ms) = from.and_then(|from| self.attempts.wait_ms(from, now_ms)) {
+            self.refused.fetch_add(1, Ordering::Relaxed);
             let refusal =
                 Refusal::new(RefusalCode::RateLimited, "too many bad tokens came from your address");
             return Err(refusal.hint("wait a minute").retry_after_ms(wait_ms));
@@ -207,6 +227,7 @@ impl Bearers {
         match self.check(token, hash).await {
             Ok(_) => Ok(()),
             Err(refused) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
                 if let (Some(from), true) = (from, refused.is_bad()) {
                     self.attempts.count(from, unix_ms());
                 }
@@ -216,26 +237,39 @@ impl Bearers {
     }
 
     async fn check(&self, token: &str, hash: TokenHash) -> Result<Arc<Checked>, Refused> {
-        let known = self.known();
-        if !is_jwt(token) {
-            return self.ask(&known, token, hash).await;
+        loop {
+            match self.check_with(&self.known(), token, hash).await {
+                Err(Refused::Changed) => {}
+                checked => return checked,
+            }
         }
-        match self.check_now(&known, token, hash, unix_ms()) {
+    }
+
+    async fn check_with(
+        &self,
+        known: &Arc<Known>,
+        token: &str,
+        hash: TokenHash,
+    ) -> Result<Arc<Checked>, Refused> {
+        if !is_jwt(token) {
+            return self.ask(known, token, hash).await;
+        }
+        match self.check_now(known, token, hash, unix_ms()) {
             Err(Refused::Fault(TokenFault::UnknownKey) | Refused::Unreachable) => {
                 let (at, _) = known.read(token)?;
-                let (config, issuer) = known.issuers.get(at).ok_or(TokenFault::Issuer)?;
-                let seen = issuer.keys();
-                if issuer.look_for_key(seen.as_ref()).await && seen.is_some() {
-                    self.keys_changed(&config.name);
+                let (_, issuer) = known.issuers.get(at).ok_or(TokenFault::Issuer)?;
+                issuer.look_for_key(issuer.keys().as_ref()).await;
+                match self.check_now(&self.known(), token, hash, unix_ms()) {
+                    Err(Refused::Fault(TokenFault::UnknownKey)) if issuer.is_stale() => Err(Refused::Unsure),
+                    checked => checked,
                 }
-                self.check_now(&known, token, hash, unix_ms())
             }
             checked => checked,
         }
     }
 
     /// Asks the issuers that are asked about tokens, in the order of the configuration.
-    async fn ask(&self, known: &Known, token: &str, hash: TokenHash) -> Result<Arc<Checked>, Refused> {
+    async fn ask(&self, known: &Arc<Known>, token: &str, hash: TokenHash) -> Result<Arc<Checked>, Refused> {
         let asked = |one: &&(usize, &(IssuerConfig, Arc<Issuer>))| {
             matches!(one.1.0.source, Source::Introspection(..))
         };
@@ -285,13 +319,15 @@ impl Bearers {
         others
     }
 
-    /// The condition of each issuer, by name.
-    pub fn conditions(&self) -> Vec<(String, Condition)> {
-        self.known()
-            .issuers
-            .iter()
-            .map(|(config, issuer)| (config.name.clone(), issuer.condition()))
-            .collect()
+    /// Each issuer under its name.
+    pub fn issuers(&self) -> Vec<(String, Arc<Issuer>)> {
+        let known = self.known();
+        known.issuers.iter().map(|(config, issuer)| (config.name.clone(), Arc::clone(issuer))).collect()
+    }
+
+    /// How many tokens that were not known were refused since the start, whatever for.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// How many checked tokens are kept.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use auth::jwt::{Claims, Rules};
 use auth::{Participant, PublicUrl};
-use model::{Capabilities, ParticipantId, TopicName};
+use model::{Capabilities, ParticipantId, Scope, Scopes, TopicName};
 use oauth::dialer::Subnet;
 use oauth::issuer::{IssuerSpec, Source};
 
@@ -178,6 +178,16 @@ pub fn capabilities_of(scopes: &[ScopeConfig], held: &[String]) -> Option<Arc<Ca
     };
     let all = scopes.iter().filter(is_held).flat_map(|scope| scope.capabilities.iter().cloned());
     Some(Arc::new(all.collect()))
+}
+
+/// All scopes, as clients may come back with tokens for them.
+#[must_use]
+pub fn offered(scopes: &[ScopeConfig]) -> Arc<Scopes> {
+    let scope = |one: &ScopeConfig| Scope {
+        name: one.name.as_str().into(),
+        capabilities: Arc::clone(&one.capabilities),
+    };
+    Arc::new(scopes.iter().map(scope).collect())
 }
 
 #[cfg(test)]

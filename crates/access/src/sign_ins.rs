@@ -8,12 +8,12 @@ use auth::{
     ACCESS_TOKEN_PREFIX, AccessTokens, Bearer, FamilyId, Participant, Presented, PublicUrl, SealError,
     SealKey,
 };
-use model::{Digest, Narrowing, ParticipantId, Refusal, RefusalCode};
+use model::{Digest, Narrowing, ParticipantId, Refusal, RefusalCode, Scopes};
 use store::{Journal, Record, SealingKey, State, StoreError};
 
 use crate::config::Config;
 use crate::identities::{bearer, configured};
-use crate::issuers::{ScopeConfig, capabilities_of, endpoint};
+use crate::issuers::{ScopeConfig, capabilities_of, endpoint, offered};
 
 /// The topic of the main endpoint.
 const MAIN_TOPIC: &str = "main";
@@ -25,7 +25,8 @@ pub struct SignIns {
     families: HashMap<FamilyId, SignedIn>,
     public_url: Option<PublicUrl>,
     scopes: Vec<ScopeConfig>,
-    step_up: bool,
+    /// The scopes of other tokens, if clients are to come back with one.
+    step_up: Option<Arc<Scopes>>,
 }
 
 /// A family in force, and the participant as which its client acts.
@@ -107,7 +108,7 @@ impl SignIns {
             families: state.families().filter_map(signed_in).collect(),
             public_url: config.public_url.clone(),
             scopes: config.scopes.clone(),
-            step_up: config.login.as_ref().is_some_and(|login| login.step_up),
+            step_up: config.login.as_ref().filter(|login| login.step_up).map(|_| offered(&config.scopes)),
         }
     }
 
@@ -142,8 +143,8 @@ impl SignIns {
             return Err(TokenFault::Foreign.refusal());
         }
         let mut participant = Participant::clone(&signed_in.participant);
-        let narrowing =
-            capabilities_of(&self.scopes, &token.scopes).map(|to| Narrowing { to, lists_all: self.step_up });
+        let narrowing = capabilities_of(&self.scopes, &token.scopes)
+            .map(|to| Narrowing { to, step_up: self.step_up.clone() });
         participant.bearer = Some(Arc::new(Bearer { narrowing, ends_ms: token.expires_ms }));
         participant.expires_ms = Some(token.expires_ms);
         Ok(Arc::new(participant))

@@ -50,8 +50,8 @@ mod tests {
     #[test]
     fn a_link_is_narrowed_when_its_token_differs() {
         let (scope, seen) = (TokenScope::default(), RefCell::new(Vec::new()));
-        let small = Narrowing { to: Arc::default(), lists_all: false };
-        let full = Narrowing { to: Arc::new(model::Capabilities::full()), lists_all: false };
+        let small = Narrowing { to: Arc::default(), step_up: None };
+        let full = Narrowing { to: Arc::new(model::Capabilities::full()), step_up: None };
         for token in [None, Some(&small), Some(&small), Some(&full), None, None] {
             scope.during(
                 token,

@@ -11,6 +11,7 @@ use oauth::account::{Account, AccountState};
 use oauth::logins::{LoginError, Wish};
 use oauth::registration::{CALLBACK_PATH, Use};
 use serde::{Deserialize, Serialize};
+use signin::ConnectCode;
 use utoipa::ToSchema;
 use wire::time::rfc3339;
 
@@ -182,6 +183,20 @@ pub(crate) async fn logout(
     let failed = account.sign_out(caller.id.as_str()).await;
     let failed = failed.map_err(|fault| LoginError::Account(fault).refusal(&name))?;
     Ok(Json(LoggedOut { server: name, not_revoked: failed.map(|trouble| trouble.to_string()) }))
+}
+
+/// Makes a one-time code with which the sender's browser is known as the sender's at connect pages. Good once, for ten minutes; a new
+/// one replaces it.
+#[utoipa::path(
+    post,
+    path = "/api/v1/connect-code",
+    responses((status = 201, body = ConnectCode), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn connect_code(
+    State(api): State<Api>,
+    Caller(caller): Caller,
+) -> ApiResult<(StatusCode, Json<ConnectCode>)> {
+    Ok((StatusCode::CREATED, Json(api.connect.code(&caller.id)?)))
 }
 
 /// The accounts of a server.

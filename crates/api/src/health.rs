@@ -2,6 +2,7 @@
 
 use access::SERVERS;
 use axum::{Json, extract::State, http::StatusCode, http::request::Parts};
+use oauth::issuer::Condition;
 use serde::Serialize;
 use upstream::Status;
 use utoipa::ToSchema;
@@ -42,10 +43,31 @@ pub(crate) async fn readyz(State(api): State<Api>, parts: Parts) -> (StatusCode,
         ServerNotReady { name, state, reason: status.reason, cause: status.cause }
     };
     let servers = may_name.then(|| not_ready.into_iter().map(named).collect());
+    let issuers = api.registry.bearers.issuers();
+    let conditions = issuers.into_iter().map(|(name, issuer)| (name, issuer.condition()));
+    let failing: Vec<_> = conditions.filter(|(_, condition)| condition.why().is_some()).collect();
+    let issuers_not_ready = failing.len();
+    let named = |(name, condition): (String, Condition)| IssuerNotReady {
+        name,
+        state: condition.as_str().to_owned(),
+        reason: condition.why().map(str::to_owned),
+    };
+    let issuers = may_name.then(|| failing.into_iter().map(named).collect());
     let audit = (!api.registry.audit.is_available()).then(|| "unavailable".to_owned());
     let ready = !starting && audit.is_none();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(Ready { ready, servers_not_ready, servers_need_login, servers, audit }))
+    (
+        status,
+        Json(Ready {
+            ready,
+            servers_not_ready,
+            servers_need_login,
+            servers,
+            issuers_not_ready,
+            issuers,
+            audit,
+        }),
+    )
 }
 
 /// Health of the process.
@@ -69,6 +91,12 @@ pub(crate) struct Ready {
     /// These servers, for callers with `portmoot/servers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<ServerNotReady>>,
+    /// How many issuers of access tokens could not be asked the last time. The gateway is ready without them: it knows the tokens
+    /// that it has checked.
+    pub issuers_not_ready: usize,
+    /// These issuers, for callers with `portmoot/servers`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub issuers: Option<Vec<IssuerNotReady>>,
     /// `unavailable` while the audit log cannot be written: requests that must be recorded are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<String>,
@@ -86,4 +114,16 @@ pub(crate) struct ServerNotReady {
     /// The cause of its last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+}
+
+/// An issuer of access tokens that could not be asked the last time.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct IssuerNotReady {
+    /// Its name.
+    pub name: String,
+    /// `stale` (its keys from before are used) or `unreachable` (there are none).
+    pub state: String,
+    /// Why it could not be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }

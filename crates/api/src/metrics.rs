@@ -38,6 +38,7 @@ fn render(registry: &Registry, caller: &Participant, names_servers: bool) -> Str
     let mut metrics = Metrics::with_prefix("portmoot");
     servers(&mut metrics, registry, (caller, names_servers));
     topics(&mut metrics, registry, caller);
+    issuers(&mut metrics, registry, names_servers);
     process(&mut metrics, registry);
     audit(&mut metrics, registry);
     let mut text = String::new();
@@ -147,6 +148,39 @@ fn topics(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
     metrics.register("topic_operations", "Operations open in the topic", operations);
     metrics.register("topic_proposals", "Proposals in the topic that have not ended", proposals);
     metrics.register("requests", "Requests by verdict", requests);
+}
+
+/// Issuers of access tokens, and what is known of their tokens; nothing if none is configured.
+fn issuers(metrics: &mut Metrics, registry: &Registry, names: bool) {
+    let issuers = registry.bearers.issuers();
+    if issuers.is_empty() {
+        return;
+    }
+    let [counts, states] = [(); 2].map(|()| Family::<Labels, Gauge>::default());
+    let [asked, failed] = [(); 2].map(|()| Family::<Labels, Counter>::default());
+    for (name, issuer) in issuers {
+        let state = ("state", issuer.condition().as_str().to_owned());
+        counts.get_or_create(&vec![state.clone()]).inc();
+        let label = vec![("issuer", name)];
+        states.get_or_create(&[label.clone(), vec![state]].concat()).set(1);
+        let all = issuer.asked();
+        for (what, count) in [("keys", all.keys), ("tokens", all.tokens)] {
+            let label = [label.clone(), vec![("for", what.to_owned())]].concat();
+            asked.get_or_create(&label).inc_by(count.all);
+            failed.get_or_create(&label).inc_by(count.failed);
+        }
+    }
+    let (known, refused) = (Gauge::<i64>::default(), Counter::<u64>::default());
+    known.set(number(registry.bearers.tokens_len()));
+    refused.inc_by(registry.bearers.refused());
+    metrics.register("issuers", "Issuers of access tokens in this state", counts);
+    metrics.register("access_tokens", "Access tokens that were checked and are remembered", known);
+    metrics.register("access_tokens_refused", "Access tokens that were refused", refused);
+    if names {
+        metrics.register("issuer_state", "1 for the state of the issuer", states);
+        metrics.register("issuer_requests", "Requests to the issuer", asked);
+        metrics.register("issuer_requests_failed", "Requests to the issuer without an answer of use", failed);
+    }
 }
 
 fn audit(metrics: &mut Metrics, registry: &Registry) {

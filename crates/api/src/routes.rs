@@ -8,7 +8,7 @@ use axum::routing::{delete, get, post};
 use axum::{Router, http::header};
 use gateway::Registry;
 use model::{Refusal, RefusalCode};
-use signin::SignIn;
+use signin::{Connect, SignIn};
 use utoipa::OpenApi;
 
 use crate::{
@@ -36,6 +36,7 @@ use crate::{tokens, tools};
         accounts::begin_device,
         accounts::poll_device,
         accounts::logout,
+        accounts::connect_code,
         pins::pins,
         pins::of_server,
         pins::approve,
@@ -74,7 +75,12 @@ pub fn document() -> String {
 }
 
 /// The router of all routes. Any other path answers 404 with a hint.
-pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>, sign_in: Option<Arc<SignIn>>) -> Router {
+pub fn router(
+    registry: &Arc<Registry>,
+    access: &Arc<AccessJournal>,
+    sign_in: Option<Arc<SignIn>>,
+    connect: &Arc<Connect>,
+) -> Router {
     let schemas = |router: Router<Api>, path: &&'static str| router.route(path, post(schemas::answer));
     let registry_routes = registry::METHODS.iter().fold(Router::new(), schemas);
     Router::new()
@@ -92,6 +98,7 @@ pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>, sign_in: Op
         .route("/api/v1/servers/{name}/login/device", post(accounts::begin_device))
         .route("/api/v1/servers/{name}/login/device/{id}", post(accounts::poll_device))
         .route("/api/v1/servers/{name}/logout", post(accounts::logout))
+        .route("/api/v1/connect-code", post(accounts::connect_code))
         .route("/api/v1/pins", get(pins::pins))
         .route("/api/v1/pins/{server}", get(pins::of_server).delete(pins::reset))
         .route("/api/v1/pins/{server}/approve", post(pins::approve))
@@ -115,7 +122,7 @@ pub fn router(registry: &Arc<Registry>, access: &Arc<AccessJournal>, sign_in: Op
         .route("/api/v1/proposals/{id}/reject", post(proposals::reject))
         .route("/api/v1/proposals/{id}/withdraw", post(proposals::withdraw))
         .fallback(unknown_path)
-        .with_state(Api::new(registry, access, sign_in))
+        .with_state(Api::new(registry, access, sign_in, connect))
 }
 
 async fn openapi() -> Response {

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, header, request::Parts};
 use gateway::{Registry, admin::Admin};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
 use serde::de::DeserializeOwned;
-use signin::SignIn;
+use signin::{Connect, SignIn};
 use tokio::task::spawn_blocking;
 
 use crate::error::{ApiError, ApiResult};
@@ -22,6 +22,8 @@ pub(crate) struct Api {
     pub(crate) admin: Arc<Admin>,
     /// The gateway's own authorization server, if it is enabled.
     pub(crate) sign_in: Option<Arc<SignIn>>,
+    /// The connect pages.
+    pub(crate) connect: Arc<Connect>,
 }
 
 impl Api {
@@ -30,9 +32,10 @@ impl Api {
         registry: &Arc<Registry>,
         access: &Arc<AccessJournal>,
         sign_in: Option<Arc<SignIn>>,
+        connect: &Arc<Connect>,
     ) -> Self {
         let admin = Arc::new(Admin::new(Arc::clone(access), Arc::clone(registry)));
-        Self { registry: Arc::clone(registry), admin, sign_in }
+        Self { registry: Arc::clone(registry), admin, sign_in, connect: Arc::clone(connect) }
     }
 
     /// Refuses a caller that does not hold a capability for one of the gateway's own acts, in a topic or outside of topics.

@@ -135,15 +135,22 @@ impl Identities {
         }
         let presented = presented.into();
         let Some(bearer) = presented.bearer else { return self.identify_certificate(presented) };
-        let hash = TokenHash::of(bearer);
-        let candidates = self.by_prefix.get(&hash.prefix()).map(Vec::as_slice).unwrap_or_default();
-        let entry =
-            candidates.iter().chain(self.operator.as_deref()).find(|entry| entry.credential.hash == hash);
-        let valid = entry.filter(|entry| entry.is_valid(now_ms));
+        let valid = self.entry(&TokenHash::of(bearer)).filter(|entry| entry.is_valid(now_ms));
         valid.map(|entry| Arc::clone(&entry.participant)).ok_or_else(|| {
             let refusal = Refusal::new(RefusalCode::Unauthenticated, "this token is not valid");
             refusal.hint("it may have expired or been revoked: ask the operator for a new one")
         })
+    }
+
+    /// Whether this is a token of one of them, valid or not: no one else is asked about it.
+    #[must_use]
+    pub fn knows(&self, bearer: &str) -> bool {
+        self.entry(&TokenHash::of(bearer)).is_some()
+    }
+
+    fn entry(&self, hash: &TokenHash) -> Option<&Entry> {
+        let candidates = self.by_prefix.get(&hash.prefix()).map(Vec::as_slice).unwrap_or_default();
+        candidates.iter().chain(self.operator.as_deref()).find(|entry| entry.credential.hash == *hash)
     }
 
     fn identify_certificate(&self, presented: Presented<'_>) -> Result<Arc<Participant>, Refusal> {

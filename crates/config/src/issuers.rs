@@ -257,8 +257,8 @@ pub(crate) fn scopes(root: &Table<'_>) -> Vec<ScopeConfig> {
 }
 
 fn scope(entry: &TreeEntry, table: &Table<'_>, all: &[(&TreeEntry, Table<'_>)]) -> ScopeConfig {
-    // RFC 6749, section 3.3.
-    let is_scope = |one: char| matches!(one, '!' | '#'..='[' | ']'..='~');
+    // RFC 6749, section 3.3. A scope for everything would be asked for by every client.
+    let is_scope = |one: char| matches!(one, '!' | '#'..='[' | ']'..='~') && one != '*';
     if entry.key.is_empty() || entry.key.len() > 128 || !entry.key.chars().all(is_scope) {
         let message = format!("`{}` cannot be a scope", entry.key.escape_debug());
         table.problems().note(Problem::new("config_name", message).at(&entry.location));

@@ -115,6 +115,16 @@ mcp_calls = "all"
 }
 
 #[test]
+fn scopes_with_wildcards_are_refused() {
+    let scope = |name: &str| format!("[scopes.{name:?}]\ncapabilities = [\"mcp/*\"]\n");
+    for name in ["*", "mcp:*", "*:read", "a b", ""] {
+        let found = problems(&scope(name));
+        assert!(found.contains("cannot be a scope [config_name]"), "{name}: {found}");
+    }
+    check(&tree(&scope("mcp:all")), &env, &mut Vec::new()).unwrap();
+}
+
+#[test]
 fn problems_have_messages() {
     for (toml, expect) in [
         ("[servers.a]", "`[servers.a]` has neither `command` nor `url` [config_missing]"),

@@ -22,6 +22,8 @@ pub(crate) trait Sink: Send + Sync {
     fn send(&self, frame: Bytes, latest: Option<Bytes>) -> Result<(), Unsent>;
     /// Takes the answer, with the code if it is an error.
     fn answer(&self, frame: Bytes, error: Option<i64>);
+    /// Learns why the request is refused, before the answer that says so.
+    fn refused(&self, _: &Refusal) {}
     /// No answer follows.
     fn skip(&self);
     /// The bounds of messages that wait.
@@ -149,6 +151,7 @@ pub(crate) fn settle(sink: &impl Sink, call: &Call, answer: &Answer, respell: &R
 pub(crate) fn refuse(sink: &impl Sink, call: &Call, refusal: &Refusal) {
     let target = call.request.target.as_ref().map(model::Target::as_str);
     let encoded = refusal::encode(refusal, call.link.form, call.request.method.as_str(), target);
+    sink.refused(refusal);
     sink.answer(encoded.answer(id_of(call)), Some(encoded.code));
 }
 

@@ -1,12 +1,13 @@
 //! Slot of one POST: the answer in place if it comes first, else an event stream.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use access::Bounds;
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
+use model::{Refusal, RefusalCode};
 use platform::{Mutex, MutexGuard, Taken};
 
 use crate::reply::Sink;
@@ -53,13 +54,20 @@ pub(crate) struct Slot {
     /// Whether anything has come: until then a poll leaves the state alone.
     came: AtomicBool,
     waker: AtomicWaker,
+    /// The refusal, if the answer is that the caller's access token has too little scope.
+    lacking: OnceLock<Box<Refusal>>,
 }
 
 impl Slot {
     /// An empty slot.
     pub(crate) fn new(opener: Opener) -> Self {
-        let (came, waker) = (AtomicBool::new(false), AtomicWaker::new());
-        Self { opener, state: Mutex::new(State::Waiting), came, waker }
+        let (came, waker, lacking) = (AtomicBool::new(false), AtomicWaker::new(), OnceLock::new());
+        Self { opener, state: Mutex::new(State::Waiting), came, waker, lacking }
+    }
+
+    /// The refusal, if the answer in place is that the caller's access token has too little scope for the request.
+    pub(crate) fn lacking(&self) -> Option<&Refusal> {
+        self.lacking.get().map(|refusal| &**refusal)
     }
 
     /// What comes first.
@@ -142,6 +150,14 @@ impl Sink for Slot {
                 self.come(state, State::Answered(frame, error, taken));
             }
             State::Answered(..) | State::Over => {}
+        }
+    }
+
+    fn refused(&self, refusal: &Refusal) {
+        let is_first = matches!(&*self.state.lock(), State::Waiting);
+        if is_first && refusal.code == RefusalCode::InsufficientScope {
+            // A request is refused once.
+            let _ = self.lacking.set(Box::new(refusal.clone()));
         }
     }
 

@@ -171,6 +171,8 @@ pub struct Call {
     pub(crate) waits: OnceLock<Waits>,
     /// Whether it has a state that is not the gateway's: its server must know it.
     pub(crate) is_retry: bool,
+    /// Whether its person refused to open the link to a connect page.
+    pub(crate) declined: bool,
     reply: Arc<dyn Reply>,
     /// The last request with which its caller came back, after it was answered for now with questions.
     back: Mutex<Option<Arc<Call>>>,
@@ -210,7 +212,7 @@ impl Call {
         names: Names,
         reply: Arc<dyn Reply>,
     ) -> Arc<Self> {
-        let Incoming { request, tag, client, parks, wish, schema, state, .. } = incoming;
+        let Incoming { request, tag, client, parks, wish, schema, state, declined, .. } = incoming;
         let (is_retry, shown) = (state.is_some(), Shown::of(&request, schema));
         let (delivered, waits, back, sessions, moved, held, kept, state, over) = <_>::default();
         let task = CallTask::default();
@@ -228,6 +230,7 @@ impl Call {
             delivered,
             waits,
             is_retry,
+            declined,
             reply,
             back,
             sessions,

@@ -5,15 +5,17 @@ use std::{sync::Arc, time::Instant};
 
 use auth::Sealer;
 use model::{LinkId, OperationId};
+use oauth::Accounts;
 use platform::{millis, random};
 use upstream::{CallNumber, FieldNumbers, Numbers};
 
-/// Clock, ids and seal of one gateway.
-#[derive(Debug)]
+/// Clock, ids and seal of one gateway, and its accounts at servers.
 pub struct Context {
     began: Instant,
     /// The seal of session ids, cursors and states.
     pub sealer: Sealer,
+    /// Accounts at servers.
+    pub(crate) accounts: Arc<Accounts>,
     /// The numbers of fields that tools' messages had.
     pub(crate) fields: Arc<FieldNumbers>,
     links: AtomicU64,
@@ -27,10 +29,10 @@ pub struct Context {
 
 impl Context {
     /// A context whose handles are sealed with these keys.
-    pub fn new(sealer: Sealer, fields: Arc<FieldNumbers>) -> Self {
+    pub fn new(sealer: Sealer, fields: Arc<FieldNumbers>, accounts: Arc<Accounts>) -> Self {
         let (run, direct) = (u64::from_le_bytes(random()), u64::from_le_bytes(random()));
         let (links, numbers) = (AtomicU64::new(1), Arc::default());
-        Self { began: Instant::now(), sealer, fields, links, numbers, run, direct }
+        Self { began: Instant::now(), sealer, accounts, fields, links, numbers, run, direct }
     }
 
     /// Milliseconds since the gateway started; never goes back.
@@ -56,6 +58,12 @@ impl Context {
     /// A new id for an envelope to one participant alone.
     pub(crate) fn direct_envelope(&self) -> OperationId {
         OperationId((u128::from(self.direct) << 64) | u128::from(self.numbers.next()))
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").finish_non_exhaustive()
     }
 }
 

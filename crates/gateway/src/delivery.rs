@@ -15,7 +15,7 @@ use crate::call::{Call, Delivered};
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
 use crate::tasks::{bridge, follow::Follower, journal, relay::Renamed};
 use crate::{
-    context::call_number, dispatch::Dispatch, record::Record, returns, tasks::relay as tasks, unfit,
+    accounts, context::call_number, dispatch::Dispatch, record::Record, returns, tasks::relay as tasks, unfit,
 };
 
 /// Notes where the topic delivers a call.
@@ -69,24 +69,44 @@ pub(crate) fn to_server(
             None => return fail(dispatch, call, Refusal::new(RefusalCode::UpstreamDown, LOST)),
             session => session,
         },
-        None => server.upstream.open_session(&caller_of(dispatch, call)),
+        None => server.upstream.open_session(&caller_of(dispatch, call, server)),
     };
     if let Some(session) = session {
+        if let Some(said) = accounts::is_connected_already(server, call, &session, own.as_deref()) {
+            return answer_body(dispatch, call, said);
+        }
         return send(dispatch, call, &session, own.as_deref(), request.as_ref());
     }
     let (dispatch, call, server) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(server));
     tokio::spawn(async move {
-        match server.upstream.session(&caller_of(&dispatch, &call)).await {
+        match server.upstream.session(&caller_of(&dispatch, &call, &server)).await {
             Ok(_) if call.is_over() => {}
-            Ok(session) => send(&dispatch, &call, &session, own.as_deref(), request.as_ref()),
+            Ok(session) => match accounts::is_connected_already(&server, &call, &session, own.as_deref()) {
+                Some(said) => answer_body(&dispatch, &call, said),
+                None => match accounts::own_name(&server, &call, &session, own) {
+                    Ok(own) => send(&dispatch, &call, &session, own.as_deref(), request.as_ref()),
+                    Err(refusal) => fail(&dispatch, &call, refusal),
+                },
+            },
             Err(refusal) => fail(&dispatch, &call, refusal),
         }
     });
 }
 
-/// The caller whose sessions a call uses. The caller of a parked call may have gone, and is asked nothing.
-fn caller_of<'a>(dispatch: &'a Dispatch, call: &'a Call) -> Caller<'a> {
-    if call.is_parked() { dispatch.own.caller(None) } else { call.link.caller(call.client.as_ref()) }
+/// The caller whose sessions a call uses. The caller of a parked call may have gone, and is asked nothing. Where each caller has an
+/// account, what was proposed uses its proposer's.
+fn caller_of<'a>(dispatch: &'a Dispatch, call: &'a Call, server: &ConfiguredServer) -> Caller<'a> {
+    let is_parked = call.is_parked();
+    if server.callers.is_some() {
+        let proposer = call.delivered.get().and_then(|delivered| delivered.proposer.as_ref());
+        let participant = proposer.unwrap_or(&call.link.participant.id);
+        if is_parked || *participant != call.link.participant.id {
+            // In the modern form sessions belong to participants, not to links.
+            let own = dispatch.own.caller(None);
+            return Caller { participant, account: account(participant), form: Form::Modern, ..own };
+        }
+    }
+    if is_parked { dispatch.own.caller(None) } else { call.link.caller(call.client.as_ref()) }
 }
 
 /// Sends a call by a session, after the log level that its caller wants, if the server must learn it.
@@ -199,7 +219,7 @@ fn send_again(
     let (own, request) = (own.map(str::to_owned), request.cloned());
     let (dispatch, call, ended) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(ended));
     tokio::spawn(async move {
-        match server.upstream.successor(&ended, &caller_of(&dispatch, &call)).await {
+        match server.upstream.successor(&ended, &caller_of(&dispatch, &call, &server)).await {
             Ok(_) if call.is_over() => {}
             Ok(session) => send(&dispatch, &call, &session, own.as_deref(), request.as_ref()),
             Err(refusal) => fail(&dispatch, &call, refusal),

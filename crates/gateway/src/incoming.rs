@@ -46,6 +46,8 @@ pub struct Incoming {
     pub wish: Wish,
     /// The state with which a caller comes back (`requestState`).
     pub state: Option<String>,
+    /// Whether its caller comes back from a link to a connect page that the person refused to open.
+    pub declined: bool,
     /// The messages of the tool that it calls, if it is written in protobuf.
     pub schema: Option<ToolSchema>,
 }
@@ -54,8 +56,8 @@ impl Incoming {
     /// A request that says nothing more.
     pub fn plain(request: Request, tag: Option<Tag>) -> Self {
         let (client, interest, logs, state) = (None, Interest::None, Logs::OfLink, None);
-        let (parks, wish, schema) = (Parks::Words, Wish::None, None);
-        Self { request, tag, client, interest, logs, parks, wish, state, schema }
+        let (parks, wish, schema, declined) = (Parks::Words, Wish::None, None, false);
+        Self { request, tag, client, interest, logs, parks, wish, state, schema, declined }
     }
 }
 

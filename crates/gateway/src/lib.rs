@@ -5,9 +5,12 @@
 //! - [`Registry`]: everything that is in force: servers, topics, identities, grants.
 //! - [`admin`]: tokens and grants.
 
+mod accounts;
 pub mod admin;
 mod builtin;
 mod call;
+mod callers;
+mod connect;
 mod context;
 mod delivery;
 mod dial_in;

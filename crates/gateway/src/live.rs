@@ -10,7 +10,7 @@ use wire::mcp::input;
 
 use crate::context::number_of;
 use crate::proposals::content::{Proposed, Ruling};
-use crate::{call::Call, incoming::Tag, link::Link};
+use crate::{call::Call, callers::Callers, incoming::Tag, link::Link};
 use upstream::tasks::Task;
 
 /// The handles of a running topic.
@@ -71,6 +71,8 @@ pub struct ConfiguredServer {
     pub upstream: Arc<Upstream>,
     /// Where it is connected, if it is a participant that dials in.
     pub(crate) dial_in: Option<Arc<DialIn>>,
+    /// The accounts of its callers, if each has one.
+    pub(crate) callers: Option<Arc<Callers>>,
 }
 
 impl ConfiguredServer {

@@ -81,7 +81,10 @@ async fn opened(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
                 Some((at, session.manifest()))
             });
         }
-        let manifest = known.unwrap_or_else(|| server.upstream.manifest_in(call.link.form));
+        let manifest = known.unwrap_or_else(|| match &server.callers {
+            Some(callers) => callers.shown(),
+            None => server.upstream.manifest_in(call.link.form),
+        });
         all.push((server.id.clone(), manifest));
     }
     while let Some(opened) = opening.join_next().await {
@@ -102,6 +105,11 @@ fn own(dispatch: &Dispatch) -> Manifests {
 fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
     let (form, upstream) = (call.link.form, &server.upstream);
     let caller = call.link.caller(call.client.as_ref());
+    if let Some(callers) = &server.callers
+        && !callers.is_connected(caller.participant)
+    {
+        return Some(callers.shown());
+    }
     if upstream.is_owned(&caller) {
         match (form, upstream.open_session(&caller)) {
             (_, Some(session)) => return Some(session.manifest()),

@@ -8,6 +8,7 @@ use upstream::{
     Compiled, Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig, dial_in::DialIn,
 };
 
+use crate::callers::Callers;
 use crate::live::{ConfiguredServer, Event, Server};
 use crate::servers::{Topics, listed};
 use crate::{
@@ -120,8 +121,13 @@ impl Dispatch {
         for upstream in servers {
             let config = &upstream.spec().config;
             let (id, upstream) = (config.name.clone(), Arc::clone(upstream));
-            names.push(UpstreamNames::new(id.clone(), &*config.prefix));
-            all.push(Arc::new(ConfiguredServer { id, upstream, dial_in: None }));
+            let own_lists = upstream.has_callers_accounts();
+            names.push(UpstreamNames { own_lists, ..UpstreamNames::new(id.clone(), &*config.prefix) });
+            let known = old.iter().find(|(known, _)| Arc::ptr_eq(&known.upstream, &upstream));
+            let accounts = || self.context.accounts.server(id.as_str()).filter(|_| own_lists);
+            let callers = known.and_then(|(known, _)| known.callers.clone());
+            let callers = callers.or_else(|| accounts().map(|accounts| Arc::new(Callers::new(accounts))));
+            all.push(Arc::new(ConfiguredServer { id, upstream, dial_in: None, callers }));
         }
         for server in serving {
             names.push(UpstreamNames::serving(server.name.clone(), &*server.prefix));
@@ -212,7 +218,7 @@ impl Dispatch {
             pins: None,
         };
         let upstream = Upstream::start(spec, environment);
-        Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed) })
+        Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed), callers: None })
     }
 
     /// Closes the server side of participants that serve no more, or otherwise; and asks those that are connected already what

@@ -110,7 +110,11 @@ impl Registry {
         let builtin = BuiltinTool::ALL.iter().map(|tool| tool.name()).collect();
         let registry = Arc::new(Self {
             pins: Arc::new(Pins::open(journal.as_ref(), &audit, builtin)),
-            context: Arc::new(Context::new(sealer, FieldNumbers::open(config.data_dir.as_deref()))),
+            context: Arc::new(Context::new(
+                sealer,
+                FieldNumbers::open(config.data_dir.as_deref()),
+                Arc::clone(&accounts),
+            )),
             guard,
             references: access::references::resolver(config.references.as_ref()),
             journal,
@@ -133,6 +137,13 @@ impl Registry {
             shelf: Shelf::default(),
             renewed: Arc::default(),
         });
+        let me = Arc::downgrade(&registry);
+        // Set once: these accounts are this registry's.
+        let _ = registry.accounts.services().on_change.set(Box::new(move |server, participant| {
+            if let Some(registry) = me.upgrade() {
+                registry.account_changed(server, participant);
+            }
+        }));
         registry.apply(config);
         registry.watch_expiries();
         registry
@@ -197,6 +208,14 @@ impl Registry {
     pub fn list_again(&self, server: &str) {
         let named = |upstream: &Arc<Upstream>| upstream.spec().name() == server;
         self.upstreams().iter().filter(|upstream| named(upstream)).for_each(|upstream| upstream.list_again());
+    }
+
+    /// Takes that the account of a participant at a server has changed.
+    fn account_changed(&self, server: &str, participant: Option<&str>) {
+        let id = |name: &str| ParticipantId::new(name).ok();
+        if let Some((server, participant)) = id(server).zip(participant.and_then(id)) {
+            self.topics().iter().for_each(|dispatch| dispatch.account_changed(&server, &participant));
+        }
     }
 
     /// Answers all callers of held calls for now, so that their proposals outlast this process.

@@ -6,7 +6,7 @@ use model::{Answer, Notice, ParticipantId, Refusal, Target};
 use platform::millis;
 use topic::{About, Ask, Cause, End, OperationRef, Parked, Receiver, Request, Resume, Subject, Verdict};
 use upstream::Question;
-use wire::mcp::relay;
+use wire::mcp::{input, relay};
 
 use crate::call::{Call, CallTopic, Delivered, Reply};
 use crate::incoming::{Incoming, Names, Parks, Tag};
@@ -30,9 +30,15 @@ impl Dispatch {
         let back = returns::open(self, link, &incoming.request, incoming.state.as_deref());
         let id = match &back {
             Ok(Return::Paused { call, .. }) => *call,
-            Ok(Return::None | Return::Proposal(_)) | Err(_) => self.context.operation(),
+            Ok(Return::None | Return::Anew { .. } | Return::Proposal(_)) | Err(_) => self.context.operation(),
         };
         let comes_back = !matches!(back, Ok(Return::None));
+        if let Ok(Return::Anew { declined }) = &back {
+            // What its server gets is the request as it was made first.
+            incoming.declined = *declined;
+            incoming.state = None;
+            incoming.request = input::without_retry(&incoming.request).unwrap_or(incoming.request);
+        }
         let (interest, logs) = (std::mem::take(&mut incoming.interest), incoming.logs);
         let call = Call::new(id, link, incoming, Names::Public, reply);
         let task = match &call.request.target {
@@ -71,7 +77,7 @@ impl Dispatch {
         };
         let (link, operation, tag) = (link.id, call.id, call.tag.clone());
         let parked = match back {
-            Return::None => None,
+            Return::None | Return::Anew { .. } => None,
             Return::Proposal(proposal) => Some(Parked::Proposal { proposal, until_ms: self.hold_until_ms() }),
             Return::Paused { round, answers, .. } => Some(Parked::Questions { round, answers }),
         };

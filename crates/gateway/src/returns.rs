@@ -22,6 +22,8 @@ pub(crate) enum Why {
     Held(OperationId),
     /// This call asked questions, in this round.
     Asked(OperationId, u32),
+    /// Its participant has no account at the server.
+    Connect,
 }
 
 /// What a request comes back to.
@@ -29,6 +31,8 @@ pub(crate) enum Why {
 pub(crate) enum Return {
     /// To nothing of the gateway's: its state, if it has one, is its server's.
     None,
+    /// To a request that was answered with a link to a connect page, and is made anew. The flag says whether the person refused to open it.
+    Anew { declined: bool },
     /// To a proposal.
     Proposal(OperationId),
     /// To a paused call, with answers to questions of these ids.
@@ -41,6 +45,7 @@ pub(crate) fn seal(dispatch: &Dispatch, call: &Call, why: Why) -> String {
     let text = match why {
         Why::Held(proposal) => format!("held {proposal} 0 {bound}"),
         Why::Asked(operation, round) => format!("asked {operation} {round} {bound}"),
+        Why::Connect => format!("connect {} 0 {bound}", call.id),
     };
     let sealed = STATE.seal(&dispatch.context.sealer, &call.link.participant.id, unix_ms(), &text);
     format!("{PREFIX}{sealed}")
@@ -67,6 +72,7 @@ pub(crate) fn open(
     }
     match why {
         Why::Held(proposal) => Ok(Return::Proposal(proposal)),
+        Why::Connect => Ok(Return::Anew { declined: input::declines(&responses(request)?) }),
         Why::Asked(call, round) => {
             let answers = responses(request)?;
             let id = |key: &str| Some(dispatch.context.numbered(key.parse().ok()?));
@@ -98,6 +104,7 @@ fn read(text: &str) -> Option<(Why, &str)> {
     let why = match kind {
         "held" => Why::Held(id),
         "asked" => Why::Asked(id, round),
+        "connect" => Why::Connect,
         _ => return None,
     };
     Some((why, bound))

@@ -9,7 +9,7 @@ use crate::link::Passed;
 use crate::live::{Effect, Server};
 use crate::proposals::{announce, answer, decide, journal, open};
 use crate::record::Record;
-use crate::{builtin, delivery, dial_in, envelopes, listen, membership, questions};
+use crate::{builtin, connect, delivery, dial_in, envelopes, listen, membership, questions};
 
 /// Carries out one effect.
 pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
@@ -49,7 +49,9 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 Record::of(dispatch).ended(&call, cause);
             }
             call.end();
-            call.reply().refuse(&refusal);
+            if !connect::answer(dispatch, &call, &refusal) {
+                call.reply().refuse(&refusal);
+            }
         }
         Effect::Drop { call } => {
             call.end();

@@ -101,10 +101,20 @@ impl Dispatch {
                 let own = server.upstream.manifests_of(link);
                 Some(match own.is_empty() {
                     false => listed(&server.id, ListScope::Link(link), &own, announced),
-                    true => Event::Detach { link, server: &server.id },
+                    true => {
+                        let keeps_lists = self.link_keeps_lists(server, link);
+                        Event::Detach { link, server: &server.id, keeps_lists }
+                    }
                 })
             });
         }
+    }
+
+    /// Whether the lists of a link at a server stay its own while it has no session there.
+    fn link_keeps_lists(&self, server: &ConfiguredServer, link: LinkId) -> bool {
+        let caller =
+            server.callers.as_ref().and_then(|_| self.with(|topic| topic.participant(link).cloned()));
+        caller.is_some_and(|caller| self.keeps_lists(server, &caller))
     }
 
     /// Lists what is read meanwhile: no other lists are.
@@ -193,6 +203,7 @@ impl Dispatch {
             None if session.key().is_own() => self.list_for_users(&server, session, announced),
             None => self.list_shared(&server, announced),
         }
+        self.note_callers_list(&server, session);
         let (dispatch, session, owner) = (Arc::downgrade(self), Arc::clone(session), self.owner(session));
         tokio::spawn(async move {
             if let (Some(dispatch), Some(owner)) = (dispatch.upgrade(), owner) {
@@ -218,7 +229,8 @@ impl Dispatch {
         let link = self.with(|topic| topic.handle(owner));
         let (ended, succeeded) = {
             let _listing = self.listing.lock();
-            let ended = self.step(Event::Detach { link: owner, server: &server.id });
+            let keeps_lists = self.link_keeps_lists(&server, owner);
+            let ended = self.step(Event::Detach { link: owner, server: &server.id, keeps_lists });
             // It may have been opened, and listed, before this end was noticed.
             let successor = link.and_then(|link| server.upstream.open_session(&link.caller(None)));
             let successor = successor.filter(|successor| successor.key().owner() == Some(owner));
@@ -232,11 +244,15 @@ impl Dispatch {
 }
 
 impl ConfiguredServer {
-    /// What is listed of it: the last manifest in each era; nothing of a participant that has been away for too long.
+    /// What is listed of it for all: the last manifest in each era; nothing of a participant that has been away for too long; of a server
+    /// at which each caller has an account what those without one see.
     pub fn manifests(&self) -> Vec<Arc<Manifest>> {
         match &self.dial_in {
             Some(dial_in) if !dial_in.is_listed() => Vec::new(),
-            Some(_) | None => self.upstream.manifests(),
+            Some(_) | None => match &self.callers {
+                Some(callers) => vec![callers.shown()],
+                None => self.upstream.manifests(),
+            },
         }
     }
 }

@@ -19,16 +19,6 @@ pub struct Capabilities {
     within: Option<Arc<Capabilities>>,
 }
 
-/// What the access token of a caller narrows its participant's capabilities to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Narrowing {
-    /// The capabilities of the token's scopes. An act must be admitted by them too.
-    pub to: Arc<Capabilities>,
-    /// Whether lists show what the participant may use, although the token is not good for it: its client can come back with
-    /// another one.
-    pub lists_all: bool,
-}
-
 /// Places in a long set, so that a list of thousands of names is judged quickly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Index {

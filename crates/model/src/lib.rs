@@ -4,6 +4,7 @@
 //!
 //! - [`KindRef`]: the path that names an act, `HEAD[:METHOD[:CONTEXT]]`.
 //! - [`Capability`] and [`Capabilities`]: which acts are admitted, and to whom.
+//! - [`Narrowing`], [`Scopes`]: what an access token is good for.
 //! - [`ParticipantId`], [`LinkId`], [`OperationId`], [`TopicName`]: identity, connection, operation and topic.
 //! - [`Request`], [`Answer`], [`Notice`], [`Payload`], [`Form`]: messages between a door and a far end, as untouched bytes.
 //! - [`Latest`]: what is kept of many participants, none of which pushes out what others have.
@@ -20,13 +21,14 @@ mod kind;
 mod latest;
 mod list;
 mod log_level;
+mod narrowing;
 mod pattern;
 mod proposal;
 mod rate;
 mod refusal;
 mod relay;
 
-pub use capabilities::{CAPABILITIES_MAX, Capabilities, Narrowing};
+pub use capabilities::{CAPABILITIES_MAX, Capabilities};
 pub use capability::{Capability, CapabilityError};
 pub use context::PERCENT_LAYERS_MAX;
 pub use delivery::DeliveryMode;
@@ -38,6 +40,7 @@ pub use kind::{KindError, KindRef, PROPOSAL, REQUEST};
 pub use latest::Latest;
 pub use list::{ListKind, ListenFilter};
 pub use log_level::LogLevel;
+pub use narrowing::{Narrowing, Scope, Scopes};
 pub use pattern::overlap;
 pub use proposal::{Digest, NoDigest, ProposalState};
 pub use rate::RateLimit;

@@ -119,7 +119,8 @@ impl Account {
         self.publish(&mut book);
         drop(book);
         self.site.record(Some(by), Verdict::Admitted, &format!("signed in {}", self.whose()));
-        self.site.changed();
+        self.site.services.connects.completed(self);
+        self.site.changed(self.participant.as_deref());
         Ok(())
     }
 
@@ -140,7 +141,7 @@ impl Account {
             held
         };
         self.site.record(Some(by), Verdict::Admitted, &format!("signed out {}", self.whose()));
-        self.site.changed();
+        self.site.changed(self.participant.as_deref());
         let Some(held) = held else { return Ok(None) };
         let server = authorization_server(&held);
         let refresh = held.tokens.refresh.as_ref().map(|token| (token, "refresh_token"));
@@ -227,7 +228,7 @@ impl Account {
                 drop(book);
                 self.site.record(None, Verdict::Admitted, &format!("renewed {}", self.whose()));
                 if scopes_changed {
-                    self.site.changed();
+                    self.site.changed(self.participant.as_deref());
                 }
                 Ok(())
             }
@@ -257,7 +258,7 @@ impl Account {
         drop(book);
         tracing::warn!(server = self.site.name, account = self.whose(), %trouble, "the authorization server refuses new tokens");
         self.record_refusal(trouble);
-        self.site.changed();
+        self.site.changed(self.participant.as_deref());
         Err(fault)
     }
 
@@ -317,7 +318,12 @@ impl Account {
     /// metadata names, else none. Where a refresh token takes a scope, that one too.
     #[must_use]
     pub fn scopes(&self, found: &Found) -> Vec<String> {
-        let wanted = self.wanted();
+        self.scopes_with(found, self.wanted())
+    }
+
+    /// The same where the server named these scopes.
+    #[must_use]
+    pub fn scopes_with(&self, found: &Found, wanted: Vec<String>) -> Vec<String> {
         let named = || found.resource.as_ref()?.scopes_supported.clone();
         let mut scopes = match (self.site.config.scopes.is_empty(), wanted.is_empty()) {
             (false, true) => self.site.config.scopes.clone(),
@@ -407,7 +413,7 @@ impl Account {
         book.block(fault.clone());
         self.publish(&mut book);
         drop(book);
-        self.site.changed();
+        self.site.changed(self.participant.as_deref());
         fault
     }
 

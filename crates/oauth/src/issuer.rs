@@ -13,22 +13,27 @@ pub use fetched::{KEYS_FRESH, KEYS_FRESH_MAX, KEYS_FRESH_MIN};
 pub use introspect::Credentials;
 pub use metadata::well_known_urls;
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use auth::jwt::KeySet;
 use platform::Mutex;
 use serde_json::{Map, Value};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 use url::Url;
 
-use crate::dialer::{DialError, Dialer, Reach, Subnet};
+use crate::dialer::{DialError, Dialer, FETCH_LIMIT, Reach, Subnet};
 use fetched::{Freshness, fetch_keys};
 use metadata::Metadata;
 
 /// How long keys are used after the last successful fetch.
 pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
-/// Time between two fetches while the issuer cannot be reached.
+/// Longest time for a fetch, with the discovery of where the keys are.
+pub const KEYS_LIMIT: Duration = FETCH_LIMIT;
+/// Time until the fetch after one that failed. It doubles with each that fails, up to [`KEYS_RETRY`].
+pub const KEYS_RETRY_FIRST: Duration = Duration::from_secs(1);
+/// Longest time between two fetches while the issuer cannot be reached.
 pub const KEYS_RETRY: Duration = Duration::from_secs(15);
 /// Shortest time between two fetches because of tokens with an unknown key.
 pub const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(30);
@@ -66,6 +71,27 @@ pub enum Condition {
     Unreachable(String),
 }
 
+impl Condition {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Stale(_) => "stale",
+            Self::Unreachable(_) => "unreachable",
+        }
+    }
+
+    /// Why it is not ready.
+    #[must_use]
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Ready => None,
+            Self::Stale(why) | Self::Unreachable(why) => Some(why),
+        }
+    }
+}
+
 /// An issuer, and what is known of it.
 pub struct Issuer {
     /// As it is configured.
@@ -75,6 +101,10 @@ pub struct Issuer {
     state: Mutex<State>,
     /// The task that fetches holds it; the others find the result.
     flight: tokio::sync::Mutex<()>,
+    /// Wakes the task that keeps the keys fresh: a fetch has failed, and the next is due sooner.
+    wake: Arc<Notify>,
+    /// Called when its keys are other ones.
+    changed: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 #[derive(Default)]
@@ -86,6 +116,42 @@ struct State {
     looked_for_key: Option<Instant>,
     attempted: Option<Instant>,
     failure: Option<String>,
+    /// Fetches that failed since the last one that did not.
+    failures: u32,
+    asked: Asked,
+}
+
+/// How often an issuer was asked since the start, and how often in vain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// For its keys.
+    pub keys: Count,
+    /// About opaque tokens.
+    pub tokens: Count,
+}
+
+/// Requests to an issuer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// All of them.
+    pub all: u64,
+    /// Those without an answer that could be used.
+    pub failed: u64,
+}
+
+impl Count {
+    fn count(&mut self, is_good: bool) {
+        self.all += 1;
+        self.failed += u64::from(!is_good);
+    }
+}
+
+impl State {
+    /// Time between the last fetch and the next one after failures.
+    fn retry(&self) -> Duration {
+        let doubled = 1_u32.checked_shl(self.failures.saturating_sub(1)).filter(|factor| *factor > 0);
+        doubled.map_or(KEYS_RETRY, |factor| KEYS_RETRY_FIRST.saturating_mul(factor).min(KEYS_RETRY))
+    }
 }
 
 #[derive(Clone)]
@@ -102,8 +168,8 @@ impl Issuer {
     /// Its identifier is no URL that may be fetched.
     pub fn new(spec: IssuerSpec, dialer: Dialer) -> Result<Arc<Self>, DialError> {
         let reach = Reach::of(&crate::dialer::parse_url(&spec.issuer)?, &spec.allowed);
-        let (state, flight) = (Mutex::default(), tokio::sync::Mutex::default());
-        Ok(Arc::new(Self { spec, dialer, reach, state, flight }))
+        let (state, flight, wake, changed) = <_>::default();
+        Ok(Arc::new(Self { spec, dialer, reach, state, flight, wake, changed }))
     }
 
     /// Its keys, if there are any that are not too old.
@@ -123,15 +189,25 @@ impl Issuer {
         }
     }
 
+    /// How often it was asked.
+    pub fn asked(&self) -> Asked {
+        self.state.lock().asked
+    }
+
+    /// Whether its keys may be other ones than those that are known, because it could not be asked for them the last time.
+    pub fn is_stale(&self) -> bool {
+        self.state.lock().failure.is_some()
+    }
+
     /// Fetches the keys because a token has one that is not among them, or because there are none: one fetch for all that wait,
-    /// and not more often than [`UNKNOWN_KEY_PAUSE`] allows ([`KEYS_RETRY`] while there are none). Returns whether the keys are
+    /// and not more often than [`UNKNOWN_KEY_PAUSE`] allows (while there are none, the time between retries). Returns whether the keys are
     /// other ones now than `seen`.
     pub async fn look_for_key(&self, seen: Option<&Arc<KeySet>>) -> bool {
         let fetches = self.state.lock().fetches;
         let _flight = self.flight.lock().await;
         let may = {
             let mut state = self.state.lock();
-            let pause = if state.keys.is_some() { UNKNOWN_KEY_PAUSE } else { KEYS_RETRY };
+            let pause = if state.keys.is_some() { UNKNOWN_KEY_PAUSE } else { state.retry() };
             let last = if state.keys.is_some() { state.looked_for_key } else { state.attempted };
             let may = state.fetches == fetches && last.is_none_or(|last| last.elapsed() >= pause);
             if may && state.keys.is_some() {
@@ -152,16 +228,24 @@ impl Issuer {
     /// Fetches the keys now. A failure is kept for [`Issuer::condition`]; keys from before stay.
     async fn fetch(&self) {
         let before = self.state.lock().keys.clone();
-        let fetched = self.fetch_keys(before.as_ref()).await;
+        let fetched = timeout(KEYS_LIMIT, self.fetch_keys(before.as_ref())).await;
+        let fetched = fetched.unwrap_or_else(|_| Err(DialError::TimedOut(self.host()).into()));
         let mut state = self.state.lock();
         state.fetches += 1;
+        state.failures = if fetched.is_ok() { 0 } else { state.failures.saturating_add(1) };
+        state.asked.keys.count(fetched.is_ok());
         state.attempted = Some(Instant::now());
         match fetched {
             Ok(held) => {
                 if state.failure.take().is_some() {
                     tracing::info!(target: "portmoot::issuers", issuer = %self.spec.issuer, "the issuer answers again");
                 }
+                let is_other = state.keys.as_ref().is_some_and(|before| before.keys != held.keys);
                 state.keys = Some(held);
+                drop(state);
+                if let Some(changed) = self.changed.get().filter(|_| is_other) {
+                    changed();
+                }
             }
             Err(error) => {
                 let why = error.to_string();
@@ -171,6 +255,8 @@ impl Issuer {
                 // It may have moved its keys.
                 state.metadata = None;
                 state.failure = Some(why);
+                drop(state);
+                self.wake.notify_one();
             }
         }
     }
@@ -212,6 +298,7 @@ impl Issuer {
         let asked = timeout(INTROSPECTION_LIMIT, self.ask_about(token)).await;
         let asked = asked.unwrap_or_else(|_| Err(DialError::TimedOut(self.host()).into()));
         let mut state = self.state.lock();
+        state.asked.tokens.count(asked.is_ok());
         match &asked {
             Ok(_) => state.failure = None,
             Err(error) => {
@@ -244,11 +331,11 @@ impl Issuer {
             .unwrap_or_default()
     }
 
-    /// Keeps the keys fresh for as long as the issuer is in use, and calls `changed` when they are other ones. Must be called
-    /// inside a runtime.
+    /// Keeps the keys fresh for as long as the issuer is in use, and calls `changed` each time when they are other ones. Must be
+    /// called once, inside a runtime.
     pub fn watch(self: &Arc<Self>, changed: impl Fn() + Send + Sync + 'static) {
-        if matches!(self.spec.source, Source::Keys(_)) {
-            tokio::spawn(watch(Arc::downgrade(self), changed));
+        if matches!(self.spec.source, Source::Keys(_)) && self.changed.set(Box::new(changed)).is_ok() {
+            tokio::spawn(watch(Arc::downgrade(self)));
         }
     }
 
@@ -259,14 +346,13 @@ impl Issuer {
             (None, Some(held)) => held.freshness.fresh.saturating_sub(held.since.elapsed()),
             (Some(_), _) | (None, None) => {
                 let since = state.attempted.map(|at| at.elapsed());
-                since.map_or(Duration::ZERO, |since| KEYS_RETRY.saturating_sub(since))
+                since.map_or(Duration::ZERO, |since| state.retry().saturating_sub(since))
             }
         }
     }
 }
 
-async fn watch(issuer: Weak<Issuer>, changed: impl Fn()) {
-    let mut seen: Option<Arc<KeySet>> = None;
+async fn watch(issuer: Weak<Issuer>) {
     loop {
         let Some(known) = issuer.upgrade() else { return };
         if known.due().is_zero() {
@@ -276,15 +362,11 @@ async fn watch(issuer: Weak<Issuer>, changed: impl Fn()) {
                 known.fetch().await;
             }
         }
-        let keys = known.keys();
-        if seen.is_some() && keys != seen {
-            changed();
-        }
-        seen = keys;
         let wait = known.due().clamp(Duration::from_millis(100), KEYS_FRESH_MAX);
+        let wake = Arc::clone(&known.wake);
         drop(known);
-        // Not longer than a retry: another may have found new keys.
-        sleep(wait.min(KEYS_RETRY)).await;
+        // Not longer than a retry: another may have found new keys, or the issuer is not in use any more.
+        let _ = timeout(wait.min(KEYS_RETRY), wake.notified()).await;
     }
 }
 

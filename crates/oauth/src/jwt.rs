@@ -51,6 +51,12 @@ impl SigningKey {
         (part(1..33), part(33..65))
     }
 
+    /// The thumbprint of the public key, by which it is named (RFC 7638).
+    #[must_use]
+    pub fn kid(&self) -> &str {
+        &self.kid
+    }
+
     /// The public key as a JWK.
     #[must_use]
     pub fn jwk(&self) -> Value {

@@ -6,12 +6,13 @@
 //! - [`discovery`], [`metadata`], [`registration`], [`token`]: the steps of a sign-in, each a request to a server.
 //! - [`Account`](account::Account): the tokens of one participant at one server, which sessions ask for
 //!   ([`client::Authorize`]).
-//! - [`Accounts`]: those of all servers; [`logins::Logins`]: sign-ins under way.
+//! - [`Accounts`]: those of all servers; [`logins::Logins`]: sign-ins under way; [`connect::Connects`]: callers that are to begin one.
 //! - [`vault::Vault`]: what is kept, sealed.
 
 pub mod account;
 pub mod challenge;
 pub mod config;
+pub mod connect;
 pub mod dialer;
 pub mod discovery;
 pub mod issuer;

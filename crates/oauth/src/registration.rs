@@ -17,7 +17,9 @@ pub const CALLBACK_PATH: &str = "/callback";
 pub const GATEWAY_CALLBACK_PATH: &str = "/oauth/callback";
 /// The path of the gateway's client id metadata document.
 pub const DOCUMENT_PATH: &str = "/oauth/client.json";
-/// The path of the keys that the document names.
+/// Where documents of clients that sign are: the key's name follows, and `.json`.
+pub const KEY_DOCUMENTS_PATH: &str = "/oauth/client/";
+/// The path of the keys that the documents name.
 pub const KEYS_PATH: &str = "/oauth/jwks.json";
 /// The longest answer to a registration, bytes.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -55,21 +57,33 @@ pub fn redirect_uris(how: Use, public_url: Option<&str>) -> Vec<String> {
     }
 }
 
+/// The id of the client whose document the gateway serves: of the one that signs with this key, or of the public one. Servers whose
+/// configuration has a key and others need clients of their own, since a document names one way to authenticate.
+#[must_use]
+pub fn document_url(public_url: &str, kid: Option<&str>) -> String {
+    match kid {
+        Some(kid) => format!("{public_url}{KEY_DOCUMENTS_PATH}{kid}.json"),
+        None => format!("{public_url}{DOCUMENT_PATH}"),
+    }
+}
+
 /// The client id metadata document that the gateway serves at its public URL.
 #[must_use]
-pub fn document(public_url: &str, has_key: bool) -> Value {
+pub fn document(public_url: &str, kid: Option<&str>) -> Value {
     let mut uris = redirect_uris(Use::Web, Some(public_url));
     uris.extend(redirect_uris(Use::Native, None));
     let mut document = json!({
-        "client_id": format!("{public_url}{DOCUMENT_PATH}"),
+        "client_id": document_url(public_url, kid),
         "client_name": NAME,
         "client_uri": public_url,
         "redirect_uris": uris,
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "token_endpoint_auth_method": if has_key { "private_key_jwt" } else { "none" },
+        "token_endpoint_auth_method": if kid.is_some() { "private_key_jwt" } else { "none" },
     });
-    if has_key && let Some(members) = document.as_object_mut() {
+    if kid.is_some()
+        && let Some(members) = document.as_object_mut()
+    {
         members.insert("jwks_uri".to_owned(), json!(format!("{public_url}{KEYS_PATH}")));
         members.insert("token_endpoint_auth_signing_alg".to_owned(), json!("ES256"));
     }
@@ -101,7 +115,8 @@ pub fn by_document(
         return None;
     }
     // Others can fetch a document over https only.
-    let own = public_url.filter(|url| url.starts_with("https://")).map(|url| format!("{url}{DOCUMENT_PATH}"));
+    let kid = config.private_key.as_ref().map(|key| key.kid());
+    let own = public_url.filter(|url| url.starts_with("https://")).map(|url| document_url(url, kid));
     let id = config.client_metadata_url.clone().or(own)?;
     let auth = match &config.private_key {
         Some(key) => ClientAuth::PrivateKey(key.clone()),

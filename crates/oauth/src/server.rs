@@ -1,16 +1,18 @@
 //! Accounts at one server, and of all servers: what sessions ask for tokens, and what the API and pages act on.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use client::{AccountFault, Authorize};
 use model::ParticipantId;
-use platform::{Mutex, RwLock};
+use platform::{Mutex, RwLock, unix_ms};
 use tls::ClientTls;
 use tokio::sync::{Semaphore, watch};
 
 use crate::account::{Account, AccountState};
 use crate::config::{Account as Whose, AuthConfig, Kind};
+use crate::connect::{ConnectRequest, Connects};
+use crate::jwt::SigningKey;
 use crate::logins::Logins;
 use crate::secret::Secret;
 use crate::site::{DISCOVERIES_MAX, Services, Site};
@@ -119,11 +121,13 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Accounts in this vault. `base_url` is the gateway's address on this machine, `public_url` the one for others.
+    /// Accounts in this vault. `base_url` is the gateway's address on this machine, empty while it does not listen; `public_url` the one
+    /// for others.
     #[must_use]
     pub fn new(vault: Vault, audit: Recorder, public_url: Option<String>, base_url: String) -> Self {
         let discoveries = Semaphore::new(DISCOVERIES_MAX);
-        let services = Services { vault, audit, public_url, base_url: RwLock::new(base_url), discoveries };
+        let (base_url, connects, on_change) = (RwLock::new(base_url), Connects::default(), OnceLock::new());
+        let services = Services { vault, audit, public_url, base_url, connects, on_change, discoveries };
         Self { services: Arc::new(services), servers: RwLock::default(), logins: Logins::default() }
     }
 
@@ -179,6 +183,27 @@ impl Accounts {
     #[must_use]
     pub fn servers(&self) -> Vec<Arc<Server>> {
         self.servers.read().values().cloned().collect()
+    }
+
+    /// A connect request that can be used: its server is still configured as it was.
+    #[must_use]
+    pub fn connect_request(&self, id: &str) -> Option<ConnectRequest> {
+        let request = self.services.connects.find(id, unix_ms())?;
+        let account = &request.account;
+        let now = self.server(&account.site.name)?.of(account.participant.as_deref());
+        Arc::ptr_eq(&now, account).then_some(request)
+    }
+
+    /// The keys with which the gateway signs as a client, each once.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Arc<SigningKey>> {
+        let mut keys: Vec<Arc<SigningKey>> = Vec::new();
+        for key in self.servers().iter().filter_map(|server| server.site.config.private_key.clone()) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        keys
     }
 
     /// Takes the token with which a participant came in, for the servers at which it is exchanged, and for no other purpose.

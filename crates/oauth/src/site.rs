@@ -1,6 +1,6 @@
 //! Site: one MCP server as its accounts see it - address, configuration, what discovery found, clients, notice of changes.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use client::AccountFault;
 use model::GATEWAY;
@@ -12,10 +12,11 @@ use tokio::sync::{Semaphore, watch};
 use url::Url;
 
 use crate::config::{AuthConfig, Kind, Resource};
+use crate::connect::Connects;
 use crate::dialer::{Dialer, Reach, parse_url};
 use crate::discovery::{Found, discover};
 use crate::metadata::AuthorizationServer;
-use crate::registration::{Registered, Use, by_document, configured, register};
+use crate::registration::{GATEWAY_CALLBACK_PATH, Registered, Use, by_document, configured, register};
 use crate::token::Client;
 use crate::trouble::Trouble;
 use crate::vault::{Place, Vault};
@@ -25,6 +26,9 @@ pub const UPSTREAM: &str = "portmoot/upstream";
 /// Discoveries at one time, of all servers.
 pub const DISCOVERIES_MAX: usize = 4;
 
+/// Notices that an account at this server has changed: that of a participant, or the shared one.
+pub type OnChange = Box<dyn Fn(&str, Option<&str>) + Send + Sync>;
+
 /// What all servers share.
 pub struct Services {
     /// What is kept.
@@ -33,10 +37,38 @@ pub struct Services {
     pub audit: Recorder,
     /// The URL under which others reach the gateway, without a slash at its end.
     pub public_url: Option<String>,
-    /// The same on this machine: its public URL, or its address.
+    /// The same on this machine; empty while it does not listen.
     pub base_url: RwLock<String>,
+    /// Callers that are to sign in.
+    pub connects: Connects,
+    /// What notices changes of accounts, if something does.
+    pub on_change: OnceLock<OnChange>,
     /// Places for discoveries.
     pub discoveries: Semaphore,
+}
+
+impl Services {
+    /// The address at which people's browsers reach the gateway for its connect pages and its callback, and how clients are registered
+    /// for that callback; `None` if no authorization server could send a browser back to it.
+    #[must_use]
+    pub fn browser_url(&self) -> Option<(String, Use)> {
+        const LOOPBACK: &str = "http://127.0.0.1";
+        let is_bare = |url: &str| url.strip_prefix(LOOPBACK).is_some_and(|port| !port.contains('/'));
+        match &self.public_url {
+            Some(public) if is_bare(public) => Some((public.clone(), Use::Native)),
+            Some(public) => Some((public.clone(), Use::Web)),
+            None => {
+                let base = self.base_url.read().clone();
+                is_bare(&base).then_some((base, Use::Native))
+            }
+        }
+    }
+
+    /// The redirect URI of the gateway's own callback, and how clients are registered for it.
+    #[must_use]
+    pub fn callback(&self) -> Option<(String, Use)> {
+        self.browser_url().map(|(url, how)| (format!("{url}{GATEWAY_CALLBACK_PATH}"), how))
+    }
 }
 
 /// One server.
@@ -201,9 +233,12 @@ impl Site {
         }
     }
 
-    /// Announces that an account has changed.
-    pub fn changed(&self) {
+    /// Announces that the account of a participant, or the shared one, has changed.
+    pub fn changed(&self, participant: Option<&str>) {
         self.changes.send_modify(|count| *count += 1);
+        if let Some(notice) = self.services.on_change.get() {
+            notice(&self.name, participant);
+        }
     }
 
     /// Moves with every change.

@@ -1,5 +1,7 @@
 //! Sign-ins and renewals against a scripted authorization server on loopback.
 
+mod clients;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

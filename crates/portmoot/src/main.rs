@@ -35,6 +35,7 @@ fn main() -> ExitCode {
 /// Anything but a guard. A function of its own, so that a guard does not touch the stack that it needs.
 #[inline(never)]
 fn program() -> ExitCode {
+    process::hide_memory();
     let cli = Cli::parse();
     let output = Output::new(cli.output.json, cli.output.quiet, cli.output.no_color);
     let format = log_format(&cli);

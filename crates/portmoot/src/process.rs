@@ -1,4 +1,4 @@
-//! Process environment: variables, program name.
+//! This process: its environment, the name of its program, who may look into its memory.
 
 /// An environment variable.
 pub(crate) fn env(name: &str) -> Option<String> {
@@ -10,4 +10,15 @@ pub(crate) fn program_name() -> String {
     let name = std::env::args_os().next().and_then(|name| name.into_string().ok());
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+~".contains(c);
     name.filter(|name| name.contains('/') && name.chars().all(plain)).unwrap_or_else(|| "portmoot".to_owned())
+}
+
+/// The variable that leaves the memory of the program open to debuggers and core files.
+const DUMPABLE: &str = "PORTMOOT_DUMPABLE";
+
+/// Keeps the memory of this process, which has tokens of others, out of core files, and away from other programs of the same user.
+/// A kernel that refuses it leaves things as they are everywhere else.
+pub(crate) fn hide_memory() {
+    if env(DUMPABLE).is_none() {
+        let _ = platform::hide_memory();
+    }
 }

@@ -17,6 +17,7 @@ pub const REMEMBERED_MS: u64 = 180 * 86_400_000;
 pub const REMEMBERED_MAX: usize = 32;
 
 const SESSION: &str = "login";
+const CONNECT: &str = "connect";
 const CONSENTS: &str = "consent";
 const MARK_BYTES: usize = 12;
 
@@ -34,13 +35,20 @@ pub struct Session {
 pub struct Cookies<'c> {
     sealer: &'c Sealer,
     secure: bool,
+    session: &'static str,
 }
 
 impl<'c> Cookies<'c> {
     /// Those of a gateway at this address.
     #[must_use]
     pub fn new(sealer: &'c Sealer, public_url: &PublicUrl) -> Self {
-        Self { sealer, secure: public_url.is_secure() }
+        Self { sealer, secure: public_url.is_secure(), session: SESSION }
+    }
+
+    /// Those of the connect pages, whose sessions are others.
+    #[must_use]
+    pub fn of_connect(sealer: &'c Sealer, public_url: &PublicUrl) -> Self {
+        Self { session: CONNECT, ..Self::new(sealer, public_url) }
     }
 
     fn name(self, what: &str) -> String {
@@ -69,7 +77,7 @@ impl<'c> Cookies<'c> {
             let state = self.sealer.open("login-session", "", now_ms, value).ok()?;
             serde_json::from_slice(&state).ok()
         };
-        self.values(headers, SESSION).into_iter().find_map(open)
+        self.values(headers, self.session).into_iter().find_map(open)
     }
 
     /// The header that sets a session.
@@ -77,7 +85,7 @@ impl<'c> Cookies<'c> {
     pub fn set_session(self, session: &Session, nonce: [u8; 24], now_ms: u64) -> String {
         let state = serde_json::to_vec(session).unwrap_or_default();
         let until_ms = now_ms.saturating_add(SESSION_MS);
-        self.set(SESSION, &self.sealer.seal("login-session", "", until_ms, nonce, &state), SESSION_MS)
+        self.set(self.session, &self.sealer.seal("login-session", "", until_ms, nonce, &state), SESSION_MS)
     }
 
     fn remembered(self, headers: &[&str], now_ms: u64) -> Vec<[u8; MARK_BYTES]> {

@@ -55,6 +55,15 @@ impl TokenError {
     }
 }
 
+/// Whether a client that has signed its participant in at the same endpoint comes back for a scope that it did not have.
+fn steps_up(new: &Family, state: &State) -> bool {
+    let same = |one: &&Family| {
+        (&one.participant, &one.client, &one.resource) == (&new.participant, &new.client, &new.resource)
+    };
+    let mut before = state.families().filter(same).peekable();
+    before.peek().is_some() && before.all(|one| new.scopes.iter().any(|scope| !one.scopes.contains(scope)))
+}
+
 fn invalid_grant(description: &str) -> TokenError {
     TokenError::new("invalid_grant", description)
 }
@@ -225,7 +234,11 @@ impl SignIn {
         };
         let permit = self.permit(participant)?;
         let given = self.given(now, &record, first, &record.scopes);
+        let mut why = format!("issued: {family}");
         let written = self.access.change(|journal| {
+            if journal.state(|state| steps_up(&record, state)) {
+                why = format!("stepped up: {family}: {}", record.scopes.join(" "));
+            }
             let count =
                 |state: &State| state.families().filter(|one| one.participant == *participant).count();
             let makes_way = journal.state(count) >= PARTICIPANT_FAMILIES_MAX;
@@ -235,13 +248,7 @@ impl SignIn {
             Ok(())
         });
         written.map_err(|refusal| TokenError::unavailable(&refusal))?;
-        Self::record(
-            permit,
-            participant,
-            &request.client_name,
-            Verdict::Admitted,
-            &format!("issued: {family}"),
-        );
+        Self::record(permit, participant, &request.client_name, Verdict::Admitted, &why);
         Ok((family, given))
     }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use auth::TOKEN_PREFIX;
+use auth::{PublicUrl, TOKEN_PREFIX};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use model::ParticipantId;
@@ -41,13 +41,13 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    fn cookies(&self) -> Vec<&str> {
+    pub(crate) fn cookies(&self) -> Vec<&str> {
         self.cookies.iter().map(String::as_str).collect()
     }
 
     /// Whether a form can have been sent by a page of the gateway. The pages send no referrer, so browsers say `null` as their origin.
-    fn may_send_form(&self, now: &Now) -> bool {
-        let own = now.public_url.origin();
+    pub(crate) fn may_send_form(&self, public_url: &PublicUrl) -> bool {
+        let own = public_url.origin();
         let origin = self.origin.as_deref().is_none_or(|origin| origin == "null" || origin == own);
         origin && self.site.as_deref().is_none_or(|site| site == "same-origin")
     }
@@ -85,7 +85,7 @@ struct Open<'o> {
 }
 
 impl SignIn {
-    fn cookies<'c>(&'c self, now: &Now) -> Cookies<'c> {
+    pub(crate) fn cookies<'c>(&'c self, now: &Now) -> Cookies<'c> {
         Cookies::new(&self.pages, &now.public_url)
     }
 
@@ -196,7 +196,7 @@ impl SignIn {
             self.record_refusal(None, None, why);
             Box::new(stop(StatusCode::FORBIDDEN, "This page is too old, or was not opened in this browser."))
         };
-        if !browser.may_send_form(now) {
+        if !browser.may_send_form(&now.public_url) {
             return Err(refused("invalid_request: a form of another site"));
         }
         let session = self.cookies(now).session(&browser.cookies(), now.ms);

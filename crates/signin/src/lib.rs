@@ -5,11 +5,13 @@
 //! 8252, 8414, 8707, 9207, 9700, and the chapters on authorization of MCP 2025-11-25 and 2026-07-28.
 //!
 //! - [`router`]: the endpoints and pages. [`SignIn`]: the server of one gateway, and what operators do about sign-ins.
+//! - [`Connect`]: the pages at which participants give servers access to accounts of their own, and the callback of such sign-ins.
 //! - [`redirect`], [`client`], [`registration`], [`request`], [`codes`], [`refresh`]: the protocol, with time and randomness as
 //!   arguments.
 
 pub mod client;
 pub mod codes;
+mod connect;
 mod cookies;
 mod document;
 mod grants;
@@ -27,6 +29,10 @@ pub mod request;
 mod routes;
 mod service;
 
+pub use connect::{
+    CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX, Connect, ConnectCode,
+    connect_router,
+};
 pub use cookies::{REMEMBERED_MAX, REMEMBERED_MS, SESSION_MS};
 pub use document::{DOCUMENT_BYTES_MAX, DOCUMENTS_MAX, FETCHES_MAX};
 pub use interactive::FORM_MS;

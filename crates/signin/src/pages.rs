@@ -46,15 +46,25 @@ pub(crate) struct Page {
     status: StatusCode,
     title: &'static str,
     body: String,
-    /// Where its form may lead beside the gateway.
-    destination: Option<Destination>,
+    /// The source beside the gateway to which its form may lead.
+    action: Option<String>,
     /// `Set-Cookie` headers.
     pub(crate) cookies: Vec<String>,
 }
 
 impl Page {
-    fn new(status: StatusCode, title: &'static str, body: String) -> Self {
-        Self { status, title, body, destination: None, cookies: Vec::new() }
+    pub(crate) fn new(status: StatusCode, title: &'static str, body: String) -> Self {
+        Self { status, title, body, action: None, cookies: Vec::new() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// The same page with a form that may lead to this source.
+    pub(crate) fn leading_to(self, source: String) -> Self {
+        Self { action: Some(source), ..self }
     }
 
     /// The response, with the headers that keep a page to itself.
@@ -66,7 +76,7 @@ impl Page {
             self.title, self.body
         );
         let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
-        let action = self.destination.map_or_else(String::new, |one| format!(" {}", one.form_action()));
+        let action = self.action.map_or_else(String::new, |source| format!(" {source}"));
         let policy = format!(
             "default-src 'none'; style-src 'sha256-{style}'; form-action 'self'{action}; frame-ancestors 'none'; \
              base-uri 'none'"
@@ -168,7 +178,7 @@ pub(crate) fn sign_in(
         about = about(request, destination),
     );
     let status = if wrong.is_empty() { StatusCode::OK } else { StatusCode::FORBIDDEN };
-    Page { destination: Some(destination.clone()), ..Page::new(status, "Sign in", body) }
+    Page::new(status, "Sign in", body).leading_to(destination.form_action())
 }
 
 /// The page on which a participant consents.
@@ -211,7 +221,7 @@ pub(crate) fn consent(
         who = escape(who),
         about = about(request, destination),
     );
-    Page { destination: Some(destination.clone()), ..Page::new(StatusCode::OK, "Consent", body) }
+    Page::new(StatusCode::OK, "Consent", body).leading_to(destination.form_action())
 }
 
 /// Which client asks, how much is known of it, and where the answer goes.

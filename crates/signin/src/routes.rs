@@ -40,22 +40,22 @@ pub fn router(sign_in: Arc<SignIn>) -> Router {
 }
 
 /// The answer of a path that does not exist.
-fn absent() -> Response {
+pub(crate) fn absent() -> Response {
     (StatusCode::NOT_FOUND, axum::Json(json!({ "code": "unknown_target", "message": "no such page" })))
         .into_response()
 }
 
 /// The parts of a request, with a body within bounds.
-struct Asked {
-    browser: Browser,
-    query: Vec<u8>,
+pub(crate) struct Asked {
+    pub(crate) browser: Browser,
+    pub(crate) query: Vec<u8>,
     authorization: bool,
     content_type: String,
     body: Bytes,
 }
 
 impl Asked {
-    async fn read(request: Request) -> Result<Self, Response> {
+    pub(crate) async fn read(request: Request) -> Result<Self, Response> {
         let (parts, body) = request.into_parts();
         let text = |name: header::HeaderName| {
             parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
@@ -86,13 +86,13 @@ impl Asked {
 }
 
 /// Headers for scripts of other sites: these answers have no cookies and depend on none.
-fn open_to_scripts(mut response: Response) -> Response {
+pub(crate) fn open_to_scripts(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     response
 }
 
-fn preflight(methods: &'static str) -> Response {
+pub(crate) fn preflight(methods: &'static str) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     for (name, value) in [
         (header::ACCESS_CONTROL_ALLOW_METHODS, methods),
@@ -104,7 +104,7 @@ fn preflight(methods: &'static str) -> Response {
     open_to_scripts(response)
 }
 
-fn not_allowed(allowed: &'static str) -> Response {
+pub(crate) fn not_allowed(allowed: &'static str) -> Response {
     let mut response = StatusCode::METHOD_NOT_ALLOWED.into_response();
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     open_to_scripts(response)
@@ -178,7 +178,7 @@ async fn consent(State(me): State<Arc<SignIn>>, request: Request) -> Response {
 }
 
 /// A body that is no form is an empty one.
-fn form_of(asked: &Asked) -> &[u8] {
+pub(crate) fn form_of(asked: &Asked) -> &[u8] {
     if asked.is_form() { &asked.body } else { b"" }
 }
 

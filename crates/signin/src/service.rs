@@ -43,6 +43,8 @@ pub trait Home: Send + Sync + 'static {
     /// Puts the sign-ins of a participant in force as the journal has them now. `ended` is whether one has ended before its time:
     /// then everything that was opened with it ends too.
     fn sign_ins_changed(&self, participant: &str, ended: bool);
+    /// Whether a participant of this name is known now.
+    fn knows(&self, participant: &str) -> bool;
     /// The participant of a configured or issued token.
     fn bearer(&self, token: &str) -> Option<Arc<Participant>>;
 }

@@ -8,7 +8,7 @@ use std::{
 use model::{ListKind, ParticipantId, overlap};
 
 use crate::{
-    config::{Limits, UPSTREAMS_MAX, UpstreamNames},
+    config::{AUTHORIZE, Limits, UPSTREAMS_MAX, UpstreamNames},
     event::Target,
     names::{REWRITTEN, public_name, public_uri},
     view::{Entry, Manifest, Naming, PerList, UpstreamView, is_named},
@@ -67,6 +67,8 @@ pub(crate) struct Catalog {
     bare: Option<UpstreamIndex>,
     /// The server that gets URIs which no server lists.
     rest: Option<UpstreamIndex>,
+    /// Whether some server has lists for each caller.
+    has_own_lists: bool,
 }
 
 impl Catalog {
@@ -86,7 +88,8 @@ impl Catalog {
         let by_id = places.map(|(at, upstream)| (upstream.id.clone(), UpstreamIndex(at))).collect();
         let views = upstreams.iter().map(|_| Arc::default()).collect();
         let listed = PerList::default();
-        Self { limits, upstreams, views, by_id, listed, builtin, bare, rest: bare.or(only) }
+        let has_own_lists = upstreams.iter().any(|upstream| upstream.own_lists);
+        Self { has_own_lists, limits, upstreams, views, by_id, listed, builtin, bare, rest: bare.or(only) }
     }
 
     pub(crate) fn index(&self, id: &ParticipantId) -> Option<UpstreamIndex> {
@@ -299,12 +302,32 @@ impl Catalog {
             let renamed = (public != own).then_some(own);
             return Some(Route { upstream: self.id(index)?, index, own, public: Some(public), renamed });
         }
+        if let Some(route) = self.unlisted(overrides, name) {
+            return Some(route);
+        }
         // No server lists it. The server without a prefix may have it and not list it.
         let bare = self.bare?;
         if self.naming(bare)?.is_anothers(list, name) || name.len() > self.limits.name_bytes_max {
             return None;
         }
         self.route(bare, name)
+    }
+
+    /// The route of a name that no server lists to the server whose prefix it has, if the link's own lists there are not known.
+    fn unlisted<'a>(&'a self, overrides: &Overrides, name: &'a str) -> Option<Route<'a>> {
+        if !self.has_own_lists || name.len() > self.limits.name_bytes_max {
+            return None;
+        }
+        let own = |names: &UpstreamNames| {
+            name.strip_prefix(&names.prefix)?.strip_prefix('_').filter(|own| !own.is_empty())
+        };
+        let all = self.upstreams.iter().enumerate();
+        let under = all.filter(|(_, names)| !names.prefix.is_empty());
+        let under = under.filter_map(|(at, names)| Some((at, names, own(names)?)));
+        let (at, names, own) = under.min_by_key(|(.., own)| own.len())?;
+        let index = UpstreamIndex(at);
+        let is_unknown = names.own_lists && (own == AUTHORIZE || !overrides.contains_key(&index));
+        if is_unknown { self.route(index, own) } else { None }
     }
 
     /// The server that a public URI belongs to, and its own spelling of it.

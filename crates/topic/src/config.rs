@@ -12,6 +12,10 @@ pub const GATHER_MS: u64 = 20;
 /// The most servers of one topic.
 pub const UPSTREAMS_MAX: usize = 1000;
 
+/// The own name of the tool by which a caller gets an account at a server where each caller has one. The server's own tool of this name
+/// takes its place.
+pub const AUTHORIZE: &str = "authorize";
+
 /// The public naming of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamNames {
@@ -24,22 +28,31 @@ pub struct UpstreamNames {
     /// Whether this is a participant that serves, and also joins and leaves as a caller. Its server side has a seat of its own,
     /// which other participants do not see.
     pub serves: bool,
+    /// Whether each caller has lists of its own, which may not be known yet: then names under the prefix that are not listed lead to
+    /// the server, too.
+    pub own_lists: bool,
 }
 
 impl UpstreamNames {
     /// A server with this prefix.
     pub fn new(id: ParticipantId, prefix: impl Into<String>) -> Self {
-        Self { id, prefix: prefix.into(), builtin: false, serves: false }
+        Self { id, prefix: prefix.into(), builtin: false, serves: false, own_lists: false }
     }
 
     /// A participant that serves, with this prefix.
     pub fn serving(id: ParticipantId, prefix: impl Into<String>) -> Self {
-        Self { id, prefix: prefix.into(), builtin: false, serves: true }
+        Self { id, prefix: prefix.into(), builtin: false, serves: true, own_lists: false }
     }
 
     /// The gateway's own participant, `portmoot`, with its own names.
     pub fn gateway() -> Self {
-        Self { id: ParticipantId::gateway(), prefix: String::new(), builtin: true, serves: false }
+        Self {
+            id: ParticipantId::gateway(),
+            prefix: String::new(),
+            builtin: true,
+            serves: false,
+            own_lists: false,
+        }
     }
 }
 

@@ -76,12 +76,14 @@ pub enum Event<'a, H: Handles> {
         /// The server.
         server: &'a ParticipantId,
     },
-    /// That session is lost or closed: the shared lists count again, and its questions end.
+    /// That session is lost or closed, and its questions end.
     Detach {
         /// The caller's link.
         link: LinkId,
         /// The server.
         server: &'a ParticipantId,
+        /// Whether its lists still count; else the shared ones count again.
+        keeps_lists: bool,
     },
     /// A server lists its tools, prompts, resources and templates. A list for one link attaches that link. The gateway's own
     /// participant has shared lists only.

@@ -43,6 +43,7 @@ mod request_log;
 mod requests;
 mod roster;
 mod say;
+mod scopes;
 mod step;
 mod template;
 mod topic;
@@ -51,7 +52,7 @@ mod view;
 pub use admission::BuiltinTool;
 pub use audience::{Audience, Listener, Reach};
 pub use catalog::{Route, UpstreamIndex};
-pub use config::{GATHER_MS, Limits, PAUSE_MS, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
+pub use config::{AUTHORIZE, GATHER_MS, Limits, PAUSE_MS, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
 pub use effect::{
     Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, ProposalView, Receiver, Record,
     RefusedDecision, RoomEffect, Rule, Verdict,
@@ -68,6 +69,7 @@ pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
 pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX};
+pub use refusals::of_request as request_refusal;
 pub use replay::{Cursor, Kept, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay};
 pub use request_log::REQUESTS_MAX;
 pub use roster::{Person, Roster};

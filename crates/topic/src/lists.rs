@@ -172,11 +172,11 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    pub(crate) fn detach(&mut self, link: LinkId, server: &ParticipantId) {
+    pub(crate) fn detach(&mut self, link: LinkId, server: &ParticipantId, keeps_lists: bool) {
         let Some(index) = self.catalog.index(server) else { return };
         let Some(own) = self.members.link_mut(link).and_then(|link| link.own.as_mut()) else { return };
         own.attached.retain(|other| *other != index);
-        let older = own.overrides.remove(&index);
+        let older = if keeps_lists { None } else { own.overrides.remove(&index) };
         self.end_session_asks(link, server);
         if let (Some(older), Some(newer)) = (older, self.catalog.shared(index).cloned()) {
             self.notify_view(index, ListScope::Link(link), &older, &newer, &[]);

@@ -3,7 +3,9 @@
 use std::{collections::HashMap as Map, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Capabilities, DeliveryMode, LinkId, LogLevel, Narrowing, OperationId, ParticipantId, RateLimit};
+use model::{
+    Capabilities, DeliveryMode, LinkId, LogLevel, Narrowing, OperationId, ParticipantId, RateLimit, Scopes,
+};
 
 use crate::{
     Cursor, Handles, Listener,
@@ -136,8 +138,13 @@ impl<H: Handles> Link<H> {
 
     /// The capabilities by which its lists are made.
     pub(crate) fn listed<'m>(&'m self, member: &'m Member<H>) -> &'m Arc<Capabilities> {
-        let shown = self.narrowed.as_ref().filter(|narrowed| !narrowed.narrowing.lists_all);
+        let shown = self.narrowed.as_ref().filter(|narrowed| narrowed.narrowing.step_up.is_none());
         shown.map_or(&member.capabilities, |narrowed| &narrowed.granted)
+    }
+
+    /// The scopes of other access tokens, if its client can come back with one.
+    pub(crate) fn stepping_up(&self) -> Option<&Scopes> {
+        self.narrowed.as_ref()?.narrowing.step_up.as_deref()
     }
 
     /// Removes an open operation; the search begins with the youngest.

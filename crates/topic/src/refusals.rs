@@ -27,7 +27,7 @@ impl From<Cause> for Refused {
 }
 
 /// The refusal of a request.
-pub(crate) fn of_request(cause: Cause, target: Option<Target<'_>>) -> Box<Refusal> {
+pub fn of_request(cause: Cause, target: Option<Target<'_>>) -> Box<Refusal> {
     Box::new(match cause {
         Cause::Unknown | Cause::NotAdmitted => unknown(target),
         Cause::Malformed => Refusal::new(RefusalCode::Malformed, "the method or the name cannot be read"),

@@ -37,7 +37,13 @@ impl<H: Handles> Topic<H> {
         };
         let (route, server, rule) = match self.admit(link, &method, target, &interest) {
             Ok(admitted) => admitted,
-            Err(cause) => return self.refuse_request(call, refusals::of_request(cause, target), cause),
+            Err(cause) => {
+                let lacking = (cause == Cause::NotAdmitted)
+                    .then(|| self.lacking(link, method.as_str(), target))
+                    .flatten();
+                let refusal = lacking.unwrap_or_else(|| refusals::of_request(cause, target));
+                return self.refuse_request(call, refusal, cause);
+            }
         };
         if !self.has_room_for(link, &interest) {
             return self.refuse_request(call, refusals::of_interest(&interest), Cause::Limit);

@@ -77,7 +77,8 @@ impl<H: Handles> Topic<H> {
         }
         let (own, member) = self.members.linked(link).ok_or(Cause::Moot)?;
         let granted = own.granted(member);
-        let at = judge_kind(granted, parsed, to)?;
+        let at = judge_kind(granted, parsed, to)
+            .map_err(|cause| Refused { cause, refusal: self.lacking_kind(link, parsed, to) })?;
         Ok(Rule { capabilities: Arc::clone(granted), at })
     }
 

@@ -25,7 +25,7 @@ impl<H: Handles> Topic<H> {
             }
             Event::Available { server, runs } => self.available(server, runs),
             Event::Attach { link, server } => self.attach(link, server),
-            Event::Detach { link, server } => self.detach(link, server),
+            Event::Detach { link, server, keeps_lists } => self.detach(link, server, keeps_lists),
             Event::Listed { server, scope, manifest, changed } => {
                 self.listed(server, scope, manifest, changed);
             }

@@ -6,7 +6,7 @@ use model::{Capabilities, LinkId, LogLevel, OperationId, ParticipantId, TopicNam
 
 use crate::{
     Handles,
-    admission::{Looker, admits, proposes},
+    admission::{Looker, admits},
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, UpstreamNames},
     effect::Effects,
@@ -111,31 +111,6 @@ impl<H: Handles> Topic<H> {
             let context = target.and_then(Target::context);
             admits(own.granted(member), method, context, route.upstream.as_str())
         })
-    }
-
-    /// The kind that a request of this link is judged by, if its participant may make or propose it and its access token is not
-    /// good for it, and the addressee.
-    pub fn lacks(
-        &self,
-        link: LinkId,
-        method: &str,
-        target: Option<Target<'_>>,
-    ) -> Option<(String, ParticipantId)> {
-        let (own, member) = self.members.linked(link)?;
-        own.narrowed.as_ref()?;
-        let (route, context) =
-            (self.catalog.resolve(own.overrides(), target)?, target.and_then(Target::context));
-        let at = route.upstream.as_str();
-        let may = |capabilities: &Capabilities| match admits(capabilities, method, context, at) {
-            true => Some(model::REQUEST),
-            false => proposes(capabilities, method, context, at).then_some(model::PROPOSAL),
-        };
-        if may(own.granted(member)).is_some() {
-            return None;
-        }
-        let head = may(&member.capabilities)?;
-        let context = context.map(|context| format!(":{context}")).unwrap_or_default();
-        Some((format!("{head}:{method}{context}"), route.upstream.clone()))
     }
 
     /// Whether this link could call this tool now, or propose the call; rate and limits aside. The query takes no token.

@@ -15,7 +15,6 @@ use platform::{Mutex, Shares};
 use tokio::{sync::watch, time::sleep};
 use wire::mcp::Era;
 
-use crate::lists::ALL;
 use crate::session::{Environment, Session, SessionEvent, SessionEvents};
 use crate::{config::EraChoice, fault::Fault, lists, manifest::Manifest, spec::UpstreamSpec};
 
@@ -118,8 +117,7 @@ impl Upstream {
     /// Has every open session list everything again: what is approved of it has changed.
     pub fn list_again(&self) {
         for session in self.book.lock().sessions() {
-            session.stale.fetch_or(ALL, Ordering::SeqCst);
-            session.upkeep.notify_one();
+            session.list_again();
         }
     }
 

@@ -357,4 +357,5 @@ def _system_error(read: Mapping[str, Any]) -> SystemError:
         attempted_kind=_optional(read.get("attempted_kind")),
         your_capabilities=None if capabilities is None else _texts(capabilities),
         retry_after_ms=retry if isinstance(retry, int) else None,
+        scope=_optional(read.get("scope")),
     )

@@ -90,6 +90,8 @@ class SystemError:
     your_capabilities: tuple[str, ...] | None = None
     retry_after_ms: int | None = None
     """The time after which a retry may succeed, in milliseconds."""
+    scope: str | None = None
+    """The scopes that an access token needs for it."""
 
 
 class Refused(CallError):

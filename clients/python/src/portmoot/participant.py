@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import secrets
@@ -15,7 +16,7 @@ from anyio.abc import TaskGroup
 
 from . import _json
 from . import events as _events
-from ._check import Call, Mismatch, Request, strict
+from ._check import Answer, Call, Mismatch, Request, strict
 from ._connection import Address, Backoff, Connection, dial
 from ._envelope import Envelope, EnvelopeError, write
 from ._json import JsonError
@@ -26,11 +27,13 @@ from ._queue import Events
 from .errors import (
     Answered,
     Busy,
+    CallError,
     CallTimeout,
     Closed,
     ConnectError,
     ConnectionBroken,
     InvalidEnvelope,
+    Lost,
     NotAllowed,
     NotConnected,
     RpcError,
@@ -138,6 +141,7 @@ class Participant:
         self._reviewers: list[Reviewer] = []
         self._unreviewed: list[_events.Proposed] = []
         self._reviewing = 0
+        self._was_away = False
 
     # Joining and leaving.
 
@@ -567,6 +571,7 @@ class Participant:
                 if isinstance(reaction, _events.Welcomed):
                     self._is_welcomed = True
                     self._notify()
+                    self._look_after_proposals()
                 self._publish(reaction)
                 if isinstance(reaction, _events.Proposed) and reaction.sender != self.id:
                     self._review(reaction)
@@ -577,6 +582,7 @@ class Participant:
 
     def _disconnected(self, why: ConnectError, *, is_final: bool) -> None:
         self._is_welcomed = False
+        self._was_away = True
         self._protocol.disconnected()
         self._notify()
         self._publish(_events.Disconnected(why, is_final))
@@ -587,6 +593,50 @@ class Participant:
             self._disconnected(why, is_final=True)
             for subscriber in self._subscribers:
                 subscriber._end()
+
+    # What was decided while it was away.
+
+    def _look_after_proposals(self) -> None:
+        """Asks about the proposals from before this connection: the topic's history may be too short for their ends, or absent."""
+        was_away, self._was_away = self._was_away, False
+        open = tuple(self._protocol.pending.proposals)
+        if was_away and open and self._tasks is not None and GATEWAY in self._protocol.others:
+            self._tasks.start_soon(self._look_after, open)
+
+    async def _look_after(self, proposals: tuple[str, ...]) -> None:
+        for id in proposals:
+            pending = self._protocol.pending.proposals.get(id)
+            if pending is None:
+                continue
+            try:
+                seen = await self._gateway_tool("wait_for_proposal", {"proposal": id, "wait": False})
+                if seen.get("answered") is True:
+                    pending.updates.push(await self._answer_of(id, pending.kind))
+                elif seen.get("state") in _events.STATES and seen["state"] != "pending":
+                    by, reason = seen.get("by"), seen.get("reason")
+                    self._protocol.pending.update_state(id, str(seen["state"]), by, reason)
+            except (NotConnected, Lost):
+                # The next welcome leads here again.
+                return
+            except (CallError, ConnectError) as error:
+                # It may not have arrived before the connection broke, and then nothing more will be heard of it.
+                log.warning("the gateway does not say what became of the proposal %s: %s", id, error)
+
+    async def _answer_of(self, id: str, kind: str) -> Answer:
+        """The answer that a proposal of this participant led to."""
+        try:
+            found = await self.request(GATEWAY, "tools/call", {"name": "wait_for_proposal", "arguments": {"proposal": id}})
+        except Answered as error:
+            return Answer(None, None, {"code": error.code, "message": error.message, "data": error.data})
+        if Kind.parse(kind).method == "tools/call":
+            return Answer(None, found, None)
+        # A tool has the answer of another method as text.
+        text = ToolResult.read(found).text
+        try:
+            read = json.loads(text)
+        except ValueError:
+            return Answer(None, None, {"code": _INTERNAL, "message": text})
+        return Answer(None, None, read) if found.get("isError") else Answer(None, read, None)
 
     # Answering and reviewing.
 

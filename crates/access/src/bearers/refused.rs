@@ -10,6 +10,10 @@ pub(super) enum Refused {
     Fault(TokenFault),
     /// Its issuer cannot be asked.
     Unreachable,
+    /// Its key is not known, and its issuer cannot be asked whether that is a new one.
+    Unsure,
+    /// The configuration or the issuer's keys have changed while it was checked: it has to be checked again.
+    Changed,
     /// It is good, and its subject has no place.
     NoPlace(String),
 }
@@ -21,9 +25,9 @@ impl From<TokenFault> for Refused {
 }
 
 impl Refused {
-    /// Whether the token itself is bad.
+    /// Whether the token itself is bad, as far as can be known: an address may send so many.
     pub(super) fn is_bad(&self) -> bool {
-        matches!(self, Self::Fault(_))
+        matches!(self, Self::Fault(_) | Self::Unsure)
     }
 
     pub(super) fn refusal(self, token: &str) -> Refusal {
@@ -33,7 +37,8 @@ impl Refused {
                 Refusal::new(RefusalCode::Unauthenticated, "this token is not valid")
             }
             Self::Fault(fault) => fault.refusal(),
-            Self::Unreachable => {
+            // A check that is made again does not come here.
+            Self::Unreachable | Self::Unsure | Self::Changed => {
                 let code = RefusalCode::IssuerUnreachable;
                 let refusal = Refusal::new(code, "the issuer of the token cannot be asked now");
                 refusal.hint("try again soon").retry_after_ms(platform::millis(KEYS_RETRY))

@@ -100,8 +100,8 @@ fn check(table: &Table<'_>, config: &AuthConfig, over_http: bool, has_header: bo
         let message = format!("{}: the headers of the server have an `Authorization` already", table.name());
         table.wrong("config_auth", message, "remove one of them: `kind = \"headers\"` keeps the header");
     }
-    let has_credentials = config.client_secret.is_some() || config.private_key.is_some();
-    if has_credentials && config.client_id.is_none() && config.client_metadata_url.is_none() {
+    // A key alone may do: it signs for the client whose document the gateway serves itself.
+    if config.client_secret.is_some() && config.client_id.is_none() && config.client_metadata_url.is_none() {
         let message = format!("{} has a client's credentials and no `client_id`", table.name());
         table.wrong("config_auth", message, "add the id with which the client is registered");
     }

@@ -1,5 +1,5 @@
 //! OAuth at the HTTP doors: metadata about the gateway's endpoints (RFC 9728), challenges (RFC 6750, section 3), tokens that must be
-//! checked first, and calls for which a token is not good.
+//! checked first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,13 +7,12 @@ use std::time::Duration;
 use access::config::Config;
 use access::issuers::{endpoint, metadata_url};
 use auth::{Participant, PublicUrl};
-use gateway::{Dispatch, Link};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, CACHE_CONTROL, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Method, Response, StatusCode};
-use model::{KindRef, Refusal, RefusalCode, Request, Target, TopicName};
+use model::{Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
 
 use super::body::Body;
@@ -83,7 +82,8 @@ fn resource_of(url: &PublicUrl, path: &str, legacy_sse: bool) -> Option<String> 
     }
 }
 
-/// Whether a path is one of the gateway's own authorization server, where senders are not known yet.
+/// Whether a path is one of the gateway's own authorization server or of its connect pages, where senders are not known yet: the pages
+/// check who sent a form, and from where.
 pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
     const DOCUMENTS: [&str; 2] =
         ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
@@ -93,7 +93,13 @@ pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
     let is_endpoint =
         ["/oauth/authorize", "/oauth/consent", "/oauth/token", "/oauth/register", "/oauth/revoke"]
             .contains(&path);
-    config.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(is_document))
+    let is_connect = path.starts_with("/connect/") || path == "/oauth/callback" || is_own_client(path);
+    is_connect || config.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(is_document))
+}
+
+/// Whether a path has a document that describes the gateway as a client of authorization servers.
+fn is_own_client(path: &str) -> bool {
+    path == "/oauth/client.json" || path == "/oauth/jwks.json" || path.starts_with("/oauth/client/")
 }
 
 /// The refusal of a request whose token is where no token may be, or is there twice (RFC 6750, section 3.1).
@@ -122,10 +128,10 @@ pub(super) fn misplaced(config: &Config, head: &Head<'_>, query: Option<&str>) -
 /// # Errors
 /// The refusal to send.
 pub(super) async fn admit(connection: &Connection, config: &Config, head: &Head<'_>) -> Result<(), Refusal> {
-    let bearers = &connection.links.registry.bearers;
-    match head.bearer().filter(|token| !config.issuers.is_empty() && bearers.concerns(token)) {
+    let registry = &connection.links.registry;
+    match head.bearer().filter(|_| !config.issuers.is_empty()) {
         // Few requests wait here, so its memory is on the heap.
-        Some(token) => Box::pin(bearers.admit(token, connection.peer)).await,
+        Some(token) => Box::pin(registry.admit(token, connection.peer)).await,
         None => Ok(()),
     }
 }
@@ -187,31 +193,6 @@ fn described(text: &str) -> String {
         _ => '?',
     };
     text.chars().take(DESCRIPTION_CHARS_MAX).map(plain).collect()
-}
-
-/// The refusal of a request that the participant may make, and for which its token has too little scope, if the issuer's
-/// clients are to get another token then.
-pub(super) fn lacking(
-    config: &Config,
-    dispatch: &Dispatch,
-    link: &Link,
-    participant: &Participant,
-    request: &Request,
-) -> Option<Refusal> {
-    participant.narrowing().filter(|narrowing| narrowing.lists_all)?;
-    let target = request.target.as_ref().and_then(|target| match target {
-        Target::Tool(name) => Some(topic::Target::Tool(name)),
-        Target::Prompt(name) => Some(topic::Target::Prompt(name)),
-        Target::Uri(uri) => Some(topic::Target::Uri(uri)),
-        Target::Task(_) => None,
-    });
-    let lacks = |topic: &gateway::Topic| topic.lacks(link.id, request.method.as_str(), target);
-    let (kind, server) = dispatch.with(lacks)?;
-    let kind = KindRef::parse(&kind).ok()?;
-    let good = |scope: &&access::issuers::ScopeConfig| scope.capabilities.admits(kind, &[server.as_str()]);
-    let scope = config.scopes.iter().find(good)?;
-    let refusal = Refusal::new(RefusalCode::InsufficientScope, format!("this call needs {}", scope.name));
-    Some(refusal.hint("sign in again with this scope").scope(scope.name.as_str()))
 }
 
 /// Waits until what was opened with a participant's access token must end; for ever if it came without one.

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use access::config::Config;
 use auth::Participant;
 use bytes::Bytes;
-use gateway::{Dispatch, Link, handshake, manifests};
+use gateway::{Dispatch, handshake, manifests};
 use http::header::{AsHeaderName, CONNECTION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::body::Incoming;
-use model::{Refusal, Request, Target};
+use model::{Refusal, Target};
 use wire::mcp::header::{self, HeaderParam, Opening};
 use wire::mcp::{Era, Params, Rejection, Version, refusal};
 use wire::rpc::{self, Id, Message, Shape, code};
 
-use super::authorization::{at_token_end, challenged, lacking};
+use super::authorization::{at_token_end, challenged};
 use super::body::Body;
 use super::connection::{Connection, Visit};
 use super::events::{COMMENT, Events, parse_event_id};
@@ -153,12 +153,11 @@ impl Exchange<'_> {
             return Ok(self.held(respond(self.connection, &reply.sink, call, sending).await));
         }
         let reply = Arc::new(SinkReply(slot));
-        let call = dispatch.as_bearer(link, self.caller(), || {
-            self.lacking(dispatch, link, &incoming.request, params.message().id())?;
-            Answered::Ok(dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply)))
-        })?;
+        let requested = || dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
+        let call = dispatch.as_bearer(link, self.caller(), requested);
         let call = Some((Arc::clone(dispatch), call));
-        Ok(respond(self.connection, &reply.0, call, sending).await)
+        let response = respond(self.connection, &reply.0, call, sending).await;
+        Ok(self.stepping_up(dispatch, &reply.0, response))
     }
 
     async fn initialize(&self, message: &Message) -> Answered<Response<Body>> {
@@ -196,13 +195,12 @@ impl Exchange<'_> {
         let reply = Arc::new(SinkReply(Slot::new(opener)));
         // A client that leaves does not cancel its request: it may fetch the answer later.
         dispatch.as_bearer(link, self.caller(), || {
-            self.lacking(dispatch, link, &incoming.request, params.message().id())?;
             dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
-            Answered::Ok(())
-        })?;
+        });
         let prime = link.client.version >= Version::V2025_11_25;
         let sending = Sending { ids: true, prime, era: Era::Legacy };
-        Ok(respond(self.connection, &reply.0, None, sending).await)
+        let response = respond(self.connection, &reply.0, None, sending).await;
+        Ok(self.stepping_up(dispatch, &reply.0, response))
     }
 
     fn batch(&self, body: &Bytes) -> Answered<Response<Body>> {
@@ -245,14 +243,12 @@ impl Exchange<'_> {
         &self.visit.visitor.participant
     }
 
-    /// Refuses a request for which the token has too little scope, if its client is to get another one then.
-    fn lacking(&self, dispatch: &Dispatch, link: &Link, request: &Request, id: Option<&Id>) -> Answered<()> {
-        let Some(refusal) = lacking(self.config, dispatch, link, self.caller(), request) else {
-            return Ok(());
-        };
-        let encoded = refusal::encode(&refusal, Era::Modern, request.method.as_str(), None);
+    /// A response, with status and challenge if its request was refused because the token has too little scope for it.
+    fn stepping_up(&self, dispatch: &Dispatch, slot: &Slot, mut response: Response<Body>) -> Response<Body> {
+        let Some(refusal) = slot.lacking() else { return response };
+        *response.status_mut() = StatusCode::FORBIDDEN;
         let endpoint = access::issuers::endpoint(dispatch.name().as_str());
-        Err(Box::new(challenged(self.config, &endpoint, true, &refusal, *rejected(&encoded, id))))
+        challenged(self.config, &endpoint, true, refusal, response)
     }
 
     /// The session that the request names.

@@ -64,9 +64,9 @@ pub(super) async fn serve(
         () = connection.stopping() => None,
     };
     let Some(first) = first else { return };
-    let bearers = &connection.links.registry.bearers;
+    let registry = &connection.links.registry;
     let admitted = match first.token.as_deref() {
-        Some(token) => Box::pin(bearers.admit(token, connection.peer)).await,
+        Some(token) => Box::pin(registry.admit(token, connection.peer)).await,
         None => Ok(()),
     };
     let visitor = match admitted.and_then(|()| enter(connection, &first)) {

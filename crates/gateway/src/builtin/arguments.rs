@@ -21,6 +21,12 @@ pub(super) fn text(request: &Request, key: &str) -> Option<String> {
     Some(text.into_owned())
 }
 
+/// One argument that is a flag.
+pub(super) fn flag(request: &Request, key: &str) -> Option<bool> {
+    let raw = json::at(request.payload.body_bytes(), &["arguments", key])?;
+    serde_json::from_slice(raw).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use model::{Form, Method, Payload};
@@ -57,5 +63,10 @@ mod tests {
         assert_eq!(text(&call(r#"{"arguments":{"id":"a","n":1}}"#), "id").as_deref(), Some("a"));
         assert_eq!(text(&call(r#"{"arguments":{"id":"a","n":1}}"#), "n"), None);
         assert_eq!(text(&call("{}"), "id"), None);
+        for (value, expected) in [("false", Some(false)), ("true", Some(true)), ("\"no\"", None)] {
+            let params: &'static str = format!(r#"{{"arguments":{{"wait":{value}}}}}"#).leak();
+            assert_eq!(flag(&call(params), "wait"), expected, "{value}");
+        }
+        assert_eq!(flag(&call("{}"), "wait"), None);
     }
 }

@@ -16,7 +16,7 @@ use wire::mcp::result::{tool_result, words};
 use super::{arguments, held_tasks, messages, participants, proxy, reviews, search};
 use crate::delivery::{finish, spawn};
 use crate::proposals::view::View;
-use crate::{call::Call, dispatch::Dispatch, proposals::content::Waits};
+use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::content::Waits};
 use access::config::BuiltIn;
 
 const DEFINITIONS: &str = include_str!("tools.json");
@@ -37,7 +37,10 @@ pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     let Some(tool) = named(call) else { return finish(dispatch, call, Err(unknown())) };
     let body = match tool {
         BuiltinTool::WaitForProposal => match written(dispatch, call) {
-            Ok(proposal) => return held_tasks::wait(dispatch, call, proposal, Waits::Tool),
+            Ok(proposal) if arguments::flag(&call.request, "wait") == Some(false) => {
+                Ok(View::new(dispatch, &proposal, form).report())
+            }
+            Ok(proposal) => return held_tasks::wait(dispatch, call, proposal.id, Waits::Tool),
             Err(refusal) => Err(refusal),
         },
         BuiltinTool::WithdrawProposal => return spawn(dispatch, call, withdraw),
@@ -130,9 +133,8 @@ fn own(dispatch: &Dispatch, call: &Call) -> Result<OperationId, Refusal> {
 }
 
 /// The same, once it is on disk.
-fn written(dispatch: &Dispatch, call: &Call) -> Result<OperationId, Refusal> {
-    let own = held_tasks::own(dispatch, call, Some(own(dispatch, call)?))?;
-    Ok(own.id)
+fn written(dispatch: &Dispatch, call: &Call) -> Result<ProposalView, Refusal> {
+    held_tasks::own(dispatch, call, Some(own(dispatch, call)?))
 }
 
 /// The result of a tool: as data and as text, or the refusal in words.

@@ -46,7 +46,11 @@ impl Stage {
         let settings = Settings { topic, limits: Arc::new(limits) };
         let capabilities = Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap());
         let granted = Arc::clone(&capabilities);
-        let context = Arc::new(Context::new(Sealer::new(&[7; 32], None), Arc::default()));
+        let context = Arc::new(Context::new(
+            Sealer::new(&[7; 32], None),
+            Arc::default(),
+            Arc::new(oauth::Accounts::in_memory()),
+        ));
         let standing = Box::new(move |_: &_| Some(Arc::clone(&granted)));
         let dispatch = Dispatch::new(settings, context, Recorder::default(), None, standing, run);
         dispatch.configure(&[], &[], &Limits::default(), (&[], <_>::default()));

@@ -123,6 +123,24 @@ impl<'v> View<'v> {
         }
     }
 
+    /// What is known of it now, for a program that was away: the state, who decided and why, and whether there is an answer.
+    pub(crate) fn report(&self) -> Vec<u8> {
+        let proposal = self.proposal;
+        let data = json::object(|data| {
+            data.text("id", &self.id).text("state", proposal.state.as_str());
+            if let Some(by) = &proposal.decided_by {
+                data.text("by", by.as_str());
+            }
+            if let Some(reason) = &proposal.reason {
+                data.text("reason", reason);
+            }
+            data.bool("answered", self.answer.is_some());
+        });
+        tool_result(&self.verdict(), false, self.form, |result| {
+            result.raw("structuredContent", &data);
+        })
+    }
+
     /// The result of a tool for a caller that is answered for now, with the proposal's id for programs.
     pub(crate) fn still_waiting(&self) -> Vec<u8> {
         tool_result(&self.waiting(), true, self.form, |result| {

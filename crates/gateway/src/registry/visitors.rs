@@ -2,7 +2,7 @@
 //!
 //! The one place where grants meet the configuration.
 
-use std::{sync::Arc, sync::atomic::Ordering};
+use std::{net::IpAddr, sync::Arc, sync::atomic::Ordering};
 
 use auth::{ACCESS_TOKEN_PREFIX, LOCAL_USER, Participant, Presented, Wire, Wires};
 use json::quote;
@@ -84,8 +84,23 @@ impl Registry {
         {
             return signed_in;
         }
-        let of_issuer = self.bearers.identify(presented, topic);
+        let is_of_issuer = presented.bearer.is_some_and(|token| self.is_of_issuer(token));
+        let of_issuer = is_of_issuer.then(|| self.bearers.identify(presented, topic)).flatten();
         of_issuer.unwrap_or_else(|| self.identities.read().identify(presented, unix_ms()))
+    }
+
+    /// Whether a token is for the issuers to check: it is none of the gateway's own, nor of a configured participant.
+    fn is_of_issuer(&self, token: &str) -> bool {
+        self.bearers.concerns(token) && !self.identities.read().knows(token)
+    }
+
+    /// Checks an access token of an issuer that may not be known yet, from this address, which may take as long as the issuer
+    /// takes. Returns at once for other tokens.
+    ///
+    /// # Errors
+    /// The refusal to send.
+    pub async fn admit(&self, token: &str, from: Option<IpAddr>) -> Result<(), Refusal> {
+        if self.is_of_issuer(token) { self.bearers.admit(token, from).await } else { Ok(()) }
     }
 
     fn entered(&self, presented: Presented<'_>, topic: &str, wire: Option<Wire>) -> Result<Visitor, Denied> {

@@ -30,7 +30,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Asks about a token. Returns the members of the answer, whatever it says.
+/// Asks about a token. Returns the members of the answer, of which `active` is a boolean.
 pub(super) async fn ask(
     dialer: &Dialer,
     reach: &Reach,
@@ -56,5 +56,11 @@ pub(super) async fn ask(
     if fetched.status != StatusCode::OK {
         return Err(IssuerError::Status(url.to_owned(), fetched.status.as_u16()));
     }
-    serde_json::from_slice(&fetched.body).map_err(|_| wrong("the answer is no JSON object"))
+    let answer: Map<String, Value> =
+        serde_json::from_slice(&fetched.body).map_err(|_| wrong("the answer is no JSON object"))?;
+    // Required (section 2.2): an answer without it is about no token, and must not have a client throw its token away.
+    match answer.get("active") {
+        Some(Value::Bool(_)) => Ok(answer),
+        Some(_) | None => Err(wrong("the answer does not say whether the token is active")),
+    }
 }

@@ -173,6 +173,25 @@ async fn keys_stay_while_the_issuer_fails_and_are_not_sent_twice() {
     assert!(matches!(known.condition(), Condition::Stale(why) if why.contains("longer than")));
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_issuer_that_fails_is_asked_again_soon_then_seldom_and_no_fetch_takes_long() {
+    let mut state = State::default();
+    for (failures, secs) in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 15), (6, 15), (40, 15), (u32::MAX, 15)] {
+        state.failures = failures;
+        assert_eq!(state.retry(), Duration::from_secs(secs), "{failures}");
+    }
+    // It takes connections and says nothing: discovery has three addresses, and one limit.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let issuer = format!("http://{}/x", listener.local_addr().unwrap());
+    let spec = IssuerSpec { issuer, source: Source::Keys(None), allowed: Vec::new() };
+    let known = Issuer::new(spec, Dialer::new(ClientTls::of_machine())).unwrap();
+    let begun = Instant::now();
+    assert!(!known.look_for_key(None).await);
+    assert!(begun.elapsed() <= KEYS_LIMIT + Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert!(known.is_stale() && known.due() <= KEYS_RETRY_FIRST);
+    assert_eq!(known.asked().keys, Count { all: 1, failed: 1 });
+}
+
 #[tokio::test]
 async fn ages_of_keys_have_bounds() {
     for (control, expect) in [
@@ -209,6 +228,13 @@ async fn an_issuer_is_asked_about_opaque_tokens() {
         .lock()
         .push_back(("/about".into(), "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n".into()));
     assert!(matches!(known.introspect("t").await, Err(IssuerError::Status(_, 401))));
+    for (answer, why) in
+        [("{}", "whether the token is active"), (r#"{"active":"true"}"#, "active"), ("[]", "no JSON object")]
+    {
+        provider.answers("/about", "", answer);
+        let error = known.introspect("t").await.unwrap_err().to_string();
+        assert!(error.contains(why), "{answer}: {error}");
+    }
     assert!(matches!(known.condition(), Condition::Unreachable(_)));
     assert!(provider.open.load(Ordering::SeqCst) > 2);
 }

@@ -69,6 +69,11 @@ pub(crate) enum ServersCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
+    /// Get a one-time code that shows a connect page who you are
+    ///
+    /// A server at which each caller has an account sends you to a page of the gateway, and the page has to know that you are the
+    /// participant whose client asked. Run this with your own token, and type the code there. It is good once, for ten minutes.
+    ConnectCode(RunningArgs),
     /// Show the accounts at servers: state, issuer, scopes, expiry; never tokens
     Auth {
         /// Configured name of the server; all servers without it

@@ -5,6 +5,7 @@ use std::io::{BufRead, IsTerminal, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use platform::unix_ms;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -66,6 +67,23 @@ pub(crate) async fn logout(
             output.warn(&format!("they are not revoked at the authorization server: {why}"));
         }
     }
+    Ok(Exit::Ok)
+}
+
+/// Gets a one-time code for connect pages.
+pub(crate) async fn connect_code(gateway: &RunningArgs, output: Output) -> Result<Exit, Failure> {
+    let endpoint = running_endpoint(gateway, output)?;
+    let answer: Value = api::post(&endpoint, &["connect-code"], &[], "{}".to_owned()).await?.read()?;
+    if output.json {
+        output.result_json(&answer);
+        return Ok(Exit::Ok);
+    }
+    let expires = answer.get("expires_ms").and_then(Value::as_u64).unwrap_or_default();
+    let left = expires.saturating_sub(unix_ms()).div_ceil(60_000);
+    let name = cell(&answer, "name");
+    output
+        .message(&format!("type this at the connect page as `{name}`; it is good once, for {left} minutes:"));
+    output.result(&cell(&answer, "code"));
     Ok(Exit::Ok)
 }
 

@@ -41,6 +41,7 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
         ServersCommand::Logout { name, participant, gateway } => {
             return accounts::logout(&name, participant.as_deref(), &gateway, output).await;
         }
+        ServersCommand::ConnectCode(gateway) => return accounts::connect_code(&gateway, output).await,
         ServersCommand::Auth { name, gateway } => {
             return accounts::auth(name.as_deref(), &gateway, output).await;
         }

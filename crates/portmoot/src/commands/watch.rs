@@ -55,6 +55,7 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
             ServersCommand::Show { .. }
             | ServersCommand::Login { .. }
             | ServersCommand::Logout { .. }
+            | ServersCommand::ConnectCode(_)
             | ServersCommand::Auth { .. },
         )
         | Command::Logs { .. }

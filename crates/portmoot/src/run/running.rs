@@ -14,7 +14,7 @@ use client::Guard;
 use doors::Doors;
 use gateway::{Registry, Start};
 use model::{RefusalCode, TopicName};
-use oauth::{Accounts, config::AuthConfig, vault::Vault};
+use oauth::{Accounts, vault::Vault};
 use platform::{random, unix_ms};
 use store::recorder::Recorder;
 use store::{Journal, JournalWriter, State};
@@ -22,7 +22,7 @@ use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::descriptors::Descriptors;
-use super::sign_in::sign_in;
+use super::sign_in::{connect, sign_in};
 use crate::remote::broken_pipe;
 use terminal::address::url_of;
 use terminal::exit::Exit;
@@ -50,17 +50,6 @@ fn operator_key(config: &Config, dir: &Path) -> Result<Option<TokenHash>, Failur
     Ok(Some(TokenHash::of(&key)))
 }
 
-/// Keeps a key, and credentials that are the gateway's own, out of core files and from other processes.
-fn hide_secrets(config: &Config) {
-    let has_credentials =
-        |(_, auth): &(_, AuthConfig)| auth.client_secret.is_some() || auth.private_key.is_some();
-    let has_secrets =
-        config.key.is_some() || config.login.is_some() || config.auth.iter().any(has_credentials);
-    if has_secrets && let Err(error) = platform::hide_memory() {
-        tracing::warn!(target: LOG_TARGET, %error, "other processes of this user can read this one's memory");
-    }
-}
-
 /// Accounts at servers, sealed with the operator's key if there is one.
 fn accounts(
     config: &Config,
@@ -70,8 +59,9 @@ fn accounts(
     let key = config.key.as_ref().map(oauth::key::read).transpose();
     let key = key.map_err(|error| Failure::new(Exit::Failed, "key_unusable", error.to_string()))?;
     let vault = Vault::new(key.as_deref(), journal.cloned());
-    let base_url = url_of(&config.listen.to_string(), config.tls.is_some());
-    Ok(Arc::new(Accounts::new(vault, audit.clone(), None, base_url)))
+    let public_url = config.public_url.as_ref().map(ToString::to_string);
+    // It does not listen yet, and with a client on a pipe it may never do.
+    Ok(Arc::new(Accounts::new(vault, audit.clone(), public_url, String::new())))
 }
 
 /// Warns of changes of capabilities that configured participants do not get.
@@ -90,7 +80,6 @@ impl Gateway {
     /// # Errors
     /// When the data directory cannot be used.
     pub(crate) fn start(mut config: Config, exe: Option<PathBuf>) -> Result<Self, Failure> {
-        hide_secrets(&config);
         let descriptors = Descriptors::fit(&mut config);
         let mut journal = config.data_dir.as_deref().map(Journal::open).transpose()?;
         let sealer = match journal.as_mut() {
@@ -129,7 +118,9 @@ impl Gateway {
         let start = Start { config, identities, grants, sealer, guard, journal, audit, accounts, sign_ins };
         let registry = Registry::start(start);
         let sign_in = sign_in(&registry, &access);
-        let pages = api::router(&registry, &access, sign_in.clone());
+        let connect = connect(&registry, &access, sign_in.as_ref());
+        let pages = api::router(&registry, &access, sign_in.clone(), &connect);
+        let pages = pages.merge(signin::connect_router(connect));
         let pages = sign_in.into_iter().fold(pages, |pages, sign_in| pages.merge(signin::router(sign_in)));
         let doors = Doors::new(Arc::clone(&registry), pages);
         Ok(Self { registry, doors, access, descriptors, bound: OnceLock::new() })
@@ -190,7 +181,6 @@ impl Gateway {
 
     /// Takes over a new configuration, whole. What needs a restart is the same in it.
     pub(crate) fn reload(&self, config: Config) {
-        hide_secrets(&config);
         let new = config.clone();
         self.descriptors.grow(&config);
         self.access.under(&config, |known, grants| {

@@ -1,4 +1,4 @@
-//! The gateway's own authorization server within a running gateway.
+//! The gateway's own authorization server and its connect pages within a running gateway.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use auth::{Participant, Presented};
 use gateway::Registry;
 use model::ParticipantId;
 use oauth::dialer::Dialer;
-use signin::{Home, SignIn};
+use signin::{Connect, Home, SignIn};
 use store::recorder::Recorder;
 use tls::ClientTls;
 
@@ -36,9 +36,24 @@ impl Home for InRegistry {
         }
     }
 
+    fn knows(&self, participant: &str) -> bool {
+        ParticipantId::new(participant).is_ok_and(|id| self.registry.known(&id).is_some())
+    }
+
     fn bearer(&self, token: &str) -> Option<Arc<Participant>> {
         self.registry.sender(Presented { bearer: Some(token), certificate: None })
     }
+}
+
+/// The connect pages of a gateway.
+pub(super) fn connect(
+    registry: &Arc<Registry>,
+    access: &Arc<AccessJournal>,
+    sign_in: Option<&Arc<SignIn>>,
+) -> Arc<Connect> {
+    let home = InRegistry { registry: Arc::clone(registry), access: Arc::clone(access) };
+    let accounts = Arc::clone(&registry.accounts);
+    Connect::new(Arc::new(home), Arc::clone(access), accounts, sign_in.cloned())
 }
 
 /// The authorization server of a gateway, if it is enabled.

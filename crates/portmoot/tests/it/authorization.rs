@@ -1,8 +1,13 @@
 //! Access tokens of a real identity provider (npm's `oidc-provider`), at every door.
 
 mod bad_tokens;
+mod canary;
 mod doors;
+mod every_door;
+mod flood;
+mod introspection;
 mod people;
+mod probe;
 pub(crate) mod provider;
 mod rotation;
 mod scopes;

@@ -2,6 +2,8 @@
 //!
 //! `UPDATE=1 cargo nextest run -p portmoot chat_screen` writes `tests/screens` again.
 
+mod allowed;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::home::Home;
 use crate::support::Gateway;
+use crate::ws::{people, token};
 
 fn openapi() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json")
@@ -105,10 +106,14 @@ fn every_documented_path_answers_as_documented() {
 #[test]
 fn metrics_and_their_documentation_agree() {
     let home = Home::new();
-    // A server over HTTP has an account.
-    let config = "[topics.main]\n[servers.s]\nurl = \"http://127.0.0.1:9/mcp\"\n";
-    let gateway = Gateway::start(&home, config);
-    let metrics = gateway.get("/metrics", None).body;
+    // The demo server is there without a configuration; issuers, and accounts at servers over HTTP, with one.
+    let gateway = Gateway::start_with(&home, &[]);
+    let (with, config) = people(&[("boss", &["portmoot/*"])]);
+    let config = config
+        + "public_url = \"http://127.0.0.1:1\"\n[issuers.corp]\nissuer = \"http://127.0.0.1:1\"\n\
+           [servers.s]\nurl = \"http://127.0.0.1:9/mcp\"\n";
+    let other = Gateway::start(&with, &config);
+    let metrics = gateway.get("/metrics", None).body + &other.get("/metrics", Some(&token("boss"))).body;
     let samples = metrics.lines().filter(|line| !line.starts_with('#'));
     let there: BTreeSet<&str> = samples.map(|line| line.split(['{', ' ']).next().unwrap()).collect();
     let page = std::fs::read_to_string(openapi().with_file_name("metrics.md")).unwrap();
@@ -152,6 +157,9 @@ fn every_test_named_in_the_documents_exists() {
         "tools_list",
         "filter_server",
         "call_tool",
+        "wants_client",
+        "step_up",
+        "insufficient_scope",
     ];
     // The second document is the table of attacks in the module docs; the code below it is left out.
     let pages = [
@@ -186,6 +194,33 @@ fn every_test_named_in_the_documents_exists() {
             words.filter(snake).filter(|word| !others.contains(word)).partition(|word| tests.contains(*word));
         assert!(gone.is_empty(), "{page} names tests that do not exist: {gone:#?}");
         assert!(known.len() > 15, "{page} names only {}", known.len());
+    }
+}
+
+/// Every row of a table whose last column is of tests.
+#[test]
+fn every_requirement_in_the_documents_names_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for (page, rows_min) in [("docs/security.md", 55), ("docs/mcpx-conformance.md", 40)] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        let (mut is_of_tests, mut rows) = (false, 0);
+        for line in text.lines() {
+            let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+            match (line.starts_with('|'), cells.last()) {
+                (true, Some(&"tests")) => is_of_tests = true,
+                (true, Some(tests)) if is_of_tests && !line.starts_with("|---") => {
+                    assert!(tests.starts_with('`'), "{page} names no test: {line}");
+                    assert!(
+                        !cells.contains(&"-") && !cells.contains(&""),
+                        "{page} has an empty cell: {line}"
+                    );
+                    rows += 1;
+                }
+                (true, _) => {}
+                (false, _) => is_of_tests = false,
+            }
+        }
+        assert!(rows >= rows_min, "{page} has {rows} rows");
     }
 }
 

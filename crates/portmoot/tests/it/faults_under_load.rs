@@ -133,7 +133,9 @@ struct Stage {
 
 impl Stage {
     fn start() -> Self {
-        let (home, mut peers) = (Home::new(), HashMap::new());
+        // Its descriptors are counted from outside.
+        let home = Home::new().env("PORTMOOT_DUMPABLE", "1");
+        let mut peers = HashMap::new();
         let mut config =
             "[server.limits]\nconnections_max = 4000\nparticipant_connections_max = 3000\n".to_owned();
         for (server, era) in SERVERS {

@@ -62,6 +62,7 @@ mod mcpx_rules;
 mod mirrored_calls;
 mod mistakes;
 mod mixed_eras;
+mod oauth_client;
 mod one_path;
 mod operator;
 mod own_proposals;

@@ -1,5 +1,6 @@
 //! Sessions with servers: sharing, questions to clients, lifetimes.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
@@ -209,6 +210,20 @@ fn modern_callers_share_a_modern_server_whatever_they_declare() {
     assert_eq!(one["pid"], two["pid"]);
     assert_eq!(two["initializes"], 0);
     assert_eq!(gateway.server("a")["sessions"], 1);
+}
+
+#[test]
+fn session_ids_are_unique_and_visible_ascii() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &fixture("a", &[]));
+    let all: Vec<String> = (0..200).map(|_| Client::plain(&gateway).session).collect();
+    let is_visible = |id: &String| id.bytes().all(|byte| (0x21..=0x7E).contains(&byte));
+    assert!(all.iter().all(is_visible), "{all:?}");
+    // Not only unique as a whole: every part that varies is new each time.
+    for half in [0, 1] {
+        let part = |id: &String| id[id.len() / 2 * half..][..id.len() / 2].to_owned();
+        assert_eq!(all.iter().map(part).collect::<BTreeSet<_>>().len(), all.len());
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 mod browser;
 mod conformance;
+mod cookies;
 mod flow;
+mod framing;
 mod killed;
 mod management;
 mod pages;
@@ -41,6 +43,16 @@ impl Site {
     fn start(login: &str, more: &str) -> Site {
         let (home, port) = (Home::new(), free_port());
         home.write("portmoot.toml", &config(port, login, more));
+        let gateway = serve(&home, port);
+        gateway.ready("a");
+        Site { home, gateway, port }
+    }
+
+    /// Behind a proxy that speaks TLS under this address.
+    fn behind(public_url: &str) -> Site {
+        let (home, port) = (Home::new(), free_port());
+        let own = format!("http://127.0.0.1:{port}");
+        home.write("portmoot.toml", &config(port, "", "").replace(&own, public_url));
         let gateway = serve(&home, port);
         gateway.ready("a");
         Site { home, gateway, port }

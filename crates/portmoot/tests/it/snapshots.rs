@@ -241,6 +241,7 @@ fn every_command_prints_its_snapshot() {
     stage.show("config-check-wrong", &["config", "check", "--config", "wrong.toml"], Both);
     stage.show("serve-wrong", &["serve", "--config", "wrong.toml"], Both);
     stage.show("serve-twice", &["serve", "--config", "portmoot.toml", "--listen", "127.0.0.1:0"], Plain);
+    sign_in(&mut stage);
     set_up(&mut stage);
     stage.show("chat-without-a-gateway", &["chat", "--url", "http://127.0.0.1:1"], Both);
     stage.show("no-gateway", &["servers", "ls", "--data-dir", "elsewhere"], Both);
@@ -250,6 +251,25 @@ fn every_command_prints_its_snapshot() {
         stage.stale.join("\n")
     );
     every_command_is_there(&stage.covered);
+}
+
+/// The commands about sign-ins and pins, at a gateway without an issuer, a login or pins: what they say then.
+fn sign_in(stage: &mut Stage) {
+    use Shown::{Both, Plain};
+    stage.show("servers-auth", &["servers", "auth"], Both);
+    stage.show("servers-login", &["servers", "login", "demo", "--paste"], Both);
+    stage.show("servers-logout", &["servers", "logout", "demo"], Both);
+    stage.show("pins-ls", &["pins", "ls"], Both);
+    stage.show("pins-show", &["pins", "show", "demo"], Both);
+    stage.show("pins-approve", &["pins", "approve", "demo"], Both);
+    stage.show("pins-reset", &["pins", "reset", "demo"], Plain);
+    stage.show("auth-check", &["auth", "check", "--config", "portmoot.toml"], Both);
+    stage.show("auth-probe", &["auth", "probe", "http://127.0.0.1:1/mcp"], Both);
+    stage.show("login-code", &["login", "code", "ci"], Both);
+    stage.show("clients-ls", &["clients", "ls"], Both);
+    stage.show("clients-revoke", &["clients", "revoke", "nothing"], Both);
+    stage.show("consents-ls", &["consents", "ls"], Both);
+    stage.show("consents-revoke", &["consents", "revoke", "nothing"], Both);
 }
 
 /// The commands that set up, with files that no gateway reads.

@@ -103,7 +103,7 @@ fn a_session_of_a_links_own_may_be_asked_until_it_is_over() {
     assert_eq!(shown(&stage.ask("one", 2, About::Session(ANN), ROOTS)), ["ask 2 of 1 at link 1"]);
     assert_eq!(refused(&stage.ask("two", 3, About::Session(ANN), ROOTS)), Cause::Moot);
     stage.ask("one", 4, About::Call(op(1)), ROOTS);
-    let effects = stage.step(Event::Detach { link: ANN, server });
+    let effects = stage.step(Event::Detach { link: ANN, server, keeps_lists: false });
     assert_eq!(shown(&effects), ["cancel ask 2 at link 1", "refuse ask 2: moot"]);
     assert_eq!(refused(&stage.ask("one", 3, About::Session(ANN), ROOTS)), Cause::Moot);
     assert_eq!(stage.topic.questions(ANN), [4]);

@@ -167,9 +167,39 @@ fn a_view_of_one_link_wins_for_that_link() {
     assert_eq!(refused(&stage.call(ANN, 1, "one_a")), Cause::Unknown);
     assert_eq!(delivered(&stage.call(ANN, 2, "one_c")).0, "one");
     assert_eq!(notified(&stage.lists("one", ListScope::Shared, tools(&["d"])), ListKind::Tools), ["link 2"]);
-    let effects = stage.step(Event::Detach { link: ANN, server: &id("one") });
+    let effects = stage.step(Event::Detach { link: ANN, server: &id("one"), keeps_lists: false });
     assert_eq!(notified(&effects, ListKind::Tools), ["link 1"]);
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_d"]);
+}
+
+#[test]
+fn names_of_lists_that_are_not_known_lead_to_their_server() {
+    let mut stage = Stage::new();
+    stage.caller(BOB, "bob", &["mcp/request:tools/call:one_c"]);
+    let mut next = configured();
+    next[0] = UpstreamNames { own_lists: true, ..UpstreamNames::new(id("one"), "one") };
+    next.push(UpstreamNames::new(id("three"), "one_more"));
+    stage.step(Event::Configure { upstreams: &next });
+    stage.lists("one", ListScope::Shared, tools(&[topic::AUTHORIZE]));
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_authorize"]);
+    assert_eq!(delivered(&stage.call(ANN, 1, "one_c")), ("one".into(), Some("c".into())));
+    assert_eq!(refused(&stage.call(ANN, 2, "one_")), Cause::Unknown);
+    assert_eq!(
+        refused(&stage.call(ANN, 3, "one_more_x")),
+        Cause::Unknown,
+        "another server's prefix is longer"
+    );
+    assert_eq!(refused(&stage.call(ANN, 4, "two_x")), Cause::Unknown, "its lists are for all");
+    assert_eq!(refused(&stage.call(BOB, 5, "one_d")), Cause::NotAdmitted);
+    assert_eq!(delivered(&stage.call(BOB, 6, "one_c")).0, "one");
+    // Once a link has lists of its own, they count.
+    stage.lists("one", ListScope::Link(ANN), tools(&["c"]));
+    assert_eq!(refused(&stage.call(ANN, 7, "one_d")), Cause::Unknown);
+    assert_eq!(delivered(&stage.call(ANN, 8, "one_authorize")), ("one".into(), Some("authorize".into())));
+    // Also after its session has ended.
+    let effects = stage.step(Event::Detach { link: ANN, server: &id("one"), keeps_lists: true });
+    assert_eq!(notified(&effects, ListKind::Tools), Vec::<String>::new());
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_c"]);
 }
 
 #[test]

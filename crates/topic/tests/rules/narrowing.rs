@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, ListKind, Narrowing};
-use topic::{Cause, Event, ListScope, Target};
+use model::{LinkId, ListKind, Narrowing, Refusal, RefusalCode, Scope};
+use topic::{Cause, Event, ListScope};
 
 use crate::{
+    numbers::{Effect, Effects},
     shown::{delivered, refused},
     stage::{ANN, BOB, Stage, caps, id, tools},
 };
@@ -16,8 +17,15 @@ fn stage() -> Stage {
     stage
 }
 
-fn narrow(stage: &mut Stage, link: LinkId, to: &[&str], lists_all: bool) {
-    let narrowing = Some(Narrowing { to: caps(to), lists_all });
+fn narrow(stage: &mut Stage, link: LinkId, to: &[&str], steps_up: bool) {
+    let scope = |name: &str, kinds: &[&str]| Scope { name: name.into(), capabilities: caps(kinds) };
+    let scopes = [
+        scope("small", &["mcp/request:tools/call:*_a"]),
+        scope("large", &["mcp/request:tools/call:*", "mcp/proposal:*"]),
+        scope("talk", &["chat"]),
+    ];
+    let step_up = steps_up.then(|| Arc::new(scopes.into_iter().collect()));
+    let narrowing = Some(Narrowing { to: caps(to), step_up });
     stage.step(Event::Narrow { link, narrowing });
 }
 
@@ -30,14 +38,6 @@ fn a_narrowed_link_may_only_do_what_both_admit() {
     assert_eq!(refused(&stage.call(BOB, 2, "one_b")), Cause::NotAdmitted);
     assert_eq!(refused(&stage.call(BOB, 3, "hidden")), Cause::NotAdmitted, "a scope adds nothing");
     assert_eq!(stage.sees(BOB, ListKind::Tools), ["one_a"]);
-    let lacks = |stage: &Stage, name| {
-        stage
-            .topic
-            .lacks(BOB, "tools/call", Some(Target::Tool(name)))
-            .map(|(kind, at)| (kind, at.to_string()))
-    };
-    assert_eq!(lacks(&stage, "one_b"), Some(("mcp/request:tools/call:one_b".into(), "one".into())));
-    assert_eq!((lacks(&stage, "one_a"), lacks(&stage, "hidden"), lacks(&stage, "none")), (None, None, None));
     // With another token.
     stage.step(Event::Narrow { link: BOB, narrowing: None });
     assert_eq!(delivered(&stage.call(BOB, 4, "one_b")).0, "one");
@@ -63,4 +63,31 @@ fn lists_may_show_what_another_token_would_be_good_for() {
     narrow(&mut stage, BOB, &["mcp/request:tools/call:one_a"], true);
     assert_eq!(stage.sees(BOB, ListKind::Tools), ["one_a", "one_b"]);
     assert_eq!(refused(&stage.call(BOB, 1, "one_b")), Cause::NotAdmitted);
+}
+
+/// The refusal that a call was answered with.
+fn refusal(effects: &Effects) -> &Refusal {
+    let mut refusals = effects.all.iter().filter_map(|effect| match effect {
+        Effect::Refuse { refusal, .. } => Some(&**refusal),
+        _ => None,
+    });
+    refusals.next().unwrap()
+}
+
+#[test]
+fn a_refusal_names_the_scope_that_is_missing_and_only_to_those_who_may() {
+    let mut stage = stage();
+    stage.caller(BOB, "bob", &["mcp/request:tools/call:one_b", "mcp/proposal:tools/call:one_a"]);
+    narrow(&mut stage, BOB, &[], true);
+    for (number, tool, scope) in
+        [(1, "one_b", Some("large")), (2, "one_a", Some("large")), (3, "one_c", None)]
+    {
+        let effects = stage.call(BOB, number, tool);
+        let refusal = refusal(&effects);
+        assert_eq!(refusal.scope.as_deref(), scope, "{tool}");
+        assert_eq!(refusal.code == RefusalCode::InsufficientScope, scope.is_some(), "{tool}");
+        assert_eq!(refused(&effects), Cause::NotAdmitted);
+    }
+    narrow(&mut stage, BOB, &[], false);
+    assert_eq!(refusal(&stage.call(BOB, 4, "one_b")).scope, None);
 }

@@ -46,6 +46,6 @@ fn a_notification_of_a_session_goes_to_its_link() {
     assert!(notice(&mut stage, "bare", about(BOB)).is_empty(), "it takes none outside of its requests");
     assert!(notice(&mut stage, "one", about(ANN)).is_empty());
     assert!(notice(&mut stage, "bare", about(LinkId(99))).is_empty());
-    stage.step(Event::Detach { link: ANN, server });
+    stage.step(Event::Detach { link: ANN, server, keeps_lists: false });
     assert!(notice(&mut stage, "bare", about(ANN)).is_empty());
 }

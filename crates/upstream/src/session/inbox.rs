@@ -275,6 +275,11 @@ impl Session {
         self.mark_stale(lists);
     }
 
+    /// Has all lists fetched again.
+    pub fn list_again(&self) {
+        self.mark_stale(lists::ALL);
+    }
+
     /// Has these lists fetched again, and with all of them all subscriptions made again (legacy). `lists` is a set of bits.
     pub(crate) fn mark_stale(&self, lists: u64) {
         self.stale.fetch_or(lists, Ordering::SeqCst);

@@ -82,6 +82,18 @@ fn published_payloads_are_found_and_ordinary_tools_are_not_flagged() {
     println!("missed:\n{}\nalarms:\n{}", missed.join("\n"), alarms.join("\n"));
     assert!(recall >= RECALL_MIN, "{missed:#?}");
     assert!(100 * flagged <= FALSE_ALARMS_MAX * benign.len(), "{alarms:#?}");
+    // The page has these figures.
+    let servers = benign.iter().map(|(server, _)| server).collect::<BTreeSet<_>>().len();
+    let share = (1000.0 * flagged as f64 / benign.len() as f64).round() / 10.0;
+    let said = format!(
+        "{} of {} payloads in the forms that were published are found, and {flagged} of the {} tools of {servers} ordinary servers \
+         are flagged ({share} %; floors: {RECALL_MIN} % and {FALSE_ALARMS_MAX} %)",
+        lines.len() - missed.len(),
+        lines.len(),
+        benign.len()
+    );
+    let page = include_str!("../../../../docs/security.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains(&said), "docs/security.md does not say: {said}");
 }
 
 #[test]

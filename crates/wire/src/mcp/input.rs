@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use json::{Span, Splice};
-use model::{Answer, Digest, Form, Method, Outcome, Payload, Request};
+use model::{Answer, Digest, Form, Method, Notice, Outcome, Payload, Request};
 
 use crate::digest::ReviewedCall;
 use crate::mcp::method::lookup;
@@ -116,6 +116,69 @@ pub struct Required {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("what the server asks cannot be read")]
 pub struct Unreadable;
+
+/// The question whether a URL may be opened, as an entry of `inputRequests` (2026-07-28, "URL Mode Elicitation Requests").
+#[must_use]
+pub fn url_question(url: &str, message: &str) -> Vec<u8> {
+    json::object(|entry| {
+        entry.text("method", "elicitation/create").object("params", |params| {
+            params.text("mode", "url").text("message", message).text("url", url);
+        });
+    })
+}
+
+/// The error that has a client open a URL before it calls again (2025-11-25, "URL Elicitation Required").
+#[must_use]
+pub fn url_error(id: &str, url: &str, message: &str) -> Answer {
+    let error = json::object(|error| {
+        error.number("code", crate::mcp::code::URL_ELICITATION_REQUIRED).text("message", message);
+        error.object("data", |data| {
+            data.array("elicitations", |all| {
+                all.object(|one| {
+                    one.text("mode", "url")
+                        .text("elicitationId", id)
+                        .text("url", url)
+                        .text("message", message);
+                });
+            });
+        });
+    });
+    Answer { outcome: Outcome::Error, payload: Payload::body(Form::Legacy, error) }
+}
+
+/// The notification that what a URL was opened for has ended (2025-11-25, "Completion Notifications for URL Mode Elicitation").
+#[must_use]
+pub fn url_completed(id: &str) -> Notice {
+    let params = json::object(|params| {
+        params.text("elicitationId", id);
+    });
+    let method = Method::Known("notifications/elicitation/complete");
+    Notice { method, latest: None, payload: Payload::body(Form::Legacy, params) }
+}
+
+/// A request without the members with which its caller comes back; `None` if it cannot be read.
+#[must_use]
+pub fn without_retry(request: &Request) -> Option<Request> {
+    let message = Message::read(relay::whole(request)).ok()?;
+    let params = Params::read(&message).ok()?;
+    let mut splice = Splice::new();
+    let mut edit = params.edit();
+    for key in OF_RETRY {
+        edit.remove(key);
+    }
+    edit.finish(&mut splice);
+    let payload = relay::read_again(message.edited(&splice), request.payload.form);
+    Some(Request { payload, ..request.clone() })
+}
+
+/// Whether the answers of a caller that comes back have one that declines or cancels.
+#[must_use]
+pub fn declines(answers: &[(String, Answer)]) -> bool {
+    answers.iter().any(|(_, answer)| {
+        let action = json::at(answer.payload.body_bytes(), &["action"]).and_then(json::text);
+        action.is_some_and(|action| action != "accept")
+    })
+}
 
 /// Reads a modern server's result that asks questions; `None` if it is another answer. `url_id` names URL questions.
 ///

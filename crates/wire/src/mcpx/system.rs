@@ -57,6 +57,8 @@ pub struct ErrorDraft<'a> {
     pub your_capabilities: Option<&'a Capabilities>,
     /// The time after which a retry may succeed, in milliseconds from now.
     pub retry_after_ms: Option<u64>,
+    /// The scopes that an access token needs for it; Portmoot's own member.
+    pub scope: Option<&'a str>,
 }
 
 /// The envelopes before a join, in a welcome; Portmoot's own member `history`.
@@ -129,6 +131,7 @@ pub fn error(stamp: Stamp<'_>, to: &str, notice: &ErrorDraft<'_>) -> Bytes {
         if let Some(wait) = notice.retry_after_ms {
             payload.number("retry_after_ms", wait);
         }
+        payload.optional_text("scope", notice.scope);
     });
     say(stamp, &[to], ERROR, notice.correlation_id, &payload)
 }
@@ -157,6 +160,7 @@ pub fn refused(stamp: Stamp<'_>, refusal: &Refusal, cause: &Envelope, sender: Pe
         attempted_kind: tells.then(|| cause.kind()),
         your_capabilities: tells.then_some(sender.capabilities),
         retry_after_ms: refusal.retry_after_ms,
+        scope: refusal.scope.as_deref(),
     };
     error(stamp, sender.id, &notice)
 }

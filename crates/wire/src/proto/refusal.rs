@@ -63,6 +63,7 @@ pub fn spell(refused: &Refusal, method: &str) -> Spelled {
             .retry_after_ms
             .map(|wait| ("retryAfterMs", Value { kind: Some(value::Kind::NumberValue(wait as f64)) })),
     );
+    data.extend(refused.scope.as_deref().map(|scope| ("scope", text(scope))));
     if !refused.violations.is_empty() {
         let values = refused.violations.iter().map(violation).collect();
         data.push(("violations", Value { kind: Some(value::Kind::ListValue(ListValue { values })) }));

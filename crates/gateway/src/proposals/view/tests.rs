@@ -146,6 +146,26 @@ fn a_request_that_waited_gets_the_answer_or_the_reason() {
 }
 
 #[test]
+fn a_report_has_the_state_and_whether_there_is_an_answer() {
+    let report = |proposal: &ProposalView| {
+        let result = String::from_utf8(View::at(proposal, Form::Legacy, 0).report()).unwrap();
+        result.split_once(r#""structuredContent":"#).unwrap().1.trim_end_matches('}').to_owned() + "}"
+    };
+    let id = OperationId(7);
+    let (running, rejected) = (ProposalState::Running, ProposalState::Rejected);
+    let rejected = ProposalView { reason: Some("no \"x\"".into()), ..proposal("tools/call", rejected) };
+    let done = with_answer(proposal("prompts/get", ProposalState::Completed), RESULT);
+    for (proposal, expected) in [
+        (proposal("tools/call", ProposalState::Pending), r#""state":"pending","answered":false"#),
+        (proposal("tools/call", running), r#""state":"running","by":"boss","answered":false"#),
+        (rejected, r#""state":"rejected","by":"boss","reason":"no \"x\"","answered":false"#),
+        (done, r#""state":"completed","by":"boss","answered":true"#),
+    ] {
+        assert_eq!(report(&proposal), format!(r#"{{"id":"{id}",{expected}}}"#));
+    }
+}
+
+#[test]
 fn words_have_the_forms_of_the_protocol() {
     let legacy = r#"{"content":[{"type":"text","text":"a\"b"}],"isError":false}"#;
     assert_eq!(words("a\"b", false, Form::Legacy), legacy.as_bytes());

@@ -79,32 +79,35 @@ impl Probe {
         self.note("the server asks for a token", !challenge.is_empty(), format!("401, {challenge}"));
         let origin = &url[..Position::BeforePath];
         let path = url.path().trim_end_matches('/');
-        let mut places = vec![
-            format!("{origin}/.well-known/oauth-protected-resource{path}"),
-            format!("{origin}/.well-known/oauth-protected-resource"),
-        ];
-        let named = parameter(&challenge, "resource_metadata");
-        places.extend(named.map(str::to_owned));
-        places.reverse();
+        let well_known = format!("{origin}/.well-known/oauth-protected-resource");
+        let named = parameter(&challenge, "resource_metadata").map(str::to_owned);
+        // Some clients forget what the challenge named, and look below the well-known address.
+        let mut places: Vec<String> = named.into_iter().chain([format!("{well_known}{path}")]).collect();
         places.dedup();
-        let mut servers = None;
+        let mut documents = Vec::new();
         for place in places {
-            let Some(document) = self.document("metadata of the resource", &place).await else { continue };
-            let resource = document.get("resource").and_then(Value::as_str).unwrap_or_default();
-            self.note(
-                "its `resource` is the address that was typed",
-                resource == text,
-                format!("{resource} for {text}"),
-            );
-            servers = servers.or_else(|| document.get("authorization_servers").cloned());
+            documents.extend(self.resource(text, &place).await);
         }
-        let servers = servers.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+        if documents.is_empty() {
+            documents.extend(self.resource(text, &well_known).await);
+        }
+        let servers = documents.iter().find_map(|document| document.get("authorization_servers"));
+        let servers = servers.and_then(Value::as_array).cloned().unwrap_or_default();
         if servers.is_empty() {
             self.note("it names an authorization server", false, "none");
         }
         for server in servers.iter().filter_map(Value::as_str) {
             self.authorization_server(server).await;
         }
+    }
+
+    /// The metadata of the resource at an address, which must be about the address that was typed.
+    async fn resource(&mut self, typed: &str, place: &str) -> Option<Value> {
+        let document = self.document("metadata of the resource", place).await?;
+        let resource = document.get("resource").and_then(Value::as_str).unwrap_or_default();
+        let found = format!("{resource} for {typed}");
+        self.note("its `resource` is the address that was typed", resource == typed, found);
+        Some(document)
     }
 
     async fn authorization_server(&mut self, issuer: &str) {

@@ -13,7 +13,7 @@ const SCOPES: &str = "[scopes.\"mcp:read\"]\nbaseline = true\ncapabilities = [\"
     [scopes.\"mcp:write\"]\nimplies = [\"mcp:read\"]\ncapabilities = [\"mcp/request:tools/call:*\"]\n";
 
 /// A gateway that is reached under its own address, as the SDK insists, and its provider.
-fn start() -> (Home, Gateway, Provider) {
+pub(super) fn start() -> (Home, Gateway, Provider) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let public = format!("http://127.0.0.1:{port}");
     let resources = ["/mcp", "/mcp/ops"].map(|endpoint| format!("{public}{endpoint}"));

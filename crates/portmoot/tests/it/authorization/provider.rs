@@ -8,7 +8,7 @@ use harness::{Running, deps, repository};
 use serde_json::{Value, json};
 
 use super::resource;
-use crate::http::Connection;
+use crate::http::{Connection, Reply};
 
 /// `oidc-provider` on a free port.
 pub(crate) struct Provider(Running);
@@ -53,17 +53,34 @@ impl Provider {
     /// The token of a machine for a resource, with these scopes.
     #[track_caller]
     pub(super) fn machine(&self, client: &str, resource: &str, scope: &str) -> String {
-        let form = format!(
-            "grant_type=client_credentials&resource={}&scope={}",
-            resource.replace(':', "%3A").replace('/', "%2F").replace('?', "%3F"),
-            scope.replace(' ', "+").replace(':', "%3A")
-        );
+        let resource = resource.replace(':', "%3A").replace('/', "%2F").replace('?', "%3F");
+        let scope = scope.replace(' ', "+").replace(':', "%3A");
+        self.given(client, &format!("resource={resource}&scope={scope}"))
+    }
+
+    /// The opaque token of a machine for no resource.
+    pub(super) fn without_audience(&self, client: &str) -> String {
+        self.given(client, "scope=")
+    }
+
+    #[track_caller]
+    fn given(&self, client: &str, form: &str) -> String {
+        let answer = self.form(client, "/token", &format!("grant_type=client_credentials&{form}")).json();
+        answer["access_token"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    /// Ends a token of a machine.
+    #[track_caller]
+    pub(super) fn revoke(&self, client: &str, token: &str) {
+        assert_eq!(self.form(client, "/token/revocation", &format!("token={token}")).status, 200);
+    }
+
+    /// What the provider answers a machine that authenticates itself.
+    fn form(&self, client: &str, path: &str, form: &str) -> Reply {
         let basic = format!("Basic {}", STANDARD.encode(format!("{client}:{client}-secret")));
         let headers =
             [("content-type", "application/x-www-form-urlencoded"), ("authorization", basic.as_str())];
-        let reply = Connection::open(self.0.address()).exchange("POST", "/token", &headers, &form);
-        let answer = reply.json();
-        answer["access_token"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+        Connection::open(self.0.address()).exchange("POST", path, &headers, form)
     }
 
     /// A token with these claims changed from those of a good one; null removes.
@@ -89,4 +106,13 @@ impl Provider {
 pub(super) fn claims(token: &str) -> Value {
     let part = token.split('.').nth(1).unwrap();
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+}
+
+/// A token of an issuer whose signature nobody made: good until it is looked at closely.
+pub(super) fn unsigned(issuer: &str, kid: &str) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let header = json!({"alg": "RS256", "typ": "at+jwt", "kid": kid});
+    let claims = json!({"iss": issuer, "sub": "ann", "aud": resource("/mcp"), "iat": now, "exp": now + 300});
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    format!("{}.{}.{}", part(&header), part(&claims), URL_SAFE_NO_PAD.encode([7; 256]))
 }

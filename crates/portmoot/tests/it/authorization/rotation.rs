@@ -1,54 +1,188 @@
-//! Keys that change, providers that fail, and tokens that end.
+//! Keys that change under load, providers that die, lie and burn, and tokens that end.
 
-use serde_json::json;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
 
-use super::provider::Provider;
-use super::{initialize, initialize_message, resource, start};
+use serde_json::{Value, json};
+
+use super::provider::{Provider, unsigned};
+use super::{PUBLIC, initialize, initialize_message, resource, start};
 use crate::http::Connection;
-use crate::support::until;
+use crate::support::{Gateway, until};
+use crate::ws::{people, token};
 
 #[test]
-fn keys_rotate_in_three_steps_and_no_good_token_is_refused() {
+fn keys_rotate_in_three_steps_under_load_and_no_good_token_is_refused() {
     let provider = Provider::start(600);
     let (_home, gateway) = start(&provider, "");
+    let fresh = || provider.machine("machine", &resource("/mcp"), "");
     let status = |token: &str| initialize(&gateway, "/mcp", Some(token)).status;
-    let old = provider.machine("machine", &resource("/mcp"), "");
+    let old = fresh();
     assert_eq!(status(&old), 200);
-    provider.control(&json!({"op": "keys", "keys": ["b", "a"]}));
-    for _ in 0..20 {
-        let new = provider.machine("machine", &resource("/mcp"), "");
-        assert_eq!((status(&new), status(&old)), (200, 200));
-    }
-    // The old key is gone once the keys are looked for again, by a token of another key.
-    provider.control(&json!({"op": "keys", "keys": ["b"]}));
-    assert!(provider.asked("/jwks") <= 3);
-    // An hour without the provider: the keys stay.
-    provider.control(&json!({"op": "mode", "mode": "down"}));
-    assert_eq!(status(&old), 200);
+    let (stopped, good, bad) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        for worker in 0..4 {
+            let (old, fresh, status, stopped, good, bad) = (&old, &fresh, &status, &stopped, &good, &bad);
+            scope.spawn(move || {
+                while !stopped.load(Ordering::Relaxed) {
+                    // One of them keeps its token all the time.
+                    let status = if worker == 0 { status(old) } else { status(&fresh()) };
+                    let count = if status == 200 { good } else { bad };
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for keys in [&["a"][..], &["b", "a"], &["b"]] {
+            provider.control(&json!({"op": "keys", "keys": keys}));
+            let before = good.load(Ordering::Relaxed);
+            until("the load goes on", || (good.load(Ordering::Relaxed) >= before + 40).then_some(()));
+        }
+        stopped.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(bad.load(Ordering::Relaxed), 0);
+    // At the start, and for the key that was new: whatever the load.
+    assert_eq!(provider.asked("/jwks"), 2);
 }
 
 #[test]
-fn a_provider_that_is_down_silent_or_lying_is_no_reason_to_sign_in_again() {
-    for mode in ["down", "lying", "silent"] {
-        let provider = Provider::start(600);
-        let token = provider.machine("machine", &resource("/mcp"), "");
-        provider.control(&json!({"op": "mode", "mode": mode}));
-        let (_home, gateway) = start(&provider, "");
-        let reply = initialize(&gateway, "/mcp", Some(&token));
-        assert_eq!(reply.status, 503, "{mode}: {reply:?}");
-        assert!(
-            reply.header("retry-after").is_some() && reply.header("www-authenticate").is_none(),
-            "{mode}"
-        );
-        assert_eq!(reply.json()["error"]["data"]["code"], "issuer_unreachable", "{mode}");
-        if mode == "down" {
-            provider.control(&json!({"op": "mode", "mode": "up"}));
-            until("the provider is asked again", || {
-                std::thread::sleep(std::time::Duration::from_millis(500));
-                (initialize(&gateway, "/mcp", Some(&token)).status == 200).then_some(())
+fn a_provider_that_dies_leaves_its_keys_and_new_ones_are_taken_when_it_returns() {
+    let provider = Provider::start(600);
+    let (_home, gateway) = start(&provider, "");
+    let token = |key: &str, id: &str| provider.forged(json!({"kid": key}), json!({"jti": id}), key);
+    let ask = |token: &str| initialize(&gateway, "/mcp", Some(token));
+    let seen = token("a", "1");
+    assert_eq!(ask(&seen).status, 200);
+    let detail = || gateway.get("/readyz", Some(&seen)).json();
+    let metric = || gateway.get("/metrics", Some(&seen)).body;
+    assert_eq!((detail()["issuers_not_ready"].clone(), detail()["issuers"].clone()), (json!(0), json!([])));
+    provider.control(&json!({"op": "mode", "mode": "dead"}));
+    let new = token("c", "3");
+    let refused = ask(&new);
+    assert_eq!(refused.status, 503, "it may be good: {refused:?}");
+    assert!(refused.header("retry-after").is_some() && refused.header("www-authenticate").is_none());
+    for known in [&seen, &token("a", "2")] {
+        assert_eq!(ask(known).status, 200, "the keys from before serve");
+    }
+    let condition = detail();
+    assert_eq!(
+        (&condition["ready"], &condition["issuers_not_ready"]),
+        (&json!(true), &json!(1)),
+        "{condition}"
+    );
+    let issuer = &condition["issuers"][0];
+    assert_eq!((&issuer["name"], &issuer["state"]), (&json!("corp"), &json!("stale")), "{condition}");
+    // Why is for those who may know of servers.
+    assert!(issuer["reason"].is_string() && gateway.get("/readyz", None).json()["issuers"].is_null());
+    assert!(metric().contains("portmoot_issuer_state{issuer=\"corp\",state=\"stale\"} 1"), "{}", metric());
+    provider.control(&json!({"op": "keys", "keys": ["c", "a"]}));
+    provider.control(&json!({"op": "mode", "mode": "up"}));
+    until("the keys are fetched again", || (detail()["issuers_not_ready"] == 0).then_some(()));
+    assert_eq!((ask(&new).status, ask(&seen).status), (200, 200));
+    assert!(metric().contains("portmoot_issuer_state{issuer=\"corp\",state=\"ready\"} 1"), "{}", metric());
+    assert!(metric().contains("portmoot_access_tokens 2"), "{}", metric());
+}
+
+/// A provider on a free port that does not do what providers do; its issuer.
+fn broken(how: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let issuer = format!("http://{}", listener.local_addr().unwrap());
+    if how == "gone" {
+        return issuer;
+    }
+    let of = issuer.clone();
+    thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            let issuer = of.clone();
+            thread::spawn(move || {
+                let _ = socket.read(&mut [0; 4096]);
+                let json = |status: &str, body: &str| {
+                    let length = body.len();
+                    format!(
+                        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+                    )
+                };
+                let foreign =
+                    json!({"issuer": "https://elsewhere.example", "jwks_uri": format!("{issuer}/keys")});
+                let inward = json!({"issuer": issuer, "jwks_uri": "http://169.254.169.254/keys"});
+                let keyless =
+                    json!({"issuer": issuer, "jwks_uri": issuer, "keys": [{"kty": "oct", "k": "AAAA"}]});
+                let said = match how {
+                    "lying" => json("200 OK", &foreign.to_string()),
+                    "pointing inward" => json("200 OK", &inward.to_string()),
+                    "without a public key" => json("200 OK", &keyless.to_string()),
+                    "failing" => json("500 Internal Server Error", "{}"),
+                    "talking of something else" => json("200 OK", "<html>sign in</html>"),
+                    "redirecting" => {
+                        "HTTP/1.1 302 Found\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n"
+                            .to_owned()
+                    }
+                    "no HTTP at all" => "\0\x01\u{7f}\u{fffd}SSH-2.0\r\n".to_owned(),
+                    "endless" | "dripping" => {
+                        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"issuer\": \"".to_owned()
+                    }
+                    _ => String::new(),
+                };
+                let _ = socket.write_all(said.as_bytes());
+                match how {
+                    "endless" => while socket.write_all(&[b'x'; 65_536]).is_ok() {},
+                    "dripping" => {
+                        while socket.write_all(b"x").is_ok() {
+                            thread::sleep(std::time::Duration::from_millis(50));
+                        }
+                    }
+                    // It says nothing until the other side has enough.
+                    "silent" => drop(socket.read(&mut [0; 16])),
+                    _ => {}
+                }
             });
         }
+    });
+    issuer
+}
+
+#[test]
+fn a_gateway_starts_and_serves_whatever_its_providers_do() {
+    const HOW: [&str; 12] = [
+        "gone",
+        "dead",
+        "silent",
+        "lying",
+        "pointing inward",
+        "without a public key",
+        "failing",
+        "talking of something else",
+        "redirecting",
+        "no HTTP at all",
+        "endless",
+        "dripping",
+    ];
+    let issuers = HOW.map(broken);
+    let (home, config) = people(&[("boss", &["mcp/*", "portmoot/*"])]);
+    let mut config = format!("{config}public_url = {PUBLIC:?}\n");
+    for (number, issuer) in issuers.iter().enumerate() {
+        config += &format!("[issuers.i{number}]\nissuer = {issuer:?}\n");
     }
+    let gateway = Gateway::start(&home, &config);
+    assert_eq!(initialize(&gateway, "/mcp", Some(&token("boss"))).status, 200, "others are served at once");
+    thread::scope(|scope| {
+        for (how, issuer) in HOW.iter().zip(&issuers) {
+            let gateway = &gateway;
+            scope.spawn(move || {
+                let reply = initialize(gateway, "/mcp", Some(&unsigned(issuer, "a")));
+                assert_eq!(reply.status, 503, "{how}: {reply:?}");
+                let challenge = reply.header("www-authenticate");
+                assert!(reply.header("retry-after").is_some() && challenge.is_none(), "{how}: {reply:?}");
+                assert_eq!(reply.json()["error"]["data"]["code"], "issuer_unreachable", "{how}");
+            });
+        }
+    });
+    let detail = gateway.get("/readyz", Some(&token("boss"))).json();
+    assert_eq!(detail["issuers_not_ready"], HOW.len(), "{detail}");
+    let unreachable = |one: &Value| one["state"] == "unreachable" && one["reason"].is_string();
+    assert!(detail["issuers"].as_array().unwrap().iter().all(unreachable), "{detail}");
+    assert_eq!(initialize(&gateway, "/mcp", Some(&token("boss"))).status, 200);
 }
 
 #[test]

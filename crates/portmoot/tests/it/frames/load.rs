@@ -80,6 +80,8 @@ fn ten_thousand_joins_and_leaves_leave_no_state() {
     let mut all: Vec<(&str, &[&str])> = names.iter().map(|name| (*name, FULL)).collect();
     all.push(("watcher", FULL));
     let (home, config) = people(&all);
+    // Its descriptors are counted from outside.
+    let home = home.env("PORTMOOT_DUMPABLE", "1");
     let mut gateway = Gateway::start(&home, &config);
     // Each joins, sends a chat, and leaves with or without a close frame.
     let visit = |name: &str, round: usize| {

@@ -70,3 +70,39 @@ async fn a_python_participant_learns_that_it_missed_more() {
         "{history}"
     );
 }
+
+/// A topic without a history: what was decided meanwhile is asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_python_participant_learns_what_was_decided_while_it_was_away() {
+    for backend in ["asyncio", "trio"] {
+        let (_home, gateway) = keeping(0);
+        let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
+        let (boss, mut asked) = enter(spec(&gateway, "boss")).await;
+        let line = Line::to(&gateway).await;
+        let mut scout = Agent::at(line.url(), "scout", backend, "directed+proposals");
+        let mut proposed = Vec::new();
+        for text in ["fulfilled", "approved", "rejected", "left"] {
+            let id = scout.propose("worker", text);
+            let proposal = |event| match event {
+                client::participant::Event::Proposal(proposed) => Some(proposed),
+                _ => None,
+            };
+            proposed.push((id, receive(&mut asked, "a proposal", proposal).await));
+        }
+        line.break_off();
+        assert_eq!(scout.event("disconnected")["is_final"], false);
+        boss.fulfil(&proposed[0].1, None).await.unwrap();
+        let shown = boss.show(&proposed[1].0).await.unwrap();
+        boss.approve(&shown, None).await.unwrap();
+        boss.reject(&proposed[2].0, "not while you are away").await.unwrap();
+        line.mend();
+        let mut outcome = |number: usize| scout.run("outcome", json!({ "id": proposed[number].0 }));
+        assert_eq!(outcome(0), Ok(json!("fulfilled")), "{backend}");
+        assert_eq!(outcome(1), Ok(json!("approved")), "{backend}");
+        let (error, why) = outcome(2).unwrap_err();
+        assert_eq!((error.as_str(), why.ends_with("not while you are away")), ("Ended", true), "{why}");
+        // Decided after its return, as ever.
+        boss.reject(&proposed[3].0, "now").await.unwrap();
+        assert_eq!(outcome(3).unwrap_err().0, "Ended");
+    }
+}

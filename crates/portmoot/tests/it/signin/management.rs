@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Site, initialize_message};
+use super::browser::Browser;
+use super::{REDIRECT, Site, Tokens, initialize_message};
 use crate::http::Connection;
 use crate::support::until;
 
@@ -86,4 +87,41 @@ fn codes_are_given_for_those_that_the_giver_may_act_for() {
     // Its own token ends before a sign-in would.
     assert_eq!(code("ann", &by_ann).code, 3);
     code("ann", &[]).expect(0);
+}
+
+#[test]
+fn every_event_of_a_sign_in_is_in_the_audit_log() {
+    let scopes = "[scopes.read]\nbaseline = true\ncapabilities = [\"mcp/request:tools/call:a_echo\"]\n\
+                  [scopes.all]\ncapabilities = [\"mcp/*\"]";
+    let site = Site::start("", scopes);
+    let (client, mut browser) = (site.register(&[REDIRECT]), Browser::default());
+    let mut sign_in = |scope: &str| {
+        let back = site.allowed(&mut browser, &client, "ann", &[("scope", scope)]);
+        Tokens::of(&site.exchange(&client, &back.parameter("code"), &[]))
+    };
+    let first = sign_in("read");
+    site.recorded("ann", "admitted", "consented");
+    site.recorded("ann", "admitted", "issued: ");
+    let next = Tokens::of(&site.refresh(&client, &first.refresh));
+    site.recorded("ann", "admitted", "refreshed: ");
+    assert_eq!(site.exchange(&client, "no-such-code", &[]).status, 400);
+    site.recorded("system:nobody", "refused", "invalid_grant: a code that is not known");
+    let all = sign_in("read all");
+    site.recorded("ann", "admitted", "stepped up: ");
+    // Signed in once more with no more than before: that is no step.
+    sign_in("all");
+    let said = |what: &str| site.audited().iter().filter(|(_, _, why)| why.starts_with(what)).count();
+    until("it is recorded", || (said("issued: ") == 2).then_some(()));
+    assert_eq!(said("stepped up: "), 1, "{:?}", site.audited());
+    let revoke = [("client_id", client.as_str()), ("token", next.refresh.as_str())];
+    assert_eq!(site.form("/oauth/revoke", &revoke).status, 200);
+    site.recorded("ann", "admitted", "revoked by the client: ");
+    let id = listed(&site, "clients", None)[0]["client"].as_str().unwrap().to_owned();
+    site.home.run(&["clients", "revoke", &id]).expect(0);
+    site.recorded("ann", "admitted", "revoked: ");
+    // None of the tokens is in it.
+    let printed = site.home.run(&["audit", "query", "--json"]).expect(0).stdout;
+    for secret in [&first, &next, &all].iter().flat_map(|tokens| [&tokens.access, &tokens.refresh]) {
+        assert!(!printed.contains(secret.as_str()));
+    }
 }

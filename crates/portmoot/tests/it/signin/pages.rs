@@ -3,7 +3,7 @@
 use super::{Browser, REDIRECT, Site};
 use crate::http::Reply;
 
-fn protected(reply: &Reply) {
+pub(super) fn protected(reply: &Reply) {
     let policy = reply.header("content-security-policy").unwrap_or_default();
     assert!(policy.contains("frame-ancestors 'none'") && policy.contains("default-src 'none'"), "{reply:?}");
     assert_eq!(reply.header("x-frame-options"), Some("DENY"));
@@ -139,6 +139,9 @@ fn the_gateway_is_no_open_redirector() {
     for (wrong, error) in [
         (("response_type", "token"), "unsupported_response_type"),
         (("code_challenge_method", "plain"), "invalid_request"),
+        // Without a method a challenge is plain (RFC 7636, section 4.3), and without a challenge there is no proof.
+        (("code_challenge_method", ""), "invalid_request"),
+        (("code_challenge", ""), "invalid_request"),
         (("resource", "https://other.example/mcp"), "invalid_target"),
     ] {
         let back = visit(&good, &[wrong]);

@@ -70,7 +70,7 @@ impl World {
         }
         let event = match attaches {
             true => Event::Attach { link, server },
-            false => Event::Detach { link, server },
+            false => Event::Detach { link, server, keeps_lists: false },
         };
         self.live(event, Turn::default());
     }

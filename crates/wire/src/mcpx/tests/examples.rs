@@ -148,6 +148,7 @@ fn messages_of_the_gateway_are_written_as_printed() {
         attempted_kind: Some("mcp/request:tools/call"),
         your_capabilities: Some(&proposer),
         retry_after_ms: None,
+        scope: None,
     };
     for (written, printed) in [
         (

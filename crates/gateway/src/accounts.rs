@@ -1,0 +1,114 @@
+//! Servers at which each caller has an account: names in lists that are not known before, changes of accounts.
+
+use std::sync::Arc;
+
+use model::{ListKind, ParticipantId, Refusal};
+use topic::{AUTHORIZE, Cause, Target, public_name};
+use upstream::Session;
+use wire::mcp::result::words;
+
+use crate::call::Call;
+use crate::dispatch::Dispatch;
+use crate::incoming::Names;
+use crate::live::{ConfiguredServer, Event};
+
+/// The own name of a call's target at a server that may not have listed it when the topic admitted the call.
+///
+/// # Errors
+/// The refusal of a name that its lists do not have, or that is withheld.
+pub(crate) fn own_name(
+    server: &ConfiguredServer,
+    call: &Call,
+    session: &Session,
+    own: Option<Arc<str>>,
+) -> Result<Option<Arc<str>>, Refusal> {
+    let prefix = &server.upstream.spec().config.prefix;
+    let (list, name) = match &call.request.target {
+        Some(model::Target::Tool(name)) => (ListKind::Tools, name),
+        Some(model::Target::Prompt(name)) => (ListKind::Prompts, name),
+        Some(model::Target::Uri(_) | model::Target::Task(_)) | None => return Ok(own),
+    };
+    let name: &str = name;
+    // Names without a prefix are the server's, and it may have more than it lists.
+    if server.callers.is_none() || prefix.is_empty() || call.names == Names::Own {
+        return Ok(own);
+    }
+    let manifest = session.manifest();
+    let keys = || manifest.list(list).items.iter().map(|item| item.key.as_str());
+    // Of two names that are the same in public the one that has the prefix itself counts.
+    let found =
+        keys().find(|key| *key == name).or_else(|| keys().find(|key| public_name(prefix, key) == name));
+    let withheld = || manifest.withheld_of(list).any(|one| public_name(prefix, &one.name) == name);
+    let target = match list {
+        ListKind::Prompts => Target::Prompt(name),
+        ListKind::Tools | ListKind::Resources | ListKind::Templates => Target::Tool(name),
+    };
+    match found {
+        Some(key) if manifest.withholds(list, key) => {
+            Err(*topic::request_refusal(Cause::ToolChanged, Some(target)))
+        }
+        Some(key) => Ok((key != name).then(|| key.into())),
+        None if withheld() => Err(*topic::request_refusal(Cause::ToolChanged, Some(target))),
+        None => Err(*topic::request_refusal(Cause::Unknown, Some(target))),
+    }
+}
+
+/// The answer to a call of the tool by which a caller gets an account, if it has one already and its server has no such tool.
+pub(crate) fn is_connected_already(
+    server: &ConfiguredServer,
+    call: &Call,
+    session: &Session,
+    own: Option<&str>,
+) -> Option<Vec<u8>> {
+    let is_it =
+        server.callers.is_some() && own == Some(AUTHORIZE) && call.request.method.as_str() == "tools/call";
+    let has_it = || session.manifest().tools.items.iter().any(|item| item.key == AUTHORIZE);
+    let said = || format!("Your account at {} is connected already: list its tools.", server.id);
+    (is_it && !has_it()).then(|| words(&said(), false, call.request.payload.form))
+}
+
+impl Dispatch {
+    /// Takes what a server lists to a caller of its own: others may see it, too.
+    pub(crate) fn note_callers_list(self: &Arc<Self>, server: &ConfiguredServer, session: &Session) {
+        if server.callers.as_ref().is_some_and(|callers| callers.note(&session.manifest())) {
+            self.list_shared(server, &[]);
+        }
+    }
+
+    /// Whether the lists of a caller at a server stay its own while it has no session there.
+    pub(crate) fn keeps_lists(&self, server: &ConfiguredServer, caller: &ParticipantId) -> bool {
+        server.callers.as_ref().is_some_and(|callers| callers.is_connected(caller))
+    }
+
+    /// Takes that the account of a participant at a server has changed: its clients' lists there are others now.
+    pub(crate) fn account_changed(self: &Arc<Self>, server: &ParticipantId, participant: &ParticipantId) {
+        let Some(server) = self.server(server) else { return };
+        let Some(callers) = &server.callers else { return };
+        let is_connected = callers.is_connected(participant);
+        for (id, link, _) in
+            self.with(crate::live::Topic::links).into_iter().filter(|(.., of)| of == participant)
+        {
+            if !is_connected {
+                // Another account may come next, and what was begun with this one is not its.
+                server.upstream.release(id);
+                self.take(Event::Detach { link: id, server: &server.id, keeps_lists: false });
+                continue;
+            }
+            // Sessions of rooms list nothing.
+            if link.outlet.socket().is_some() {
+                continue;
+            }
+            let server = Arc::clone(&server);
+            tokio::spawn(async move {
+                match server.upstream.open_session(&link.caller(None)) {
+                    // Its scopes may be others.
+                    Some(open) => open.list_again(),
+                    None => {
+                        let opened = server.upstream.session(&link.caller(None)).await;
+                        tracing::debug!(server = %server.id, opens = opened.is_ok(), "an account is ready");
+                    }
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Opaque tokens: the gateway asks the provider about each (RFC 7662), once, and blames no client for a provider that is down.
+
+use serde_json::json;
+
+use super::provider::Provider;
+use super::{challenge, initialize, resource};
+use crate::home::Home;
+use crate::http::Reply;
+use crate::support::Gateway;
+
+const ABOUT: &str = "/token/introspection";
+
+/// A gateway that asks the provider about tokens, as its client `gateway`.
+fn start(provider: &Provider, more: &str) -> (Home, Gateway) {
+    let home = Home::new().env("IDP_SECRET", "gateway-secret");
+    let issuer = format!("issuer = \"{}\"\n", provider.issuer());
+    let asks = format!(
+        "{issuer}tokens = \"introspect\"\nclient_id = \"gateway\"\nclient_secret_env = \"IDP_SECRET\"\n\
+         name = \"{{client_id}}\"\n{more}"
+    );
+    let config = super::config(provider, "").replace(&issuer, &asks);
+    // What it answers has no groups: everyone is a machine.
+    let config = config.replace("when = { groups = \"machines\" }", "when = { client_id = \"machine\" }");
+    let gateway = Gateway::start(&home, &config);
+    gateway.ready("a");
+    (home, gateway)
+}
+
+/// A fresh opaque token of a machine for an endpoint.
+fn opaque(provider: &Provider, client: &str, endpoint: &str) -> String {
+    let token = provider.machine(client, &format!("{}?opaque", resource(endpoint)), "");
+    assert!(!token.contains('.'), "{token}");
+    token
+}
+
+fn code(reply: &Reply) -> String {
+    reply.json()["error"]["data"]["code"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_provider_is_asked_once_about_an_opaque_token() {
+    let provider = Provider::start(600);
+    let (_home, gateway) = start(&provider, "");
+    let token = opaque(&provider, "machine", "/mcp");
+    let ask = |token: &str| initialize(&gateway, "/mcp", Some(token));
+    // Twenty connections at once, then twenty more.
+    for _ in 0..2 {
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..20).map(|_| scope.spawn(|| ask(&token))).collect();
+            for reply in asked.into_iter().map(|one| one.join().unwrap()) {
+                assert_eq!(reply.status, 200, "{reply:?}");
+            }
+        });
+        assert_eq!(provider.asked(ABOUT), 1);
+    }
+    let people = gateway.get("/api/v1/servers", Some(&token));
+    assert_eq!(people.status, 200, "on the other wires too: {people:?}");
+    // Not active: never given, and revoked before it was seen. Asked once, then refused for a while.
+    let revoked = opaque(&provider, "machine", "/mcp");
+    provider.revoke("machine", &revoked);
+    for (token, asked) in [("no-token-at-all", 2), (&revoked, 3)] {
+        for _ in 0..3 {
+            let refused = ask(token);
+            assert_eq!((refused.status, code(&refused).as_str()), (401, "unauthenticated"), "{refused:?}");
+            assert!(challenge(&refused).contains("error=\"invalid_token\""), "{refused:?}");
+        }
+        assert_eq!(provider.asked(ABOUT), asked);
+    }
+    // A JWT of the same issuer is not what it was configured for, and is not asked about.
+    let jwt = provider.machine("machine", &resource("/mcp"), "");
+    assert_eq!(ask(&jwt).status, 401);
+    assert_eq!(provider.asked(ABOUT), 3);
+    assert_eq!(ask(&token).status, 200);
+}
+
+#[test]
+fn an_answer_without_audience_counts_only_where_the_operator_says_so() {
+    let provider = Provider::start(600);
+    for (more, status) in [
+        ("", 401),
+        ("audience_from = \"client\"\n", 401),
+        ("audience_from = \"client\"\naudiences = [\"machine\"]\n", 200),
+    ] {
+        let (_home, gateway) = start(&provider, more);
+        let reply = initialize(&gateway, "/mcp", Some(&provider.without_audience("machine")));
+        assert_eq!(reply.status, status, "{more}: {reply:?}");
+        if status == 401 {
+            assert_eq!(code(&reply), "token_foreign", "{more}");
+        }
+        // For another endpoint, and of a client that no rule gives a place.
+        let ops = initialize(&gateway, "/mcp", Some(&opaque(&provider, "machine", "/mcp/ops")));
+        assert_eq!((ops.status, code(&ops).as_str()), (401, "token_foreign"), "{ops:?}");
+        let stranger = initialize(&gateway, "/mcp", Some(&opaque(&provider, "stranger", "/mcp")));
+        assert_eq!((stranger.status, challenge(&stranger)), (403, ""), "{stranger:?}");
+    }
+}
+
+#[test]
+fn a_provider_that_cannot_be_asked_is_no_reason_to_sign_in_again() {
+    let provider = Provider::start(600);
+    let (_home, gateway) = start(&provider, "");
+    let known = opaque(&provider, "machine", "/mcp");
+    assert_eq!(initialize(&gateway, "/mcp", Some(&known)).status, 200);
+    for mode in ["down", "lying", "silent"] {
+        let fresh = opaque(&provider, "machine", "/mcp");
+        provider.control(&json!({"op": "mode", "mode": mode}));
+        let reply = initialize(&gateway, "/mcp", Some(&fresh));
+        assert_eq!((reply.status, code(&reply).as_str()), (503, "issuer_unreachable"), "{mode}: {reply:?}");
+        assert!(reply.header("retry-after").is_some() && challenge(&reply).is_empty(), "{mode}: {reply:?}");
+        assert_eq!(initialize(&gateway, "/mcp", Some(&known)).status, 200, "{mode}");
+        provider.control(&json!({"op": "mode", "mode": "up"}));
+        let reply = initialize(&gateway, "/mcp", Some(&fresh));
+        assert_eq!(reply.status, 200, "at once, when it is there again: {mode}: {reply:?}");
+    }
+}

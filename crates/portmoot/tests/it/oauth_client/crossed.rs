@@ -1,0 +1,119 @@
+//! Two participants with an account each at one server: no token, session, cursor, task or link of one is of use to the other.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::{ANN, BOB, Site, text};
+use crate::http::Connection;
+use crate::support::{Client, modern};
+
+/// Calls in all.
+const CALLS: usize = 10_000;
+/// Connections of each participant.
+const CONNECTIONS: usize = 4;
+
+#[test]
+fn ten_thousand_interleaved_calls_have_the_right_token_each() {
+    let site = Site::start();
+    drop((site.connected(ANN, "user-a"), site.connected(BOB, "user-b")));
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for at in 0..2 * CONNECTIONS {
+            let (token, user) = if at % 2 == 0 { (ANN, "user-a") } else { (BOB, "user-b") };
+            let site = &site;
+            scope.spawn(move || {
+                let client = Client::of(&site.gateway, token);
+                let wanted = format!("{user} with read");
+                for _ in 0..CALLS / (2 * CONNECTIONS) {
+                    assert_eq!(text(&client.call("jira_whoami", json!({ "as": user }))), wanted);
+                }
+            });
+        }
+    });
+    println!("{CALLS} calls in {:?}", begun.elapsed());
+    assert_eq!(site.service.calls(), CALLS as u64);
+    assert!(site.service.wrong().is_empty(), "{:?}", site.service.wrong());
+}
+
+#[test]
+fn what_one_participant_holds_is_of_no_use_to_the_other() {
+    let site = Site::with("", "[servers.tools]\ncommand = \"unused\"\nenabled = false\n");
+    let (ann, bob) = (site.connected(ANN, "user-a"), site.connected(BOB, "user-b"));
+    // Names of the other's list.
+    for (client, other) in [(&ann, "user-b"), (&bob, "user-a")] {
+        let answer =
+            client.ask("tools/call", json!({ "name": format!("jira_only_{other}"), "arguments": {} }));
+        assert!(answer["error"].is_object(), "{answer}");
+    }
+    assert_eq!(text(&ann.call("jira_only_user-a", json!({}))), "mine");
+    // Sessions.
+    let stolen = Client::resume(&site.gateway, Some(BOB), "/mcp", &ann.session);
+    let reply = stolen.status("tools/call", json!({ "name": "jira_whoami", "arguments": {} }));
+    assert_eq!(reply, 404);
+    // Tasks, cursors and states of one participant are unknown for another: sealed ids of this gateway, and made-up ones.
+    for id in ["portmoot", "AAAA"] {
+        for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+            let answer = bob.ask(method, json!({ "taskId": id }));
+            assert!(answer["error"].is_object(), "{answer}");
+        }
+        let answer = bob.ask("tools/list", json!({ "cursor": id }));
+        assert!(answer["error"]["message"].as_str().unwrap().contains("cursor"), "{answer}");
+    }
+    // Nothing reached the server for the wrong user.
+    assert!(site.service.wrong().is_empty(), "{:?}", site.service.wrong());
+    // Modern callers have sessions by participant.
+    let call = |token: &str| {
+        modern(&site.gateway, Some(token), "tools/call", json!({ "name": "jira_whoami", "arguments": {} }))
+            .json()
+    };
+    assert_eq!(text(&call(ANN)["result"]), "user-a with read");
+    assert_eq!(text(&call(BOB)["result"]), "user-b with read");
+    // A participant reads and ends accounts of its own only.
+    let post = |token: &str, path: &str, body: Value| {
+        let bearer = format!("Bearer {token}");
+        let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+        Connection::open(site.address()).exchange("POST", path, &headers, &body.to_string()).status
+    };
+    assert_eq!(post(BOB, "/api/v1/servers/jira/logout", json!({ "participant": "ann" })), 403);
+    assert_eq!(post(BOB, "/api/v1/servers/jira/login", json!({ "participant": "ann" })), 403);
+    assert_eq!(post(BOB, "/api/v1/servers/jira/logout", json!({})), 200);
+    assert_eq!(text(&call(ANN)["result"]), "user-a with read");
+    assert!(text(&call(BOB)["result"]).contains("/connect/"));
+}
+
+#[test]
+fn neither_a_callers_token_nor_one_of_a_server_is_where_it_must_not_be() {
+    let site = Site::start();
+    let ann = site.connected(ANN, "user-a");
+    assert_eq!(text(&ann.call("jira_whoami", json!({}))), "user-a with read");
+    let bearer = format!("Bearer {ANN}");
+    let accounts = Connection::open(site.address()).exchange(
+        "GET",
+        "/api/v1/accounts",
+        &[("authorization", &bearer)],
+        "",
+    );
+    let metrics = site.gateway.get("/metrics", None);
+    let (home, log) = (site.home.path().to_owned(), site.gateway.log());
+    site.gateway.stop();
+    let mut searched = vec![accounts.body, metrics.body, log];
+    let mut folders = vec![home];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            match entry.path() {
+                path if path.is_dir() => folders.push(path),
+                path => searched
+                    .push(String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()),
+            }
+        }
+    }
+    for text in &searched {
+        assert!(
+            !text.contains("access-user-a-") && !text.contains(ANN),
+            "{}",
+            &text[..text.len().min(2_000)]
+        );
+    }
+    assert!(searched.len() > 4);
+}

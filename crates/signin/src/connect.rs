@@ -1,0 +1,426 @@
+//! Connect pages: a participant gives a server access to an account of its own there (MCP, "Security Best Practices", consent for each
+//! client; elicitation by URL, "Phishing").
+//!
+//! A client gets a link, and anyone may open it. So the page first finds out who the browser belongs to, then asks for consent, and
+//! only then begins the sign-in at the server's authorization server, whose answer counts in this browser alone.
+
+mod codes;
+mod pages;
+mod routes;
+
+use std::sync::Arc;
+
+use access::AccessJournal;
+use auth::{LOCAL_USER, PublicUrl, Sealer};
+use axum::http::StatusCode;
+use axum::response::Response;
+use model::{ParticipantId, Refusal, RefusalCode};
+use oauth::Accounts;
+use oauth::connect::ConnectRequest;
+use oauth::logins::Wish;
+use oauth::registration::GATEWAY_CALLBACK_PATH;
+use oauth::site::UPSTREAM;
+use platform::{Mutex, random, unix_ms};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use store::audit::{Entry, Verdict};
+use store::recorder::{UNKNOWN_PARTICIPANT, entry};
+use store::{Consent, Record};
+use tokio::task::spawn_blocking;
+use utoipa::ToSchema;
+
+use crate::client;
+use crate::cookies::{Cookies, Session, new_browser};
+use crate::interactive::{Browser, FORM_MS, redirect};
+use crate::limiter::Limiter;
+use crate::pages::Page;
+use crate::params::Params;
+use crate::service::{Home, SignIn, TRIES_PER_MINUTE};
+pub use codes::{CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX};
+use codes::{ConnectCodes, Typed};
+use pages::Form;
+pub use routes::connect_router;
+
+const FORM: &str = "connect-form";
+const CALL_AGAIN: &str = "Call the tool again to get a new link.";
+
+/// A one-time code for the connect page.
+#[derive(Serialize, ToSchema)]
+pub struct ConnectCode {
+    /// The participant as which a browser is known with it.
+    pub name: String,
+    /// The code. Blanks and dashes in it do not count.
+    pub code: String,
+    /// When it expires, in Unix milliseconds.
+    pub expires_ms: u64,
+}
+
+/// What a person was shown before it consented. The form has it, sealed, so that nothing else is consented to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Shown {
+    participant: String,
+    server: String,
+    clients: Vec<String>,
+    scopes: Vec<String>,
+    issuer: String,
+    /// Where the person is sent.
+    origin: String,
+}
+
+/// The connect pages of a gateway.
+pub struct Connect {
+    home: Arc<dyn Home>,
+    access: Arc<AccessJournal>,
+    accounts: Arc<Accounts>,
+    /// The gateway's own authorization server, where participants may have signed in already.
+    sign_in: Option<Arc<SignIn>>,
+    /// Seals forms and cookies, with a key of this process: connect requests do not outlive it either.
+    sealer: Sealer,
+    codes: Mutex<ConnectCodes>,
+    tries: Limiter,
+}
+
+/// A browser at a page: the gateway's address there, and the session.
+struct At {
+    url: PublicUrl,
+    session: Session,
+    now_ms: u64,
+}
+
+impl Connect {
+    /// The pages of a gateway with these accounts.
+    #[must_use]
+    pub fn new(
+        home: Arc<dyn Home>,
+        access: Arc<AccessJournal>,
+        accounts: Arc<Accounts>,
+        sign_in: Option<Arc<SignIn>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            home,
+            access,
+            accounts,
+            sign_in,
+            sealer: Sealer::new(&random(), None),
+            codes: Mutex::default(),
+            tries: Limiter::new(TRIES_PER_MINUTE),
+        })
+    }
+
+    /// A one-time code with which a browser is known at a connect page as this participant's.
+    ///
+    /// # Errors
+    /// A refusal if too many codes wait to be used.
+    pub fn code(&self, participant: &ParticipantId) -> Result<ConnectCode, Refusal> {
+        let now_ms = unix_ms();
+        let code = self.codes.lock().issue(participant.as_str(), random(), now_ms);
+        let code = code.map_err(|why| {
+            Refusal::new(RefusalCode::Overloaded, why.to_string()).hint("try again in some minutes")
+        })?;
+        let expires_ms = now_ms.saturating_add(CONNECT_CODE_MS);
+        Ok(ConnectCode { name: participant.to_string(), code, expires_ms })
+    }
+
+    /// The address that authorization servers know; `None` if none could read a document there.
+    fn public_url(&self) -> Option<&str> {
+        self.accounts.services().public_url.as_deref().filter(|url| url.starts_with("https://"))
+    }
+
+    /// The browser, known or new; `None` if no browser can reach the pages.
+    fn at(&self, browser: &Browser) -> Option<At> {
+        let url = PublicUrl::parse(&self.accounts.services().browser_url()?.0).ok()?;
+        let now_ms = unix_ms();
+        let session = self.cookies(&url).session(&browser.cookies(), now_ms);
+        Some(At { session: session.unwrap_or_else(|| new_browser(random())), url, now_ms })
+    }
+
+    fn cookies<'c>(&'c self, url: &PublicUrl) -> Cookies<'c> {
+        Cookies::of_connect(&self.sealer, url)
+    }
+
+    /// Whose browser it is, as far as it has shown that: by a code, or by having signed in at the gateway's own authorization server.
+    /// While callers need no token, every browser that reaches the gateway on this machine is the local user's.
+    fn who(&self, at: &At, browser: &Browser) -> Option<String> {
+        if !self.access.requires_token {
+            return (!at.url.is_secure()).then(|| LOCAL_USER.to_owned());
+        }
+        let signed_in = || {
+            let (sign_in, now) = self.sign_in.as_ref().and_then(|one| Some((one, one.now()?)))?;
+            let session = sign_in.cookies(&now).session(&browser.cookies(), now.ms)?;
+            session.participant.filter(|name| sign_in.subject(now.config(), name, now.ms).is_some())
+        };
+        let known = at.session.participant.clone().or_else(signed_in);
+        known.filter(|name| self.knows(name))
+    }
+
+    /// Whether a participant of this name is known now. The user of a pipe is, who has started this process.
+    fn knows(&self, name: &str) -> bool {
+        name == LOCAL_USER || self.home.knows(name)
+    }
+
+    /// `GET /connect/{id}`.
+    async fn open(&self, id: &str, browser: &Browser) -> Response {
+        let Some(at) = self.at(browser) else { return crate::routes::absent() };
+        self.show(id, at, browser, None).await
+    }
+
+    /// The page for a link in a browser.
+    async fn show(&self, id: &str, mut at: At, browser: &Browser, wrong: Option<&str>) -> Response {
+        let Some(request) = self.accounts.connect_request(id) else { return void() };
+        let site = &request.account.site;
+        let page = match self.who(&at, browser) {
+            None if !self.access.requires_token => {
+                let why = "This gateway has no participants, so it cannot know whose browser this is.";
+                pages::problem(
+                    StatusCode::FORBIDDEN,
+                    why,
+                    "Its operator has to add participants with tokens.",
+                )
+            }
+            None => return self.ask_who(id, &at, wrong),
+            Some(who) if request.account.participant.as_ref() != Some(&who) => {
+                self.refused(Some(&who), &site.name, "opened a link that was made for another participant");
+                at.session.participant = Some(who.clone());
+                pages::of_another(&form(&at, id, &self.sealed(&at, id, None)), &who)
+            }
+            Some(who) => {
+                at.session.participant = Some(who.clone());
+                match shown(&request, who).await {
+                    Ok(shown) => pages::consent(&form(&at, id, &self.sealed(&at, id, Some(&shown))), &shown),
+                    Err(why) => {
+                        pages::problem(StatusCode::BAD_GATEWAY, &why, "Tell the operator of the gateway.")
+                    }
+                }
+            }
+        };
+        self.with_session(page, &at).response()
+    }
+
+    fn with_session(&self, mut page: Page, at: &At) -> Page {
+        page.cookies.push(self.cookies(&at.url).set_session(&at.session, random(), at.now_ms));
+        page
+    }
+
+    /// What a form has to bring back from this browser.
+    fn sealed(&self, at: &At, id: &str, shown: Option<&Shown>) -> String {
+        let state = serde_json::to_vec(&shown).unwrap_or_default();
+        let until_ms = at.now_ms.saturating_add(FORM_MS);
+        self.sealer.seal(FORM, &principal(at, id), until_ms, random(), &state)
+    }
+
+    /// `POST /connect/{id}`: a code was typed, a consent given or refused, or another participant wants to sign in.
+    async fn submit(self: &Arc<Self>, id: &str, body: &[u8], browser: &Browser) -> Response {
+        let Some(mut at) = self.at(browser) else { return crate::routes::absent() };
+        let params = Params::parse(body).unwrap_or_default();
+        let sealed = params.get("form").unwrap_or_default();
+        let state = self.sealer.open(FORM, &principal(&at, id), at.now_ms, sealed);
+        let shown: Option<Option<Shown>> = state.ok().and_then(|state| serde_json::from_slice(&state).ok());
+        let Some(shown) = shown.filter(|_| browser.may_send_form(&at.url)) else {
+            self.refused(None, "", "a form of another site or browser");
+            let why = "This page is too old, or was not opened in this browser.";
+            return pages::problem(StatusCode::FORBIDDEN, why, "Open the link again.").response();
+        };
+        match (shown, params.get("decision")) {
+            (Some(shown), Some("allow")) => self.allowed(id, at, browser, shown).await,
+            (Some(shown), Some(_)) => {
+                if self.accounts.connect_request(id).is_some() {
+                    self.accounts.services().connects.drop_request(id);
+                    self.refused(Some(&shown.participant), &shown.server, "the participant refused");
+                }
+                pages::denied(&shown.server).response()
+            }
+            (_, _) if params.get("switch").is_some() => {
+                at.session.participant = None;
+                self.ask_who(id, &at, None)
+            }
+            (_, _) => self.typed(id, at, browser, params.get("code").unwrap_or_default()).await,
+        }
+    }
+
+    /// The page that asks for a code.
+    fn ask_who(&self, id: &str, at: &At, wrong: Option<&str>) -> Response {
+        let has_login = self.sign_in.as_ref().is_some_and(|sign_in| sign_in.now().is_some());
+        let sealed = self.sealed(at, id, None);
+        let page = pages::who_are_you(&form(at, id, &sealed), has_login, wrong);
+        self.with_session(page, at).response()
+    }
+
+    /// A code was typed.
+    async fn typed(&self, id: &str, mut at: At, browser: &Browser, code: &str) -> Response {
+        let Some(request) = self.accounts.connect_request(id) else { return void() };
+        let Some(meant) = request.account.participant.as_deref() else { return void() };
+        if let Err(wait_ms) = self.tries.act(browser.from, at.now_ms) {
+            let why = format!("Too many tries. Wait {} seconds.", wait_ms.div_ceil(1000));
+            return self.show(id, at, browser, Some(&why)).await;
+        }
+        let login = || {
+            let sign_in = self.sign_in.as_ref().filter(|sign_in| sign_in.now().is_some())?;
+            sign_in.one_time.lock().redeem(code, at.now_ms)
+        };
+        let typed = self.codes.lock().redeem(meant, code, at.now_ms);
+        let found = match typed {
+            Typed::Right => Some(meant.to_owned()),
+            Typed::OfAnother(other) => Some(other),
+            Typed::Wrong => login(),
+        };
+        let Some(found) = found.filter(|name| self.knows(name)) else {
+            self.refused(None, &request.account.site.name, "a wrong code at a link");
+            let why =
+                "That code is wrong, was used before, or is too old. After 5 wrong ones you need a new code.";
+            at.session.participant = None;
+            return self.ask_who(id, &at, Some(why));
+        };
+        at.session.participant = Some(found);
+        self.show(id, at, browser, None).await
+    }
+
+    /// A participant has consented: the consent is on disk, then the browser goes to the authorization server.
+    async fn allowed(self: &Arc<Self>, id: &str, at: At, browser: &Browser, shown: Shown) -> Response {
+        let Some(request) = self.accounts.connect_request(id) else { return void() };
+        let account = Arc::clone(&request.account);
+        let is_theirs = self.who(&at, browser).as_ref() == Some(&shown.participant)
+            && account.participant.as_ref() == Some(&shown.participant);
+        if !is_theirs {
+            self.refused(Some(&shown.participant), &shown.server, "a consent of another participant");
+            let why = "You are signed in as another participant now, or not any more.";
+            return pages::problem(StatusCode::FORBIDDEN, why, "Open the link again.").response();
+        }
+        let services = self.accounts.services();
+        let Some((redirect_uri, usage)) = services.callback() else { return void() };
+        if !services.connects.use_up(id, at.now_ms) {
+            return void();
+        }
+        let (me, given, uri) = (Arc::clone(self), shown.clone(), redirect_uri.clone());
+        let kept = spawn_blocking(move || me.keep(&given, &uri))
+            .await
+            .unwrap_or_else(|_| Err(Refusal::new(RefusalCode::LogUnavailable, "the gateway stops")));
+        if let Err(refusal) = kept {
+            return pages::problem(StatusCode::SERVICE_UNAVAILABLE, &refusal.message, CALL_AGAIN).response();
+        }
+        let wish = Wish {
+            redirect_uri,
+            usage,
+            scopes: shown.scopes.clone(),
+            by: shown.participant.clone(),
+            browser: Some(hash(&at.session.browser)),
+        };
+        let begun = match self.accounts.logins.begin(&account, wish).await {
+            Ok(begun) => begun,
+            Err(why) => {
+                self.refused(Some(&shown.participant), &shown.server, &why.to_string());
+                return pages::problem(StatusCode::BAD_GATEWAY, &why.to_string(), CALL_AGAIN).response();
+            }
+        };
+        // Nothing but what was shown.
+        let is_shown = begun.issuer == shown.issuer
+            && begun.scopes == shown.scopes
+            && pages::origin(&begun.url).as_ref() == Some(&shown.origin);
+        if !is_shown {
+            let why = "The server has changed where people sign in since the page was shown.";
+            return pages::problem(StatusCode::CONFLICT, why, CALL_AGAIN).response();
+        }
+        redirect(&begun.url, &[self.cookies(&at.url).set_session(&at.session, random(), at.now_ms)])
+    }
+
+    /// Writes a consent down, for each client that asked.
+    fn keep(&self, shown: &Shown, redirect_uri: &str) -> Result<(), Refusal> {
+        let Shown { participant, server, clients, scopes, .. } = shown;
+        let id = ParticipantId::new(participant)
+            .map_err(|error| Refusal::new(RefusalCode::Malformed, error.to_string()))?;
+        let permit = self.home.audit().reserve_of(&id)?;
+        let consent = |name: &String| {
+            Record::ConsentGiven(Consent {
+                participant: participant.clone(),
+                client: client::digest(&format!("{server} {name}")),
+                client_name: name.clone(),
+                redirect_uri: redirect_uri.to_owned(),
+                resource: server.clone(),
+                scopes: scopes.clone(),
+                // A connect page asks each time.
+                remembered: false,
+                at_ms: unix_ms(),
+            })
+        };
+        let records: Vec<Record> = clients.iter().map(consent).collect();
+        if self.home.config().data_dir.is_some() {
+            self.access
+                .change(|journal| journal.append(&records).map_err(|error| access::not_written(&error)))?;
+        }
+        let what = format!("consented to the scopes `{}` for {}", scopes.join(" "), clients.join(", "));
+        let to = [server.as_str()];
+        permit.write(&Entry {
+            to: &to,
+            why: Some(&what),
+            ..entry(None, participant, UPSTREAM, Verdict::Admitted)
+        });
+        Ok(())
+    }
+
+    /// `GET /oauth/callback`: the authorization server sends the browser back.
+    async fn callback(&self, query: &[u8], browser: &Browser) -> Response {
+        let Some(at) = self.at(browser) else { return crate::routes::absent() };
+        let participant = at.session.participant.clone().filter(|name| self.knows(name));
+        let Some(participant) = participant else {
+            self.refused(None, "", "an authorization response in a browser that began no sign-in");
+            let why = "No sign-in was begun in this browser.";
+            return pages::problem(StatusCode::FORBIDDEN, why, CALL_AGAIN).response();
+        };
+        let callback = at.url.at(&format!("{GATEWAY_CALLBACK_PATH}?{}", String::from_utf8_lossy(query)));
+        let browser = Some(hash(&at.session.browser));
+        match self.accounts.logins.complete(&callback, Some(&participant), browser).await {
+            Ok(account) => pages::connected(&account.site.name, &participant).response(),
+            Err(why) => {
+                self.refused(Some(&participant), "", &why.to_string());
+                pages::problem(StatusCode::BAD_REQUEST, &format!("{why}."), CALL_AGAIN).response()
+            }
+        }
+    }
+
+    /// Records that something was refused. Of a flood, only the first are written.
+    fn refused(&self, participant: Option<&str>, server: &str, why: &str) {
+        let permit = self.home.audit().reserve_or_count();
+        let to: Vec<&str> = Some(server).filter(|server| !server.is_empty()).into_iter().collect();
+        let from = participant.unwrap_or(UNKNOWN_PARTICIPANT);
+        let refused = entry(None, from, UPSTREAM, Verdict::Refused);
+        self.home.audit().write_counted(permit, &Entry { to: &to, why: Some(why), ..refused });
+    }
+}
+
+/// What a person is shown about a request: what the server's metadata say now.
+async fn shown(request: &ConnectRequest, participant: String) -> Result<Shown, String> {
+    let (account, site) = (&request.account, &request.account.site);
+    let found = match site.found() {
+        Some(found) => found,
+        None => site.discover(None).await.map_err(|trouble| format!("{trouble}."))?,
+    };
+    let endpoint = found.server.authorization_endpoint.as_deref().and_then(pages::origin);
+    let origin = endpoint.ok_or("The server's authorization server has no page to sign in at.")?;
+    Ok(Shown {
+        participant,
+        server: site.name.clone(),
+        clients: request.clients.clone(),
+        scopes: account.scopes_with(&found, request.scopes.clone()),
+        issuer: found.server.issuer.clone(),
+        origin,
+    })
+}
+
+/// The answer at a link that is of no use.
+fn void() -> Response {
+    let why =
+        "This link was used before, is older than 10 minutes, or the gateway does not know it any more.";
+    pages::problem(StatusCode::NOT_FOUND, why, CALL_AGAIN).response()
+}
+
+/// A form is good in one browser, for one link.
+fn principal(at: &At, id: &str) -> String {
+    format!("{} {id}", at.session.browser)
+}
+
+fn hash(browser: &str) -> [u8; 32] {
+    Sha256::digest(browser.as_bytes()).into()
+}
+
+fn form<'f>(at: &'f At, id: &'f str, sealed: &'f str) -> Form<'f> {
+    Form { url: &at.url, id, sealed }
+}

@@ -1,0 +1,50 @@
+//! Refusals that name the scope with which the caller could come back.
+
+use model::{Capabilities, KindRef, LinkId, PROPOSAL, REQUEST, Refusal, RefusalCode};
+
+use crate::{
+    Handles, Topic,
+    admission::{admits, judge_kind, proposes},
+    event::Target,
+};
+
+impl<H: Handles> Topic<H> {
+    /// The refusal of a request that its participant may make or propose, if its caller's access token is not good for it and its
+    /// client can come back with another one.
+    pub(crate) fn lacking(
+        &self,
+        link: LinkId,
+        method: &str,
+        target: Option<Target<'_>>,
+    ) -> Option<Box<Refusal>> {
+        let (own, member) = self.members.linked(link)?;
+        let scopes = own.stepping_up()?;
+        let route = self.catalog.resolve(own.overrides(), target)?;
+        let (context, at) = (target.and_then(Target::context), route.upstream.as_str());
+        let may = |capabilities: &Capabilities| match admits(capabilities, method, context, at) {
+            true => Some(REQUEST),
+            false => proposes(capabilities, method, context, at).then_some(PROPOSAL),
+        };
+        if may(own.granted(member)).is_some() {
+            return None;
+        }
+        let kind = match may(&member.capabilities)? {
+            PROPOSAL => KindRef::proposal(method, context),
+            _ => KindRef::request(method, context),
+        };
+        scopes.good_for(kind.ok()?, &[at]).map(needs)
+    }
+
+    /// The same of an envelope.
+    pub(crate) fn lacking_kind(&self, link: LinkId, kind: KindRef<'_>, to: &[&str]) -> Option<Box<Refusal>> {
+        let (own, member) = self.members.linked(link)?;
+        let scopes = own.stepping_up()?;
+        judge_kind(&member.capabilities, kind, to).ok()?;
+        scopes.good_for(kind, to).map(needs)
+    }
+}
+
+fn needs(scope: &str) -> Box<Refusal> {
+    let refusal = Refusal::new(RefusalCode::InsufficientScope, format!("this call needs {scope}"));
+    Box::new(refusal.hint("sign in again with this scope").scope(scope))
+}
