@@ -381,6 +381,8 @@ const UNREACHED: &[(&str, &str)] = &[
     ("Consents on record", "of each participant by itself"),
     ("Authorization codes", "10,000 sign-ins of participants with consent"),
     ("One-time codes", "one of each participant"),
+    ("Connect links", "3 of each participant at a server; the fixture wants no sign-in"),
+    ("One-time codes for connect pages", "one of each participant"),
     ("Documents of clients", "what goes is fetched again"),
     ("Addresses that are counted at sign-ins", "all clients here have one address"),
 ];
