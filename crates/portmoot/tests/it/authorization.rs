@@ -5,7 +5,7 @@ mod canary;
 mod documented;
 mod doors;
 mod every_door;
-mod flood;
+pub(crate) mod flood;
 mod introspection;
 mod people;
 mod probe;
