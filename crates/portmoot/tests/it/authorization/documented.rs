@@ -1,4 +1,4 @@
-//! What `docs/authorization.md` shows is what the command prints.
+//! Transcripts of `docs/authorization.md`, compared with what the command prints.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! Who may sign in for all callers, and tokens of callers, which no one else gets.
+//! Rights to sign in for all callers, and tokens of callers, which no one else gets.
 
 use serde_json::json;
 
