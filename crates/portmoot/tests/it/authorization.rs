@@ -2,6 +2,7 @@
 
 mod bad_tokens;
 mod canary;
+mod documented;
 mod doors;
 mod every_door;
 pub(crate) mod flood;

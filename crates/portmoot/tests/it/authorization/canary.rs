@@ -87,9 +87,9 @@ impl Stage {
         let telling = [
             over_http(false, |_| ("500 Oops", format!("{{\"why\":\"I got Bearer {AT_ECHOING}\"}}"))),
             over_http(false, |_| {
-                let told = "401 No\r\nwww-authenticate: Bearer error=\"invalid_token\", error_description=";
+                let head = "401 No\r\nwww-authenticate: Bearer error=\"invalid_token\", error_description=";
                 // The head goes on where the status line ends.
-                (Box::leak(format!("{told}\"{AT_REFUSING}\"").into_boxed_str()), format!("no: {AT_REFUSING}"))
+                (Box::leak(format!("{head}\"{AT_REFUSING}\"").into_boxed_str()), format!("no: {AT_REFUSING}"))
             }),
         ];
         let pipe = Peer::stdio(|message| {
@@ -308,7 +308,7 @@ fn by_rest(stage: &mut Stage, (_, token): Caller<'_>, server: &str) {
     stage.keep(held.next());
 }
 
-/// A token that is none, at every door that a program of ours can knock at.
+/// A token that is none, at every door that a test's program can knock at.
 fn refused(stage: &mut Stage, token: &str) {
     let bad = format!("{token}x");
     let bearer = format!("Bearer {bad}");
