@@ -48,7 +48,10 @@ impl Signers {
         let random = SystemRandom::new();
         let ed = Ed25519KeyPair::generate_pkcs8(&random).expect("a key");
         Self {
-            rsa: RsaKeyPair::from_pkcs8(&made.stdout).expect("an RSA key"),
+            // Versions of openssl write one form or the other.
+            rsa: RsaKeyPair::from_pkcs8(&made.stdout)
+                .or_else(|_| RsaKeyPair::from_der(&made.stdout))
+                .expect("an RSA key"),
             p256: curve(&ECDSA_P256_SHA256_FIXED_SIGNING, &random),
             p384: curve(&ECDSA_P384_SHA384_FIXED_SIGNING, &random),
             ed: Ed25519KeyPair::from_pkcs8(ed.as_ref()).expect("the same key"),

@@ -24,7 +24,7 @@ const OF_ONE_ADDRESS: usize = 80;
 const GROWN_BYTES_MAX: usize = 6 << 20;
 
 #[test]
-fn a_flood_of_bad_tokens_is_stopped_by_address_and_leaves_others_alone() {
+fn a_flood_of_bad_tokens_is_stopped_and_leaves_others_alone() {
     let sent = std::env::var("PORTMOOT_BAD_TOKENS").map_or(BAD_TOKENS, |number| number.parse().unwrap());
     let provider = Provider::start(600);
     let (_home, gateway) = start(&provider, "");
