@@ -1,11 +1,14 @@
 //! Rows of the table of instructions: what is served, and the two loads whose difference is measured.
 
+use crate::signers::{Signers, publish};
 use crate::stage::{Stage, stdio_table};
 
 /// Where the measured server listens.
 pub const CONFIG_PORT: u16 = 19030;
 /// Where its upstream listens.
 pub const UPSTREAM_PORT: u16 = 19031;
+/// Where the keys of its issuer are.
+const ISSUER_PORT: u16 = 19032;
 
 const NO_AUDIT: &str = "[audit]\nenabled = false\n";
 const DEMO: &str = "[servers.demo]\ntype = \"demo\"\n";
@@ -59,6 +62,7 @@ pub fn rows(stage: &Stage) -> Vec<Row> {
     rows.extend(calls(stage));
     rows.extend(mixed(stage));
     rows.extend(by_tools());
+    rows.extend(tokens(stage));
     rows.extend(sessions());
     rows.extend(lists(stage));
     rows.extend(growth(stage));
@@ -146,6 +150,36 @@ fn by_tools() -> Vec<Row> {
     .map(|(label, words, tool)| {
         let (few, many, operations) = loads(&format!("--era legacy --tool {tool} {words}"), 16);
         Row { few, many, operations, ..call(label, config.clone(), ("legacy", "demo_echo", ""), 16) }
+    })
+    .collect()
+}
+
+/// A call with a static token, one with an access token of an issuer that is known, and one whose scopes narrow it.
+fn tokens(stage: &Stage) -> Vec<Row> {
+    let signers = Signers::new();
+    let issuer = publish(ISSUER_PORT, signers.keys());
+    let public = format!("http://127.0.0.1:{CONFIG_PORT}");
+    let jwt = signers.token("ES256", &issuer, &format!("{public}/mcp"), "ann");
+    // Its bytes are read too: a static token that is as long tells them apart.
+    let long = "t".repeat(jwt.len());
+    std::fs::write(stage.home.join("long.token"), &long).expect("a token");
+    let config = format!(
+        "public_url = \"{public}\"\n{DEMO}{NO_AUDIT}{}[participants.long]\ntoken_file = \"long.token\"\ncapabilities = [\"mcp/*\"]\n\
+         [profiles.all]\ncapabilities = [\"mcp/*\"]\n[issuers.corp]\nissuer = \"{issuer}\"\njwks_url = \"{issuer}/keys\"\nunknown = \"all\"\n",
+        participant(stage, "short", "\"mcp/*\"")
+    );
+    let scopes = format!("{config}[scopes.\"mcp:read\"]\ncapabilities = [\"mcp/request:tools/call:*\"]\n");
+    [
+        ("token: static", config.clone(), token("short")),
+        ("token: static, as long as a JWT", config.clone(), long),
+        ("token: a JWT that is known", config, jwt.clone()),
+        ("token: a JWT that is known, with scopes", scopes, jwt),
+    ]
+    .into_iter()
+    .map(|(label, config, bearer)| {
+        // The rows live as long as the program.
+        let bearer = format!("--bearer {bearer}").leak();
+        call(label, config, ("legacy", "demo_echo", bearer), 16)
     })
     .collect()
 }

@@ -19,6 +19,7 @@ pub mod proto;
 pub mod proto_calls;
 pub mod reply;
 pub mod resolve;
+pub mod signers;
 pub mod stage;
 pub mod table;
 pub mod wires;

@@ -21,7 +21,7 @@ const faults = {};
 const kept = [];
 const secrets = [];
 const more = [];
-let heard = '';
+let got = '';
 let mode = 'up';
 let serve;
 let issuer;
@@ -146,7 +146,7 @@ function control(order) {
       more.push(order.client);
       serve = provider(['a']);
       return {};
-    case 'heard': return { heard };
+    case 'got': return { got };
     case 'secrets': return { secrets };
     case 'ttl': ttl = order.seconds; return {};
     case 'accepted': return { claims: accepted(order) };
@@ -171,7 +171,7 @@ const server = createServer((request, response) => {
     return;
   }
   asked[path] = (asked[path] ?? 0) + 1;
-  heard += `${request.url} ${JSON.stringify(request.rawHeaders)}\n`;
+  got += `${request.url} ${JSON.stringify(request.rawHeaders)}\n`;
   if (mode === 'down') { response.writeHead(503, { 'content-length': 0 }); response.end(); return; }
   if (mode === 'dead') { request.socket.destroy(); return; }
   if (mode === 'silent') return;

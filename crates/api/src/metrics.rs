@@ -6,7 +6,7 @@ use access::SERVERS;
 use auth::Participant;
 use axum::response::{IntoResponse, Response};
 use axum::{extract::State, http::header};
-use gateway::Registry;
+use control::Registry;
 use prometheus_client::{
     encoding::text::encode, metrics::counter::Counter, metrics::family::Family, metrics::gauge::Gauge,
     metrics::info::Info, registry::Registry as Metrics,

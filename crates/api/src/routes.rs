@@ -6,7 +6,7 @@ use access::AccessJournal;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Router, http::header};
-use gateway::Registry;
+use control::Registry;
 use model::{Refusal, RefusalCode};
 use signin::{Connect, SignIn};
 use utoipa::OpenApi;

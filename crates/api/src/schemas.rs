@@ -6,7 +6,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use gateway::modules::modules_of;
+use control::modules::modules_of;
 use model::RefusalCode;
 use platform::unix_ms;
 use registry::connect::PROTO;

@@ -7,7 +7,7 @@ use auth::{ClientCertificate, Participant, Presented};
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, header, request::Parts};
-use gateway::{Registry, admin::Admin};
+use control::{Registry, admin::Admin};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
 use serde::de::DeserializeOwned;
 use signin::{Connect, SignIn};

@@ -119,5 +119,7 @@ mod tests {
         assert_eq!((shared(&["a".into()]).as_deref(), shared(&[])), (Some("a"), None));
         names.set_participants(texts(&["boss"]), texts(&[]));
         assert_eq!(names.complete("/call worker ").1, Vec::<String>::new());
+        names.set_tools("boss", (0..=TOOLS_MAX).map(|number| format!("t{number}")));
+        assert_eq!(names.complete("/call boss ").1.len(), TOOLS_MAX);
     }
 }

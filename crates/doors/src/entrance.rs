@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use auth::Participant;
 use axum::Router;
-use gateway::{Dispatch, Registry};
+use control::Registry;
+use gateway::Dispatch;
 use platform::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;

@@ -7,7 +7,7 @@ use access::config::{Access, BuiltIn, Config, Limits, McpCalls, TopicConfig};
 use access::grants::Grants;
 use access::identities::local_user;
 use auth::{Identities, Participant, Sealer};
-use gateway::{Registry, Start};
+use control::{Registry, Start};
 use model::TopicName;
 use store::recorder::Recorder;
 

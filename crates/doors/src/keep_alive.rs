@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use gateway::Registry;
+use control::Registry;
 use platform::{Mutex, millis};
 use tokio::time::{Instant, sleep_until};
 

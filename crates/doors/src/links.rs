@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use access::is_guest;
 use auth::Participant;
-use gateway::{Dispatch, Joining, Link, Registry};
+use control::Registry;
+use gateway::{Dispatch, Joining, Link};
 use model::{Form, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{Mutex, MutexGuard, unix_ms};
 use store::{EndedSessions, Record};

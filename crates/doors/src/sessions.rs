@@ -14,8 +14,9 @@ use std::time::Duration;
 use access::config::Limits;
 use access::{ANONYMOUS_PREFIX, account, is_guest};
 use auth::Participant;
+use control::Registry;
 use foldhash::{HashSet, HashSetExt};
-use gateway::{Dispatch, Registry};
+use gateway::Dispatch;
 use model::ParticipantId;
 use platform::{Mutex, MutexGuard};
 

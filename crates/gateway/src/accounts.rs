@@ -81,7 +81,7 @@ impl Dispatch {
     }
 
     /// Takes that the account of a participant at a server has changed: its clients' lists there are others now.
-    pub(crate) fn account_changed(self: &Arc<Self>, server: &ParticipantId, participant: &ParticipantId) {
+    pub fn account_changed(self: &Arc<Self>, server: &ParticipantId, participant: &ParticipantId) {
         let Some(server) = self.server(server) else { return };
         let Some(callers) = &server.callers else { return };
         let is_connected = callers.is_connected(participant);

@@ -62,7 +62,8 @@ fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
     let opens_urls = json::at(&client.capabilities, &["elicitation", "url"]).is_some();
     let session = (form == Form::Legacy && opens_urls).then(|| (asked.link.id, completion(&asked.link)));
     let account = callers.accounts.of(Some(participant.as_str()));
-    let id = services.connects.ask(&account, &name(client), session, unix_ms()).ok()?;
+    let id =
+        services.connects.ask(&account.place(), account.wanted(), &name(client), session, unix_ms()).ok()?;
     let url = format!("{base}/connect/{id}");
     let needs = format!("{} needs your permission.", server.id);
     let message = match opens_urls {

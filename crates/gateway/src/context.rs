@@ -17,10 +17,10 @@ pub struct Context {
     /// Accounts at servers.
     pub(crate) accounts: Arc<Accounts>,
     /// The numbers of fields that tools' messages had.
-    pub(crate) fields: Arc<FieldNumbers>,
+    pub fields: Arc<FieldNumbers>,
     links: AtomicU64,
     /// The numbers of requests to servers, which operations share.
-    pub(crate) numbers: Arc<Numbers>,
+    pub numbers: Arc<Numbers>,
     /// Upper half of every operation id, so that ids of two runs differ.
     run: u64,
     /// Upper half of the ids of envelopes that go to one participant alone.

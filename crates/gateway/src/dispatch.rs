@@ -43,7 +43,7 @@ pub struct Settings {
 }
 
 /// What a participant may do in the topic now; `None` if it may not be there.
-pub(crate) type StandingOf = Box<dyn Fn(&ParticipantId) -> Option<Arc<Capabilities>> + Send + Sync>;
+pub type StandingOf = Box<dyn Fn(&ParticipantId) -> Option<Arc<Capabilities>> + Send + Sync>;
 /// Whether the record of a change of this proposal is durable. At most one is under way for each open proposal, since the topic
 /// has the next change stored only after this report: `topic::Limits::proposals_max` bounds the channel of reports, and a bounded
 /// channel would make the journal's thread wait.

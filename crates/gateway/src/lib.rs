@@ -1,12 +1,9 @@
 //! The gateway: what happens in a topic enters as an event, and one interpreter carries out the effects.
 //!
-//! - [`Dispatch`]: one running topic: [`Dispatch::request`], [`Dispatch::say`]; a link joins it by [`Registry::join`].
+//! - [`Dispatch`]: one running topic: [`Dispatch::request`], [`Dispatch::say`]; a link joins it by [`Dispatch::join`].
 //! - [`Link`], [`Outlet`]: a participant's link, and its way out. [`Call`], [`Reply`]: one request, and its way back.
-//! - [`Registry`]: everything that is in force: servers, topics, identities, grants.
-//! - [`admin`]: tokens and grants.
 
 mod accounts;
-pub mod admin;
 mod builtin;
 mod call;
 mod callers;
@@ -18,17 +15,16 @@ mod dispatch;
 mod envelopes;
 pub mod handshake;
 mod incoming;
+mod lifetime;
 mod link;
 pub mod listen;
 mod live;
 pub mod manifests;
 mod membership;
 mod mirror;
-pub mod modules;
 pub mod proposals;
 mod questions;
 mod record;
-mod registry;
 mod requests;
 mod returns;
 mod room_reply;
@@ -40,9 +36,9 @@ mod unfit;
 pub use builtin::manifest as built_in_manifest;
 pub use call::{Call, Reply};
 pub use context::{Context, number_of};
-pub use dispatch::{Dispatch, Settings};
+pub use dispatch::{Dispatch, Settings, StandingOf};
 pub use incoming::{Incoming, Parks, Tag};
 pub use link::{Link, Outlet, Passed, Questioned, Respell, RoomOutlet, Undelivered, plain_client};
 pub use live::{ConfiguredServer, ProposalView, Server, Topic};
-pub use registry::{DRAIN, Registry, Start, Visitor};
+pub use servers::Topics;
 pub use topic::Joining;

@@ -31,7 +31,7 @@ pub struct Link {
     /// The scope of the access token of its latest request.
     pub scope: TokenScope,
     /// Its participant's share of the bytes that wait, from its join on.
-    pub(crate) held: OnceLock<Arc<Share>>,
+    pub held: OnceLock<Arc<Share>>,
     /// Its participant's shares of what its topic writes to, from its join on.
     pub(crate) written: OnceLock<Written>,
 }
@@ -158,7 +158,7 @@ impl Link {
     }
 
     /// The wire on which its participant came in.
-    pub(crate) fn wire(&self) -> Wire {
+    pub fn wire(&self) -> Wire {
         if self.outlet.socket().is_some() { Wire::Ws } else { Wire::Mcp }
     }
 

@@ -28,7 +28,7 @@ impl Dispatch {
     ///
     /// # Errors
     /// The topic's refusal: it is full, the name is a server's, or a newer link of the participant listens.
-    pub(crate) fn join(
+    pub fn join(
         self: &Arc<Self>,
         link: &Arc<Link>,
         capabilities: &Arc<Capabilities>,
@@ -74,21 +74,21 @@ impl Dispatch {
     }
 
     /// Ends one link whose participant may not come in that way any more.
-    pub(crate) fn end_link(self: &Arc<Self>, link: &Arc<Link>) {
+    pub fn end_link(self: &Arc<Self>, link: &Arc<Link>) {
         self.cut(link.id, room::Close::Revoked);
         self.leave(link);
         closed(self, link, Some(Ended::Revoked));
     }
 
     /// Ends the links of a participant that may not be here any more, withdraws its proposals, and cancels its tasks.
-    pub(crate) fn revoke(self: &Arc<Self>, participant: &ParticipantId) {
+    pub fn revoke(self: &Arc<Self>, participant: &ParticipantId) {
         self.take(Event::Revoke { participant });
         tasks::cancel_all(self, participant);
     }
 
     /// Gives a participant what it may do now, or ends its links and withdraws its proposals if it may not be here. It need not
     /// be present.
-    pub(crate) fn refresh(self: &Arc<Self>, participant: &ParticipantId) {
+    pub fn refresh(self: &Arc<Self>, participant: &ParticipantId) {
         loop {
             let standing = (self.standing)(participant);
             match &standing {
@@ -107,7 +107,7 @@ impl Dispatch {
 
     /// Configures the topic's servers, in this order: new ones join, missing ones leave, the others stay as they are. Then come
     /// the participants that serve, and what the gateway's own participant lists. Clients are notified once, of the whole change.
-    pub(crate) fn configure(
+    pub fn configure(
         self: &Arc<Self>,
         servers: &[Arc<Upstream>],
         serving: &[ServerConfig],
@@ -154,7 +154,7 @@ impl Dispatch {
     }
 
     /// Takes of every server whether it runs now.
-    pub(crate) fn note_available(self: &Arc<Self>) {
+    pub fn note_available(self: &Arc<Self>) {
         for server in self.servers() {
             let available = |runs| drop(self.take(Event::Available { server: &server.id, runs }));
             server.upstream.report_available(available);
@@ -162,7 +162,7 @@ impl Dispatch {
     }
 
     /// Lists what every server lists now.
-    pub(crate) fn list_servers(self: &Arc<Self>) {
+    pub fn list_servers(self: &Arc<Self>) {
         self.servers().iter().for_each(|server| self.list_shared(server, &[]));
     }
 

@@ -13,7 +13,7 @@ use crate::tasks::{awaiting, notices, relay as tasks};
 use crate::{dispatch::Dispatch, incoming::Tag};
 
 /// Passes what the sessions of a server send outside of calls to the topics in which the server takes part.
-pub(crate) struct Topics(pub(crate) Box<dyn Fn() -> Vec<Arc<Dispatch>> + Send + Sync>);
+pub struct Topics(pub Box<dyn Fn() -> Vec<Arc<Dispatch>> + Send + Sync>);
 
 impl SessionEvents for Topics {
     fn event(&self, session: &Arc<Session>, event: SessionEvent<'_>) {
@@ -59,7 +59,7 @@ impl Dispatch {
     }
 
     /// Where the target of a link's request is, and how its server spells it.
-    pub(crate) fn route(&self, link: LinkId, target: Target<'_>) -> Option<(Arc<ConfiguredServer>, String)> {
+    pub fn route(&self, link: LinkId, target: Target<'_>) -> Option<(Arc<ConfiguredServer>, String)> {
         self.with(|topic| {
             let route = topic.lookup(link, target)?;
             let server = topic.server(route.upstream)?.handle;

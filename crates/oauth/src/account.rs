@@ -22,7 +22,7 @@ use crate::secret::Secret;
 use crate::site::{Site, fault_of};
 use crate::token::{self, Tokens};
 use crate::trouble::Trouble;
-use crate::vault::Saved;
+use crate::vault::{Place, Saved};
 
 pub use book::{AccountState, STEP_UP_MEMORY_MS, STEP_UPS_MAX};
 use book::{Book, Next, Phase};
@@ -98,6 +98,12 @@ impl Account {
         matches!(self.book.lock().phase, Phase::Ready)
     }
 
+    /// Where it is kept.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.site.place(self.participant.as_deref())
+    }
+
     /// The scopes to ask for in the next sign-in, as far as challenges have named them.
     #[must_use]
     pub fn wanted(&self) -> Vec<String> {
@@ -110,7 +116,7 @@ impl Account {
     /// [`AccountFault::NotKept`]; then the account is as before.
     pub async fn sign_in(&self, saved: Saved, asked: &[String], by: &str) -> Result<(), AccountFault> {
         let _flight = Arc::clone(&self.flight).lock_owned().await;
-        let place = self.site.place(self.participant.as_deref());
+        let place = self.place();
         let kept = self.site.services.vault.keep(&place, &saved).await;
         kept.map_err(|error| AccountFault::NotKept(error.to_string()))?;
         let mut book = self.book.lock();
@@ -119,7 +125,7 @@ impl Account {
         self.publish(&mut book);
         drop(book);
         self.site.record(Some(by), Verdict::Admitted, &format!("signed in {}", self.whose()));
-        self.site.services.connects.completed(self);
+        self.site.services.connects.completed(&place);
         self.site.changed(self.participant.as_deref());
         Ok(())
     }
@@ -131,7 +137,7 @@ impl Account {
     /// [`AccountFault::NotKept`] if the end cannot be kept; then nothing has changed.
     pub async fn sign_out(&self, by: &str) -> Result<Option<Trouble>, AccountFault> {
         let _flight = Arc::clone(&self.flight).lock_owned().await;
-        let place = self.site.place(self.participant.as_deref());
+        let place = self.place();
         let ended = self.site.services.vault.end(&place).await;
         ended.map_err(|error| AccountFault::NotKept(error.to_string()))?;
         let held = {
@@ -216,7 +222,7 @@ impl Account {
         match renewed {
             Ok(saved) => {
                 if !self.site.is_machine() {
-                    let place = self.site.place(self.participant.as_deref());
+                    let place = self.place();
                     // The tokens before are of no use any more, so these are used in any case.
                     if let Err(error) = self.site.services.vault.keep(&place, &saved).await {
                         tracing::error!(server = self.site.name, %error, "renewed tokens are not kept: a restart loses the sign-in");
@@ -380,7 +386,7 @@ impl Account {
                     "another authorization server"
                 );
                 self.book.lock().forget(Phase::Open);
-                let place = self.site.place(self.participant.as_deref());
+                let place = self.place();
                 if let Err(error) = self.site.services.vault.end(&place).await {
                     tracing::error!(server = self.site.name, %error, "an ended sign-in is still on disk");
                 }

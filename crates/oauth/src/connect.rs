@@ -1,15 +1,14 @@
 //! Connect requests: callers that have no account of their own yet, and the links at which a person gives them one.
 //!
-//! A link is unguessable, good once, for ten minutes, and for one participant at one server. Whoever opens it has to show to be
-//! that participant: the pages do that, this is only the book.
+//! A link is unguessable, good once, for ten minutes, and for one participant at one server. That a browser is this participant's is
+//! established by the pages; this is only the book.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use model::LinkId;
 use platform::{Mutex, random};
 
-use crate::account::Account;
+use crate::vault::Place;
 
 /// How long a connect request is good, milliseconds.
 pub const CONNECT_MS: u64 = 600_000;
@@ -32,13 +31,13 @@ pub type Completion = Box<dyn FnOnce(&str) + Send>;
 #[error("too many links to sign-in pages wait to be used")]
 pub struct TooMany;
 
-/// A connect request as a page shows it.
+/// A connect request.
 #[derive(Debug, Clone)]
-pub struct ConnectRequest {
+pub struct Asked {
     /// Its id.
     pub id: String,
-    /// The account that is asked for.
-    pub account: Arc<Account>,
+    /// The place of the account that is asked for.
+    pub place: Place,
     /// The scopes that the server named; empty leaves the choice to the configuration and to metadata.
     pub scopes: Vec<String>,
     /// The clients that asked, as they call themselves.
@@ -46,7 +45,7 @@ pub struct ConnectRequest {
 }
 
 struct Open {
-    request: ConnectRequest,
+    request: Asked,
     begun_ms: u64,
     until_ms: u64,
     /// Whether a person has consented: the link is used up.
@@ -59,23 +58,23 @@ struct Open {
 pub struct Connects(Mutex<HashMap<String, Open>>);
 
 impl Connects {
-    /// The id of the request for this account, made now unless one waits for the same scopes. `client` is the name of the client that
-    /// asks; `session` is notified once the account is ready.
+    /// The id of the request for the account at this place, made now unless one waits for the same scopes. `client` is the name of the
+    /// client that asks; `session` is notified once the account is ready.
     ///
     /// # Errors
     /// [`TooMany`].
     pub fn ask(
         &self,
-        account: &Arc<Account>,
+        place: &Place,
+        mut scopes: Vec<String>,
         client: &str,
         session: Option<(LinkId, Completion)>,
         now_ms: u64,
     ) -> Result<String, TooMany> {
-        let mut scopes = account.wanted();
         scopes.sort_unstable();
         let mut all = self.0.lock();
         all.retain(|_, open| now_ms < open.until_ms);
-        let own = |open: &Open| Arc::ptr_eq(&open.request.account, account);
+        let own = |open: &Open| open.request.place == *place;
         let same = |open: &&Open| own(open) && !open.is_used && open.request.scopes == scopes;
         let id = match all.values().find(same) {
             Some(open) => open.request.id.clone(),
@@ -89,12 +88,7 @@ impl Connects {
                     return Err(TooMany);
                 }
                 let id = data_encoding::HEXLOWER.encode(&random::<16>());
-                let request = ConnectRequest {
-                    id: id.clone(),
-                    account: Arc::clone(account),
-                    scopes,
-                    clients: Vec::new(),
-                };
+                let request = Asked { id: id.clone(), place: place.clone(), scopes, clients: Vec::new() };
                 let (begun_ms, until_ms) = (now_ms, now_ms.saturating_add(CONNECT_MS));
                 let open = Open { request, begun_ms, until_ms, is_used: false, sessions: HashMap::new() };
                 all.insert(id.clone(), open);
@@ -116,7 +110,7 @@ impl Connects {
 
     /// The request with this id, if it can still be used.
     #[must_use]
-    pub fn find(&self, id: &str, now_ms: u64) -> Option<ConnectRequest> {
+    pub fn find(&self, id: &str, now_ms: u64) -> Option<Asked> {
         let all = self.0.lock();
         let open = all.get(id).filter(|open| !open.is_used && now_ms < open.until_ms);
         open.map(|open| open.request.clone())
@@ -136,12 +130,10 @@ impl Connects {
     }
 
     /// Ends the requests for an account that is ready now, however its tokens came, and notifies the sessions that asked.
-    pub fn completed(&self, account: &Account) {
+    pub fn completed(&self, place: &Place) {
         let ended: Vec<Open> = {
             let mut all = self.0.lock();
-            all.extract_if(|_, open| std::ptr::eq(Arc::as_ptr(&open.request.account), account))
-                .map(|(_, open)| open)
-                .collect()
+            all.extract_if(|_, open| open.request.place == *place).map(|(_, open)| open).collect()
         };
         for open in ended {
             open.sessions.into_values().for_each(|completion| completion(&open.request.id));
@@ -151,36 +143,34 @@ impl Connects {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::config::{Account as Whose, AuthConfig};
-    use crate::{Accounts, Configured};
 
-    fn accounts() -> Accounts {
-        let accounts = Accounts::in_memory();
-        let auth = AuthConfig { account: Whose::Caller, ..AuthConfig::default() };
-        let tls = tls::ClientTls::of_machine();
-        let server = Configured { name: "jira", url: "https://mcp.example/mcp", tls: &tls, auth: &auth };
-        assert!(accounts.configure(&server).0.is_some());
-        accounts
+    fn at(participant: &str) -> Place {
+        let (server, url) = ("jira".to_owned(), "https://mcp.example/mcp".to_owned());
+        Place { server, url, participant: Some(participant.to_owned()) }
+    }
+
+    fn ask(connects: &Connects, place: &Place, client: &str, now_ms: u64) -> Result<String, TooMany> {
+        connects.ask(place, Vec::new(), client, None, now_ms)
     }
 
     #[test]
     fn concurrent_calls_share_a_request_and_a_used_one_is_void() {
-        let accounts = accounts();
-        let (connects, server) = (&accounts.services().connects, accounts.server("jira").unwrap());
-        let (ann, bob) = (server.of(Some("ann")), server.of(Some("bob")));
-        let first = connects.ask(&ann, "Editor", None, 0).unwrap();
-        assert_eq!(connects.ask(&ann, "Desk", None, 1).as_ref(), Ok(&first));
-        assert_ne!(connects.ask(&bob, "Editor", None, 1).as_ref(), Ok(&first));
+        let connects = Connects::default();
+        let (ann, bob) = (at("ann"), at("bob"));
+        let first = ask(&connects, &ann, "Editor", 0).unwrap();
+        assert_eq!(ask(&connects, &ann, "Desk", 1).as_ref(), Ok(&first));
+        assert_ne!(ask(&connects, &bob, "Editor", 1).as_ref(), Ok(&first));
         assert_eq!(
             (first.len(), connects.find(&first, 1).unwrap().clients),
             (32, vec!["Editor".to_owned(), "Desk".to_owned()])
         );
         assert!(connects.use_up(&first, 2) && !connects.use_up(&first, 3), "once");
         assert!(connects.find(&first, 3).is_none());
-        let second = connects.ask(&ann, "Editor", None, 4).unwrap();
+        let second = ask(&connects, &ann, "Editor", 4).unwrap();
         assert_ne!(first, second);
         assert!(connects.find(&second, CONNECT_MS + 3).is_some(), "until its time is over");
         assert!(connects.find(&second, CONNECT_MS + 4).is_none());
@@ -190,12 +180,11 @@ mod tests {
 
     #[test]
     fn requests_are_bounded_for_an_account_and_for_all() {
-        let accounts = accounts();
-        let (connects, server) = (&accounts.services().connects, accounts.server("jira").unwrap());
-        let ann = server.of(Some("ann"));
+        let connects = Connects::default();
+        let ann = at("ann");
         let ids: Vec<String> = (0..=ACCOUNT_CONNECTS_MAX as u64)
             .map(|at| {
-                let id = connects.ask(&ann, "c", None, at).unwrap();
+                let id = ask(&connects, &ann, "c", at).unwrap();
                 assert!(connects.use_up(&id, at));
                 id
             })
@@ -203,23 +192,22 @@ mod tests {
         assert_eq!(connects.0.lock().len(), ACCOUNT_CONNECTS_MAX, "the oldest made room");
         assert!(!connects.0.lock().contains_key(&ids[0]));
         for number in ACCOUNT_CONNECTS_MAX..CONNECTS_MAX {
-            connects.ask(&server.of(Some(&number.to_string())), "c", None, 9).unwrap();
+            ask(&connects, &at(&number.to_string()), "c", 9).unwrap();
         }
-        assert_eq!(connects.ask(&server.of(Some("one more")), "c", None, 9), Err(TooMany));
-        assert!(connects.ask(&ann, "c", None, 9).is_ok(), "one of its own made room");
-        assert!(connects.ask(&server.of(Some("one more")), "c", None, 9 + CONNECT_MS).is_ok());
+        assert_eq!(ask(&connects, &at("one more"), "c", 9), Err(TooMany));
+        assert!(ask(&connects, &ann, "c", 9).is_ok(), "one of its own made room");
+        assert!(ask(&connects, &at("one more"), "c", 9 + CONNECT_MS).is_ok());
     }
 
     #[test]
     fn the_sessions_that_asked_are_notified_once() {
-        let accounts = accounts();
-        let (connects, server) = (&accounts.services().connects, accounts.server("jira").unwrap());
-        let (ann, bob) = (server.of(Some("ann")), server.of(Some("bob")));
+        let connects = Connects::default();
+        let (ann, bob) = (at("ann"), at("bob"));
         let notified = Arc::<AtomicUsize>::default();
-        let ask = |account: &Arc<Account>, link: u64, client: &str| {
+        let ask = |place: &Place, link: u64, client: &str| {
             let count = Arc::clone(&notified);
             let completion: Completion = Box::new(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
-            connects.ask(account, client, Some((LinkId(link), completion)), 0).unwrap()
+            connects.ask(place, Vec::new(), client, Some((LinkId(link), completion)), 0).unwrap()
         };
         for number in 0..2 * CONNECT_SESSIONS_MAX as u64 {
             let id = ask(&ann, number, &format!("{number}{}", "x".repeat(CLIENT_NAME_CHARS_MAX)));

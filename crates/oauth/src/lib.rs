@@ -32,5 +32,5 @@ mod trouble;
 pub mod vault;
 
 pub use secret::Secret;
-pub use server::{Accounts, Configured, SERVER_ACCOUNTS_MAX, Server};
+pub use server::{Accounts, Configured, ConnectRequest, SERVER_ACCOUNTS_MAX, Server};
 pub use trouble::Trouble;

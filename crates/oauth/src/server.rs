@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::account::{Account, AccountState};
 use crate::config::{Account as Whose, AuthConfig, Kind};
-use crate::connect::{ConnectRequest, Connects};
+use crate::connect::{Asked, Connects};
 use crate::jwt::SigningKey;
 use crate::logins::Logins;
 use crate::secret::Secret;
@@ -112,6 +112,19 @@ pub struct Configured<'a> {
     pub auth: &'a AuthConfig,
 }
 
+/// A connect request as a page shows it.
+#[derive(Debug, Clone)]
+pub struct ConnectRequest {
+    /// Its id.
+    pub id: String,
+    /// The account that is asked for.
+    pub account: Arc<Account>,
+    /// The scopes that the server named; empty leaves the choice to the configuration and to metadata.
+    pub scopes: Vec<String>,
+    /// The clients that asked, as they call themselves.
+    pub clients: Vec<String>,
+}
+
 /// The servers with accounts.
 pub struct Accounts {
     services: Arc<Services>,
@@ -185,13 +198,12 @@ impl Accounts {
         self.servers.read().values().cloned().collect()
     }
 
-    /// A connect request that can be used: its server is still configured as it was.
+    /// A connect request that can be used: its server is still configured, at the same URL.
     #[must_use]
     pub fn connect_request(&self, id: &str) -> Option<ConnectRequest> {
-        let request = self.services.connects.find(id, unix_ms())?;
-        let account = &request.account;
-        let now = self.server(&account.site.name)?.of(account.participant.as_deref());
-        Arc::ptr_eq(&now, account).then_some(request)
+        let Asked { id, place, scopes, clients } = self.services.connects.find(id, unix_ms())?;
+        let account = self.server(&place.server)?.of(place.participant.as_deref());
+        (account.place() == place).then(|| ConnectRequest { id, account, scopes, clients })
     }
 
     /// The keys with which the gateway signs as a client, each once.
@@ -206,11 +218,12 @@ impl Accounts {
         keys
     }
 
-    /// Takes the token with which a participant came in, for the servers at which it is exchanged, and for no other purpose.
-    pub fn set_subject(&self, participant: &str, token: &Secret) {
-        for server in self.servers() {
+    /// Takes the token with which a participant came in, for the servers at which it is exchanged, and for no other purpose. The token
+    /// was checked.
+    pub fn set_subject(&self, participant: &str, token: &str) {
+        for server in self.servers.read().values() {
             if server.site.config.kind == Kind::Exchange && server.is_of_callers() {
-                server.of(Some(participant)).set_subject(token.clone());
+                server.of(Some(participant)).set_subject(Secret::new(token.to_owned()));
             }
         }
     }

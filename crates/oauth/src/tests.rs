@@ -500,7 +500,7 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
         refused(&ann, 0, unauthorized()).await,
         Err(AccountFault::MetadataRefused(_) | AccountFault::Refused(_))
     ));
-    all.set_subject("ann", &crate::Secret::new("inbound".to_owned()));
+    all.set_subject("ann", "inbound");
     assert_eq!(refused(&ann, 0, unauthorized()).await, Ok(()));
     let asked = script.asked().pop().unwrap();
     assert!(asked.contains("subject_token=inbound") && asked.contains("audience=api"), "{asked}");

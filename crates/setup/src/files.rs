@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 pub const FILE_BYTES_MAX: usize = 16 << 20;
 const BOM: &str = "\u{feff}";
 /// Most links from one file to the next.
-const LINKS_MAX: usize = 16;
+pub(crate) const LINKS_MAX: usize = 16;
 
 /// Why a file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +119,7 @@ impl TextFile {
 /// Where a path leads. The last file may not be there.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_owned();
-    for _ in 0..LINKS_MAX {
+    for _ in 0..=LINKS_MAX {
         match fs::read_link(&at) {
             Ok(target) => at = at.parent().unwrap_or(Path::new("")).join(target),
             Err(_) => return Ok(at),

@@ -16,12 +16,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use model::{ParticipantId, Refusal, RefusalCode};
 use oauth::Accounts;
-use oauth::connect::ConnectRequest;
+use oauth::ConnectRequest;
 use oauth::logins::Wish;
 use oauth::registration::GATEWAY_CALLBACK_PATH;
 use oauth::site::UPSTREAM;
 use platform::{Mutex, random, unix_ms};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use store::audit::{Entry, Verdict};
 use store::recorder::{UNKNOWN_PARTICIPANT, entry};
@@ -38,7 +38,7 @@ use crate::params::Params;
 use crate::service::{Home, SignIn, TRIES_PER_MINUTE};
 pub use codes::{CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX};
 use codes::{ConnectCodes, Typed};
-use pages::Form;
+use pages::{Form, Shown};
 pub use routes::connect_router;
 
 const FORM: &str = "connect-form";
@@ -53,18 +53,6 @@ pub struct ConnectCode {
     pub code: String,
     /// When it expires, in Unix milliseconds.
     pub expires_ms: u64,
-}
-
-/// What a person was shown before it consented. The form has it, sealed, so that nothing else is consented to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Shown {
-    participant: String,
-    server: String,
-    clients: Vec<String>,
-    scopes: Vec<String>,
-    issuer: String,
-    /// Where the person is sent.
-    origin: String,
 }
 
 /// The connect pages of a gateway.

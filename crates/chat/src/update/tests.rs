@@ -7,7 +7,9 @@ use crate::inbox::SETTLE_MS;
 use crate::keys::{KEYS, Place};
 use crate::state::{Action, Connection, Event, Focus, Mode, Prompt};
 use crate::tests_support::{Stage, chat, pressed, proposal, seen};
+use crate::typing::EARLIER_LINES_MAX;
 use crate::update::REFRESH_MS;
+use crate::update::topic::ANNOUNCED_MAX;
 
 const NONE: &[&str] = &[];
 
@@ -239,6 +241,11 @@ fn a_proposal_that_is_for_others_is_shown_once_the_inbox_is_known() {
     let shown = stage.entries();
     let of = |text: &str| shown.iter().filter(|entry| entry.starts_with(text)).count();
     assert_eq!((of("? #1 waits"), of("? scout proposes to worker: tools/call echo")), (1, 1), "{shown:?}");
+    // Announcements beyond the limit are not kept; the inbox shows what is in it all the same.
+    for number in 0..=ANNOUNCED_MAX {
+        stage.topic(propose(&format!("e-{number}")));
+    }
+    assert_eq!(stage.state.announced.len(), ANNOUNCED_MAX);
 }
 
 #[test]
@@ -409,6 +416,11 @@ fn earlier_lines_come_back_and_words_are_completed() {
     assert_eq!(line(&["Ctrl-U", "/c", "Tab"]), "/call");
     stage.press(&["Tab"]);
     assert_eq!(stage.state.notice(), Some("/call  /calls"));
+    for number in 0..=EARLIER_LINES_MAX {
+        stage.press(&["Ctrl-U", &format!("line {number}"), "Enter"]);
+    }
+    let earlier = &stage.state.earlier;
+    assert_eq!((earlier.len(), earlier[0].as_str()), (EARLIER_LINES_MAX, "line 1"));
 }
 
 /// What a key can change.

@@ -10,7 +10,7 @@ use crate::show::{self, Known};
 use crate::state::{Action, Announced, Connection, Mode, Prompt, State};
 
 /// Announcements that wait for the inbox.
-const ANNOUNCED_MAX: usize = 256;
+pub(super) const ANNOUNCED_MAX: usize = 256;
 /// How long an announcement waits for a word that the proposal is on disk, in milliseconds.
 const ANNOUNCED_MS: u64 = 2_000;
 /// How often the inbox is read when nothing happens, in milliseconds.

@@ -118,6 +118,14 @@ fn check(table: &Table<'_>, config: &AuthConfig, over_http: bool, has_header: bo
         let message = format!("{} needs a `client_id`", table.name());
         table.wrong("config_auth", message, "a client without a person is registered by hand");
     }
+    if config.kind == Kind::Exchange && config.issuer.is_none() {
+        let message = format!("{}: callers' tokens are for one authorization server", table.name());
+        table.wrong(
+            "config_auth",
+            message,
+            "add `issuer`: the server could name another one that keeps them",
+        );
+    }
     if config.kind == Kind::ClientCredentials && config.account == Account::Caller {
         let message = format!("{}: the gateway's own credentials are no account of a caller", table.name());
         table.note_value("account", message, "use `account = \"shared\"`, or `kind = \"oauth\"`");

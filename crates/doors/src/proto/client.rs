@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Incoming, Joining, Link, Outlet, Registry, Tag, manifests, modules};
+use control::{Registry, modules};
+use gateway::{Incoming, Joining, Link, Outlet, Tag, manifests};
 use model::{Coding, Form, Method, Payload, Refusal, RefusalCode, Request};
 use schema::ToolSchema;
 use transcode::client::{Wanted, call_params, is_foreign, is_own, list_params, open_params, read_params};

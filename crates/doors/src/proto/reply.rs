@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::modules::{self, Listed};
-use gateway::{Call, Dispatch, Registry, Reply, Respell};
+use control::Registry;
+use control::modules::{self, Listed};
+use gateway::{Call, Dispatch, Reply, Respell};
 use model::{Answer, Coding, Form, Refusal, RefusalCode};
 use transcode::client::{self, Wanted};
 use wire::mcp::relay;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use access::AccessJournal;
 use access::config::Config;
 use auth::{Participant, Presented};
-use gateway::Registry;
+use control::Registry;
 use model::ParticipantId;
 use oauth::dialer::Dialer;
 use signin::{Connect, Home, SignIn};

@@ -55,5 +55,5 @@ fn a_gateway_without_open_calls_stops_at_once() {
     let _listening = client.listen();
     let begun = std::time::Instant::now();
     gateway.stop().expect(0);
-    assert!(begun.elapsed() < gateway::DRAIN, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < control::DRAIN, "{:?}", begun.elapsed());
 }

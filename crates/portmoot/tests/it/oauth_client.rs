@@ -4,6 +4,7 @@ mod answers;
 mod browser;
 mod crossed;
 mod documents;
+mod foreign;
 mod lists;
 mod pages;
 mod service;
@@ -13,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use crate::home::Home;
-use crate::http::Reply;
+use crate::http::{Connection, Reply};
 use crate::support::{Client, Gateway, until};
 use browser::Browser;
 use service::Service;
@@ -35,14 +36,24 @@ impl Site {
 
     /// With these further lines of `[servers.jira.auth]`, and this further configuration.
     fn with(auth: &str, more: &str) -> Site {
+        Site::with_env(auth, more, &[])
+    }
+
+    /// The same with these further variables.
+    fn with_env(auth: &str, more: &str, env: &[(&str, &str)]) -> Site {
         let participants = "[participants.ann]\ntoken_env = \"ANN\"\ncapabilities = [\"mcp/*\", \"chat\"]\n\
              [participants.bob]\ntoken_env = \"BOB\"\ncapabilities = [\"mcp/*\", \"chat\"]\n";
-        Site::of("", auth, &format!("{participants}{more}"))
+        Site::in_home(env, "", auth, &format!("{participants}{more}"))
     }
 
     /// With these lines of `[server]`.
     fn of(server: &str, auth: &str, more: &str) -> Site {
+        Site::in_home(&[], server, auth, more)
+    }
+
+    fn in_home(env: &[(&str, &str)], server: &str, auth: &str, more: &str) -> Site {
         let (home, service) = (Home::new().env("ANN", ANN).env("BOB", BOB), Service::start());
+        let home = env.iter().fold(home, |home, (name, value)| home.env(name, value));
         let key = home.write("key", &"5ea1ed0f".repeat(8));
         std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
         let config = format!(
@@ -102,6 +113,20 @@ impl Site {
         assert_eq!(page.status, 200, "{page:?}");
         assert!(page.body.contains("Connected"), "{page:?}");
         page
+    }
+
+    /// Signs a participant in at the server by the API, as `portmoot servers login` does.
+    #[track_caller]
+    fn login(&self, token: &str, user: &str) {
+        let bearer = format!("Bearer {token}");
+        let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+        let post = |path: &str, body: Value| {
+            Connection::open(self.address()).exchange("POST", path, &headers, &body.to_string())
+        };
+        let begun = post("/api/v1/servers/jira/login", json!({ "port": 1 })).json();
+        let back = self.service.approve(begun["url"].as_str().unwrap(), user);
+        let done = post("/api/v1/servers/jira/login/complete", json!({ "callback": back }));
+        assert_eq!(done.status, 200, "{done:?}");
     }
 
     /// A client of a participant that has connected its account.

@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::parts::DEPTH_MAX;
+use super::yaml::VALUES_MAX;
 use super::*;
 
 fn fields() -> Fields {
@@ -270,6 +272,21 @@ fn a_broken_file_is_refused_with_its_place() {
     toml_table().entries(&format!("a = {deep}")).unwrap_err();
     let laughs: String = (1..40).map(|at| format!("a{at}: &a{at} [*a{0}, *a{0}]\n", at - 1)).collect();
     yaml_table().entries(&format!("a0: &a0 x\n{laughs}")).unwrap_err();
+}
+
+#[test]
+fn a_yaml_file_has_limits_of_depth_and_values() {
+    let nested = |depth: usize| format!("a: {}{}\n", "[".repeat(depth), "]".repeat(depth));
+    // Beside them a mapping, a key and a list.
+    let many = |values: usize| format!("a: [{}x]\n", "x, ".repeat(values - 4));
+    for (text, fits) in [
+        (nested(DEPTH_MAX), true),
+        (nested(DEPTH_MAX + 1), false),
+        (many(VALUES_MAX), true),
+        (many(VALUES_MAX + 1), false),
+    ] {
+        assert_eq!(yaml_table().entries(&text).is_ok(), fits, "{} bytes", text.len());
+    }
 }
 
 /// A comment, or none.

@@ -9,7 +9,7 @@ use super::lines::{Line, lines, part};
 use super::parts::{DEPTH_MAX, EditError, Entry, Fields, Table, line_end, spliced};
 
 /// Most values of a file, those that aliases repeat included.
-const VALUES_MAX: usize = 100_000;
+pub(super) const VALUES_MAX: usize = 100_000;
 /// Words that some parsers take for a flag or nothing.
 const NO_TEXT: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
 
@@ -84,9 +84,11 @@ impl<'a> Reader<'a> {
             return Err(Self::wrong(span, "the file is nested too deeply, or has too many values"));
         }
         let (line, column) = (span.start.line().saturating_sub(1), span.start.col());
-        let is_flow = self.lines.get(line).is_some_and(|line| {
-            line.text.chars().nth(column).is_some_and(|first| first == '{' || first == '[')
-        });
+        // Looked at of collections alone: the lines of others' files may be long.
+        let is_flow = matches!(event, Event::SequenceStart(..) | Event::MappingStart(..))
+            && self.lines.get(line).is_some_and(|line| {
+                line.text.chars().nth(column).is_some_and(|first| first == '{' || first == '[')
+            });
         let last = self.last(span);
         let node = |kind, last: usize| Node { kind, line, column, last: last.max(line), is_flow };
         let (read, anchor) = match event {

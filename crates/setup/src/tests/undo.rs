@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use proptest::prelude::*;
 
 use super::*;
+use crate::files::LINKS_MAX;
 
 fn cursor(dir: &Path) -> (&'static Client, Spot, Copies) {
     let client = client("cursor").unwrap();
@@ -95,6 +96,27 @@ fn a_second_connection_keeps_the_first_copy() {
     assert_eq!(names, ["b", "portmoot"]);
     disconnect(&spot, &copies).unwrap().make().unwrap();
     assert_eq!(fs::read_to_string(&spot.file).unwrap(), text);
+}
+
+#[test]
+fn links_are_followed_up_to_a_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let (client, spot, copies) = cursor(dir.path());
+    fs::create_dir_all(spot.file.parent().unwrap()).unwrap();
+    fs::write(dir.path().join("0"), "{}\n").unwrap();
+    for number in 1..=LINKS_MAX {
+        symlink((number - 1).to_string(), dir.path().join(number.to_string())).unwrap();
+    }
+    for (links, fits) in [(LINKS_MAX, true), (LINKS_MAX + 1, false)] {
+        let _ = fs::remove_file(&spot.file);
+        symlink(format!("../{}", links - 1), &spot.file).unwrap();
+        let done = connect(client, &spot, ("portmoot", &gateway()), &[], &copies);
+        assert_eq!(done.is_ok(), fits, "{links}");
+    }
+    symlink("round", dir.path().join("round")).unwrap();
+    fs::remove_file(&spot.file).unwrap();
+    symlink("../round", &spot.file).unwrap();
+    assert!(look(&spot).unwrap_err().to_string().contains("too many links"));
 }
 
 #[test]

@@ -2,10 +2,22 @@
 
 use auth::PublicUrl;
 use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::Shown;
 use crate::pages::{Page, escape};
+
+/// What a person was shown before it consented. The form has it, sealed, so that nothing else is consented to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Shown {
+    pub(super) participant: String,
+    pub(super) server: String,
+    pub(super) clients: Vec<String>,
+    pub(super) scopes: Vec<String>,
+    pub(super) issuer: String,
+    /// Where the person is sent.
+    pub(super) origin: String,
+}
 
 /// A form of a page: where it goes, and what seals it.
 pub(super) struct Form<'f> {

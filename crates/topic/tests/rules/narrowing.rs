@@ -77,17 +77,22 @@ fn refusal(effects: &Effects) -> &Refusal {
 #[test]
 fn a_refusal_names_the_scope_that_is_missing_and_only_to_those_who_may() {
     let mut stage = stage();
-    stage.caller(BOB, "bob", &["mcp/request:tools/call:one_b", "mcp/proposal:tools/call:one_a"]);
+    stage.caller(BOB, "bob", &["mcp/request:tools/call:one_b"]);
     narrow(&mut stage, BOB, &[], true);
-    for (number, tool, scope) in
-        [(1, "one_b", Some("large")), (2, "one_a", Some("large")), (3, "one_c", None)]
-    {
+    let check = |stage: &mut Stage, number, tool, scope: Option<&str>| {
         let effects = stage.call(BOB, number, tool);
         let refusal = refusal(&effects);
         assert_eq!(refusal.scope.as_deref(), scope, "{tool}");
         assert_eq!(refusal.code == RefusalCode::InsufficientScope, scope.is_some(), "{tool}");
         assert_eq!(refused(&effects), Cause::NotAdmitted);
-    }
+    };
+    check(&mut stage, 1, "one_b", Some("large"));
+    check(&mut stage, 2, "one_a", None);
+    // What it may only propose needs a scope that is good for proposing it.
+    stage.regrant("bob", &["mcp/proposal:tools/call:one_a"]);
+    check(&mut stage, 3, "one_a", Some("large"));
+    check(&mut stage, 4, "one_b", None);
+    stage.regrant("bob", &["mcp/request:tools/call:one_b"]);
     narrow(&mut stage, BOB, &[], false);
-    assert_eq!(refusal(&stage.call(BOB, 4, "one_b")).scope, None);
+    assert_eq!(refusal(&stage.call(BOB, 5, "one_b")).scope, None);
 }

@@ -4,7 +4,6 @@
 use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
@@ -88,9 +87,9 @@ impl Stage {
         let telling = [
             over_http(false, |_| ("500 Oops", format!("{{\"why\":\"I got Bearer {AT_ECHOING}\"}}"))),
             over_http(false, |_| {
-                let told = "401 No\r\nwww-authenticate: Bearer error=\"invalid_token\", error_description=";
+                let head = "401 No\r\nwww-authenticate: Bearer error=\"invalid_token\", error_description=";
                 // The head goes on where the status line ends.
-                (Box::leak(format!("{told}\"{AT_REFUSING}\"").into_boxed_str()), format!("no: {AT_REFUSING}"))
+                (Box::leak(format!("{head}\"{AT_REFUSING}\"").into_boxed_str()), format!("no: {AT_REFUSING}"))
             }),
         ];
         let pipe = Peer::stdio(|message| {
@@ -309,7 +308,7 @@ fn by_rest(stage: &mut Stage, (_, token): Caller<'_>, server: &str) {
     stage.keep(held.next());
 }
 
-/// A token that is none, at every door that a program of ours can knock at.
+/// A token that is none, at every door that a test's program can knock at.
 fn refused(stage: &mut Stage, token: &str) {
     let bad = format!("{token}x");
     let bearer = format!("Bearer {bad}");
@@ -514,32 +513,5 @@ fn a_secret_is_found_however_it_is_spelled() {
         for spelled in [text.clone(), hex, STANDARD_NO_PAD.encode(&text)] {
             assert!(spellings(ANN).iter().any(|one| spelled.contains(one.as_str())), "{spelled}");
         }
-    }
-}
-
-/// Whether a gateway that is aborted leaves a core file in its directory, where the limits of the process allow one.
-fn leaves_core(home: &Home) -> bool {
-    home.write("own.toml", "[participants.ann]\ntoken_env = \"ANN\"\n");
-    let serve = home.command(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]);
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -c unlimited; exec \"$0\" \"$@\""]).arg(serve.get_program());
-    command.args(serve.get_args()).env_clear().current_dir(home.path());
-    command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut gateway = Gateway::serve(command);
-    assert_eq!(gateway.get("/api/v1/tools", Some(ANN)).status, 200);
-    gateway.signal("ABRT");
-    gateway.wait();
-    let entries = std::fs::read_dir(home.path()).unwrap().flatten();
-    entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("core"))
-}
-
-#[test]
-fn no_core_file_of_the_gateway_is_written() {
-    let home = || Home::new().env("ANN", ANN);
-    assert!(!leaves_core(&home()));
-    // Where the kernel writes core files into the directory of the process, the same gateway leaves one if it may.
-    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
-    if pattern.starts_with("core") {
-        assert!(leaves_core(&home().env("PORTMOOT_DUMPABLE", "1")));
     }
 }

@@ -99,7 +99,7 @@ fn a_check_names_the_step_at_which_a_token_is_refused() {
         (json!({}), json!({"exp": 1_000_000}), "a", "times, subject"),
         (json!({}), json!({"sub": null}), "a", "times, subject"),
         (json!({}), ops.clone(), "a", "it is for this gateway"),
-        (json!({}), json!({"groups": ["nobody"]}), "a", "its subject has a place here"),
+        (json!({}), json!({"groups": ["strangers"]}), "a", "its subject has a place here"),
     ] {
         let token = provider.forged(header, claims.clone(), key);
         let ran = checked(&home, &token, &[]).expect(4);

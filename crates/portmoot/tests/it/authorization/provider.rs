@@ -84,7 +84,7 @@ impl Provider {
     }
 
     /// A token with these claims changed from those of a good one; null removes.
-    pub(super) fn forged(&self, header: Value, changes: Value, key: &str) -> String {
+    pub(crate) fn forged(&self, header: Value, changes: Value, key: &str) -> String {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
         let mut claims = json!({"iss": self.issuer(), "sub": "ann", "preferred_username": "ann", "groups": ["ops"],
             "aud": resource("/mcp"), "iat": now, "exp": now + 300, "jti": "x"});
@@ -108,7 +108,7 @@ pub(super) fn claims(token: &str) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
 }
 
-/// A token of an issuer whose signature nobody made: good until it is looked at closely.
+/// A token of an issuer with a made-up signature: good until it is looked at closely.
 pub(super) fn unsigned(issuer: &str, kid: &str) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let header = json!({"alg": "RS256", "typ": "at+jwt", "kid": kid});

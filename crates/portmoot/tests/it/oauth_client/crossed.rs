@@ -117,3 +117,26 @@ fn neither_a_callers_token_nor_one_of_a_server_is_where_it_must_not_be() {
     }
     assert!(searched.len() > 4);
 }
+
+#[test]
+fn a_held_call_runs_with_the_account_of_its_proposer() {
+    let scout = "the-token-of-scout-is-secret";
+    let more = "[participants.scout]\ntoken_env = \"SCOUT\"\ncapabilities = [\"mcp/proposal:*\"]\n";
+    let site = Site::with_env("", more, &[("SCOUT", scout)]);
+    site.login(scout, "user-s");
+    drop(site.connected(ANN, "user-a"));
+    let proposer = Client::of(&site.gateway, scout);
+    let call = proposer.begin_call("jira_whoami", json!({ "as": "user-s" }));
+    let proposal = site.gateway.pending(&site.home, ANN);
+    let id = proposal["id"].as_str().unwrap();
+    let url = site.gateway.url();
+    site.home.run(&["proposals", "approve", id, "--yes", "--url", &url, "--token", ANN]).expect(0);
+    let answer = loop {
+        let message = call.next();
+        if message["result"].is_object() {
+            break message;
+        }
+    };
+    assert_eq!(text(&answer["result"]), "user-s with read", "{answer}");
+    assert!(site.service.wrong().is_empty(), "{:?}", site.service.wrong());
+}

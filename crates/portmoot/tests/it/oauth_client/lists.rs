@@ -49,20 +49,10 @@ fn a_sign_in_at_the_command_line_ends_links_and_changes_lists_too() {
     let site = Site::start();
     let ann = Client::of(&site.gateway, ANN);
     let (link, stream) = (site.link(&ann), ann.listen());
-    let url = site.gateway.url();
-    let begin = json!({ "port": 1 }).to_string();
-    let bearer = format!("Bearer {ANN}");
-    let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
-    let post = |path: &str, body: &str| {
-        crate::http::Connection::open(site.address()).exchange("POST", path, &headers, body)
-    };
-    let begun = post("/api/v1/servers/jira/login", &begin).json();
-    let back = site.service.approve(begun["url"].as_str().unwrap(), "user-a");
-    let done = post("/api/v1/servers/jira/login/complete", &json!({ "callback": back }).to_string());
-    assert_eq!(done.status, 200, "{done:?}");
+    site.login(ANN, "user-a");
     stream.next_of("notifications/tools/list_changed");
     assert_eq!(ann.names("tools"), OWN);
-    assert_eq!(super::Browser::default().open(site.address(), &link).status, 404, "{url}");
+    assert_eq!(super::Browser::default().open(site.address(), &link).status, 404);
 }
 
 #[test]

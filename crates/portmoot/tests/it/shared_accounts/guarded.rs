@@ -33,7 +33,7 @@ struct Shared {
     ended: Mutex<BTreeSet<String>>,
     watch: Mutex<Option<Watch>>,
     /// All that it has received.
-    heard: Mutex<String>,
+    got: Mutex<String>,
 }
 
 impl Guarded {
@@ -99,8 +99,8 @@ impl Guarded {
     }
 
     /// All that it has received.
-    pub(super) fn heard(&self) -> String {
-        self.shared.heard.lock().unwrap().clone()
+    pub(super) fn got(&self) -> String {
+        self.shared.got.lock().unwrap().clone()
     }
 
     /// The good tokens that it has got, each once.
@@ -129,7 +129,7 @@ impl Shared {
             if reader.read_exact(&mut body).is_err() {
                 return;
             }
-            *self.heard.lock().unwrap() += &format!("{head}{}", String::from_utf8_lossy(&body));
+            *self.got.lock().unwrap() += &format!("{head}{}", String::from_utf8_lossy(&body));
             let token =
                 header("authorization").and_then(|line| line.strip_prefix("Bearer ").map(str::to_owned));
             let answered = self.answer(&head, token, &body);

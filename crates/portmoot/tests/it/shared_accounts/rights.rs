@@ -43,7 +43,7 @@ fn a_caller_signs_in_for_all_with_a_capability_only_and_its_token_reaches_no_one
     let mut secrets = site.secrets();
     secrets.extend([ANN.to_owned(), BOB.to_owned()]);
     site.check_nowhere(secrets, Some(ANN));
-    let heard = site.guarded.heard() + &site.provider.control(&json!({ "op": "heard" })).to_string();
-    assert!(heard.contains("tools/call") && heard.contains("/token"));
-    assert!(!heard.contains("canary"), "{heard}");
+    let got = site.guarded.got() + &site.provider.control(&json!({ "op": "got" })).to_string();
+    assert!(got.contains("tools/call") && got.contains("/token"));
+    assert!(!got.contains("canary"), "{got}");
 }

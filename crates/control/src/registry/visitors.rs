@@ -13,9 +13,9 @@ use store::audit::Verdict;
 use super::Registry;
 use store::recorder::UNKNOWN_PARTICIPANT;
 
-use crate::{dispatch::Dispatch, link::Link};
 use access::config::{Access, Config, TopicConfig};
 use access::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, grants::Grants, identities::local_user, is_guest};
+use gateway::{Dispatch, Link};
 use topic::Joining;
 
 /// A participant that comes to a topic, and the topic.
@@ -86,6 +86,10 @@ impl Registry {
         }
         let is_of_issuer = presented.bearer.is_some_and(|token| self.is_of_issuer(token));
         let of_issuer = is_of_issuer.then(|| self.bearers.identify(presented, topic)).flatten();
+        if let (Some(Ok(participant)), Some(token)) = (&of_issuer, presented.bearer) {
+            // Of no other token is known that an authorization server elsewhere may see it.
+            self.accounts.set_subject(participant.id.as_str(), token);
+        }
         of_issuer.unwrap_or_else(|| self.identities.read().identify(presented, unix_ms()))
     }
 

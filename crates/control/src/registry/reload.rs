@@ -12,12 +12,11 @@ use upstream::config::{ServerConfig, Transport};
 use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
-use crate::dispatch::{Dispatch, Settings};
-use crate::{proposals, run, servers::Topics, tasks};
 use access::Pins;
 use access::config::{Access, Config, Limits, ParticipantConfig, ToolsList, TopicConfig};
 use access::grants::Grants;
 use access::sign_ins::SignIns;
+use gateway::{Dispatch, Settings, Topic, Topics};
 
 /// Longest sleep between two looks for what has expired.
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
@@ -51,7 +50,7 @@ impl Registry {
     /// sign-ins share links. Clients that are still good come back at once.
     pub fn end_links_of(&self, ended: &ParticipantId) {
         for dispatch in self.topics() {
-            let links = dispatch.with(crate::live::Topic::links);
+            let links = dispatch.with(Topic::links);
             let own = links.into_iter().filter(|(_, _, participant)| participant == ended);
             own.for_each(|(_, link, _)| dispatch.end_link(&link));
         }
@@ -78,7 +77,7 @@ impl Registry {
         if !self.limits_wires.load(Ordering::Relaxed) {
             return;
         }
-        for (_, link, participant) in dispatch.with(crate::live::Topic::links) {
+        for (_, link, participant) in dispatch.with(Topic::links) {
             let is_meant = changed.is_none_or(|changed| *changed == participant);
             if is_meant && !self.may_use(&participant, link.wire()) {
                 dispatch.end_link(&link);
@@ -166,8 +165,7 @@ impl Registry {
             let dispatch = self.open_topic(topic, &config.limits);
             self.configure_topic(&config, topic, &dispatch);
             // Before any caller can enter it.
-            proposals::journal::restore(&dispatch);
-            tasks::journal::restore(&dispatch);
+            dispatch.restore();
             self.topics.write().insert(topic.name.clone(), Arc::clone(&dispatch));
             // What changed meanwhile did not reach it.
             dispatch.note_available();
@@ -188,7 +186,7 @@ impl Registry {
         let (registry, name) = (Arc::downgrade(self), topic.name.clone());
         let standing = Box::new(move |id: &_| registry.upgrade()?.standing(id, &name));
         let (context, audit, journal) = (Arc::clone(&self.context), self.audit.clone(), self.journal.clone());
-        Dispatch::new(settings, context, audit, journal, standing, run::run)
+        Dispatch::open(settings, context, audit, journal, standing)
     }
 
     fn configure_topic(&self, config: &Config, topic: &TopicConfig, dispatch: &Arc<Dispatch>) {

@@ -7,7 +7,7 @@ use store::{Journal, audit::PARTICIPANT_AUDIT_BYTES_MAX};
 use topic::{Ended, Joining};
 
 use super::*;
-use crate::link::{Link, Outlet, plain_client};
+use gateway::{Link, Outlet, plain_client};
 use store::recorder::Recorder;
 
 use crate::registry::Start;

@@ -23,11 +23,11 @@ pub use visitors::Visitor;
 
 use store::recorder::Recorder;
 
-use crate::{context::Context, dispatch::Dispatch, live::Event};
 use access::config::{Config, Limits};
 use access::grants::Grants;
 use access::sign_ins::SignIns;
 use access::{Bounds, Pins, account, bearers::Bearers, is_guest};
+use gateway::{Context, Dispatch, Topic};
 use topic::BuiltinTool;
 
 /// How long open calls may take to end when the gateway stops.
@@ -221,16 +221,13 @@ impl Registry {
     /// Answers all callers of held calls for now, so that their proposals outlast this process.
     pub fn release_held(&self) {
         for dispatch in self.topics() {
-            dispatch.stopping.send_replace(true);
-            dispatch.take(Event::Stop);
+            dispatch.release_held();
         }
     }
 
     /// Waits until no server has an open call, within a bound; then refuses those that are left.
     pub async fn drain(&self) {
-        let open = || {
-            self.topics().iter().map(|dispatch| dispatch.with(crate::live::Topic::calls_len)).sum::<usize>()
-        };
+        let open = || self.topics().iter().map(|dispatch| dispatch.with(Topic::calls_len)).sum::<usize>();
         let deadline = Instant::now() + DRAIN;
         while open() > 0 && Instant::now() < deadline {
             sleep(DRAIN_POLL).await;
@@ -241,7 +238,7 @@ impl Registry {
         }
         // Their callers go with this process.
         for dispatch in self.topics() {
-            dispatch.tasks.cancel_followed().await;
+            dispatch.cancel_followed().await;
         }
         self.upstreams().iter().for_each(|upstream| upstream.refuse_calls());
     }
@@ -250,7 +247,7 @@ impl Registry {
     pub async fn stop(&self) {
         self.release_held();
         for dispatch in self.topics() {
-            let links = dispatch.with(crate::live::Topic::links);
+            let links = dispatch.with(Topic::links);
             links.iter().for_each(|(link, _, _)| dispatch.cut(*link, Close::GoingAway));
         }
         let mut closing = tokio::task::JoinSet::new();

@@ -14,7 +14,8 @@ use schema::{Reference, ToolSchema};
 use topic::Target;
 use upstream::Manifest;
 
-use crate::{dispatch::Dispatch, link::Link, registry::Registry};
+use crate::registry::Registry;
+use gateway::{Dispatch, Link};
 
 /// The schema of a tool by its public name, if this link could call it, or propose the call.
 pub fn tool_schema(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<ToolSchema> {

@@ -1,0 +1,43 @@
+//! Opening and stopping a topic's dispatch.
+
+use std::sync::Arc;
+
+use store::JournalWriter;
+use store::recorder::Recorder;
+
+use crate::context::Context;
+use crate::dispatch::{Dispatch, Settings, StandingOf};
+use crate::live::Event;
+use crate::run::run;
+use crate::{proposals, tasks};
+
+impl Dispatch {
+    /// Opens a topic without participants and servers. `standing` has what a participant may do in it now. Must be called inside a
+    /// runtime.
+    pub fn open(
+        settings: Settings,
+        context: Arc<Context>,
+        audit: Recorder,
+        journal: Option<JournalWriter>,
+        standing: StandingOf,
+    ) -> Arc<Self> {
+        Self::new(settings, context, audit, journal, standing, run)
+    }
+
+    /// Takes over the proposals and tasks of the journal, once, before any caller can enter.
+    pub fn restore(self: &Arc<Self>) {
+        proposals::journal::restore(self);
+        tasks::journal::restore(self);
+    }
+
+    /// Answers all callers of held calls for now, so that their proposals outlast this process.
+    pub fn release_held(self: &Arc<Self>) {
+        self.stopping.send_replace(true);
+        self.take(Event::Stop);
+    }
+
+    /// Cancels the servers' tasks whose callers wait for their results: the callers go with this process.
+    pub async fn cancel_followed(&self) {
+        self.tasks.cancel_followed().await;
+    }
+}
