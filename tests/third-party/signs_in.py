@@ -5,6 +5,8 @@
 
     --era legacy|modern   how to open (default legacy)
     --client-id ID        a client that is registered already; without it the client registers itself
+    --client-metadata-url URL
+                          a client that publishes a document about itself there
     --call NAME JSON      call this tool (may be repeated)
 
     --later SECONDS       list again after this time, when the access token has expired
@@ -62,10 +64,12 @@ class Browser:
         self.account = account
         self.authorized = []
         self.result = None
+        self.cookies = httpx2.Cookies()
 
     async def visit(self, url):
         self.authorized.append((parse_qs(urlparse(url).query).get("scope") or [""])[0])
-        async with httpx2.AsyncClient(follow_redirects=False, timeout=30) as http:
+        async with httpx2.AsyncClient(follow_redirects=False, timeout=30, cookies=self.cookies) as http:
+            self.cookies = http.cookies
             answer = await http.get(url)
             for _ in range(20):
                 if answer.is_redirect:
@@ -109,7 +113,8 @@ async def run(options, report):
         grant_types=["authorization_code", "refresh_token"], response_types=["code"])
     provider = OAuthClientProvider(
         options.url, metadata, Memory(options.client_id),
-        redirect_handler=browser.visit, callback_handler=browser.callback)
+        redirect_handler=browser.visit, callback_handler=browser.callback,
+        client_metadata_url=options.client_metadata_url)
     async with httpx2.AsyncClient(auth=provider, timeout=60) as http:
         transport = streamable_http_client(options.url, http_client=http)
         async with Client(transport, mode="auto" if options.era == "modern" else "legacy") as client:
@@ -134,6 +139,7 @@ def main():
     parser.add_argument("account")
     parser.add_argument("--era", choices=["legacy", "modern"], default="legacy")
     parser.add_argument("--client-id")
+    parser.add_argument("--client-metadata-url")
     parser.add_argument("--later", type=float, default=0)
     parser.add_argument("--call", nargs=2, action="append", default=[])
     options = parser.parse_args()

@@ -191,14 +191,14 @@ impl Bearers {
         self.people.enter(&config.name, claims, &participant, ends_ms, now_ms)?;
         let narrowing = capabilities_of(&known.config.scopes, &claims.scopes)
             .map(|to| Narrowing { to, step_up: config.step_up.then(|| Arc::clone(&known.scopes)) });
-        let mut bearer = Participant::clone(&participant);
-        bearer.bearer = Some(Arc::new(Bearer { narrowing, ends_ms }));
-        bearer.expires_ms = claims.expires_ms;
         // An answer about an opaque token holds for a while only.
         let until_ms = match config.source {
             Source::Keys(_) => ends_ms,
             Source::Introspection(..) => ends_ms.min(now_ms.saturating_add(platform::millis(ANSWER_VALID))),
         };
+        let mut bearer = Participant::clone(&participant);
+        bearer.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, checked_until_ms: until_ms }));
+        bearer.expires_ms = claims.expires_ms;
         let audiences = claims.audiences.clone();
         let checked = Arc::new(Checked { participant: Arc::new(bearer), audiences, issuer: at, until_ms });
         self.cache.insert(hash, &checked, now_ms);

@@ -145,7 +145,8 @@ impl SignIns {
         let mut participant = Participant::clone(&signed_in.participant);
         let narrowing = capabilities_of(&self.scopes, &token.scopes)
             .map(|to| Narrowing { to, step_up: self.step_up.clone() });
-        participant.bearer = Some(Arc::new(Bearer { narrowing, ends_ms: token.expires_ms }));
+        let ends_ms = token.expires_ms;
+        participant.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, checked_until_ms: ends_ms }));
         participant.expires_ms = Some(token.expires_ms);
         Ok(Arc::new(participant))
     }

@@ -198,6 +198,8 @@ pub struct Bearer {
     pub narrowing: Option<Narrowing>,
     /// When what was opened with it ends, in Unix milliseconds: at its expiry, and what clocks may differ.
     pub ends_ms: u64,
+    /// Until when requests need not have it checked again, in Unix milliseconds: its end at the latest.
+    pub checked_until_ms: u64,
 }
 
 /// A wire on which participants come in.
@@ -252,10 +254,11 @@ impl Participant {
         self.bearer.as_ref()?.narrowing.as_ref()
     }
 
-    /// Whether it came with an access token that is not valid any more at this time, in Unix milliseconds.
+    /// Whether it came with an access token that has to be checked again before the next request. `now_ms` gives Unix
+    /// milliseconds, and is called for access tokens alone.
     #[must_use]
-    pub fn has_ended(&self, now_ms: u64) -> bool {
-        self.bearer.as_ref().is_some_and(|bearer| bearer.ends_ms <= now_ms)
+    pub fn is_to_be_checked(&self, now_ms: impl FnOnce() -> u64) -> bool {
+        self.bearer.as_ref().is_some_and(|bearer| bearer.checked_until_ms <= now_ms())
     }
 
     /// These capabilities, as far as its access token is good for them.

@@ -59,7 +59,7 @@ use origin::{Foreign, Hosts};
 use pair::Pairs;
 use paths::topic_of;
 use places::{Place, Places, Standing};
-use request::read_body;
+use request::{after_body, read_body};
 use response::Answered;
 use timer::{Alarm, Deadline, HeadTimer};
 
@@ -341,7 +341,10 @@ async fn route(
             Ok(visit) => visit,
             Err(refusal) => {
                 let refused = endpoint::refused(&refusal);
-                return authorization::challenged(&config, &endpoint_of(topic), presented, &refusal, refused);
+                let endpoint = endpoint_of(topic);
+                let refused = authorization::challenged(&config, &endpoint, presented, &refusal, refused);
+                // Its memory is on the heap: few requests are refused.
+                return Box::pin(after_body(body, refused)).await;
             }
         };
         return endpoint::serve(&connection, &config, &visit, (&parts, &head, body)).await;

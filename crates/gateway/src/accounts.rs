@@ -85,12 +85,15 @@ impl Dispatch {
         let Some(server) = self.server(server) else { return };
         let Some(callers) = &server.callers else { return };
         let is_connected = callers.is_connected(participant);
+        let is_empty = callers.accounts.of(Some(participant.as_str())).is_empty();
         for (id, link, _) in
             self.with(crate::live::Topic::links).into_iter().filter(|(.., of)| of == participant)
         {
             if !is_connected {
-                // Another account may come next, and what was begun with this one is not its.
-                server.upstream.release(id);
+                if is_empty {
+                    // Signed out: another account may come next, and what was begun with this one is not its.
+                    server.upstream.release(id);
+                }
                 self.take(Event::Detach { link: id, server: &server.id, keeps_lists: false });
                 continue;
             }

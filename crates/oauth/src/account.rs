@@ -98,6 +98,12 @@ impl Account {
         matches!(self.book.lock().phase, Phase::Ready)
     }
 
+    /// Whether it has no tokens at all, not even ones that are of no use any more.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.book.lock().held().is_none()
+    }
+
     /// Where it is kept.
     #[must_use]
     pub fn place(&self) -> Place {

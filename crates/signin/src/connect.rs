@@ -17,7 +17,7 @@ use axum::response::Response;
 use model::{ParticipantId, Refusal, RefusalCode};
 use oauth::Accounts;
 use oauth::ConnectRequest;
-use oauth::logins::Wish;
+use oauth::logins::{LoginError, Wish};
 use oauth::registration::GATEWAY_CALLBACK_PATH;
 use oauth::site::UPSTREAM;
 use platform::{Mutex, random, unix_ms};
@@ -43,6 +43,9 @@ pub use routes::connect_router;
 
 const FORM: &str = "connect-form";
 const CALL_AGAIN: &str = "Call the tool again to get a new link.";
+const NO_PAGE: &str = "The page at which people sign in at this server cannot be found now.";
+const ASK_OPERATOR: &str =
+    "Try again later, or ask the operator of the gateway: portmoot audit query portmoot/upstream says why.";
 
 /// A one-time code for the connect page.
 #[derive(Serialize, ToSchema)]
@@ -176,7 +179,9 @@ impl Connect {
                 match shown(&request, who).await {
                     Ok(shown) => pages::consent(&form(&at, id, &self.sealed(&at, id, Some(&shown))), &shown),
                     Err(why) => {
-                        pages::problem(StatusCode::BAD_GATEWAY, &why, "Tell the operator of the gateway.")
+                        // It may name addresses that only operators know.
+                        self.refused(at.session.participant.as_deref(), &site.name, &why);
+                        pages::problem(StatusCode::BAD_GATEWAY, NO_PAGE, ASK_OPERATOR)
                     }
                 }
             }
@@ -296,7 +301,7 @@ impl Connect {
             Ok(begun) => begun,
             Err(why) => {
                 self.refused(Some(&shown.participant), &shown.server, &why.to_string());
-                return pages::problem(StatusCode::BAD_GATEWAY, &why.to_string(), CALL_AGAIN).response();
+                return pages::problem(StatusCode::BAD_GATEWAY, &sentence(&why), CALL_AGAIN).response();
             }
         };
         // Nothing but what was shown.
@@ -359,7 +364,7 @@ impl Connect {
             Ok(account) => pages::connected(&account.site.name, &participant).response(),
             Err(why) => {
                 self.refused(Some(&participant), "", &why.to_string());
-                pages::problem(StatusCode::BAD_REQUEST, &format!("{why}."), CALL_AGAIN).response()
+                pages::problem(StatusCode::BAD_REQUEST, &sentence(&why), CALL_AGAIN).response()
             }
         }
     }
@@ -391,6 +396,22 @@ async fn shown(request: &ConnectRequest, participant: String) -> Result<Shown, S
         issuer: found.server.issuer.clone(),
         origin,
     })
+}
+
+/// What a person sees of an error: no address of a server, which operators find in the audit log.
+fn sentence(error: &LoginError) -> String {
+    match error {
+        LoginError::Trouble(_) | LoginError::Account(_) | LoginError::NoLogins(_) => {
+            "The sign-in did not succeed: the server or its authorization server did not do its part."
+                .to_owned()
+        }
+        LoginError::TooMany
+        | LoginError::Unknown
+        | LoginError::Unreadable
+        | LoginError::MixUp
+        | LoginError::Denied(_)
+        | LoginError::NotYet { .. } => format!("{error}."),
+    }
 }
 
 /// The answer at a link that is of no use.

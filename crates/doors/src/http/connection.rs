@@ -289,11 +289,9 @@ impl Visit {
         same && *self.topic == *topic && self.session_id.as_deref() == head.session_id() && !self.has_ended()
     }
 
-    /// Whether the access token is not valid any more.
+    /// Whether the access token is not valid any more, or has to be asked about again.
     fn has_ended(&self) -> bool {
-        let participant = &self.visitor.participant;
-        // Without one there is no need for the time.
-        participant.bearer.is_some() && participant.has_ended(unix_ms())
+        self.visitor.participant.is_to_be_checked(unix_ms)
     }
 }
 

@@ -82,7 +82,15 @@ pub(super) async fn serve(
     let limits = connection.links.registry.limits();
     let out = Stream::new(0, Lifetime::Reader, 0, &connection.links.registry.bounds(&visitor.participant.id));
     let (input, output) = tokio::io::split(socket);
-    let input = Until { input, stop: pin!(connection.stopping()) };
+    let bearer = Arc::clone(&visitor.participant);
+    // Then it is as if the client had closed its side: what is open is answered, and it leaves.
+    let over = async {
+        tokio::select! {
+            () = connection.stopping() => {}
+            () = token_end(&bearer) => {}
+        }
+    };
+    let input = Until { input, stop: pin!(over) };
     // A client that is gone without a word is noticed by what cannot be written to it.
     let kept_alive = async {
         loop {
@@ -90,9 +98,7 @@ pub(super) async fn serve(
             out.answer(KEEP_ALIVE);
         }
     };
-    let bearer = Arc::clone(&visitor.participant);
     tokio::select! {
-        () = token_end(&bearer) => {}
         served = proto::serve(&connection.links, (visitor, connection.authority.clone()), &out, read, input, output) => {
             if let Err(error) = served {
                 tracing::trace!(%error, "connection ended");
@@ -149,7 +155,7 @@ fn enter(connection: &Connection, first: &First) -> Result<Visitor, Refusal> {
     Ok(Visitor { dispatch, participant })
 }
 
-/// What a client writes, until the gateway stops.
+/// What a client writes, until the gateway stops or the client's token ends.
 struct Until<'s, R, S> {
     input: R,
     stop: Pin<&'s mut S>,

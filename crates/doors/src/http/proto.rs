@@ -13,6 +13,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use room::Close;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::CapacityError;
@@ -22,6 +23,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use wire::proto::SUBPROTOCOL;
 use wire::proto::frame::{PREFIX, unprefixed};
 
+use super::authorization::token_end;
 use super::body::Body;
 use super::connection::Connection;
 use super::head::bearer;
@@ -117,11 +119,15 @@ async fn begin(
     let mut writer = tokio::spawn(write(reader, sink));
     let abort = writer.abort_handle();
     let mut written = None;
+    let bearer = Arc::clone(&visitor.participant);
     let close = match Session::begin(links, (visitor, host), &out).await {
         Some(mut session) => {
             let close = tokio::select! {
                 close = read(stream, &mut session, &out, &limits) => close,
                 () = connection.stopping() => close(CloseCode::Away, "the gateway stops"),
+                () = token_end(&bearer) => {
+                    close(Close::TokenEnded.code().into(), Close::TokenEnded.reason())
+                }
                 // The client gets nothing any more: it was revoked, is too slow, or is gone.
                 end = &mut writer => {
                     written = Some(end);

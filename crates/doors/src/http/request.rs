@@ -7,17 +7,23 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::header::CONNECTION;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use platform::{Full, Share, Taken};
+use tokio::time::timeout;
 
 use super::body::Body;
 use super::response::{self, Answered};
 
 /// Seconds a client may take to send its body.
 pub(crate) const BODY_READ_SECS: u64 = 60;
+
+/// The longest body of a refused request that is read, in bytes, and for how long it is waited for.
+pub(crate) const REFUSED_BODY_BYTES_MAX: usize = 64 * 1024;
+const REFUSED_BODY_WAIT: Duration = Duration::from_secs(2);
 
 /// Reads a body within the configured bound. Its bytes are on its sender's account as they arrive.
 ///
@@ -33,10 +39,29 @@ pub(crate) async fn read_body(limit: usize, held: &Arc<Share>, body: Incoming) -
     if let Poll::Ready(body) = poll_fn(|cx| Poll::Ready(whole.as_mut().poll(cx))).await {
         return body;
     }
-    match tokio::time::timeout(Duration::from_secs(BODY_READ_SECS), whole).await {
+    match timeout(Duration::from_secs(BODY_READ_SECS), whole).await {
         Ok(body) => body,
         Err(_) => Err(Box::new(response::plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"))),
     }
+}
+
+/// Reads the short body of a refused request and throws it away, so that the connection goes on: clients send what was refused
+/// again on it, with a token. After a long body, or a slow one, the connection ends, and the response says so.
+pub(crate) async fn after_body(mut body: Incoming, mut response: Response<Body>) -> Response<Body> {
+    let is_short = body.size_hint().lower() <= REFUSED_BODY_BYTES_MAX as u64;
+    let whole = async {
+        let mut left = REFUSED_BODY_BYTES_MAX;
+        while let Some(frame) = body.frame().await {
+            let read = frame.ok()?;
+            left = left.checked_sub(read.data_ref().map_or(0, Bytes::len))?;
+        }
+        Some(())
+    };
+    let is_over = is_short && matches!(timeout(REFUSED_BODY_WAIT, whole).await, Ok(Some(())));
+    if !is_over {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 async fn collect(mut body: Incoming, limit: usize, held: &Arc<Share>) -> Answered<Bytes> {

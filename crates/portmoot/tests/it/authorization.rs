@@ -2,9 +2,10 @@
 
 mod bad_tokens;
 mod canary;
+mod documented;
 mod doors;
 mod every_door;
-mod flood;
+pub(crate) mod flood;
 mod introspection;
 mod people;
 mod probe;

@@ -224,6 +224,31 @@ fn every_requirement_in_the_documents_names_a_test() {
     }
 }
 
+/// The commands of a page that begin so, each with the output below it.
+fn transcripts<'p>(page: &'p str, begin: &str) -> Vec<(&'p str, &'p str)> {
+    let blocks = page.split("\n```").skip(1).step_by(2);
+    let commands = blocks.flat_map(|block| block.split("\n$ ").skip(1));
+    let split = |text: &'p str| text.split_once('\n').unwrap_or((text, ""));
+    commands.map(split).filter(|(command, _)| command.starts_with(begin)).collect()
+}
+
+#[test]
+fn the_page_on_proto_shows_what_convert_prints() {
+    let page = std::fs::read_to_string(openapi().with_file_name("proto.md")).unwrap();
+    let home = Home::new();
+    let tool = r#"{"name":"web_search","inputSchema":{"type":"object","properties":{"query":{"type":"string"},
+        "max_results":{"type":"integer","minimum":1}},"required":["query"]}}"#;
+    ["web_search.json", "weather.json"].iter().for_each(|name| drop(home.write(name, tool)));
+    let shown = transcripts(&page, "portmoot proto convert ");
+    assert_eq!(shown.len(), 3, "{shown:?}");
+    for (command, expect) in shown {
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let ran = home.run(&words).expect(0);
+        assert_eq!((ran.stdout + &ran.stderr).trim_end(), expect.trim_end(), "{command}");
+    }
+    assert!(home.path().join("module/buf.yaml").exists());
+}
+
 /// A section of a page, by its title.
 fn section<'a>(page: &'a str, title: &str) -> &'a str {
     page.split("\n## ").find(|section| section.starts_with(title)).unwrap()

@@ -4,6 +4,7 @@ mod answers;
 mod browser;
 mod crossed;
 mod documents;
+mod exchanged;
 mod foreign;
 mod lists;
 mod pages;
@@ -52,7 +53,12 @@ impl Site {
     }
 
     fn in_home(env: &[(&str, &str)], server: &str, auth: &str, more: &str) -> Site {
-        let (home, service) = (Home::new().env("ANN", ANN).env("BOB", BOB), Service::start());
+        Site::at(Service::start(), env, server, auth, more)
+    }
+
+    /// With this service, further variables, and lines of `[server]`.
+    fn at(service: Service, env: &[(&str, &str)], server: &str, auth: &str, more: &str) -> Site {
+        let home = Home::new().env("ANN", ANN).env("BOB", BOB);
         let home = env.iter().fold(home, |home, (name, value)| home.env(name, value));
         let key = home.write("key", &"5ea1ed0f".repeat(8));
         std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();

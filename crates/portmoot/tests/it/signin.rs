@@ -3,6 +3,7 @@
 mod browser;
 mod conformance;
 mod cookies;
+mod documents;
 mod flow;
 mod framing;
 mod killed;

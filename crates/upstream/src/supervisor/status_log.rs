@@ -121,7 +121,9 @@ impl Upstream {
             State::Down if self.is_away() => tracing::info!(target: TARGET, server, "not connected"),
             State::Down => {
                 let cause = self.book.lock().cause.clone();
-                tracing::warn!(target: TARGET, server, reason, cause, "down");
+                // What it wrote before it ended is not for every log.
+                let hint = status.last_words.first().map(|_| format!("see: portmoot logs {server}"));
+                tracing::warn!(target: TARGET, server, reason, cause, hint, "down");
             }
         }
         logged.line = Some(now);

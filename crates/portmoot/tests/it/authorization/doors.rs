@@ -1,10 +1,14 @@
 //! The same identity, and the same refusals, at every door.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::provider::Provider;
 use super::{challenge, initialize, initialize_message, post, resource, start};
-use crate::http::Connection;
+use crate::http::{Connection, TIMEOUT};
 use crate::support::modern;
 
 fn get(gateway: &crate::support::Gateway, path: &str, token: Option<&str>) -> crate::http::Reply {
@@ -199,4 +203,51 @@ fn the_token_is_seen_by_no_server_log_or_metric() {
     }
     assert!(texts.len() > 3);
     assert!(texts.iter().all(|text| !text.contains(secret)));
+}
+
+#[test]
+fn a_connection_goes_on_after_a_refusal_however_late_the_body_comes() {
+    let provider = Provider::start(600);
+    let (_home, gateway) = start(&provider, "");
+    let body = initialize_message().to_string();
+    let open = || {
+        let stream = TcpStream::connect(gateway.address()).unwrap();
+        stream.set_nodelay(true).unwrap();
+        BufReader::new(stream)
+    };
+    let head = |length: usize, more: &str| {
+        format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+             {more}content-length: {length}\r\n\r\n"
+        )
+    };
+    // The head of the answer, once it is there.
+    let answer = |stream: &mut BufReader<TcpStream>| {
+        let (mut head, mut length) = (String::new(), 0);
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(stream.read_line(&mut head).unwrap(), 0, "the connection ended: {head}");
+            let line = head.lines().last().unwrap_or_default();
+            length = line.strip_prefix("content-length: ").map_or(length, |bytes| bytes.parse().unwrap());
+        }
+        stream.read_exact(&mut vec![0; length]).unwrap();
+        head
+    };
+    let mut stream = open();
+    stream.get_mut().write_all(head(body.len(), "").as_bytes()).unwrap();
+    // The gateway knows that it refuses, and waits for the body.
+    stream.get_ref().set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    assert!(stream.read(&mut [0]).is_err(), "nothing is sent before the body");
+    stream.get_ref().set_read_timeout(Some(TIMEOUT)).unwrap();
+    stream.get_mut().write_all(body.as_bytes()).unwrap();
+    let refused = answer(&mut stream);
+    assert!(refused.starts_with("HTTP/1.1 401") && !refused.contains("connection: close"), "{refused}");
+    let good = format!("authorization: Bearer {}\r\n", provider.forged(json!({}), json!({}), "a"));
+    stream.get_mut().write_all((head(body.len(), &good) + &body).as_bytes()).unwrap();
+    assert!(answer(&mut stream).starts_with("HTTP/1.1 200"), "on the same connection");
+    // A body that is too long to be thrown away is not read.
+    let mut stream = open();
+    stream.get_mut().write_all(head(1 << 20, "").as_bytes()).unwrap();
+    stream.get_ref().set_read_timeout(Some(TIMEOUT)).unwrap();
+    let refused = answer(&mut stream);
+    assert!(refused.starts_with("HTTP/1.1 401") && refused.contains("connection: close"), "{refused}");
 }

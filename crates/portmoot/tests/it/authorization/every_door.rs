@@ -151,7 +151,7 @@ fn room(gateway: &Gateway, token: &str, text: &str) -> Said {
     said(payload)
 }
 
-fn hello(token: &str) -> McpMessage {
+pub(super) fn hello(token: &str) -> McpMessage {
     let metadata = [("authorization".to_owned(), format!("Bearer {token}"))].into();
     let hello =
         InitializeRequest { protocol_version: "1.0.0".into(), metadata, ..InitializeRequest::default() };

@@ -84,15 +84,15 @@ fn a_flood_of_bad_tokens_is_stopped_by_address_and_leaves_others_alone() {
 }
 
 /// The loopback address of this number.
-fn source(number: usize) -> Ipv4Addr {
+pub(crate) fn source(number: usize) -> Ipv4Addr {
     Ipv4Addr::from_bits(0x7f01_0000 + u32::try_from(number).unwrap())
 }
 
 /// A connection from an address.
-struct Flood(BufReader<TcpStream>);
+pub(crate) struct Flood(BufReader<TcpStream>);
 
 impl Flood {
-    fn from(to: &str, from: Ipv4Addr) -> Self {
+    pub(crate) fn from(to: &str, from: Ipv4Addr) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let stream = runtime.block_on(async {
             let socket = TcpSocket::new_v4().unwrap();
@@ -110,9 +110,14 @@ impl Flood {
     /// Sends `initialize` with a token; the status, and after how many seconds to come back.
     fn send(&mut self, token: &str) -> (u16, Option<u32>) {
         let body = super::initialize_message().to_string();
+        self.post("/mcp", &format!("authorization: Bearer {token}\r\n"), &body)
+    }
+
+    /// Sends JSON with these further headers; the same.
+    pub(crate) fn post(&mut self, path: &str, headers: &str, body: &str) -> (u16, Option<u32>) {
         let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n\
-             authorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+             {headers}content-length: {}\r\n\r\n{body}",
             body.len()
         );
         self.0.get_mut().write_all(head.as_bytes()).unwrap();
@@ -137,7 +142,7 @@ impl Flood {
 }
 
 /// The resident memory of a process in bytes.
-fn resident(pid: u32) -> Option<usize> {
+pub(crate) fn resident(pid: u32) -> Option<usize> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.split_whitespace().next()?.parse::<usize>().ok().map(|kib| kib * 1024)

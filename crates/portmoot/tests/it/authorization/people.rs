@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use harness::signs_in;
+use harness::{deps, repository, signs_in};
 use serde_json::{Value, json};
 
 use super::provider::Provider;
@@ -12,16 +12,16 @@ use crate::support::Gateway;
 const SCOPES: &str = "[scopes.\"mcp:read\"]\nbaseline = true\ncapabilities = [\"mcp/request:tools/call:a_echo\"]\n\
     [scopes.\"mcp:write\"]\nimplies = [\"mcp:read\"]\ncapabilities = [\"mcp/request:tools/call:*\"]\n";
 
-/// A gateway that is reached under its own address, as the SDK insists, and its provider.
-pub(super) fn start() -> (Home, Gateway, Provider) {
+/// A gateway that is reached under its own address, as the SDK insists, and its provider, whose tokens are valid for `ttl` seconds.
+pub(super) fn start(ttl: u64, more: &str) -> (Home, Gateway, Provider) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let public = format!("http://127.0.0.1:{port}");
     let resources = ["/mcp", "/mcp/ops"].map(|endpoint| format!("{public}{endpoint}"));
-    let provider = Provider::of(&resources, 600);
+    let provider = Provider::of(&resources, ttl);
     let issuer = format!("issuer = \"{}\"\n", provider.issuer());
     let config = super::config(&provider, SCOPES)
         .replace(super::PUBLIC, &public)
-        .replace(&issuer, &format!("{issuer}step_up = true\n"));
+        .replace(&issuer, &format!("{issuer}step_up = true\n{more}"));
     let home = Home::new();
     home.write("portmoot.toml", &config);
     let listen = format!("127.0.0.1:{port}");
@@ -43,7 +43,7 @@ fn check(report: &Value, authorized: &[&str]) {
 
 #[test]
 fn the_python_sdk_signs_in_lists_calls_and_steps_up() {
-    let (_home, gateway, _provider) = start();
+    let (_home, gateway, _provider) = start(600, "");
     for (path, era) in
         [("/mcp", "legacy"), ("/mcp", "modern"), ("/mcp/ops", "legacy"), ("/mcp/ops", "modern")]
     {
@@ -58,8 +58,39 @@ fn the_python_sdk_signs_in_lists_calls_and_steps_up() {
 
 #[test]
 fn a_client_that_registers_itself_signs_in_with_the_baseline() {
-    let (_home, gateway, _provider) = start();
+    let (_home, gateway, _provider) = start(600, "");
     let url = format!("{}/mcp", gateway.url());
     let report = signs_in(&[url.as_str(), "ann", "--call", "a_echo", "{\"text\":\"hello\"}"]);
     check(&report, &["mcp:read"]);
+}
+
+#[test]
+fn a_client_on_the_python_sdk_renews_an_access_token_that_has_expired() {
+    let (_home, gateway, _provider) = start(2, "");
+    for (path, era) in [("/mcp", "modern"), ("/mcp/ops", "legacy")] {
+        let url = format!("{}{path}", gateway.url());
+        let words = ["ann", "--era", era, "--client-id", "desk", "--call", "a_echo", "{\"text\":\"hello\"}"];
+        let report = signs_in(&[&[url.as_str()], &words[..], &["--later", "2.5"]].concat());
+        check(&report, &["mcp:read"]);
+        assert_eq!((&report["refreshed"], &report["later"]), (&true.into(), &report["tools"]), "{report:#}");
+    }
+}
+
+#[test]
+fn a_client_on_the_typescript_sdk_signs_in_lists_calls_and_renews() {
+    // It asks for a new token when the one that it has is refused: with little skew it is so soon after its expiry.
+    let (_home, gateway, _provider) = start(2, "skew = \"1s\"\n");
+    for (path, client) in [("/mcp", &["--client-id", "desk"][..]), ("/mcp/ops", &[])] {
+        let url = format!("{}{path}", gateway.url());
+        let mut command = std::process::Command::new(deps().node());
+        command.arg(repository().join("tests/third-party/signs_in.mjs")).args([url.as_str(), "ann"]);
+        command.args(client).args(["--later", "3.5"]).env("NPM_MODULES", deps().npm(""));
+        let ran = command.output().unwrap();
+        let report: Value = serde_json::from_slice(&ran.stdout).unwrap_or_default();
+        assert!(ran.status.success(), "{report:#} {}", String::from_utf8_lossy(&ran.stderr));
+        let tools = report["tools"].as_array().unwrap();
+        assert!(tools.contains(&json!("a_add")) && report["call"] == "hello", "{report:#}");
+        assert_eq!((&report["refreshed"], &report["later"]), (&true.into(), &report["tools"]), "{report:#}");
+        assert_eq!(report["authorized"].as_array().unwrap().len(), 1, "one sign-in is enough: {report:#}");
+    }
 }

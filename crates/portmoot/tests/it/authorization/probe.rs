@@ -31,7 +31,7 @@ fn probed(url: &str, code: i32) -> Vec<(String, bool, String)> {
 
 #[test]
 fn a_probe_finds_what_a_client_needs_or_says_what_is_missing() {
-    let (_home, gateway, provider) = people::start();
+    let (_home, gateway, provider) = people::start(600, "");
     for path in ["/mcp", "/mcp/ops"] {
         let steps = probed(&format!("{}{path}", gateway.url()), 0);
         assert!(steps.iter().all(|(_, good, _)| *good), "{steps:#?}");

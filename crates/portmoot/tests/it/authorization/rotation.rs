@@ -1,17 +1,18 @@
 //! Keys that change under load, providers that die, lie and burn, and tokens that end.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
+use prost::Message as _;
 use serde_json::{Value, json};
 
 use super::provider::{Provider, unsigned};
-use super::{PUBLIC, initialize, initialize_message, resource, start};
-use crate::http::Connection;
+use super::{PUBLIC, every_door, initialize, resource, start};
+use crate::http::{Connection, TIMEOUT};
 use crate::support::{Gateway, until};
-use crate::ws::{people, token};
+use crate::ws::{Socket, people, token};
 
 #[test]
 fn keys_rotate_in_three_steps_under_load_and_no_good_token_is_refused() {
@@ -189,35 +190,48 @@ fn a_gateway_starts_and_serves_whatever_its_providers_do() {
 fn what_was_opened_with_a_token_ends_with_it_and_the_session_stays() {
     let provider = Provider::start(600);
     let (_home, gateway) = start(&provider, "");
-    // The skew is part of a token's life.
+    // The skew is part of a token's life: it ends in three seconds.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    let short = provider.forged(json!({}), json!({"exp": now - 24, "iat": null}), "a");
+    let short = provider.forged(json!({}), json!({"exp": now - 26, "iat": null}), "a");
     let opened = initialize(&gateway, "/mcp", Some(&short));
     let session = opened.header("mcp-session-id").unwrap().to_owned();
-    let mut connection = Connection::open(gateway.address());
-    let bearer = format!("Bearer {short}");
-    let headers = |bearer: &str| {
-        vec![
-            ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
-            ("mcp-session-id".to_owned(), session.clone()),
-            ("authorization".to_owned(), bearer.to_owned()),
-            ("mcp-protocol-version".to_owned(), "2025-11-25".to_owned()),
-            ("content-type".to_owned(), "application/json".to_owned()),
+    let headers = |token: &str| {
+        [
+            ("accept", "application/json, text/event-stream".to_owned()),
+            ("mcp-session-id", session.clone()),
+            ("authorization", format!("Bearer {token}")),
+            ("mcp-protocol-version", "2025-11-25".to_owned()),
+            ("content-type", "application/json".to_owned()),
         ]
     };
-    let given = headers(&bearer);
-    let given: Vec<(&str, &str)> =
-        given.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    // The stream ends by itself: `exchange` reads until then.
-    let reply = connection.exchange("GET", "/mcp", &given, "");
-    assert_eq!(reply.status, 200);
+    let exchange = |connection: &mut Connection, method: &str, token: &str, body: &str| {
+        let headers = headers(token);
+        let headers: Vec<(&str, &str)> =
+            headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        connection.exchange(method, "/mcp", &headers, body)
+    };
     let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"}).to_string();
-    let late = Connection::open(gateway.address()).exchange("POST", "/mcp", &given, &ping);
-    assert_eq!((late.status, late.json()["error"]["data"]["code"].as_str()), (401, Some("token_expired")));
-    let fresh = headers(&format!("Bearer {}", provider.forged(json!({}), json!({}), "a")));
-    let fresh: Vec<(&str, &str)> =
-        fresh.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let again = Connection::open(gateway.address()).exchange("POST", "/mcp", &fresh, &ping);
+    let mut kept = Connection::open(gateway.address());
+    assert_eq!(exchange(&mut kept, "POST", &short, &ping).status, 200);
+    let bearer = format!("Bearer {short}");
+    let mut room = Socket::open_with(&gateway, "corp:ann", "", &bearer);
+    let mut proto = Socket::at(&gateway, "/proto", &[("authorization", &bearer)]);
+    let mut frames = TcpStream::connect(gateway.address()).unwrap();
+    let hello = every_door::hello(&short).encode_to_vec();
+    frames.write_all(&[&u32::try_from(hello.len()).unwrap().to_be_bytes(), &hello[..]].concat()).unwrap();
+    // Each ends by itself: a stream, which `exchange` reads until then, sockets, and frames.
+    assert_eq!(exchange(&mut Connection::open(gateway.address()), "GET", &short, "").status, 200);
+    assert_eq!((room.closed(), proto.closed()), (4006, 4006));
+    frames.set_read_timeout(Some(TIMEOUT)).unwrap();
+    frames.read_to_end(&mut Vec::new()).unwrap();
+    // On a new connection, and on the one where it was good.
+    for connection in [&mut Connection::open(gateway.address()), &mut kept] {
+        let late = exchange(connection, "POST", &short, &ping);
+        assert_eq!(
+            (late.status, late.json()["error"]["data"]["code"].as_str()),
+            (401, Some("token_expired"))
+        );
+    }
+    let again = exchange(&mut kept, "POST", &provider.forged(json!({}), json!({}), "a"), &ping);
     assert_eq!(again.status, 200, "the session goes on: {again:?}");
-    assert_eq!(initialize_message()["method"], "initialize");
 }

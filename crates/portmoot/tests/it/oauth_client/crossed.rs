@@ -51,7 +51,7 @@ fn what_one_participant_holds_is_of_no_use_to_the_other() {
     let stolen = Client::resume(&site.gateway, Some(BOB), "/mcp", &ann.session);
     let reply = stolen.status("tools/call", json!({ "name": "jira_whoami", "arguments": {} }));
     assert_eq!(reply, 404);
-    // Tasks, cursors and states of one participant are unknown for another: sealed ids of this gateway, and made-up ones.
+    // Tasks and cursors that are made up.
     for id in ["portmoot", "AAAA"] {
         for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
             let answer = bob.ask(method, json!({ "taskId": id }));
@@ -80,6 +80,18 @@ fn what_one_participant_holds_is_of_no_use_to_the_other() {
     assert_eq!(post(BOB, "/api/v1/servers/jira/logout", json!({})), 200);
     assert_eq!(text(&call(ANN)["result"]), "user-a with read");
     assert!(text(&call(BOB)["result"]).contains("/connect/"));
+}
+
+#[test]
+fn a_cursor_of_one_participant_is_of_no_use_to_the_other() {
+    let site = Site::start();
+    let (ann, bob) = (site.connected(ANN, "user-of-many"), site.connected(BOB, "user-b"));
+    let page = ann.ask("tools/list", json!({}));
+    let cursor = page["result"]["nextCursor"].as_str().unwrap_or_else(|| panic!("one page"));
+    let stolen = bob.ask("tools/list", json!({ "cursor": cursor }));
+    assert!(stolen["error"]["message"].as_str().unwrap().contains("cursor"), "{stolen}");
+    let rest = ann.ask("tools/list", json!({ "cursor": cursor }));
+    assert_eq!(rest["result"]["tools"].as_array().unwrap().len(), 3, "{rest}");
 }
 
 #[test]

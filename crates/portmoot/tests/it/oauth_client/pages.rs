@@ -310,3 +310,30 @@ fn a_person_that_has_signed_in_at_the_gateway_needs_no_code() {
     let page = other.submit(site.address(), &page, &[("code", printed["code"].as_str().unwrap())]);
     assert!(page.body.contains("<dd>ann</dd>"), "{page:?}");
 }
+
+#[test]
+fn a_server_that_cannot_be_asked_is_named_to_operators_alone() {
+    let site = Site::start();
+    let ann = Client::of(&site.gateway, ANN);
+    let link = site.link(&ann);
+    site.service.fail("/.well-known/oauth-authorization-server");
+    let mut browser = Browser::default();
+    let page = browser.open(site.address(), &link);
+    let page = browser.submit(site.address(), &page, &[("code", &site.code(ANN))]);
+    protected(&page);
+    assert_eq!(page.status, 502, "{page:?}");
+    assert!(!page.body.contains(&site.service.origin().replace("http://", "")), "{page:?}");
+    site.recorded("ann", "refused", "127.0.0.1");
+    // The link is still good.
+    site.service.fail("");
+    let page = browser.open(site.address(), &link);
+    assert!(page.body.contains("name=\"decision\""), "{page:?}");
+    // Nor does the server's part in what follows.
+    let sent = browser.submit(site.address(), &page, &[("decision", "allow")]);
+    let back = site.service.approve(sent.header("location").unwrap(), "user-a");
+    site.service.fail("/token");
+    let page = browser.open(site.address(), &back);
+    assert_eq!(page.status, 400, "{page:?}");
+    assert!(page.body.contains("did not do its part") && !page.body.contains("503"), "{page:?}");
+    assert!(site.link(&ann) != link, "the next one");
+}

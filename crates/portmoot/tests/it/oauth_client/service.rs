@@ -1,6 +1,6 @@
 //! An MCP server and its authorization server in the test's process: it knows which user each token is for, and serves nothing without.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::browser::pairs;
+use super::exchanged::subject;
 
 /// What a code was given for.
 #[derive(Debug, Clone)]
@@ -35,6 +36,12 @@ struct Books {
     /// Requests that came with a token of another user than they say, or in another user's session.
     wrong: Vec<String>,
     calls: u64,
+    /// The path that fails.
+    failing: String,
+    /// Tokens that were exchanged, with the audience.
+    exchanged: Vec<(String, String)>,
+    /// The tokens with which the MCP server was asked.
+    bearers: BTreeSet<String>,
     /// Registered redirect URIs by client.
     clients: BTreeMap<String, Vec<String>>,
 }
@@ -134,6 +141,21 @@ impl Service {
         users
     }
 
+    /// Tokens that were exchanged, with the audience that was asked for.
+    pub(super) fn exchanged(&self) -> Vec<(String, String)> {
+        self.books.lock().unwrap().exchanged.clone()
+    }
+
+    /// The tokens with which the MCP server was asked.
+    pub(super) fn bearers(&self) -> BTreeSet<String> {
+        self.books.lock().unwrap().bearers.clone()
+    }
+
+    /// Has requests for this path fail from now on, and no others.
+    pub(super) fn fail(&self, path: &str) {
+        path.clone_into(&mut self.books.lock().unwrap().failing);
+    }
+
     /// Ends all tokens of a user.
     pub(super) fn revoke(&self, user: &str) {
         self.books.lock().unwrap().tokens.retain(|_, (of, _)| of != user);
@@ -161,6 +183,9 @@ impl Service {
     }
 
     fn answer(&self, asked: &Asked) -> (u16, String, String) {
+        if self.books.lock().unwrap().failing == asked.path {
+            return (503, String::new(), "{}".to_owned());
+        }
         let origin = self.origin();
         let plain = |body: Value| (200, String::new(), body.to_string());
         match asked.path.as_str() {
@@ -204,6 +229,9 @@ impl Service {
 
     fn token(&self, form: &BTreeMap<String, String>) -> (u16, String, String) {
         let refused = |why: &str| (400, String::new(), json!({ "error": why }).to_string());
+        if form["grant_type"] == "urn:ietf:params:oauth:grant-type:token-exchange" {
+            return self.exchange(form);
+        }
         if form["grant_type"] != "authorization_code" {
             return refused("unsupported_grant_type");
         }
@@ -224,9 +252,30 @@ impl Service {
         (200, String::new(), body.to_string())
     }
 
+    /// Issues a token for the subject of another one.
+    fn exchange(&self, form: &BTreeMap<String, String>) -> (u16, String, String) {
+        let access_token = "urn:ietf:params:oauth:token-type:access_token";
+        assert_eq!(
+            (form["client_id"].as_str(), form["subject_token_type"].as_str()),
+            ("gateway", access_token)
+        );
+        assert_eq!(form["resource"], self.url());
+        let Some(user) = subject(&form["subject_token"]) else {
+            return (400, String::new(), json!({ "error": "invalid_grant" }).to_string());
+        };
+        let access = format!("access-{user}-{}", self.number());
+        let body = json!({ "access_token": access, "token_type": "Bearer", "expires_in": 3600,
+            "issued_token_type": access_token, "scope": form["scope"] });
+        let mut books = self.books.lock().unwrap();
+        books.exchanged.push((form["subject_token"].clone(), form["audience"].clone()));
+        books.tokens.insert(access, (user, form["scope"].clone()));
+        (200, String::new(), body.to_string())
+    }
+
     fn mcp(&self, asked: &Asked) -> (u16, String, String) {
         let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", self.origin());
         let token = asked.headers.get("authorization").and_then(|line| line.strip_prefix("Bearer "));
+        self.books.lock().unwrap().bearers.extend(token.map(str::to_owned));
         let known = token.and_then(|token| self.books.lock().unwrap().tokens.get(token).cloned());
         let Some((user, scope)) = known else {
             let challenge =
@@ -262,7 +311,11 @@ impl Service {
             }
             "tools/list" => {
                 let tool = |name: &str| json!({ "name": name, "description": "Does it.", "inputSchema": { "type": "object" } });
-                result(json!({ "tools": [tool("whoami"), tool("write"), tool(&format!("only_{user}"))] }))
+                let mut tools = vec![tool("whoami"), tool("write"), tool(&format!("only_{user}"))];
+                if user == "user-of-many" {
+                    tools.extend((0..1_000).map(|number| tool(&format!("tool_{number}"))));
+                }
+                result(json!({ "tools": tools }))
             }
             "tools/call" => {
                 let mut books = self.books.lock().unwrap();

@@ -30,6 +30,19 @@ fn steps(title: &str) -> Vec<(String, String)> {
     commands.map(split).collect()
 }
 
+/// The commands in the first column of a table, by its heading.
+fn measured(heading: &str) -> Vec<String> {
+    let page = page();
+    let (_, table) = page.split_once(&format!("| {heading} |")).unwrap();
+    let rows = table.lines().skip(2).take_while(|row| row.starts_with("| "));
+    rows.map(|row| row.split('`').nth(1).unwrap().to_owned()).collect()
+}
+
+/// The commands of a section without their comments.
+fn plain(steps: &[(String, String)]) -> Vec<String> {
+    steps.iter().map(|(command, _)| command.split("   # ").next().unwrap().trim().to_owned()).collect()
+}
+
 /// A home whose PATH has this program, and a server in the place of `uvx`.
 fn equipped() -> Home {
     let home = Home::new();
@@ -78,6 +91,7 @@ fn an_own_server_reaches_two_clients_in_five_commands() {
     let home = equipped();
     let steps = steps("Your own server");
     assert!(steps.len() <= COMMANDS_MAX, "{steps:?}");
+    assert_eq!(measured("to your own server's tool"), plain(&steps));
     let mut gateway = None;
     for (command, expect) in &steps {
         if command.starts_with("cargo install") {
@@ -107,6 +121,7 @@ fn a_proposal_is_approved_in_five_commands() {
     let home = equipped();
     let steps = steps("Your first approved proposal");
     assert!(steps.len() <= COMMANDS_MAX, "{steps:?}");
+    assert_eq!(measured("to the first approved proposal"), plain(&steps));
     let (mut gateway, mut agent, mut id) = (None, None, String::new());
     for (command, expect) in &steps {
         if command.starts_with("cargo install") {
@@ -134,4 +149,57 @@ fn a_proposal_is_approved_in_five_commands() {
     compare("the agent's call", expect, &shown(&agent, &home));
     assert_eq!(agent.stdout, "42\n");
     drop(gateway);
+}
+
+#[test]
+fn the_second_part_works_after_the_first_one() {
+    let home = equipped();
+    home.run(&["add", "time", "--", "uvx", "mcp-server-time"]).expect(0);
+    home.run(&["connect", "cursor", "--yes"]).expect(0);
+    let gateway = Gateway::start_with(&home, &[]);
+    gateway.ready("time");
+    let new =
+        ["token", "new", "agent", "--capability", "mcp/request:*/list", "--capability", "mcp/proposal:*"];
+    let refused = home.run(&new).expect(3);
+    assert!(refused.stderr.contains("started without tokens"), "{}", refused.stderr);
+    gateway.stop().expect(0);
+    let token = home.run(&new).expect(0).stdout.trim().to_owned();
+    let gateway = Gateway::start_with(&home, &[]);
+    gateway.ready("time");
+    // Cursor's entry from before has no token, and says so; the one of the page has one.
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"cursor","version":"1"}}}"#;
+    let as_cursor = || {
+        let file = fs::read_to_string(home.path().join(".cursor/mcp.json")).unwrap();
+        let entry = serde_json::from_str::<Value>(&file).unwrap()["mcpServers"]["portmoot"].clone();
+        let home = match entry["env"]["PORTMOOT_TOKEN"].as_str() {
+            Some(token) => Home::beside(&home).env("PORTMOOT_TOKEN", token),
+            None => Home::beside(&home),
+        };
+        let args: Vec<&str> =
+            entry["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
+        let mut command = home.command(&args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), format!("{initialize}\n").as_bytes())
+            .unwrap();
+        Ran::from(child.wait_with_output().unwrap()).stdout
+    };
+    assert!(as_cursor().contains("unauthenticated"));
+    let all = steps("Both, one after the other");
+    let [(command, expect)] = all.as_slice() else { panic!("{all:?}") };
+    let line = command.replace("     # asks", " --yes # asks");
+    let ran = Ran::from(shell(&home, &line).output().unwrap()).expect(0);
+    compare(command, expect, &shown(&ran, &home));
+    assert!(as_cursor().contains("serverInfo"));
+    // The agent's call, of the own server's tool.
+    let agent = Home::beside(&home).env("PORTMOOT_TOKEN", &token);
+    let mut call = agent.command(&["tools", "call", "time_echo", "text=hello"]);
+    let call = call.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let id = until("a proposal", || {
+        let all: Value = serde_json::from_str(&home.run(&["proposals", "ls", "--json"]).stdout).ok()?;
+        Some(all["proposals"].as_array()?.first()?["id"].as_str()?.to_owned())
+    });
+    home.run(&["proposals", "approve", &id, "--yes"]).expect(0);
+    assert_eq!(Ran::from(call.wait_with_output().unwrap()).expect(0).stdout, "hello\n");
+    gateway.stop().expect(0);
 }

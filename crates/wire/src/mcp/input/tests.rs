@@ -177,3 +177,45 @@ fn only_what_a_client_declares_is_asked() {
         assert_eq!(is_declared(declared.as_bytes(), &request(method, params)), may, "{declared} {method}");
     }
 }
+
+#[test]
+fn a_url_is_asked_for_as_each_era_has_it() {
+    let asked = url_question("https://gw/connect/1", "open \"it\"");
+    let expected = r#"{"method":"elicitation/create","params":{"mode":"url","message":"open \"it\"","url":"https://gw/connect/1"}}"#;
+    assert_eq!(text(asked), expected);
+    let error = url_error("1", "https://gw/connect/1", "open it");
+    let expected = r#"{"code":-32042,"message":"open it","data":{"elicitations":[{"mode":"url","elicitationId":"1","url":"https://gw/connect/1","message":"open it"}]}}"#;
+    assert_eq!((error.outcome, text(error.payload.body_bytes())), (Outcome::Error, expected.to_owned()));
+    let done = url_completed("1");
+    assert_eq!(
+        (done.method.as_str(), text(done.payload.body_bytes())),
+        ("notifications/elicitation/complete", r#"{"elicitationId":"1"}"#.to_owned())
+    );
+}
+
+#[test]
+fn a_request_that_comes_back_can_be_made_as_it_was_first() {
+    let first = request("tools/call", r#"{"name":"a","arguments":{"x":1.0}}"#);
+    let again = request(
+        "tools/call",
+        r#"{"name":"a","inputResponses":{"c":{"action":"accept"}},"arguments":{"x":1.0},"requestState":"s"}"#,
+    );
+    assert_eq!(
+        binding(&again).map(|digest| digest.to_string()),
+        binding(&first).map(|digest| digest.to_string())
+    );
+    let anew = without_retry(&again).unwrap();
+    let body = text(anew.payload.body_bytes());
+    assert_eq!(body, r#"{"name":"a","arguments":{"x":1.0}}"#);
+    assert_eq!((anew.target, anew.method), (first.target, first.method));
+    for (answers, declined) in [
+        (r#"{"c":{"action":"accept"}}"#, false),
+        (r#"{"c":{"action":"decline"}}"#, true),
+        (r#"{"c":{"action":"cancel"}}"#, true),
+        (r#"{"c":{}}"#, false),
+        ("{}", false),
+    ] {
+        let given = request("tools/call", &format!(r#"{{"name":"a","inputResponses":{answers}}}"#));
+        assert_eq!(declines(&responses(&given).unwrap()), declined, "{answers}");
+    }
+}
