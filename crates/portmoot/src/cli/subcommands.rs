@@ -49,7 +49,7 @@ pub(crate) enum ServersCommand {
     /// Sign in at a server that wants a token
     ///
     /// Opens the authorization server in a browser and waits for it to come back to this machine. The running gateway keeps the
-    /// tokens, sealed with the key of [server] key_file. Needs the capability portmoot/accounts, except for your own account at a
+    /// tokens, sealed with the key of `key_file`. Needs the capability portmoot/accounts, except for your own account at a
     /// server where each caller has one.
     Login {
         /// Configured name of the server
@@ -414,7 +414,7 @@ pub(crate) enum TokenCommand {
 pub(crate) enum LoginCommand {
     /// Print a one-time code, to be typed at the sign-in page
     ///
-    /// It is good once, for 10 minutes, and replaces an earlier one of the participant. Needs a running gateway with [login] enabled, the
+    /// It is good once, for 10 minutes, and replaces an earlier one of the participant. Needs a running gateway with sign-ins enabled, the
     /// capability portmoot/tokens, and all that the participant may do; a participant gets codes for itself without.
     Code {
         /// Participant as which the client is to act

@@ -153,7 +153,7 @@ fn plain(word: &str, is_number: bool) -> String {
     if word.starts_with("pm_") && word.len() > 40 {
         return format!("pm_{}", "x".repeat(word.len() - 3));
     }
-    if is("0000-00-00") || is("00:00") && word.len() == 5 {
+    if is("0000-00-00") || is("0000-0000") || is("00:00") && word.len() == 5 {
         return word.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     }
     match word.split_once(':') {
@@ -259,6 +259,7 @@ fn sign_in(stage: &mut Stage) {
     stage.show("servers-auth", &["servers", "auth"], Both);
     stage.show("servers-login", &["servers", "login", "demo", "--paste"], Both);
     stage.show("servers-logout", &["servers", "logout", "demo"], Both);
+    stage.show("servers-connect-code", &["servers", "connect-code"], Both);
     stage.show("pins-ls", &["pins", "ls"], Both);
     stage.show("pins-show", &["pins", "show", "demo"], Both);
     stage.show("pins-approve", &["pins", "approve", "demo"], Both);
