@@ -3,7 +3,6 @@
 //! A door calls [`Bearers::admit`] once for a token that it does not know; that may ask the issuer. After that
 //! [`Bearers::identify`] finds it without waiting.
 
-mod attempts;
 mod cache;
 mod people;
 mod refused;
@@ -18,19 +17,19 @@ use auth::{Bearer, Participant, Presented, PublicUrl, TOKEN_PREFIX, TokenHash};
 use model::{Narrowing, ParticipantId, Refusal, RefusalCode, Scopes};
 use oauth::dialer::Dialer;
 use oauth::issuer::{Condition, Issuer, Source};
-use platform::{RwLock, unix_ms};
+use platform::{Limiter, RwLock, unix_ms};
 use tls::ClientTls;
 
 use crate::config::Config;
 use crate::issuers::{IssuerConfig, capabilities_of, endpoint, offered};
-use attempts::Attempts;
-pub use attempts::{ADDRESSES_MAX, BAD_TOKENS_PER_MINUTE};
 pub use cache::TOKENS_MAX;
 use cache::{Cache, Checked};
 pub use people::PEOPLE_MAX;
 use people::People;
 use refused::Refused;
 
+/// Bad tokens of one address in a minute.
+pub const BAD_TOKENS_PER_MINUTE: u32 = 60;
 /// How long an issuer's answer about an opaque token counts, at most.
 const ANSWER_VALID: Duration = Duration::from_secs(60);
 /// How long a refused opaque token is refused without asking.
@@ -41,7 +40,8 @@ pub struct Bearers {
     known: RwLock<Arc<Known>>,
     cache: Cache,
     people: People,
-    attempts: Attempts,
+    /// Bad tokens by source address.
+    attempts: Limiter,
     /// How many tokens were refused.
     refused: AtomicU64,
     /// The registry's: moves when tokens that were good may be so no more.
@@ -69,7 +69,8 @@ pub struct Step {
 impl Bearers {
     /// Without issuers. `epoch` moves when tokens must be looked at again.
     pub fn new(epoch: Arc<AtomicU64>) -> Arc<Self> {
-        let (known, cache, people, attempts, refused) = <_>::default();
+        let (known, cache, people, refused) = <_>::default();
+        let attempts = Limiter::new(BAD_TOKENS_PER_MINUTE);
         Arc::new(Self { known, cache, people, attempts, refused, epoch })
     }
 

@@ -5,6 +5,7 @@
 //!
 //! - [`Mutex`], [`RwLock`]: `parking_lot`'s. With the feature `count_locks` they count acquisitions (`locks`).
 //! - [`Shares`]: what many participants share, with a share for each.
+//! - [`Limiter`]: acts of each source address in a minute.
 //! - [`unix_ms`], [`millis`]: the wall clock.
 //! - [`open_regular`], [`replace_file`]: files that no one can make the program wait for, and that are whole or absent.
 //! - [`random`]: bytes of the operating system.
@@ -14,6 +15,7 @@ mod clock;
 #[cfg(feature = "count_locks")]
 mod counted;
 mod files;
+mod limiter;
 mod memory;
 mod random;
 mod shares;
@@ -22,6 +24,7 @@ pub use clock::{millis, unix_ms};
 #[cfg(feature = "count_locks")]
 pub use counted::{Mutex, RwLock, locks};
 pub use files::{open_regular, replace_file};
+pub use limiter::{ADDRESSES_MAX, Limiter};
 pub use memory::hide_memory;
 pub use parking_lot::{Condvar, MutexGuard, RwLockReadGuard};
 #[cfg(not(feature = "count_locks"))]

@@ -16,7 +16,6 @@ mod cookies;
 mod document;
 mod grants;
 mod interactive;
-pub mod limiter;
 mod manage;
 mod metadata;
 mod one_time;
