@@ -30,6 +30,9 @@ use book::{Book, Next, Phase};
 /// How long no new token is asked for after the server has rejected a new one, milliseconds.
 const REJECTED_WAIT_MS: u64 = 60_000;
 
+/// Held while an account asks for tokens.
+pub type Flight = Arc<AsyncMutex<()>>;
+
 /// The tokens of one participant at one server.
 pub struct Account {
     me: Weak<Account>,
@@ -42,7 +45,7 @@ pub struct Account {
     /// Until when the header may be sent without asking; 0 if it may not.
     fresh_until_ms: AtomicU64,
     book: Mutex<Book>,
-    flight: Arc<AsyncMutex<()>>,
+    flight: Flight,
 }
 
 impl std::fmt::Debug for Account {
@@ -53,9 +56,14 @@ impl std::fmt::Debug for Account {
 }
 
 impl Account {
-    /// An account with what is kept of it.
+    /// An account with what is kept of it. `flight` is that of the same account in an earlier configuration, if it asks for tokens now.
     #[must_use]
-    pub fn new(site: &Arc<Site>, participant: Option<String>, saved: Option<Saved>) -> Arc<Self> {
+    pub fn new(
+        site: &Arc<Site>,
+        participant: Option<String>,
+        saved: Option<Saved>,
+        flight: Option<Flight>,
+    ) -> Arc<Self> {
         let is_callers = site.config.account == Whose::Caller && site.config.kind == Kind::OAuth;
         let phase = match (&saved, is_callers) {
             (Some(_), _) => Phase::Ready,
@@ -70,10 +78,16 @@ impl Account {
             stamp: AtomicU64::new(1),
             fresh_until_ms: AtomicU64::new(0),
             book: Mutex::new(Book::new(phase, saved)),
-            flight: Arc::default(),
+            flight: flight.unwrap_or_default(),
         });
         account.publish(&mut account.book.lock());
         account
+    }
+
+    /// Its flight, if it asks for tokens now.
+    #[must_use]
+    pub fn flight(&self) -> Option<Flight> {
+        self.flight.try_lock().is_err().then(|| Arc::clone(&self.flight))
     }
 
     /// Why no request can succeed until a person acts.
@@ -122,6 +136,9 @@ impl Account {
     /// [`AccountFault::NotKept`]; then the account is as before.
     pub async fn sign_in(&self, saved: Saved, asked: &[String], by: &str) -> Result<(), AccountFault> {
         let _flight = Arc::clone(&self.flight).lock_owned().await;
+        if self.site.is_replaced() {
+            return Err(AccountFault::NotKept("the server was configured anew: sign in again".to_owned()));
+        }
         let place = self.place();
         let kept = self.site.services.vault.keep(&place, &saved).await;
         kept.map_err(|error| AccountFault::NotKept(error.to_string()))?;
@@ -224,6 +241,13 @@ impl Account {
     /// Asks for new tokens: by the refresh token, or as the machine that it is. `may_wait` leaves a token that still serves in use
     /// when the authorization server cannot be reached.
     async fn renew(&self, may_wait: bool) -> Result<(), AccountFault> {
+        if self.site.is_replaced() {
+            let why = "the server was configured anew".to_owned();
+            return Err(AccountFault::Waiting { why, retry_after_ms: 1_000 });
+        }
+        if self.has_kept_tokens() {
+            return Ok(());
+        }
         let renewed = if self.site.is_machine() { self.machine().await } else { self.refresh().await };
         match renewed {
             Ok(saved) => {
@@ -246,6 +270,20 @@ impl Account {
             }
             Err(trouble) => self.failed(&trouble, may_wait),
         }
+    }
+
+    /// Takes over what an earlier configuration of the server has kept since this account was read, if it can be used: the tokens
+    /// before it have been exchanged.
+    fn has_kept_tokens(&self) -> bool {
+        let key = self.site.config.private_key.as_ref();
+        let Some(kept) = self.site.services.vault.account(&self.place(), key) else { return false };
+        let mut book = self.book.lock();
+        if !book.held().is_some_and(|held| held.issuer == kept.issuer && held.at_ms < kept.at_ms) {
+            return false;
+        }
+        book.install(kept);
+        self.publish(&mut book);
+        matches!(book.next(unix_ms(), self.site.is_machine()), Next::Send(_))
     }
 
     /// Takes that tokens could not be renewed. Nothing that may pass by itself ends a sign-in.

@@ -9,7 +9,7 @@ use platform::{Mutex, RwLock, unix_ms};
 use tls::ClientTls;
 use tokio::sync::{Semaphore, watch};
 
-use crate::account::{Account, AccountState};
+use crate::account::{Account, AccountState, Flight};
 use crate::config::{Account as Whose, AuthConfig, Kind};
 use crate::connect::{Asked, Connects};
 use crate::jwt::SigningKey;
@@ -27,10 +27,14 @@ pub struct Server {
     /// The server.
     pub site: Arc<Site>,
     accounts: Mutex<HashMap<Option<String>, Arc<Account>>>,
+    /// Of the configuration before: the flights of accounts that asked for tokens when this one came.
+    flights: HashMap<Option<String>, Flight>,
 }
 
 impl Server {
-    fn new(site: Site) -> Self {
+    /// A server with the accounts that are kept, in place of `before`.
+    fn new(site: Site, before: Option<&Server>) -> Self {
+        let flights = before.map(Server::end).unwrap_or_default();
         let site = Arc::new(site);
         let url = site.url.as_str();
         let kept = site.services.vault.accounts(&site.name, url, site.config.private_key.as_ref());
@@ -40,9 +44,18 @@ impl Server {
             who.is_some() == is_callers && pinned.is_none_or(|issuer| issuer == saved.issuer)
         };
         let kept = kept.into_iter().filter(fits);
-        let accounts =
-            kept.map(|(who, saved)| (who.clone(), Account::new(&site, who, Some(saved)))).collect();
-        Self { site, accounts: Mutex::new(accounts) }
+        let accounts = kept.map(|(who, saved)| {
+            let flight = flights.get(&who).cloned();
+            (who.clone(), Account::new(&site, who, Some(saved), flight))
+        });
+        Self { accounts: Mutex::new(accounts.collect()), site, flights }
+    }
+
+    /// Ends the use of this configuration, and returns the flights of the accounts that ask for tokens now. No other begins.
+    fn end(&self) -> HashMap<Option<String>, Flight> {
+        self.site.replace();
+        let accounts = self.accounts.lock();
+        accounts.iter().filter_map(|(who, account)| Some((who.clone(), account.flight()?))).collect()
     }
 
     /// The account of a participant here, or the one that all share: as the configuration has it.
@@ -53,7 +66,8 @@ impl Server {
         if accounts.len() >= SERVER_ACCOUNTS_MAX && !accounts.contains_key(&participant) {
             accounts.retain(|_, account| account.is_ready() || Arc::strong_count(account) > 1);
         }
-        let new = || Account::new(&self.site, participant.clone(), None);
+        let flight = || self.flights.get(&participant).cloned();
+        let new = || Account::new(&self.site, participant.clone(), None, flight());
         Arc::clone(accounts.entry(participant.clone()).or_insert_with(new))
     }
 
@@ -166,24 +180,32 @@ impl Accounts {
         let mut servers = self.servers.write();
         let known = servers.get(server.name).filter(|known| {
             known.site.config == *server.auth
+                && known.site.tls == *server.tls
                 && Some(known.site.url.clone()) == url::Url::parse(server.url).ok()
         });
         if let Some(known) = known.filter(|_| has_accounts) {
             return (Some(Arc::clone(known)), true);
         }
-        let before = servers.remove(server.name).is_some();
+        let before = servers.remove(server.name);
         if !has_accounts {
-            return (None, !before);
+            before.iter().for_each(|before| drop(before.end()));
+            return (None, before.is_none());
         }
         let site = Site::new(server.name, server.url, server.auth.clone(), server.tls, &self.services);
-        let new = site.map(|site| Arc::new(Server::new(site)));
+        let new = site.map(|site| Arc::new(Server::new(site, before.as_deref())));
         servers.extend(new.iter().map(|new| (server.name.to_owned(), Arc::clone(new))));
         (new, false)
     }
 
     /// Forgets the servers that are not among these.
     pub fn retain(&self, names: &[&str]) {
-        self.servers.write().retain(|name, _| names.contains(&name.as_str()));
+        self.servers.write().retain(|name, server| {
+            let stays = names.contains(&name.as_str());
+            if !stays {
+                server.end();
+            }
+            stays
+        });
     }
 
     /// A server, if its requests may need tokens.

@@ -1,5 +1,6 @@
 //! Site: one MCP server as its accounts see it - address, configuration, what discovery found, clients, notice of changes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use client::AccountFault;
@@ -81,6 +82,10 @@ pub struct Site {
     pub config: AuthConfig,
     /// What all servers share.
     pub services: Arc<Services>,
+    /// What is trusted there.
+    pub tls: ClientTls,
+    /// Whether another configuration of the server is in force.
+    replaced: AtomicBool,
     dialer: Dialer,
     reach: Reach,
     found: Mutex<Option<Arc<Found>>>,
@@ -110,6 +115,8 @@ impl Site {
             url,
             config,
             services: Arc::clone(services),
+            tls: tls.clone(),
+            replaced: AtomicBool::new(false),
             dialer: Dialer::new(tls.clone()),
             found: Mutex::default(),
             named: Mutex::default(),
@@ -117,6 +124,17 @@ impl Site {
             registering: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(0),
         })
+    }
+
+    /// Takes that another configuration of the server is in force: no account of this one asks for tokens from now on.
+    pub fn replace(&self) {
+        self.replaced.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether another configuration of the server is in force.
+    #[must_use]
+    pub fn is_replaced(&self) -> bool {
+        self.replaced.load(Ordering::SeqCst)
     }
 
     /// How its authorization server is reached.

@@ -159,9 +159,26 @@ impl Vault {
         url: &str,
         key: Option<&Arc<SigningKey>>,
     ) -> Vec<(Option<String>, Saved)> {
+        self.read(server, url, key, |_| true)
+    }
+
+    /// The account at this place, if it opens.
+    #[must_use]
+    pub fn account(&self, place: &Place, key: Option<&Arc<SigningKey>>) -> Option<Saved> {
+        let is_its = |record: &UpstreamAccount| record.participant == place.participant;
+        self.read(&place.server, &place.url, key, is_its).pop().map(|(_, saved)| saved)
+    }
+
+    fn read(
+        &self,
+        server: &str,
+        url: &str,
+        key: Option<&Arc<SigningKey>>,
+        wanted: impl Fn(&UpstreamAccount) -> bool,
+    ) -> Vec<(Option<String>, Saved)> {
         let (Some(journal), Some(_)) = (&self.journal, &self.sealer) else { return Vec::new() };
-        let records: Vec<UpstreamAccount> =
-            journal.state(|state| state.upstream_accounts(server).cloned().collect());
+        let records: Vec<UpstreamAccount> = journal
+            .state(|state| state.upstream_accounts(server).filter(|one| wanted(one)).cloned().collect());
         let open = |record: UpstreamAccount| {
             let place = Place {
                 server: server.to_owned(),

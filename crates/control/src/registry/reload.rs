@@ -127,7 +127,10 @@ impl Registry {
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
         }
         *self.upstreams.write() = upstreams;
-        let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
+        let has_accounts =
+            |server: &&ServerConfig| matches!(server.transport, Transport::Http(_) | Transport::Sse(_));
+        let names: Vec<&str> =
+            config.servers.iter().filter(has_accounts).map(|server| server.name.as_str()).collect();
         self.accounts.retain(&names);
         for (_, gone) in old {
             tokio::spawn(async move { gone.close().await });

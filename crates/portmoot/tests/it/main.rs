@@ -43,6 +43,7 @@ mod grants;
 mod held_calls;
 mod history;
 mod home;
+mod html;
 mod http;
 mod identity;
 mod intruders;

@@ -17,6 +17,7 @@ use std::net::TcpListener;
 use serde_json::{Value, json};
 
 use crate::home::Home;
+use crate::html::encoded;
 use crate::http::{Connection, Reply};
 use crate::support::{Gateway, fixture, until};
 use browser::{Browser, Visit};
@@ -213,17 +214,4 @@ fn serve(home: &Home, port: u16) -> Gateway {
 fn initialize_message() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
         "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}})
-}
-
-/// Parameters as a form or query has them.
-fn encoded(parameters: &[(&str, &str)]) -> String {
-    let escape = |text: &str| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        text.bytes()
-            .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-            .collect::<String>()
-    };
-    let pairs: Vec<String> =
-        parameters.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
-    pairs.join("&")
 }

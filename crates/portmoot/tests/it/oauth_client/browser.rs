@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::html::{encoded, form};
 use crate::http::{Connection, Reply};
 
 /// A browser and its cookies.
@@ -70,52 +71,4 @@ pub(super) fn path_of(url: &str) -> &str {
         Some((_, rest)) => &rest[rest.find('/').unwrap()..],
         None => url,
     }
-}
-
-/// The action and the hidden fields of the first form.
-#[track_caller]
-pub(super) fn form(page: &Reply) -> (String, Vec<(String, String)>) {
-    let form = page.body.split_once("<form").unwrap_or_else(|| panic!("no form: {page:?}")).1;
-    let form = form.split("</form>").next().unwrap();
-    let inputs = form.split("<input").skip(1).filter(|input| input.contains("type=\"hidden\""));
-    let hidden = inputs.map(|input| (attribute(input, "name"), attribute(input, "value")));
-    (attribute(form, "action"), hidden.collect())
-}
-
-fn attribute(html: &str, name: &str) -> String {
-    let rest = html.split_once(&format!("{name}=\"")).unwrap().1;
-    rest.split('"').next().unwrap().replace("&amp;", "&")
-}
-
-/// The parameters of a query or form.
-pub(super) fn pairs(text: &str) -> BTreeMap<String, String> {
-    let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.map(|(name, value)| (decoded(name), decoded(value))).collect()
-}
-
-fn decoded(text: &str) -> String {
-    let (mut bytes, mut out) = (text.bytes(), Vec::new());
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'+' => out.push(b' '),
-            b'%' => {
-                let digits = [bytes.next().unwrap(), bytes.next().unwrap()];
-                out.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap());
-            }
-            byte => out.push(byte),
-        }
-    }
-    String::from_utf8(out).unwrap()
-}
-
-fn encoded(parameters: &[(&str, &str)]) -> String {
-    let escape = |text: &str| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        text.bytes()
-            .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-            .collect::<String>()
-    };
-    let pairs: Vec<String> =
-        parameters.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
-    pairs.join("&")
 }

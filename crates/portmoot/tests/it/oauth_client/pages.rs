@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
-use super::browser::{form, path_of};
+use super::browser::path_of;
 use super::{ANN, BOB, Browser, Service, Site, text};
 use crate::home::Home;
+use crate::html::form;
 use crate::http::{Connection, Reply};
 use crate::support::{Client, Gateway};
 

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::browser::pairs;
 use super::exchanged::subject;
+use crate::html::pairs;
 
 /// What a code was given for.
 #[derive(Debug, Clone)]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{CHALLENGE, REDIRECT, Site, encoded};
+use super::{CHALLENGE, REDIRECT, Site};
+use crate::html::{decoded, encoded, form};
 use crate::http::Reply;
 
 /// A browser and its cookies.
@@ -114,38 +115,11 @@ impl Visit {
     /// The action and the hidden fields of the first form.
     #[track_caller]
     pub(super) fn form(&self) -> (String, Vec<(String, String)>) {
-        let html = &self.reply.body;
-        let form = html.split_once("<form").unwrap_or_else(|| panic!("no form: {:?}", self.reply)).1;
-        let form = form.split("</form>").next().unwrap();
-        let action = attribute(form, "action").unwrap();
-        let inputs = form.split("<input").skip(1).filter(|input| input.contains("type=\"hidden\""));
-        let hidden =
-            inputs.map(|input| (attribute(input, "name").unwrap(), attribute(input, "value").unwrap()));
-        (action, hidden.collect())
+        form(&self.reply)
     }
 
     /// Whether the page has a field of this name to fill in.
     pub(super) fn has_field(&self, name: &str) -> bool {
         self.reply.body.contains(&format!("name=\"{name}\""))
     }
-}
-
-fn attribute(html: &str, name: &str) -> Option<String> {
-    let rest = html.split_once(&format!("{name}=\""))?.1;
-    Some(rest.split('"').next()?.replace("&amp;", "&"))
-}
-
-fn decoded(text: &str) -> String {
-    let (mut bytes, mut out) = (text.bytes(), Vec::new());
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'+' => out.push(b' '),
-            b'%' => {
-                let digits = [bytes.next().unwrap(), bytes.next().unwrap()];
-                out.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap());
-            }
-            byte => out.push(byte),
-        }
-    }
-    String::from_utf8(out).unwrap()
 }

@@ -71,7 +71,7 @@ fn pages_and_forms_are_served_under_the_names_of_the_gateway_alone() {
     let query = format!("/oauth/authorize?client_id={client}");
     let fields: Vec<(&str, &str)> =
         hidden.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let form = super::encoded(&fields);
+    let form = crate::html::encoded(&fields);
     for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "evil.example:80"] {
         for (method, path, body) in [
             ("GET", query.as_str(), ""),
