@@ -95,8 +95,24 @@ fn steady(screen: &str) -> String {
         }
     }
     end(&mut word, &mut out);
-    let lines = out.lines().map(|line| line.replace("made now", "made 9s ago").trim_end().to_owned());
+    let lines = out
+        .lines()
+        .map(|line| without_dates(line).replace("made now", "made 9s ago").trim_end().to_owned());
     lines.collect::<Vec<_>>().join("\n").trim_end().to_owned() + "\n"
+}
+
+/// A line without the dates that are before times of another day: a screen is drawn at any hour.
+fn without_dates(line: &str) -> String {
+    let is_date = |word: &str| {
+        let mut parts = word.trim_end().split('-').map(|part| (part.len(), part.parse::<u16>().is_ok()));
+        [4, 2, 2].iter().all(|length| parts.next() == Some((*length, true))) && parts.next().is_none()
+    };
+    let word = |word| match str::strip_prefix(word, "(") {
+        Some(rest) if is_date(rest) => "(",
+        None if is_date(word) => "",
+        Some(_) | None => word,
+    };
+    line.split_inclusive(' ').map(word).collect()
 }
 
 /// Compares a screen with the file of this name.
