@@ -8,7 +8,7 @@ use ::registry::{OWNER, Viewer};
 use access::is_guest;
 use auth::Participant;
 use lists::{Manifests, ModuleNames, Modules};
-use model::{Form, ParticipantId};
+use model::{Form, Narrowing, ParticipantId};
 use platform::unix_ms;
 use schema::{Reference, ToolSchema};
 use topic::Target;
@@ -17,18 +17,21 @@ use upstream::Manifest;
 use crate::registry::Registry;
 use gateway::{Dispatch, Link};
 
-/// The schema of a tool by its public name, if this link could call it, or propose the call.
-pub fn tool_schema(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<ToolSchema> {
-    Found::of(dispatch, link, tool)?.schema()
+/// A caller on a link, with what its access token narrows its participant's capabilities to.
+pub type Asking<'a> = (&'a Link, Option<&'a Narrowing>);
+
+/// The schema of a tool by its public name, if this caller could call it, or propose the call.
+pub fn tool_schema(dispatch: &Dispatch, asking: Asking<'_>, tool: &str) -> Option<ToolSchema> {
+    Found::of(dispatch, asking, tool)?.schema()
 }
 
-/// Whether a link could call this tool, and its server sent a schema that cannot be used or resolved: its arguments are any object.
-pub fn is_untyped(dispatch: &Dispatch, link: &Link, tool: &str) -> bool {
-    let found = Found::of(dispatch, link, tool);
+/// Whether a caller could call this tool, and its server sent a schema that cannot be used or resolved: its arguments are any object.
+pub fn is_untyped(dispatch: &Dispatch, asking: Asking<'_>, tool: &str) -> bool {
+    let found = Found::of(dispatch, asking, tool);
     found.is_some_and(|found| found.manifest.untyped.iter().any(|one| one.name == found.own))
 }
 
-/// A tool that a link could call.
+/// A tool that a caller could call.
 struct Found {
     server: ParticipantId,
     own: String,
@@ -36,8 +39,8 @@ struct Found {
 }
 
 impl Found {
-    fn of(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<Self> {
-        if !dispatch.with(|topic| topic.could_call(link.id, tool)) {
+    fn of(dispatch: &Dispatch, (link, narrowing): Asking<'_>, tool: &str) -> Option<Self> {
+        if !dispatch.with(|topic| topic.could_call(link.id, narrowing, tool)) {
             return None;
         }
         let found = match dispatch.route(link.id, Target::Tool(tool)) {
@@ -80,11 +83,11 @@ fn names(registry: &Registry) -> ModuleNames {
     ModuleNames::of(topics.iter().flat_map(|topic| manifests(topic)).map(|(id, _)| id).collect())
 }
 
-/// Where the tools of a link's list have their schemas.
+/// Where the tools of a caller's list have their schemas.
 pub struct Listed<'l> {
     registry: &'l Registry,
     dispatch: &'l Dispatch,
-    link: &'l Link,
+    asking: Asking<'l>,
     /// The gateway as the client names it; `None` if the client cannot ask its schema registry.
     host: Option<&'l str>,
     names: ModuleNames,
@@ -94,29 +97,30 @@ pub struct Listed<'l> {
 }
 
 impl<'l> Listed<'l> {
-    /// The list of a link whose client reaches the gateway at `host`.
+    /// The list of a caller whose client reaches the gateway at `host`.
     pub fn new(
         registry: &'l Registry,
         dispatch: &'l Dispatch,
-        link: &'l Link,
+        asking: Asking<'l>,
         host: Option<&'l str>,
     ) -> Self {
+        let (link, narrowing) = asking;
         // A guest is no participant of the registry.
         let host = host.filter(|_| !is_guest(&link.participant.id));
         let (mut known, mut modules) = (ModuleNames::default(), Modules::default());
         if host.is_some()
-            && let Some(snapshot) = dispatch.with(|topic| topic.list_snapshot(link.id))
+            && let Some(snapshot) = dispatch.with(|topic| topic.list_snapshot(link.id, narrowing))
         {
             known = names(registry);
             modules.add(&known, manifests(dispatch), &snapshot);
         }
-        Self { registry, dispatch, link, host, names: known, modules, commits: RefCell::default() }
+        Self { registry, dispatch, asking, host, names: known, modules, commits: RefCell::default() }
     }
 
     /// The schema of a tool by its public name, and the reference under which a registry has it: the one that its server gave, or one of
     /// the gateway's own registry, which answers it for as long as it keeps the commit.
     pub fn schema(&self, tool: &str) -> Option<(ToolSchema, Option<String>)> {
-        let found = Found::of(self.dispatch, self.link, tool)?;
+        let found = Found::of(self.dispatch, self.asking, tool)?;
         let schema = found.schema()?;
         let reference = match found.manifest.sent.get(&found.own) {
             Some(sent) => sent.reference.clone(),
@@ -133,8 +137,11 @@ impl<'l> Listed<'l> {
         }
         let mut commits = self.commits.borrow_mut();
         let commit = commits.entry(found.server.clone()).or_insert_with(|| {
-            let viewer =
-                Viewer { id: self.link.participant.id.as_str(), source: &self.modules, now_ms: unix_ms() };
+            let viewer = Viewer {
+                id: self.asking.0.participant.id.as_str(),
+                source: &self.modules,
+                now_ms: unix_ms(),
+            };
             Some(self.registry.shelf.current(module, &viewer)?.id().to_owned())
         });
         let reference = Reference {

@@ -139,7 +139,7 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
 
 fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {
     dispatch
-        .with(|topic| topic.list_snapshot(call.link.id))
+        .with(|topic| topic.list_snapshot(call.link.id, call.narrowing.as_ref()))
         .ok_or_else(|| Refusal::new(RefusalCode::UnknownTarget, "the session has ended"))
 }
 

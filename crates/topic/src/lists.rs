@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use model::{Capabilities, LinkId, ListKind, PROPOSAL, ParticipantId};
+use model::{Capabilities, LinkId, ListKind, Narrowing, PROPOSAL, ParticipantId};
 
 use crate::{
     Handles, Manifest, Topic,
@@ -43,12 +43,14 @@ impl<H: Handles> Topic<H> {
         ListSnapshot { catalog, capabilities, overrides: Overrides::default(), promotes: true }
     }
 
-    /// The snapshot for this link.
-    pub fn list_snapshot(&self, link: LinkId) -> Option<ListSnapshot> {
+    /// The snapshot for this link, for a request with an access token that narrows its participant's capabilities to this.
+    pub fn list_snapshot(&self, link: LinkId, narrowing: Option<&Narrowing>) -> Option<ListSnapshot> {
         let (own, member) = self.members.linked(link)?;
+        // A client that can come back with another token sees what that would be good for.
+        let narrowing = narrowing.filter(|narrowing| narrowing.step_up.is_none());
         Some(ListSnapshot {
             catalog: Arc::clone(&self.catalog),
-            capabilities: Arc::clone(own.listed(member)),
+            capabilities: own.granted_with(member, narrowing),
             overrides: own.overrides().clone(),
             promotes: own.promotes,
         })
