@@ -45,7 +45,7 @@ impl Found {
         }
         let found = match dispatch.route(link.id, Target::Tool(tool)) {
             Some((server, own)) => {
-                let manifest = server.upstream.manifest_in(Form::Legacy);
+                let manifest = server.manifest_for(&link.participant.id, Form::Legacy);
                 Self { server: server.id.clone(), own, manifest }
             }
             None => {
@@ -61,10 +61,10 @@ impl Found {
     }
 }
 
-/// What each server of a topic lists to clients of proto-mcp, the gateway's own last.
-fn manifests(dispatch: &Dispatch) -> Manifests {
+/// What each server of a topic lists to a participant's clients of proto-mcp, the gateway's own last.
+fn manifests(dispatch: &Dispatch, who: &ParticipantId) -> Manifests {
     let servers = dispatch.servers();
-    let listed = servers.iter().map(|server| (server.id.clone(), server.upstream.manifest_in(Form::Legacy)));
+    let listed = servers.iter().map(|server| (server.id.clone(), server.manifest_for(who, Form::Legacy)));
     listed.chain([(ParticipantId::gateway(), dispatch.own_manifest())]).collect()
 }
 
@@ -72,15 +72,16 @@ fn manifests(dispatch: &Dispatch) -> Manifests {
 pub fn modules_of(registry: &Registry, who: &Participant) -> Modules {
     let (names, mut modules) = (names(registry), Modules::default());
     for (dispatch, who) in registry.topics_of(who) {
-        let snapshot = dispatch.with(|topic| topic.list_snapshot_of(&who.capabilities));
-        modules.add(&names, manifests(&dispatch), &snapshot);
+        let snapshot = dispatch.with(|topic| topic.list_snapshot_of(&who.id, &who.capabilities));
+        modules.add(&names, manifests(&dispatch, &who.id), &snapshot);
     }
     modules
 }
 
 fn names(registry: &Registry) -> ModuleNames {
     let topics = registry.topics();
-    ModuleNames::of(topics.iter().flat_map(|topic| manifests(topic)).map(|(id, _)| id).collect())
+    let servers = topics.iter().flat_map(|topic| topic.servers()).map(|server| server.id.clone());
+    ModuleNames::of(servers.chain([ParticipantId::gateway()]).collect())
 }
 
 /// Where the tools of a caller's list have their schemas.
@@ -112,7 +113,7 @@ impl<'l> Listed<'l> {
             && let Some(snapshot) = dispatch.with(|topic| topic.list_snapshot(link.id, narrowing))
         {
             known = names(registry);
-            modules.add(&known, manifests(dispatch), &snapshot);
+            modules.add(&known, manifests(dispatch, &link.participant.id), &snapshot);
         }
         Self { registry, dispatch, asking, host, names: known, modules, commits: RefCell::default() }
     }
