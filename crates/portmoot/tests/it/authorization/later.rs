@@ -1,4 +1,4 @@
-//! What follows later from a request: its own token's scope counts, whatever token its link has served by then.
+//! Consequences of a request that come later than it: its own token's scope counts, whatever token its link has served by then.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};

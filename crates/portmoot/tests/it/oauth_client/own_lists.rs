@@ -1,4 +1,4 @@
-//! What a server lists to one caller alone: pins, proposals, the tool `proxy` and modules of schemas go by it.
+//! Lists of a server for one caller alone: pins, proposals, the tool `proxy` and modules of schemas go by them.
 
 use serde_json::{Value, json};
 
