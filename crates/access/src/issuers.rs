@@ -115,9 +115,16 @@ impl IssuerConfig {
 
     fn place_of(&self, claims: &Claims) -> Result<&Place, Placeless> {
         let claim = |name: &str| if name == "groups" { self.groups.clone() } else { name.to_owned() };
+        // Providers write lists as texts with blanks there; elsewhere a person may have chosen the words of a text.
+        let is_list = |name: &str| name == self.groups || ["groups", "scope", "scp"].contains(&name);
+        let has = |name: &str, value: &String| match name {
+            "email" => is_email_verified(claims) && claims.has(name, value),
+            name if is_list(name) => claims.texts(name).contains(value),
+            name => claims.has(name, value),
+        };
         for rule in &self.map {
             let mut wanted = rule.when.iter().map(|(name, value)| (claim(name), value));
-            if wanted.clone().all(|(name, value)| claims.texts(&name).contains(value)) {
+            if wanted.clone().all(|(name, value)| has(&name, value)) {
                 return Ok(&rule.place);
             }
             // A rule that comes later must not count for a person that this one might have meant.
@@ -135,7 +142,7 @@ impl IssuerConfig {
         let mut rest = self.participant.as_str();
         while let Some((before, after)) = rest.split_once('{') {
             let Some((claim, after)) = after.split_once('}') else { break };
-            let is_known = claim != "email" || claims.all.get("email_verified") == Some(&true.into());
+            let is_known = claim != "email" || is_email_verified(claims);
             let value = claims.text(claim).filter(|value| is_known && !value.is_empty());
             let Some(value) = value else { return safe(&claims.subject) };
             name.push_str(before);
@@ -145,6 +152,11 @@ impl IssuerConfig {
         name.push_str(rest);
         safe(&name)
     }
+}
+
+/// Whether the issuer knows that the address is the person's: else anyone may have typed it.
+fn is_email_verified(claims: &Claims) -> bool {
+    claims.all.get("email_verified") == Some(&true.into())
 }
 
 /// A text as part of a participant's name.

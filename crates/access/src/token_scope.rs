@@ -9,13 +9,18 @@ use platform::Mutex;
 #[derive(Debug, Default)]
 pub struct TokenScope {
     narrowing: Mutex<Option<Narrowing>>,
+    /// Held while its caller acts.
+    acting: Mutex<()>,
     /// Whether it was ever narrowed: all others need no lock.
     is_used: AtomicBool,
 }
 
 impl TokenScope {
-    /// What it is narrowed to now.
+    /// What it is narrowed to now. Another token may narrow it otherwise at any time, unless this is asked while its caller acts.
     pub fn narrowing(&self) -> Option<Narrowing> {
+        if !self.is_used.load(Ordering::Acquire) {
+            return None;
+        }
         self.narrowing.lock().clone()
     }
 
@@ -30,11 +35,16 @@ impl TokenScope {
         if narrowing.is_none() && !self.is_used.load(Ordering::Acquire) {
             return act();
         }
-        let mut held = self.narrowing.lock();
+        let _alone = self.acting.lock();
         self.is_used.store(true, Ordering::Release);
-        if held.as_ref() != narrowing {
+        let mut held = self.narrowing.lock();
+        let differs = held.as_ref() != narrowing;
+        if differs {
             *held = narrowing.cloned();
-            narrow(held.clone());
+        }
+        drop(held);
+        if differs {
+            narrow(narrowing.cloned());
         }
         act()
     }
@@ -60,7 +70,8 @@ mod tests {
                     assert_eq!(
                         scope.is_used.load(Ordering::Relaxed),
                         token.is_some() || !seen.borrow().is_empty()
-                    )
+                    );
+                    assert_eq!(scope.narrowing().as_ref(), token, "who acts can ask");
                 },
             );
             assert_eq!(scope.narrowing().as_ref(), token);

@@ -62,7 +62,7 @@ pub(crate) async fn can(
 
 /// The rights to each entry that servers list in a topic, in the order of the configuration.
 fn rights(dispatch: &Dispatch, who: &Participant, held: &Capabilities) -> Vec<Right> {
-    let snapshot = dispatch.with(|topic| topic.list_snapshot_of(&Arc::new(Capabilities::full())));
+    let snapshot = dispatch.with(|topic| topic.list_snapshot_of(&who.id, &Arc::new(Capabilities::full())));
     let mut rights = Vec::new();
     for (list, method) in [
         (ListKind::Tools, "tools/call"),

@@ -25,8 +25,8 @@ const DEFAULT_TOPIC: &str = "main";
     params(("topic" = Option<String>, Query)),
     responses((status = 200, body = Tools), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn tools(Visitor { dispatch, capabilities }: Visitor) -> Json<Tools> {
-    Json(Tools { tools: visible(&dispatch, &capabilities, None) })
+pub(crate) async fn tools(Visitor { dispatch, caller }: Visitor) -> Json<Tools> {
+    Json(Tools { tools: visible(&dispatch, &caller, None) })
 }
 
 /// One of these tools.
@@ -37,10 +37,10 @@ pub(crate) async fn tools(Visitor { dispatch, capabilities }: Visitor) -> Json<T
     responses((status = 200, body = Tool), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn tool(
-    Visitor { dispatch, capabilities }: Visitor,
+    Visitor { dispatch, caller }: Visitor,
     Path(name): Path<String>,
 ) -> ApiResult<Json<Tool>> {
-    let found = visible(&dispatch, &capabilities, Some(&name)).into_iter().next();
+    let found = visible(&dispatch, &caller, Some(&name)).into_iter().next();
     let unknown = || {
         Refusal::new(RefusalCode::UnknownTarget, format!("there is no tool `{name}`"))
             .hint("list them: portmoot tools ls")
@@ -51,7 +51,8 @@ pub(crate) async fn tool(
 /// A caller in the topic of the query, after the first start of the topic's servers.
 pub(crate) struct Visitor {
     dispatch: Arc<Dispatch>,
-    capabilities: Arc<Capabilities>,
+    /// The caller, with what it may do there now.
+    caller: (ParticipantId, Arc<Capabilities>),
 }
 
 impl FromRequestParts<Api> for Visitor {
@@ -63,14 +64,18 @@ impl FromRequestParts<Api> for Visitor {
         let (dispatch, caller) = api.registry.member(presented(parts), topic, None)?;
         dispatch.wait_for_servers().await;
         let capabilities = api.registry.in_force(&caller, Some(dispatch.name()));
-        Ok(Self { dispatch, capabilities })
+        Ok(Self { dispatch, caller: (caller.id.clone(), capabilities) })
     }
 }
 
 /// The tools that a caller with these capabilities may call or propose, under their public names.
-fn visible(dispatch: &Dispatch, capabilities: &Arc<Capabilities>, name: Option<&str>) -> Vec<Tool> {
-    let snapshot = dispatch.with(|topic| topic.list_snapshot_of(capabilities));
-    let manifests = manifests(dispatch);
+fn visible(
+    dispatch: &Dispatch,
+    (who, capabilities): &(ParticipantId, Arc<Capabilities>),
+    name: Option<&str>,
+) -> Vec<Tool> {
+    let snapshot = dispatch.with(|topic| topic.list_snapshot_of(who, capabilities));
+    let manifests = manifests(dispatch, who);
     let mut items: HashMap<(&ParticipantId, &str), &Item> = HashMap::new();
     for (server, manifests) in &manifests {
         for item in manifests.iter().flat_map(|manifest| &manifest.list(ListKind::Tools).items) {
@@ -86,10 +91,10 @@ fn visible(dispatch: &Dispatch, capabilities: &Arc<Capabilities>, name: Option<&
     wanted.filter_map(tool).collect()
 }
 
-/// What the servers of a topic list, in the order of the configuration; the gateway's own last.
-fn manifests(dispatch: &Dispatch) -> Vec<(ParticipantId, Vec<Arc<Manifest>>)> {
+/// What the servers of a topic list to a participant, in the order of the configuration; the gateway's own last.
+fn manifests(dispatch: &Dispatch, who: &ParticipantId) -> Vec<(ParticipantId, Vec<Arc<Manifest>>)> {
     let servers = dispatch.servers();
-    let listed = servers.iter().map(|server| (server.id.clone(), server.manifests()));
+    let listed = servers.iter().map(|server| (server.id.clone(), server.manifests_for(who)));
     listed.chain([(ParticipantId::gateway(), vec![dispatch.own_manifest()])]).collect()
 }
 

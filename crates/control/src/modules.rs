@@ -8,7 +8,7 @@ use ::registry::{OWNER, Viewer};
 use access::is_guest;
 use auth::Participant;
 use lists::{Manifests, ModuleNames, Modules};
-use model::{Form, ParticipantId};
+use model::{Form, Narrowing, ParticipantId};
 use platform::unix_ms;
 use schema::{Reference, ToolSchema};
 use topic::Target;
@@ -17,18 +17,21 @@ use upstream::Manifest;
 use crate::registry::Registry;
 use gateway::{Dispatch, Link};
 
-/// The schema of a tool by its public name, if this link could call it, or propose the call.
-pub fn tool_schema(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<ToolSchema> {
-    Found::of(dispatch, link, tool)?.schema()
+/// A caller on a link, with what its access token narrows its participant's capabilities to.
+pub type Asking<'a> = (&'a Link, Option<&'a Narrowing>);
+
+/// The schema of a tool by its public name, if this caller could call it, or propose the call.
+pub fn tool_schema(dispatch: &Dispatch, asking: Asking<'_>, tool: &str) -> Option<ToolSchema> {
+    Found::of(dispatch, asking, tool)?.schema()
 }
 
-/// Whether a link could call this tool, and its server sent a schema that cannot be used or resolved: its arguments are any object.
-pub fn is_untyped(dispatch: &Dispatch, link: &Link, tool: &str) -> bool {
-    let found = Found::of(dispatch, link, tool);
+/// Whether a caller could call this tool, and its server sent a schema that cannot be used or resolved: its arguments are any object.
+pub fn is_untyped(dispatch: &Dispatch, asking: Asking<'_>, tool: &str) -> bool {
+    let found = Found::of(dispatch, asking, tool);
     found.is_some_and(|found| found.manifest.untyped.iter().any(|one| one.name == found.own))
 }
 
-/// A tool that a link could call.
+/// A tool that a caller could call.
 struct Found {
     server: ParticipantId,
     own: String,
@@ -36,13 +39,13 @@ struct Found {
 }
 
 impl Found {
-    fn of(dispatch: &Dispatch, link: &Link, tool: &str) -> Option<Self> {
-        if !dispatch.with(|topic| topic.could_call(link.id, tool)) {
+    fn of(dispatch: &Dispatch, (link, narrowing): Asking<'_>, tool: &str) -> Option<Self> {
+        if !dispatch.with(|topic| topic.could_call(link.id, narrowing, tool)) {
             return None;
         }
         let found = match dispatch.route(link.id, Target::Tool(tool)) {
             Some((server, own)) => {
-                let manifest = server.upstream.manifest_in(Form::Legacy);
+                let manifest = server.manifest_for(&link.participant.id, Form::Legacy);
                 Self { server: server.id.clone(), own, manifest }
             }
             None => {
@@ -58,10 +61,10 @@ impl Found {
     }
 }
 
-/// What each server of a topic lists to clients of proto-mcp, the gateway's own last.
-fn manifests(dispatch: &Dispatch) -> Manifests {
+/// What each server of a topic lists to a participant's clients of proto-mcp, the gateway's own last.
+fn manifests(dispatch: &Dispatch, who: &ParticipantId) -> Manifests {
     let servers = dispatch.servers();
-    let listed = servers.iter().map(|server| (server.id.clone(), server.upstream.manifest_in(Form::Legacy)));
+    let listed = servers.iter().map(|server| (server.id.clone(), server.manifest_for(who, Form::Legacy)));
     listed.chain([(ParticipantId::gateway(), dispatch.own_manifest())]).collect()
 }
 
@@ -69,22 +72,23 @@ fn manifests(dispatch: &Dispatch) -> Manifests {
 pub fn modules_of(registry: &Registry, who: &Participant) -> Modules {
     let (names, mut modules) = (names(registry), Modules::default());
     for (dispatch, who) in registry.topics_of(who) {
-        let snapshot = dispatch.with(|topic| topic.list_snapshot_of(&who.capabilities));
-        modules.add(&names, manifests(&dispatch), &snapshot);
+        let snapshot = dispatch.with(|topic| topic.list_snapshot_of(&who.id, &who.capabilities));
+        modules.add(&names, manifests(&dispatch, &who.id), &snapshot);
     }
     modules
 }
 
 fn names(registry: &Registry) -> ModuleNames {
     let topics = registry.topics();
-    ModuleNames::of(topics.iter().flat_map(|topic| manifests(topic)).map(|(id, _)| id).collect())
+    let servers = topics.iter().flat_map(|topic| topic.servers()).map(|server| server.id.clone());
+    ModuleNames::of(servers.chain([ParticipantId::gateway()]).collect())
 }
 
-/// Where the tools of a link's list have their schemas.
+/// Where the tools of a caller's list have their schemas.
 pub struct Listed<'l> {
     registry: &'l Registry,
     dispatch: &'l Dispatch,
-    link: &'l Link,
+    asking: Asking<'l>,
     /// The gateway as the client names it; `None` if the client cannot ask its schema registry.
     host: Option<&'l str>,
     names: ModuleNames,
@@ -94,29 +98,30 @@ pub struct Listed<'l> {
 }
 
 impl<'l> Listed<'l> {
-    /// The list of a link whose client reaches the gateway at `host`.
+    /// The list of a caller whose client reaches the gateway at `host`.
     pub fn new(
         registry: &'l Registry,
         dispatch: &'l Dispatch,
-        link: &'l Link,
+        asking: Asking<'l>,
         host: Option<&'l str>,
     ) -> Self {
+        let (link, narrowing) = asking;
         // A guest is no participant of the registry.
         let host = host.filter(|_| !is_guest(&link.participant.id));
         let (mut known, mut modules) = (ModuleNames::default(), Modules::default());
         if host.is_some()
-            && let Some(snapshot) = dispatch.with(|topic| topic.list_snapshot(link.id))
+            && let Some(snapshot) = dispatch.with(|topic| topic.list_snapshot(link.id, narrowing))
         {
             known = names(registry);
-            modules.add(&known, manifests(dispatch), &snapshot);
+            modules.add(&known, manifests(dispatch, &link.participant.id), &snapshot);
         }
-        Self { registry, dispatch, link, host, names: known, modules, commits: RefCell::default() }
+        Self { registry, dispatch, asking, host, names: known, modules, commits: RefCell::default() }
     }
 
     /// The schema of a tool by its public name, and the reference under which a registry has it: the one that its server gave, or one of
     /// the gateway's own registry, which answers it for as long as it keeps the commit.
     pub fn schema(&self, tool: &str) -> Option<(ToolSchema, Option<String>)> {
-        let found = Found::of(self.dispatch, self.link, tool)?;
+        let found = Found::of(self.dispatch, self.asking, tool)?;
         let schema = found.schema()?;
         let reference = match found.manifest.sent.get(&found.own) {
             Some(sent) => sent.reference.clone(),
@@ -133,8 +138,11 @@ impl<'l> Listed<'l> {
         }
         let mut commits = self.commits.borrow_mut();
         let commit = commits.entry(found.server.clone()).or_insert_with(|| {
-            let viewer =
-                Viewer { id: self.link.participant.id.as_str(), source: &self.modules, now_ms: unix_ms() };
+            let viewer = Viewer {
+                id: self.asking.0.participant.id.as_str(),
+                source: &self.modules,
+                now_ms: unix_ms(),
+            };
             Some(self.registry.shelf.current(module, &viewer)?.id().to_owned())
         });
         let reference = Reference {

@@ -12,7 +12,8 @@ use crate::dispatch::Dispatch;
 use crate::incoming::Names;
 use crate::live::{ConfiguredServer, Event};
 
-/// The own name of a call's target at a server that may not have listed it when the topic admitted the call.
+/// The own name of a call's target at a server that lists to each caller what is its own: the topic may have admitted the call by
+/// lists that are not those of the session.
 ///
 /// # Errors
 /// The refusal of a name that its lists do not have, or that is withheld.
@@ -22,22 +23,24 @@ pub(crate) fn own_name(
     session: &Session,
     own: Option<Arc<str>>,
 ) -> Result<Option<Arc<str>>, Refusal> {
-    let prefix = &server.upstream.spec().config.prefix;
+    if server.callers.is_none() {
+        return Ok(own);
+    }
     let (list, name) = match &call.request.target {
         Some(model::Target::Tool(name)) => (ListKind::Tools, name),
         Some(model::Target::Prompt(name)) => (ListKind::Prompts, name),
         Some(model::Target::Uri(_) | model::Target::Task(_)) | None => return Ok(own),
     };
-    let name: &str = name;
-    // Names without a prefix are the server's, and it may have more than it lists.
-    if server.callers.is_none() || prefix.is_empty() || call.names == Names::Own {
-        return Ok(own);
-    }
+    let (name, prefix): (&str, _) = (name, &server.upstream.spec().config.prefix);
     let manifest = session.manifest();
+    // Names without a prefix are the server's, and it may have more than it lists.
+    let is_own = prefix.is_empty() || call.names == Names::Own;
     let keys = || manifest.list(list).items.iter().map(|item| item.key.as_str());
+    let known = || own.as_deref().filter(|own| public_name(prefix, own) == name);
     // Of two names that are the same in public the one that has the prefix itself counts.
-    let found =
-        keys().find(|key| *key == name).or_else(|| keys().find(|key| public_name(prefix, key) == name));
+    let found = if is_own { Some(own.as_deref().unwrap_or(name)) } else { keys().find(|key| *key == name) };
+    let found = found.or_else(|| known().filter(|own| keys().any(|key| key == *own)));
+    let found = found.or_else(|| keys().find(|key| public_name(prefix, key) == name));
     let withheld = || manifest.withheld_of(list).any(|one| public_name(prefix, &one.name) == name);
     let target = match list {
         ListKind::Prompts => Target::Prompt(name),
@@ -47,6 +50,7 @@ pub(crate) fn own_name(
         Some(key) if manifest.withholds(list, key) => {
             Err(*topic::request_refusal(Cause::ToolChanged, Some(target)))
         }
+        Some(key) if own.as_deref() == Some(key) => Ok(own),
         Some(key) => Ok((key != name).then(|| key.into())),
         None if withheld() => Err(*topic::request_refusal(Cause::ToolChanged, Some(target))),
         None => Err(*topic::request_refusal(Cause::Unknown, Some(target))),

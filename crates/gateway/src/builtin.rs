@@ -74,7 +74,7 @@ pub(crate) fn answer_hosted(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: 
     if call.names == Names::Public || approved || CARRIED_OUT.contains(&method) {
         return false;
     }
-    let manifest = server.upstream.manifest_in(Form::ENVELOPE);
+    let manifest = server.manifest_for(&call.link.participant.id, Form::ENVELOPE);
     delivery::finish(dispatch, call, for_server(server.id.as_str(), &manifest, call));
     true
 }

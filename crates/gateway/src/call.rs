@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use access::account;
 use model::{
-    Answer, LinkId, ListKind, LogLevel, Notice, OperationId, ParticipantId, Refusal, RefusalCode, Request,
+    Answer, LinkId, ListKind, LogLevel, Narrowing, Notice, OperationId, ParticipantId, Refusal, RefusalCode,
+    Request,
 };
 use platform::{Full, Mutex, Taken};
 use tokio::sync::Notify;
@@ -161,6 +162,8 @@ pub struct Call {
     /// The name that the client gave it.
     pub tag: Option<Tag>,
     pub(crate) client: Option<ClientProfile>,
+    /// What its access token narrows its participant's capabilities to. By now the link may serve a request with another token.
+    pub narrowing: Option<Narrowing>,
     pub(crate) parks: Parks,
     pub(crate) wish: Wish,
     pub(crate) names: Names,
@@ -223,6 +226,7 @@ impl Call {
             shown,
             tag,
             client,
+            narrowing: link.scope.narrowing(),
             parks,
             wish,
             names,

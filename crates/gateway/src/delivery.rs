@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use access::account;
 use bytes::Bytes;
 use model::{Answer, Coding, Form, LinkId, LogLevel, Outcome, Payload, Refusal, RefusalCode, Request};
-use topic::End;
+use topic::{Cause, End};
 use upstream::tasks::LOST;
 use upstream::{CallEvents, Caller, Outgoing, Session, Subscription};
 use wire::mcp::task::{Wish, plain as plain_call};
@@ -13,6 +13,7 @@ use wire::mcp::{input, relay};
 
 use crate::call::{Call, Delivered};
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
+use crate::proposals::open::is_redefined;
 use crate::tasks::{bridge, follow::Follower, journal, relay::Renamed};
 use crate::{
     accounts, context::call_number, dispatch::Dispatch, record::Record, returns, tasks::relay as tasks, unfit,
@@ -72,22 +73,13 @@ pub(crate) fn to_server(
         None => server.upstream.open_session(&caller_of(dispatch, call, server)),
     };
     if let Some(session) = session {
-        if let Some(said) = accounts::is_connected_already(server, call, &session, own.as_deref()) {
-            return answer_body(dispatch, call, said);
-        }
-        return send(dispatch, call, &session, own.as_deref(), request.as_ref());
+        return send_by(dispatch, call, (server, &session), own, request.as_ref());
     }
     let (dispatch, call, server) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(server));
     tokio::spawn(async move {
         match server.upstream.session(&caller_of(&dispatch, &call, &server)).await {
             Ok(_) if call.is_over() => {}
-            Ok(session) => match accounts::is_connected_already(&server, &call, &session, own.as_deref()) {
-                Some(said) => answer_body(&dispatch, &call, said),
-                None => match accounts::own_name(&server, &call, &session, own) {
-                    Ok(own) => send(&dispatch, &call, &session, own.as_deref(), request.as_ref()),
-                    Err(refusal) => fail(&dispatch, &call, refusal),
-                },
-            },
+            Ok(session) => send_by(&dispatch, &call, (&server, &session), own, request.as_ref()),
             Err(refusal) => fail(&dispatch, &call, refusal),
         }
     });
@@ -107,6 +99,26 @@ fn caller_of<'a>(dispatch: &'a Dispatch, call: &'a Call, server: &ConfiguredServ
         }
     }
     if is_parked { dispatch.own.caller(None) } else { call.link.caller(call.client.as_ref()) }
+}
+
+/// Sends a call by a session of its server, if what the session lists has its target and does not withhold it.
+fn send_by(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    (server, session): (&ConfiguredServer, &Arc<Session>),
+    own: Option<Arc<str>>,
+    request: Option<&Request>,
+) {
+    if let Some(said) = accounts::is_connected_already(server, call, session, own.as_deref()) {
+        return answer_body(dispatch, call, said);
+    }
+    match accounts::own_name(server, call, session, own) {
+        Ok(_) if is_redefined(dispatch, server, call, session) => {
+            fail(dispatch, call, *topic::request_refusal(Cause::ToolChanged, None));
+        }
+        Ok(own) => send(dispatch, call, session, own.as_deref(), request),
+        Err(refusal) => fail(dispatch, call, refusal),
+    }
 }
 
 /// Sends a call by a session, after the log level that its caller wants, if the server must learn it.
@@ -216,12 +228,12 @@ fn send_again(
     let Some(server) = dispatch.server_named(ended.upstream()) else {
         return fail(dispatch, call, Refusal::new(RefusalCode::UpstreamDown, "the server was removed"));
     };
-    let (own, request) = (own.map(str::to_owned), request.cloned());
+    let (own, request) = (own.map(Arc::from), request.cloned());
     let (dispatch, call, ended) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(ended));
     tokio::spawn(async move {
         match server.upstream.successor(&ended, &caller_of(&dispatch, &call, &server)).await {
             Ok(_) if call.is_over() => {}
-            Ok(session) => send(&dispatch, &call, &session, own.as_deref(), request.as_ref()),
+            Ok(session) => send_by(&dispatch, &call, (&server, &session), own, request.as_ref()),
             Err(refusal) => fail(&dispatch, &call, refusal),
         }
     });

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use model::{Answer, Notice, OperationId, ParticipantId};
+use model::{Answer, Form, Notice, OperationId, ParticipantId};
 use topic::Handles;
-use upstream::{Question, Session, Upstream, dial_in::DialIn};
+use upstream::{Manifest, Question, Session, Upstream, dial_in::DialIn};
 use wire::mcp::input;
 
 use crate::context::number_of;
@@ -76,6 +76,21 @@ pub struct ConfiguredServer {
 }
 
 impl ConfiguredServer {
+    /// What it lists to a participant, in this form if it can be; where each caller has an account, what an open session of the
+    /// participant's own lists. `None` if it has none there.
+    pub(crate) fn listed_to(&self, participant: &ParticipantId, form: Form) -> Option<Arc<Manifest>> {
+        match &self.callers {
+            None => Some(self.upstream.manifest_in(form)),
+            Some(_) => self.upstream.manifest_of(participant, form),
+        }
+    }
+
+    /// The same; without a session of the participant's own what callers without an account see.
+    pub fn manifest_for(&self, participant: &ParticipantId, form: Form) -> Arc<Manifest> {
+        let shown = || self.callers.as_ref().map(|callers| callers.shown());
+        self.listed_to(participant, form).or_else(shown).unwrap_or_default()
+    }
+
     /// Whether the arguments of its calls are checked by its tools' schemas.
     pub(crate) fn validates(&self) -> bool {
         self.upstream.spec().config.validate

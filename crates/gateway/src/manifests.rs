@@ -81,10 +81,8 @@ async fn opened(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
                 Some((at, session.manifest()))
             });
         }
-        let manifest = known.unwrap_or_else(|| match &server.callers {
-            Some(callers) => callers.shown(),
-            None => server.upstream.manifest_in(call.link.form),
-        });
+        let manifest =
+            known.unwrap_or_else(|| server.manifest_for(&call.link.participant.id, call.link.form));
         all.push((server.id.clone(), manifest));
     }
     while let Some(opened) = opening.join_next().await {
@@ -139,7 +137,7 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
 
 fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {
     dispatch
-        .with(|topic| topic.list_snapshot(call.link.id))
+        .with(|topic| topic.list_snapshot(call.link.id, call.narrowing.as_ref()))
         .ok_or_else(|| Refusal::new(RefusalCode::UnknownTarget, "the session has ended"))
 }
 
@@ -147,7 +145,7 @@ fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {
 /// is the public name.
 pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<HeaderParam> {
     let Some((server, own)) = dispatch.route(link.id, Target::Tool(tool)) else { return Vec::new() };
-    server.upstream.manifest_in(Form::Modern).annotations.get(&own).cloned().unwrap_or_default()
+    server.manifest_for(&link.participant.id, Form::Modern).annotations.get(&own).cloned().unwrap_or_default()
 }
 
 /// How the server of a target spells payloads: what is protobuf already passes to it as it is.
@@ -158,5 +156,5 @@ pub fn coding_of(dispatch: &Dispatch, link: &Link, target: &model::Target) -> Co
         model::Target::Prompt(_) | model::Target::Task(_) => return Coding::Json,
     };
     let route = dispatch.route(link.id, target);
-    route.map_or(Coding::Json, |(server, _)| server.upstream.manifest_in(Form::Legacy).coding)
+    route.map_or(Coding::Json, |(server, _)| server.manifest_for(&link.participant.id, Form::Legacy).coding)
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, sync::atomic::Ordering};
 
-use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
+use model::{Capabilities, LinkId, ListKind, Narrowing, ParticipantId, Refusal, Request};
 use topic::{Ended, Join, Joining, Kept, ListScope, UpstreamNames};
 use upstream::{
     Compiled, Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig, dial_in::DialIn,
@@ -12,7 +12,9 @@ use crate::callers::Callers;
 use crate::live::{ConfiguredServer, Event, Server};
 use crate::servers::{Topics, listed};
 use crate::{
-    builtin, dial_in,
+    builtin,
+    call::Call,
+    dial_in,
     dial_in::RoomOutbox,
     dispatch::Dispatch,
     link::{Link, Written},
@@ -64,8 +66,22 @@ impl Dispatch {
         participant: &auth::Participant,
         act: impl FnOnce() -> T,
     ) -> T {
+        self.narrowed(link, participant.narrowing(), act)
+    }
+
+    /// Does for the caller of a call what follows from it, by the access token that the call came with.
+    pub(crate) fn as_caller<T>(self: &Arc<Self>, call: &Call, act: impl FnOnce() -> T) -> T {
+        self.narrowed(&call.link, call.narrowing.as_ref(), act)
+    }
+
+    fn narrowed<T>(
+        self: &Arc<Self>,
+        link: &Link,
+        narrowing: Option<&Narrowing>,
+        act: impl FnOnce() -> T,
+    ) -> T {
         let narrow = |narrowing| drop(self.take(Event::Narrow { link: link.id, narrowing }));
-        link.scope.during(participant.narrowing(), narrow, act)
+        link.scope.during(narrowing, narrow, act)
     }
 
     /// Lets a link leave. What it opened is cancelled.
@@ -302,7 +318,7 @@ mod tests {
 
     impl Outlet for Watcher {
         fn list_changed(&self, list: ListKind) {
-            let snapshot = self.0.upgrade().unwrap().with(|topic| topic.list_snapshot(self.1).unwrap());
+            let snapshot = self.0.upgrade().unwrap().with(|topic| topic.list_snapshot(self.1, None).unwrap());
             let names = snapshot.list(list).iter().map(|one| one.public.to_string()).collect();
             self.2.lock().extend((list == ListKind::Tools).then_some(names));
         }

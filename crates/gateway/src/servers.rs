@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lists::topic_manifest;
-use model::{LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
+use model::{Form, LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
 use topic::{About, ListScope, OperationRef, Subject, Target};
 use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
@@ -244,6 +244,14 @@ impl Dispatch {
 }
 
 impl ConfiguredServer {
+    /// What is listed of it to a participant: as [`ConfiguredServer::manifests`], but for one that has an account there.
+    pub fn manifests_for(&self, participant: &ParticipantId) -> Vec<Arc<Manifest>> {
+        match &self.callers {
+            Some(_) => vec![self.manifest_for(participant, Form::ENVELOPE)],
+            None => self.manifests(),
+        }
+    }
+
     /// What is listed of it for all: the last manifest in each era; nothing of a participant that has been away for too long; of a server
     /// at which each caller has an account what those without one see.
     pub fn manifests(&self) -> Vec<Arc<Manifest>> {

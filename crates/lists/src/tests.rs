@@ -116,7 +116,7 @@ impl Stage {
         let list = ListKind::Tools;
         let tasks = if form == Form::Legacy { Shown::Offered } else { Shown::Hidden };
         let asked = Asked { participant, list, form, tasks, only: ToolsList::Full, cursor };
-        asked.page(&self.sealer, &self.pages, self.topic.list_snapshot(link).unwrap(), &self.manifests)
+        asked.page(&self.sealer, &self.pages, self.topic.list_snapshot(link, None).unwrap(), &self.manifests)
     }
 
     fn page(&self, link: LinkId, cursor: Option<&str>) -> Value {
@@ -230,7 +230,7 @@ fn the_cache_is_bounded() {
         assert_eq!(stage.names(BOB), ["a_t1"]);
         stage.regrant("ada", &["mcp/request:*", &format!("chat/{at}/again")]);
         assert_eq!(stage.names(ADA).len(), 100);
-        assert!(stage.pages.has(&stage.topic.list_snapshot(BOB).unwrap()), "{at}");
+        assert!(stage.pages.has(&stage.topic.list_snapshot(BOB, None).unwrap()), "{at}");
     }
     // One that is too long is served, and not kept.
     stage.list("a", PAGE_ITEMS_MAX + 100, LIST_BYTES_MAX / PAGE_ITEMS_MAX);
@@ -239,7 +239,7 @@ fn the_cache_is_bounded() {
     let second = stage.page(ADA, first["nextCursor"].as_str());
     assert_eq!(second["tools"].as_array().unwrap().len(), 100);
     assert!(second.get("nextCursor").is_none());
-    assert!(!stage.pages.has(&stage.topic.list_snapshot(ADA).unwrap()));
+    assert!(!stage.pages.has(&stage.topic.list_snapshot(ADA, None).unwrap()));
     // Short ones are bounded in number, and those of an older state go first.
     stage.list("a", 1, 0);
     for at in 0..LISTS_MAX + 10 {

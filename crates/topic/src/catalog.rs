@@ -313,6 +313,11 @@ impl Catalog {
         self.route(bare, name)
     }
 
+    /// Whether a server lists to each caller what is its own.
+    pub(crate) fn lists_to_each(&self, index: UpstreamIndex) -> bool {
+        self.naming(index).is_some_and(|naming| naming.own.own_lists)
+    }
+
     /// The route of a name that no server lists to the server whose prefix it has, if the link's own lists there are not known.
     fn unlisted<'a>(&'a self, overrides: &Overrides, name: &'a str) -> Option<Route<'a>> {
         if !self.has_own_lists || name.len() > self.limits.name_bytes_max {

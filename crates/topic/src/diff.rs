@@ -32,7 +32,9 @@ impl<H: Handles> Topic<H> {
             let at = *known.entry((own.seat, own.promotes, alone)).or_insert(groups.len());
             match groups.get_mut(at) {
                 Some((group, _)) => group.push(*link),
-                None => groups.extend(self.list_snapshot(*link).map(|snapshot| (vec![*link], snapshot))),
+                None => {
+                    groups.extend(self.list_snapshot(*link, None).map(|snapshot| (vec![*link], snapshot)))
+                }
             }
         }
         groups
@@ -51,7 +53,7 @@ impl<H: Handles> Topic<H> {
         let mut changed = Vec::new();
         for (mut group, before) in before {
             group.retain(|link| self.members.link(*link).is_some());
-            let Some(now) = group.first().and_then(|link| self.list_snapshot(*link)) else { continue };
+            let Some(now) = group.first().and_then(|link| self.list_snapshot(*link, None)) else { continue };
             for list in ListKind::ALL {
                 if named.contains(&list) || before.list(list) != now.list(list) {
                     changed.extend(group.iter().map(|link| (list, *link)));
@@ -83,14 +85,10 @@ impl<H: Handles> Topic<H> {
             let mut judged = HashMap::new();
             for link in &links {
                 let Some((own, member)) = self.members.linked(*link) else { continue };
-                let looker = Looker { capabilities: own.listed(member), promotes: own.promotes };
+                let looker = Looker { capabilities: &member.capabilities, promotes: own.promotes };
                 let judge = || self.could_see(looker, index, list, &changed);
-                // Links without a token of their own see what their member does.
-                let sees = match own.narrowed {
-                    None => *judged.entry((own.seat, own.promotes)).or_insert_with(judge),
-                    Some(_) => judge(),
-                };
-                if sees {
+                // What an access token on the link is good for does not count: the next one may be good for more.
+                if *judged.entry((own.seat, own.promotes)).or_insert_with(judge) {
                     all.push((list, *link));
                 }
             }

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use model::{Capabilities, LinkId, ListKind, PROPOSAL, ParticipantId};
+use model::{Capabilities, LinkId, ListKind, Narrowing, PROPOSAL, ParticipantId};
 
 use crate::{
     Handles, Manifest, Topic,
@@ -37,18 +37,25 @@ pub struct ListSnapshot {
 }
 
 impl<H: Handles> Topic<H> {
-    /// The snapshot for a caller with these capabilities, as if it had a link that promotes.
-    pub fn list_snapshot_of(&self, capabilities: &Arc<Capabilities>) -> ListSnapshot {
+    /// The snapshot for a participant with these capabilities, as if it had a link that promotes. Of servers that list to each caller
+    /// what is its own it has what its links have.
+    pub fn list_snapshot_of(&self, who: &ParticipantId, capabilities: &Arc<Capabilities>) -> ListSnapshot {
+        let links = self.members.of_id(who).map_or(&[][..], |member| &member.links);
+        let own = links.iter().filter_map(|link| self.members.link(*link)).flat_map(|link| link.overrides());
+        let own = own.filter(|(index, _)| self.catalog.lists_to_each(**index));
+        let overrides = own.map(|(index, view)| (*index, Arc::clone(view))).collect();
         let (catalog, capabilities) = (Arc::clone(&self.catalog), Arc::clone(capabilities));
-        ListSnapshot { catalog, capabilities, overrides: Overrides::default(), promotes: true }
+        ListSnapshot { catalog, capabilities, overrides, promotes: true }
     }
 
-    /// The snapshot for this link.
-    pub fn list_snapshot(&self, link: LinkId) -> Option<ListSnapshot> {
+    /// The snapshot for this link, for a request with an access token that narrows its participant's capabilities to this.
+    pub fn list_snapshot(&self, link: LinkId, narrowing: Option<&Narrowing>) -> Option<ListSnapshot> {
         let (own, member) = self.members.linked(link)?;
+        // A client that can come back with another token sees what that would be good for.
+        let narrowing = narrowing.filter(|narrowing| narrowing.step_up.is_none());
         Some(ListSnapshot {
             catalog: Arc::clone(&self.catalog),
-            capabilities: Arc::clone(own.listed(member)),
+            capabilities: own.granted_with(member, narrowing),
             overrides: own.overrides().clone(),
             promotes: own.promotes,
         })

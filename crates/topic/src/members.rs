@@ -136,10 +136,18 @@ impl<H: Handles> Link<H> {
         self.narrowed.as_ref().map_or(&member.capabilities, |narrowed| &narrowed.granted)
     }
 
-    /// The capabilities by which its lists are made.
-    pub(crate) fn listed<'m>(&'m self, member: &'m Member<H>) -> &'m Arc<Capabilities> {
-        let shown = self.narrowed.as_ref().filter(|narrowed| narrowed.narrowing.step_up.is_none());
-        shown.map_or(&member.capabilities, |narrowed| &narrowed.granted)
+    /// What its caller may do with an access token that narrows to this, which need not be the latest.
+    pub(crate) fn granted_with(
+        &self,
+        member: &Member<H>,
+        narrowing: Option<&Narrowing>,
+    ) -> Arc<Capabilities> {
+        let Some(narrowing) = narrowing else { return Arc::clone(&member.capabilities) };
+        let latest = self.narrowed.as_ref().filter(|latest| latest.narrowing == *narrowing);
+        latest.map_or_else(
+            || Arc::new(member.capabilities.within(&narrowing.to)),
+            |latest| Arc::clone(&latest.granted),
+        )
     }
 
     /// The scopes of other access tokens, if its client can come back with one.

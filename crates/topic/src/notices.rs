@@ -62,9 +62,10 @@ impl<H: Handles> Topic<H> {
             if session.is_some_and(|session| session != *link) {
                 continue;
             }
-            // A link that may no longer subscribe there gets no updates, whatever its spelling names by now.
-            let may = |(own, by): (&Link<H>, &Member<H>)| {
-                admits(own.granted(by), "resources/subscribe", Some(public), server.as_str())
+            // A participant that may no longer subscribe there gets no updates, whatever its spelling names by now. The token of the
+            // latest request on the link need not be the one by which this was admitted.
+            let may = |(_, by): (&Link<H>, &Member<H>)| {
+                admits(&by.capabilities, "resources/subscribe", Some(public), server.as_str())
             };
             if !self.members.linked(*link).is_some_and(may) {
                 continue;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use model::{Capabilities, LinkId, LogLevel, OperationId, ParticipantId, TopicName};
+use model::{Capabilities, LinkId, LogLevel, Narrowing, OperationId, ParticipantId, TopicName};
 
 use crate::{
     Handles,
@@ -113,10 +113,12 @@ impl<H: Handles> Topic<H> {
         })
     }
 
-    /// Whether this link could call this tool now, or propose the call; rate and limits aside. The query takes no token.
-    pub fn could_call(&self, link: LinkId, tool: &str) -> bool {
+    /// Whether this link could call this tool now, or propose the call, with an access token that narrows its participant's
+    /// capabilities to this; rate and limits aside. The query takes no token of the rate.
+    pub fn could_call(&self, link: LinkId, narrowing: Option<&Narrowing>, tool: &str) -> bool {
         let Some((own, member)) = self.members.linked(link) else { return false };
-        let looker = Looker { capabilities: own.granted(member), promotes: true };
+        let capabilities = &*own.granted_with(member, narrowing);
+        let looker = Looker { capabilities, promotes: true };
         let route = self.catalog.resolve(own.overrides(), Some(Target::Tool(tool)));
         route.is_some_and(|route| looker.holds("tools/call", tool, route.upstream.as_str()).is_some())
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use model::Coding;
 use schema::{Module, Tool, ToolSchema};
-use vetting::{Part, Withheld};
+use vetting::{Definition, Part, Withheld};
 use wire::mcp::header::{self, HeaderParam};
 use wire::mcp::task::Support;
 use wire::mcp::{ListKind, Params, Version};
@@ -148,6 +148,14 @@ impl Manifest {
             let tools: Vec<_> = tools.collect();
             self.compiled.numbers.module(&schema::package_of(server), &tools)
         })
+    }
+
+    /// Whether it has a tool of this name that is defined like this, as pins compare definitions.
+    #[must_use]
+    pub fn defines(&self, tool: &str, definition: &[u8]) -> bool {
+        let of = |raw: &[u8]| Definition::of(Part::Tool, tool, raw);
+        let found = self.tools.items.iter().find(|item| item.key == tool);
+        found.is_some_and(|item| *item.raw == *definition || of(&item.raw) == of(definition))
     }
 
     /// Whether requests for an entry of this list are refused, whatever the caller may do.

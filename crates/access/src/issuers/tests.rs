@@ -34,6 +34,10 @@ fn issuer() -> IssuerConfig {
             rule(&[("groups", "ops"), ("tenant", "a")], "portmoot/servers"),
             rule(&[("groups", "ops")], "mcp/request:*"),
             rule(&[("client_id", "machine")], "mcp/proposal:*"),
+            rule(&[("department", "ops")], "department/one"),
+            rule(&[("department", "Field Ops")], "department/two"),
+            rule(&[("email", "boss@corp.example")], "mail"),
+            rule(&[("scope", "agent")], "scope"),
         ],
         unknown: None,
         step_up: false,
@@ -54,6 +58,17 @@ fn the_first_rule_that_matches_gives_the_place() {
         (json!({"realm_access": {"roles": "x ops"}}), Ok("mcp/request:*")),
         (json!({"realm_access.roles": ["ops"]}), Ok("mcp/request:*")),
         (json!({"client_id": "machine"}), Ok("mcp/proposal:*")),
+        (json!({"scope": "openid agent"}), Ok("scope")),
+        // What people may write into their profiles is one text, whatever words it has.
+        (json!({"department": "Field Ops"}), Ok("department/two")),
+        (json!({"department": ["x", "ops"]}), Ok("department/one")),
+        (json!({"department": "x ops"}), Err(Placeless::NoRule("s-1".into(), "corp".into()))),
+        (json!({"email": "boss@corp.example", "email_verified": true}), Ok("mail")),
+        (json!({"email": "boss@corp.example"}), Err(Placeless::NoRule("s-1".into(), "corp".into()))),
+        (
+            json!({"email": "boss@corp.example", "email_verified": "true"}),
+            Err(Placeless::NoRule("s-1".into(), "corp".into())),
+        ),
         (json!({"groups": ["ops"]}), Err(Placeless::NoRule("s-1".into(), "corp".into()))),
         (
             json!({"realm_access": {"roles": ["op", "opsx"]}}),

@@ -99,6 +99,12 @@ impl Claims {
         texts(self.at(path), true)
     }
 
+    /// Whether the text at a path is this one, or the list there has it.
+    #[must_use]
+    pub fn has(&self, path: &str, value: &str) -> bool {
+        texts(self.at(path), false).iter().any(|text| text == value)
+    }
+
     /// The one text or number at a path.
     #[must_use]
     pub fn text(&self, path: &str) -> Option<String> {

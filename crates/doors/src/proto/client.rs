@@ -138,6 +138,7 @@ impl Client {
             self.owns(&token)?;
         }
         let dispatch = &self.visitor.dispatch;
+        let asking = (&*self.link, self.visitor.participant.narrowing());
         dispatch.wait_for_target(&self.link, &request).await;
         let (_, message) =
             Kind::split(&request.payload.bytes).ok_or_else(|| malformed("the message is empty"))?;
@@ -145,12 +146,12 @@ impl Client {
         let relays = request.target.as_ref().map(coding) == Some(Coding::Proto);
         let params = match &request.target {
             Some(model::Target::Tool(tool)) => {
-                match modules::tool_schema(dispatch, &self.link, tool) {
+                match modules::tool_schema(dispatch, asking, tool) {
                     Some(schema) if relays && is_own(&message, &schema)? => {
                         return Ok((request, Some(schema)));
                     }
                     Some(schema) => call_params(&message, &schema).map_err(|refusal| {
-                        let untyped = || modules::is_untyped(dispatch, &self.link, tool);
+                        let untyped = || modules::is_untyped(dispatch, asking, tool);
                         if is_foreign(&message, &schema) && untyped() { unresolved() } else { refusal }
                     })?,
                     // A server without a prefix may have it unlisted. Else the topic refuses it, whatever its arguments are.

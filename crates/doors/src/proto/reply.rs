@@ -107,7 +107,7 @@ pub(crate) fn field_of(
         return Ok(answer.payload.bytes.clone());
     }
     let failed = || Refusal::new(RefusalCode::UpstreamFailed, "the server's answer cannot be read");
-    let method = call.request.method.as_str();
+    let (method, asking) = (call.request.method.as_str(), (&*call.link, call.narrowing.as_ref()));
     let encoded = relay::encode_answer(answer, method, Form::Legacy, &Id::number(call.link.id.0), respell);
     let message = Message::read(encoded.frame).map_err(|_| failed())?;
     if message.shape() != Shape::Result {
@@ -118,14 +118,14 @@ pub(crate) fn field_of(
     match method {
         "tools/list" => {
             let Schemas { registry, dispatch, host } = schemas;
-            let listed = Listed::new(registry, dispatch, &call.link, host.as_deref());
+            let listed = Listed::new(registry, dispatch, asking, host.as_deref());
             client::tools(body, wanted, &|name| listed.schema(name))
         }
         "resources/list" => client::resources(body),
         "resources/read" => client::read_result(body),
         _ => {
             let target = call.request.target.as_ref().map(model::Target::as_str).unwrap_or_default();
-            client::call_result(body, modules::tool_schema(&schemas.dispatch, &call.link, target).as_ref())
+            client::call_result(body, modules::tool_schema(&schemas.dispatch, asking, target).as_ref())
         }
     }
 }

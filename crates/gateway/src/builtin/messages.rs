@@ -90,7 +90,7 @@ pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent
     let envelope = Envelope::read(one_line(frame)).map_err(|breach| breach.refusal())?;
     dispatch.room.wait_for_space(call.link.queued()).await;
     dispatch.room.count(call.link.queued(), bytes);
-    dispatch.speak(&call.link, envelope).map_err(|refusal| *refusal)?;
+    dispatch.as_caller(&call, || dispatch.speak(&call.link, envelope)).map_err(|refusal| *refusal)?;
     let absent = dispatch.with(|topic| {
         let is_here = |name: &&String| ParticipantId::new(name).is_ok_and(|id| topic.has_participant(&id));
         to.iter().filter(|name| !is_here(name)).cloned().collect()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
+use model::{Capabilities, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use wire::{mcpx::payload, time::rfc3339};
@@ -120,8 +120,8 @@ pub(super) fn list(dispatch: &Dispatch, call: &Call) -> Result<ProposalPage, Ref
     let limit = limit.unwrap_or(PAGE_PROPOSALS).clamp(1, PAGE_PROPOSALS_MAX);
     let who = &call.link.participant.id;
     let (page, more) = dispatch.with(|topic| {
-        let after = after.as_deref().map(|after| find(topic, who, after)).transpose()?;
-        let capabilities = topic.capabilities(who).cloned().unwrap_or_default();
+        let after = after.as_deref().map(|after| find(topic, call, after)).transpose()?;
+        let capabilities = held(topic, call);
         // A proposal that is over since the page before is the place where this one begins all the same.
         let mut proposals = topic.proposals(who, &capabilities, all || after.is_some());
         if let Some(after) = after {
@@ -146,8 +146,8 @@ pub(super) fn show(dispatch: &Dispatch, call: &Call) -> Result<ShownProposal, Re
     let ShowArguments { id } = arguments::read(&call.request)?;
     let who = &call.link.participant.id;
     let seen = dispatch.with(|topic| {
-        let proposal = topic.proposal(find(topic, who, &id)?).ok_or_else(unknown_proposal)?;
-        let capabilities = topic.capabilities(who).cloned().unwrap_or_default();
+        let proposal = topic.proposal(find(topic, call, &id)?).ok_or_else(unknown_proposal)?;
+        let capabilities = held(topic, call);
         let may_decide = topic.could_decide(proposal.id, who, &capabilities);
         Ok::<_, Refusal>(Seen { proposal, may_decide })
     })?;
@@ -178,9 +178,7 @@ async fn decide(
     let id = dispatch.with(|topic| named(topic, id)).ok_or_else(unknown)?;
     // The decision finds out whether the caller may see the proposal: after it is on disk, and with an audit entry.
     let by = &call.link.participant.id;
-    let narrowing = call.link.scope.narrowing();
-    let held = dispatch.with(|topic| topic.capabilities(by).cloned());
-    let narrowed = narrowing.zip(held).map(|(narrowing, held)| Arc::new(held.within(&narrowing.to)));
+    let narrowed = call.narrowing.as_ref().map(|_| dispatch.with(|topic| held(topic, call)));
     let decided = dispatch.decide(id, by, narrowed.as_ref(), choice).await;
     decided.map_err(|refusal| match refusal.code {
         RefusalCode::UnknownTarget => unknown(),
@@ -190,9 +188,18 @@ async fn decide(
     Ok(Decided { id: id.to_string(), state: state.unwrap_or(ProposalState::Pending).as_str(), message })
 }
 
-/// The proposal of this id, if a participant may see it.
-fn find(topic: &Topic, who: &ParticipantId, text: &str) -> Result<OperationId, Refusal> {
-    let capabilities = topic.capabilities(who).cloned().unwrap_or_default();
+/// What the caller may do, as far as its access token is good for it.
+fn held(topic: &Topic, call: &Call) -> Arc<Capabilities> {
+    let held = topic.capabilities(&call.link.participant.id).cloned().unwrap_or_default();
+    match &call.narrowing {
+        Some(narrowing) => Arc::new(held.within(&narrowing.to)),
+        None => held,
+    }
+}
+
+/// The proposal of this id, if the caller may see it.
+fn find(topic: &Topic, call: &Call, text: &str) -> Result<OperationId, Refusal> {
+    let (who, capabilities) = (&call.link.participant.id, held(topic, call));
     let visible = |id: &OperationId| topic.may_see_proposal(*id, who, &capabilities);
     named(topic, text).filter(visible).ok_or_else(unknown)
 }

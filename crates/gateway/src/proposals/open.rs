@@ -8,14 +8,16 @@ use model::{
 use platform::{millis, random, unix_ms};
 use store::OpenedProposal;
 use topic::{End, Terms};
+use upstream::{Manifest, Session};
 use wire::mcp::{relay, task};
 use wire::{digest::ReviewedCall, mcpx::Envelope, mcpx::check};
 
 use super::content::{self, Proposed};
 use super::waiting;
-use crate::live::{Event, Server};
+use crate::live::{ConfiguredServer, Event, Server};
 use store::recorder::Permit;
 
+use crate::accounts;
 use crate::{call::Call, dispatch::Dispatch, incoming::Parks, link::Link, record::Record, unfit};
 
 /// A proposal that the topic does not have yet.
@@ -65,8 +67,35 @@ struct Wanted<'w> {
     call: Option<OperationId>,
 }
 
-/// Holds a call as a proposal.
+/// Holds a call as a proposal. Where its caller has an account, a session of its own says first what would be called.
 pub(crate) fn held(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    to: &ParticipantId,
+    server: &Server,
+    own: Option<Arc<str>>,
+) {
+    let by = &call.link.participant.id;
+    let has_account = |server: &&Arc<ConfiguredServer>| {
+        server.callers.as_ref().is_some_and(|callers| callers.is_connected(by))
+    };
+    let Some(at) = server.upstream().filter(has_account) else {
+        return hold(dispatch, call, to, server, own);
+    };
+    let (dispatch, call, at, to) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(at), to.clone());
+    tokio::spawn(async move {
+        let opened = at.upstream.session(&call.link.caller(call.client.as_ref())).await;
+        match opened.and_then(|session| accounts::own_name(&at, &call, &session, own)) {
+            Ok(_) if call.is_over() => {}
+            Ok(own) => hold(&dispatch, &call, &to, &Server::Upstream(at), own),
+            Err(refusal) => {
+                dispatch.take(Event::Unproposable { held: call.id, end: End::Failed(Box::new(refusal)) });
+            }
+        }
+    });
+}
+
+fn hold(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
     to: &ParticipantId,
@@ -98,7 +127,7 @@ pub(crate) fn held(
         params: relay::legacy_params(request, own.as_deref()),
         call: Some(call.id),
     };
-    let definition = tool_of(server, wanted.method, wanted.context);
+    let definition = tool_of(server, wanted.by, wanted.method, wanted.context);
     match open(dispatch, wanted, definition) {
         Ok(opening) => {
             let park_ms = match call.parks {
@@ -117,9 +146,10 @@ pub(crate) fn held(
 /// The end of a held call whose arguments do not fit.
 fn unfit_of(call: &Call, shown: &Request, server: &Server, own: Option<&str>) -> Option<End<Answer>> {
     let is_tool = call.request.method.as_str() == "tools/call";
-    let upstream = &server.upstream().filter(|server| is_tool && server.validates())?.upstream;
-    let session = upstream.open_session(&call.link.caller(call.client.as_ref()));
-    let manifest = session.map_or_else(|| upstream.manifest_in(call.link.form), |session| session.manifest());
+    let server = server.upstream().filter(|server| is_tool && server.validates())?;
+    let session = server.upstream.open_session(&call.link.caller(call.client.as_ref()));
+    let known = || server.manifest_for(&call.link.participant.id, call.link.form);
+    let manifest = session.map_or_else(known, |session| session.manifest());
     unfit::end(call, shown, &manifest, own)
 }
 
@@ -147,7 +177,7 @@ pub(crate) fn of_envelope(
         Record::of(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
         return Err(Refusal::new(RefusalCode::SchemaViolation, why));
     }
-    let definition = definition(dispatch, &wanted.to, wanted.method, wanted.context);
+    let definition = definition(dispatch, wanted.by, &wanted.to, wanted.method, wanted.context);
     open(dispatch, wanted, definition)
 }
 
@@ -158,7 +188,7 @@ fn unfit_at(dispatch: &Dispatch, wanted: &Wanted<'_>) -> Option<String> {
     wanted.to.iter().find_map(|to| {
         let server = dispatch.with(|topic| topic.server(to))?.handle;
         let server = server.upstream().filter(|server| server.validates())?;
-        unfit::of(&server.upstream.manifest_in(Form::ENVELOPE), tool, params)
+        unfit::of(&server.manifest_for(wanted.by, Form::ENVELOPE), tool, params)
     })
 }
 
@@ -217,34 +247,70 @@ fn digest(
     ReviewedCall { method, to: &to, params, definition }.digest()
 }
 
-/// The digest of a proposal under what its server lists now; `None` if there is none any more.
+/// The digest of a proposal under what its server lists now; `None` if there is none any more. Where each caller has an account, that
+/// is known while its proposer has a session there, and looked at again when the proposal runs.
 pub(crate) fn current_digest(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<Digest> {
     let OpenedProposal { method, context, params, .. } = opened;
     let to: Vec<ParticipantId> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
-    let tool = definition(dispatch, &to, method, context.as_deref());
+    let by = ParticipantId::new(&opened.by).ok()?;
+    if let Some(server) = addressee(dispatch, &to).as_ref().and_then(|server| server.upstream())
+        && server.callers.is_some()
+        && server.listed_to(&by, Form::ENVELOPE).is_none_or(|listed| is_as_shown(opened, &listed))
+    {
+        return opened.digest.parse().ok();
+    }
+    let tool = definition(dispatch, &by, &to, method, context.as_deref());
     if tool == opened.tool {
         return opened.digest.parse().ok();
     }
     digest(&to, method, params.as_deref(), tool.as_deref()).ok()
 }
 
-/// The definition of a tool as its server lists it. A decision is bound to it.
+/// Whether a call carries out a proposal of a tool that its session lists otherwise than the reviewer was shown: what a server lists
+/// to a proposer need not be known when the proposal is approved.
+pub(crate) fn is_redefined(
+    dispatch: &Dispatch,
+    server: &ConfiguredServer,
+    call: &Call,
+    session: &Session,
+) -> bool {
+    let proposal = call.delivered.get().and_then(|delivered| delivered.proposal);
+    let Some(proposal) = proposal.filter(|_| server.callers.is_some()) else { return false };
+    let content = dispatch.with(|topic| topic.proposed(proposal).map(|(content, _)| Arc::clone(content)));
+    content.is_some_and(|content| !is_as_shown(&content.opened, &session.manifest()))
+}
+
+/// Whether a tool is listed as the reviewer of its proposal was shown it. The sessions of a participant may have other spellings of
+/// one definition.
+fn is_as_shown(opened: &OpenedProposal, listed: &Manifest) -> bool {
+    match (&opened.context, &opened.tool) {
+        (Some(name), Some(shown)) => listed.defines(name, shown.as_bytes()),
+        (_, None) | (None, Some(_)) => true,
+    }
+}
+
+/// The only addressee of a proposal, if that is a server.
+fn addressee(dispatch: &Dispatch, to: &[ParticipantId]) -> Option<Server> {
+    let [only] = to else { return None };
+    Some(dispatch.with(|topic| topic.server(only))?.handle)
+}
+
+/// The definition of a tool as its server lists it to a participant. A decision is bound to it.
 fn definition(
     dispatch: &Dispatch,
+    by: &ParticipantId,
     to: &[ParticipantId],
     method: &str,
     context: Option<&str>,
 ) -> Option<String> {
-    let ([only], "tools/call") = (to, method) else { return None };
-    let server = dispatch.with(|topic| topic.server(only))?;
-    tool_of(&server.handle, method, context)
+    tool_of(&addressee(dispatch, to)?, by, method, context)
 }
 
-fn tool_of(server: &Server, method: &str, context: Option<&str>) -> Option<String> {
+fn tool_of(server: &Server, by: &ParticipantId, method: &str, context: Option<&str>) -> Option<String> {
     if method != "tools/call" {
         return None;
     }
-    let manifest = server.upstream()?.upstream.manifest_in(Form::ENVELOPE);
+    let manifest = server.upstream()?.listed_to(by, Form::ENVELOPE)?;
     let tool = manifest.tools.items.iter().find(|tool| Some(tool.key.as_str()) == context)?;
     Some(String::from_utf8_lossy(&tool.raw).into_owned())
 }

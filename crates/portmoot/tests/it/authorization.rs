@@ -7,6 +7,7 @@ mod doors;
 mod every_door;
 pub(crate) mod flood;
 mod introspection;
+mod later;
 mod people;
 mod probe;
 pub(crate) mod provider;

@@ -7,6 +7,7 @@ mod documents;
 mod exchanged;
 mod foreign;
 mod lists;
+mod own_lists;
 mod pages;
 mod service;
 

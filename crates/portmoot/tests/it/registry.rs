@@ -43,7 +43,7 @@ impl Buf {
         )
     }
 
-    fn plain() -> Buf {
+    pub(crate) fn plain() -> Buf {
         Buf::with(Home::new(), "tls:\n  use: \"false\"\n")
     }
 
@@ -82,7 +82,7 @@ impl Buf {
     }
 }
 
-fn holds(bytes: &[u8], text: &str) -> bool {
+pub(crate) fn holds(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 

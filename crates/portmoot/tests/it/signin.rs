@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::home::Home;
 use crate::html::encoded;
-use crate::http::{Connection, Reply};
+use crate::http::{Connection, Events, Reply};
 use crate::support::{Gateway, fixture, until};
 use browser::{Browser, Visit};
 
@@ -152,6 +152,23 @@ impl Site {
             ("authorization", bearer.as_str()),
         ];
         self.request("POST", path, &headers, &message.to_string())
+    }
+
+    /// A session that is opened with a token, and its event stream.
+    #[track_caller]
+    fn streamed(&self, token: &str) -> (String, Events) {
+        let opened = self.post("/mcp", token, &initialize_message());
+        let session = opened.header("mcp-session-id").unwrap().to_owned();
+        let bearer = format!("Bearer {token}");
+        let headers = [
+            ("accept", "text/event-stream"),
+            ("authorization", bearer.as_str()),
+            ("mcp-session-id", session.as_str()),
+            ("mcp-protocol-version", "2025-11-25"),
+        ];
+        let stream = Connection::open(self.gateway.address()).stream("GET", "/mcp", &headers, "");
+        assert_eq!(stream.head().status, 200);
+        (session, stream)
     }
 
     /// Waits for an entry of the audit log about sign-ins: participant, verdict, and how its reason begins.

@@ -5,7 +5,7 @@ use topic::{Cause, Event, Limits, ListScope, Manifest, Quarantine, Target, Upstr
 
 use crate::{
     shown::{delivered, notified, refused},
-    stage::{ANN, BOB, OWN, Stage, configured, id, items, tools},
+    stage::{ANN, BOB, OWN, Stage, caps, configured, id, items, tools},
 };
 
 #[test]
@@ -200,6 +200,27 @@ fn names_of_lists_that_are_not_known_lead_to_their_server() {
     let effects = stage.step(Event::Detach { link: ANN, server: &id("one"), keeps_lists: true });
     assert_eq!(notified(&effects, ListKind::Tools), Vec::<String>::new());
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_c"]);
+}
+
+#[test]
+fn a_participant_has_what_its_links_are_listed_where_lists_are_its_own() {
+    let mut stage = Stage::new();
+    stage.caller(BOB, "bob", &["mcp/*"]);
+    let mut next = configured();
+    next[1] = UpstreamNames { own_lists: true, ..UpstreamNames::new(id("one"), "one") };
+    stage.step(Event::Configure { upstreams: &next });
+    for (name, shared, own) in [("one", topic::AUTHORIZE, "mine"), ("two", "a", "hidden")] {
+        stage.lists(name, ListScope::Shared, tools(&[shared]));
+        stage.lists(name, ListScope::Link(ANN), tools(&[own]));
+    }
+    let sees = |who: &str| -> Vec<String> {
+        let snapshot = stage.topic.list_snapshot_of(&id(who), &caps(&["mcp/*"]));
+        snapshot.list(ListKind::Tools).iter().map(|one| one.public.to_string()).collect()
+    };
+    // A session of a client's own, for its questions, says nothing about other clients.
+    assert_eq!(sees("ann"), ["one_mine", "two_a"]);
+    assert_eq!(sees("bob"), ["one_authorize", "two_a"]);
+    assert_eq!(sees("absent"), ["one_authorize", "two_a"]);
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn a_call_that_may_only_be_proposed_is_held() {
 fn lists_show_entries_that_could_be_called_or_proposed() {
     let mut stage = stage();
     let held = |stage: &Stage, link| -> Vec<(String, bool)> {
-        let snapshot = stage.topic.list_snapshot(link).unwrap();
+        let snapshot = stage.topic.list_snapshot(link, None).unwrap();
         snapshot.list(ListKind::Tools).into_iter().map(|one| (one.public.to_string(), one.held)).collect()
     };
     assert_eq!(held(&stage, BOB), [("one_a".into(), true), ("one_b".into(), false)]);
@@ -70,8 +70,9 @@ fn lists_show_entries_that_could_be_called_or_proposed() {
     let effects = stage.regrant("bob", &["mcp/proposal:tools/*", "mcp/request:tools/call:one_a"]);
     let changed = notified(&effects, ListKind::Tools);
     assert_eq!(changed, ["link 2"], "which entries are held has changed");
-    let (before, after) = (stage.topic.list_snapshot(BOB).unwrap(), stage.topic.list_snapshot(ANN).unwrap());
-    assert!(before.is_same(&stage.topic.list_snapshot(BOB).unwrap()) && !before.is_same(&after));
+    let (before, after) =
+        (stage.topic.list_snapshot(BOB, None).unwrap(), stage.topic.list_snapshot(ANN, None).unwrap());
+    assert!(before.is_same(&stage.topic.list_snapshot(BOB, None).unwrap()) && !before.is_same(&after));
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Subscriptions of links, and levels of log messages.
 
-use model::{LinkId, LogLevel};
+use model::{LinkId, LogLevel, Narrowing};
 use topic::{Effect, Event, Interest, ListScope, Logs, Manifest, SUBSCRIPTIONS_MAX, Subject, Target};
 
 use crate::{
     numbers::{Effects, Event as OwnEvent},
     shown::{delivered, shown},
-    stage::{ANN, BARE, BOB, ONE, Stage, configured, id, items},
+    stage::{ANN, BARE, BOB, ONE, Stage, caps, configured, id, items},
 };
 
 const URI: &str = "demo://a";
@@ -55,6 +55,17 @@ fn a_subscribed_link_is_notified_under_the_spelling_that_it_used() {
     let expected = ["notify link 1 of 3 about demo://a", "notify link 2 of 3 about demo://a"];
     assert_eq!(updated(&mut stage, "one", None), expected);
     assert_eq!(updated(&mut stage, "one", Some(BOB)), expected[1..], "of one session");
+}
+
+#[test]
+fn updates_go_on_while_another_token_is_the_latest_on_the_link() {
+    let mut stage = stage();
+    subscribe(&mut stage, BOB, 1, URI);
+    let narrowing = Some(Narrowing { to: caps(&["mcp/request:tools/*"]), step_up: None });
+    stage.step(Event::Narrow { link: BOB, narrowing });
+    assert_eq!(updated(&mut stage, "one", None), ["notify link 2 of 3 about demo://a"]);
+    stage.regrant("bob", &["mcp/request:tools/*"]);
+    assert!(updated(&mut stage, "one", None).is_empty());
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    Capabilities, DeliveryMode, Digest, LinkId, ListKind, Method, OperationId, Outcome, ParticipantId,
-    RateLimit, Refusal, RefusalCode, TopicName,
+    Capabilities, DeliveryMode, Digest, LinkId, ListKind, Method, Narrowing, OperationId, Outcome,
+    ParticipantId, RateLimit, Refusal, RefusalCode, TopicName,
 };
 use topic::{
     About, Ask, Decision, End, Interest, Item, Join, Joining, Limits, ListScope, Listener, Manifest,
@@ -332,7 +332,12 @@ impl Stage {
     }
 
     pub(crate) fn sees(&self, link: LinkId, list: ListKind) -> Vec<String> {
-        let snapshot = self.topic.list_snapshot(link).unwrap();
+        self.sees_with(link, None, list)
+    }
+
+    /// What a request of this link lists that comes with a token of this scope.
+    pub(crate) fn sees_with(&self, link: LinkId, token: Option<&Narrowing>, list: ListKind) -> Vec<String> {
+        let snapshot = self.topic.list_snapshot(link, token).unwrap();
         snapshot.list(list).iter().map(|one| one.public.to_string()).collect()
     }
 

@@ -181,7 +181,7 @@ impl World {
     }
 
     fn entries(&self, link: LinkId, list: ListKind) -> Entries {
-        let Some(snapshot) = self.topic.list_snapshot(link) else { return Vec::new() };
+        let Some(snapshot) = self.topic.list_snapshot(link, None) else { return Vec::new() };
         let seen = snapshot.list(list).into_iter();
         let entry =
             |one: Listing<'_>| (one.public.into_owned(), one.held, one.upstream.clone(), one.own.clone());
@@ -208,7 +208,7 @@ impl World {
     fn check_lists(&mut self) {
         let links: Vec<LinkId> = self.books.links.keys().copied().collect();
         let Some(link) = self.prng.pick(&links).copied() else { return };
-        let snapshot = self.topic.list_snapshot(link).unwrap();
+        let snapshot = self.topic.list_snapshot(link, None).unwrap();
         for list in ListKind::ALL {
             let all = snapshot.list(list);
             let names: std::collections::BTreeSet<&str> = all.iter().map(|one| &*one.public).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::SendError;
-use model::{Form, LinkId, Refusal};
+use model::{Form, LinkId, ParticipantId, Refusal};
 use tokio::time::timeout;
 use wire::mcp::Era;
 
@@ -97,6 +97,18 @@ impl Upstream {
         let own = book.sessions().filter(|session| matches!(session.key(), SessionKey::Principal { .. }));
         let used = own.filter(|session| session.is_open() && session.users().contains(&link));
         used.map(|session| session.manifest()).collect()
+    }
+
+    /// What the newest open session that is this participant's own lists; one in this form comes first.
+    #[must_use]
+    pub fn manifest_of(&self, participant: &ParticipantId, form: Form) -> Option<Arc<Manifest>> {
+        let book = self.book.lock();
+        let own = book.sessions().filter(|session| {
+            let owner = session.setup.owner.as_ref();
+            session.is_open() && owner.is_some_and(|owner| owner.participant() == participant)
+        });
+        let newest = own.max_by_key(|session| (session.era() == form, session.instance()));
+        newest.map(|session| session.manifest())
     }
 
     /// The open session with this instance number.

@@ -1,6 +1,10 @@
 //! Sessions of callers: which calls share one, and when one is closed.
 
+use wire::mcp::ListKind;
+use wire::mcp::list::Item;
+
 use super::*;
+use crate::manifest::List;
 
 #[tokio::test]
 async fn a_server_of_both_eras_has_one_process_for_each() {
@@ -36,6 +40,45 @@ async fn a_modern_server_is_asked_once_whether_it_speaks_legacy() {
         let expected = if eras.len() == 2 { 5 } else { 2 };
         until("all have started", || fixture.starts() == expected).await;
         fixture.upstream.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_participant_is_listed_what_its_own_open_sessions_list() {
+    let fixture = start(&["both"]);
+    let (scout, other) = (ParticipantId::new("scout").unwrap(), ParticipantId::new("other").unwrap());
+    let listed = |who, form| fixture.upstream.manifest_of(who, form);
+    shared(&fixture, Era::Modern).await;
+    assert!(listed(&scout, Era::Modern).is_none(), "the shared session is no participant's own");
+    let asked = client(r#"{"elicitation":{}}"#);
+    let own = session(&fixture, 7, &asked, Era::Legacy).await.unwrap();
+    assert!(own.key().is_own());
+    for form in [Era::Legacy, Era::Modern] {
+        assert!(listed(&scout, form).is_some_and(|listed| Arc::ptr_eq(&listed, &own.manifest())), "{form:?}");
+        assert!(listed(&other, form).is_none(), "{form:?}");
+    }
+    fixture.upstream.release(LinkId(7));
+    until("the session has ended", || listed(&scout, Era::Legacy).is_none()).await;
+    fixture.upstream.close().await;
+}
+
+#[test]
+fn a_definition_is_the_same_however_it_is_spelled() {
+    let raw = r#"{"name":"a","description":"Reads.","inputSchema":{"type":"object"},"_meta":{"x":1}}"#;
+    let items = vec![Item::read(ListKind::Tools, raw.into()).unwrap()];
+    let manifest = Manifest { tools: List { items, ..List::default() }, ..Manifest::default() };
+    for (tool, definition, expected) in [
+        ("a", raw, true),
+        ("a", r#"{ "inputSchema": {"type":"object"}, "description":"\u0052eads.", "name":"a" }"#, true),
+        ("a", r#"{"name":"a","description":"Steals.","inputSchema":{"type":"object"}}"#, false),
+        (
+            "a",
+            r#"{"name":"a","description":"Reads.","inputSchema":{"type":"object","properties":{}}}"#,
+            false,
+        ),
+        ("b", raw, false),
+    ] {
+        assert_eq!(manifest.defines(tool, definition.as_bytes()), expected, "{tool} {definition}");
     }
 }
 

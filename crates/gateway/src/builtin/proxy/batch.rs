@@ -76,7 +76,7 @@ async fn carry_out(dispatch: &Arc<Dispatch>, call: &Arc<Call>, called: Called) -
     let reply = Operation { batch: Arc::clone(call), ended: Mutex::new(Some(ended)) };
     let reply = Wrapped::new(Arc::new(reply), called.subject, called.path);
     let incoming = Incoming { client: call.client.clone(), ..Incoming::plain(request, None) };
-    let inner = dispatch.request(&call.link, incoming, Arc::new(reply));
+    let inner = dispatch.as_caller(call, || dispatch.request(&call.link, incoming, Arc::new(reply)));
     let open = Open { dispatch, inner: &inner };
     let end = end.await;
     drop(open);

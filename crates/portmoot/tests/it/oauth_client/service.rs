@@ -42,6 +42,8 @@ struct Books {
     exchanged: Vec<(String, String)>,
     /// The tokens with which the MCP server was asked.
     bearers: BTreeSet<String>,
+    /// What the descriptions of tools say by now.
+    described: BTreeMap<String, String>,
     /// Registered redirect URIs by client.
     clients: BTreeMap<String, Vec<String>>,
 }
@@ -154,6 +156,11 @@ impl Service {
     /// Has requests for this path fail from now on, and no others.
     pub(super) fn fail(&self, path: &str) {
         path.clone_into(&mut self.books.lock().unwrap().failing);
+    }
+
+    /// Has a tool say this of itself from now on.
+    pub(super) fn describe(&self, tool: &str, says: &str) {
+        self.books.lock().unwrap().described.insert(tool.to_owned(), says.to_owned());
     }
 
     /// Ends all tokens of a user.
@@ -310,7 +317,15 @@ impl Service {
                 (status, format!("mcp-session-id: {session}\r\n"), body)
             }
             "tools/list" => {
-                let tool = |name: &str| json!({ "name": name, "description": "Does it.", "inputSchema": { "type": "object" } });
+                let described = self.books.lock().unwrap().described.clone();
+                let tool = |name: &str| {
+                    let says = described.get(name).map_or("Does it.", String::as_str);
+                    let mut schema = json!({ "type": "object" });
+                    if name.starts_with("only_") {
+                        schema["properties"] = json!({ "as": { "type": "string" } });
+                    }
+                    json!({ "name": name, "description": says, "inputSchema": schema })
+                };
                 let mut tools = vec![tool("whoami"), tool("write"), tool(&format!("only_{user}"))];
                 if user == "user-of-many" {
                     tools.extend((0..1_000).map(|number| tool(&format!("tool_{number}"))));

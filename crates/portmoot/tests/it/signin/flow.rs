@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::{Browser, REDIRECT, Site, Tokens, VERIFIER, initialize_message};
 use crate::home::Home;
-use crate::http::Connection;
 use crate::support::{Gateway, until};
 
 #[test]
@@ -156,17 +155,7 @@ fn a_second_use_of_a_code_ends_what_the_first_one_gave() {
 fn an_expired_token_is_refused_and_its_streams_end() {
     let site = Site::start("access = \"3s\"", "");
     let (client, tokens) = site.signed_in("ann", &[]);
-    let opened = site.post("/mcp", &tokens.access, &initialize_message());
-    let session = opened.header("mcp-session-id").unwrap().to_owned();
-    let bearer = format!("Bearer {}", tokens.access);
-    let headers = [
-        ("accept", "text/event-stream"),
-        ("authorization", bearer.as_str()),
-        ("mcp-session-id", session.as_str()),
-        ("mcp-protocol-version", "2025-11-25"),
-    ];
-    let stream = Connection::open(site.gateway.address()).stream("GET", "/mcp", &headers, "");
-    assert_eq!(stream.head().status, 200);
+    let (session, stream) = site.streamed(&tokens.access);
     until("the token expires", || (site.initialize("/mcp", &tokens.access) == 401).then_some(()));
     let refused = site.post("/mcp", &tokens.access, &initialize_message());
     let challenge = refused.header("www-authenticate").unwrap();

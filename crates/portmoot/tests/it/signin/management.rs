@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::browser::Browser;
-use super::{REDIRECT, Site, Tokens, initialize_message};
-use crate::http::Connection;
+use super::{REDIRECT, Site, Tokens};
 use crate::support::until;
 
 fn listed(site: &Site, what: &str, token: Option<&str>) -> Vec<Value> {
@@ -29,17 +28,7 @@ fn a_revoked_client_is_out_at_once() {
     // A participant sees its own.
     let own = listed(&site, "clients", Some(&others.access));
     assert!(own.len() == 1 && own[0]["participant"] == "bob", "{own:?}");
-    let opened = site.post("/mcp", &tokens.access, &initialize_message());
-    let session = opened.header("mcp-session-id").unwrap().to_owned();
-    let bearer = format!("Bearer {}", tokens.access);
-    let headers = [
-        ("accept", "text/event-stream"),
-        ("authorization", bearer.as_str()),
-        ("mcp-session-id", session.as_str()),
-        ("mcp-protocol-version", "2025-11-25"),
-    ];
-    let stream = Connection::open(site.gateway.address()).stream("GET", "/mcp", &headers, "");
-    assert_eq!(stream.head().status, 200);
+    let (_, stream) = site.streamed(&tokens.access);
     let id = all[0]["client"].as_str().unwrap();
     assert_eq!(site.home.run(&["clients", "revoke", &id[..4]]).code, 5, "too few digits name nothing");
     let theirs = listed(&site, "clients", None)[1]["client"].as_str().unwrap().to_owned();

@@ -108,7 +108,7 @@ impl World {
     fn draw_name(&mut self, link: LinkId, list: ListKind) -> String {
         let prefix = self.prng.any(&SERVERS).1;
         // Mostly an entry that this caller sees.
-        let snapshot = self.topic.list_snapshot(link);
+        let snapshot = self.topic.list_snapshot(link, None);
         let seen = snapshot.as_ref().map(|snapshot| snapshot.list(list)).unwrap_or_default();
         let seen: Vec<String> = seen.iter().map(|one| one.public.to_string()).collect();
         match self.prng.pick(&seen) {
