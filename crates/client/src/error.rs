@@ -109,6 +109,9 @@ pub enum AccountFault {
         /// Milliseconds until the next attempt.
         retry_after_ms: u64,
     },
+    /// Another sign-in, or another configuration of the server, has replaced the one that the request was for.
+    #[error("another sign-in or configuration is in force")]
+    Replaced,
     /// The sign-in cannot be kept: the gateway has no key to seal it, or its journal fails.
     #[error("{0}")]
     NotKept(String),
@@ -125,7 +128,9 @@ impl AccountFault {
             | Self::MetadataRefused(_)
             | Self::Refused(_)
             | Self::NotKept(_) => true,
-            Self::ScopesNeeded(_) | Self::ScopesRefused(..) | Self::Waiting { .. } => false,
+            Self::ScopesNeeded(_) | Self::ScopesRefused(..) | Self::Waiting { .. } | Self::Replaced => {
+                false
+            }
         }
     }
 }

@@ -137,6 +137,9 @@ fn account(fault: &AccountFault, server: &str) -> Refusal {
                 .hint("try again later")
                 .retry_after_ms(*retry_after_ms)
         }
+        AccountFault::Replaced => {
+            new(RefusalCode::UpstreamDown, "has another account now").hint("try again").retry_after_ms(0)
+        }
         AccountFault::NotKept(_) => {
             new(RefusalCode::UpstreamLoginNeeded, "wants a sign-in that the gateway cannot keep")
                 .hint("tell the operator")
