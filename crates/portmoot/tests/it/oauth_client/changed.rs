@@ -43,7 +43,11 @@ fn a_sign_in_as_another_person_opens_other_sessions() {
 
 #[test]
 fn a_server_that_became_a_program_has_no_accounts_and_gets_them_back() {
-    let site = Site::start();
+    let capabilities = r#"["mcp/*", "portmoot/accounts"]"#;
+    let one = |name: &str, env: &str| {
+        format!("[participants.{name}]\ntoken_env = {env:?}\ncapabilities = {capabilities}\n")
+    };
+    let site = Site::of("", "", &format!("{}{}", one("ann", "ANN"), one("bob", "BOB")));
     site.login(ANN, "user-a");
     let http = std::fs::read_to_string(site.home.path().join("portmoot.toml")).unwrap();
     let (before, rest) = http.split_once("[servers.jira]\n").unwrap();
@@ -55,7 +59,7 @@ fn a_server_that_became_a_program_has_no_accounts_and_gets_them_back() {
     };
     let link = site.link(&Client::of(&site.gateway, super::BOB));
     let begun = login();
-    assert_eq!(begun.status, 200, "{begun:?}");
+    assert_eq!(begun.status, 201, "{begun:?}");
     let back = site.service.approve(begun.json()["url"].as_str().unwrap(), "user-c");
     site.home.write("portmoot.toml", &program);
     site.gateway.signal("HUP");
@@ -64,12 +68,12 @@ fn a_server_that_became_a_program_has_no_accounts_and_gets_them_back() {
     });
     let refused = login();
     assert_eq!((refused.status, refused.json()["code"].as_str()), (409, Some("conflict")), "{refused:?}");
-    // What was begun before comes to nothing, and says so.
     let complete = || {
         let body = json!({ "callback": back }).to_string();
         Connection::open(site.address()).exchange("POST", "/api/v1/servers/jira/login/complete", &headers, &body)
     };
-    assert_eq!(complete().status, 409);
+    let ended = complete();
+    assert_eq!((ended.status, ended.body.contains("has no accounts")), (409, true), "{ended:?}");
     assert_eq!(Browser::default().open(site.address(), &link).status, 404);
     site.home.write("portmoot.toml", &http);
     site.gateway.signal("HUP");
@@ -78,5 +82,8 @@ fn a_server_that_became_a_program_has_no_accounts_and_gets_them_back() {
         ann.names("tools").contains(&"jira_only_user-a".to_owned()).then_some(ann)
     });
     assert_eq!(text(&again.call("jira_whoami", json!({}))), "user-a with read");
+    // What was begun before comes to nothing, and says so.
+    let ended = complete();
+    assert_eq!((ended.status, ended.body.contains("configured anew")), (409, true), "{ended:?}");
     assert!(!site.service.users().contains(&"user-c".to_owned()));
 }
