@@ -128,9 +128,7 @@ impl AccountFault {
             | Self::MetadataRefused(_)
             | Self::Refused(_)
             | Self::NotKept(_) => true,
-            Self::ScopesNeeded(_) | Self::ScopesRefused(..) | Self::Waiting { .. } | Self::Replaced => {
-                false
-            }
+            Self::ScopesNeeded(_) | Self::ScopesRefused(..) | Self::Waiting { .. } | Self::Replaced => false,
         }
     }
 }

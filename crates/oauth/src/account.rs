@@ -233,10 +233,8 @@ impl Account {
             return ready;
         }
         self.in_flight(flight, |account| async move { account.renew(true).await }).await?;
-        let at_once = || AccountFault::Waiting {
-            why: "the token expired at once".to_owned(),
-            retry_after_ms: 1_000,
-        };
+        let at_once =
+            || AccountFault::Waiting { why: "the token expired at once".to_owned(), retry_after_ms: 1_000 };
         self.ready().unwrap_or_else(|| Err(at_once()))
     }
 

@@ -84,11 +84,9 @@ impl LoginError {
             Self::Trouble(trouble) if trouble.is_transient() => Code::UpstreamDown,
             Self::Trouble(Trouble::Refused { .. }) | Self::Denied(_) => Code::UpstreamFailed,
             Self::Trouble(_) | Self::MixUp => Code::UpstreamMetadataRefused,
-            Self::Account(_)
-            | Self::NoLogins(_)
-            | Self::Unknown
-            | Self::Replaced
-            | Self::NotYet { .. } => Code::Conflict,
+            Self::Account(_) | Self::NoLogins(_) | Self::Unknown | Self::Replaced | Self::NotYet { .. } => {
+                Code::Conflict
+            }
             Self::TooMany => Code::Overloaded,
             Self::Unreadable => Code::Malformed,
         };

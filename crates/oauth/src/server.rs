@@ -23,6 +23,9 @@ use store::recorder::Recorder;
 /// Accounts at one server: of the participants that were here since the start, and those that are kept.
 pub const SERVER_ACCOUNTS_MAX: usize = 100_000;
 
+/// The flights of accounts, by participant.
+type Flights = HashMap<Option<String>, Flight>;
+
 /// One server with its accounts.
 pub struct Server {
     /// The server.
@@ -32,7 +35,7 @@ pub struct Server {
 
 impl Server {
     /// A server with the accounts that are kept, and those of the configuration before that ask for tokens now.
-    fn new(site: Site, mut flights: HashMap<Option<String>, Flight>) -> Self {
+    fn new(site: Site, mut flights: Flights) -> Self {
         let site = Arc::new(site);
         let url = site.url.as_str();
         let kept = site.services.vault.accounts(&site.name, url, site.config.private_key.as_ref());
@@ -44,15 +47,14 @@ impl Server {
         });
         let mut accounts: HashMap<_, _> = kept.collect();
         let others = flights.into_iter().filter(|(who, _)| who.is_some() == is_callers);
-        let other = |(who, flight): (Option<String>, _)| {
-            (who.clone(), Account::new(&site, who, None, Some(flight)))
-        };
+        let other =
+            |(who, flight): (Option<String>, _)| (who.clone(), Account::new(&site, who, None, Some(flight)));
         accounts.extend(others.map(other));
         Self { accounts: Mutex::new(accounts), site }
     }
 
     /// Ends the use of this configuration, and returns the flights of the accounts that ask for tokens now. No other begins.
-    fn end(&self) -> HashMap<Option<String>, Flight> {
+    fn end(&self) -> Flights {
         self.site.replace();
         let accounts = self.accounts.lock();
         accounts.iter().filter_map(|(who, account)| Some((who.clone(), account.flight()?))).collect()
@@ -142,6 +144,8 @@ pub struct ConnectRequest {
 pub struct Accounts {
     services: Arc<Services>,
     servers: RwLock<BTreeMap<String, Arc<Server>>>,
+    /// By server: what asked for tokens when its configuration ended.
+    flights: Mutex<HashMap<String, Flights>>,
     /// Sign-ins under way.
     pub logins: Logins,
 }
@@ -154,7 +158,8 @@ impl Accounts {
         let discoveries = Semaphore::new(DISCOVERIES_MAX);
         let (base_url, connects, on_change) = (RwLock::new(base_url), Connects::default(), OnceLock::new());
         let services = Services { vault, audit, public_url, base_url, connects, on_change, discoveries };
-        Self { services: Arc::new(services), servers: RwLock::default(), logins: Logins::default() }
+        let (servers, flights) = (RwLock::default(), Mutex::default());
+        Self { services: Arc::new(services), servers, flights, logins: Logins::default() }
     }
 
     /// Accounts of which nothing is kept, without an audit log.
@@ -186,11 +191,12 @@ impl Accounts {
             return (Some(Arc::clone(known)), true);
         }
         let before = servers.remove(server.name);
-        let flights = before.as_ref().map(|before| before.end()).unwrap_or_default();
+        before.iter().for_each(|before| self.end(before));
         if !has_accounts {
             return (None, before.is_none());
         }
         let site = Site::new(server.name, server.url, server.auth.clone(), server.tls, &self.services);
+        let flights = self.flights.lock().remove(server.name).unwrap_or_default();
         let new = site.map(|site| Arc::new(Server::new(site, flights)));
         servers.extend(new.iter().map(|new| (server.name.to_owned(), Arc::clone(new))));
         (new, false)
@@ -201,10 +207,18 @@ impl Accounts {
         self.servers.write().retain(|name, server| {
             let stays = names.contains(&name.as_str());
             if !stays {
-                server.end();
+                self.end(server);
             }
             stays
         });
+    }
+
+    /// Ends the use of a server as it was configured. The next configuration of its name waits for what asks for tokens now.
+    fn end(&self, server: &Server) {
+        let flights = server.end();
+        if !flights.is_empty() {
+            self.flights.lock().entry(server.site.name.clone()).or_default().extend(flights);
+        }
     }
 
     /// A server, if its requests may need tokens.

@@ -138,7 +138,7 @@ fn account(fault: &AccountFault, server: &str) -> Refusal {
                 .retry_after_ms(*retry_after_ms)
         }
         AccountFault::Replaced => {
-            new(RefusalCode::UpstreamDown, "has another account now").hint("try again").retry_after_ms(0)
+            new(RefusalCode::UpstreamDown, "has another sign-in or configuration now").hint("try again")
         }
         AccountFault::NotKept(_) => {
             new(RefusalCode::UpstreamLoginNeeded, "wants a sign-in that the gateway cannot keep")

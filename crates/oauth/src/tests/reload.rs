@@ -25,7 +25,7 @@ async fn until(what: &str, check: impl Fn() -> bool) {
 
 #[tokio::test]
 async fn a_reload_during_a_renewal_loses_nothing() {
-    for reloads in [1, 2, 3] {
+    for (reloads, is_removed) in [(1, false), (2, false), (3, false), (1, true), (2, true)] {
         let (script, folder) = (Script::start().await, tempfile::tempdir().unwrap());
         let journal = JournalWriter::open(folder.path()).unwrap();
         let all = accounts(Some(&journal));
@@ -36,8 +36,13 @@ async fn a_reload_during_a_renewal_loses_nothing() {
         let old = Arc::clone(&account);
         let renewing = tokio::spawn(async move { header(&old).await });
         until("the renewal is under way", || script.arrived.load(Ordering::SeqCst) == 2).await;
-        let new: Vec<Arc<Account>> =
-            (0..reloads).map(|number| server(&all, &script, other(number)).of(None)).collect();
+        let reload = |number| {
+            if is_removed {
+                all.retain(&[]);
+            }
+            server(&all, &script, other(number)).of(None)
+        };
+        let new: Vec<Arc<Account>> = (0..reloads).map(reload).collect();
         let last = Arc::clone(new.last().unwrap());
         let asking = Arc::clone(&last);
         let asking = tokio::spawn(async move { header(&asking).await });
@@ -123,6 +128,13 @@ async fn what_was_being_written_at_a_reload_is_taken_over() {
     drop(writing);
     timeout(LIMIT, changes.changed()).await.unwrap().unwrap();
     assert_eq!(header(&account).await, Ok(bearer("canary-a0")));
+    // A request that comes first does the same.
+    let mut older = kept.clone();
+    (older.at_ms, older.tokens.expires_ms) = (kept.at_ms - 1, Some(0));
+    older.tokens.access = crate::secret::Secret::new("older".to_owned());
+    let early = Account::new(&before.site, None, Some(older), None);
+    assert_eq!((early.stamp(), header(&early).await), (0, Ok(bearer("canary-a0"))));
+    assert_eq!(script.asked().len(), 1, "no refresh token is used for it");
     // The same with the end of one.
     let writing = Arc::clone(&flight).lock_owned().await;
     let account = Account::new(&before.site, None, Some(kept), Some(flight));

@@ -6,9 +6,11 @@ use crate::account::session::SessionAccount;
 #[tokio::test]
 async fn a_session_has_the_tokens_of_one_sign_in() {
     let (script, all) = (Script::start().await, accounts(None));
-    let account = server(&all, &script, AuthConfig { account: Whose::Caller, ..AuthConfig::default() }).of(Some("ann"));
+    let account =
+        server(&all, &script, AuthConfig { account: Whose::Caller, ..AuthConfig::default() }).of(Some("ann"));
     let session = || SessionAccount::new(Arc::clone(&account));
-    let sent = async |session: &SessionAccount| session.grant().await.map_err(fault).map(|grant| grant.header);
+    let sent =
+        async |session: &SessionAccount| session.grant().await.map_err(fault).map(|grant| grant.header);
     // Nothing was sent in its name before the first sign-in.
     let early = session();
     sign_in(&all, &account, &script).await.unwrap();
@@ -32,7 +34,10 @@ async fn a_session_has_the_tokens_of_one_sign_in() {
         let expect = if is_sign_out { AccountFault::LoginNeeded } else { AccountFault::Replaced };
         assert_eq!(sent(&before).await, Err(expect), "{is_sign_out}");
         let asked = script.asked().len();
-        assert_eq!(before.refused(stamp, 0, unauthorized()).await.map_err(fault), Err(AccountFault::Replaced));
+        assert_eq!(
+            before.refused(stamp, 0, unauthorized()).await.map_err(fault),
+            Err(AccountFault::Replaced)
+        );
         assert_eq!(script.asked().len(), asked, "no token is renewed for it");
     }
     // What is begun now is the next person's.

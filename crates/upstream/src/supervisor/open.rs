@@ -90,7 +90,11 @@ impl Upstream {
         if book.closed || session.is_void() {
             close_all(vec![session]);
             let replaced = Fault::Link(LinkError::Account(AccountFault::Replaced));
-            return Err(if book.closed { self.down("was stopped") } else { replaced.refusal(self.spec.name()) });
+            return Err(if book.closed {
+                self.down("was stopped")
+            } else {
+                replaced.refusal(self.spec.name())
+            });
         }
         let mut slot = book.slots.remove(&place).unwrap_or_default();
         slot.backoff.started();

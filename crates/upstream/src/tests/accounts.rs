@@ -56,7 +56,11 @@ impl Scripted {
     /// Blocks an account, or ends that.
     pub(crate) fn block(&self, who: &str, is_blocked: bool) {
         let mut blocked = self.blocked.lock();
-        if is_blocked { blocked.insert(who.to_owned()) } else { blocked.remove(who) };
+        if is_blocked {
+            blocked.insert(who.to_owned())
+        } else {
+            blocked.remove(who)
+        };
     }
 
     pub(crate) fn change(&self) {
@@ -92,9 +96,7 @@ impl Authorize for Pass {
     }
 
     fn grant(&self) -> Authorizing<'_, Grant> {
-        Box::pin(async {
-            self.at_hand().ok_or(LinkError::Account(AccountFault::Replaced))
-        })
+        Box::pin(async { self.at_hand().ok_or(LinkError::Account(AccountFault::Replaced)) })
     }
 
     fn at_hand(&self) -> Option<Grant> {
@@ -154,9 +156,8 @@ async fn no_session_of_a_caller_goes_on_as_another_person() {
 
     accounts.sign_in("ann");
     // Before the change is announced: no further call finds the session.
-    let caller = Caller {
-        link: LinkId(2), participant: &ann, account: "ann", form: Form::Modern, client: &plain,
-    };
+    let caller =
+        Caller { link: LinkId(2), participant: &ann, account: "ann", form: Form::Modern, client: &plain };
     assert!(fixture.upstream.open_session(&caller).is_none());
     fixture.upstream.account_changed(Some(&ann));
     let ended = [&link, &modern, &held, &with_task];

@@ -12,7 +12,8 @@ const SCOUT: &str = "the-token-of-scout-is-secret";
 fn a_sign_in_as_another_person_opens_other_sessions() {
     let more = "[participants.scout]\ntoken_env = \"SCOUT\"\ncapabilities = [\"mcp/proposal:*\"]\n";
     let site = Site::with_env("", more, &[("SCOUT", SCOUT)]);
-    let (ann, scout, url) = (Client::of(&site.gateway, ANN), Client::of(&site.gateway, SCOUT), site.gateway.url());
+    let (ann, scout, url) =
+        (Client::of(&site.gateway, ANN), Client::of(&site.gateway, SCOUT), site.gateway.url());
     for (number, user) in ["user-a", "user-b"].iter().enumerate() {
         // Without signing out before.
         for token in [ANN, SCOUT] {
@@ -35,7 +36,9 @@ fn a_sign_in_as_another_person_opens_other_sessions() {
             }
         };
         assert_eq!(text(&answer["result"]), said, "{answer}");
-        until("the list is the person's", || ann.names("tools").contains(&format!("jira_only_{user}")).then_some(()));
+        until("the list is the person's", || {
+            ann.names("tools").contains(&format!("jira_only_{user}")).then_some(())
+        });
         assert!(site.service.wrong().is_empty(), "{number} {:?}", site.service.wrong());
     }
     drop((ann, scout));
@@ -51,11 +54,17 @@ fn a_server_that_became_a_program_has_no_accounts_and_gets_them_back() {
     site.login(ANN, "user-a");
     let http = std::fs::read_to_string(site.home.path().join("portmoot.toml")).unwrap();
     let (before, rest) = http.split_once("[servers.jira]\n").unwrap();
-    let program = format!("{before}{}{}", fixture("jira", &[]), rest.split_once("account = \"caller\"\n").unwrap().1);
+    let program =
+        format!("{before}{}{}", fixture("jira", &[]), rest.split_once("account = \"caller\"\n").unwrap().1);
     let bearer = format!("Bearer {ANN}");
     let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
     let login = || {
-        Connection::open(site.address()).exchange("POST", "/api/v1/servers/jira/login", &headers, r#"{"port":1}"#)
+        Connection::open(site.address()).exchange(
+            "POST",
+            "/api/v1/servers/jira/login",
+            &headers,
+            r#"{"port":1}"#,
+        )
     };
     let link = site.link(&Client::of(&site.gateway, super::BOB));
     let begun = login();
@@ -70,7 +79,12 @@ fn a_server_that_became_a_program_has_no_accounts_and_gets_them_back() {
     assert_eq!((refused.status, refused.json()["code"].as_str()), (409, Some("conflict")), "{refused:?}");
     let complete = || {
         let body = json!({ "callback": back }).to_string();
-        Connection::open(site.address()).exchange("POST", "/api/v1/servers/jira/login/complete", &headers, &body)
+        Connection::open(site.address()).exchange(
+            "POST",
+            "/api/v1/servers/jira/login/complete",
+            &headers,
+            &body,
+        )
     };
     let ended = complete();
     assert_eq!((ended.status, ended.body.contains("has no accounts")), (409, true), "{ended:?}");
