@@ -9,7 +9,8 @@ use http::{HeaderMap, HeaderValue, StatusCode, header::WWW_AUTHENTICATE};
 use model::ParticipantId;
 use tokio::sync::watch;
 
-use crate::error::{AccountFault, LinkError};
+use crate::account::AccountFault;
+use crate::error::LinkError;
 
 /// An answer about authorization that is on its way.
 pub type Authorizing<'a, T> = Pin<Box<dyn Future<Output = Result<T, LinkError>> + Send + 'a>>;
