@@ -23,15 +23,6 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Takes a decision that waited until the proposal was on disk. If the decision does not count, an answer to it does not
-    /// count either.
-    pub(crate) fn decide_queued(&mut self, id: OperationId, ruling: Ruling<H>) {
-        self.decide(id, ruling);
-        if self.proposals.get(id).is_some_and(Proposal::is_pending) {
-            self.proposals.forget_fulfilment(id);
-        }
-    }
-
     /// Takes a decision of a participant that may decide, if the proposal is still open to it.
     fn settle_decision(&mut self, id: OperationId, ruling: Ruling<H>) {
         let is_withheld = ruling.approves.is_some() && self.is_withheld(id);
@@ -41,9 +32,8 @@ impl<H: Handles> Topic<H> {
         let cause = match &proposal.phase {
             Phase::Opening if proposal.queued.is_some() => Some(Cause::Decided),
             Phase::Opening => {
-                let fulfilment = ruling.fulfilment.clone();
                 proposal.queued = Some(Box::new(ruling));
-                return self.proposals.fulfil(id, fulfilment);
+                return;
             }
             Phase::Pending if proposal.terms.expires_ms <= self.now_ms => Some(Cause::Expired),
             Phase::Pending if is_withheld => Some(Cause::ToolChanged),
@@ -68,8 +58,7 @@ impl<H: Handles> Topic<H> {
     }
 
     fn rule(&mut self, id: OperationId, ruling: Ruling<H>) {
-        let Ruling { by, state, reason, handle, fulfilment, .. } = ruling.clone();
-        self.proposals.fulfil(id, fulfilment);
+        let Ruling { by, state, reason, handle, .. } = ruling.clone();
         self.proposals.turn(id, Phase::Deciding(Box::new(ruling)));
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         proposal.updated_ms = self.now_ms;
@@ -146,7 +135,6 @@ impl<H: Handles> Topic<H> {
             Phase::Deciding(ruling) if stored || ruling.handle.is_none() => self.closed(id, *ruling, stored),
             Phase::Deciding(ruling) => {
                 let recalled = proposal.recalled.take();
-                self.proposals.forget_fulfilment(id);
                 self.proposals.turn(id, Phase::Pending);
                 self.refuse_ruling(id, *ruling, Cause::LogUnavailable);
                 if let Some(reason) = recalled {
@@ -217,7 +205,7 @@ impl<H: Handles> Topic<H> {
         for requests in deferred {
             match stored {
                 true => self.run_deferred(requests),
-                false => self.refuse_all(requests.calls, Cause::LogUnavailable),
+                false => self.refuse_room(requests, Cause::LogUnavailable),
             }
         }
     }

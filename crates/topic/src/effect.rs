@@ -96,7 +96,7 @@ pub enum Effect<H: Handles> {
         /// The envelope.
         message: H::Message,
     },
-    /// An envelope was published, and a receiver that the gateway plays does not act on it.
+    /// An envelope was admitted, and a receiver that the gateway plays does not act on it.
     Ignore {
         /// The sender.
         from: ParticipantId,

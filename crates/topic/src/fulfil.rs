@@ -6,12 +6,12 @@ use model::{KindRef, LinkId, OperationId, Outcome, ParticipantId, ProposalState}
 
 use crate::{
     Handles, Topic,
-    admission::admits_kind,
+    admission::{admits_kind, judge_kind},
     catalog::Overrides,
     effect::{Cause, Effect},
     members::{Member, Seat},
     operations::{Handle, Operation, State},
-    proposals::{Early, Phase, Proposal, RoomCall, RoomRequests, Ruling},
+    proposals::{Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished},
     refusals,
 };
 
@@ -24,16 +24,18 @@ impl<H: Handles> Topic<H> {
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         if let Some(reason) = proposal.recalled.take() {
             // Its proposer is gone, and the request has not begun.
-            self.proposals.forget_fulfilment(id);
             self.refuse_ruling(id, ruling, Cause::Moot);
             return self.ending(id, ProposalState::Withdrawn, Some(reason));
         }
-        let Ruling { by, handle, requested, named, .. } = ruling;
+        let Ruling { by, handle, fulfilment, mut requested, named, .. } = ruling;
         proposal.decided = Some((by, handle.clone()));
         proposal.updated_ms = self.now_ms;
-        let (call, early, to, held) =
-            (proposal.call, proposal.early.take(), proposal.terms.to.clone(), proposal.held);
+        let (call, to, held) = (proposal.call, proposal.terms.to.clone(), proposal.held);
+        self.proposals.fulfil(id, fulfilment);
         self.proposals.turn(id, Phase::Running);
+        if let Some(requests) = &mut requested {
+            self.publish_kept(requests);
+        }
         let servers = match (call, &requested) {
             (None, None) => self.carried_out_by(&to, held),
             (Some(_), _) | (None, Some(_)) => Vec::new(),
@@ -56,9 +58,6 @@ impl<H: Handles> Topic<H> {
         let carried_out = self.proposals.get(id).is_some_and(|proposal| proposal.call.is_some());
         if in_room && !carried_out {
             self.await_answer(id, named);
-        }
-        if let Some(early) = early {
-            self.fulfilled(id, early);
         }
         self.fail_unanswerable(id, "not in the topic: it was not carried out");
     }
@@ -112,10 +111,18 @@ impl<H: Handles> Topic<H> {
         to.iter().filter(serves_here).cloned().collect()
     }
 
-    /// Carries out requests in the room at their servers: the fulfilment of `proposal`, or what its sender may request itself.
+    /// Carries out requests in the room: the fulfilment of `proposal`, or what its sender may request itself.
     pub(crate) fn run_requests(&mut self, mut requests: RoomRequests<H>, proposal: Option<OperationId>) {
+        self.publish_kept(&mut requests);
         for call in std::mem::take(&mut requests.calls) {
             self.run(&requests, call, proposal);
+        }
+    }
+
+    /// Publishes the envelope of a request that names a proposal: participants may carry it out from now on.
+    fn publish_kept(&mut self, requests: &mut RoomRequests<H>) {
+        if let Some(kept) = requests.unpublished.take() {
+            self.publish(kept.message, kept.bytes, kept.audience);
         }
     }
 
@@ -128,7 +135,14 @@ impl<H: Handles> Topic<H> {
         };
         let (calls, withdrawn) = requests.calls.into_iter().partition(|(to, ..)| may(to));
         requests.calls = calls;
-        self.refuse_all(withdrawn, Cause::Withdrawn);
+        let may_all = |kept: &mut Unpublished<H>| {
+            let to: Vec<&str> = kept.audience.to.iter().map(|to| &**to).collect();
+            let kind = KindRef::request(method, context).ok();
+            granted.as_ref().zip(kind).is_some_and(|(granted, kind)| judge_kind(granted, kind, &to).is_ok())
+        };
+        let unpublished = requests.unpublished.take_if(|kept| !may_all(kept));
+        let refused = RoomRequests { calls: withdrawn, unpublished, ..requests.clone() };
+        self.refuse_room(refused, Cause::Withdrawn);
         self.run_requests(requests, None);
     }
 
@@ -150,7 +164,8 @@ impl<H: Handles> Topic<H> {
             return self.not_carried_out(proposal, Cause::UpstreamDown);
         };
         let calls = vec![(server.clone(), operation, call)];
-        self.run_requests(RoomRequests { link, tag: None, method, context, calls }, Some(proposal));
+        let (tag, unpublished) = (None, None);
+        self.run_requests(RoomRequests { link, tag, method, context, calls, unpublished }, Some(proposal));
     }
 
     /// Delivers one call of a request that was admitted as an envelope, or by an approval.
@@ -251,50 +266,21 @@ impl<H: Handles> Topic<H> {
         correlation: &str,
         (outcome, answer, message): (Outcome, H::Answer, H::Message),
     ) {
-        let fulfilled = self.proposals.of_fulfilment(correlation);
         let is_named = |id: &&OperationId| {
-            let by = self.fulfiller(**id);
-            by.is_some_and(|by| to.contains(&by.as_str()))
+            let decided = self.proposals.get(**id).and_then(|own| own.decided.as_ref());
+            decided.is_some_and(|(by, _)| to.contains(&by.as_str()))
         };
-        let meant = match fulfilled {
+        let meant = match self.proposals.of_fulfilment(correlation) {
             [only] => Some(only),
             several => several.iter().find(is_named),
         };
         let Some(id) = meant.copied() else { return };
         // A server carries out a held call, and its answer counts.
-        let fits = |own: &&mut Proposal<H>| !own.held && own.is_answered_by(from, kind);
+        let fits = |own: &&mut Proposal<H>| own.is_running() && !own.held && own.is_answered_by(from, kind);
         let Some(proposal) = self.proposals.get_mut(id).filter(fits) else { return };
-        let names_proposer = to.contains(&proposal.terms.by.as_str());
-        let early = Early { outcome, answer, message, names_proposer };
-        match proposal.phase {
-            Phase::Running => self.fulfilled(id, early),
-            Phase::Opening | Phase::Deciding(_) => {
-                proposal.early.get_or_insert(early);
-            }
-            Phase::Pending | Phase::Ending(..) => {}
-        }
-    }
-
-    /// The participant whose envelope fulfils a proposal, or is about to.
-    fn fulfiller(&self, id: OperationId) -> Option<&ParticipantId> {
-        let proposal = self.proposals.get(id)?;
-        match &proposal.phase {
-            Phase::Deciding(ruling) => Some(&ruling.by),
-            Phase::Opening => proposal.queued.as_ref().map(|ruling| &ruling.by),
-            Phase::Pending | Phase::Running | Phase::Ending(..) => {
-                proposal.decided.as_ref().map(|(by, _)| by)
-            }
-        }
-    }
-
-    fn fulfilled(&mut self, id: OperationId, answer: Early<H>) {
-        let Early { outcome, answer, message, names_proposer } = answer;
-        let Some(proposal) = self.proposals.get_mut(id).filter(|proposal| proposal.is_running()) else {
-            return;
-        };
         proposal.answer = Some(answer);
         // The responder may have left the proposer out (MCPx v0.1, section 3.2.1).
-        if !names_proposer {
+        if !to.contains(&proposal.terms.by.as_str()) {
             self.effects.push(Effect::Relay { message, to: proposal.terms.by.clone() });
         }
         let (state, reason) = match outcome {

@@ -14,7 +14,7 @@ use model::{Latest, OperationId, ParticipantId, ProposalState};
 use crate::{Handles, event::Terms, members::account};
 pub use closed::CLOSED_PROPOSALS_MAX;
 use closed::ClosedDigests;
-pub(crate) use proposal::{Early, Phase, Proposal, RoomCall, RoomRequests, Ruling};
+pub(crate) use proposal::{Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished};
 
 /// The most ended proposals that queries still return. Beyond it the proposer that has most loses its oldest; all guests count as one.
 pub const ENDED_PROPOSALS_MAX: usize = 1000;
@@ -51,7 +51,7 @@ pub(crate) struct Proposals<H: Handles> {
     deadlines: BTreeSet<(u64, OperationId)>,
     /// By the envelope that proposed.
     by_envelope: Map<Arc<str>, OperationId>,
-    /// By the envelope that fulfils.
+    /// Those that run, by the envelope that fulfils.
     by_fulfilment: Map<Arc<str>, Vec<OperationId>>,
     /// Those that participants carry out in the room, by the number of their opening.
     in_room: BTreeSet<(u64, OperationId)>,
@@ -130,7 +130,7 @@ impl<H: Handles> Proposals<H> {
         self.by_envelope.get(envelope).copied()
     }
 
-    /// The proposals that an envelope of this id fulfils, or is about to.
+    /// The proposals that an envelope of this id fulfils.
     pub(crate) fn of_fulfilment(&self, envelope: &str) -> &[OperationId] {
         self.by_fulfilment.get(envelope).map_or(&[], Vec::as_slice)
     }
@@ -189,7 +189,7 @@ impl<H: Handles> Proposals<H> {
         all.filter(of).collect()
     }
 
-    /// Sets the envelope that fulfils one, or removes it.
+    /// Sets the envelope that fulfils one, once its approval is on disk, or removes it.
     pub(crate) fn fulfil(&mut self, id: OperationId, envelope: Option<Arc<str>>) {
         let Some(proposal) = self.all.get_mut(&id) else { return };
         let older = std::mem::replace(&mut proposal.fulfilment, envelope.clone());
@@ -203,14 +203,6 @@ impl<H: Handles> Proposals<H> {
         }
         if let Some(envelope) = envelope {
             self.by_fulfilment.entry(envelope).or_default().push(id);
-        }
-    }
-
-    /// Removes the fulfilment of a decision that does not count, with an early answer to it.
-    pub(crate) fn forget_fulfilment(&mut self, id: OperationId) {
-        self.fulfil(id, None);
-        if let Some(proposal) = self.get_mut(id) {
-            proposal.early = None;
         }
     }
 
@@ -252,7 +244,7 @@ impl<H: Handles> Proposals<H> {
         proposal.over = Some((state, reason));
         proposal.updated_ms = now_ms;
         let place = (proposal.order, id);
-        (proposal.recalled, proposal.queued, proposal.early) = (None, None, None);
+        (proposal.recalled, proposal.queued) = (None, None);
         let terms = proposal.terms.clone();
         self.in_room.remove(&place);
         self.count_out(&terms);

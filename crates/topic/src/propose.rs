@@ -135,7 +135,7 @@ impl<H: Handles> Topic<H> {
             self.effects.push(Effect::Proposed { proposal: view });
         }
         if let Some(queued) = queued {
-            self.decide_queued(id, *queued);
+            self.decide(id, *queued);
         }
         if let Some(call) = call {
             self.park_late(call);

@@ -12,7 +12,7 @@ use crate::{
     event::{End, Interest, OperationRef, Request, Target},
     members::Seat,
     operations::{Handle, Operation, State},
-    proposals::RoomCall,
+    proposals::{RoomCall, RoomRequests},
     refusals::{self, Refused},
 };
 
@@ -301,6 +301,16 @@ impl<H: Handles> Topic<H> {
         for (.., call) in calls {
             self.refuse_plainly(call, cause);
         }
+    }
+
+    /// Refuses a request in the room that names a proposal. Its sender hears of it with the calls, or about the envelope.
+    pub(crate) fn refuse_room(&mut self, requests: RoomRequests<H>, cause: Cause) {
+        let withheld = requests.unpublished.filter(|_| requests.calls.is_empty());
+        if let Some((kept, handle)) = withheld.zip(self.handle(requests.link)) {
+            let refusal = refusals::plain(cause);
+            self.effects.push(Effect::Withhold { handle, message: kept.message, refusal });
+        }
+        self.refuse_all(requests.calls, cause);
     }
 
     /// Gives a caller the end of its call, with the proposal that it carried out.

@@ -11,7 +11,7 @@ use crate::{
     effect::{Cause, Effect, Ignored, RoomEffect, Rule, Verdict},
     event::{Decision, Intent, OperationRef, Requested, Say},
     members::Member,
-    proposals::{DEFERRED_MAX, Phase, RoomRequests, Ruling},
+    proposals::{DEFERRED_MAX, Phase, RoomRequests, Ruling, Unpublished},
     refusals::{self, Refused},
 };
 
@@ -20,6 +20,8 @@ struct Said<'a, H: Handles> {
     from: ParticipantId,
     kind: KindRef<'a>,
     say: Say<'a, H>,
+    /// Its message, unless that is published.
+    unpublished: Option<Unpublished<H>>,
 }
 
 /// The head of the kinds by which a server notifies about a request.
@@ -49,9 +51,15 @@ impl<H: Handles> Topic<H> {
             return;
         };
         let private = self.is_private(kind, correlation);
-        if !private && !alone {
-            let audience = Audience::new(Some(link), to, kind, self.reach_of(parsed, correlation));
-            self.publish(say.message.clone(), bytes, audience);
+        let mut unpublished = (!private && !alone).then(|| Unpublished {
+            message: say.message.clone(),
+            bytes,
+            audience: Audience::new(Some(link), to, kind, self.reach_of(parsed, correlation)),
+        });
+        // What becomes of the proposal decides first whether participants get a request that names one.
+        let waits = matches!(intent, Intent::Request(_)) && self.names_proposal(&say);
+        if let Some(envelope) = unpublished.take_if(|_| !waits) {
+            self.publish(envelope.message, envelope.bytes, envelope.audience);
         }
         let serves = self.serves(&from);
         // A notification of a participant that serves may be for the sessions that the gateway has with it.
@@ -63,7 +71,18 @@ impl<H: Handles> Topic<H> {
         if private {
             return;
         }
-        self.act(Said { from, kind: parsed, say }, intent);
+        self.act(Said { from, kind: parsed, say, unpublished }, intent);
+    }
+
+    /// Whether an envelope names a proposal, be it over.
+    fn names_proposal(&mut self, say: &Say<'_, H>) -> bool {
+        let known = say.correlation.is_some_and(|id| self.proposals.of_envelope(id).is_some());
+        known || self.is_closed(say.correlation_digest)
+    }
+
+    /// Whether a proposal of this digest is over, and the topic knows no more of it.
+    fn is_closed(&mut self, digest: Option<u128>) -> bool {
+        digest.is_some_and(|digest| self.proposals.closed.contains(self.now_ms, digest))
     }
 
     /// The rule that admits an envelope; takes a token.
@@ -125,10 +144,9 @@ impl<H: Handles> Topic<H> {
     }
 
     /// A request that may fulfil a proposal, or that names servers which the gateway plays.
-    fn requested(&mut self, envelope: Said<'_, H>, requested: Requested<H>) {
+    fn requested(&mut self, mut envelope: Said<'_, H>, requested: Requested<H>) {
         let named = envelope.say.correlation.and_then(|id| self.proposals.of_envelope(id));
-        let closed = || envelope.say.correlation_digest.filter(|_| named.is_none());
-        let is_closed = closed().is_some_and(|digest| self.proposals.closed.contains(self.now_ms, digest));
+        let is_closed = named.is_none() && self.is_closed(envelope.say.correlation_digest);
         let plays = self.played(&envelope);
         if named.is_none() && !is_closed && plays.is_empty() {
             return self.between_participants(&envelope);
@@ -150,11 +168,12 @@ impl<H: Handles> Topic<H> {
         });
         let calls = calls.collect();
         let link = envelope.say.link;
-        let requests = RoomRequests { link, tag, method, context, calls };
+        let unpublished = envelope.unpublished.take();
+        let requests = RoomRequests { link, tag, method, context, calls, unpublished };
         match named {
             Some(id) if own => self.proposers_own(id, &envelope, requests),
             Some(id) => self.fulfils(id, envelope, requests, ruling),
-            None if is_closed => self.refuse_all(requests.calls, Cause::Decided),
+            None if is_closed => self.refuse_room(requests, Cause::Decided),
             None => self.run_requests(requests, None),
         }
     }
@@ -190,8 +209,8 @@ impl<H: Handles> Topic<H> {
             let withdrawn = known.is_some_and(|own| own.state() == ProposalState::Withdrawn);
             return match (withdrawn, known.is_some_and(|own| own.end_lost)) {
                 (true, false) => self.run_requests(requests, None),
-                (true, true) => self.refuse_all(requests.calls, Cause::LogUnavailable),
-                (false, _) => self.refuse_all(requests.calls, Cause::Decided),
+                (true, true) => self.refuse_room(requests, Cause::LogUnavailable),
+                (false, _) => self.refuse_room(requests, Cause::Decided),
             };
         };
         let never_runs = match &proposal.phase {
@@ -201,10 +220,10 @@ impl<H: Handles> Topic<H> {
             Phase::Running => false,
         };
         if !never_runs {
-            return self.refuse_all(requests.calls, Cause::Decided);
+            return self.refuse_room(requests, Cause::Decided);
         }
         if proposal.deferred.len() >= DEFERRED_MAX {
-            return self.refuse_all(requests.calls, Cause::Limit);
+            return self.refuse_room(requests, Cause::Limit);
         }
         proposal.deferred.push(requests);
         // The request waits also while a withdrawal is being written, because the journal may fail.
@@ -221,7 +240,7 @@ impl<H: Handles> Topic<H> {
         ruling: Option<(Option<Digest>, H::Ruling)>,
     ) {
         let Some((current, handle)) = ruling else {
-            return self.refuse_all(requests.calls, Cause::Mismatch);
+            return self.refuse_room(requests, Cause::Mismatch);
         };
         let Some(proposal) = self.proposals.known(id) else { return };
         let same =
@@ -244,7 +263,7 @@ impl<H: Handles> Topic<H> {
         if self.log.is_intrusion(envelope.from.as_str(), correlation, envelope.say.to) {
             return self.ignore(&envelope, vec![ParticipantId::gateway()], Ignored::NotAsked);
         }
-        let Said { from, kind, say } = envelope;
+        let Said { from, kind, say, .. } = envelope;
         self.answered_in_room(&from, kind, say.to, correlation, (outcome, answer, say.message));
     }
 

@@ -213,13 +213,14 @@ fn a_proposal_for_an_absent_participant_fails_at_once_for_proposer_and_fulfiller
     assert_eq!(stage.boss.refused("f1", "upstream_failed")["payload"]["message"], why);
     assert_eq!(absent, json!(["worker"]));
     assert_eq!((&stage.shown("p1")["state"], &stage.shown("p1")["reason"]), (&json!("failed"), &json!(why)));
-    // It never runs: neither does the same approval later, nor another.
+    // It never runs: another approval does not even reach the worker.
     let mut worker = Socket::enter(&stage.gateway, "worker", "?mode=directed&echo=false");
     stage.boss.send(DIG, "f2", &["worker"], names("p1"), &dig(3));
     stage.boss.refused("f2", "conflict");
-    // Over the API the same.
-    worker.receive_until(|received| received["id"] == "f2");
+    stage.boss.send(DIG, "r1", &["worker"], json!({}), &dig(3));
+    assert_eq!(worker.receive_until(|received| received["kind"] == DIG)["id"], "r1");
     worker.leave();
+    // Over the API the same.
     stage.agent.send("mcp/proposal:tools/call:dig", "p2", &["worker"], json!({}), &dig(0));
     state(&mut stage.agent, "p2", "pending");
     assert_eq!(stage.approve("boss", &stage.shown("p2")).status, 200);

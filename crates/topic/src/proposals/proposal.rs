@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use model::{
-    Capabilities, Digest, KindRef, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState,
-};
+use model::{Capabilities, Digest, KindRef, LinkId, Method, OperationId, ParticipantId, ProposalState};
 
 use crate::{
-    Handles,
+    Audience, Handles,
     event::{Decision, Terms},
 };
 
@@ -72,6 +70,16 @@ pub(crate) struct RoomRequests<H: Handles> {
     pub(crate) method: Method,
     pub(crate) context: Option<Arc<str>>,
     pub(crate) calls: Vec<RoomCall<H>>,
+    /// Its envelope, if it names a proposal: participants that carry it out get it when servers do.
+    pub(crate) unpublished: Option<Unpublished<H>>,
+}
+
+/// An envelope that was admitted and is not published yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Unpublished<H: Handles> {
+    pub(crate) message: H::Message,
+    pub(crate) bytes: usize,
+    pub(crate) audience: Audience,
 }
 
 impl<H: Handles> RoomRequests<H> {
@@ -79,15 +87,6 @@ impl<H: Handles> RoomRequests<H> {
     pub(crate) fn asks_for(&self, proposal: &Proposal<H>) -> bool {
         self.method == proposal.terms.method && self.context == proposal.terms.context
     }
-}
-
-/// An answer in the room that arrived before the approval was on disk.
-#[derive(Debug, Clone)]
-pub(crate) struct Early<H: Handles> {
-    pub(crate) outcome: Outcome,
-    pub(crate) answer: H::Answer,
-    pub(crate) message: H::Message,
-    pub(crate) names_proposer: bool,
 }
 
 /// One proposal.
@@ -114,7 +113,6 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) decided: Option<(ParticipantId, Option<H::Ruling>)>,
     /// The envelope that fulfils it, once known.
     pub(crate) fulfilment: Option<Arc<str>>,
-    pub(crate) early: Option<Early<H>>,
     /// The time until which a participant may answer in the room.
     pub(crate) run_until_ms: Option<u64>,
     /// The participants that were asked to carry it out in the room; none if any may.
@@ -146,7 +144,6 @@ impl<H: Handles> Proposal<H> {
             deferred: Vec::new(),
             decided: None,
             fulfilment: None,
-            early: None,
             run_until_ms: None,
             asked: Box::default(),
             answer: None,
@@ -170,11 +167,6 @@ impl<H: Handles> Proposal<H> {
 
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running) && self.over.is_none()
-    }
-
-    /// Whether it is open to decisions.
-    pub(crate) fn is_pending(&self) -> bool {
-        matches!(self.phase, Phase::Pending) && self.over.is_none()
     }
 
     /// Whether its opening is on disk, so that participants may learn of it.

@@ -25,9 +25,9 @@ fn fulfilled() -> Stage {
 #[test]
 fn a_fulfilment_is_an_approval_that_is_on_disk_before_a_server_has_it() {
     let mut stage = pending();
-    let expected = ["publish f1", "store p1 decided running by ann"];
-    assert_eq!(shown(&stage.send(fulfilment(&["one"]))), expected);
-    assert_eq!(shown(&stage.stored(1)), ["approved p1 at ", "ruled 9", "deliver 11 to one for p1"]);
+    assert_eq!(shown(&stage.send(fulfilment(&["one"]))), ["store p1 decided running by ann"]);
+    let expected = ["publish f1", "approved p1 at ", "ruled 9", "deliver 11 to one for p1"];
+    assert_eq!(shown(&stage.stored(1)), expected);
     assert_eq!(stage.topic.proposal(op(1)).unwrap().fulfilment.as_deref(), Some("f1"));
     let expected = ["store p1 ended completed with 5", "settle 11 with 5 for p1"];
     assert_eq!(shown(&stage.answer(ONE, 11, 5)), expected);
@@ -39,8 +39,8 @@ fn a_fulfilment_that_differs_from_the_proposal_is_refused() {
     let check = |envelope: Envelope<'_>, cause: &str| {
         let mut stage = pending();
         let effects = shown(&stage.send(envelope));
-        let refused = effects[1..].iter().all(|line| line.ends_with(cause));
-        assert!(refused && effects.len() > 1, "{effects:?} {cause}");
+        let refused = effects.iter().all(|line| line.ends_with(cause));
+        assert!(refused && !effects.is_empty(), "{effects:?} {cause}");
         assert_eq!(stage.decide(1, "ann", APPROVE).all.len(), 1, "the proposal is open");
     };
     let mismatch = "conflict: this is not what was proposed";
@@ -67,8 +67,7 @@ fn a_fulfilment_that_differs_from_the_proposal_is_refused() {
 fn its_calls_are_refused_with_the_decision() {
     let mut stage = fulfilled();
     let late = Envelope::request(ANN, "f2", &["one"], &[21]).about("p1");
-    let expected =
-        ["publish f2", "refuse 21: decided", "refuse decision 9 of ann on p1 and its calls: decided"];
+    let expected = ["refuse 21: decided", "refuse decision 9 of ann on p1 and its calls: decided"];
     assert_eq!(shown(&stage.send(late)), expected);
     let expected =
         ["refuse 11: log_unavailable", "refuse decision 9 of ann on p1 and its calls: log_unavailable"];
@@ -92,15 +91,16 @@ fn a_participant_that_may_request_it_alone_fulfils() {
 #[test]
 fn a_fulfilment_names_the_same_participants_and_perhaps_the_proposer() {
     let mut stage = pending();
-    let expected = ["publish f1", "store p1 decided running by ann"];
+    let expected = ["store p1 decided running by ann"];
     assert_eq!(shown(&stage.send(fulfilment(&["one", "bob"]))), expected);
-    assert_eq!(shown(&stage.stored(1))[2], "deliver 11 to one for p1");
+    assert_eq!(shown(&stage.stored(1))[3], "deliver 11 to one for p1");
     // Any server may fulfil a proposal without addressees, once.
     let mut stage = self::stage();
     stage.proposes_to(BOB, "bob", 1, &[]);
     stage.stored(1);
-    assert_eq!(shown(&stage.send(fulfilment(&["two", "one"])))[1], "store p1 decided running by ann");
-    let expected = ["approved p1 at ", "ruled 9", "deliver 11 to two for p1", "refuse 12: moot"];
+    assert_eq!(shown(&stage.send(fulfilment(&["two", "one"]))), ["store p1 decided running by ann"]);
+    let expected =
+        ["publish f1", "approved p1 at ", "ruled 9", "deliver 11 to two for p1", "refuse 12: moot"];
     assert_eq!(shown(&stage.stored(1)), expected);
 }
 
@@ -111,13 +111,13 @@ fn a_fulfilment_that_no_server_can_carry_out_has_failed() {
     without.retain(|server| server.id != id("one"));
     stage.step(topic::Event::Configure { upstreams: &without });
     let effects = shown(&stage.stored(1));
-    assert_eq!(effects[2], "refuse 11: unknown");
-    assert!(effects[3].starts_with("store p1 ended failed"), "{effects:?}");
+    assert_eq!(effects[3], "refuse 11: unknown");
+    assert!(effects[4].starts_with("store p1 ended failed"), "{effects:?}");
     let mut stage = fulfilled();
     stage.leave(ANN);
     let effects = shown(&stage.stored(1));
     assert_eq!(
-        effects[2..],
+        effects[3..],
         ["refuse 11: moot", "store p1 ended failed: the call or session of this is over"]
     );
 }
@@ -148,8 +148,8 @@ fn a_fulfilment_in_the_room_is_answered_there() {
     stage.proposes_to(BOB, "bob", 1, &["dan"]);
     stage.stored(1);
     let fulfilment = Envelope::request(ANN, "f1", &["dan"], &[11]).about("p1");
-    assert_eq!(shown(&stage.send(fulfilment)), ["publish f1", "store p1 decided running by ann"]);
-    assert_eq!(shown(&stage.stored(1)), ["approved p1 at ", "ruled 9"]);
+    assert_eq!(shown(&stage.send(fulfilment)), ["store p1 decided running by ann"]);
+    assert_eq!(shown(&stage.stored(1)), ["publish f1", "approved p1 at ", "ruled 9"]);
     let other = Envelope::answer(LinkId(4), "a0", &["ann"], "f0");
     assert_eq!(shown(&stage.send(other)), ["publish a0"]);
     // The proposer is not among the addressees, so the gateway relays the answer to it.
@@ -192,7 +192,7 @@ fn two_proposals_may_be_fulfilled_under_one_id() {
         stage.stored(proposal);
         let about = format!("p{proposal}");
         let request = Envelope::request(link, "f1", &["cid"], &[]).about(&about);
-        assert_eq!(shown(&stage.send(request))[1], format!("store p{proposal} decided running by {by}"));
+        assert_eq!(shown(&stage.send(request)), [format!("store p{proposal} decided running by {by}")]);
         stage.stored(proposal);
     }
     stage.regrant("cid", &["mcp/response:*"]);

@@ -211,9 +211,9 @@ fn a_held_call_may_be_answered_instead_of_proposed() {
 fn a_fulfilment_of_a_held_call_delivers_the_call() {
     let mut stage = held();
     let fulfilment = crate::envelope::Envelope::request(ANN, "f1", &["one"], &[21]).about("p1");
-    assert_eq!(shown(&stage.send(fulfilment))[1], "store p1 decided running by ann");
+    assert_eq!(shown(&stage.send(fulfilment)), ["store p1 decided running by ann"]);
     // The held call runs, and the topic drops the one that came with the decision.
-    let expected = ["approved p1 at ", "ruled 9", "drop 21", "deliver 11 to one as a for p1"];
+    let expected = ["publish f1", "approved p1 at ", "ruled 9", "drop 21", "deliver 11 to one as a for p1"];
     assert_eq!(shown(&stage.stored(1)), expected);
     let view = stage.topic.proposal(op(1)).unwrap();
     assert_eq!((view.fulfilment.as_deref(), view.held), (Some("f1"), true));

@@ -125,7 +125,9 @@ fn a_held_call_is_answered_by_the_server_side_alone() {
     let answer = |id| Envelope::answer(WORKER, id, &["ann", "bob"], "f1");
     assert_eq!(shown(&stage.send(answer("a1"))), ["publish a1"]);
     let expected = ["approved p1 at ", "ruled 9", "drop 21", "deliver 11 to worker as w for p1"];
-    assert_eq!(shown(&stage.stored(1)), expected);
+    let effects = shown(&stage.stored(1));
+    assert_eq!(effects[0], "publish f1 except for worker");
+    assert_eq!(effects[1..], expected);
     assert_eq!(shown(&stage.send(answer("a2"))), ["publish a2"]);
     assert_eq!(shown(&stage.answer(SERVED, 11, 6))[0], "store p1 ended completed with 6");
 }

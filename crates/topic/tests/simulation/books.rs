@@ -14,6 +14,7 @@ pub(crate) mod replay;
 pub(crate) mod room;
 pub(crate) mod rulings;
 pub(crate) mod standing;
+pub(crate) mod unpublished;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,6 +39,7 @@ use participants::{Link, Served};
 use questions::Question;
 use room::Room;
 use standing::Standing;
+use unpublished::Unpublished;
 
 #[derive(Debug, Default)]
 pub(crate) struct Books {
@@ -63,6 +65,7 @@ pub(crate) struct Books {
     /// Approved proposals that the gateway is to carry out at these servers.
     pub(crate) to_execute: Vec<(OperationId, ParticipantId)>,
     pub(crate) room: Room,
+    pub(crate) unpublished: Vec<Unpublished>,
     pub(crate) mirrors: Mirrors,
     pub(crate) ends: Ends,
     pub(crate) log: Log,
@@ -100,6 +103,7 @@ impl Books {
         self.finish_calls(turn);
         self.finish_questions(turn);
         self.finish_room(effects, turn);
+        self.finish_unpublished(turn);
         self.finish_interests();
         self.check_deals();
         self.check_admitted();
@@ -171,6 +175,7 @@ impl Books {
         self.to_execute.clear();
         self.standing.values_mut().for_each(|own| (own.bucket, own.worn) = (None, None));
         self.room = Room::default();
+        self.unpublished.clear();
         self.mirrors = Mirrors::default();
         self.log = Log::default();
         self.stopping = false;

@@ -91,6 +91,8 @@ pub(crate) struct Turn {
     pub(crate) journal: Option<(OperationId, bool)>,
     /// The message that it publishes.
     pub(crate) message: Option<Message>,
+    /// Its envelope names a proposal, which decides whether it is published.
+    pub(crate) waits: bool,
     pub(crate) room_answer: Option<RoomAnswer>,
     /// The proposal whose proposer makes its own request.
     pub(crate) own: Option<OperationId>,

@@ -233,10 +233,6 @@ impl Books {
         if !turn.calls.contains_key(&call) {
             let waited = self.waiting.remove(&call).expect("a call that is refused was handed in");
             assert_eq!(turn.journal.map(|(id, _)| id), Some(waited.proposal));
-            // Its proposal fails unless another call carries it out, whatever a participant answered before.
-            let deal = self.deals.get_mut(&waited.proposal).unwrap();
-            let meant = deal.to.is_empty() || deal.to.contains(&waited.call.server);
-            deal.early = deal.early.filter(|_| deal.runs > 0 || !meant);
         }
         self.give_back(call);
     }

@@ -1,6 +1,6 @@
 //! Proposals: the record on disk, the number of runs, and the waiting envelopes of each.
 
-use model::{OperationId, Outcome, ParticipantId, ProposalState};
+use model::{OperationId, ParticipantId, ProposalState};
 
 use super::{
     Books,
@@ -19,7 +19,7 @@ pub(crate) enum Written {
     Ended { state: ProposalState, answer: Option<u64> },
 }
 
-/// The envelope that fulfils a proposal, or is about to.
+/// The envelope that fulfils a proposal.
 #[derive(Debug, Clone)]
 pub(crate) struct Fulfilment {
     pub(crate) envelope: String,
@@ -63,8 +63,8 @@ pub(crate) struct Deal {
     /// A decision that waits for the opening.
     pub(crate) queued: Option<Decided>,
     pub(crate) fulfilment: Option<Fulfilment>,
-    /// An answer in the room that came before the approval was on disk.
-    pub(crate) early: Option<(Outcome, u64)>,
+    /// The one of the decision that is being written.
+    pub(crate) fulfils: Option<Fulfilment>,
     pub(crate) answer: Option<u64>,
     pub(crate) over: Option<ProposalState>,
     /// It ended, and the journal could not write it.
@@ -115,14 +115,6 @@ impl Books {
         found.next().map(|(id, _)| *id)
     }
 
-    /// Sets the envelope that fulfils a proposal.
-    pub(crate) fn fulfil(&mut self, id: OperationId, decided: &Decided) {
-        self.opened += 1;
-        let (by, order) = (decided.by.clone(), self.opened);
-        let fulfilment = decided.fulfilment.clone().map(|envelope| Fulfilment { envelope, by, order });
-        self.deals.get_mut(&id).unwrap().fulfilment = fulfilment;
-    }
-
     pub(crate) fn recall(&mut self, id: OperationId) {
         let deal = self.deals.get_mut(&id).unwrap();
         deal.recalled |= deal.may_be_recalled();
@@ -146,7 +138,6 @@ impl Books {
                     None => {
                         assert_eq!((by, *state), (&deal.by, ProposalState::Withdrawn));
                         assert!(deal.recalled, "{id} was withdrawn without cause");
-                        self.deals.get_mut(&id).unwrap().fulfilment = None;
                         self.count("recalled");
                     }
                 }
@@ -201,6 +192,8 @@ impl Books {
             .calls
             .values()
             .any(|open| open.proposal == Some(id) && matches!(open.place, Place::Held | Place::Parked));
+        self.opened += 1;
+        let order = self.opened;
         let deal = self.written(id, turn);
         let Some(Written::Decided { by, state: ProposalState::Running, .. }) = deal.durable.last() else {
             panic!("{id} was not approved: {:?}", deal.durable);
@@ -208,6 +201,10 @@ impl Books {
         assert_ne!(*by, deal.by, "a participant approved its own proposal");
         assert_eq!((view.decided_by.as_ref(), view.content), (Some(by), deal.content));
         assert!(deal.proposed && !deal.recalled, "{id} was approved in vain");
+        deal.fulfilment = deal.fulfils.take();
+        if let Some(fulfilment) = &mut deal.fulfilment {
+            fulfilment.order = order;
+        }
         deal.approved += 1;
         assert_eq!(deal.approved, 1, "{id} was approved twice");
         deal.in_room = !held && servers.is_empty();

@@ -25,13 +25,10 @@ impl Books {
         assert!(state != ProposalState::Withdrawn || deal.recalled, "{id} was given up without cause");
         let by_server = turn.answering.filter(|_| deal.runner == turn.answering.map(|one| one.operation));
         let in_room = turn.room_answer.clone().filter(|one| one.proposal == id && !deal.held);
-        let early = self.deals[&id].early.filter(|_| turn.journal == Some((id, true)) && !deal.held);
-        let early = early.filter(|_| matches!(state, ProposalState::Completed | ProposalState::Failed));
-        let outcome = match (by_server, in_room, early) {
-            (Some(one), ..) => Some((one.outcome, one.answer)),
-            (None, Some(one), _) => Some((one.outcome, Some(one.answer))),
-            (None, None, Some((outcome, answer))) => Some((outcome, Some(answer))),
-            (None, None, None) => None,
+        let outcome = match (by_server, in_room) {
+            (Some(one), _) => Some((one.outcome, one.answer)),
+            (None, Some(one)) => Some((one.outcome, Some(one.answer))),
+            (None, None) => None,
         };
         match (state, outcome) {
             (ProposalState::Completed, outcome) => {
@@ -72,7 +69,7 @@ impl Books {
             assert_ne!(state, ProposalState::Rejected);
             deal.end_lost = true;
         }
-        (deal.over, deal.fulfilment, deal.early) = (Some(state), None, None);
+        (deal.over, deal.fulfilment) = (Some(state), None);
         (deal.recalled, deal.queued) = (false, None);
         self.close_parked(id);
     }

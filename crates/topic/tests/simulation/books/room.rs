@@ -54,6 +54,8 @@ pub(crate) struct Room {
     pub(crate) published: Vec<Message>,
     /// Whether this step has published its message.
     publishes: bool,
+    /// Messages of earlier steps that it has published.
+    pub(crate) late: BTreeSet<u64>,
     /// Whether it has announced new capabilities.
     changes: bool,
     pub(crate) kept: topic::Kept,
@@ -142,14 +144,19 @@ impl Books {
     }
 
     fn published(&mut self, message: u64, audience: &Audience, turn: &Turn) {
-        let own = turn.message.as_ref().expect("only an envelope is published");
-        assert_eq!(own.message, message);
-        assert!(!std::mem::replace(&mut self.room.publishes, true), "published twice");
+        let own = match &turn.message {
+            Some(own) => {
+                assert_eq!(own.message, message);
+                assert!(!std::mem::replace(&mut self.room.publishes, true), "published twice");
+                own.clone()
+            }
+            None => self.published_late(message),
+        };
         for (link, listener) in &self.room.listeners {
             let includes = audience.includes(*link, listener.participant.as_str(), listener.listener);
             assert_eq!(includes, own.is_for(*link, listener), "{link} {listener:?} {own:?}");
         }
-        self.keep(own.clone());
+        self.keep(own);
     }
 
     pub(crate) fn finish_room(&mut self, effects: &Effects, turn: &Turn) {

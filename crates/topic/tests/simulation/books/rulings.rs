@@ -5,7 +5,7 @@ use topic::Cause;
 
 use super::{
     Books,
-    deals::{Deal, Written},
+    deals::{Deal, Fulfilment, Written},
 };
 use crate::numbers::RefusedDecision;
 use crate::turn::{Decided, Turn};
@@ -40,9 +40,10 @@ impl Books {
             self.now_ms < deal.expires_ms && (deal.proposed || turn.journal.is_some()),
             "too late or too soon"
         );
-        self.fulfil(id, &decided);
+        let by = decided.by.clone();
+        let fulfils = decided.fulfilment.map(|envelope| Fulfilment { envelope, by, order: 0 });
         let deal = self.deals.get_mut(&id).unwrap();
-        (deal.requested, deal.named) = (decided.requested, decided.named);
+        (deal.requested, deal.named, deal.fulfils) = (decided.requested, decided.named, fulfils);
     }
 
     /// A decision is entered: it must count or be refused.
@@ -85,12 +86,8 @@ impl Books {
             }
         }
         let deal = self.deals.get_mut(&id).unwrap();
-        // An answer from before a decision that does not count is no answer to the next.
         if turn.journal.is_some_and(|(about, _)| about == id) {
             deal.queued = None;
-            if deal.writing.is_none() {
-                (deal.fulfilment, deal.early) = (None, None);
-            }
         }
     }
 

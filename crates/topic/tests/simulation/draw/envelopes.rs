@@ -72,9 +72,20 @@ impl World {
     pub(crate) fn sends(
         &mut self,
         drawn: Envelope,
-        mut turn: Turn,
+        turn: Turn,
         intent: topic::Intent<Numbers>,
     ) -> (Fate, Effects) {
+        let (fate, _, effects) = self.sends_waiting(drawn, turn, intent);
+        (fate, effects)
+    }
+
+    /// The same, with the message if the topic did not publish it at once.
+    pub(crate) fn sends_waiting(
+        &mut self,
+        drawn: Envelope,
+        mut turn: Turn,
+        intent: topic::Intent<Numbers>,
+    ) -> (Fate, Option<Message>, Effects) {
         let fate = self.books.fate(&drawn, self.now_ms);
         let (message, except) = (self.number(), self.books.excepted(&drawn));
         let Envelope { link, id, kind, to, correlation } = drawn;
@@ -86,6 +97,7 @@ impl World {
             }
             turn.message = Some(Message { message, from, to: to.clone(), proposes, except });
         }
+        let waiting = turn.message.take_if(|_| turn.waits);
         let names: Vec<&str> = to.iter().map(String::as_str).collect();
         let (correlation, bytes) = (correlation.as_deref(), 10);
         let correlation_digest = correlation.map(digest);
@@ -102,7 +114,7 @@ impl World {
         };
         let effects = self.live(Event::Say(say), turn);
         self.check_fate(fate, (link, &kind, message), &effects);
-        (fate, effects)
+        (fate, waiting, effects)
     }
 
     fn check_fate(&mut self, fate: Fate, (link, kind, message): (LinkId, &str, u64), effects: &Effects) {

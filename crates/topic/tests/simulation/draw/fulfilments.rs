@@ -8,6 +8,7 @@ use crate::{
         calls::{Call, Waiting},
         deals::{Deal, Written},
         envelopes::Envelope,
+        unpublished::Unpublished,
     },
     draw::{held::SHOWN, requests::blank},
     names::{BUILT_IN, NAMES, SERVERS, id},
@@ -151,13 +152,19 @@ impl World {
         });
         let fate = self.books.peek(&drawn, self.now_ms);
         let plan = if fate.is_acted_on() { plan } else { Plan::Untaken };
+        turn.waits = match plan {
+            Plan::Own(_) | Plan::Decision(_) | Plan::Refused => true,
+            Plan::Repeat => named.is_some(),
+            Plan::Untaken | Plan::Absent | Plan::Run => false,
+        };
         if plan == Plan::Untaken {
             (turn.decision, turn.own) = (None, None);
         }
         if let Some((proposal, decided)) = &turn.decision {
             self.books.decides(*proposal, decided.ruling);
         }
-        let (fate, effects) = self.sends(drawn, turn, intent);
+        let (link, kind) = (drawn.link, drawn.kind.clone());
+        let (fate, waiting, effects) = self.sends_waiting(drawn, turn, intent);
         if !fate.is_acted_on() {
             return assert!(calls.keys().all(|call| !self.books.has(*call)));
         }
@@ -165,7 +172,17 @@ impl World {
         if !matches!(plan, Plan::Untaken | Plan::Absent | Plan::Repeat) {
             self.books.log.acted.insert((from, id));
         }
-        self.check_plan((plan, held), calls, decided, &effects);
+        let waits_with = self.check_plan((plan, held), calls, decided, &effects);
+        let Some(message) = waiting else { return };
+        let withheld = effects.all.iter().any(|effect| matches!(effect, Effect::Withhold { .. }));
+        let refused = effects.all.iter().any(|effect| matches!(effect, Effect::Refuse { .. }));
+        assert_eq!(withheld, plan == Plan::Refused && !refused, "its sender hears of it once");
+        match waits_with {
+            Some((proposal, own)) => {
+                self.books.unpublished.push(Unpublished { proposal, own, link, kind, message });
+            }
+            None => self.books.count("not published"),
+        }
     }
 
     /// The expected fate of a published request.
@@ -200,13 +217,13 @@ impl World {
         calls: std::collections::BTreeMap<u64, (OperationId, Call)>,
         decided: Option<Decided>,
         effects: &Effects,
-    ) {
+    ) -> Option<(OperationId, bool)> {
         let ignored = effects.all.iter().any(|effect| matches!(effect, Effect::Ignore { .. }));
         assert_eq!(ignored, matches!(plan, Plan::Repeat | Plan::Absent), "{plan:?}");
         let refused_decision = effects.all.iter().any(|effect| matches!(effect, Effect::RefuseDecision(_)));
         let waits_with = match plan {
-            Plan::Own(id) => Some(id),
-            Plan::Decision(id) if !refused_decision => Some(id),
+            Plan::Own(id) => Some((id, true)),
+            Plan::Decision(id) if !refused_decision => Some((id, false)),
             _ => None,
         };
         for (call, (operation, open)) in calls {
@@ -214,9 +231,8 @@ impl World {
             let has = self.books.has(call);
             match (plan, waits_with) {
                 (Plan::Untaken | Plan::Absent | Plan::Repeat, _) => assert!(!has, "{call} was taken"),
-                (Plan::Own(_) | Plan::Decision(_), Some(proposal)) if taken => {
+                (Plan::Own(_) | Plan::Decision(_), Some((proposal, own))) if taken => {
                     assert!(!has, "{call} waits");
-                    let own = matches!(plan, Plan::Own(_));
                     self.books.waiting.insert(call, Waiting { operation, call: open, proposal, own });
                 }
                 (Plan::Refused, _) => {
@@ -235,6 +251,7 @@ impl World {
         if plan == Plan::Refused && effects.all.iter().any(|effect| matches!(effect, Effect::Refuse { .. })) {
             self.books.count("late fulfilment refused");
         }
+        waits_with
     }
 }
 

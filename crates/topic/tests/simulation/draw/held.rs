@@ -113,8 +113,8 @@ pub(crate) fn blank(
     envelope: &str,
     (expires_ms, content): (u64, u64),
 ) -> Deal {
-    let (own, public, writing, durable, runner, queued, fulfilment, named) = <_>::default();
-    let (early, answer, over, envelope) = (None, None, None, envelope.to_owned());
+    let (own, public, writing, durable, runner, queued, fulfilment, fulfils, named) = <_>::default();
+    let (answer, over, envelope) = (None, None, envelope.to_owned());
     let (held, proposed, recalled, requested, in_room, end_lost, restored, gone) = <_>::default();
     let (approved, runs, runs_own) = (0, 0, 0);
     Deal {
@@ -140,7 +140,7 @@ pub(crate) fn blank(
         in_room,
         queued,
         fulfilment,
-        early,
+        fulfils,
         answer,
         over,
         end_lost,

@@ -132,7 +132,6 @@ impl World {
             false => decided.by != deal.by && self.books.could(&decided, deal),
         };
         assert!(may, "it waits in vain");
-        self.books.fulfil(proposal, &decided);
         self.books.deals.get_mut(&proposal).unwrap().queued = Some(decided);
         self.books.count("queued");
     }

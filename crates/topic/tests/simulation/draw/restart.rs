@@ -32,7 +32,7 @@ impl Books {
             return;
         }
         (deal.recalled, deal.requested, deal.queued) = (false, false, None);
-        (deal.fulfilment, deal.early, deal.in_room) = (None, None, false);
+        (deal.fulfilment, deal.in_room) = (None, false);
         assert!(!deal.proposed || !deal.durable.is_empty(), "{id} is lost");
         match deal.durable.last() {
             None => deal.gone = true,
@@ -149,6 +149,7 @@ impl World {
         assert_eq!((self.topic.operations_len(), self.topic.parked_len()), (0, 0));
         assert!(self.books.calls.is_empty() && self.books.questions.is_empty(), "an operation is lost");
         assert!(self.books.rulings.is_empty() && self.books.waiting.is_empty(), "a handle is lost");
+        assert!(self.books.unpublished.is_empty(), "an envelope is lost");
         assert_eq!(
             (self.topic.next_deadline_ms(), self.topic.kept() == Kept::default()),
             (None, self.books.room.kept == Kept::default())

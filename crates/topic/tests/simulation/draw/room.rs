@@ -5,7 +5,7 @@ use topic::{Audience, Cursor, Intent, Kept, Reach};
 
 use crate::{
     books::{
-        deals::{Deal, Fulfilment, Written},
+        deals::{Deal, Fulfilment},
         envelopes::{Envelope, Fate},
         room::Message,
     },
@@ -53,16 +53,7 @@ impl World {
         let runs = counts.filter(|id| {
             published && self.books.deals[id].is_running() && self.books.deals[id].writing.is_none()
         });
-        let early = counts.filter(|id| {
-            let deal = &self.books.deals[id];
-            let decided = matches!(deal.writing, Some(Written::Opened | Written::Decided { .. }));
-            published && deal.approved == 0 && decided && deal.early.is_none()
-        });
         let room_answer = runs.map(|proposal| RoomAnswer { proposal, outcome, answer });
-        if let Some(id) = early {
-            self.books.deals.get_mut(&id).unwrap().early = Some((outcome, answer));
-            self.books.count("early answer");
-        }
         let turn = Turn { room_answer, ..Turn::default() };
         let (_, effects) = self.sends(drawn, turn, Intent::Answer { outcome, answer });
         let ignored = effects.all.iter().any(|effect| matches!(effect, Effect::Ignore { .. }));
