@@ -9,7 +9,8 @@ use http::{HeaderMap, HeaderValue, StatusCode, header::WWW_AUTHENTICATE};
 use model::ParticipantId;
 use tokio::sync::watch;
 
-use crate::error::{AccountFault, LinkError};
+use crate::account::AccountFault;
+use crate::error::LinkError;
 
 /// An answer about authorization that is on its way.
 pub type Authorizing<'a, T> = Pin<Box<dyn Future<Output = Result<T, LinkError>> + Send + 'a>>;
@@ -21,6 +22,12 @@ pub trait Authorize: Send + Sync + fmt::Debug {
 
     /// The header for the next requests; waits for a new token where one is needed.
     fn grant(&self) -> Authorizing<'_, Grant>;
+
+    /// The same if it needs no request to the authorization server; `None` otherwise.
+    fn at_hand(&self) -> Option<Grant>;
+
+    /// Whether the sign-in that it stands for has ended or was replaced by another one. It stays so, and gives no header any more.
+    fn is_void(&self) -> bool;
 
     /// The server refused a request that had the header with this stamp, and did not run it. `attempt` counts the refusals of the
     /// same request, from 0. `Ok` has the request sent again with what [`Authorize::grant`] returns then.

@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::account::AccountFault;
+
 /// Why a request, or a whole link, failed. It is meant for logs and decisions, not for callers to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
@@ -75,57 +77,4 @@ pub enum SendError {
     /// The message alone is longer than the limit.
     #[error("message longer than the limit")]
     TooLarge,
-}
-
-/// Why an account has no token for a request. People read it; it has no token, no secret and no URL with one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AccountFault {
-    /// The operator, or the caller where accounts are theirs, has to sign in.
-    #[error("the server wants a sign-in")]
-    LoginNeeded,
-    /// The same, since the server's authorization server refused to renew the token.
-    #[error("the authorization server refused to renew the sign-in")]
-    LoginLost,
-    /// The token is good and its scopes are too narrow for this request.
-    #[error("the request needs the scopes `{0}`")]
-    ScopesNeeded(String),
-    /// The scopes are too narrow, and signing in again has not changed that.
-    #[error("the server wants the scopes `{0}` and has not granted them in {1} sign-ins")]
-    ScopesRefused(String, usize),
-    /// The authorization server registers no clients by itself, and none is configured.
-    #[error("{0} registers no clients by itself")]
-    ClientNeeded(String),
-    /// What the server or its authorization server says about itself is not acceptable.
-    #[error("{0}")]
-    MetadataRefused(String),
-    /// The authorization server refused a token to a machine.
-    #[error("the authorization server refused a token: {0}")]
-    Refused(String),
-    /// The authorization server cannot be reached; the account is tried again.
-    #[error("the authorization server cannot be reached: {why}")]
-    Waiting {
-        /// The reason.
-        why: String,
-        /// Milliseconds until the next attempt.
-        retry_after_ms: u64,
-    },
-    /// The sign-in cannot be kept: the gateway has no key to seal it, or its journal fails.
-    #[error("{0}")]
-    NotKept(String),
-}
-
-impl AccountFault {
-    /// Whether only a person, or the operator, can change it: no request succeeds meanwhile.
-    #[must_use]
-    pub fn is_lasting(&self) -> bool {
-        match self {
-            Self::LoginNeeded
-            | Self::LoginLost
-            | Self::ClientNeeded(_)
-            | Self::MetadataRefused(_)
-            | Self::Refused(_)
-            | Self::NotKept(_) => true,
-            Self::ScopesNeeded(_) | Self::ScopesRefused(..) | Self::Waiting { .. } => false,
-        }
-    }
 }

@@ -97,6 +97,9 @@ impl LinkTransport for HttpLink {
     fn has_request_streams(&self) -> bool {
         self.request_streams
     }
+    fn is_void(&self) -> bool {
+        self.state.peer.is_void()
+    }
     fn close(&self) -> Closing<'_> {
         Box::pin(async move {
             let was_open = !self.state.is_closed();

@@ -10,6 +10,7 @@
 //! one that another crate provides ([`LinkTransport`]). A link does not read the messages; it knows which request a message
 //! belongs to, if the transport knows it. The [`guard`] ends child processes that would outlive this process.
 
+mod account;
 mod authorize;
 mod error;
 mod framed;
@@ -25,8 +26,9 @@ pub mod sandbox;
 mod stdio;
 mod transport;
 
+pub use account::AccountFault;
 pub use authorize::{Accounts, Authorize, Authorizing, Challenge, Grant};
-pub use error::{AccountFault, LinkError, SendError};
+pub use error::{LinkError, SendError};
 pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec, Post, Posted, post};
 /// Safe text for people: agents show strangers' texts, and need no other crate for it.

@@ -67,6 +67,12 @@ pub trait LinkTransport: Send + Sync + 'static {
         false
     }
 
+    /// Whether the sign-in in whose name its messages are sent has ended or was replaced. They go on in that name, and no other;
+    /// the link is to be closed.
+    fn is_void(&self) -> bool {
+        false
+    }
+
     /// Process id of the child, if there is one.
     fn pid(&self) -> Option<u32> {
         None

@@ -84,10 +84,12 @@ impl Dispatch {
         server.callers.as_ref().is_some_and(|callers| callers.is_connected(caller))
     }
 
-    /// Takes that the account of a participant at a server has changed: its clients' lists there are others now.
+    /// Takes that the account of a participant at a server has changed: its clients' lists there are others now. Sessions of a sign-in
+    /// that was replaced end first, whichever link has them.
     pub fn account_changed(self: &Arc<Self>, server: &ParticipantId, participant: &ParticipantId) {
         let Some(server) = self.server(server) else { return };
         let Some(callers) = &server.callers else { return };
+        server.upstream.account_changed(Some(participant));
         let is_connected = callers.is_connected(participant);
         let is_empty = callers.accounts.of(Some(participant.as_str())).is_empty();
         for (id, link, _) in

@@ -57,6 +57,9 @@ pub enum LoginError {
         "this is not the address to which the authorization server returned: it has no `code` and `state`"
     )]
     Unreadable,
+    /// The server was configured anew after the sign-in had begun.
+    #[error("the server was configured anew in the meantime: this sign-in is not used")]
+    Replaced,
     /// The answer comes from another authorization server than the one that was asked (RFC 9207).
     #[error("the answer is not from the authorization server that was asked: it is not used")]
     MixUp,
@@ -81,7 +84,9 @@ impl LoginError {
             Self::Trouble(trouble) if trouble.is_transient() => Code::UpstreamDown,
             Self::Trouble(Trouble::Refused { .. }) | Self::Denied(_) => Code::UpstreamFailed,
             Self::Trouble(_) | Self::MixUp => Code::UpstreamMetadataRefused,
-            Self::Account(_) | Self::NoLogins(_) | Self::Unknown | Self::NotYet { .. } => Code::Conflict,
+            Self::Account(_) | Self::NoLogins(_) | Self::Unknown | Self::Replaced | Self::NotYet { .. } => {
+                Code::Conflict
+            }
             Self::TooMany => Code::Overloaded,
             Self::Unreadable => Code::Malformed,
         };
@@ -91,7 +96,7 @@ impl LoginError {
                 "register a client at {host} with the redirect URI http://127.0.0.1{CALLBACK_PATH}, then set client_id \
                  and issuer in [servers.{server}.auth]"
             )),
-            Self::Unknown | Self::MixUp | Self::Denied(_) => {
+            Self::Unknown | Self::Replaced | Self::MixUp | Self::Denied(_) => {
                 refusal.hint(format!("begin again: portmoot servers login {server}"))
             }
             Self::Unreadable => refusal.hint("paste the whole address that the browser shows at the end"),
@@ -288,6 +293,7 @@ impl Logins {
             all.remove(&key).ok_or(LoginError::Unknown)?
         };
         response.check_issuer(&pending.found)?;
+        is_in_force(&pending.account.site)?;
         let code = match (response.code, response.error) {
             (Some(code), None) => code,
             (_, Some(error)) => return Err(LoginError::Denied(error)),
@@ -409,6 +415,7 @@ impl Logins {
             all.remove(id).ok_or(LoginError::Unknown)?
         };
         let (site, server) = (Arc::clone(&device.pending.account.site), Arc::clone(&device.pending.found));
+        is_in_force(&site)?;
         let grant = Grant::Device { code: &device.code };
         let resource = device.pending.resource.clone();
         let asked =
@@ -446,14 +453,22 @@ fn check(site: &Site) -> Result<(), LoginError> {
         let why = format!("`{}` is used with the gateway's own credentials: no person signs in", site.name);
         return Err(LoginError::NoLogins(why));
     }
+    is_in_force(site)?;
     let kept = site.services.vault.check();
     kept.map_err(|error| LoginError::Account(AccountFault::NotKept(error.to_string())))
+}
+
+fn is_in_force(site: &Site) -> Result<(), LoginError> {
+    if site.is_replaced() { Err(LoginError::Replaced) } else { Ok(()) }
 }
 
 async fn finish(pending: Pending, tokens: token::Tokens) -> Result<Arc<Account>, LoginError> {
     let Pending { account, found, client, usage, resource, scopes, by, .. } = pending;
     let saved = saved(&found, client, usage, resource, scopes.clone(), tokens);
-    account.sign_in(saved, &scopes, &by).await?;
+    account.sign_in(saved, &scopes, &by).await.map_err(|fault| match fault {
+        AccountFault::Replaced => LoginError::Replaced,
+        fault => fault.into(),
+    })?;
     Ok(account)
 }
 

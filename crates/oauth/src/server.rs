@@ -9,6 +9,7 @@ use platform::{Mutex, RwLock, unix_ms};
 use tls::ClientTls;
 use tokio::sync::{Semaphore, watch};
 
+use crate::account::session::SessionAccount;
 use crate::account::{Account, AccountState, Flight};
 use crate::config::{Account as Whose, AuthConfig, Kind};
 use crate::connect::{Asked, Connects};
@@ -16,43 +17,44 @@ use crate::jwt::SigningKey;
 use crate::logins::Logins;
 use crate::secret::Secret;
 use crate::site::{DISCOVERIES_MAX, Services, Site};
-use crate::vault::{Saved, Vault};
+use crate::vault::Vault;
 use store::recorder::Recorder;
 
 /// Accounts at one server: of the participants that were here since the start, and those that are kept.
 pub const SERVER_ACCOUNTS_MAX: usize = 100_000;
+
+/// The flights of accounts, by participant.
+type Flights = HashMap<Option<String>, Flight>;
 
 /// One server with its accounts.
 pub struct Server {
     /// The server.
     pub site: Arc<Site>,
     accounts: Mutex<HashMap<Option<String>, Arc<Account>>>,
-    /// Of the configuration before: the flights of accounts that asked for tokens when this one came.
-    flights: HashMap<Option<String>, Flight>,
 }
 
 impl Server {
-    /// A server with the accounts that are kept, in place of `before`.
-    fn new(site: Site, before: Option<&Server>) -> Self {
-        let flights = before.map(Server::end).unwrap_or_default();
+    /// A server with the accounts that are kept, and those of the configuration before that ask for tokens now.
+    fn new(site: Site, mut flights: Flights) -> Self {
         let site = Arc::new(site);
         let url = site.url.as_str();
         let kept = site.services.vault.accounts(&site.name, url, site.config.private_key.as_ref());
         let is_callers = site.config.account == Whose::Caller;
-        let pinned = site.config.issuer.as_deref();
-        let fits = |(who, saved): &(Option<String>, Saved)| {
-            who.is_some() == is_callers && pinned.is_none_or(|issuer| issuer == saved.issuer)
-        };
-        let kept = kept.into_iter().filter(fits);
-        let accounts = kept.map(|(who, saved)| {
-            let flight = flights.get(&who).cloned();
+        let kept = kept.into_iter().filter(|(who, saved)| who.is_some() == is_callers && site.takes(saved));
+        let kept = kept.map(|(who, saved)| {
+            let flight = flights.remove(&who);
             (who.clone(), Account::new(&site, who, Some(saved), flight))
         });
-        Self { accounts: Mutex::new(accounts.collect()), site, flights }
+        let mut accounts: HashMap<_, _> = kept.collect();
+        let others = flights.into_iter().filter(|(who, _)| who.is_some() == is_callers);
+        let other =
+            |(who, flight): (Option<String>, _)| (who.clone(), Account::new(&site, who, None, Some(flight)));
+        accounts.extend(others.map(other));
+        Self { accounts: Mutex::new(accounts), site }
     }
 
     /// Ends the use of this configuration, and returns the flights of the accounts that ask for tokens now. No other begins.
-    fn end(&self) -> HashMap<Option<String>, Flight> {
+    fn end(&self) -> Flights {
         self.site.replace();
         let accounts = self.accounts.lock();
         accounts.iter().filter_map(|(who, account)| Some((who.clone(), account.flight()?))).collect()
@@ -66,8 +68,7 @@ impl Server {
         if accounts.len() >= SERVER_ACCOUNTS_MAX && !accounts.contains_key(&participant) {
             accounts.retain(|_, account| account.is_ready() || Arc::strong_count(account) > 1);
         }
-        let flight = || self.flights.get(&participant).cloned();
-        let new = || Account::new(&self.site, participant.clone(), None, flight());
+        let new = || Account::new(&self.site, participant.clone(), None, None);
         Arc::clone(accounts.entry(participant.clone()).or_insert_with(new))
     }
 
@@ -94,7 +95,7 @@ impl Server {
 
 impl client::Accounts for Server {
     fn account(&self, caller: Option<&ParticipantId>) -> Arc<dyn Authorize> {
-        self.of(caller.map(ParticipantId::as_str))
+        Arc::new(SessionAccount::new(self.of(caller.map(ParticipantId::as_str))))
     }
 
     fn blocked(&self, caller: Option<&ParticipantId>) -> Option<AccountFault> {
@@ -143,6 +144,8 @@ pub struct ConnectRequest {
 pub struct Accounts {
     services: Arc<Services>,
     servers: RwLock<BTreeMap<String, Arc<Server>>>,
+    /// By server: what asked for tokens when its configuration ended.
+    flights: Mutex<HashMap<String, Flights>>,
     /// Sign-ins under way.
     pub logins: Logins,
 }
@@ -155,7 +158,8 @@ impl Accounts {
         let discoveries = Semaphore::new(DISCOVERIES_MAX);
         let (base_url, connects, on_change) = (RwLock::new(base_url), Connects::default(), OnceLock::new());
         let services = Services { vault, audit, public_url, base_url, connects, on_change, discoveries };
-        Self { services: Arc::new(services), servers: RwLock::default(), logins: Logins::default() }
+        let (servers, flights) = (RwLock::default(), Mutex::default());
+        Self { services: Arc::new(services), servers, flights, logins: Logins::default() }
     }
 
     /// Accounts of which nothing is kept, without an audit log.
@@ -187,12 +191,13 @@ impl Accounts {
             return (Some(Arc::clone(known)), true);
         }
         let before = servers.remove(server.name);
+        before.iter().for_each(|before| self.end(before));
         if !has_accounts {
-            before.iter().for_each(|before| drop(before.end()));
             return (None, before.is_none());
         }
         let site = Site::new(server.name, server.url, server.auth.clone(), server.tls, &self.services);
-        let new = site.map(|site| Arc::new(Server::new(site, before.as_deref())));
+        let flights = self.flights.lock().remove(server.name).unwrap_or_default();
+        let new = site.map(|site| Arc::new(Server::new(site, flights)));
         servers.extend(new.iter().map(|new| (server.name.to_owned(), Arc::clone(new))));
         (new, false)
     }
@@ -202,10 +207,18 @@ impl Accounts {
         self.servers.write().retain(|name, server| {
             let stays = names.contains(&name.as_str());
             if !stays {
-                server.end();
+                self.end(server);
             }
             stays
         });
+    }
+
+    /// Ends the use of a server as it was configured. The next configuration of its name waits for what asks for tokens now.
+    fn end(&self, server: &Server) {
+        let flights = server.end();
+        if !flights.is_empty() {
+            self.flights.lock().entry(server.site.name.clone()).or_default().extend(flights);
+        }
     }
 
     /// A server, if its requests may need tokens.

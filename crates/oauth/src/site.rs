@@ -20,7 +20,7 @@ use crate::metadata::AuthorizationServer;
 use crate::registration::{GATEWAY_CALLBACK_PATH, Registered, Use, by_document, configured, register};
 use crate::token::Client;
 use crate::trouble::Trouble;
-use crate::vault::{Place, Vault};
+use crate::vault::{Place, Saved, Vault};
 
 /// The kind under which sign-ins at servers are recorded.
 pub const UPSTREAM: &str = "portmoot/upstream";
@@ -135,6 +135,12 @@ impl Site {
     #[must_use]
     pub fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::SeqCst)
+    }
+
+    /// Whether an account that is kept for it is of use as it is configured.
+    #[must_use]
+    pub fn takes(&self, kept: &Saved) -> bool {
+        !self.is_machine() && self.config.issuer.as_ref().is_none_or(|issuer| *issuer == kept.issuer)
     }
 
     /// How its authorization server is reached.

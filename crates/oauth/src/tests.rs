@@ -1,6 +1,8 @@
 //! Sign-ins and renewals against a scripted authorization server on loopback.
 
 mod clients;
+mod reload;
+mod sessions;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,6 +37,9 @@ struct Script {
     asked: Mutex<Vec<String>>,
     registered: AtomicUsize,
     issued: AtomicUsize,
+    /// Token requests that have arrived. They are answered while `gate` is open.
+    arrived: AtomicUsize,
+    gate: tokio::sync::Mutex<()>,
 }
 
 impl Script {
@@ -49,6 +54,8 @@ impl Script {
             asked: Mutex::default(),
             registered: AtomicUsize::new(0),
             issued: AtomicUsize::new(0),
+            arrived: AtomicUsize::new(0),
+            gate: tokio::sync::Mutex::default(),
         });
         let serving = Arc::clone(&script);
         tokio::spawn(async move {
@@ -67,6 +74,10 @@ impl Script {
                         }
                     };
                     let path = text.split(' ').nth(1).unwrap_or_default().to_owned();
+                    if path == "/token" {
+                        script.arrived.fetch_add(1, Ordering::SeqCst);
+                        let _open = script.gate.lock().await;
+                    }
                     let (status, answer) = script.answer(&path, &body);
                     let text = format!(
                         "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{answer}",

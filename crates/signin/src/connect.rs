@@ -406,6 +406,7 @@ fn sentence(error: &LoginError) -> String {
         }
         LoginError::TooMany
         | LoginError::Unknown
+        | LoginError::Replaced
         | LoginError::Unreadable
         | LoginError::MixUp
         | LoginError::Denied(_)

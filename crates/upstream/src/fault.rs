@@ -1,6 +1,6 @@
 //! Faults of sessions: causes of a missing answer, and the refusals that callers see.
 
-use client::{AccountFault, LinkError, SendError};
+use client::{LinkError, SendError};
 use model::{Refusal, RefusalCode};
 
 /// Why a request has no answer.
@@ -31,7 +31,7 @@ impl Fault {
     pub(crate) fn refusal(&self, server: &str) -> Refusal {
         use RefusalCode::{UpstreamBusy, UpstreamDown, UpstreamFailed, UpstreamTimeout};
         if let Self::Link(LinkError::Account(fault)) = self {
-            return account(fault, server);
+            return fault.refusal(server);
         }
         let (code, what, hint) = match self {
             Self::Link(failure) => link(failure),
@@ -89,7 +89,7 @@ fn link(failure: &LinkError) -> (RefusalCode, &'static str, &'static str) {
             (UpstreamFailed, "ended the session", "try again")
         }
         LinkError::Unauthorized => (UpstreamFailed, "rejects the gateway's credentials", ""),
-        // Said by `account`.
+        // The account says it.
         LinkError::Account(_) => (RefusalCode::UpstreamLoginNeeded, "wants a sign-in", ""),
         LinkError::TooLarge => (UpstreamFailed, "gave an answer longer than the limit", ""),
         LinkError::Malformed(_) => (UpstreamFailed, "gave an answer that cannot be parsed", ""),
@@ -100,46 +100,5 @@ fn link(failure: &LinkError) -> (RefusalCode, &'static str, &'static str) {
             (UpstreamFailed, "disconnected before it answered", "it may have carried out the request")
         }
         LinkError::Closed => (UpstreamDown, "was stopped", ""),
-    }
-}
-
-/// The refusal for a request that an account has no token for. The name of an authorization server is for operators.
-fn account(fault: &AccountFault, server: &str) -> Refusal {
-    let new = |code, what: &str| Refusal::new(code, format!("the server `{server}` {what}"));
-    let login = || format!("sign in: portmoot servers login {server}");
-    match fault {
-        AccountFault::LoginNeeded => new(RefusalCode::UpstreamLoginNeeded, "wants a sign-in").hint(login()),
-        AccountFault::LoginLost => {
-            new(RefusalCode::UpstreamLoginLost, "refused to renew its sign-in").hint(login())
-        }
-        AccountFault::ScopesNeeded(scopes) => {
-            new(RefusalCode::UpstreamLoginNeeded, &format!("wants the scopes `{scopes}` for this call"))
-                .hint(login())
-        }
-        AccountFault::ScopesRefused(scopes, times) => new(
-            RefusalCode::UpstreamFailed,
-            &format!("wants the scopes `{scopes}` for this call and did not grant them in {times} sign-ins"),
-        ),
-        AccountFault::ClientNeeded(_) => {
-            new(RefusalCode::UpstreamClientNeeded, "needs a client that is registered by hand")
-                .hint("tell the operator: portmoot servers auth says what to configure")
-        }
-        AccountFault::MetadataRefused(_) => new(
-            RefusalCode::UpstreamMetadataRefused,
-            "describes its authorization in a way that is not acceptable",
-        )
-        .hint("tell the operator: portmoot servers auth says what is wrong"),
-        AccountFault::Refused(_) => {
-            new(RefusalCode::UpstreamLoginLost, "refuses the gateway a token").hint("tell the operator")
-        }
-        AccountFault::Waiting { retry_after_ms, .. } => {
-            new(RefusalCode::UpstreamDown, "cannot be used: its authorization server cannot be reached")
-                .hint("try again later")
-                .retry_after_ms(*retry_after_ms)
-        }
-        AccountFault::NotKept(_) => {
-            new(RefusalCode::UpstreamLoginNeeded, "wants a sign-in that the gateway cannot keep")
-                .hint("tell the operator")
-        }
     }
 }

@@ -313,6 +313,11 @@ impl Session {
         !*self.ended.borrow()
     }
 
+    /// Whether the sign-in for which it was opened has ended or was replaced.
+    pub(crate) fn is_void(&self) -> bool {
+        self.link.get().is_some_and(|link| link.is_void())
+    }
+
     /// The lists of the server on this session, as last fetched.
     #[must_use]
     pub fn manifest(&self) -> Arc<Manifest> {

@@ -4,21 +4,24 @@ mod book;
 mod open;
 mod session_choice;
 mod status_log;
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use client::{LinkError, StderrLog};
-use model::{Form, LinkId, Refusal};
+use model::{Form, LinkId, ParticipantId, Refusal};
 use platform::{Mutex, Shares};
 use tokio::{sync::watch, time::sleep};
 use wire::mcp::Era;
 
 use crate::session::{Environment, Session, SessionEvent, SessionEvents};
+use crate::session_api::Owner;
 use crate::{config::EraChoice, fault::Fault, lists, manifest::Manifest, spec::UpstreamSpec};
 
-use book::{Backoff, Book, Logged};
+use book::{Backoff, Book, Logged, Place, Slot};
 
 /// The interval of the check for idle sessions.
 const TIDY: Duration = Duration::from_secs(5);
@@ -178,6 +181,35 @@ impl Upstream {
         book.slots.values_mut().for_each(|slot| slot.backoff = Backoff::default());
     }
 
+    /// Takes that the account of this participant has changed, or with `None` the one that all share: closes the sessions of sign-ins
+    /// that have ended or were replaced, and forgets the participant's own failures.
+    pub fn account_changed(&self, participant: Option<&ParticipantId>) {
+        let mut closing = Vec::new();
+        let mut book = self.book.lock();
+        for slot in book.slots.values_mut() {
+            if participant.is_some() && slot.participant.as_ref() == participant {
+                slot.backoff = Backoff::default();
+            }
+            if let Some(session) = slot.session.take_if(|session| session.is_void()) {
+                slot.taken = None;
+                self.reopen(slot, &session);
+                closing.push(session);
+            }
+        }
+        let of_calls = book.single_call.extract_if(.., |(session, _)| session.is_void());
+        closing.extend(of_calls.map(|(session, _)| session));
+        drop(book);
+        close_all(closing);
+    }
+
+    /// Has a caller's session opened again: updates of what it is subscribed to must not wait for its next call.
+    fn reopen(&self, slot: &Slot, ended: &Session) {
+        if let Some(owner) = ended.setup.owner.clone().filter(|_| slot.interest.len() > 0) {
+            let place = (ended.era(), ended.key().clone());
+            tokio::spawn(restore(Weak::clone(&self.me), place, owner));
+        }
+    }
+
     /// Whether the server dials in and is not connected.
     fn is_away(&self) -> bool {
         self.environment.dial_in.as_ref().is_some_and(|dial_in| dial_in.link().is_none())
@@ -196,10 +228,7 @@ impl Upstream {
         let here = slot.filter(|slot| slot.session.as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
         let Some(slot) = here else { return };
         (slot.session, slot.taken) = (None, None);
-        if session.key().is_own() && slot.interest.len() > 0 {
-            // Updates of what it is subscribed to must not wait for its next call.
-            tokio::spawn(restore(Weak::clone(&self.me), Arc::clone(session)));
-        }
+        self.reopen(slot, session);
         if self.is_away() {
             // A participant may disconnect and connect again at any time.
             drop(guard);
@@ -262,22 +291,22 @@ async fn keep(upstream: Weak<Upstream>) {
     loop {
         let Some(strong) = upstream.upgrade() else { return };
         // Before the account is looked at, so that no change is missed.
-        let mut changes = strong.environment.accounts.as_ref().map(|accounts| accounts.changes());
-        if strong.has_callers_accounts() || strong.blocked(None).is_some() {
+        let mut changes = strong.account_changes();
+        strong.account_changed(None);
+        let are_of_callers = strong.has_callers_accounts();
+        if are_of_callers || strong.blocked(None).is_some() {
             if strong.book.lock().closed {
                 return;
             }
             strong.settled.send_replace(true);
             strong.log_status();
-            let mut alive = strong.settled.subscribe();
-            drop(strong);
-            tokio::select! {
-                () = account_change(&mut changes) => {}
-                // Its sender goes with the upstream.
-                _ = alive.wait_for(|_| false) => return,
+            if !next_account_change(strong, changes).await {
+                return;
             }
-            let Some(strong) = upstream.upgrade() else { return };
-            strong.reset_backoff();
+            // A change of one caller's account says nothing about another's failures.
+            if let Some(strong) = upstream.upgrade().filter(|_| !are_of_callers) {
+                strong.reset_backoff();
+            }
             continue;
         }
         let (era, remaining) = {
@@ -300,6 +329,7 @@ async fn keep(upstream: Weak<Upstream>) {
             tokio::select! {
                 () = sleep(remaining) => {}
                 () = presence_change(&mut presence) => {}
+                () = account_change(&mut changes) => {}
             }
             continue;
         }
@@ -317,6 +347,7 @@ async fn keep(upstream: Weak<Upstream>) {
                         () = account_change(&mut changes) => {
                             // Signed in, perhaps with other scopes: the lists may be others.
                             let Some(strong) = upstream.upgrade() else { return };
+                            strong.account_changed(None);
                             let Some(session) = kept.upgrade() else { break };
                             if strong.blocked(None).is_none() {
                                 // What could not be listed without the new tokens is listed now.
@@ -334,17 +365,22 @@ async fn keep(upstream: Weak<Upstream>) {
 }
 
 /// Opens a caller's own session again that ended with subscriptions, until one is open or no subscription is left.
-async fn restore(upstream: Weak<Upstream>, ended: Arc<Session>) {
-    let Some(owner) = ended.setup.owner.as_ref() else { return };
-    let place = (ended.era(), ended.key().clone());
+async fn restore(upstream: Weak<Upstream>, place: Place, owner: Owner) {
     loop {
         let Some(strong) = upstream.upgrade() else { return };
+        let changes = strong.account_changes();
         let remaining = {
             let book = strong.book.lock();
             let slot = book.slots.get(&place).filter(|slot| slot.open().is_none() && slot.interest.len() > 0);
             let Some(slot) = slot.filter(|_| !book.closed) else { return };
             slot.backoff.remaining(Instant::now()).max(book.backoff.remaining(Instant::now()))
         };
+        if strong.blocked(Some(owner.participant())).is_some() {
+            if next_account_change(strong, changes).await {
+                continue;
+            }
+            return;
+        }
         if let Some(remaining) = remaining {
             drop(strong);
             sleep(remaining).await;
@@ -366,6 +402,17 @@ async fn account_change(changes: &mut Option<watch::Receiver<u64>>) {
         return;
     }
     std::future::pending().await
+}
+
+/// The same without a hold on the upstream; false once that is gone.
+async fn next_account_change(upstream: Arc<Upstream>, mut changes: Option<watch::Receiver<u64>>) -> bool {
+    // Its sender goes with the upstream.
+    let mut alive = upstream.settled.subscribe();
+    drop(upstream);
+    tokio::select! {
+        () = account_change(&mut changes) => true,
+        _ = alive.wait_for(|_| false) => false,
+    }
 }
 
 /// Waits until a participant connects or disconnects; for ever for a server that does not dial in.

@@ -1,5 +1,6 @@
 //! Supervision of a real child process (`tests/echo.py`).
 
+pub(crate) mod accounts;
 mod faults;
 mod over_http;
 mod sessions;
@@ -76,8 +77,8 @@ impl SessionEvents for SessionLog {
     }
 }
 
-struct Fixture {
-    upstream: Arc<Upstream>,
+pub(crate) struct Fixture {
+    pub(crate) upstream: Arc<Upstream>,
     log: Arc<SessionLog>,
 }
 
@@ -89,7 +90,7 @@ impl Fixture {
     }
 }
 
-fn config(args: &[&str]) -> ServerConfig {
+pub(crate) fn config(args: &[&str]) -> ServerConfig {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/echo.py");
     let mut all = vec![Secret::new(script.to_str().unwrap())];
     all.extend(args.iter().map(|arg| Secret::new(*arg)));
@@ -114,12 +115,20 @@ fn config(args: &[&str]) -> ServerConfig {
 }
 
 fn start_with(config: ServerConfig, edit: impl FnOnce(&mut UpstreamSpec)) -> Fixture {
+    start_for(config, None, edit)
+}
+
+pub(crate) fn start_for(
+    config: ServerConfig,
+    accounts: Option<Arc<dyn ::client::Accounts>>,
+    edit: impl FnOnce(&mut UpstreamSpec),
+) -> Fixture {
     let log = Arc::new(SessionLog::default());
     let mut spec = UpstreamSpec { config, limits: ServerLimits::default() };
     spec.limits.probe = Duration::from_secs(2);
     edit(&mut spec);
     let environment = Environment {
-        accounts: None,
+        accounts,
         guard: None,
         identity: Bytes::from_static(br#"{"name":"portmoot","version":"0"}"#),
         events: Arc::clone(&log) as Arc<dyn SessionEvents>,
@@ -231,7 +240,7 @@ async fn report(session: &Session) -> Value {
     text_of(&done(&mut call(session, "report", &json!({}))).await.unwrap())
 }
 
-async fn until(what: &str, mut check: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut check: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(20);
     while !check() {
         assert!(Instant::now() < limit, "timed out: {what}");

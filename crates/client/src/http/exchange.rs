@@ -84,8 +84,10 @@ async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(
                 Err(LinkError::SessionGone | LinkError::SessionReplaced) => {
                     return Err(LinkError::Broken("the session ended".to_owned()));
                 }
-                Err(LinkError::Unauthorized | LinkError::Account(_)) => {
-                    return Err(LinkError::Broken("HTTP status 401".to_owned()));
+                // Not the fault itself: the server may have run the request.
+                Err(LinkError::Unauthorized) => return Err(LinkError::Broken("HTTP status 401".to_owned())),
+                Err(LinkError::Account(fault)) if fault.is_lasting() => {
+                    return Err(LinkError::Broken(fault.to_string()));
                 }
                 Err(_) => barren += 1,
             }

@@ -17,7 +17,7 @@ use tls::ClientTls;
 use tokio::time::timeout;
 
 use super::{connect::Connector, endpoint};
-use crate::authorize::{Authorize, Challenge};
+use crate::authorize::{Authorize, Challenge, Grant};
 use crate::error::LinkError;
 
 /// The header with the session of the legacy era.
@@ -156,18 +156,28 @@ impl Peer {
     /// Has the next requests carry the header of the moment, and returns its stamp.
     async fn authorized(&self) -> Result<u64, LinkError> {
         let Some(authorize) = &self.authorize else { return Ok(0) };
-        let stamp = authorize.stamp();
-        if stamp != 0 && stamp == self.stamp.load(Ordering::Acquire) {
-            return Ok(stamp);
+        let last = self.stamp.load(Ordering::Acquire);
+        // The header of a sign-in that was replaced is the last one here: another one's would be for another session.
+        if last != 0 && (authorize.stamp() == last || authorize.is_void()) {
+            return Ok(last);
         }
-        let grant = authorize.grant().await?;
+        Ok(self.carry(authorize.grant().await?))
+    }
+
+    /// Has the next requests carry this header, and returns its stamp.
+    fn carry(&self, grant: Grant) -> u64 {
         let mut next = self.next.lock();
         match grant.header {
             Some(header) => drop(next.headers.insert(AUTHORIZATION, header)),
             None => drop(next.headers.remove(AUTHORIZATION)),
         }
         self.stamp.store(grant.stamp, Ordering::Release);
-        Ok(grant.stamp)
+        grant.stamp
+    }
+
+    /// Whether the sign-in for which it authorizes itself has ended or was replaced.
+    pub(crate) fn is_void(&self) -> bool {
+        self.authorize.as_ref().is_some_and(|authorize| authorize.is_void())
     }
 
     /// Whether a refused request is to be sent again: the account has another token for it. A server that refuses a request by its
@@ -206,8 +216,12 @@ impl Peer {
         if reply.is_stream() { Ok(reply) } else { Err(LinkError::Malformed("no event stream".to_owned())) }
     }
 
-    /// Ends the session.
+    /// Ends the session, with the newest header that there is. None is asked for: the gateway may be about to stop, and a renewal that
+    /// it does not live to see costs the whole sign-in.
     pub(crate) async fn delete(&self) -> Result<HttpReply, LinkError> {
+        if let Some(grant) = self.authorize.as_ref().and_then(|authorize| authorize.at_hand()) {
+            self.carry(grant);
+        }
         let mut request = self.request(Method::DELETE, Bytes::new());
         request.headers_mut().remove(CONTENT_TYPE);
         request.headers_mut().remove(ACCEPT);

@@ -2,6 +2,7 @@
 
 mod answers;
 mod browser;
+mod changed;
 mod crossed;
 mod documents;
 mod exchanged;

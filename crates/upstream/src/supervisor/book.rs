@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 use std::{collections::HashMap, sync::Arc};
 
-use model::LinkId;
+use model::{LinkId, ParticipantId};
 use platform::Taken;
 use wire::mcp::Era;
 
@@ -88,11 +88,11 @@ impl Book {
 
     /// The open session at a place. `user` is the link that is going to use it. A session whose server waits for an answer of its
     /// modern caller gets no further call, because its next question could belong to either: it goes on alone, and ends with its
-    /// calls.
+    /// calls. So does one of a sign-in that was replaced.
     pub(super) fn open(&mut self, place: &Place, user: Option<LinkId>) -> Option<Arc<Session>> {
         let slot = self.slots.get_mut(place)?;
         let session = slot.open().map(Arc::clone)?;
-        if session.is_asking() {
+        if session.is_asking() || session.is_void() {
             slot.session = None;
             session.retire();
             let taken = slot.taken.take();
@@ -147,6 +147,8 @@ pub(super) struct Logged {
 #[derive(Default)]
 pub(super) struct Slot {
     pub(super) session: Option<Arc<Session>>,
+    /// Whose sessions they are, if they are a caller's.
+    pub(super) participant: Option<ParticipantId>,
     /// The place of a caller's session.
     pub(super) taken: Option<Taken>,
     /// Held while a session is opened.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use client::LinkError;
+use client::{AccountFault, LinkError};
 use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{Full, Taken, millis};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
 
@@ -55,6 +56,7 @@ impl Upstream {
             }
             let slot = book.slots.entry(place.clone()).or_default();
             slot.used_by(user);
+            slot.participant = owner.map(|owner| owner.participant.clone());
             (Arc::clone(&slot.turn), slot.backoff.total)
         };
         let _turn = turn.lock().await;
@@ -85,9 +87,14 @@ impl Upstream {
                 return Err(refusal);
             }
         };
-        if book.closed {
+        if book.closed || session.is_void() {
             close_all(vec![session]);
-            return Err(self.down("was stopped"));
+            let replaced = Fault::Link(LinkError::Account(AccountFault::Replaced));
+            return Err(if book.closed {
+                self.down("was stopped")
+            } else {
+                replaced.refusal(self.spec.name())
+            });
         }
         let mut slot = book.slots.remove(&place).unwrap_or_default();
         slot.backoff.started();
@@ -163,6 +170,11 @@ impl Upstream {
     pub(super) fn blocked(&self, caller: Option<&ParticipantId>) -> Option<Fault> {
         let fault = self.environment.accounts.as_ref()?.blocked(caller)?;
         Some(Fault::Link(LinkError::Account(fault)))
+    }
+
+    /// Moves whenever an account at the server changes.
+    pub(super) fn account_changes(&self) -> Option<watch::Receiver<u64>> {
+        self.environment.accounts.as_ref().map(|accounts| accounts.changes())
     }
 
     /// Whether every caller has an account of its own at the server, so that no session is shared.

@@ -20,7 +20,7 @@ use wire::mcp::Version;
 use super::*;
 use crate::config::HttpConfig;
 
-type Sender = mpsc::UnboundedSender<Bytes>;
+pub(super) type Sender = mpsc::UnboundedSender<Bytes>;
 
 /// A response body that the test sends piece by piece.
 struct Fed(mpsc::UnboundedReceiver<Bytes>);
@@ -38,7 +38,7 @@ impl Body for Fed {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+pub(super) enum Kind {
     Legacy,
     /// A legacy one that never answers the probe.
     Silent,
@@ -48,9 +48,9 @@ enum Kind {
     Older,
 }
 
-struct Server {
+pub(super) struct Server {
     kind: Kind,
-    url: String,
+    pub(super) url: String,
     session: AtomicUsize,
     /// The revision that it chooses in place of the requested one.
     revision: Mutex<Option<&'static str>>,
@@ -59,8 +59,8 @@ struct Server {
     ready: AtomicUsize,
     /// The name of the header in which the tool `echo` wants its argument.
     place: Mutex<&'static str>,
-    seen: Mutex<Vec<(Method, HeaderMap, Value)>>,
-    streams: Mutex<HashMap<String, Sender>>,
+    pub(super) seen: Mutex<Vec<(Method, HeaderMap, Value)>>,
+    pub(super) streams: Mutex<HashMap<String, Sender>>,
 }
 
 fn event(id: Option<&str>, data: &Value) -> Bytes {
@@ -73,7 +73,7 @@ fn result(id: &Value, result: &Value) -> Value {
 }
 
 impl Server {
-    async fn start(kind: Kind) -> Arc<Self> {
+    pub(super) async fn start(kind: Kind) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Arc::new(Self {
             kind,
@@ -105,7 +105,7 @@ impl Server {
         server
     }
 
-    fn seen(&self, method: &str) -> Vec<HeaderMap> {
+    pub(super) fn seen(&self, method: &str) -> Vec<HeaderMap> {
         let seen = self.seen.lock();
         seen.iter()
             .filter(|(_, _, body)| body["method"] == method)

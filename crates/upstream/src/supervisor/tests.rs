@@ -1,0 +1,44 @@
+//! Back-off of callers with accounts of their own.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use model::{LinkId, ParticipantId};
+use wire::mcp::Era;
+
+use super::Upstream;
+use super::book::Slot;
+use crate::interest::Subscription;
+use crate::session_api::SessionKey;
+use crate::tests::accounts::Scripted;
+use crate::tests::{config, start_for, until};
+
+fn waits(upstream: &Upstream, link: u64) -> bool {
+    let book = upstream.book.lock();
+    book.slots[&(Era::Legacy, SessionKey::Legacy(LinkId(link)))].backoff.remaining(Instant::now()).is_some()
+}
+
+#[tokio::test]
+async fn a_change_of_one_account_ends_no_others_back_off() {
+    let accounts = Scripted::new(true);
+    let fixture = start_for(config(&["legacy"]), Some(Arc::<Scripted>::clone(&accounts)), |_| {});
+    let upstream = &fixture.upstream;
+    let [ann, bob] = ["ann", "bob"].map(|name| ParticipantId::new(name).unwrap());
+    until("it waits for a change", || upstream.has_settled()).await;
+    for (link, participant) in [(1, &ann), (2, &bob)] {
+        let mut slot = Slot { participant: Some(participant.clone()), ..Slot::default() };
+        // A subscription keeps the slot while it has no session.
+        let place = slot.interest.place("ann").unwrap();
+        slot.interest.add(LinkId(link), Subscription::Resource("x".to_owned()), place);
+        (0..20).for_each(|_| slot.backoff.failed(Instant::now(), "why".to_owned()));
+        upstream.book.lock().slots.insert((Era::Legacy, SessionKey::Legacy(LinkId(link))), slot);
+    }
+    let looks = accounts.looks.load(Ordering::SeqCst);
+    accounts.change();
+    until("the change is taken", || accounts.looks.load(Ordering::SeqCst) >= looks + 2).await;
+    assert!(waits(upstream, 1) && waits(upstream, 2));
+    upstream.account_changed(Some(&bob));
+    assert_eq!((waits(upstream, 1), waits(upstream, 2)), (true, false));
+    upstream.close().await;
+}
