@@ -95,9 +95,8 @@ fn steady(screen: &str) -> String {
         }
     }
     end(&mut word, &mut out);
-    let lines = out
-        .lines()
-        .map(|line| without_dates(line).replace("made now", "made 9s ago").trim_end().to_owned());
+    let lines =
+        out.lines().map(|line| without_dates(line).replace("made now", "made 9s ago").trim_end().to_owned());
     lines.collect::<Vec<_>>().join("\n").trim_end().to_owned() + "\n"
 }
 
