@@ -8,7 +8,7 @@ mod hostile;
 mod killed;
 mod login;
 mod machine;
-mod person;
+pub(crate) mod person;
 mod refresh;
 mod rights;
 mod searched;

@@ -1,12 +1,14 @@
-//! People who sign in with the Python SDK: the whole loop from the first 401 to a call, in both eras.
+//! People who sign in with the SDKs of three languages: the whole loop from the first 401 to a call, in both eras.
 
 use std::net::TcpListener;
+use std::time::Duration;
 
-use harness::{deps, repository, signs_in};
+use harness::{deps, repository, rust_signs_in, signs_in};
 use serde_json::{Value, json};
 
 use super::provider::Provider;
 use crate::home::Home;
+use crate::shared_accounts::person::Person;
 use crate::support::Gateway;
 
 const SCOPES: &str = "[scopes.\"mcp:read\"]\nbaseline = true\ncapabilities = [\"mcp/request:tools/call:a_echo\"]\n\
@@ -92,5 +94,24 @@ fn a_client_on_the_typescript_sdk_signs_in_lists_calls_and_renews() {
         assert!(tools.contains(&json!("a_add")) && report["call"] == "hello", "{report:#}");
         assert_eq!((&report["refreshed"], &report["later"]), (&true.into(), &report["tools"]), "{report:#}");
         assert_eq!(report["authorized"].as_array().unwrap().len(), 1, "one sign-in is enough: {report:#}");
+    }
+}
+
+#[test]
+fn a_client_on_the_rust_sdk_signs_in_lists_calls_and_renews() {
+    let (_home, gateway, _provider) = start(2, "");
+    for (path, client, modern) in
+        [("/mcp", Some("desk"), true), ("/mcp/ops", Some("desk"), false), ("/mcp", None, false)]
+    {
+        let url = format!("{}{path}", gateway.url());
+        let mut visits = 0;
+        let report = rust_signs_in(&url, (client, modern), Duration::from_millis(2500), |page| {
+            visits += 1;
+            Person::default().open(page)
+        });
+        let tools = report["tools"].as_array().unwrap();
+        assert!(tools.contains(&json!("a_add")) && report["call"] == "hello", "{report:#}");
+        assert_eq!((&report["refreshed"], &report["later"]), (&true.into(), &report["tools"]), "{report:#}");
+        assert_eq!(visits, 1, "one sign-in is enough");
     }
 }

@@ -11,7 +11,7 @@ const STEPS_MAX: usize = 30;
 
 /// A browser and its cookies.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Person {
+pub(crate) struct Person {
     cookies: BTreeMap<String, String>,
 }
 
@@ -19,7 +19,7 @@ impl Person {
     /// Opens an address, and signs in as `ann` and allows what is asked. Returns the address elsewhere to which the provider
     /// sends the browser, or the last page without a form.
     #[track_caller]
-    pub(super) fn open(&mut self, url: &str) -> String {
+    pub(crate) fn open(&mut self, url: &str) -> String {
         let mut url = Url::parse(url).unwrap();
         let provider = url.origin();
         let mut form = None;
