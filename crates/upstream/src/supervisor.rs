@@ -376,21 +376,16 @@ async fn restore(upstream: Weak<Upstream>, place: Place, owner: Owner) {
             slot.backoff.remaining(Instant::now()).max(book.backoff.remaining(Instant::now()))
         };
         if strong.blocked(Some(owner.participant())).is_some() {
-            if next_account_change(strong, changes).await {
-                continue;
+            match next_account_change(strong, changes).await {
+                true => continue,
+                false => return,
             }
-            return;
         }
-        if let Some(remaining) = remaining {
-            drop(strong);
-            sleep(remaining).await;
-            continue;
-        }
-        if strong.obtain(Some(place.0), Some(&owner.caller())).await.is_ok() {
+        if remaining.is_none() && strong.obtain(Some(place.0), Some(&owner.caller())).await.is_ok() {
             return;
         }
         drop(strong);
-        sleep(RETRY).await;
+        sleep(remaining.unwrap_or(RETRY)).await;
     }
 }
 

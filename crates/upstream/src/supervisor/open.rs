@@ -77,6 +77,12 @@ impl Upstream {
         };
         self.await_backoff(&place).await?;
         let opened = self.open(era, owner, interest).await;
+        if let Some(session) = opened.as_ref().ok().filter(|session| session.key().is_own()) {
+            // Its lists are known before calls find it: it would seem to list nothing.
+            let users = self.book.lock().slots.get(&place).map(|slot| slot.users.clone());
+            session.set_users(&users.unwrap_or_default());
+            session.emit(SessionEvent::Changed(&[]));
+        }
         let mut book = self.book.lock();
         let session = match opened {
             Ok(session) => session,
@@ -89,12 +95,9 @@ impl Upstream {
         };
         if book.closed || session.is_void() {
             close_all(vec![session]);
-            let replaced = Fault::Link(LinkError::Account(AccountFault::Replaced));
-            return Err(if book.closed {
-                self.down("was stopped")
-            } else {
-                replaced.refusal(self.spec.name())
-            });
+            let replaced =
+                || Fault::Link(LinkError::Account(AccountFault::Replaced)).refusal(self.spec.name());
+            return Err(if book.closed { self.down("was stopped") } else { replaced() });
         }
         let mut slot = book.slots.remove(&place).unwrap_or_default();
         slot.backoff.started();
