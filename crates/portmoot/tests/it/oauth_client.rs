@@ -7,11 +7,13 @@ mod crossed;
 mod documents;
 mod exchanged;
 mod foreign;
+mod jobs;
 mod killed;
 mod lists;
 mod own_lists;
 mod pages;
 mod service;
+mod tasks;
 
 use std::os::unix::fs::PermissionsExt;
 
