@@ -12,6 +12,7 @@ mod killed;
 mod lists;
 mod own_lists;
 mod pages;
+mod redirects;
 mod service;
 mod tasks;
 
