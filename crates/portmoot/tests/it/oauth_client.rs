@@ -7,10 +7,14 @@ mod crossed;
 mod documents;
 mod exchanged;
 mod foreign;
+mod jobs;
+mod killed;
 mod lists;
 mod own_lists;
 mod pages;
+mod redirects;
 mod service;
+mod tasks;
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -73,6 +77,14 @@ impl Site {
         Site { home, gateway, service }
     }
 
+    /// Ends the gateway by `kill -9`, and starts it again.
+    #[track_caller]
+    fn restart(&mut self) {
+        self.gateway.signal("KILL");
+        self.gateway.wait();
+        self.gateway = Gateway::start_with(&self.home, &["--config", "portmoot.toml"]);
+    }
+
     fn address(&self) -> &str {
         self.gateway.address()
     }
@@ -126,15 +138,24 @@ impl Site {
     /// Signs a participant in at the server by the API, as `portmoot servers login` does.
     #[track_caller]
     fn login(&self, token: &str, user: &str) {
+        let begun = self.post(token, "/api/v1/servers/jira/login", &json!({ "port": 1 })).json();
+        let back = self.service.approve(begun["url"].as_str().unwrap(), user);
+        let done = self.post(token, "/api/v1/servers/jira/login/complete", &json!({ "callback": back }));
+        assert_eq!(done.status, 200, "{done:?}");
+    }
+
+    /// A request of a participant to the API.
+    fn post(&self, token: &str, path: &str, body: &Value) -> Reply {
         let bearer = format!("Bearer {token}");
         let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
-        let post = |path: &str, body: Value| {
-            Connection::open(self.address()).exchange("POST", path, &headers, &body.to_string())
-        };
-        let begun = post("/api/v1/servers/jira/login", json!({ "port": 1 })).json();
-        let back = self.service.approve(begun["url"].as_str().unwrap(), user);
-        let done = post("/api/v1/servers/jira/login/complete", json!({ "callback": back }));
-        assert_eq!(done.status, 200, "{done:?}");
+        Connection::open(self.address()).exchange("POST", path, &headers, &body.to_string())
+    }
+
+    /// Gives a participant's account back.
+    #[track_caller]
+    fn logout(&self, token: &str) {
+        let left = self.post(token, "/api/v1/servers/jira/logout", &json!({}));
+        assert_eq!(left.status, 200, "{left:?}");
     }
 
     /// A client of a participant that has connected its account.

@@ -18,7 +18,7 @@ use crate::support::{Client, Gateway};
 const ADA: &str = "token-of-ada-who-has-tasks";
 const BOB: &str = "token-of-bob-who-has-tasks";
 /// The key of `_meta` that names the task of a message.
-const RELATED: &str = "io.modelcontextprotocol/related-task";
+pub(crate) const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 fn setup() -> Home {
     Home::new().env("ADA_TOKEN", ADA).env("BOB_TOKEN", BOB)
@@ -43,20 +43,20 @@ fn id_of(answer: &Value) -> String {
 
 /// Calls a tool as a task (2025-11-25).
 #[track_caller]
-fn begin(client: &Client, tool: &str) -> String {
+pub(crate) fn begin(client: &Client, tool: &str) -> String {
     let answer =
         client.ask("tools/call", json!({ "name": tool, "arguments": {}, "task": { "ttl": 60_000 } }));
     id_of(&answer)
 }
 
 #[track_caller]
-fn about(client: &Client, method: &str, id: &str) -> Value {
+pub(crate) fn about(client: &Client, method: &str, id: &str) -> Value {
     client.ask(method, json!({ "taskId": id }))
 }
 
 /// Checks that an answer equals the one for an unknown task.
 #[track_caller]
-fn is_unknown(answer: &Value, client: &Client) {
+pub(crate) fn is_unknown(answer: &Value, client: &Client) {
     let nothing = about(client, "tasks/get", "there-is-no-such-task");
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
     assert_eq!((&answer["error"], &answer["result"]), (&nothing["error"], &Value::Null));

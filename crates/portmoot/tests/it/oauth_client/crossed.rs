@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{ANN, BOB, Site, text};
+use super::{ANN, BOB, Browser, Site, text};
 use crate::http::Connection;
 use crate::support::{Client, modern};
 
@@ -39,6 +39,11 @@ fn ten_thousand_interleaved_calls_have_the_right_token_each() {
 #[test]
 fn what_one_participant_holds_is_of_no_use_to_the_other() {
     let site = Site::with("", "[servers.tools]\ncommand = \"unused\"\nenabled = false\n");
+    // A link.
+    let (client, mut browser) = (Client::of(&site.gateway, ANN), Browser::default());
+    let link = site.link(&client);
+    let page = browser.open(site.address(), &link);
+    assert_eq!(browser.submit(site.address(), &page, &[("code", &site.code(BOB))]).status, 403);
     let (ann, bob) = (site.connected(ANN, "user-a"), site.connected(BOB, "user-b"));
     // Names of the other's list.
     for (client, other) in [(&ann, "user-b"), (&bob, "user-a")] {
@@ -70,14 +75,10 @@ fn what_one_participant_holds_is_of_no_use_to_the_other() {
     assert_eq!(text(&call(ANN)["result"]), "user-a with read");
     assert_eq!(text(&call(BOB)["result"]), "user-b with read");
     // A participant reads and ends accounts of its own only.
-    let post = |token: &str, path: &str, body: Value| {
-        let bearer = format!("Bearer {token}");
-        let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
-        Connection::open(site.address()).exchange("POST", path, &headers, &body.to_string()).status
-    };
-    assert_eq!(post(BOB, "/api/v1/servers/jira/logout", json!({ "participant": "ann" })), 403);
-    assert_eq!(post(BOB, "/api/v1/servers/jira/login", json!({ "participant": "ann" })), 403);
-    assert_eq!(post(BOB, "/api/v1/servers/jira/logout", json!({})), 200);
+    for path in ["/api/v1/servers/jira/logout", "/api/v1/servers/jira/login"] {
+        assert_eq!(site.post(BOB, path, &json!({ "participant": "ann" })).status, 403, "{path}");
+    }
+    site.logout(BOB);
     assert_eq!(text(&call(ANN)["result"]), "user-a with read");
     assert!(text(&call(BOB)["result"]).contains("/connect/"));
 }

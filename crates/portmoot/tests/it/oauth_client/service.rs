@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::exchanged::subject;
+use super::jobs::Jobs;
 use crate::html::pairs;
 
 /// What a code was given for.
@@ -38,6 +39,8 @@ struct Books {
     calls: u64,
     /// The path that fails.
     failing: String,
+    /// Where requests for a path are sent on to, and with which status.
+    redirects: BTreeMap<String, (u16, String)>,
     /// Tokens that were exchanged, with the audience.
     exchanged: Vec<(String, String)>,
     /// The tokens with which the MCP server was asked.
@@ -54,6 +57,8 @@ pub(super) struct Service {
     port: u16,
     books: Arc<Mutex<Books>>,
     next: Arc<AtomicU64>,
+    /// Tasks of its users.
+    pub(super) jobs: Arc<Jobs>,
 }
 
 struct Asked {
@@ -67,7 +72,7 @@ impl Service {
     pub(super) fn start() -> Service {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let service = Service { port, books: Arc::default(), next: Arc::default() };
+        let service = Service { port, books: Arc::default(), next: Arc::default(), jobs: Arc::default() };
         let serving = service.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -158,6 +163,17 @@ impl Service {
         path.clone_into(&mut self.books.lock().unwrap().failing);
     }
 
+    /// Redirects requests for the first of these places to the next, and so on. The last one is served as the first one would be
+    /// if it is a path. Ends all earlier redirects.
+    pub(super) fn redirect(&self, status: u16, places: &[&str]) {
+        let mut books = self.books.lock().unwrap();
+        let steps = places.windows(2).map(|pair| (pair[0].to_owned(), (status, pair[1].to_owned())));
+        books.redirects = steps.collect();
+        if let [first, .., last] = places {
+            books.redirects.insert((*last).to_owned(), (200, (*first).to_owned()));
+        }
+    }
+
     /// Has a tool say this of itself from now on.
     pub(super) fn describe(&self, tool: &str, says: &str) {
         self.books.lock().unwrap().described.insert(tool.to_owned(), says.to_owned());
@@ -193,9 +209,15 @@ impl Service {
         if self.books.lock().unwrap().failing == asked.path {
             return (503, String::new(), "{}".to_owned());
         }
+        let step = self.books.lock().unwrap().redirects.get(&asked.path).cloned();
+        let path = match &step {
+            Some((200, path)) => path.as_str(),
+            Some((status, to)) => return (*status, format!("location: {to}\r\n"), "{}".to_owned()),
+            None => asked.path.as_str(),
+        };
         let origin = self.origin();
         let plain = |body: Value| (200, String::new(), body.to_string());
-        match asked.path.as_str() {
+        match path {
             "/.well-known/oauth-protected-resource/mcp" => plain(json!({
                 "resource": self.url(), "authorization_servers": [origin], "scopes_supported": ["read"],
             })),
@@ -313,18 +335,23 @@ impl Service {
                 let session = format!("session-{}", self.number());
                 self.books.lock().unwrap().sessions.insert(session.clone(), user);
                 let (status, _, body) = result(json!({ "protocolVersion": "2025-11-25",
-                    "capabilities": { "tools": {} }, "serverInfo": { "name": "service", "version": "1" } }));
+                    "capabilities": { "tools": {}, "tasks": { "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } } },
+                    "serverInfo": { "name": "service", "version": "1" } }));
                 (status, format!("mcp-session-id: {session}\r\n"), body)
             }
             "tools/list" => {
                 let described = self.books.lock().unwrap().described.clone();
                 let tool = |name: &str| {
                     let says = described.get(name).map_or("Does it.", String::as_str);
-                    let mut schema = json!({ "type": "object" });
+                    let mut tool =
+                        json!({ "name": name, "description": says, "inputSchema": { "type": "object" } });
                     if name.starts_with("only_") {
-                        schema["properties"] = json!({ "as": { "type": "string" } });
+                        tool["inputSchema"]["properties"] = json!({ "as": { "type": "string" } });
                     }
-                    json!({ "name": name, "description": says, "inputSchema": schema })
+                    if name == "whoami" {
+                        tool["execution"] = json!({ "taskSupport": "optional" });
+                    }
+                    tool
                 };
                 let mut tools = vec![tool("whoami"), tool("write"), tool(&format!("only_{user}"))];
                 if user == "user-of-many" {
@@ -348,6 +375,9 @@ impl Service {
                         );
                         (403, challenge, "{}".to_owned())
                     }
+                    "whoami" if params["task"].is_object() => {
+                        result(self.jobs.begin(&user, &format!("{user} with {scope}")))
+                    }
                     "whoami" | "write" => said(&format!("{user} with {scope}")),
                     name if name == format!("only_{user}") => said("mine"),
                     name => {
@@ -357,6 +387,17 @@ impl Service {
                             String::new(),
                             json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string(),
                         )
+                    }
+                }
+            }
+            method if method.starts_with("tasks/") => {
+                let named = params["taskId"].as_str().unwrap_or_default();
+                match self.jobs.answer(&user, method, named) {
+                    Ok(answer) => result(answer),
+                    Err(why) => {
+                        let error = json!({ "code": -32602, "message": why });
+                        let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+                        (200, String::new(), body.to_string())
                     }
                 }
             }
