@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
-use super::{ANN, Browser, Site, text};
+use super::{ANN, Browser, Service, Site, text};
+use crate::home::Home;
 use crate::http::Reply;
 use crate::support::{Client, until};
 
@@ -89,8 +90,7 @@ fn anns(site: &Site, client: &Client) -> Browser {
 
 /// Opens a link at a gateway that has found out nothing yet, while requests for the first place are sent along the others.
 #[track_caller]
-fn page_of(status: u16, places: &[&str]) -> (Site, Reply) {
-    let site = Site::start();
+fn page_of(site: &Site, status: u16, places: &[&str]) -> Reply {
     let ann = Client::of(&site.gateway, ANN);
     site.service.redirect(status, places);
     let (mut browser, link) = (Browser::default(), site.link(&ann));
@@ -99,7 +99,7 @@ fn page_of(status: u16, places: &[&str]) -> (Site, Reply) {
     assert!(site.service.asked(places[0]) > 0, "{places:?}");
     assert_eq!(page.header("location"), None, "{places:?}: {page:?}");
     assert_eq!((site.service.asked("/register"), site.service.asked("/token")), (0, 0));
-    (site, page)
+    page
 }
 
 #[test]
@@ -108,7 +108,8 @@ fn metadata_that_redirects_is_followed_within_its_origin_alone() {
     let places = elsewhere.places();
     for path in [RESOURCE, ISSUER] {
         let check = |status: u16, to: &[&str], expected: u16| {
-            let (site, page) = page_of(status, &[&[path], to].concat());
+            let site = Site::start();
+            let page = page_of(&site, status, &[&[path], to].concat());
             let what = format!("{path} {status} {to:?}");
             assert_eq!(page.status, expected, "{what}: {page:?}");
             let own = site.service.origin().replace("http://", "");
@@ -192,4 +193,49 @@ fn no_redirect_takes_a_code_or_a_token_along() {
     site.logout(ANN);
     until("the revocation", || (site.service.asked("/revoke") > 0).then_some(()));
     elsewhere.saw_nothing("/revoke");
+}
+
+#[test]
+fn no_redirect_leads_from_https_to_http() {
+    let target = Target::start("127.0.0.1");
+    let folder = Home::new();
+    let start = || {
+        let (service, pem) = Service::start_secure();
+        let file = folder.write("trusted.pem", &pem);
+        let may = "[participants.ann]\ntoken_env = \"ANN\"\ncapabilities = [\"mcp/*\"]\n";
+        Site::at(service, &[("SSL_CERT_FILE", file.to_str().unwrap())], "", "", may)
+    };
+    let places = |site: &Site| {
+        let port = target.address.port();
+        // The last one differs in the scheme alone.
+        [
+            format!("http://localhost:{port}/x"),
+            format!("http://{}/x", target.address),
+            site.service.origin().replace("https://", "http://") + "/x",
+        ]
+    };
+    for path in [RESOURCE, ISSUER] {
+        for at in 0..3 {
+            let site = start();
+            let place = &places(&site)[at];
+            let page = page_of(&site, 302, &[path, place]);
+            assert_eq!(page.status, 502, "{path} {place}: {page:?}");
+            assert_eq!(target.seen(), [], "{path} {place}");
+        }
+    }
+    let site = start();
+    let ann = Client::of(&site.gateway, ANN);
+    let mut browser = anns(&site, &ann);
+    for place in places(&site) {
+        site.service.redirect(307, &["/token", &place]);
+        let page = browser.open(site.address(), &site.link(&ann));
+        let sent = browser.submit(site.address(), &page, &[("decision", "allow")]);
+        let back = site.service.approve(sent.header("location").unwrap(), "user-a");
+        assert_eq!(browser.open(site.address(), &back).status, 400, "{place}");
+        assert_eq!((target.seen(), site.service.users()), (Vec::new(), Vec::new()), "{place}");
+    }
+    // Without redirects the same site connects.
+    site.service.redirect(307, &[]);
+    let ann = site.connected(ANN, "user-a");
+    assert_eq!(text(&ann.call("jira_whoami", json!({}))), "user-a with read");
 }

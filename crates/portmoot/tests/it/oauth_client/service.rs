@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::exchanged::subject;
 use super::jobs::Jobs;
 use crate::html::pairs;
+use crate::tls::TlsProxy;
 
 /// What a code was given for.
 #[derive(Debug, Clone)]
@@ -54,7 +55,7 @@ struct Books {
 /// The service.
 #[derive(Clone)]
 pub(super) struct Service {
-    port: u16,
+    origin: String,
     books: Arc<Mutex<Books>>,
     next: Arc<AtomicU64>,
     /// Tasks of its users.
@@ -70,9 +71,24 @@ struct Asked {
 
 impl Service {
     pub(super) fn start() -> Service {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let service = Service { port, books: Arc::default(), next: Arc::default(), jobs: Arc::default() };
+        Service::at(TcpListener::bind("127.0.0.1:0").unwrap(), |address| format!("http://{address}"))
+    }
+
+    /// Behind TLS; and the certificate to trust.
+    pub(super) fn start_secure() -> (Service, String) {
+        let mut pem = String::new();
+        let service = Service::at(TcpListener::bind("127.0.0.1:0").unwrap(), |address| {
+            let front = TlsProxy::of(address);
+            pem = front.pem;
+            format!("https://localhost:{}", front.port)
+        });
+        (service, pem)
+    }
+
+    /// On this listener, with the origin that belongs to its address.
+    fn at(listener: TcpListener, origin: impl FnOnce(&str) -> String) -> Service {
+        let origin = origin(&listener.local_addr().unwrap().to_string());
+        let service = Service { origin, books: Arc::default(), next: Arc::default(), jobs: Arc::default() };
         let serving = service.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -84,7 +100,7 @@ impl Service {
     }
 
     pub(super) fn origin(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        self.origin.clone()
     }
 
     /// The URL of the MCP server.
