@@ -1,6 +1,6 @@
 // The TypeScript SDK as a client that signs in at oidc-provider: lists and calls at a URL, and prints one JSON report.
 //
-//     node signs_in.mjs URL ACCOUNT [--client-id ID] [--later SECONDS]
+//     node signs_in.mjs URL ACCOUNT [--sdk 1|2] [--client-id ID] [--later SECONDS]
 //
 // The browser is this program: it goes through the provider's two forms as ACCOUNT. The report has `tools`, `call`, `later` (the tools
 // after this time, when the access token has expired), `refreshed`, and `authorized`, the scopes of each visit to the
@@ -8,15 +8,16 @@
 import { createRequire } from 'node:module';
 
 const require = createRequire(process.env.NPM_MODULES + '/package.json');
-const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
-const { StreamableHTTPClientTransport } = require('@modelcontextprotocol/sdk/client/streamableHttp.js');
-const { UnauthorizedError } = require('@modelcontextprotocol/sdk/client/auth.js');
 
 const [url, account, ...rest] = process.argv.slice(2);
 const option = (name) => { const at = rest.indexOf(name); return at < 0 ? undefined : rest[at + 1]; };
+const isFirst = option('--sdk') !== '2';
+const parts = isFirst ? ['index', 'streamableHttp', 'auth'].map((part) => `sdk/client/${part}.js`) : ['client'];
+const { Client, StreamableHTTPClientTransport, UnauthorizedError } =
+  Object.assign({}, ...parts.map((part) => require(`@modelcontextprotocol/${part}`)));
 const redirect = 'http://127.0.0.1/callback';
 const report = { authorized: [] };
-let code;
+let back;
 
 class Account {
   redirectUrl = redirect;
@@ -33,11 +34,11 @@ class Account {
   codeVerifier() { return this.verifier; }
   async redirectToAuthorization(to) {
     report.authorized.push(to.searchParams.get('scope') ?? '');
-    code = await visit(to);
+    back = await visit(to);
   }
 }
 
-/** Goes from the authorization endpoint to the redirect, with cookies; returns the code. */
+/** Goes from the authorization endpoint to the redirect, with cookies; returns its parameters. */
 async function visit(at) {
   const cookies = new Map();
   let form;
@@ -53,7 +54,7 @@ async function visit(at) {
       at = new URL(answer.headers.get('location'), at);
       if (at.href.startsWith(redirect)) {
         if (!at.searchParams.get('code')) throw new Error(`the provider answers ${at.search}`);
-        return at.searchParams.get('code');
+        return at.searchParams;
       }
       continue;
     }
@@ -75,9 +76,9 @@ async function connect(authProvider) {
       await client.connect(transport);
       return client;
     } catch (error) {
-      if (!(error instanceof UnauthorizedError) || !code) throw error;
-      await transport.finishAuth(code);
-      code = undefined;
+      if (!(error instanceof UnauthorizedError) || !back) throw error;
+      await transport.finishAuth(isFirst ? back.get('code') : back);
+      back = undefined;
       return undefined;
     }
   };

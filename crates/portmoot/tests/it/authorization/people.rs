@@ -79,10 +79,15 @@ fn a_client_on_the_python_sdk_renews_an_access_token_that_has_expired() {
 }
 
 #[test]
-fn a_client_on_the_typescript_sdk_signs_in_lists_calls_and_renews() {
+fn clients_on_the_typescript_sdks_sign_in_list_call_and_renew() {
     // It asks for a new token when the one that it has is refused: with little skew it is so soon after its expiry.
     let (_home, gateway, _provider) = start(2, "skew = \"1s\"\n");
-    for (path, client) in [("/mcp", &["--client-id", "desk"][..]), ("/mcp/ops", &[])] {
+    for (path, client) in [
+        ("/mcp", &["--client-id", "desk"][..]),
+        ("/mcp/ops", &[]),
+        ("/mcp", &["--sdk", "2"]),
+        ("/mcp/ops", &["--sdk", "2", "--client-id", "desk"]),
+    ] {
         let url = format!("{}{path}", gateway.url());
         let mut command = std::process::Command::new(deps().node());
         command.arg(repository().join("tests/third-party/signs_in.mjs")).args([url.as_str(), "ann"]);

@@ -75,7 +75,9 @@ fn python_participants_lose_no_proposal_and_run_none_twice() {
             other => panic!("{other}: {proposal}"),
         }
         if outcomes[id] == "done" {
-            assert_eq!(state, "completed", "{proposal}");
+            // The worker's answer reaches the proposer before the end is on disk: a kill in between leaves the outcome unknown.
+            let unknown = proposal["reason"].as_str().is_some_and(|why| why.starts_with("outcome_unknown"));
+            assert!(*ran == 1 && (state == "completed" || unknown), "{proposal}");
         }
         *states.entry(state.to_owned()).or_default() += 1;
     }

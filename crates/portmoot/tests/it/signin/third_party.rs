@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use harness::{deps, signs_in};
+use harness::{deps, fastmcp_signs_in, signs_in};
 
 use super::{Browser, Site};
 use crate::http::Connection;
@@ -21,6 +21,15 @@ fn the_python_sdk_signs_in() {
         assert_eq!((&report["refreshed"], &report["later"]), (&true.into(), &report["tools"]), "{report:#}");
         assert_eq!(report["authorized"].as_array().unwrap().len(), 1, "one sign-in is enough: {report:#}");
     }
+}
+
+#[test]
+fn the_client_of_fastmcp_signs_in_with_its_defaults() {
+    let site = Site::start("access = \"2s\"", "");
+    let url = format!("{}/mcp", site.url());
+    let report = fastmcp_signs_in(&[url.as_str(), &site.one_time_code("ann"), "--later", "2.5"]);
+    assert!(report["tools"].to_string().contains("a_add") && report["call"] == "hello", "{report:#}");
+    assert_eq!((&report["later"], &report["visits"]), (&report["tools"], &1.into()), "{report:#}");
 }
 
 /// An instance of mcp-remote.
