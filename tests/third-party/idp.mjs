@@ -57,6 +57,11 @@ function provider(kids) {
       },
     },
   };
+  if (process.env.IDP_DOCUMENTS) {
+    configuration.features.clientIdMetadataDocument = { enabled: true, ack: 'draft-02' };
+    // Its own would refuse a document on loopback.
+    configuration.fetch = (url, { dispatcher, ...options }) => globalThis.fetch(url, options);
+  }
   return new Provider(issuer, configuration).callback();
 }
 

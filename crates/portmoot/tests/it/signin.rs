@@ -3,7 +3,7 @@
 mod browser;
 mod conformance;
 mod cookies;
-mod documents;
+pub(crate) mod documents;
 mod flow;
 mod framing;
 mod killed;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::provider::Provider;
 use crate::home::Home;
 use crate::shared_accounts::person::Person;
+use crate::signin::documents::published;
 use crate::support::Gateway;
 
 const SCOPES: &str = "[scopes.\"mcp:read\"]\nbaseline = true\ncapabilities = [\"mcp/request:tools/call:a_echo\"]\n\
@@ -16,10 +17,14 @@ const SCOPES: &str = "[scopes.\"mcp:read\"]\nbaseline = true\ncapabilities = [\"
 
 /// A gateway that is reached under its own address, as the SDK insists, and its provider, whose tokens are valid for `ttl` seconds.
 pub(super) fn start(ttl: u64, more: &str) -> (Home, Gateway, Provider) {
+    start_with(|resources| Provider::of(resources, ttl), more)
+}
+
+fn start_with(provider: impl FnOnce(&[String]) -> Provider, more: &str) -> (Home, Gateway, Provider) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let public = format!("http://127.0.0.1:{port}");
     let resources = ["/mcp", "/mcp/ops"].map(|endpoint| format!("{public}{endpoint}"));
-    let provider = Provider::of(&resources, ttl);
+    let provider = provider(&resources);
     let issuer = format!("issuer = \"{}\"\n", provider.issuer());
     let config = super::config(&provider, SCOPES)
         .replace(super::PUBLIC, &public)
@@ -56,6 +61,21 @@ fn the_python_sdk_signs_in_lists_calls_and_steps_up() {
         check(&report, &["mcp:read", "mcp:write"]);
         assert!(report["calls"][1].as_str().is_some_and(|text| text.contains('3')), "{era} {path}: {report}");
     }
+}
+
+#[test]
+fn a_client_with_a_document_at_its_provider_signs_in_and_steps_up() {
+    let (document, proxy) = published(&["http://127.0.0.1/callback"]);
+    let files = Home::new();
+    let authority = files.write("authority.pem", &proxy.pem);
+    let (_home, gateway, _provider) =
+        start_with(|resources| Provider::of_documents(resources, &authority), "");
+    let url = format!("{}/mcp", gateway.url());
+    let calls = ["--call", "a_echo", "{\"text\":\"hello\"}", "--call", "a_add", "{\"a\":1,\"b\":2}"];
+    let report =
+        signs_in(&[&[url.as_str(), "ann", "--client-metadata-url", document.as_str()], &calls[..]].concat());
+    check(&report, &["mcp:read", "mcp:write"]);
+    assert!(report["calls"][1].as_str().is_some_and(|text| text.contains('3')), "{report}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The identity provider of these tests.
 
+use std::path::Path;
 use std::process::Command;
 
 use base64::Engine as _;
@@ -21,6 +22,17 @@ impl Provider {
 
     /// A provider that knows these resources.
     pub(crate) fn of(resources: &[String], ttl: u64) -> Self {
+        Self::with(resources, ttl, |_| {})
+    }
+
+    /// The same, which takes clients by a document on the web, from servers whose certificates this authority has signed.
+    pub(super) fn of_documents(resources: &[String], authority: &Path) -> Self {
+        Self::with(resources, 600, |command| {
+            command.env("IDP_DOCUMENTS", "1").env("NODE_EXTRA_CA_CERTS", authority);
+        })
+    }
+
+    fn with(resources: &[String], ttl: u64, more: impl FnOnce(&mut Command)) -> Self {
         let mut command = Command::new(deps().node());
         command
             .arg(repository().join("tests/third-party/idp.mjs"))
@@ -28,6 +40,7 @@ impl Provider {
             .env("IDP_RESOURCES", json!(resources).to_string())
             .env("IDP_TTL", ttl.to_string())
             .stderr(std::process::Stdio::null());
+        more(&mut command);
         Self(Running::start(command, "listening on http://"))
     }
 

@@ -50,7 +50,7 @@ fn clients_that_register_themselves_cost_no_memory() {
 }
 
 /// A client's document behind TLS, with an authority of its own: its URL, and the authority's certificate.
-fn published(more: &[&str]) -> (String, TlsProxy) {
+pub(crate) fn published(more: &[&str]) -> (String, TlsProxy) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let proxy = TlsProxy::of(&listener.local_addr().unwrap().to_string());
     let url = format!("https://localhost:{}/client.json", proxy.port);
