@@ -12,6 +12,7 @@ mod stream;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::error::{LinkError, SendError};
@@ -88,11 +89,15 @@ impl LinkTransport for HttpLink {
     fn flush(&self) -> Closing<'_> {
         Box::pin(exchange::flush(&self.state))
     }
-    fn listen(&self) {
+    fn listen(&self) -> Closing<'_> {
+        let (listening, answered) = oneshot::channel();
         let mut listener = self.state.listener.lock();
         if listener.is_none() && !self.state.is_closed() {
-            *listener = Some(tokio::spawn(exchange::listen(Arc::clone(&self.state))).abort_handle());
+            let task = exchange::listen(Arc::clone(&self.state), listening);
+            *listener = Some(tokio::spawn(task).abort_handle());
         }
+        drop(listener);
+        Box::pin(async move { _ = timeout(self.state.peer.limits.listen, answered).await })
     }
     fn has_request_streams(&self) -> bool {
         self.request_streams

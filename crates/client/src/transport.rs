@@ -54,8 +54,11 @@ pub trait LinkTransport: Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 
-    /// Opens the stream for messages that belong to no request (legacy Streamable HTTP). Other transports do nothing.
-    fn listen(&self) {}
+    /// Opens the stream for messages that belong to no request (legacy Streamable HTTP), and waits for a bounded time until the server
+    /// has answered: what it sends earlier has no stream to come on. Other transports do nothing.
+    fn listen(&self) -> Closing<'_> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// Whether each message is sent in a participant's name ([`SendMeta::from`]).
     fn names_senders(&self) -> bool {

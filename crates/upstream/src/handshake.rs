@@ -264,7 +264,7 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
         link.send(notification("notifications/initialized", None), SendMeta::default())?;
         // Servers may refuse requests that overtake it.
         link.flush().await;
-        link.listen();
+        link.listen().await;
     }
     Ok(())
 }

@@ -155,13 +155,17 @@ async fn post(link: Arc<LinkState>, frame: Bytes, meta: SendMeta) {
     }
 }
 
-/// Keeps the stream that belongs to no request open, until the server says that it has none or that the session is gone.
-pub(super) async fn listen(link: Arc<LinkState>) {
+/// Keeps the stream that belongs to no request open, until the server says that it has none or that the session is gone. Drops
+/// `listening` once the server has answered for the first time.
+pub(super) async fn listen(link: Arc<LinkState>, listening: oneshot::Sender<()>) {
+    let mut listening = Some(listening);
     let mut resume_point = ResumePoint::default();
     let mut was_open = false;
     let mut misses = 0_u32;
     loop {
-        match link.peer.open_stream(resume_point.last_id.as_deref()).await {
+        let opened = link.peer.open_stream(resume_point.last_id.as_deref()).await;
+        drop(listening.take());
+        match opened {
             Ok(reply) => {
                 was_open = true;
                 misses = 0;

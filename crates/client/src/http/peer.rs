@@ -334,10 +334,12 @@ pub struct HttpLimits {
     pub connect: Duration,
     /// Time to the head of an answer that needs no work: to notifications, GET and DELETE.
     pub head: Duration,
+    /// The part of it for which a new session waits for its GET stream. Some servers send the head with the first event only.
+    pub listen: Duration,
 }
 
 impl Default for HttpLimits {
-    /// Messages of 16 MiB, 1024 requests, 64 idle connections, 10 s to connect, 30 s to a head.
+    /// Messages of 16 MiB, 1024 requests, 64 idle connections, 10 s to connect, 30 s to a head, 250 ms for a new stream.
     fn default() -> Self {
         Self {
             frame_bytes_max: 16 << 20,
@@ -345,6 +347,7 @@ impl Default for HttpLimits {
             idle_connections_max: 64,
             connect: Duration::from_secs(10),
             head: Duration::from_secs(30),
+            listen: Duration::from_millis(250),
         }
     }
 }

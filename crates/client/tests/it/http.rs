@@ -273,3 +273,34 @@ async fn connecting_takes_no_longer_than_its_limit() {
     let late = "connecting took too long".to_owned();
     assert_eq!(next(&mut delivered).await, Delivered::Failed(1, LinkError::Unreachable(late)));
 }
+
+#[tokio::test]
+async fn a_session_waits_until_its_stream_is_answered() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let limits = HttpLimits { listen: LIMIT, ..HttpLimits::default() };
+    let (link, _delivered) = link(format!("http://{}/mcp", listener.local_addr().unwrap()), limits);
+    let mut listening = link.listen();
+    let mut stream = tokio::select! {
+        biased;
+        () = &mut listening => panic!("the stream was not answered"),
+        accepted = listener.accept() => accepted.unwrap().0,
+    };
+    let mut request = [0; 4];
+    tokio::select! {
+        biased;
+        () = &mut listening => panic!("the stream was not answered"),
+        read = stream.read_exact(&mut request) => { read.unwrap(); }
+    }
+    assert_eq!(&request, b"GET ");
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n").await.unwrap();
+    timeout(LIMIT, listening).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_waits_for_its_stream_no_longer_than_its_limit() {
+    let server = Server::start(usize::MAX).await;
+    let limits = HttpLimits { listen: Duration::from_millis(20), ..HttpLimits::default() };
+    let (link, _delivered) = link(server.url.clone(), limits);
+    timeout(LIMIT, link.listen()).await.unwrap();
+    until("the request for the stream arrives", || server.held() == 1).await;
+}

@@ -254,7 +254,8 @@ fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
         client.state().pending.insert(number, PendingRequest { id: id.clone(), method, modern });
     }
     if message.method() == "notifications/initialized" {
-        link.listen();
+        // Not waited for: the gateway keeps what it sends until the stream is open.
+        drop(link.listen());
     }
     if let Err(unsent) = link.send(message.frame().clone(), meta) {
         client.failed(number, LinkError::Broken(unsent.to_string()));

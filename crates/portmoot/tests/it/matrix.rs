@@ -132,7 +132,7 @@ const OTHERWISE: &[(&str, Sdk, Era, &str, &str)] = &[(
     Rust,
     Legacy,
     r#"["computed in 0.1 s",false]"#,
-    "rmcp 3.9 has the tasks of the extension only; its call is an ordinary one, of the same tool",
+    "rmcp has the tasks of the extension only; its call is an ordinary one, of the same tool",
 )];
 
 fn expected(cell: &str, saw: Saw, sdk: Sdk, client: Era) -> Value {

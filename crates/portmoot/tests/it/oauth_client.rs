@@ -7,6 +7,7 @@ mod crossed;
 mod documents;
 mod exchanged;
 mod foreign;
+mod inspector;
 mod jobs;
 mod killed;
 mod lists;
