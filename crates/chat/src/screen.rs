@@ -71,7 +71,7 @@ pub(crate) async fn run(
                 event.map(|event| Event::Topic(Box::new(event)))
             }
             Some(event) = happened.recv() => Some(event),
-            _ = tick.tick() => Some(Event::Tick),
+            _ = tick.tick() => Some(screen.ticked()),
             () = screen.performer.done() => None,
         };
         let Some(event) = event else { continue };
@@ -136,6 +136,14 @@ impl Screen {
         enter()?;
         let out = BufWriter::new(stdout());
         Ok(Self { state, look, performer, out, drawn: None, changed: true, rang: None })
+    }
+
+    /// Time has passed; or the terminal has another size, and its signal came before it was awaited.
+    fn ticked(&self) -> Event {
+        match size() {
+            Ok((columns, rows)) if (columns, rows) != self.state.size => Event::Resize { columns, rows },
+            Ok(_) | Err(_) => Event::Tick,
+        }
     }
 
     fn draw(&mut self) -> io::Result<()> {

@@ -192,7 +192,7 @@ fn decisions_count_once_and_are_bound_to_the_digest() {
     let id = call();
     proposals(&home, &gateway, SCOUT, &["withdraw", &id], 0);
     proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 3);
-    proposals(&home, &gateway, BOSS, &["show", "00"], 5);
+    proposals(&home, &gateway, BOSS, &["show", "no-id"], 5);
     proposals(&home, &gateway, "not-a-token", &["ls"], 4);
 }
 
