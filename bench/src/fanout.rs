@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::crowd::{name, topic};
 use crate::flags::Flags;
-use crate::stage::{SERVER, Server, Stage, split};
+use crate::stage::{SERVER, Server, Stage, absolute, split};
 use crate::table::{Figures, median};
 use crate::wires::token;
 
@@ -139,7 +139,7 @@ fn topics(stage: &Stage, flags: &Flags) {
     let feed = stage.own_server(SERVER, "feed", "axum", 19034, &[]);
     let variants = [
         variant("axum, queues, feed and flush", feed),
-        variant("portmoot", gateway(stage, flags.text("--portmoot", ""), 19035)),
+        variant("portmoot", gateway(stage, stage.portmoot(), 19035)),
     ];
     let mut figures = vec![Vec::new(); variants.len()];
     for _ in 0..rounds {
@@ -174,7 +174,7 @@ fn topics(stage: &Stage, flags: &Flags) {
 /// The cost of a message that is refused: while others listen.
 fn refused(stage: &Stage, flags: &Flags) {
     let (rounds, secs) = (flags.get("--rounds", 3), flags.get("--secs", 0.5));
-    let gateway = variant("portmoot", gateway(stage, flags.text("--portmoot", ""), 19030));
+    let gateway = variant("portmoot", gateway(stage, stage.portmoot(), 19030));
     let rows = [
         ("admitted, heard by its sender alone", "--members 1"),
         (
@@ -216,7 +216,7 @@ fn deaf(stage: &Stage, flags: &Flags) {
     let mut figures = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
         for (count, figures) in [0, 5].into_iter().zip(&mut figures) {
-            let gateway = variant("portmoot", gateway(stage, flags.text("--portmoot", ""), 19031));
+            let gateway = variant("portmoot", gateway(stage, stage.portmoot(), 19031));
             let words = format!(
                 "--members {} --deaf {count} --talkers 1 --window 64 --burst 16 --secs {secs}",
                 100 + count
@@ -251,7 +251,7 @@ fn idle(stage: &Stage, flags: &Flags) {
         }
         println!("| {label} | {:.2} |", median(&figures, "kib_each"));
     };
-    let ours = || Some(variant("portmoot", gateway(stage, flags.text("--portmoot", ""), 19032)));
+    let ours = || Some(variant("portmoot", gateway(stage, stage.portmoot(), 19032)));
     row("portmoot, 100 topics", TOPICS, &ours);
     row("portmoot, one topic", 1, &ours);
     row("Node `ws`", 1, &|| node(stage, flags));
@@ -262,7 +262,7 @@ fn idle(stage: &Stage, flags: &Flags) {
 fn join(stage: &Stage, flags: &Flags) {
     let mut figures = Vec::new();
     for _ in 0..flags.get("--rounds", 3) {
-        let gateway = variant("portmoot", gateway(stage, flags.text("--portmoot", ""), 19033));
+        let gateway = variant("portmoot", gateway(stage, stage.portmoot(), 19033));
         figures.push(crowd(stage, &gateway, "--members 1000 --join"));
     }
     println!("\n| 1,000 joins into one topic | ms |");
@@ -291,7 +291,7 @@ fn cast(stage: &Stage, flags: &Flags) -> Vec<Variant> {
     let mut all = vec![
         floor("floor: one write for all that came", "batch", 19021),
         floor("floor: raw writes", "each", 19022),
-        variant("portmoot", gateway(stage, flags.text("--portmoot", ""), 19023)),
+        variant("portmoot", gateway(stage, stage.portmoot(), 19023)),
     ];
     if flags.has("--before") {
         all.push(variant("portmoot, before", gateway(stage, flags.text("--before", ""), 19024)));
@@ -332,7 +332,7 @@ fn node(stage: &Stage, flags: &Flags) -> Option<Variant> {
         eprintln!("no node, or no `ws` in its folder: Node is left out");
         return None;
     }
-    let words = ["node".to_owned(), file, "19025".to_owned()];
+    let words = ["node".to_owned(), absolute(&file), "19025".to_owned()];
     Some(variant("Node `ws`", stage.serve(SERVER, 19025, &words)))
 }
 

@@ -12,6 +12,11 @@ impl Flags {
         Self(std::env::args().skip(1).collect())
     }
 
+    /// These flags, and the values of `defaults` for those that are not among them.
+    pub fn or(&self, defaults: &str) -> Self {
+        Self(defaults.split(' ').map(str::to_owned).chain(self.0.iter().cloned()).collect())
+    }
+
     /// The first word, which is not a flag.
     pub fn word(&self) -> &str {
         self.0.first().map_or("", String::as_str)
@@ -61,5 +66,7 @@ mod tests {
         assert_eq!(flags.get("--rounds", 1), 5);
         assert_eq!(flags.text("--secs", "2"), "2");
         assert_eq!(flags.all("--portmoot"), ["own", "user's"]);
+        let flags = flags.or("--rounds 1 --secs 0.2");
+        assert_eq!((flags.get("--rounds", 0), flags.text("--secs", "")), (5, "0.2"));
     }
 }

@@ -22,4 +22,5 @@ pub mod resolve;
 pub mod signers;
 pub mod stage;
 pub mod table;
+pub mod training;
 pub mod wires;

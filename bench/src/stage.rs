@@ -82,7 +82,7 @@ impl Stage {
         }
         Self {
             bin,
-            // The server runs in another folder.
+            // Servers run in another folder.
             portmoot: absolute(flags.text("--portmoot", "portmoot")),
             home,
             favoured: favoured && !flags.has("--ordinary"),
@@ -180,7 +180,7 @@ impl Stage {
     /// # Panics
     /// When the configuration cannot be written.
     pub fn gateway_of(&self, portmoot: &str, port: u16, config: &str, env: &[(String, String)]) -> Server {
-        let words = [vec![portmoot.to_owned()], self.configured(port, config)].concat();
+        let words = [vec![absolute(portmoot)], self.configured(port, config)].concat();
         self.serve_with(SERVER, port, env, &words)
     }
 
@@ -204,6 +204,16 @@ impl Stage {
     /// When it cannot be started.
     pub fn load(&self, words: &[String]) -> Figures {
         self.figures("load", words)
+    }
+
+    /// Runs the load against a port of this machine, for the row `what`.
+    ///
+    /// # Panics
+    /// When an answer is wrong.
+    pub fn play(&self, port: u16, what: &str, words: &str) {
+        let figures = self.load(&split(&format!("--to 127.0.0.1:{port} {words}")));
+        let (wrong, first) = (figures.get("wrong"), figures.first_wrong());
+        assert!(wrong == 0.0, "{what}: {words}: {wrong} wrong answers: {first}");
     }
 
     /// Runs one of the bench's own programs to its end.
