@@ -90,7 +90,8 @@ impl Signers {
         let claims: Value = json!({"iss": issuer, "sub": subject, "preferred_username": subject, "aud": audience,
             "iat": now, "exp": now + 86_400, "jti": format!("{subject}-{now}"), "client_id": "an-editor",
             "scope": "mcp:read mcp:write", "groups": ["staff", "engineering", "mcp-users"]});
-        let signed = format!("{}.{}", text(header.to_string().as_bytes()), text(claims.to_string().as_bytes()));
+        let signed =
+            format!("{}.{}", text(header.to_string().as_bytes()), text(claims.to_string().as_bytes()));
         let signature = match algorithm {
             "RS256" | "PS256" => {
                 let mut signature = vec![0; self.rsa.public().modulus_len()];
@@ -99,8 +100,12 @@ impl Signers {
                 self.rsa.sign(padding, &self.random, signed.as_bytes(), &mut signature).expect("a signature");
                 signature
             }
-            "ES256" => self.p256.sign(&self.random, signed.as_bytes()).expect("a signature").as_ref().to_vec(),
-            "ES384" => self.p384.sign(&self.random, signed.as_bytes()).expect("a signature").as_ref().to_vec(),
+            "ES256" => {
+                self.p256.sign(&self.random, signed.as_bytes()).expect("a signature").as_ref().to_vec()
+            }
+            "ES384" => {
+                self.p384.sign(&self.random, signed.as_bytes()).expect("a signature").as_ref().to_vec()
+            }
             _ => self.ed.sign(signed.as_bytes()).as_ref().to_vec(),
         };
         format!("{signed}.{}", text(&signature))

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use access::bearers::Bearers;
 use access::config::Config;
-use access::issuers::{IssuerConfig, Place};
+use access::issuers::{IssuerConfig, TokenAccess};
 use auth::jwt::{Algorithm, Rules};
 use auth::{Presented, PublicUrl};
 use model::{Capabilities, TopicName};
@@ -23,7 +23,7 @@ const TOKENS: usize = 50;
 
 fn config(issuer: &str) -> Arc<Config> {
     let topics = vec![TopicName::new("main").expect("a name")];
-    let place = Place { capabilities: Arc::new(Capabilities::full()), topics };
+    let place = TokenAccess { capabilities: Arc::new(Capabilities::full()), topics };
     let rules = Rules {
         issuer: issuer.to_owned(),
         algorithms: vec![
@@ -78,7 +78,8 @@ fn main() {
     let (rounds, people) = (flags.get("--rounds", 40_usize), flags.get("--people", 10_000_usize));
     let signers = Signers::new();
     let issuer = publish(0, signers.keys());
-    let (runtime, config) = (tokio::runtime::Builder::new_current_thread().enable_all().build(), config(&issuer));
+    let (runtime, config) =
+        (tokio::runtime::Builder::new_current_thread().enable_all().build(), config(&issuer));
     let runtime = runtime.expect("a runtime");
     let token = |algorithm: &str, subject: &str| signers.token(algorithm, &issuer, AUDIENCE, subject);
     runtime.block_on(async {
@@ -113,6 +114,10 @@ fn main() {
         }
         let grown = resident().saturating_sub(before);
         let mib = grown as f64 / f64::from(1 << 20);
-        println!("\n{people} people, each with a token: {mib:.1} MiB, {} bytes each; {} tokens are kept", grown / people, all.tokens_len());
+        println!(
+            "\n{people} people, each with a token: {mib:.1} MiB, {} bytes each; {} tokens are kept",
+            grown / people,
+            all.tokens_len()
+        );
     });
 }

@@ -33,7 +33,7 @@ pub struct IssuerConfig {
     /// The rules, the first that matches counts.
     pub map: Vec<MapRule>,
     /// The place of those that no rule matches; `None` refuses them.
-    pub unknown: Option<Place>,
+    pub unknown: Option<TokenAccess>,
     /// Whether a call that needs more scopes than its token has is answered with a challenge.
     pub step_up: bool,
 }
@@ -44,12 +44,12 @@ pub struct MapRule {
     /// Claims with the value that each must have or contain. `groups` is the configured claim of groups.
     pub when: Vec<(String, String)>,
     /// What they get.
-    pub place: Place,
+    pub place: TokenAccess,
 }
 
 /// What a participant that comes with an access token may do, and where.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place {
+pub struct TokenAccess {
     /// Its capabilities.
     pub capabilities: Arc<Capabilities>,
     /// Its topics.
@@ -113,7 +113,7 @@ impl IssuerConfig {
         Ok(Arc::new(Participant::new(id, Arc::clone(&place.capabilities), place.topics.clone())))
     }
 
-    fn place_of(&self, claims: &Claims) -> Result<&Place, Placeless> {
+    fn place_of(&self, claims: &Claims) -> Result<&TokenAccess, Placeless> {
         let claim = |name: &str| if name == "groups" { self.groups.clone() } else { name.to_owned() };
         // Providers write lists as texts with blanks there; elsewhere a person may have chosen the words of a text.
         let is_list = |name: &str| name == self.groups || ["groups", "scope", "scp"].contains(&name);

@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Where a key works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum KeyContext {
     /// Everywhere.
     Anywhere,
     /// While a message is typed.
@@ -73,81 +73,86 @@ pub struct Binding {
     /// The names of the keys.
     pub keys: &'static [&'static str],
     /// Where they work.
-    pub place: Place,
+    pub place: KeyContext,
     /// What they do.
     pub deed: Deed,
     /// The same in words.
     pub words: &'static str,
 }
 
-const fn key(place: Place, keys: &'static [&'static str], deed: Deed, words: &'static str) -> Binding {
+const fn key(place: KeyContext, keys: &'static [&'static str], deed: Deed, words: &'static str) -> Binding {
     Binding { keys, place, deed, words }
 }
 
 /// All keys.
 pub const KEYS: &[Binding] = &[
-    key(Place::Anywhere, &["F1"], Deed::Help, "this help; any key but those that scroll closes it"),
-    key(Place::Anywhere, &["F2"], Deed::OtherPane, "the inbox, and back to the talk"),
-    key(Place::Anywhere, &["F3"], Deed::Calls, "show the calls of others, or stop showing them"),
-    key(Place::Anywhere, &["Ctrl-L"], Deed::Redraw, "draw the screen again"),
+    key(KeyContext::Anywhere, &["F1"], Deed::Help, "this help; any key but those that scroll closes it"),
+    key(KeyContext::Anywhere, &["F2"], Deed::OtherPane, "the inbox, and back to the talk"),
+    key(KeyContext::Anywhere, &["F3"], Deed::Calls, "show the calls of others, or stop showing them"),
+    key(KeyContext::Anywhere, &["Ctrl-L"], Deed::Redraw, "draw the screen again"),
     key(
-        Place::Anywhere,
+        KeyContext::Anywhere,
         &["Ctrl-C"],
         Deed::Interrupt,
         "drop what is typed or asked; with nothing to drop, leave",
     ),
-    key(Place::Talk, &["Enter"], Deed::Send, "send the line, or run the command that begins with /"),
-    key(Place::Talk, &["Tab"], Deed::Complete, "complete the word; on an empty line, open the inbox"),
-    key(Place::Talk, &["Up"], Deed::Earlier, "the line that was typed before"),
-    key(Place::Talk, &["Down"], Deed::Later, "the line that was typed after it"),
-    key(Place::Talk, &["PgUp"], Deed::PageUp, "scroll back"),
-    key(Place::Talk, &["PgDn"], Deed::PageDown, "scroll on"),
-    key(Place::Talk, &["Ctrl-Home"], Deed::Top, "the oldest entry that is kept"),
-    key(Place::Talk, &["Ctrl-End", "Esc"], Deed::Bottom, "the newest entry"),
-    key(Place::Talk, &["Ctrl-D"], Deed::Leave, "leave, if the line is empty"),
-    key(Place::Line, &["Left", "Ctrl-B"], Deed::Line(Edit::Left), "one character to the left"),
-    key(Place::Line, &["Right", "Ctrl-F"], Deed::Line(Edit::Right), "one character to the right"),
-    key(Place::Line, &["Home", "Ctrl-A"], Deed::Line(Edit::Home), "the beginning of the line"),
-    key(Place::Line, &["End", "Ctrl-E"], Deed::Line(Edit::End), "the end of the line"),
-    key(Place::Line, &["Backspace"], Deed::Line(Edit::Backspace), "delete the character before the cursor"),
-    key(Place::Line, &["Delete"], Deed::Line(Edit::Delete), "delete the character under the cursor"),
-    key(Place::Line, &["Ctrl-W"], Deed::Line(Edit::WordBack), "delete the word before the cursor"),
-    key(Place::Line, &["Ctrl-U"], Deed::Line(Edit::CutBefore), "delete everything before the cursor"),
-    key(Place::Line, &["Ctrl-K"], Deed::Line(Edit::CutAfter), "delete everything after the cursor"),
-    key(Place::Inbox, &["j", "Down"], Deed::Next, "the next proposal"),
-    key(Place::Inbox, &["k", "Up"], Deed::Previous, "the one before"),
-    key(Place::Inbox, &["Space", "PgDn"], Deed::PageDown, "read on in the card"),
-    key(Place::Inbox, &["b", "PgUp"], Deed::PageUp, "read back"),
-    key(Place::Inbox, &["g", "Home"], Deed::Top, "the beginning of the card"),
-    key(Place::Inbox, &["G", "End"], Deed::Bottom, "its end"),
+    key(KeyContext::Talk, &["Enter"], Deed::Send, "send the line, or run the command that begins with /"),
+    key(KeyContext::Talk, &["Tab"], Deed::Complete, "complete the word; on an empty line, open the inbox"),
+    key(KeyContext::Talk, &["Up"], Deed::Earlier, "the line that was typed before"),
+    key(KeyContext::Talk, &["Down"], Deed::Later, "the line that was typed after it"),
+    key(KeyContext::Talk, &["PgUp"], Deed::PageUp, "scroll back"),
+    key(KeyContext::Talk, &["PgDn"], Deed::PageDown, "scroll on"),
+    key(KeyContext::Talk, &["Ctrl-Home"], Deed::Top, "the oldest entry that is kept"),
+    key(KeyContext::Talk, &["Ctrl-End", "Esc"], Deed::Bottom, "the newest entry"),
+    key(KeyContext::Talk, &["Ctrl-D"], Deed::Leave, "leave, if the line is empty"),
+    key(KeyContext::Line, &["Left", "Ctrl-B"], Deed::Line(Edit::Left), "one character to the left"),
+    key(KeyContext::Line, &["Right", "Ctrl-F"], Deed::Line(Edit::Right), "one character to the right"),
+    key(KeyContext::Line, &["Home", "Ctrl-A"], Deed::Line(Edit::Home), "the beginning of the line"),
+    key(KeyContext::Line, &["End", "Ctrl-E"], Deed::Line(Edit::End), "the end of the line"),
     key(
-        Place::Inbox,
+        KeyContext::Line,
+        &["Backspace"],
+        Deed::Line(Edit::Backspace),
+        "delete the character before the cursor",
+    ),
+    key(KeyContext::Line, &["Delete"], Deed::Line(Edit::Delete), "delete the character under the cursor"),
+    key(KeyContext::Line, &["Ctrl-W"], Deed::Line(Edit::WordBack), "delete the word before the cursor"),
+    key(KeyContext::Line, &["Ctrl-U"], Deed::Line(Edit::CutBefore), "delete everything before the cursor"),
+    key(KeyContext::Line, &["Ctrl-K"], Deed::Line(Edit::CutAfter), "delete everything after the cursor"),
+    key(KeyContext::Inbox, &["j", "Down"], Deed::Next, "the next proposal"),
+    key(KeyContext::Inbox, &["k", "Up"], Deed::Previous, "the one before"),
+    key(KeyContext::Inbox, &["Space", "PgDn"], Deed::PageDown, "read on in the card"),
+    key(KeyContext::Inbox, &["b", "PgUp"], Deed::PageUp, "read back"),
+    key(KeyContext::Inbox, &["g", "Home"], Deed::Top, "the beginning of the card"),
+    key(KeyContext::Inbox, &["G", "End"], Deed::Bottom, "its end"),
+    key(
+        KeyContext::Inbox,
         &["a"],
         Deed::Decide(Decide::Approve),
         "approve; what may be destructive needs y as a second key",
     ),
-    key(Place::Inbox, &["r"], Deed::Decide(Decide::Reject), "reject, with a reason for the proposer"),
-    key(Place::Inbox, &["e"], Deed::Decide(Decide::Edit), "edit the arguments here, then approve"),
+    key(KeyContext::Inbox, &["r"], Deed::Decide(Decide::Reject), "reject, with a reason for the proposer"),
+    key(KeyContext::Inbox, &["e"], Deed::Decide(Decide::Edit), "edit the arguments here, then approve"),
     key(
-        Place::Inbox,
+        KeyContext::Inbox,
         &["E"],
         Deed::Decide(Decide::EditOutside),
         "edit them in $VISUAL or $EDITOR, then approve",
     ),
     key(
-        Place::Inbox,
+        KeyContext::Inbox,
         &["h"],
         Deed::Decide(Decide::Allow),
         "approve, and allow the same call for 15 minutes, 1 hour or 8 hours",
     ),
     key(
-        Place::Inbox,
+        KeyContext::Inbox,
         &["w"],
         Deed::Decide(Decide::Withdraw),
         "withdraw a proposal of your own, with a reason",
     ),
-    key(Place::Inbox, &["?"], Deed::Help, "this help"),
-    key(Place::Inbox, &["Esc", "q", "Tab"], Deed::Back, "back to the talk"),
+    key(KeyContext::Inbox, &["?"], Deed::Help, "this help"),
+    key(KeyContext::Inbox, &["Esc", "q", "Tab"], Deed::Back, "back to the talk"),
 ];
 
 /// The name of a key, as the table spells it. Characters are their own names.
@@ -169,18 +174,19 @@ pub fn name(key: KeyEvent) -> String {
 
 /// What a key does in a place.
 #[must_use]
-pub fn deed(place: Place, pressed: KeyEvent) -> Option<Deed> {
+pub fn deed(place: KeyContext, pressed: KeyEvent) -> Option<Deed> {
     let name = name(pressed);
     let works = |binding: &&Binding| {
-        (binding.place == place || binding.place == Place::Anywhere) && binding.keys.contains(&name.as_str())
+        (binding.place == place || binding.place == KeyContext::Anywhere)
+            && binding.keys.contains(&name.as_str())
     };
     KEYS.iter().find(works).map(|binding| binding.deed)
 }
 
 /// The table as text: for the help screen, and for the documentation, which a test compares.
 #[must_use]
-pub fn table() -> Vec<(Place, Vec<(String, &'static str)>)> {
-    [Place::Anywhere, Place::Talk, Place::Line, Place::Inbox]
+pub fn table() -> Vec<(KeyContext, Vec<(String, &'static str)>)> {
+    [KeyContext::Anywhere, KeyContext::Talk, KeyContext::Line, KeyContext::Inbox]
         .map(|place| {
             let here = KEYS.iter().filter(|binding| binding.place == place);
             (place, here.map(|binding| (binding.keys.join(", "), binding.words)).collect())
@@ -188,7 +194,7 @@ pub fn table() -> Vec<(Place, Vec<(String, &'static str)>)> {
         .into()
 }
 
-impl Place {
+impl KeyContext {
     /// The heading of its keys.
     #[must_use]
     pub fn heading(self) -> &'static str {
@@ -213,8 +219,8 @@ mod tests {
         for binding in KEYS {
             for key in binding.keys {
                 let places = match binding.place {
-                    Place::Anywhere => vec![Place::Talk, Place::Line, Place::Inbox],
-                    Place::Line => vec![Place::Line, Place::Talk],
+                    KeyContext::Anywhere => vec![KeyContext::Talk, KeyContext::Line, KeyContext::Inbox],
+                    KeyContext::Line => vec![KeyContext::Line, KeyContext::Talk],
                     place => vec![place],
                 };
                 for place in places {

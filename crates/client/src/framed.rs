@@ -168,9 +168,9 @@ mod tests {
     use crate::transport::Flow;
 
     #[derive(Default)]
-    struct Kept(Mutex<Vec<Bytes>>);
+    struct Keeper(Mutex<Vec<Bytes>>);
 
-    impl Inbox for Kept {
+    impl Inbox for Keeper {
         fn frame(&self, frame: Bytes, _: Option<u64>) -> Flow {
             self.0.lock().push(frame);
             Flow::Open
@@ -182,8 +182,8 @@ mod tests {
     }
 
     async fn read(bytes: &[u8], max: usize) -> (Vec<Bytes>, Option<String>) {
-        let kept = Arc::new(Kept::default());
-        let into: Arc<dyn Inbox> = Arc::<Kept>::clone(&kept);
+        let kept = Arc::new(Keeper::default());
+        let into: Arc<dyn Inbox> = Arc::<Keeper>::clone(&kept);
         let why = read_frames(bytes, max, into).await.err().map(|why| broken(&why).to_string());
         (std::mem::take(&mut *kept.0.lock()), why)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use access::config::{Config, ParticipantConfig};
-use access::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, Place, ScopeConfig};
+use access::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, ScopeConfig, TokenAccess};
 use auth::jwt::{Algorithm, Rules};
 use model::TopicName;
 use oauth::dialer::{Subnet, parse_url};
@@ -84,7 +84,7 @@ fn issuer(entry: &TreeEntry, table: &Table<'_>, env: Env<'_>, profiles: &Profile
     let groups = table.text("groups").unwrap_or(GROUPS).to_owned();
     let unknown = match table.text("unknown") {
         None | Some("refuse") => None,
-        Some(_) => profile(table, "unknown", profiles).map(|capabilities| Place {
+        Some(_) => profile(table, "unknown", profiles).map(|capabilities| TokenAccess {
             capabilities,
             topics: TopicName::new(MAIN_TOPIC).into_iter().collect(),
         }),
@@ -240,7 +240,7 @@ fn map_rule(table: &Table<'_>, profiles: &Profiles) -> Option<MapRule> {
     let topics = topics.collect();
     table.finish_by_ref();
     let capabilities = chosen.or(written)?;
-    (!when.is_empty()).then_some(MapRule { when, place: Place { capabilities, topics } })
+    (!when.is_empty()).then_some(MapRule { when, place: TokenAccess { capabilities, topics } })
 }
 
 /// Reads every scope.

@@ -85,7 +85,7 @@ fn names(registry: &Registry) -> ModuleNames {
 }
 
 /// Where the tools of a caller's list have their schemas.
-pub struct Listed<'l> {
+pub struct ListedModules<'l> {
     registry: &'l Registry,
     dispatch: &'l Dispatch,
     asking: Asking<'l>,
@@ -97,7 +97,7 @@ pub struct Listed<'l> {
     commits: RefCell<HashMap<ParticipantId, Option<String>>>,
 }
 
-impl<'l> Listed<'l> {
+impl<'l> ListedModules<'l> {
     /// The list of a caller whose client reaches the gateway at `host`.
     pub fn new(
         registry: &'l Registry,

@@ -62,7 +62,7 @@ impl Doors {
             Arc::clone(&self.endpoints),
             self.stop.subscribe(),
             None,
-            http::Shown::default(),
+            http::ConnectionEnds::default(),
         )
         .await;
     }

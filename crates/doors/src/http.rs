@@ -52,7 +52,7 @@ use tower::ServiceExt as _;
 use crate::links::ClientLinks;
 use body::Body;
 use connection::Connection;
-pub(crate) use connection::Shown;
+pub(crate) use connection::ConnectionEnds;
 use handover::{HeldEvents, Watched};
 use head::Head;
 use origin::{Foreign, Hosts};
@@ -191,7 +191,7 @@ async fn serve_socket(
     }
     let authority = socket.local_addr().ok().map(|at| at.to_string().into());
     let peer = socket.peer_addr().ok().map(|peer| peer.ip());
-    let shown = Shown { certificate: None, authority, peer };
+    let shown = ConnectionEnds { certificate: None, authority, peer };
     connection(socket, endpoints, stop, Some(place), shown).await;
 }
 
@@ -220,7 +220,7 @@ pub(crate) async fn connection(
     endpoints: Arc<Endpoints>,
     mut stop: watch::Receiver<bool>,
     place: Option<(Place, Arc<Standing>)>,
-    shown: Shown,
+    shown: ConnectionEnds,
 ) {
     let (place, standing) = place.unzip();
     let header_bytes_max = endpoints.links.registry.limits().header_bytes_max;

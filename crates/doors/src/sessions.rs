@@ -23,7 +23,7 @@ use platform::{Mutex, MutexGuard};
 use crate::outlet::Joined;
 use ended::Ended;
 pub(crate) use id::{Mark, SESSION_ID_SECS, open as open_id, seal as seal_id};
-use order::{Look, Order};
+use order::{Order, SessionState};
 pub(crate) use session::Session;
 use session::{ByKey, Key};
 
@@ -249,9 +249,9 @@ impl Table {
     ) -> Option<Arc<Session>> {
         let Self { all, order, accounts, .. } = self;
         let look = |key: Key| match all.get(&key) {
-            None => Look::Gone,
-            Some(ByKey(session)) if !fits(session) || !session.is_idle() => Look::Busy,
-            Some(ByKey(session)) => Look::Idle(session.joined.home.liveness.last_seen_ms()),
+            None => SessionState::Gone,
+            Some(ByKey(session)) if !fits(session) || !session.is_idle() => SessionState::Busy,
+            Some(ByKey(session)) => SessionState::Idle(session.joined.home.liveness.last_seen_ms()),
         };
         let key = match on {
             None => order.pop(now_ms, look),

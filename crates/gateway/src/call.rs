@@ -17,7 +17,7 @@ use wire::mcp::{relay, task::Wish};
 
 use crate::incoming::{Incoming, Names, Parks, Tag};
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
-use transcode::shown::Shown;
+use transcode::shown::JsonView;
 
 use crate::{context::call_number, proposals::content::Waits};
 
@@ -158,7 +158,7 @@ pub struct Call {
     /// The request as the caller wrote it.
     pub request: Request,
     /// The same in JSON, if it is written in protobuf.
-    shown: Option<Box<Shown>>,
+    shown: Option<Box<JsonView>>,
     /// The name that the client gave it.
     pub tag: Option<Tag>,
     pub(crate) client: Option<ClientProfile>,
@@ -216,7 +216,7 @@ impl Call {
         reply: Arc<dyn Reply>,
     ) -> Arc<Self> {
         let Incoming { request, tag, client, parks, wish, schema, state, declined, .. } = incoming;
-        let (is_retry, shown) = (state.is_some(), Shown::of(&request, schema));
+        let (is_retry, shown) = (state.is_some(), JsonView::of(&request, schema));
         let (delivered, waits, back, sessions, moved, held, kept, state, over) = <_>::default();
         let task = CallTask::default();
         Arc::new(Self {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use json::Span;
 use model::{ListKind, ParticipantId};
-use oauth::config::Listed;
+use oauth::config::CallerList;
 use platform::Mutex;
 use topic::AUTHORIZE;
 use upstream::{List, Manifest};
@@ -40,8 +40,8 @@ impl Callers {
     /// Takes what the server lists to one caller; true if others see it.
     pub(crate) fn note(&self, manifest: &Manifest) -> bool {
         match self.accounts.site.config.list {
-            Listed::Caller => false,
-            Listed::Any => {
+            CallerList::Caller => false,
+            CallerList::Any => {
                 let marked = Arc::new(marked(manifest, &self.accounts.site.name));
                 let before = self.seen.lock().replace(Arc::clone(&marked));
                 before.is_none_or(|before| before != marked)

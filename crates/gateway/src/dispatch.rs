@@ -15,7 +15,7 @@ use room::{Close, Newcomer, Room, RoomEvent};
 use store::JournalWriter;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, watch};
-use topic::{Effects, Ended, Kept, RoomEffect, TopicConfig, Verdict};
+use topic::{Effects, Ended, RingLimits, RoomEffect, TopicConfig, Verdict};
 use upstream::Manifest;
 
 use crate::link::{Link, NoOutlet, plain_client};
@@ -114,7 +114,7 @@ impl Dispatch {
             mirrors: settings.topic.mcp_calls != McpCalls::None,
             epoch: u64::from_le_bytes(platform::random()) >> 12,
             direct: context.direct,
-            kept: Kept { history: settings.topic.history, readable: false },
+            kept: RingLimits { history: settings.topic.history, readable: false },
             guests: access::ANONYMOUS_PREFIX,
             ..TopicConfig::new(settings.topic.name.clone(), Vec::new())
         };

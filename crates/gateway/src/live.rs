@@ -21,7 +21,7 @@ impl Handles for Live {
     type Link = Arc<Link>;
     type Server = Server;
     type Call = Arc<Call>;
-    type Question = Arc<Asked>;
+    type Question = Arc<ServerQuestion>;
     type Tag = Tag;
     type Answer = Answer;
     type Notice = Notice;
@@ -105,7 +105,7 @@ impl std::fmt::Debug for ConfiguredServer {
 
 /// A server's question on its way to a client.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ServerQuestion {
     pub(crate) question: Question,
     /// The session on which the server asks.
     pub(crate) session: Weak<Session>,
@@ -115,7 +115,7 @@ pub struct Asked {
     pub(crate) task: Option<Arc<Task>>,
 }
 
-impl Asked {
+impl ServerQuestion {
     /// The question as an entry of `inputRequests` under its number, with URIs as `respell` spells them.
     pub(crate) fn entry(
         &self,

@@ -7,12 +7,12 @@ mod announcements;
 use std::{sync::Arc, sync::atomic::Ordering};
 
 use access::config::ToolsList;
-use lists::{Asked, Manifests, Seen};
+use lists::{Manifests, PageRequest, Seen};
 use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
 use upstream::Manifest;
-use wire::mcp::{header::HeaderParam, relay, task, task::Shown};
+use wire::mcp::{header::HeaderParam, relay, task, task::TaskListing};
 
 use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, live::ConfiguredServer};
 
@@ -124,11 +124,15 @@ fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
 /// One page, as a result's body.
 fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests) -> Result<Vec<u8>, Refusal> {
     let snapshot = snapshot(dispatch, call)?;
-    let asked = Asked {
+    let asked = PageRequest {
         participant: &call.link.participant.id,
         list,
         form: call.request.payload.form,
-        tasks: if list == ListKind::Tools { task::shown(call.client().version) } else { Shown::AsWritten },
+        tasks: if list == ListKind::Tools {
+            task::shown(call.client().version)
+        } else {
+            TaskListing::AsWritten
+        },
         only: if list == ListKind::Tools { dispatch.tools_list() } else { ToolsList::Full },
         cursor: relay::param_text(&call.request, "cursor"),
     };

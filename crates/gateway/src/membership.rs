@@ -3,7 +3,7 @@
 use std::{sync::Arc, sync::atomic::Ordering};
 
 use model::{Capabilities, LinkId, ListKind, Narrowing, ParticipantId, Refusal, Request};
-use topic::{Ended, Join, Joining, Kept, ListScope, UpstreamNames};
+use topic::{Ended, Join, Joining, ListScope, RingLimits, UpstreamNames};
 use upstream::{
     Compiled, Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig, dial_in::DialIn,
 };
@@ -184,7 +184,8 @@ impl Dispatch {
 
     /// Lists these built-in tools, and shows this of all tools. The room keeps what its readers may read if one of them reads it.
     fn list_own(self: &Arc<Self>, (built_in, tools_list): (&[BuiltIn], ToolsList)) {
-        let kept = Kept { history: self.settings.topic.history, readable: built_in.contains(&BuiltIn::Room) };
+        let kept =
+            RingLimits { history: self.settings.topic.history, readable: built_in.contains(&BuiltIn::Room) };
         self.take(Event::Keep { kept });
         let mut manifest = builtin::manifest(built_in);
         manifest.compiled = Compiled::with(&self.context.fields);

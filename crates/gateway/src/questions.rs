@@ -8,7 +8,7 @@ use upstream::{Session, tasks::answers};
 use wire::mcp::{input, relay, task};
 
 use crate::link::{Link, Questioned, Undelivered};
-use crate::live::{Asked, Event, Live};
+use crate::live::{Event, Live, ServerQuestion};
 use crate::returns::{self, Why};
 use crate::{call::Call, delivery, dispatch::Dispatch};
 
@@ -16,7 +16,7 @@ use crate::{call::Call, delivery, dispatch::Dispatch};
 pub(crate) fn ask(
     dispatch: &Arc<Dispatch>,
     operation: OperationId,
-    asked: &Asked,
+    asked: &ServerQuestion,
     link: LinkId,
     to: &Receiver<Live>,
 ) {
@@ -47,11 +47,11 @@ pub(crate) fn pause(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
     round: u32,
-    questions: &[(OperationId, Arc<Asked>)],
+    questions: &[(OperationId, Arc<ServerQuestion>)],
 ) {
     let Some(reply) = call.park() else { return };
     let link = reply.request().link.id;
-    let entry = |(operation, asked): &(OperationId, Arc<Asked>)| {
+    let entry = |(operation, asked): &(OperationId, Arc<ServerQuestion>)| {
         asked.entry(*operation, &|own| dispatch.respelled(link, &asked.server, own))
     };
     let questions: Vec<_> = questions.iter().filter_map(entry).collect();
@@ -61,7 +61,7 @@ pub(crate) fn pause(
 }
 
 /// Sends a client's answer to the server that asked.
-pub(crate) fn settle(asked: &Asked, answer: Answer) {
+pub(crate) fn settle(asked: &ServerQuestion, answer: Answer) {
     if let (Some(session), Some(made)) = (asked.session.upgrade(), task::made(&answer)) {
         session.note_client_task(&made.named.id);
     }

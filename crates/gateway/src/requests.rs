@@ -11,7 +11,7 @@ use wire::mcp::{input, relay};
 use crate::call::{Call, CallTopic, Delivered, Reply};
 use crate::incoming::{Incoming, Names, Parks, Tag};
 use crate::link::{Link, Undelivered};
-use crate::live::{Asked, Effect, Event};
+use crate::live::{Effect, Event, ServerQuestion};
 use crate::returns::{self, Return};
 use store::recorder::Permit;
 
@@ -152,7 +152,7 @@ impl Dispatch {
     }
 
     /// Takes a server's question.
-    pub(crate) fn ask(self: &Arc<Self>, asked: Asked, about: About) {
+    pub(crate) fn ask(self: &Arc<Self>, asked: ServerQuestion, about: About) {
         let (server, question) = (asked.server.clone(), &asked.question);
         let tag = Tag::of_server(question.instance(), question.id().clone());
         let (operation, method) = (self.context.operation(), question.request().method.clone());
@@ -190,7 +190,7 @@ impl CallTopic for Dispatch {
         let on = call.session();
         let session = on.as_ref().map(Arc::downgrade).unwrap_or_default();
         let task = call.task.asking().cloned();
-        let asked = Asked { question, session, server: delivered.server.clone(), task };
+        let asked = ServerQuestion { question, session, server: delivered.server.clone(), task };
         self.ask(asked, About::Call(call.id));
         if let Some(on) = on {
             delivery::move_unsent(&self, call, &on);

@@ -8,7 +8,7 @@ use topic::{About, ListScope, OperationRef, Subject, Target};
 use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
 
-use crate::live::{Asked, ConfiguredServer, Event};
+use crate::live::{ConfiguredServer, Event, ServerQuestion};
 use crate::tasks::{awaiting, notices, relay as tasks};
 use crate::{dispatch::Dispatch, incoming::Tag};
 
@@ -179,7 +179,7 @@ impl Dispatch {
         });
         let Some(about) = about else { return false };
         let (question, session) = (question.clone(), Arc::downgrade(session));
-        self.ask(Asked { question, session, server: server.id.clone(), task }, about);
+        self.ask(ServerQuestion { question, session, server: server.id.clone(), task }, about);
         true
     }
 

@@ -8,7 +8,7 @@ use model::ListKind;
 use platform::Mutex;
 use topic::ListSnapshot;
 use upstream::Manifest;
-use wire::mcp::{search::Index, task::Shown};
+use wire::mcp::{search::Index, task::TaskListing};
 
 use crate::merged::{Manifests, Rendered};
 
@@ -41,7 +41,7 @@ impl Made for Index {
 pub(crate) struct Source {
     /// The list, and what the topic shows of it.
     list: (ListKind, ToolsList),
-    tasks: Shown,
+    tasks: TaskListing,
     pub(crate) snapshot: ListSnapshot,
     /// A manifest that only the cache knows is freed, and its address is not used again.
     manifests: Box<[Weak<Manifest>]>,
@@ -70,7 +70,7 @@ impl<T> Default for Cache<T> {
 impl Source {
     pub(crate) fn new(
         list: (ListKind, ToolsList),
-        tasks: Shown,
+        tasks: TaskListing,
         snapshot: ListSnapshot,
         manifests: &Manifests,
     ) -> Self {

@@ -1,16 +1,16 @@
 //! Lookups of the proxy tool, `list` and `info`: what the caller's own lists show, and nothing else.
 
 use model::{Form, ListKind};
-use wire::mcp::proxy::{Entry as Found, List, Look, Query, Subject, query, resource_name};
+use wire::mcp::proxy::{Entry as Found, List, Query, ReadOperation, Subject, query, resource_name};
 use wire::mcp::result::words;
 
 use crate::{merged::Entry, seen::Seen};
 
 /// The result of `list` or `info`, or words about a target that the caller cannot see.
-pub fn look_up(seen: &Seen, look: &Look, form: Form) -> Vec<u8> {
+pub fn look_up(seen: &Seen, look: &ReadOperation, form: Form) -> Vec<u8> {
     match look {
-        Look::List(of) => list(seen, of, form),
-        Look::Info { subject, path } => match info(seen, *subject, path) {
+        ReadOperation::List(of) => list(seen, of, form),
+        ReadOperation::Info { subject, path } => match info(seen, *subject, path) {
             Some(found) => query(*subject, Query::Info(path), &[found], form),
             None => words(&subject.not_found(path), true, form),
         },

@@ -8,7 +8,7 @@ use model::{GATEWAY, ListKind, ParticipantId};
 use topic::{BuiltinTool, ListSnapshot};
 use upstream::Manifest;
 use wire::mcp::list::{Item, RenderedList};
-use wire::mcp::task::{self, Shown};
+use wire::mcp::task::{self, TaskListing};
 use wire::mcp::uris;
 
 /// What each server lists for a caller, the gateway's own participant first.
@@ -22,7 +22,7 @@ pub struct Entry<'m> {
     pub item: &'m Item,
     /// Its public name or URI.
     pub public: Cow<'m, str>,
-    tasks: Shown,
+    tasks: TaskListing,
 }
 
 impl Entry<'_> {
@@ -55,7 +55,7 @@ impl<'m> Merged<'m> {
         snapshot: &'m ListSnapshot,
         list: ListKind,
         manifests: &'m Manifests,
-        tasks: Shown,
+        tasks: TaskListing,
     ) -> Self {
         let listings = snapshot.list(list);
         // What else a server says about its list is passed on only if no other server adds to the list.
@@ -76,9 +76,9 @@ impl<'m> Merged<'m> {
             let Some((_, items)) = &mut of_server else { continue };
             let offers = || listing.held || items.offers_tasks();
             let tasks = match tasks {
-                Shown::Offered if !offers() => Shown::AsWritten,
+                TaskListing::Offered if !offers() => TaskListing::AsWritten,
                 // What a modern server writes means something else, if anything.
-                Shown::Hidden if !items.manifest.is_legacy => Shown::AsWritten,
+                TaskListing::Hidden if !items.manifest.is_legacy => TaskListing::AsWritten,
                 tasks => tasks,
             };
             let (server, public) = (listing.upstream, listing.public);
@@ -133,9 +133,9 @@ impl<'m> Merged<'m> {
     /// (MCP 2025-11-25, "Tool-Level Negotiation"), and the URI in its `_meta` has the public spelling.
     fn changed(&self, Entry { server, item, tasks, .. }: &Entry<'_>) -> Option<Item> {
         let offered = match tasks {
-            Shown::Offered => task::offer(&item.raw).ok(),
-            Shown::AsWritten => None,
-            Shown::Hidden => task::unmarked(&item.raw),
+            TaskListing::Offered => task::offer(&item.raw).ok(),
+            TaskListing::AsWritten => None,
+            TaskListing::Hidden => task::unmarked(&item.raw),
         };
         let offered = offered.map(Bytes::from);
         let public = |own: &str| self.snapshot.respelled_uri(server, own);

@@ -7,7 +7,7 @@ use auth::Sealer;
 use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use topic::ListSnapshot;
-use wire::{mcp::ListNames, mcp::list::Hints, mcp::task::Shown};
+use wire::{mcp::ListNames, mcp::list::Hints, mcp::task::TaskListing};
 
 use crate::cache::{LIST_BYTES_MAX, PageCache, Source};
 use crate::merged::{Manifests, Merged, Rendered};
@@ -19,7 +19,7 @@ pub const CURSOR_MS: u64 = 3_600_000;
 const CURSOR: Purpose = Purpose { name: "cursor", valid_ms: CURSOR_MS };
 
 /// A request for a page.
-pub struct Asked<'a> {
+pub struct PageRequest<'a> {
     /// The caller.
     pub participant: &'a ParticipantId,
     /// The list.
@@ -27,14 +27,14 @@ pub struct Asked<'a> {
     /// The form of the request, and of the page.
     pub form: Form,
     /// What a list of tools says about tasks.
-    pub tasks: Shown,
+    pub tasks: TaskListing,
     /// What the topic shows of the list.
     pub only: ToolsList,
     /// The cursor of the page; `None` is the first page.
     pub cursor: Option<String>,
 }
 
-impl Asked<'_> {
+impl PageRequest<'_> {
     /// The page, as a result's body.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use access::config::ToolsList;
 use model::ListKind;
 use topic::ListSnapshot;
-use wire::mcp::{search::Index, task::Shown};
+use wire::mcp::{search::Index, task::TaskListing};
 
 use crate::cache::{IndexCache, Source};
 use crate::merged::{Manifests, Merged};
@@ -14,25 +14,25 @@ use crate::merged::{Manifests, Merged};
 pub struct Seen {
     snapshot: ListSnapshot,
     manifests: Manifests,
-    tasks: Shown,
+    tasks: TaskListing,
 }
 
 impl Seen {
     /// What a caller with this snapshot sees of these manifests. `tasks`: what a list of tools says about tasks.
-    pub fn new(snapshot: ListSnapshot, manifests: Manifests, tasks: Shown) -> Self {
+    pub fn new(snapshot: ListSnapshot, manifests: Manifests, tasks: TaskListing) -> Self {
         Self { snapshot, manifests, tasks }
     }
 
     /// One list in full, whatever the topic's lists show of it.
     pub fn list(&self, list: ListKind) -> Merged<'_> {
-        let tasks = if list == ListKind::Tools { self.tasks } else { Shown::AsWritten };
+        let tasks = if list == ListKind::Tools { self.tasks } else { TaskListing::AsWritten };
         Merged::new(&self.snapshot, list, &self.manifests, tasks)
     }
 
     /// The index of the tools, without those that find the others. It is made once for as long as nothing changes.
     pub fn index(&self, indexes: &IndexCache) -> Arc<Index> {
         let kind = (ListKind::Tools, ToolsList::Full);
-        let source = Source::new(kind, Shown::AsWritten, self.snapshot.clone(), &self.manifests);
+        let source = Source::new(kind, TaskListing::AsWritten, self.snapshot.clone(), &self.manifests);
         if let Some(index) = indexes.get(&source) {
             return index;
         }

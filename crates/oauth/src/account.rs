@@ -17,14 +17,14 @@ use store::audit::Verdict;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::config::{Account as Whose, Kind};
-use crate::discovery::Found;
+use crate::discovery::Discovery;
 use crate::metadata::AuthorizationServer;
 use crate::registration::Use;
 use crate::secret::Secret;
 use crate::site::Site;
 use crate::token::{self, Tokens};
 use crate::trouble::Trouble;
-use crate::vault::{Place, Saved};
+use crate::vault::{AccountPlace, Saved};
 
 pub use book::{AccountState, STEP_UP_MEMORY_MS, STEP_UPS_MAX};
 use book::{Book, Next, Phase};
@@ -127,7 +127,7 @@ impl Account {
 
     /// Where it is kept.
     #[must_use]
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> AccountPlace {
         self.site.place(self.participant.as_deref())
     }
 
@@ -256,13 +256,13 @@ impl Account {
     /// The scopes of the next request for tokens: configured, else those of the last challenge, else those that the server's
     /// metadata names, else none. Where a refresh token takes a scope, that one too.
     #[must_use]
-    pub fn scopes(&self, found: &Found) -> Vec<String> {
+    pub fn scopes(&self, found: &Discovery) -> Vec<String> {
         self.scopes_with(found, self.wanted())
     }
 
     /// The same where the server named these scopes.
     #[must_use]
-    pub fn scopes_with(&self, found: &Found, wanted: Vec<String>) -> Vec<String> {
+    pub fn scopes_with(&self, found: &Discovery, wanted: Vec<String>) -> Vec<String> {
         let named = || found.resource.as_ref()?.scopes_supported.clone();
         let mut scopes = match (self.site.config.scopes.is_empty(), wanted.is_empty()) {
             (false, true) => self.site.config.scopes.clone(),
@@ -353,7 +353,7 @@ fn authorization_server(held: &Saved) -> AuthorizationServer {
 /// An account as it is kept after tokens were issued.
 #[must_use]
 pub fn saved(
-    found: &Found,
+    found: &Discovery,
     client: token::Client,
     usage: Use,
     resource: Option<String>,

@@ -35,7 +35,7 @@ pub enum Account {
 
 /// What a caller without an account sees of a server at which every caller has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Listed {
+pub enum CallerList {
     /// One tool, by which it begins to sign in.
     #[default]
     Caller,
@@ -63,7 +63,7 @@ pub struct AuthConfig {
     /// `account`.
     pub account: Account,
     /// `list`.
-    pub list: Listed,
+    pub list: CallerList,
     /// The only issuer that is accepted.
     pub issuer: Option<String>,
     /// The client that is registered by hand.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use model::LinkId;
 use platform::{Mutex, random};
 
-use crate::vault::Place;
+use crate::vault::AccountPlace;
 
 /// How long a connect request is good, milliseconds.
 pub const CONNECT_MS: u64 = 600_000;
@@ -37,7 +37,7 @@ pub struct Asked {
     /// Its id.
     pub id: String,
     /// The place of the account that is asked for.
-    pub place: Place,
+    pub place: AccountPlace,
     /// The scopes that the server named; empty leaves the choice to the configuration and to metadata.
     pub scopes: Vec<String>,
     /// The clients that asked, as they call themselves.
@@ -65,7 +65,7 @@ impl Connects {
     /// [`TooMany`].
     pub fn ask(
         &self,
-        place: &Place,
+        place: &AccountPlace,
         mut scopes: Vec<String>,
         client: &str,
         session: Option<(LinkId, Completion)>,
@@ -130,7 +130,7 @@ impl Connects {
     }
 
     /// Ends the requests for an account that is ready now, however its tokens came, and notifies the sessions that asked.
-    pub fn completed(&self, place: &Place) {
+    pub fn completed(&self, place: &AccountPlace) {
         let ended: Vec<Open> = {
             let mut all = self.0.lock();
             all.extract_if(|_, open| open.request.place == *place).map(|(_, open)| open).collect()
@@ -148,12 +148,12 @@ mod tests {
 
     use super::*;
 
-    fn at(participant: &str) -> Place {
+    fn at(participant: &str) -> AccountPlace {
         let (server, url) = ("jira".to_owned(), "https://mcp.example/mcp".to_owned());
-        Place { server, url, participant: Some(participant.to_owned()) }
+        AccountPlace { server, url, participant: Some(participant.to_owned()) }
     }
 
-    fn ask(connects: &Connects, place: &Place, client: &str, now_ms: u64) -> Result<String, TooMany> {
+    fn ask(connects: &Connects, place: &AccountPlace, client: &str, now_ms: u64) -> Result<String, TooMany> {
         connects.ask(place, Vec::new(), client, None, now_ms)
     }
 
@@ -204,7 +204,7 @@ mod tests {
         let connects = Connects::default();
         let (ann, bob) = (at("ann"), at("bob"));
         let notified = Arc::<AtomicUsize>::default();
-        let ask = |place: &Place, link: u64, client: &str| {
+        let ask = |place: &AccountPlace, link: u64, client: &str| {
             let count = Arc::clone(&notified);
             let completion: Completion = Box::new(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
             connects.ask(place, Vec::new(), client, Some((LinkId(link), completion)), 0).unwrap()

@@ -13,7 +13,7 @@ pub const ISSUERS_MAX: usize = 8;
 
 /// What discovery has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct Discovery {
     /// The resource, if the server describes it.
     pub resource: Option<ProtectedResource>,
     /// Its authorization server.
@@ -29,7 +29,7 @@ pub async fn discover(
     url: &Url,
     config: &AuthConfig,
     named: Option<&str>,
-) -> Result<Found, Trouble> {
+) -> Result<Discovery, Trouble> {
     let resource = protected_resource(dialer, url, reach, named).await?;
     let mut issuers: Vec<String> = Vec::new();
     if let Some(resource) = &resource {
@@ -54,9 +54,9 @@ pub async fn discover(
         match authorization_server(dialer, issuer, reach).await {
             Ok(Some(server)) => {
                 check(&server, config)?;
-                return Ok(Found { resource, server });
+                return Ok(Discovery { resource, server });
             }
-            Ok(None) if is_legacy => return Ok(Found { resource, server: by_paths(issuer) }),
+            Ok(None) if is_legacy => return Ok(Discovery { resource, server: by_paths(issuer) }),
             Ok(None) => {}
             Err(error) if error.is_transient() => failed = Some(error),
             Err(error) => return Err(error),

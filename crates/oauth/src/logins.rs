@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::account::{Account, saved};
 use crate::dialer::parse_url;
-use crate::discovery::Found;
+use crate::discovery::Discovery;
 use crate::metadata::shown;
 use crate::pkce::{challenge, unguessable};
 use crate::registration::{CALLBACK_PATH, Use};
@@ -154,7 +154,7 @@ pub struct DeviceBegun {
 
 struct Pending {
     account: Arc<Account>,
-    found: Arc<Found>,
+    found: Arc<Discovery>,
     client: Client,
     usage: Use,
     verifier: Secret,
@@ -472,7 +472,7 @@ async fn finish(pending: Pending, tokens: token::Tokens) -> Result<Arc<Account>,
     Ok(account)
 }
 
-fn no_endpoint(found: &Found, what: &str) -> Trouble {
+fn no_endpoint(found: &Discovery, what: &str) -> Trouble {
     Trouble::Metadata(format!("the authorization server {} has no {what}", found.server.host()))
 }
 
@@ -510,7 +510,7 @@ impl Response {
     }
 
     /// Refuses an answer from another authorization server (RFC 9207 section 2.4), whatever it says.
-    fn check_issuer(&self, found: &Found) -> Result<(), LoginError> {
+    fn check_issuer(&self, found: &Discovery) -> Result<(), LoginError> {
         let promised = found.server.authorization_response_iss_parameter_supported;
         match &self.issuer {
             Some(issuer) if *issuer == found.server.issuer => Ok(()),

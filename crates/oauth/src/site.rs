@@ -15,12 +15,12 @@ use url::Url;
 use crate::config::{AuthConfig, Kind, Resource};
 use crate::connect::Connects;
 use crate::dialer::{Dialer, Reach, parse_url};
-use crate::discovery::{Found, discover};
+use crate::discovery::{Discovery, discover};
 use crate::metadata::AuthorizationServer;
 use crate::registration::{GATEWAY_CALLBACK_PATH, Registered, Use, by_document, configured, register};
 use crate::token::Client;
 use crate::trouble::Trouble;
-use crate::vault::{Place, Saved, Vault};
+use crate::vault::{AccountPlace, Saved, Vault};
 
 /// The kind under which sign-ins at servers are recorded.
 pub const UPSTREAM: &str = "portmoot/upstream";
@@ -88,7 +88,7 @@ pub struct Site {
     replaced: AtomicBool,
     dialer: Dialer,
     reach: Reach,
-    found: Mutex<Option<Arc<Found>>>,
+    found: Mutex<Option<Arc<Discovery>>>,
     /// Where the last challenge said that its metadata is.
     named: Mutex<Option<String>>,
     clients: Mutex<Vec<(String, Use, Registered)>>,
@@ -151,8 +151,8 @@ impl Site {
 
     /// Where records of this participant's account are.
     #[must_use]
-    pub fn place(&self, participant: Option<&str>) -> Place {
-        Place {
+    pub fn place(&self, participant: Option<&str>) -> AccountPlace {
+        AccountPlace {
             server: self.name.clone(),
             url: self.url.as_str().to_owned(),
             participant: participant.map(str::to_owned),
@@ -161,7 +161,7 @@ impl Site {
 
     /// What discovery found last.
     #[must_use]
-    pub fn found(&self) -> Option<Arc<Found>> {
+    pub fn found(&self) -> Option<Arc<Discovery>> {
         self.found.lock().clone()
     }
 
@@ -170,7 +170,7 @@ impl Site {
     ///
     /// # Errors
     /// [`Trouble`]; what was found before stays.
-    pub async fn discover(&self, named: Option<&str>) -> Result<Arc<Found>, Trouble> {
+    pub async fn discover(&self, named: Option<&str>) -> Result<Arc<Discovery>, Trouble> {
         // The semaphore is never closed.
         let _place = self.services.discoveries.acquire().await.ok();
         let named = named.map(str::to_owned).or_else(|| self.named.lock().clone());
@@ -182,7 +182,7 @@ impl Site {
 
     /// The `resource` parameter of its requests.
     #[must_use]
-    pub fn resource(&self, found: Option<&Found>) -> Option<String> {
+    pub fn resource(&self, found: Option<&Discovery>) -> Option<String> {
         match &self.config.resource {
             Resource::Omitted => None,
             Resource::Uri(uri) => Some(uri.clone()),

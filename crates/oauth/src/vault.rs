@@ -32,7 +32,7 @@ pub enum VaultError {
 
 /// Whose record it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct AccountPlace {
     /// The server's name.
     pub server: String,
     /// Its URL: an account is of no use at another one.
@@ -115,7 +115,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`VaultError`]; then the one before is kept.
-    pub async fn keep(&self, place: &Place, saved: &Saved) -> Result<(), VaultError> {
+    pub async fn keep(&self, place: &AccountPlace, saved: &Saved) -> Result<(), VaultError> {
         let tokens = &saved.tokens;
         let written = Written {
             access: Zeroizing::new(tokens.access.expose().to_owned()),
@@ -146,7 +146,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`VaultError::Journal`].
-    pub async fn end(&self, place: &Place) -> Result<(), VaultError> {
+    pub async fn end(&self, place: &AccountPlace) -> Result<(), VaultError> {
         let (server, participant) = (place.server.clone(), place.participant.clone());
         self.write(Record::UpstreamAccountEnded { server, participant, at_ms: unix_ms() }).await
     }
@@ -164,7 +164,7 @@ impl Vault {
 
     /// The account at this place, if it opens.
     #[must_use]
-    pub fn account(&self, place: &Place, key: Option<&Arc<SigningKey>>) -> Option<Saved> {
+    pub fn account(&self, place: &AccountPlace, key: Option<&Arc<SigningKey>>) -> Option<Saved> {
         let is_its = |record: &UpstreamAccount| record.participant == place.participant;
         self.read(&place.server, &place.url, key, is_its).pop().map(|(_, saved)| saved)
     }
@@ -180,7 +180,7 @@ impl Vault {
         let records: Vec<UpstreamAccount> = journal
             .state(|state| state.upstream_accounts(server).filter(|one| wanted(one)).cloned().collect());
         let open = |record: UpstreamAccount| {
-            let place = Place {
+            let place = AccountPlace {
                 server: server.to_owned(),
                 url: url.to_owned(),
                 participant: record.participant.clone(),
@@ -216,7 +216,7 @@ impl Vault {
     /// [`VaultError`].
     pub async fn keep_client(
         &self,
-        place: &Place,
+        place: &AccountPlace,
         issuer: &str,
         how: Use,
         client: Option<&Registered>,
@@ -245,7 +245,7 @@ impl Vault {
         let (Some(journal), Some(_)) = (&self.journal, &self.sealer) else { return Vec::new() };
         let records: Vec<UpstreamClient> =
             journal.state(|state| state.upstream_clients(server).cloned().collect());
-        let place = Place { server: server.to_owned(), url: url.to_owned(), participant: None };
+        let place = AccountPlace { server: server.to_owned(), url: url.to_owned(), participant: None };
         let open = |record: UpstreamClient| {
             let principal = principal(&place, &record.issuer, &record.usage);
             let written: WrittenClient = self.open(CLIENT, &principal, &record.sealed)?;
@@ -320,7 +320,7 @@ fn usage(text: &str) -> Use {
 }
 
 /// What a record is sealed for: each text after its length, so that no two places are spelled alike.
-fn principal(place: &Place, issuer: &str, usage: &str) -> String {
+fn principal(place: &AccountPlace, issuer: &str, usage: &str) -> String {
     let participant = place.participant.as_deref();
     let who = if participant.is_some() { "participant" } else { "shared" };
     let parts = [place.server.as_str(), &place.url, issuer, who, participant.unwrap_or_default(), usage];
@@ -331,8 +331,12 @@ fn principal(place: &Place, issuer: &str, usage: &str) -> String {
 mod tests {
     use super::*;
 
-    fn place(server: &str, url: &str, participant: Option<&str>) -> Place {
-        Place { server: server.to_owned(), url: url.to_owned(), participant: participant.map(str::to_owned) }
+    fn place(server: &str, url: &str, participant: Option<&str>) -> AccountPlace {
+        AccountPlace {
+            server: server.to_owned(),
+            url: url.to_owned(),
+            participant: participant.map(str::to_owned),
+        }
     }
 
     fn saved(access: &str) -> Saved {

@@ -21,7 +21,7 @@ use schema::Reference;
 use tokio::task::spawn_blocking;
 
 use crate::digest::is_commit;
-use cache::{Cache, Kept, SetKey};
+use cache::{Cache, CacheEntry, SetKey};
 use disk::Disk;
 use fetch::fetch;
 use rpc::{At, Fetched};
@@ -115,10 +115,11 @@ impl Resolver {
         if set.is_empty() || set.len() > SET_BYTES_MAX || !is_commit(&commit) || is_other {
             return Err(ResolveError::Malformed);
         }
-        let mut kept = vec![(Kept::Set(SetKey { commit: commit.clone(), ..question.clone() }), set.clone())];
+        let mut kept =
+            vec![(CacheEntry::Set(SetKey { commit: commit.clone(), ..question.clone() }), set.clone())];
         if !is_commit(&asked) {
             let (label, commit) = (version.to_owned(), commit.clone());
-            let label = Kept::Label { module: question.module, label, commit, at_ms: now_ms };
+            let label = CacheEntry::Label { module: question.module, label, commit, at_ms: now_ms };
             kept.push((label, Bytes::new()));
         }
         self.keep(kept).await;
@@ -126,7 +127,7 @@ impl Resolver {
     }
 
     /// Keeps what was fetched, on disk too if that is configured.
-    async fn keep(&self, kept: Vec<(Kept, Bytes)>) {
+    async fn keep(&self, kept: Vec<(CacheEntry, Bytes)>) {
         let mut gone = Vec::new();
         for (kept, set) in &kept {
             gone.extend(self.cache.lock().restore(kept.clone(), set.clone()));

@@ -274,7 +274,7 @@ fn rewritten(bytes: &[u8], parts: &[u32], path: &mut Vec<i32>, edits: &Edits) ->
 
 #[cfg(test)]
 mod tests {
-    use crate::{Descriptors, Invalid, Named, SetError, ToolSchema, compile};
+    use crate::{Descriptors, Invalid, SetError, ToolReference, ToolSchema, compile};
 
     /// A set of one file with these messages.
     fn set(messages: &str) -> Vec<u8> {
@@ -284,7 +284,10 @@ mod tests {
     }
 
     fn tool(messages: &str) -> Result<ToolSchema, SetError> {
-        ToolSchema::find(&Descriptors::read(&set(messages))?, &Named { tool: "x", ..Named::default() })
+        ToolSchema::find(
+            &Descriptors::read(&set(messages))?,
+            &ToolReference { tool: "x", ..ToolReference::default() },
+        )
     }
 
     const TREE: &str = "message XRequest { Node root = 1 [(buf.validate.field).required = true]; google.protobuf.Struct any = 2; }
@@ -335,8 +338,10 @@ mod tests {
     fn schemas_that_are_gone_leave_no_memory_behind() {
         let set = set(TREE);
         let once = || {
-            let found =
-                ToolSchema::find(&Descriptors::read(&set).unwrap(), &Named { tool: "x", ..Named::default() });
+            let found = ToolSchema::find(
+                &Descriptors::read(&set).unwrap(),
+                &ToolReference { tool: "x", ..ToolReference::default() },
+            );
             let typed = found
                 .as_ref()
                 .unwrap()

@@ -47,6 +47,6 @@ pub use numbers::Numbers;
 pub use reference::{NoReference, Reference};
 pub use set::Descriptors;
 pub use sources::{Sources, compile_sources};
-pub use tool::{Named, ToolSchema};
+pub use tool::{ToolReference, ToolSchema};
 pub use validate::{Invalid, Violation};
 pub use values::{Marks, Typed, ValueError, struct_from_json, type_url};

@@ -29,7 +29,7 @@ pub struct ToolSchema {
 
 /// What a peer says of its tool, as far as it says it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Named<'a> {
+pub struct ToolReference<'a> {
     /// The name of the tool.
     pub tool: &'a str,
     /// The symbol of its reference: the full name of a message, or a tool's name.
@@ -75,7 +75,7 @@ impl ToolSchema {
     ///
     /// # Errors
     /// [`SetError::NoMessage`], [`SetError::Ambiguous`], and [`SetError::Rule`]: all rules are compiled here, and none is left out.
-    pub fn find(descriptors: &Descriptors, named: &Named<'_>) -> Result<Self, SetError> {
+    pub fn find(descriptors: &Descriptors, named: &ToolReference<'_>) -> Result<Self, SetError> {
         let exact =
             |name: &str| descriptors.message(name).ok_or_else(|| SetError::NoMessage(name.to_owned()));
         let input = match (named.symbol, named.input) {

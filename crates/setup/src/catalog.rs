@@ -17,12 +17,12 @@ pub const REGISTRY: &str = "https://registry.modelcontextprotocol.io";
 pub struct Page {
     /// The servers, one version each.
     #[serde(default)]
-    pub servers: Vec<Listed>,
+    pub servers: Vec<RegistryEntry>,
 }
 
 /// A version of a server in a registry.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Listed {
+pub struct RegistryEntry {
     /// What its author says of it.
     pub server: Described,
 }

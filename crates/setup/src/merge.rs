@@ -12,7 +12,7 @@ use crate::server::Server;
 
 /// The servers of a client's file.
 #[derive(Clone)]
-pub struct Found {
+pub struct ClientServers {
     /// The client.
     pub client: &'static Client,
     /// Its file.
@@ -49,7 +49,11 @@ pub struct Merged {
 ///
 /// # Errors
 /// When the file cannot be read, or is broken.
-pub fn found(client: &'static Client, spot: &Spot, at: &Surroundings<'_>) -> Result<Found, SetupError> {
+pub fn found(
+    client: &'static Client,
+    spot: &Spot,
+    at: &Surroundings<'_>,
+) -> Result<ClientServers, SetupError> {
     let (file, mut entries) = look(spot)?;
     for table in &spot.others {
         entries.extend(table.entries(&file.text).unwrap_or_default());
@@ -61,14 +65,14 @@ pub fn found(client: &'static Client, spot: &Spot, at: &Surroundings<'_>) -> Res
         let new = imported.server.filter(|one| !servers.iter().any(|known| known.name == one.name));
         servers.extend(new);
     }
-    Ok(Found { client, file, servers, notes })
+    Ok(ClientServers { client, file, servers, notes })
 }
 
 /// Plans a configuration file with a client's servers.
 ///
 /// # Errors
 /// When the configuration file is broken or cannot be edited.
-pub fn merge(found: Found, file: TextFile, how: Merge) -> Result<Merged, SetupError> {
+pub fn merge(found: ClientServers, file: TextFile, how: Merge) -> Result<Merged, SetupError> {
     let known = own::entries(&file)?;
     let (mut new, mut there, mut notes) = (Vec::new(), Vec::new(), found.notes);
     let mut kept = Vec::new();

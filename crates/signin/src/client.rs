@@ -22,7 +22,7 @@ const PURPOSE: &str = "login-client";
 /// How much is known of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum ClientTrust {
     /// The operator has registered it.
     Configured,
     /// Its document is on a host that the operator trusts.
@@ -41,7 +41,7 @@ pub struct Client {
     /// Its name, without characters that hide others; empty if it has none.
     pub name: String,
     /// How much is known of it.
-    pub standing: Standing,
+    pub standing: ClientTrust,
     /// Its redirect URIs, all acceptable.
     pub redirect_uris: Vec<String>,
 }
@@ -100,7 +100,7 @@ impl ClientIds {
     fn open(&self, id: &str) -> Option<Client> {
         let state = self.0.open(PURPOSE, "", 0, id.strip_prefix(CLIENT_PREFIX)?).ok()?;
         let Sealed { name, redirect_uris } = serde_json::from_slice(&state).ok()?;
-        Some(Client { id: id.to_owned(), name, standing: Standing::Registered, redirect_uris })
+        Some(Client { id: id.to_owned(), name, standing: ClientTrust::Registered, redirect_uris })
     }
 }
 
@@ -133,7 +133,7 @@ pub fn look_up(id: &str, login: &LoginConfig, ids: &ClientIds) -> Result<Lookup,
 
 fn of_config(one: &ConfiguredClient) -> Client {
     let (id, name) = (one.id.clone(), one.name.clone());
-    Client { id, name, standing: Standing::Configured, redirect_uris: one.redirect_uris.clone() }
+    Client { id, name, standing: ClientTrust::Configured, redirect_uris: one.redirect_uris.clone() }
 }
 
 /// Whether a document is on a trusted host, on the port of https.
@@ -171,8 +171,8 @@ impl Client {
     #[must_use]
     pub fn uri(&self) -> Option<&str> {
         match self.standing {
-            Standing::Configured | Standing::Verified | Standing::Document => Some(&self.id),
-            Standing::Registered => None,
+            ClientTrust::Configured | ClientTrust::Verified | ClientTrust::Document => Some(&self.id),
+            ClientTrust::Registered => None,
         }
     }
 
@@ -275,7 +275,7 @@ mod tests {
         let client = |uris: &[&str]| Client {
             id: "x".into(),
             name: String::new(),
-            standing: Standing::Registered,
+            standing: ClientTrust::Registered,
             redirect_uris: uris.iter().map(|uri| (*uri).to_owned()).collect(),
         };
         let web = "https://app.example/cb";

@@ -123,7 +123,7 @@ pub(crate) fn grant_of_test() -> Grant {
     let request = AuthRequest {
         client_id: "desk".into(),
         client_name: "Desk".into(),
-        standing: crate::client::Standing::Configured,
+        standing: crate::client::ClientTrust::Configured,
         redirect_uri: "http://127.0.0.1:5/cb".into(),
         state: None,
         challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM".into(),

@@ -37,7 +37,7 @@ use crate::params::Params;
 use crate::service::{Home, SignIn, TRIES_PER_MINUTE};
 pub use codes::{CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX};
 use codes::{ConnectCodes, Typed};
-use pages::{Form, Shown};
+use pages::{ConsentTerms, Form};
 pub use routes::connect_router;
 
 const FORM: &str = "connect-form";
@@ -194,7 +194,7 @@ impl Connect {
     }
 
     /// What a form has to bring back from this browser.
-    fn sealed(&self, at: &At, id: &str, shown: Option<&Shown>) -> String {
+    fn sealed(&self, at: &At, id: &str, shown: Option<&ConsentTerms>) -> String {
         let state = serde_json::to_vec(&shown).unwrap_or_default();
         let until_ms = at.now_ms.saturating_add(FORM_MS);
         self.sealer.seal(FORM, &principal(at, id), until_ms, random(), &state)
@@ -206,7 +206,8 @@ impl Connect {
         let params = Params::parse(body).unwrap_or_default();
         let sealed = params.get("form").unwrap_or_default();
         let state = self.sealer.open(FORM, &principal(&at, id), at.now_ms, sealed);
-        let shown: Option<Option<Shown>> = state.ok().and_then(|state| serde_json::from_slice(&state).ok());
+        let shown: Option<Option<ConsentTerms>> =
+            state.ok().and_then(|state| serde_json::from_slice(&state).ok());
         let Some(shown) = shown.filter(|_| browser.may_send_form(&at.url)) else {
             self.refused(None, "", "a form of another site or browser");
             let why = "This page is too old, or was not opened in this browser.";
@@ -267,7 +268,7 @@ impl Connect {
     }
 
     /// A participant has consented: the consent is on disk, then the browser goes to the authorization server.
-    async fn allowed(self: &Arc<Self>, id: &str, at: At, browser: &Browser, shown: Shown) -> Response {
+    async fn allowed(self: &Arc<Self>, id: &str, at: At, browser: &Browser, shown: ConsentTerms) -> Response {
         let Some(request) = self.accounts.connect_request(id) else { return void() };
         let account = Arc::clone(&request.account);
         let is_theirs = self.who(&at, browser).as_ref() == Some(&shown.participant)
@@ -315,8 +316,8 @@ impl Connect {
     }
 
     /// Writes a consent down, for each client that asked.
-    fn keep(&self, shown: &Shown, redirect_uri: &str) -> Result<(), Refusal> {
-        let Shown { participant, server, clients, scopes, .. } = shown;
+    fn keep(&self, shown: &ConsentTerms, redirect_uri: &str) -> Result<(), Refusal> {
+        let ConsentTerms { participant, server, clients, scopes, .. } = shown;
         let id = ParticipantId::new(participant)
             .map_err(|error| Refusal::new(RefusalCode::Malformed, error.to_string()))?;
         let permit = self.home.audit().reserve_of(&id)?;
@@ -379,7 +380,7 @@ impl Connect {
 }
 
 /// What a person is shown about a request: what the server's metadata say now.
-async fn shown(request: &ConnectRequest, participant: String) -> Result<Shown, String> {
+async fn shown(request: &ConnectRequest, participant: String) -> Result<ConsentTerms, String> {
     let (account, site) = (&request.account, &request.account.site);
     let found = match site.found() {
         Some(found) => found,
@@ -387,7 +388,7 @@ async fn shown(request: &ConnectRequest, participant: String) -> Result<Shown, S
     };
     let endpoint = found.server.authorization_endpoint.as_deref().and_then(pages::origin);
     let origin = endpoint.ok_or("The server's authorization server has no page to sign in at.")?;
-    Ok(Shown {
+    Ok(ConsentTerms {
         participant,
         server: site.name.clone(),
         clients: request.clients.clone(),

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::client::{Client, Standing, UnknownClient, is_trusted, safe_name};
+use crate::client::{Client, ClientTrust, UnknownClient, is_trusted, safe_name};
 use crate::redirect;
 use crate::registration::REDIRECT_URIS_MAX;
 
@@ -76,7 +76,7 @@ impl Documents {
                 }
             }
         };
-        let standing = if is_trusted(url, login) { Standing::Verified } else { Standing::Document };
+        let standing = if is_trusted(url, login) { ClientTrust::Verified } else { ClientTrust::Document };
         let mut redirect_uris = document.redirect_uris.clone();
         redirect_uris.retain(|uri| redirect::destination(uri, &login.private_redirects).is_ok());
         if redirect_uris.is_empty() {

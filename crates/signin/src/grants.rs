@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use store::audit::Verdict;
 use store::{Family, PARTICIPANT_FAMILIES_MAX, Record, RenewedFamily, State};
 
-use crate::client::{self, Standing};
+use crate::client::{self, ClientTrust};
 use crate::codes::{Grant, Redeemed, is_verifier};
 use crate::params::Params;
 use crate::refresh::{Presented, hash, judge};
@@ -222,7 +222,7 @@ impl SignIn {
             participant: participant.clone(),
             client: client::digest(&request.client_id),
             client_name: request.client_name.clone(),
-            client_uri: (request.standing != Standing::Registered).then(|| request.client_id.clone()),
+            client_uri: (request.standing != ClientTrust::Registered).then(|| request.client_id.clone()),
             resource: request.resource.clone(),
             scopes: request.scopes.clone(),
             sha256: hash(&first),

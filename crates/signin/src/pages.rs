@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use json::visible;
 use sha2::{Digest as _, Sha256};
 
-use crate::client::Standing;
+use crate::client::ClientTrust;
 use crate::redirect::Destination;
 use crate::request::AuthRequest;
 
@@ -227,24 +227,24 @@ pub(crate) fn consent(
 /// Which client asks, how much is known of it, and where the answer goes.
 fn about(request: &AuthRequest, destination: &Destination) -> String {
     let (known, is_warning) = match request.standing {
-        Standing::Configured => ("The operator of this gateway has registered this client.", false),
-        Standing::Verified => ("The operator of this gateway trusts the publisher of this client.", false),
-        Standing::Document => (
+        ClientTrust::Configured => ("The operator of this gateway has registered this client.", false),
+        ClientTrust::Verified => ("The operator of this gateway trusts the publisher of this client.", false),
+        ClientTrust::Document => (
             "The client describes itself, and its publisher is not among those that the operator trusts. Allow it only if you have \
              just started it yourself.",
             true,
         ),
-        Standing::Registered => (
+        ClientTrust::Registered => (
             "The client has chosen its name itself, and the name is not verified. Allow it only if you have just started it yourself.",
             true,
         ),
     };
     let class = if is_warning { "warn" } else { "soft" };
     let publisher = match request.standing {
-        Standing::Verified | Standing::Document => {
+        ClientTrust::Verified | ClientTrust::Document => {
             format!("<dt>Published at</dt><dd>{}</dd>", escape(&request.client_id))
         }
-        Standing::Configured | Standing::Registered => String::new(),
+        ClientTrust::Configured | ClientTrust::Registered => String::new(),
     };
     format!(
         "<dl><dt>Client</dt><dd>{}</dd>{publisher}<dt>You will be sent to</dt><dd>{}</dd></dl><p class=\"{class}\">{known}</p>",
@@ -260,7 +260,7 @@ mod tests {
     fn request(name: &str) -> AuthRequest {
         let mut request = crate::codes::grant_of_test().request;
         request.client_name = name.to_owned();
-        request.standing = Standing::Document;
+        request.standing = ClientTrust::Document;
         request.client_id = format!("https://app.example/{name}");
         request
     }

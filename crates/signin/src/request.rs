@@ -6,7 +6,7 @@ use access::sign_ins::{resource_of_topic, topic_of_resource};
 use auth::PublicUrl;
 use serde::{Deserialize, Serialize};
 
-use crate::client::{Client, Standing};
+use crate::client::{Client, ClientTrust};
 use crate::params::Params;
 use crate::redirect::with_query;
 
@@ -23,7 +23,7 @@ pub struct AuthRequest {
     /// The client's name, made safe.
     pub client_name: String,
     /// How much is known of the client.
-    pub standing: Standing,
+    pub standing: ClientTrust,
     /// Where the answer goes, as it was requested or as the only registered one.
     pub redirect_uri: String,
     /// What the client wants back.
@@ -156,10 +156,10 @@ pub(crate) fn granted(asked: Option<&str>, terms: &Terms<'_>) -> Vec<String> {
 /// Whether an error may go to the client without a person's consent. A client that anybody can register must not make the gateway
 /// redirect to wherever it likes (RFC 9700, section 4.11.2); a program on the person's own computer receives it.
 #[must_use]
-pub fn may_redirect_error(standing: Standing, is_local: bool) -> bool {
+pub fn may_redirect_error(standing: ClientTrust, is_local: bool) -> bool {
     match standing {
-        Standing::Configured | Standing::Verified => true,
-        Standing::Document | Standing::Registered => is_local,
+        ClientTrust::Configured | ClientTrust::Verified => true,
+        ClientTrust::Document | ClientTrust::Registered => is_local,
     }
 }
 
@@ -207,7 +207,7 @@ mod tests {
         let client = Client {
             id: "desk".into(),
             name: "Desk".into(),
-            standing: Standing::Configured,
+            standing: ClientTrust::Configured,
             redirect_uris: vec!["http://127.0.0.1/cb".into()],
         };
         let public_url = PublicUrl::parse("https://gw.example").unwrap();
@@ -292,12 +292,12 @@ mod tests {
     #[test]
     fn only_known_clients_make_the_gateway_redirect_without_consent() {
         for (standing, is_local, may) in [
-            (Standing::Configured, false, true),
-            (Standing::Verified, false, true),
-            (Standing::Document, false, false),
-            (Standing::Registered, false, false),
-            (Standing::Document, true, true),
-            (Standing::Registered, true, true),
+            (ClientTrust::Configured, false, true),
+            (ClientTrust::Verified, false, true),
+            (ClientTrust::Document, false, false),
+            (ClientTrust::Registered, false, false),
+            (ClientTrust::Document, true, true),
+            (ClientTrust::Registered, true, true),
         ] {
             assert_eq!(may_redirect_error(standing, is_local), may, "{standing:?} {is_local}");
         }

@@ -46,7 +46,7 @@ pub(crate) fn absent() -> Response {
 }
 
 /// The parts of a request, with a body within bounds.
-pub(crate) struct Asked {
+pub(crate) struct RequestParts {
     pub(crate) browser: Browser,
     pub(crate) query: Vec<u8>,
     authorization: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Asked {
     body: Bytes,
 }
 
-impl Asked {
+impl RequestParts {
     pub(crate) async fn read(request: Request) -> Result<Self, Response> {
         let (parts, body) = request.into_parts();
         let text = |name: header::HeaderName| {
@@ -155,7 +155,7 @@ async fn document(State(me): State<Arc<SignIn>>, method: Method, request: Reques
 
 async fn authorize(State(me): State<Arc<SignIn>>, request: Request) -> Response {
     let Some(now) = me.now() else { return absent() };
-    match Asked::read(request).await {
+    match RequestParts::read(request).await {
         Ok(asked) => me.authorize(&now, &asked.query, &asked.browser).await,
         Err(response) => response,
     }
@@ -163,7 +163,7 @@ async fn authorize(State(me): State<Arc<SignIn>>, request: Request) -> Response 
 
 async fn sign_in_form(State(me): State<Arc<SignIn>>, request: Request) -> Response {
     let Some(now) = me.now() else { return absent() };
-    match Asked::read(request).await {
+    match RequestParts::read(request).await {
         Ok(asked) => me.sign_in(&now, form_of(&asked), &asked.browser).await,
         Err(response) => response,
     }
@@ -171,22 +171,22 @@ async fn sign_in_form(State(me): State<Arc<SignIn>>, request: Request) -> Respon
 
 async fn consent(State(me): State<Arc<SignIn>>, request: Request) -> Response {
     let Some(now) = me.now() else { return absent() };
-    match Asked::read(request).await {
+    match RequestParts::read(request).await {
         Ok(asked) => me.consent(&now, form_of(&asked), &asked.browser).await,
         Err(response) => response,
     }
 }
 
 /// A body that is no form is an empty one.
-pub(crate) fn form_of(asked: &Asked) -> &[u8] {
+pub(crate) fn form_of(asked: &RequestParts) -> &[u8] {
     if asked.is_form() { &asked.body } else { b"" }
 }
 
 /// The request to an endpoint for programs, by POST.
-async fn posted(me: &SignIn, method: Method, request: Request) -> Result<(Now, Asked), Response> {
+async fn posted(me: &SignIn, method: Method, request: Request) -> Result<(Now, RequestParts), Response> {
     let Some(now) = me.now() else { return Err(absent()) };
     match method {
-        Method::POST => Ok((now, Asked::read(request).await.map_err(open_to_scripts)?)),
+        Method::POST => Ok((now, RequestParts::read(request).await.map_err(open_to_scripts)?)),
         Method::OPTIONS => Err(preflight("POST")),
         _ => Err(not_allowed("POST, OPTIONS")),
     }

@@ -9,7 +9,7 @@ use std::{io, ops::DerefMut, path::Path, sync::Arc};
 use crate::disk::{Disk, DiskFile, Folder, on, opened};
 use crate::{directory::Directory, error::StoreError, record::Record, state::State};
 use chain::Chain;
-use head::{HEAD_FILE, HeadFile, Place};
+use head::{HEAD_FILE, HeadFile, JournalPosition};
 use replay::{Header, JOURNAL_FILE, Replay, replay};
 
 /// The open journal of one data directory, for one caller that blocks on the disk at each call. Many callers share a
@@ -175,8 +175,8 @@ impl JournalFile {
         self.stopped
     }
 
-    fn place(&self) -> Place {
-        Place::new(&self.id, self.chain)
+    fn place(&self) -> JournalPosition {
+        JournalPosition::new(&self.id, self.chain)
     }
 
     /// Whether most lines are obsolete.
@@ -226,7 +226,7 @@ fn read(disk: &dyn Disk) -> Result<Replay, StoreError> {
 }
 
 /// A new file of lines: its text, its id and its chain.
-fn begin(follows: Option<Place>, text: &[u8]) -> io::Result<(Vec<u8>, String, Chain)> {
+fn begin(follows: Option<JournalPosition>, text: &[u8]) -> io::Result<(Vec<u8>, String, Chain)> {
     let header = Header::new(follows);
     let (mut chain, mut sealed) = (Chain::default(), Vec::new());
     chain.seal(&serde_json::to_vec(&header)?, &mut sealed);

@@ -2,7 +2,7 @@
 
 use model::{ParticipantId, TopicName};
 
-use crate::Kept;
+use crate::RingLimits;
 
 /// How long a call waits for a caller that was answered for now with questions, milliseconds.
 pub const PAUSE_MS: u64 = 10 * 60 * 1000;
@@ -73,7 +73,7 @@ pub struct TopicConfig {
     /// The upper half of the ids of envelopes that the gateway sends to one participant alone. Answers to these are private.
     pub direct: u64,
     /// The number of its messages that are kept.
-    pub kept: Kept,
+    pub kept: RingLimits,
     /// The beginning of the ids of guests, who have the limits of one participant together. If it is empty, there are none.
     pub guests: &'static str,
 }

@@ -9,7 +9,7 @@ use model::{
     Capabilities, LinkId, ListKind, LogLevel, Method, Narrowing, OperationId, Outcome, ParticipantId, Refusal,
 };
 
-use crate::{Audience, Handles, Kept, Manifest, UpstreamNames};
+use crate::{Audience, Handles, Manifest, RingLimits, UpstreamNames};
 pub use caller::{Interest, Join, Joining, Logs, OperationRef, Parked, Request, Resume, Target};
 pub use envelope::{Decision, EndedProposal, Intent, Requested, Restore, Say, Terms};
 
@@ -226,7 +226,7 @@ pub enum Event<'a, H: Handles> {
     /// The room keeps more or less of its messages from now on.
     Keep {
         /// The messages to keep.
-        kept: Kept,
+        kept: RingLimits,
     },
 }
 

@@ -46,7 +46,7 @@ impl<H: Handles> Topic<H> {
         let mut entering = Link::new(seat, Some(handle));
         (entering.listener, entering.promotes, entering.notified) = (listener, promotes, notified);
         entering.pauses = pauses;
-        if self.ring.kept() != crate::Kept::default() {
+        if self.ring.kept() != crate::RingLimits::default() {
             entering.own_mut().since = Some(self.ring.newcomer());
         }
         self.members.connect(link, entering);

@@ -57,14 +57,14 @@ pub struct Replay<M> {
 
 /// The numbers of messages that a ring keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kept {
+pub struct RingLimits {
     /// Messages for late joiners; 0 keeps none.
     pub history: usize,
     /// Whether [`READABLE_MESSAGES_MAX`] messages are kept for readers.
     pub readable: bool,
 }
 
-impl Kept {
+impl RingLimits {
     fn messages(self) -> usize {
         self.history.max(if self.readable { READABLE_MESSAGES_MAX } else { 0 })
     }
@@ -75,7 +75,7 @@ impl Kept {
 pub(crate) struct Ring<M> {
     epoch: u64,
     next: u64,
-    kept: Kept,
+    kept: RingLimits,
     messages: VecDeque<Entry<M>>,
     bytes: usize,
 }
@@ -89,16 +89,16 @@ struct Entry<M> {
 }
 
 impl<M: Clone> Ring<M> {
-    pub(crate) fn new(epoch: u64, kept: Kept) -> Self {
+    pub(crate) fn new(epoch: u64, kept: RingLimits) -> Self {
         Self { epoch, next: 0, kept, messages: VecDeque::new(), bytes: 0 }
     }
 
-    pub(crate) fn kept(&self) -> Kept {
+    pub(crate) fn kept(&self) -> RingLimits {
         self.kept
     }
 
     /// Changes the numbers of messages that are kept.
-    pub(crate) fn keep(&mut self, kept: Kept) {
+    pub(crate) fn keep(&mut self, kept: RingLimits) {
         self.kept = kept;
         self.shrink();
     }
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     fn ring(history: usize, readable: bool, messages: u64) -> Ring<u64> {
-        let mut ring = Ring::new(7, Kept { history, readable });
+        let mut ring = Ring::new(7, RingLimits { history, readable });
         (0..messages).for_each(|number| ring.push(&number, &Audience::broadcast(), 10));
         ring
     }
@@ -211,10 +211,10 @@ mod tests {
         let mut ring = ring(0, false, 5);
         assert_eq!(since(&ring, None, usize::MAX), (5, false, vec![]));
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (5, true, vec![]));
-        ring.keep(Kept { history: 0, readable: true });
+        ring.keep(RingLimits { history: 0, readable: true });
         ring.push(&5, &Audience::broadcast(), 10);
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (5, true, vec![5]));
-        ring.keep(Kept::default());
+        ring.keep(RingLimits::default());
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (6, false, vec![]));
     }
 

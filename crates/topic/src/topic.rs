@@ -15,7 +15,7 @@ use crate::{
     members::{Members, Seat},
     operations::{Operation, Operations},
     proposals::Proposals,
-    replay::{Cursor, Kept, Replay, Ring},
+    replay::{Cursor, Replay, Ring, RingLimits},
     request_log::RequestLog,
     roster::Person,
     view::Quarantined,
@@ -322,7 +322,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// The numbers of the room's messages that are kept.
-    pub fn kept(&self) -> Kept {
+    pub fn kept(&self) -> RingLimits {
         self.ring.kept()
     }
 

@@ -12,13 +12,13 @@ use crate::{client, server};
 
 /// What shows a call of proto-mcp in JSON.
 #[derive(Debug)]
-pub struct Shown {
+pub struct JsonView {
     /// The messages of the tool that it calls.
     schema: Option<ToolSchema>,
     request: OnceLock<Result<Request, Refusal>>,
 }
 
-impl Shown {
+impl JsonView {
     /// `None` for a request that is JSON.
     #[must_use]
     pub fn of(request: &Request, schema: Option<ToolSchema>) -> Option<Box<Self>> {

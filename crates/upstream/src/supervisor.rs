@@ -21,7 +21,7 @@ use crate::session::{Environment, Session, SessionEvent, SessionEvents};
 use crate::session_api::Owner;
 use crate::{config::EraChoice, fault::Fault, lists, manifest::Manifest, spec::UpstreamSpec};
 
-use book::{Backoff, Book, Logged, Place, Slot};
+use book::{Backoff, Book, Logged, SessionPlace, Slot};
 
 /// The interval of the check for idle sessions.
 const TIDY: Duration = Duration::from_secs(5);
@@ -365,7 +365,7 @@ async fn keep(upstream: Weak<Upstream>) {
 }
 
 /// Opens a caller's own session again that ended with subscriptions, until one is open or no subscription is left.
-async fn restore(upstream: Weak<Upstream>, place: Place, owner: Owner) {
+async fn restore(upstream: Weak<Upstream>, place: SessionPlace, owner: Owner) {
     loop {
         let Some(strong) = upstream.upgrade() else { return };
         let changes = strong.account_changes();

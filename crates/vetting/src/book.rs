@@ -103,7 +103,7 @@ pub struct Judgement {
 /// What is known of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub enum Standing {
+pub enum PinState {
     /// It is as it was pinned.
     Pinned,
     /// It differs from its pin.
@@ -120,7 +120,7 @@ pub struct Row {
     /// What it is of.
     pub key: Key,
     /// What is known of it.
-    pub standing: Standing,
+    pub standing: PinState,
     /// The pinned definition.
     pub pin: Option<Pin>,
     /// The definition that waits, with its digest.
@@ -256,10 +256,10 @@ impl Book {
         let row = |key: &Key| {
             let (pin, waiting) = (server.pins.get(key).cloned(), server.waiting.get(key).cloned());
             let standing = match (&pin, &waiting) {
-                (Some(_), Some(_)) => Standing::Changed,
-                (None, _) => Standing::New,
-                (Some(_), None) if server.listed.contains(key) => Standing::Pinned,
-                (Some(_), None) => Standing::Gone,
+                (Some(_), Some(_)) => PinState::Changed,
+                (None, _) => PinState::New,
+                (Some(_), None) if server.listed.contains(key) => PinState::Pinned,
+                (Some(_), None) => PinState::Gone,
             };
             Row { key: key.clone(), standing, pin, waiting }
         };
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(judged(&mut book, policy, &[("a", "2")], false), ("changed a".into(), "a".into()));
         // The others go on with theirs, and nothing is gone.
         check(&mut book, policy, &[("a", "1"), ("b", "1")], "", "");
-        assert!(book.rows("s").iter().all(|row| row.standing == Standing::Pinned));
+        assert!(book.rows("s").iter().all(|row| row.standing == PinState::Pinned));
     }
 
     #[test]
@@ -385,7 +385,7 @@ mod tests {
         check(&mut book, warn, &[("a", "1")], "", "");
         check(&mut book, warn, &[("a", "2")], "changed a", "");
         check(&mut book, warn, &[("a", "2")], "", "");
-        assert_eq!(book.rows("s")[0].standing, Standing::Changed);
+        assert_eq!(book.rows("s")[0].standing, PinState::Changed);
         let mut book = Book::default();
         check(&mut book, Policy::default(), &[("a", "1")], "", "");
         assert_eq!(book.rows("s"), []);

@@ -9,7 +9,7 @@ mod diff;
 mod flags;
 
 pub use book::{
-    Book, First, Judgement, Key, Mode, News, PINS_BYTES_MAX, PINS_MAX, Pin, Policy, Row, Standing, Withheld,
+    Book, First, Judgement, Key, Mode, News, PINS_BYTES_MAX, PINS_MAX, Pin, PinState, Policy, Row, Withheld,
 };
 pub use definition::{Definition, Part};
 pub use diff::{Change, diff};

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn place(capability: &str) -> Place {
+fn place(capability: &str) -> TokenAccess {
     let capabilities = Arc::new(Capabilities::parse([capability]).unwrap());
-    Place { capabilities, topics: vec![TopicName::new("main").unwrap()] }
+    TokenAccess { capabilities, topics: vec![TopicName::new("main").unwrap()] }
 }
 
 fn rule(when: &[(&str, &str)], capability: &str) -> MapRule {

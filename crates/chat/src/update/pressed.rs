@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::{command, decide};
 use crate::complete::shared;
-use crate::keys::{Decide, Deed, Edit, Place, deed};
+use crate::keys::{Decide, Deed, Edit, KeyContext, deed};
 use crate::state::{Action, Focus, Prompt, State};
 use crate::typing::{EARLIER_LINES_MAX, Typing};
 
@@ -24,7 +24,7 @@ pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Action> {
     if state.prompt.is_some() {
         return in_prompt(state, key);
     }
-    let place = if state.focus == Focus::Talk { Place::Talk } else { Place::Inbox };
+    let place = if state.focus == Focus::Talk { KeyContext::Talk } else { KeyContext::Inbox };
     let deed = deed(place, key);
     match (deed, state.focus) {
         (Some(deed), _) if deed_anywhere(state, deed) => Vec::new(),
@@ -205,7 +205,7 @@ fn decided(state: &mut State, how: Decide, id: &str) -> Vec<Action> {
 
 /// A key while something is asked.
 fn in_prompt(state: &mut State, key: KeyEvent) -> Vec<Action> {
-    if matches!(key.code, KeyCode::Esc) || deed(Place::Line, key) == Some(Deed::Interrupt) {
+    if matches!(key.code, KeyCode::Esc) || deed(KeyContext::Line, key) == Some(Deed::Interrupt) {
         state.prompt = None;
         return Vec::new();
     }
@@ -243,7 +243,7 @@ fn in_prompt(state: &mut State, key: KeyEvent) -> Vec<Action> {
 
 /// Edits a line. False if it is full.
 fn edit(line: &mut Typing, key: KeyEvent) -> bool {
-    if let Some(Deed::Line(edit)) = deed(Place::Line, key) {
+    if let Some(Deed::Line(edit)) = deed(KeyContext::Line, key) {
         match edit {
             Edit::Left => line.left(),
             Edit::Right => line.right(),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::api::{Proposal, Refused};
 use crate::entry::Tone;
 use crate::inbox::SETTLE_MS;
-use crate::keys::{KEYS, Place};
+use crate::keys::{KEYS, KeyContext};
 use crate::state::{Action, Connection, Event, Focus, Mode, Prompt};
 use crate::tests_support::{Stage, chat, pressed, proposal, seen};
 use crate::typing::EARLIER_LINES_MAX;
@@ -452,16 +452,16 @@ fn every_key_of_the_table_does_something() {
             let own = proposal("d", &json!({ "by": "boss" }));
             stage.pending(&[unsaid("a"), proposal("b", &long), unsaid("c"), own]);
             let before: &[&str] = match (binding.place, *key) {
-                (Place::Inbox, "w") => &["F2", "j", "j", "j"],
-                (Place::Inbox, "Space" | "PgDn" | "G" | "End" | "k" | "Up") => &["F2", "j"],
-                (Place::Inbox, "b" | "PgUp" | "g" | "Home") => &["F2", "j", "Space"],
-                (Place::Inbox, _) => &["F2"],
-                (Place::Talk, "Down") => &["one", "Enter", "two", "Enter", "Up", "Up"],
-                (Place::Talk, "Up") => &["one", "Enter"],
-                (Place::Talk, "PgDn" | "Ctrl-End" | "Esc") => &["PgUp"],
-                (Place::Talk, "Enter") => &["words"],
-                (Place::Line, _) => &["one two", "Left"],
-                (Place::Talk | Place::Anywhere, _) => &[],
+                (KeyContext::Inbox, "w") => &["F2", "j", "j", "j"],
+                (KeyContext::Inbox, "Space" | "PgDn" | "G" | "End" | "k" | "Up") => &["F2", "j"],
+                (KeyContext::Inbox, "b" | "PgUp" | "g" | "Home") => &["F2", "j", "Space"],
+                (KeyContext::Inbox, _) => &["F2"],
+                (KeyContext::Talk, "Down") => &["one", "Enter", "two", "Enter", "Up", "Up"],
+                (KeyContext::Talk, "Up") => &["one", "Enter"],
+                (KeyContext::Talk, "PgDn" | "Ctrl-End" | "Esc") => &["PgUp"],
+                (KeyContext::Talk, "Enter") => &["words"],
+                (KeyContext::Line, _) => &["one two", "Left"],
+                (KeyContext::Talk | KeyContext::Anywhere, _) => &[],
             };
             stage.press(before);
             let (was, actions) = (seen_by(&stage), stage.take(Event::Key(pressed(key).unwrap())));

@@ -98,7 +98,7 @@ pub(super) fn run(
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
-    let mut kept = Kept { child, status: None };
+    let mut kept = Keeper { child, status: None };
     let patience = loop {
         if !kept.reap() || kept.status.is_some() {
             break REST_WAIT;
@@ -213,13 +213,13 @@ impl Watch {
 }
 
 /// The child and all that it left behind.
-struct Kept {
+struct Keeper {
     child: Option<Pid>,
     /// The child's status, once it has ended.
     status: Option<WaitStatus>,
 }
 
-impl Kept {
+impl Keeper {
     /// Collects processes that have ended. Returns whether there are others.
     fn reap(&mut self) -> bool {
         loop {

@@ -37,7 +37,7 @@ struct GuardProcess {
 
 /// The keeper of a child. It ends with the child.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct Keeper {
     /// Its process id.
     pub(crate) keeper: u32,
     /// Where it writes the child's exit code.
@@ -60,12 +60,12 @@ impl Keepers {
         command: &Command,
         confined: Option<Confined>,
         pipes: ChildPipes,
-    ) -> io::Result<Kept> {
+    ) -> io::Result<Keeper> {
         let (ended, status) = io::pipe()?;
         let order = Order { confined, ..Order::of(command) };
         let keeper = self.order(&order, &(pipes, status.into()))?;
         let status = pipe::Receiver::from_owned_fd(ended.into())?;
-        Ok(Kept { keeper, status, code: Vec::with_capacity(size_of::<i32>()) })
+        Ok(Keeper { keeper, status, code: Vec::with_capacity(size_of::<i32>()) })
     }
 
     /// Has an order carried out, if need be by a new guard process, and returns the process id of the keeper. An order that a guard
@@ -132,7 +132,7 @@ impl Drop for GuardProcess {
     }
 }
 
-impl Kept {
+impl Keeper {
     /// Waits until the child and all that it left behind have ended. Returns the child's exit code; `None` after a signal, or if the
     /// keeper was killed. May be dropped and called again.
     pub(crate) async fn wait(&mut self) -> Option<i32> {

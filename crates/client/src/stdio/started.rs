@@ -9,7 +9,7 @@ use tokio::process::Child;
 #[cfg(target_os = "linux")]
 use crate::guard::confine::{Confined, Files};
 #[cfg(target_os = "linux")]
-use crate::guard::keepers::Kept;
+use crate::guard::keepers::Keeper;
 use crate::guard::{self, Guard};
 use crate::pipes::ChildPipes;
 use crate::sandbox::Confinement;
@@ -54,7 +54,7 @@ pub(super) enum Started {
     Child(Child),
     /// Its keeper.
     #[cfg(target_os = "linux")]
-    Kept(Kept),
+    Kept(Keeper),
 }
 
 impl Started {

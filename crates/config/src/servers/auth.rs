@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use oauth::Secret;
-use oauth::config::{Account, AuthConfig, Kind, Listed, Resource};
+use oauth::config::{Account, AuthConfig, CallerList, Kind, Resource};
 use oauth::dialer::{Subnet, parse_url};
 use oauth::jwt::SigningKey;
 use oauth::key::KeySource;
@@ -26,7 +26,7 @@ const KINDS: [(&str, Kind); 5] = [
     ("exchange", Kind::Exchange),
 ];
 const ACCOUNTS: [(&str, Account); 2] = [("shared", Account::Shared), ("caller", Account::Caller)];
-const LISTS: [(&str, Listed); 2] = [("caller", Listed::Caller), ("any", Listed::Any)];
+const LISTS: [(&str, CallerList); 2] = [("caller", CallerList::Caller), ("any", CallerList::Any)];
 /// Parameters of an authorization request that the gateway itself sets.
 const OWN_PARAMS: [&str; 9] = [
     "response_type",

@@ -58,7 +58,7 @@ pub(crate) struct Connection {
 
 /// What a connection says of its two ends before its first byte.
 #[derive(Default)]
-pub(crate) struct Shown {
+pub(crate) struct ConnectionEnds {
     /// The certificate that the client showed.
     pub(crate) certificate: Option<Arc<ClientCertificate>>,
     /// The gateway's host and port, as the client has them.
@@ -93,10 +93,10 @@ impl Connection {
     pub(crate) fn new(
         links: &Arc<ClientLinks>,
         place: Option<Place>,
-        shown: Shown,
+        shown: ConnectionEnds,
         stop: watch::Receiver<bool>,
     ) -> Arc<Self> {
-        let Shown { certificate, authority, peer } = shown;
+        let ConnectionEnds { certificate, authority, peer } = shown;
         Arc::new(Self {
             links: Arc::clone(links),
             client: Arc::new(Client { links: Arc::clone(links), place, guests: Guests::default() }),

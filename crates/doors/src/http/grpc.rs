@@ -28,7 +28,7 @@ use super::connection::{Connection, Visit};
 use super::head::{Field, Head};
 use super::request::{not_allowed, read_body};
 use crate::links::ClientLinks;
-use kept::Kept;
+use kept::CountedBody;
 use rpc::Rpc;
 
 /// The header that names a topic other than `main`.
@@ -92,7 +92,7 @@ pub(super) async fn serve(
     match tonic_web::GrpcWebLayer::new().layer(service).oneshot(request).await {
         Ok(mut response) => {
             let taken = response.extensions_mut().remove::<Arc<Taken>>();
-            response.map(|body| Body::Page(axum::body::Body::new(Kept { body, taken })))
+            response.map(|body| Body::Page(axum::body::Body::new(CountedBody { body, taken })))
         }
         Err(never) => match never {},
     }

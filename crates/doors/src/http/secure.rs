@@ -24,7 +24,7 @@ use wire::proto::sniff::{Sniffed, sniff};
 use wire::proto::{Kind, frame};
 use wire::rpc::code::INVALID_REQUEST;
 
-use super::connection::Shown;
+use super::connection::ConnectionEnds;
 use super::places::Standing;
 
 /// Seconds a client may take to finish its TLS handshake.
@@ -37,7 +37,7 @@ const PLAIN_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/pla
     content-length: 49\r\nconnection: close\r\n\r\nthis port speaks TLS: use a URL with `https://`\r\n";
 
 /// A connection after its handshake, and what its client showed.
-pub(crate) type Secured = (TlsStream<TcpStream>, Shown);
+pub(crate) type Secured = (TlsStream<TcpStream>, ConnectionEnds);
 
 /// Performs the handshake of a connection; `None` if it fails, takes too long, must make way for another connection, or the gateway
 /// stops.
@@ -107,7 +107,7 @@ async fn handshake(mut socket: TcpStream, tls: &ServerTls) -> io::Result<Secured
     let at = stream.get_ref().0.local_addr()?;
     let authority = name.map_or_else(|| at.to_string(), |name| format!("{name}:{}", at.port()));
     let peer = stream.get_ref().0.peer_addr().ok().map(|peer| peer.ip());
-    Ok((stream, Shown { certificate, authority: Some(authority.into()), peer }))
+    Ok((stream, ConnectionEnds { certificate, authority: Some(authority.into()), peer }))
 }
 
 /// The task that encrypts and decrypts for a WebSocket. It ends with this value.

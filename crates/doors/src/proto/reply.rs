@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use control::Registry;
-use control::modules::{self, Listed};
+use control::modules::{self, ListedModules};
 use gateway::{Call, Dispatch, Reply, Respell};
 use model::{Answer, Coding, Form, Refusal, RefusalCode};
 use transcode::client::{self, Wanted};
@@ -118,7 +118,7 @@ pub(crate) fn field_of(
     match method {
         "tools/list" => {
             let Schemas { registry, dispatch, host } = schemas;
-            let listed = Listed::new(registry, dispatch, asking, host.as_deref());
+            let listed = ListedModules::new(registry, dispatch, asking, host.as_deref());
             client::tools(body, wanted, &|name| listed.schema(name))
         }
         "resources/list" => client::resources(body),

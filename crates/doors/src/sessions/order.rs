@@ -10,7 +10,7 @@ const LOOKS_MAX: usize = 64;
 const STALE_MAX: usize = 64;
 
 /// What is known of a session in the order.
-pub(super) enum Look {
+pub(super) enum SessionState {
     /// It is gone.
     Gone,
     /// It has something open.
@@ -33,15 +33,15 @@ impl Order {
 
     /// Takes the key of a session to evict: the first that is idle and was not used since it was queued, or else the longest
     /// idle of those looked at. The others that were looked at go to the back.
-    pub(super) fn pop(&mut self, now_ms: u64, look: impl Fn(Key) -> Look) -> Option<Key> {
+    pub(super) fn pop(&mut self, now_ms: u64, look: impl Fn(Key) -> SessionState) -> Option<Key> {
         let mut best: Option<(u64, Key)> = None;
         for _ in 0..self.queue.len().min(LOOKS_MAX) {
             let (key, queued_ms) = self.queue.pop_front()?;
             match look(key) {
-                Look::Gone => {}
-                Look::Busy => self.queue.push_back((key, now_ms)),
-                Look::Idle(since_ms) if since_ms <= queued_ms => return Some(key),
-                Look::Idle(since_ms) => {
+                SessionState::Gone => {}
+                SessionState::Busy => self.queue.push_back((key, now_ms)),
+                SessionState::Idle(since_ms) if since_ms <= queued_ms => return Some(key),
+                SessionState::Idle(since_ms) => {
                     self.queue.push_back((key, now_ms));
                     if best.is_none_or(|(other_ms, _)| since_ms < other_ms) {
                         best = Some((since_ms, key));
@@ -78,17 +78,17 @@ mod tests {
         let mut order = Order::default();
         (0..4).for_each(|number| order.push(key(number), 10));
         let look = |[number, _]: Key| match number {
-            0 => Look::Busy,
-            1 => Look::Idle(20),
-            2 => Look::Idle(10),
-            _ => Look::Idle(15),
+            0 => SessionState::Busy,
+            1 => SessionState::Idle(20),
+            2 => SessionState::Idle(10),
+            _ => SessionState::Idle(15),
         };
         assert_eq!(order.pop(30, look), Some(key(2)), "not used since it was queued");
-        let look = |one: Key| if one == key(2) { Look::Gone } else { look(one) };
+        let look = |one: Key| if one == key(2) { SessionState::Gone } else { look(one) };
         assert_eq!(order.pop(30, look), Some(key(1)), "passed over once, and not used since");
-        let look = |one: Key| if one == key(1) { Look::Gone } else { look(one) };
+        let look = |one: Key| if one == key(1) { SessionState::Gone } else { look(one) };
         assert_eq!(order.pop(30, look), Some(key(3)));
-        let look = |one: Key| if one == key(3) { Look::Gone } else { look(one) };
+        let look = |one: Key| if one == key(3) { SessionState::Gone } else { look(one) };
         assert_eq!(order.pop(30, look), None, "the only one left is busy");
     }
 
@@ -96,7 +96,7 @@ mod tests {
     fn of_sessions_that_were_all_used_the_longest_idle_goes() {
         let mut order = Order::default();
         (0..3).for_each(|number| order.push(key(number), 10));
-        let look = |[number, _]: Key| Look::Idle([30, 20, 25][usize::try_from(number).unwrap()]);
+        let look = |[number, _]: Key| SessionState::Idle([30, 20, 25][usize::try_from(number).unwrap()]);
         assert_eq!(order.pop(40, look), Some(key(1)));
     }
 

@@ -4,7 +4,7 @@ use model::{Answer, Form, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
 use wire::mcp::relay;
 use wire::mcp::result::{tool_result, words};
-use wire::mcp::task::{Standing, Task};
+use wire::mcp::task::{OperationState, Task};
 use wire::rpc::{Id, Message};
 
 use crate::{delivery::own_answer, dispatch::Dispatch, live::ProposalView};
@@ -102,15 +102,15 @@ impl<'v> View<'v> {
     /// The proposal as a task.
     pub(crate) fn task(&self) -> Task<'_> {
         let answer = self.answer.as_ref().and_then(|answer| {
-            answer.result().map(Standing::Result).or_else(|| answer.error().map(Standing::Error))
+            answer.result().map(OperationState::Result).or_else(|| answer.error().map(OperationState::Error))
         });
         let standing = match self.proposal.state {
-            ProposalState::Pending | ProposalState::Running => Standing::Working,
-            ProposalState::Withdrawn => Standing::Cancelled,
+            ProposalState::Pending | ProposalState::Running => OperationState::Working,
+            ProposalState::Withdrawn => OperationState::Cancelled,
             ProposalState::Completed
             | ProposalState::Failed
             | ProposalState::Rejected
-            | ProposalState::Expired => answer.unwrap_or(Standing::Result(&self.words)),
+            | ProposalState::Expired => answer.unwrap_or(OperationState::Result(&self.words)),
         };
         Task {
             id: &self.id,

@@ -92,7 +92,7 @@ impl Scene {
         let asked = Request { method: method.clone(), target: None, progress: None, payload };
         let session: Weak<dyn Asking> = Weak::<Session>::new();
         let question = Question::new(session, 1, Id::number(1), asked, None);
-        let asked = Asked { question, session: Weak::new(), server: server.clone(), task: None };
+        let asked = ServerQuestion { question, session: Weak::new(), server: server.clone(), task: None };
         let (operation, about, question) = (ASKED, About::Call(CALL), Arc::new(asked));
         self.dispatch.take(Event::Ask(topic::Ask {
             server: &server,

@@ -8,13 +8,13 @@ use model::{Answer, Form, LinkId, OperationId, Refusal, Request};
 use topic::End;
 use upstream::tasks::Task;
 use wire::mcp::input;
-use wire::mcp::task::{self, Standing};
+use wire::mcp::task::{self, OperationState};
 
 use super::{holder, relay};
 use crate::call::{Call, Reply};
 use crate::incoming::Incoming;
 use crate::link::{Link, Questioned, Respell, Undelivered};
-use crate::live::{Asked, Event};
+use crate::live::{Event, ServerQuestion};
 use crate::{context::number_of, dispatch::Dispatch, returns};
 
 /// The reply of a request that awaits a task's result in its caller's name.
@@ -68,7 +68,7 @@ pub(super) fn questions(dispatch: &Dispatch, task: &Task) -> Option<Vec<u8>> {
     if open.is_empty() {
         return None;
     }
-    let entry = |(operation, link, asked): &(OperationId, LinkId, Arc<Asked>)| {
+    let entry = |(operation, link, asked): &(OperationId, LinkId, Arc<ServerQuestion>)| {
         asked.entry(*operation, &|own| dispatch.respelled(*link, &asked.server, own))
     };
     Some(input::entries(&open.iter().filter_map(entry).collect::<Vec<_>>()))
@@ -90,13 +90,13 @@ pub(super) fn answer(dispatch: &Arc<Dispatch>, request: &Request, task: &Task) -
     Ok(())
 }
 
-fn open(dispatch: &Dispatch, task: &Task) -> Vec<(OperationId, LinkId, Arc<Asked>)> {
+fn open(dispatch: &Dispatch, task: &Task) -> Vec<(OperationId, LinkId, Arc<ServerQuestion>)> {
     task.waiting().map_or_else(Vec::new, |waiting| dispatch.with(|topic| topic.questions_about(waiting)))
 }
 
 /// Notifies the listen streams that name a task of 2025-11-25, by what its server wrote last and its open questions.
 pub(super) fn notify(dispatch: &Arc<Dispatch>, task: &Task, written: &[u8], asked: Option<&[u8]>) {
-    let standing = asked.map(Standing::InputRequired);
+    let standing = asked.map(OperationState::InputRequired);
     if let Some(notice) = task::notice_to_modern(written, &task.public, standing) {
         holder::notify(dispatch, task, notice);
     }

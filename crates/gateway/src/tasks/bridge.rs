@@ -7,7 +7,7 @@ use upstream::CallEvents;
 use upstream::tasks::Task;
 use upstream::tasks::answers;
 use upstream::tasks::look::{self, Failed};
-use wire::mcp::task::{self, Standing, Status};
+use wire::mcp::task::{self, OperationState, Status};
 
 use super::awaiting;
 use super::waiting::{Waiting, session_of};
@@ -60,7 +60,7 @@ async fn at_legacy(dispatch: &Arc<Dispatch>, call: &Call, task: &Arc<Task>) -> R
                 awaiting::begin(dispatch, &call.link, task);
             }
             let standing = end.as_ref().map(task::standing_of);
-            let standing = standing.or(asked.as_deref().map(Standing::InputRequired));
+            let standing = standing.or(asked.as_deref().map(OperationState::InputRequired));
             task::got(now.raw(), &task.public, standing).unwrap_or_default()
         }
         // The extension acknowledges, whether the task was over or not.

@@ -74,11 +74,11 @@ pub(crate) async fn prompts(command: PromptsCommand, output: Output) -> Result<E
 }
 
 /// The topic and the gateway of a command.
-type Place<'a> = (&'a str, &'a GatewayArgs);
+type CallOptions<'a> = (&'a str, &'a GatewayArgs);
 
 /// One request in a session that declares nothing.
 async fn request(
-    (topic, gateway): Place<'_>,
+    (topic, gateway): CallOptions<'_>,
     method: &str,
     params: &str,
     output: Output,
@@ -93,7 +93,7 @@ async fn request(
 
 /// All pages of a list, in one object; with a pattern, only entries whose name or URI matches.
 async fn list(
-    (topic, gateway): Place<'_>,
+    (topic, gateway): CallOptions<'_>,
     member: &str,
     pattern: Option<&str>,
     output: Output,

@@ -7,7 +7,7 @@ mod unknown;
 use serde_json::Value;
 
 use arguments::Arguments;
-use call::Place;
+use call::CallOptions;
 use unknown::or_similar;
 
 use crate::cli::ToolsCommand;
@@ -41,7 +41,7 @@ pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, F
         ToolsCommand::Call { name, arguments, args, no_input, wait, topic, gateway } => {
             let wait = duration_of("--wait", &wait)?;
             let arguments = Arguments::read(args.as_deref(), &arguments)?;
-            let place = Place { topic: &topic, gateway: &gateway, no_input, wait };
+            let place = CallOptions { topic: &topic, gateway: &gateway, no_input, wait };
             call::call(&name, &arguments, place, output).await
         }
     }

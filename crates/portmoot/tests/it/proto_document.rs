@@ -4,8 +4,8 @@ use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use schema::{
-    Descriptors, Invalid, Marks, Named, Numbers, Reference, Style, Tool, ToolSchema, VALIDATE_PROTO, compile,
-    convert_all,
+    Descriptors, Invalid, Marks, Numbers, Reference, Style, Tool, ToolReference, ToolSchema, VALIDATE_PROTO,
+    compile, convert_all,
 };
 use serde_json::{Value, json};
 use wire::proto::code;
@@ -178,7 +178,7 @@ fn example_schema() {
         message SearchResult {{ string title = 1; string url = 2; string snippet = 3; string published_at = 4; }}"#
     );
     let set = compile(&[("acme/tools/v1/web_search.proto".to_owned(), text)]).unwrap();
-    let named = Named { tool: "web_search", ..Named::default() };
+    let named = ToolReference { tool: "web_search", ..ToolReference::default() };
     let schema = ToolSchema::find(&Descriptors::read(&set).unwrap(), &named).unwrap();
     assert_eq!(schema.input().full_name(), "acme.tools.v1.WebSearchRequest");
     assert_eq!(schema.output().unwrap().full_name(), "acme.tools.v1.WebSearchResponse");

@@ -25,10 +25,10 @@ pub struct FileNames {
     pub message_type: Vec<MessageNames>,
     /// Its enums.
     #[prost(message, repeated, tag = "5")]
-    pub enum_type: Vec<Named>,
+    pub enum_type: Vec<NamedDescriptor>,
     /// Its services.
     #[prost(message, repeated, tag = "6")]
-    pub service: Vec<Named>,
+    pub service: Vec<NamedDescriptor>,
 }
 
 /// The names in a message.
@@ -42,12 +42,12 @@ pub struct MessageNames {
     pub nested_type: Vec<Self>,
     /// The enums inside it.
     #[prost(message, repeated, tag = "4")]
-    pub enum_type: Vec<Named>,
+    pub enum_type: Vec<NamedDescriptor>,
 }
 
 /// Anything with a name.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Named {
+pub struct NamedDescriptor {
     /// The name.
     #[prost(string, tag = "1")]
     pub name: String,

@@ -26,7 +26,7 @@ pub(crate) struct SetKey {
 
 /// An entry of the cache, without the bytes of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum CacheEntry {
     /// The commit of a label.
     Label { module: ModuleKey, label: String, commit: String, at_ms: u64 },
     /// A descriptor set.
@@ -54,14 +54,22 @@ impl Cache {
     }
 
     /// Keeps an entry. Returns those for which there is no room any more.
-    pub(crate) fn restore(&mut self, kept: Kept, set: Bytes) -> Vec<Kept> {
+    pub(crate) fn restore(&mut self, kept: CacheEntry, set: Bytes) -> Vec<CacheEntry> {
         match kept {
-            Kept::Label { module, label, commit, at_ms } => self.keep_label(&module, &label, &commit, at_ms),
-            Kept::Set(key) => self.keep_set(key, set),
+            CacheEntry::Label { module, label, commit, at_ms } => {
+                self.keep_label(&module, &label, &commit, at_ms)
+            }
+            CacheEntry::Set(key) => self.keep_set(key, set),
         }
     }
 
-    pub(crate) fn keep_label(&mut self, module: &str, label: &str, commit: &str, now_ms: u64) -> Vec<Kept> {
+    pub(crate) fn keep_label(
+        &mut self,
+        module: &str,
+        label: &str,
+        commit: &str,
+        now_ms: u64,
+    ) -> Vec<CacheEntry> {
         self.labels.insert((module.to_owned(), label.to_owned()), (commit.to_owned(), now_ms));
         if self.labels.len() <= LABELS_MAX {
             return Vec::new();
@@ -69,18 +77,18 @@ impl Cache {
         let oldest = self.labels.iter().min_by_key(|(_, (_, at_ms))| *at_ms).map(|(key, _)| key.clone());
         let gone = oldest.and_then(|key| self.labels.remove_entry(&key));
         let gone =
-            gone.map(|((module, label), (commit, at_ms))| Kept::Label { module, label, commit, at_ms });
+            gone.map(|((module, label), (commit, at_ms))| CacheEntry::Label { module, label, commit, at_ms });
         gone.into_iter().collect()
     }
 
-    pub(crate) fn keep_set(&mut self, key: SetKey, set: Bytes) -> Vec<Kept> {
+    pub(crate) fn keep_set(&mut self, key: SetKey, set: Bytes) -> Vec<CacheEntry> {
         let (owner, bytes) = (key.module.clone(), set.len());
         if self.sets.insert(key.clone(), set).is_some() {
             return Vec::new();
         }
         self.order.push(&owner, bytes, key);
         let gone = self.order.shrink(SETS_MAX, SETS_BYTES_MAX);
-        gone.into_iter().inspect(|gone| drop(self.sets.remove(gone))).map(Kept::Set).collect()
+        gone.into_iter().inspect(|gone| drop(self.sets.remove(gone))).map(CacheEntry::Set).collect()
     }
 }
 

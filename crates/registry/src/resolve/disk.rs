@@ -13,7 +13,7 @@ use platform::{open_regular, replace_file};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::cache::{Cache, Kept, SetKey};
+use super::cache::{Cache, CacheEntry, SetKey};
 use super::fetch::SET_BYTES_MAX;
 
 /// Begins every file.
@@ -67,7 +67,7 @@ impl Disk {
     }
 
     /// Writes an entry of the cache.
-    pub(crate) fn write(&self, kept: &Kept, set: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&self, kept: &CacheEntry, set: &[u8]) -> io::Result<()> {
         let mut rest = serde_json::to_vec(&Head::from(kept))?;
         rest.push(b'\n');
         rest.extend_from_slice(set);
@@ -76,20 +76,20 @@ impl Disk {
     }
 
     /// Removes an entry.
-    pub(crate) fn remove(&self, gone: &Kept) {
+    pub(crate) fn remove(&self, gone: &CacheEntry) {
         remove(&self.path(gone));
     }
 
     /// The file of an entry. Its name follows from what it is of.
-    fn path(&self, kept: &Kept) -> PathBuf {
+    fn path(&self, kept: &CacheEntry) -> PathBuf {
         self.0.join(name(kept)).with_extension(ENDS[0])
     }
 }
 
-fn name(kept: &Kept) -> String {
+fn name(kept: &CacheEntry) -> String {
     let parts = match kept {
-        Kept::Label { module, label, .. } => ["label", module, label, ""],
-        Kept::Set(SetKey { module, commit, symbol }) => {
+        CacheEntry::Label { module, label, .. } => ["label", module, label, ""],
+        CacheEntry::Set(SetKey { module, commit, symbol }) => {
             ["set", module, commit, symbol.as_deref().unwrap_or_default()]
         }
     };
@@ -107,7 +107,7 @@ fn remove(path: &Path) {
 }
 
 /// What is in a file; `None` if it is not what was written under its name.
-fn read(path: &Path) -> Option<(Kept, Bytes)> {
+fn read(path: &Path) -> Option<(CacheEntry, Bytes)> {
     let file: File = open_regular(OpenOptions::new().read(true), path).ok()?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).ok()?;
@@ -120,21 +120,23 @@ fn read(path: &Path) -> Option<(Kept, Bytes)> {
         return None;
     }
     let second = line(first + 1)?;
-    let kept = Kept::from(serde_json::from_slice::<Head>(bytes.get(first + 1..second)?).ok()?);
+    let kept = CacheEntry::from(serde_json::from_slice::<Head>(bytes.get(first + 1..second)?).ok()?);
     let is_named = path.file_stem().is_some_and(|stem| stem == name(&kept).as_str());
     is_named.then(|| (kept, bytes.slice(second + 1..)))
 }
 
-impl From<&Kept> for Head {
-    fn from(kept: &Kept) -> Self {
+impl From<&CacheEntry> for Head {
+    fn from(kept: &CacheEntry) -> Self {
         match kept.clone() {
-            Kept::Label { module, label, commit, at_ms } => Self::Label { module, label, commit, at_ms },
-            Kept::Set(SetKey { module, commit, symbol }) => Self::Set { module, commit, symbol },
+            CacheEntry::Label { module, label, commit, at_ms } => {
+                Self::Label { module, label, commit, at_ms }
+            }
+            CacheEntry::Set(SetKey { module, commit, symbol }) => Self::Set { module, commit, symbol },
         }
     }
 }
 
-impl From<Head> for Kept {
+impl From<Head> for CacheEntry {
     fn from(head: Head) -> Self {
         match head {
             Head::Label { module, label, commit, at_ms } => Self::Label { module, label, commit, at_ms },
@@ -148,8 +150,8 @@ mod tests {
     use super::super::cache::SETS_BYTES_MAX;
     use super::*;
 
-    fn set(number: usize) -> Kept {
-        Kept::Set(SetKey { module: "a.example/b/c".into(), commit: number.to_string(), symbol: None })
+    fn set(number: usize) -> CacheEntry {
+        CacheEntry::Set(SetKey { module: "a.example/b/c".into(), commit: number.to_string(), symbol: None })
     }
 
     fn files(dir: &Path) -> usize {
@@ -160,7 +162,7 @@ mod tests {
     fn what_is_written_is_read_and_a_changed_file_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let disk = Disk::open(&dir.path().join("cache")).unwrap();
-        let label = Kept::Label {
+        let label = CacheEntry::Label {
             module: "a.example/b/c".into(),
             label: "v1".into(),
             commit: "x".into(),
@@ -174,8 +176,8 @@ mod tests {
         let mut cache = Cache::default();
         disk.read_into(&mut cache).unwrap();
         let read = |cache: &Cache, number: usize| match set(number) {
-            Kept::Set(key) => cache.set(&key),
-            Kept::Label { .. } => None,
+            CacheEntry::Set(key) => cache.set(&key),
+            CacheEntry::Label { .. } => None,
         };
         assert_eq!(read(&cache, 1).as_deref(), Some(&b"one\ntwo"[..]));
         assert_eq!(cache.commit("a.example/b/c", "v1", 1_999, 1_000), Some("x".to_owned()));

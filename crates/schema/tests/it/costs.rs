@@ -1,6 +1,6 @@
 //! Expressions of peers that would not end.
 
-use schema::{Descriptors, Invalid, Marks, Named, SetError, ToolSchema, VALIDATE_PROTO, compile};
+use schema::{Descriptors, Invalid, Marks, SetError, ToolReference, ToolSchema, VALIDATE_PROTO, compile};
 
 const FIELDS: &str =
     "repeated int32 l = 1; string s = 2; map<string, string> m = 3; repeated string t = 4; TRequest r = 5;";
@@ -17,7 +17,7 @@ fn peer(text: &str) -> Result<ToolSchema, SetError> {
         "syntax = \"proto3\"; package acme; import \"{VALIDATE_PROTO}\"; message TRequest {{ {text} }}"
     );
     let set = compile(&[("a.proto".to_owned(), text)]).unwrap();
-    ToolSchema::find(&Descriptors::read(&set)?, &Named { tool: "t", ..Named::default() })
+    ToolSchema::find(&Descriptors::read(&set)?, &ToolReference { tool: "t", ..ToolReference::default() })
 }
 
 /// Whether all rules hold; `None` if they are not evaluated.

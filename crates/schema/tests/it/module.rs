@@ -2,7 +2,7 @@
 
 use crate::peers::field;
 use prost_reflect::Kind;
-use schema::{Descriptors, Module, Named, Numbers, STRUCT, Tool, ToolSchema, VALIDATE_PROTO};
+use schema::{Descriptors, Module, Numbers, STRUCT, Tool, ToolReference, ToolSchema, VALIDATE_PROTO};
 
 const SEARCH: &[u8] =
     br#"{"type":"object","properties":{"query":{"type":"string","minLength":2}},"required":["query"]}"#;
@@ -49,7 +49,8 @@ fn a_tools_set_has_its_own_file_only_and_keeps_the_rules() {
     let read = Descriptors::read(&set).unwrap();
     assert!(read.message("acme.v1.OtherRequest").is_none());
     assert_eq!(read.set(), set, "the bytes stay");
-    let found = ToolSchema::find(&read, &Named { tool: "web_search", ..Named::default() }).unwrap();
+    let found =
+        ToolSchema::find(&read, &ToolReference { tool: "web_search", ..ToolReference::default() }).unwrap();
     let query = found.input().get_field_by_name("query").unwrap();
     let rules = query.options();
     let (_, rule) = rules.extensions().next().unwrap();

@@ -5,7 +5,7 @@ use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
 use prost_reflect::prost_types::{
     DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet, MessageOptions,
 };
-use schema::{Descriptors, Named, SetError, ToolSchema, compile, json_schema};
+use schema::{Descriptors, SetError, ToolReference, ToolSchema, compile, json_schema};
 
 fn read(text: &str) -> Descriptors {
     let set =
@@ -14,7 +14,7 @@ fn read(text: &str) -> Descriptors {
 }
 
 #[track_caller]
-fn assert_found(text: &str, named: Named<'_>, expected: Result<(&str, Option<&str>), &str>) {
+fn assert_found(text: &str, named: ToolReference<'_>, expected: Result<(&str, Option<&str>), &str>) {
     let found = ToolSchema::find(&read(text), &named);
     let found = found
         .as_ref()
@@ -28,25 +28,25 @@ const SEARCH: &str =
 
 #[test]
 fn the_message_of_arguments_is_found() {
-    let named = Named { tool: "web_search", ..Named::default() };
+    let named = ToolReference { tool: "web_search", ..ToolReference::default() };
     let beside = Ok(("acme.WebSearchRequest", Some("acme.WebSearchResponse")));
     assert_found(SEARCH, named, beside);
-    assert_found(SEARCH, Named { symbol: Some("acme.Query"), ..named }, Ok(("acme.Query", None)));
-    assert_found(SEARCH, Named { symbol: Some("web_search"), tool: "x", ..named }, beside);
-    assert_found(SEARCH, Named { input: Some("acme.Query"), ..named }, Ok(("acme.Query", None)));
-    let both = Named { input: Some("acme.Query"), symbol: Some("web_search"), ..named };
+    assert_found(SEARCH, ToolReference { symbol: Some("acme.Query"), ..named }, Ok(("acme.Query", None)));
+    assert_found(SEARCH, ToolReference { symbol: Some("web_search"), tool: "x", ..named }, beside);
+    assert_found(SEARCH, ToolReference { input: Some("acme.Query"), ..named }, Ok(("acme.Query", None)));
+    let both = ToolReference { input: Some("acme.Query"), symbol: Some("web_search"), ..named };
     assert_found(SEARCH, both, beside);
-    let output = Named { output: Some("acme.Hits"), ..named };
+    let output = ToolReference { output: Some("acme.Hits"), ..named };
     assert_found(SEARCH, output, Ok(("acme.WebSearchRequest", Some("acme.Hits"))));
-    let input = Named { input: Some("google.protobuf.Struct"), ..named };
+    let input = ToolReference { input: Some("google.protobuf.Struct"), ..named };
     assert_found(SEARCH, input, Ok(("google.protobuf.Struct", None)));
-    assert_found(SEARCH, Named { symbol: Some("acme.None"), ..named }, Err("no message acme.None"));
-    assert_found(SEARCH, Named { tool: "none", ..named }, Err("no message NoneRequest"));
+    assert_found(SEARCH, ToolReference { symbol: Some("acme.None"), ..named }, Err("no message acme.None"));
+    assert_found(SEARCH, ToolReference { tool: "none", ..named }, Err("no message NoneRequest"));
 }
 
 #[test]
 fn methods_say_what_they_take_and_give() {
-    let named = Named { tool: "web_search", ..Named::default() };
+    let named = ToolReference { tool: "web_search", ..ToolReference::default() };
     let text = |more: &str| format!("{SEARCH} service S {{ {more} }}");
     let method = text("rpc WebSearch(WebSearchRequest) returns (Hits);");
     assert_found(&method, named, Ok(("acme.WebSearchRequest", Some("acme.Hits"))));
@@ -233,8 +233,9 @@ fn the_sets_of_all_tools_share_what_does_not_contradict() {
         vec![0xff],
     ];
     let read = Descriptors::read_all(&Vec::from_iter(sets.iter().map(Vec::as_slice)));
-    let find =
-        |at: usize, tool| ToolSchema::find(read[at].as_ref().unwrap(), &Named { tool, ..Named::default() });
+    let find = |at: usize, tool| {
+        ToolSchema::find(read[at].as_ref().unwrap(), &ToolReference { tool, ..ToolReference::default() })
+    };
     let name = |at, tool| find(at, tool).map(|found| found.input().full_name().to_owned());
     // What another tool brought along is not meant.
     assert_eq!(name(0, "a").unwrap(), "acme.ARequest");

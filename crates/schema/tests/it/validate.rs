@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use schema::{
-    Descriptors, Invalid, Marks, Module, Named, Numbers, SetError, Tool, ToolSchema, VALIDATE_PROTO,
+    Descriptors, Invalid, Marks, Module, Numbers, SetError, Tool, ToolReference, ToolSchema, VALIDATE_PROTO,
     VALIDATE_TEXT, compile,
 };
 
@@ -25,7 +25,7 @@ fn peer(text: &str) -> Result<ToolSchema, SetError> {
         "syntax = \"proto3\"; package acme; import \"{VALIDATE_PROTO}\"; message TRequest {{ {text} }}"
     );
     let set = compile(&[("a.proto".to_owned(), text)]).unwrap();
-    ToolSchema::find(&Descriptors::read(&set)?, &Named { tool: "t", ..Named::default() })
+    ToolSchema::find(&Descriptors::read(&set)?, &ToolReference { tool: "t", ..ToolReference::default() })
 }
 
 #[track_caller]
@@ -45,7 +45,9 @@ fn rules_are_enforced_of_own_tools_and_of_sets_that_came_inline() {
     assert_broken(own);
     for set in [own.set(), own.full_set()] {
         let inline = Descriptors::read(&set).unwrap();
-        assert_broken(&ToolSchema::find(&inline, &Named { tool: "t", ..Named::default() }).unwrap());
+        assert_broken(
+            &ToolSchema::find(&inline, &ToolReference { tool: "t", ..ToolReference::default() }).unwrap(),
+        );
     }
 }
 

@@ -1,6 +1,8 @@
 //! JSON to messages and back.
 
-use schema::{Descriptors, Marks, Module, Named, Numbers, Tool, ToolSchema, compile, struct_from_json};
+use schema::{
+    Descriptors, Marks, Module, Numbers, Tool, ToolReference, ToolSchema, compile, struct_from_json,
+};
 
 fn schema(input: &str) -> ToolSchema {
     let tool = Tool { name: "t", description: None, input: input.as_bytes(), output: None };
@@ -155,8 +157,11 @@ fn messages_of_peers_have_the_json_that_protobuf_gives_them() {
         message TRequest { string plain = 1; Color color = 2; bytes raw = 3; oneof which { string a = 4; uint64 b = 5; }
             google.protobuf.Timestamp at = 6; google.protobuf.Int64Value wrapped = 7; map<bool, float> map = 8; TRequest inner = 9; }"#;
     let set = compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap();
-    let found = ToolSchema::find(&Descriptors::read(&set).unwrap(), &Named { tool: "t", ..Named::default() })
-        .unwrap();
+    let found = ToolSchema::find(
+        &Descriptors::read(&set).unwrap(),
+        &ToolReference { tool: "t", ..ToolReference::default() },
+    )
+    .unwrap();
     let all = br#"{"plain":"p","color":"COLOR_RED","raw":"AP8=","b":18446744073709551615,"at":"2026-01-01T00:00:00Z",
         "wrapped":-7,"map":{"false":0.5,"true":1.5},"inner":{"plain":"","color":7,"raw":""}}"#;
     let typed = found.arguments_from_json(all).unwrap();

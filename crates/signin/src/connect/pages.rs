@@ -9,7 +9,7 @@ use crate::pages::{Page, escape};
 
 /// What a person was shown before it consented. The form has it, sealed, so that nothing else is consented to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Shown {
+pub(super) struct ConsentTerms {
     pub(super) participant: String,
     pub(super) server: String,
     pub(super) clients: Vec<String>,
@@ -83,7 +83,7 @@ pub(super) fn of_another(form: &Form<'_>, participant: &str) -> Page {
 }
 
 /// The page on which a participant consents.
-pub(super) fn consent(form: &Form<'_>, shown: &Shown) -> Page {
+pub(super) fn consent(form: &Form<'_>, shown: &ConsentTerms) -> Page {
     let list = |texts: &[String], none: &str| match texts {
         [] => none.to_owned(),
         texts => {
@@ -92,7 +92,7 @@ pub(super) fn consent(form: &Form<'_>, shown: &Shown) -> Page {
     };
     let body = format!(
         "<h1>Let the gateway use your account at <q>{server}</q>?</h1>\
-         <dl><dt>You are</dt><dd>{participant}</dd><dt>Asked for by</dt><dd>{clients}</dd><dt>Server</dt><dd>{server}</dd>\
+         <dl><dt>You are</dt><dd>{participant}</dd><dt>RequestParts for by</dt><dd>{clients}</dd><dt>Server</dt><dd>{server}</dd>\
          <dt>It may do there</dt><dd>{scopes}</dd><dt>You will be sent to</dt><dd>{to}</dd>\
          <dt>And come back to</dt><dd>{back}</dd></dl>\
          <p class=\"warn\">Clients choose their names themselves. Allow it only if you have just used this server yourself. Afterwards \
@@ -157,7 +157,7 @@ mod tests {
         let evil = "</q><script>alert('1')</script>\" onload=\"x\u{202e}";
         let url = PublicUrl::parse("https://gw.example/a").unwrap();
         let form = Form { url: &url, id: "\"><b>", sealed: "\"><b>" };
-        let shown = Shown {
+        let shown = ConsentTerms {
             participant: evil.to_owned(),
             server: evil.to_owned(),
             clients: vec![evil.to_owned()],

@@ -12,7 +12,7 @@ use oauth::registration::{DOCUMENT_PATH, GATEWAY_CALLBACK_PATH, KEY_DOCUMENTS_PA
 use serde_json::{Value, json};
 
 use super::Connect;
-use crate::routes::{Asked, absent, form_of, not_allowed, open_to_scripts, preflight};
+use crate::routes::{RequestParts, absent, form_of, not_allowed, open_to_scripts, preflight};
 
 /// How long others may keep a document, in seconds.
 const DOCUMENT_SECS: u32 = 300;
@@ -29,14 +29,14 @@ pub fn connect_router(connect: Arc<Connect>) -> Router {
 }
 
 async fn open(State(me): State<Arc<Connect>>, Path(id): Path<String>, request: Request) -> Response {
-    match Asked::read(request).await {
+    match RequestParts::read(request).await {
         Ok(asked) => me.open(&id, &asked.browser).await,
         Err(response) => response,
     }
 }
 
 async fn submit(State(me): State<Arc<Connect>>, Path(id): Path<String>, request: Request) -> Response {
-    match Asked::read(request).await {
+    match RequestParts::read(request).await {
         Ok(asked) => me.submit(&id, form_of(&asked), &asked.browser).await,
         Err(response) => response,
     }
@@ -47,7 +47,7 @@ async fn callback(State(me): State<Arc<Connect>>, method: Method, request: Reque
     if method != Method::GET {
         return not_allowed("GET");
     }
-    match Asked::read(request).await {
+    match RequestParts::read(request).await {
         Ok(asked) => me.callback(&asked.query, &asked.browser).await,
         Err(response) => response,
     }

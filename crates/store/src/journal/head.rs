@@ -19,14 +19,14 @@ const HEAD_BYTES: usize = 160;
 
 /// A place in a journal: which one, how many lines, the sum of the last one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct JournalPosition {
     /// The id of the file of lines, which a compaction changes.
     pub(super) id: String,
     pub(super) lines: u64,
     sum: String,
 }
 
-impl Place {
+impl JournalPosition {
     pub(super) fn new(id: &str, chain: Chain) -> Self {
         Self { id: id.to_owned(), lines: chain.lines, sum: hex(chain.sum) }
     }
@@ -54,13 +54,13 @@ pub(super) enum Head {
     Absent,
     /// A crash or a fault has left a text that is no head. There was a journal.
     Unreadable,
-    At(Place),
+    At(JournalPosition),
 }
 
 #[derive(Serialize, Deserialize)]
 struct Written {
     #[serde(flatten)]
-    place: Place,
+    place: JournalPosition,
     check: String,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct HeadFile(Option<Box<dyn DiskFile>>);
 
 impl HeadFile {
     /// Writes and syncs the head.
-    pub(super) fn save(&mut self, disk: &dyn Disk, place: Place) -> Result<(), StoreError> {
+    pub(super) fn save(&mut self, disk: &dyn Disk, place: JournalPosition) -> Result<(), StoreError> {
         let wrong = on(disk, "write", HEAD_FILE);
         let file = match &mut self.0 {
             Some(file) => file,
@@ -91,14 +91,14 @@ impl HeadFile {
     }
 
     /// Writes the head without a sync. If that fails, the file names an earlier place.
-    pub(super) fn note(&mut self, place: Place) {
+    pub(super) fn note(&mut self, place: JournalPosition) {
         if let Some(file) = &mut self.0 {
             let _ = file.note(&text(place));
         }
     }
 }
 
-fn text(place: Place) -> Vec<u8> {
+fn text(place: JournalPosition) -> Vec<u8> {
     let check = place.check();
     let mut text = serde_json::to_vec(&Written { place, check }).unwrap_or_default();
     text.resize(HEAD_BYTES - 1, b' ');

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::chain::{Chain, is_numbered, is_torn};
-use super::head::{HEAD_FILE, Head, Place};
+use super::head::{HEAD_FILE, Head, JournalPosition};
 use crate::{disk::Disk, error::StoreError, record::Record, state::State};
 
 /// The file of the lines, in the data directory.
@@ -18,11 +18,11 @@ pub(super) struct Header {
     pub(super) id: String,
     /// The last place of the file that this one has replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    follows: Option<Place>,
+    follows: Option<JournalPosition>,
 }
 
 impl Header {
-    pub(super) fn new(follows: Option<Place>) -> Self {
+    pub(super) fn new(follows: Option<JournalPosition>) -> Self {
         let id = data_encoding::HEXLOWER.encode(&platform::random::<16>());
         Self { journal: FORMAT, id, follows }
     }

@@ -1,7 +1,7 @@
 //! Replay of messages, for late listeners and for readers.
 
 use model::{DeliveryMode, LinkId};
-use topic::{Audience, Cursor, Event, Kept, Listener, Reach, Replay, RoomEffect};
+use topic::{Audience, Cursor, Event, Listener, Reach, Replay, RingLimits, RoomEffect};
 
 use crate::{
     numbers::Effects,
@@ -9,9 +9,9 @@ use crate::{
     stage::{ANN, BOB, CID, Stage, id},
 };
 
-const KEPT: Kept = Kept { history: 3, readable: false };
+const KEPT: RingLimits = RingLimits { history: 3, readable: false };
 
-fn keeping(kept: Kept) -> Stage {
+fn keeping(kept: RingLimits) -> Stage {
     let mut stage = Stage::configured(|config| {
         config.kept = kept;
         config.epoch = 7;
@@ -89,7 +89,7 @@ fn a_listener_gets_the_messages_that_it_missed() {
 
 #[test]
 fn a_replay_holds_the_messages_for_its_listener() {
-    let mut stage = keeping(Kept { history: 9, readable: false });
+    let mut stage = keeping(RingLimits { history: 9, readable: false });
     let to_cid = Audience::new(Some(BOB), &["cid"], "chat", Reach::Listeners);
     let to_dan = Audience::new(Some(BOB), &["dan"], "chat", Reach::Listeners);
     let proposal = Audience::new(Some(BOB), &["dan"], "mcp/proposal:x", Reach::Listeners);
@@ -107,7 +107,7 @@ fn a_replay_holds_the_messages_for_its_listener() {
 
 #[test]
 fn readers_and_listeners_share_one_ring() {
-    let mut stage = keeping(Kept { history: 1, readable: true });
+    let mut stage = keeping(RingLimits { history: 1, readable: true });
     chat(&mut stage, &["a", "b", "c"]);
     assert_eq!(enter(&mut stage, DeliveryMode::All, false, None), Some((2, false, texts(&["c"]))));
     publish(&mut stage, "not cid", Audience::new(None, &[], "x", Reach::Except(id("cid"))));
@@ -123,16 +123,16 @@ fn readers_and_listeners_share_one_ring() {
 
 #[test]
 fn no_message_is_kept_unless_configured() {
-    let mut stage = keeping(Kept::default());
+    let mut stage = keeping(RingLimits::default());
     chat(&mut stage, &["a"]);
     assert_eq!(enter(&mut stage, DeliveryMode::All, false, at(0)), None, "there is no history");
     assert_eq!(stage.topic.readable_since(BOB), None);
     assert!(shown(&stage.step(Event::Keep { kept: KEPT })).is_empty());
     chat(&mut stage, &["b", "c"]);
     assert_eq!(enter(&mut stage, DeliveryMode::All, false, at(0)), Some((1, false, texts(&["b", "c"]))));
-    stage.step(Event::Keep { kept: Kept { history: 1, readable: false } });
+    stage.step(Event::Keep { kept: RingLimits { history: 1, readable: false } });
     assert_eq!(enter(&mut stage, DeliveryMode::All, false, at(1)), Some((2, false, texts(&["c"]))));
-    stage.step(Event::Keep { kept: Kept::default() });
+    stage.step(Event::Keep { kept: RingLimits::default() });
     assert_eq!(of(stage.topic.messages(&id("ann"), at(2).unwrap())), (3, false, vec![]));
 }
 

@@ -80,7 +80,7 @@ fn metadata_of(meta: &Map<String, Json>) -> HashMap<String, String> {
 #[cfg(test)]
 mod tests {
     use prost::Message as _;
-    use schema::{Descriptors, Named, ToolSchema, compile};
+    use schema::{Descriptors, ToolReference, ToolSchema, compile};
 
     use super::*;
 
@@ -108,8 +108,10 @@ mod tests {
     fn arguments_are_the_message_of_the_tool() {
         let text = "syntax = \"proto3\"; package a; message XRequest { optional string q = 1; repeated string tags = 2; }";
         let set = compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap();
-        let schema =
-            ToolSchema::find(&Descriptors::read(&set).unwrap(), &Named { tool: "x", ..Named::default() });
+        let schema = ToolSchema::find(
+            &Descriptors::read(&set).unwrap(),
+            &ToolReference { tool: "x", ..ToolReference::default() },
+        );
         let tool = |takes_struct| SentTool {
             schema: schema.clone().unwrap(),
             reference: None,

@@ -175,7 +175,7 @@ mod tests {
     fn a_message_of_the_tool_is_its_structured_result() {
         let text = "syntax = \"proto3\"; package a; message XRequest {} message XResponse { int64 n = 1; repeated string tags = 2; }";
         let set = schema::compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap();
-        let named = schema::Named { tool: "x", ..schema::Named::default() };
+        let named = schema::ToolReference { tool: "x", ..schema::ToolReference::default() };
         let tool = ToolSchema::find(&schema::Descriptors::read(&set).unwrap(), &named).unwrap();
         let content = |name: &str| {
             vec![part(Part::Data(Any { type_url: format!("any.example/{name}"), value: vec![8, 7] }), "")]

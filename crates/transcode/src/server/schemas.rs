@@ -1,7 +1,7 @@
 //! Schemas that a server sends with its tools: read together, described in JSON Schema.
 
 use bytes::Bytes;
-use schema::{Descriptors, Named, SetError, ToolSchema, json_schema};
+use schema::{Descriptors, SetError, ToolReference, ToolSchema, json_schema};
 use wire::proto::contract::{Tool, tool::SchemaSource};
 
 use crate::key;
@@ -70,7 +70,7 @@ impl SentSchema {
     }
 
     fn find(&self, descriptors: &Descriptors) -> Result<SentTool, SetError> {
-        let named = Named {
+        let named = ToolReference {
             tool: &self.tool,
             symbol: self.reference.as_deref().and_then(symbol_of),
             input: self.input.as_deref(),

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The place of one session and its successors.
-pub(super) type Place = (Era, SessionKey);
+pub(super) type SessionPlace = (Era, SessionKey);
 
 /// State of the server and its sessions.
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub(super) struct Book {
     pub(super) legacy: Option<bool>,
     /// Whether the probe spoils a process of it, which then had to be started again for the handshake alone.
     pub(super) dislikes_probe: bool,
-    pub(super) slots: HashMap<Place, Slot>,
+    pub(super) slots: HashMap<SessionPlace, Slot>,
     /// Sessions that end with their calls, and their places.
     pub(super) single_call: Vec<(Arc<Session>, Taken)>,
     /// The last manifest in each era, in the order of the first fetch.
@@ -89,7 +89,7 @@ impl Book {
     /// The open session at a place. `user` is the link that is going to use it. A session whose server waits for an answer of its
     /// modern caller gets no further call, because its next question could belong to either: it goes on alone, and ends with its
     /// calls. So does one of a sign-in that was replaced.
-    pub(super) fn open(&mut self, place: &Place, user: Option<LinkId>) -> Option<Arc<Session>> {
+    pub(super) fn open(&mut self, place: &SessionPlace, user: Option<LinkId>) -> Option<Arc<Session>> {
         let slot = self.slots.get_mut(place)?;
         let session = slot.open().map(Arc::clone)?;
         if session.is_asking() || session.is_void() {

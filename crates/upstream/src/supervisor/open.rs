@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
 
-use super::book::{Book, Place, Slot};
+use super::book::{Book, SessionPlace, Slot};
 use super::{Upstream, close_all};
 use crate::config::{EraChoice, ProtoConfig, Sessions, Transport};
 use crate::session::{Session, SessionEvent, SessionSetup};
@@ -145,7 +145,7 @@ impl Upstream {
     }
 
     /// Waits for the end of a short back-off; refuses during a long one.
-    async fn await_backoff(&self, place: &Place) -> Result<(), Refusal> {
+    async fn await_backoff(&self, place: &SessionPlace) -> Result<(), Refusal> {
         let now = Instant::now();
         let (remaining, reason) = {
             let book = self.book.lock();

@@ -48,13 +48,13 @@ impl From<Failed> for Result<Answer, Refusal> {
 }
 
 /// A task as its server has just written it.
-pub struct Look {
+pub struct ServerTask {
     answer: Answer,
     /// Its status, if the protocol defines it.
     pub status: Option<Status>,
 }
 
-impl Look {
+impl ServerTask {
     /// The task's object.
     pub fn raw(&self) -> &[u8] {
         self.answer.payload.body_bytes()
@@ -79,7 +79,7 @@ pub trait AwaitsEnd: Sync {
 ///
 /// # Errors
 /// Why its state is not known.
-pub async fn look(session: &Session, task: &Task) -> Result<Look, Failed> {
+pub async fn look(session: &Session, task: &Task) -> Result<ServerTask, Failed> {
     let answer = session.ask_task("tasks/get", &task.origin.own).await?;
     if answer.outcome != Outcome::Ok {
         return Err(Failed::Error(answer));
@@ -90,14 +90,14 @@ pub async fn look(session: &Session, task: &Task) -> Result<Look, Failed> {
         Refusal::new(RefusalCode::UpstreamFailed, what)
     })?;
     task.update(&report, &answer.payload.bytes);
-    Ok(Look { answer, status: report.status })
+    Ok(ServerTask { answer, status: report.status })
 }
 
 /// The end of a task of 2025-11-25, as the answer of its call (`tasks/result`); `None` while it has none.
 ///
 /// # Errors
 /// A refusal when the server cannot be asked.
-pub async fn end_of(session: &Session, task: &Task, look: &Look) -> Result<Option<Answer>, Refusal> {
+pub async fn end_of(session: &Session, task: &Task, look: &ServerTask) -> Result<Option<Answer>, Refusal> {
     match look.status {
         Some(Status::Completed | Status::Failed) => {}
         Some(Status::Working | Status::InputRequired | Status::Cancelled) | None => return Ok(None),

@@ -14,14 +14,14 @@ pub struct CallTask(OnceLock<Box<Part>>);
 #[derive(Debug)]
 enum Part {
     /// It may become a task.
-    Asks(Place),
+    Asks(SessionPlace),
     /// It may become a task that the gateway follows: its caller sees a call.
-    Follows { place: Place, task: OnceLock<Followed> },
+    Follows { place: SessionPlace, task: OnceLock<Followed> },
     /// It is about this task.
     About(Arc<Task>),
 }
 
-type Place = Mutex<Option<TaskPlace>>;
+type SessionPlace = Mutex<Option<TaskPlace>>;
 
 /// A task that the gateway follows, and the request that waits for its result, if the server has such.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use model::{Answer, Form, LinkId, OperationId, Outcome, ParticipantId, Payload};
 use platform::{Mutex, MutexGuard, Taken, unix_ms};
-use wire::mcp::task::{self, Standing, Status, TaskReport};
+use wire::mcp::task::{self, OperationState, Status, TaskReport};
 
 use crate::{CallNumber, Session, TaskHold};
 
@@ -73,14 +73,14 @@ struct State {
 
 /// The result of a call that was answered at once, although its caller asked for a task.
 #[derive(Debug)]
-pub struct Kept {
+pub struct ImmediateResult {
     /// The answer, as its server wrote it.
     pub answer: Answer,
     /// Its bytes on its caller's account.
     _bytes: Option<Taken>,
 }
 
-impl Kept {
+impl ImmediateResult {
     /// An answer, and its bytes on its caller's account.
     pub fn new(answer: Answer, bytes: Option<Taken>) -> Self {
         Self { answer, _bytes: bytes }
@@ -97,7 +97,7 @@ pub struct Task {
     /// Whether the gateway follows it for a call, whose caller sees no task.
     pub followed: bool,
     /// Its result, if no server has it.
-    pub kept: Option<Kept>,
+    pub kept: Option<ImmediateResult>,
     state: Mutex<State>,
 }
 
@@ -121,7 +121,13 @@ impl Task {
     }
 
     /// A task that is completed from the beginning, and kept for this time.
-    pub fn of_result(public: String, origin: Origin, link: LinkId, kept: Kept, ttl_ms: u64) -> Self {
+    pub fn of_result(
+        public: String,
+        origin: Origin,
+        link: LinkId,
+        kept: ImmediateResult,
+        ttl_ms: u64,
+    ) -> Self {
         let task = Self { kept: Some(kept), ..Self::new(public, origin, link, None) };
         {
             let mut state = task.state();
@@ -295,18 +301,18 @@ impl Task {
             return task::renamed(&written, &self.public);
         }
         let standing = match status {
-            Status::Working => Standing::Working,
-            Status::InputRequired => Standing::InputRequired(b"{}"),
-            Status::Completed => Standing::Result(b"{}"),
-            Status::Failed => Standing::Error(b"{}"),
-            Status::Cancelled => Standing::Cancelled,
+            Status::Working => OperationState::Working,
+            Status::InputRequired => OperationState::InputRequired(b"{}"),
+            Status::Completed => OperationState::Result(b"{}"),
+            Status::Failed => OperationState::Error(b"{}"),
+            Status::Cancelled => OperationState::Cancelled,
         };
         Some(self.view(standing, None, |view| task::get(view, Form::Legacy)))
     }
 
     /// A task whose result is kept here.
-    pub fn kept_view<T>(&self, kept: &Kept, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
-        self.view(Standing::Result(kept.answer.payload.body_bytes()), None, look)
+    pub fn kept_view<T>(&self, kept: &ImmediateResult, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
+        self.view(OperationState::Result(kept.answer.payload.body_bytes()), None, look)
     }
 
     /// The task when its server cannot be asked any more, for a caller of this form.
@@ -315,10 +321,10 @@ impl Task {
         // The modern form has the result with the state: without the result the task is not completed.
         let has_result = task::has_list(form);
         let standing = match status {
-            Status::Completed if has_result => Standing::Result(b"{}"),
-            Status::Cancelled => Standing::Cancelled,
+            Status::Completed if has_result => OperationState::Result(b"{}"),
+            Status::Cancelled => OperationState::Cancelled,
             Status::Completed | Status::Working | Status::InputRequired | Status::Failed => {
-                Standing::Error(LOST_ERROR)
+                OperationState::Error(LOST_ERROR)
             }
         };
         let message = (!status.is_over() || !has_result).then_some(LOST);
@@ -327,7 +333,7 @@ impl Task {
 
     fn view<T>(
         &self,
-        standing: Standing<'_>,
+        standing: OperationState<'_>,
         message: Option<&str>,
         look: impl FnOnce(&task::Task<'_>) -> T,
     ) -> T {

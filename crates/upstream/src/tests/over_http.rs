@@ -82,7 +82,7 @@ impl Server {
             revision: Mutex::default(),
             inits: AtomicUsize::new(0),
             ready: AtomicUsize::new(0),
-            place: Mutex::new("Place"),
+            place: Mutex::new("SessionPlace"),
             seen: Mutex::default(),
             streams: Mutex::default(),
         });
@@ -182,7 +182,7 @@ impl Server {
                 {"name": "echo", "inputSchema": {"type": "object", "properties":
                     {"place": {"type": "string", "x-mcp-header": *self.place.lock()}}}},
                 {"name": "bad", "inputSchema": {"type": "object", "properties":
-                    {"place": {"type": "number", "x-mcp-header": "Place"}}}}]}),
+                    {"place": {"type": "number", "x-mcp-header": "SessionPlace"}}}}]}),
                 _ => json!({"content": [], "echo": body["params"]}),
             },
         ))

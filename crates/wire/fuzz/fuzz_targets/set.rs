@@ -2,13 +2,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use schema::{Descriptors, Named, ToolSchema, json_schema};
+use schema::{Descriptors, ToolReference, ToolSchema, json_schema};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(descriptors) = Descriptors::read(bytes) else { return };
     let set = descriptors.set();
     assert_eq!(Descriptors::read(&set).expect("what is sent is read").set(), set);
-    if let Ok(found) = ToolSchema::find(&descriptors, &Named { tool: "t", ..Named::default() }) {
+    if let Ok(found) =
+        ToolSchema::find(&descriptors, &ToolReference { tool: "t", ..ToolReference::default() })
+    {
         json::check(&json_schema(found.input())).expect("JSON");
     }
 });

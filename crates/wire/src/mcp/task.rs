@@ -14,9 +14,9 @@ pub use convert::{
     standing_of, status_of, to_legacy, to_modern, unmarked, unrelated, wants_extension,
 };
 pub use fit::{Becomes, Fitted, Support, Taker, Wish, fit, plain, serves_calls, support_of};
-pub use read::{Shown, asked_ttl, check_params, declares, is_offered, shown};
+pub use read::{TaskListing, asked_ttl, check_params, declares, is_offered, shown};
 pub use report::{Named, TaskReport, made, related_in, related_to, renamed, report};
-pub use view::{Standing, Status, Task, has_list, has_result};
+pub use view::{OperationState, Status, Task, has_list, has_result};
 pub use write::{acknowledged, cancelled, created, get, notice, offer, related};
 
 /// The extension's id (SEP-2663).

@@ -10,14 +10,14 @@ use platform::Taken;
 use tonic::Status;
 
 /// A body whose bytes are on an account until it is written.
-pub(super) struct Kept {
+pub(super) struct CountedBody {
     /// The body.
     pub(super) body: tonic::body::Body,
     /// Its place on the account; a short one has none.
     pub(super) taken: Option<Arc<Taken>>,
 }
 
-impl http_body::Body for Kept {
+impl http_body::Body for CountedBody {
     type Data = Bytes;
     type Error = Status;
 

@@ -97,9 +97,9 @@ fn each_end_has_its_words() {
 #[test]
 fn a_task_has_the_answer_of_its_form_and_else_words() {
     let standing = |proposal: &ProposalView, form| match View::at(proposal, form, 0).task().standing {
-        Standing::Working => "working".to_owned(),
-        Standing::Cancelled => "cancelled".to_owned(),
-        Standing::Result(raw) | Standing::Error(raw) | Standing::InputRequired(raw) => {
+        OperationState::Working => "working".to_owned(),
+        OperationState::Cancelled => "cancelled".to_owned(),
+        OperationState::Result(raw) | OperationState::Error(raw) | OperationState::InputRequired(raw) => {
             String::from_utf8(raw.to_vec()).unwrap()
         }
     };

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use setup::{CLIENTS, Change, Client, Copies, Found, Gateway, Merge, Merged, Scope, Spot, Surroundings};
+use setup::{
+    CLIENTS, Change, Client, ClientServers, Copies, Gateway, Merge, Merged, Scope, Spot, Surroundings,
+};
 
 use super::{absolute, carry_out, checked, own_file, report, shown, surrounded, write};
 use crate::cli::{ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, OwnFileArgs};
@@ -110,7 +112,7 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Result<Exit, Failure>
 }
 
 /// The configuration file with a client's servers, checked.
-fn merged(found: Found, own: &OwnFileArgs, how: Merge, output: Output) -> Result<Merged, Failure> {
+fn merged(found: ClientServers, own: &OwnFileArgs, how: Merge, output: Output) -> Result<Merged, Failure> {
     let merged = setup::merge(found, own_file(own)?, how)?;
     checked(&merged.change)?;
     merged.notes.iter().for_each(|note| output.message(&format!("note: {}", visible::line(note))));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use model::{GATEWAY, ParticipantId};
 use serde_json::json;
-use setup::{CLIENTS, Change, Found, Scope, Server, Transport};
+use setup::{CLIENTS, Change, ClientServers, Scope, Server, Transport};
 
 use super::arguments::pairs;
 use super::{carry_out, checked, own_file, report, search, shown, surrounded, write};
@@ -71,7 +71,7 @@ pub(crate) fn init(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
 }
 
 /// The servers of all clients that are there. A broken file is named, and left out.
-fn found_clients(output: Output) -> Result<Vec<Found>, Failure> {
+fn found_clients(output: Output) -> Result<Vec<ClientServers>, Failure> {
     surrounded(|at| {
         let mut all = Vec::new();
         for client in &CLIENTS {

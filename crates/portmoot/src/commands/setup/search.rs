@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::StatusCode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-use setup::{Described, Listed, Page, Server};
+use setup::{Described, Page, RegistryEntry, Server};
 use tls::ClientTls;
 use tokio::time::timeout;
 
@@ -45,7 +45,7 @@ pub(crate) async fn search(args: SearchArgs, output: Output) -> Result<Exit, Fai
         output.message(&format!("no server has `{}` in its name", visible::line(&args.word)));
         return Ok(Exit::Ok);
     }
-    output.table(&COLUMNS, page.servers.iter().map(|Listed { server }| row(server)));
+    output.table(&COLUMNS, page.servers.iter().map(|RegistryEntry { server }| row(server)));
     output.message(&format!("next: {} add NAME --from-registry SERVER", program_name()));
     Ok(Exit::Ok)
 }
@@ -64,7 +64,8 @@ pub(super) async fn chosen(name: &str, args: &AddArgs, output: Output) -> Result
         let hint = format!("look for its name with: {} search WORD", program_name());
         return Err(Failure::new(Exit::NotFound, "unknown_server", message).hint(hint));
     }
-    let listed: Option<Listed> = serde_json::from_value(answer).ok().filter(|_| status == StatusCode::OK);
+    let listed: Option<RegistryEntry> =
+        serde_json::from_value(answer).ok().filter(|_| status == StatusCode::OK);
     let server = listed.ok_or_else(|| odd(registry, status))?.server;
     let set = pairs(&args.set, '=', "--set", "NAME=VALUE")?;
     let env = pairs(&args.env, '=', "--env", "KEY=VALUE")?;

@@ -21,7 +21,7 @@ use terminal::prompt::{ProcessTerminal, Terminal, Unattended};
 const IMMEDIATE: &str = "/_meta/io.modelcontextprotocol~1model-immediate-response";
 
 /// Where and how a tool is called.
-pub(super) struct Place<'a> {
+pub(super) struct CallOptions<'a> {
     pub(super) topic: &'a str,
     pub(super) gateway: &'a GatewayArgs,
     /// Whether requests of the server for input are not shown.
@@ -34,10 +34,10 @@ pub(super) struct Place<'a> {
 pub(super) async fn call(
     name: &str,
     arguments: &Arguments,
-    place: Place<'_>,
+    place: CallOptions<'_>,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let Place { topic, gateway, no_input, wait } = place;
+    let CallOptions { topic, gateway, no_input, wait } = place;
     let endpoint = resolve(gateway, output)?;
     let tool = tool(&*endpoint, name, topic).await;
     let arguments = arguments.object(tool.get("inputSchema").unwrap_or(&Value::Null));

@@ -1,7 +1,7 @@
 //! Replay of the room's messages: the kept ones and their listeners.
 
 use model::{DeliveryMode, LinkId, ParticipantId};
-use topic::{Cursor, Kept, Listener, READABLE_MESSAGES_MAX, Replay};
+use topic::{Cursor, Listener, READABLE_MESSAGES_MAX, Replay, RingLimits};
 
 use super::{
     Books,
@@ -9,7 +9,7 @@ use super::{
 };
 
 /// The epoch of a topic's messages is the number of its life.
-fn capacity(kept: Kept) -> usize {
+fn capacity(kept: RingLimits) -> usize {
     if kept.readable { kept.history.max(READABLE_MESSAGES_MAX) } else { kept.history }
 }
 
@@ -19,7 +19,7 @@ impl Books {
         self.shrink();
     }
 
-    pub(crate) fn keeps(&mut self, kept: Kept) {
+    pub(crate) fn keeps(&mut self, kept: RingLimits) {
         self.room.kept = kept;
         self.shrink();
     }

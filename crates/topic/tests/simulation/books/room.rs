@@ -58,7 +58,7 @@ pub(crate) struct Room {
     pub(crate) late: BTreeSet<u64>,
     /// Whether it has announced new capabilities.
     changes: bool,
-    pub(crate) kept: topic::Kept,
+    pub(crate) kept: topic::RingLimits,
     /// The place of the oldest message that is kept.
     pub(crate) oldest: usize,
 }

@@ -118,7 +118,8 @@ impl World {
         assert!(exit <= enter && (listener.is_none() || enter.is_some()), "first out, then in");
         let kept = self.books.room.kept;
         let next = self.books.room.published.len();
-        let readable = (kept != topic::Kept::default()).then(|| next.saturating_sub(kept.history) as u64);
+        let readable =
+            (kept != topic::RingLimits::default()).then(|| next.saturating_sub(kept.history) as u64);
         assert_eq!(self.topic.readable_since(link).map(|cursor| cursor.offset), readable);
     }
 

@@ -1,7 +1,7 @@
 //! Crashes, restarts from the journal alone, and the end of a run.
 
 use model::{LinkId, OperationId, ProposalState};
-use topic::{EndedProposal, Kept, Restore};
+use topic::{EndedProposal, Restore, RingLimits};
 
 use crate::{
     books::{
@@ -151,8 +151,8 @@ impl World {
         assert!(self.books.rulings.is_empty() && self.books.waiting.is_empty(), "a handle is lost");
         assert!(self.books.unpublished.is_empty(), "an envelope is lost");
         assert_eq!(
-            (self.topic.next_deadline_ms(), self.topic.kept() == Kept::default()),
-            (None, self.books.room.kept == Kept::default())
+            (self.topic.next_deadline_ms(), self.topic.kept() == RingLimits::default()),
+            (None, self.books.room.kept == RingLimits::default())
         );
         let gateway = usize::from(self.books.servers.contains_key(&model::ParticipantId::gateway()));
         assert_eq!((self.topic.participants_len(), self.topic.links_len()), (gateway, gateway));

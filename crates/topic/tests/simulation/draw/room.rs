@@ -1,7 +1,7 @@
 //! Answers in the room, messages of the gateway, and the replay of both.
 
 use model::{KindRef, OperationId, Outcome};
-use topic::{Audience, Cursor, Intent, Kept, Reach};
+use topic::{Audience, Cursor, Intent, Reach, RingLimits};
 
 use crate::{
     books::{
@@ -100,7 +100,7 @@ impl World {
 
     pub(crate) fn keep(&mut self) {
         let history = self.prng.any(&[0, 0, 3, 8]);
-        let kept = Kept { history, readable: self.prng.one_in(3) };
+        let kept = RingLimits { history, readable: self.prng.one_in(3) };
         self.books.keeps(kept);
         self.live(Event::Keep { kept }, Turn::default());
         assert_eq!(self.topic.kept(), kept);

@@ -21,7 +21,7 @@ const ACTIONS: [&str; 4] = ["list", "info", "call", "batch"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
     /// A look into the lists.
-    Look(Look),
+    Look(ReadOperation),
     /// A call, read or get.
     Call(Call),
     /// Several operations: the arguments of each.
@@ -30,7 +30,7 @@ pub enum Ask {
 
 /// The operations `list` and `info`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Look {
+pub enum ReadOperation {
     /// Entries of a list.
     List(List),
     /// One entry of a list.
@@ -145,10 +145,10 @@ impl<'a> Arguments<'a> {
             ("list" | "info", _) if given => not_for("Parameter 'args'"),
             ("list", None) => {
                 let page = Page { offset: offset.unwrap_or(0), limit: limit.unwrap_or(LIST_MAX) };
-                Ok(Ask::Look(Look::List(List { subject, filter, page })))
+                Ok(Ask::Look(ReadOperation::List(List { subject, filter, page })))
             }
             (_, None) => wrong(&format!("Parameter 'path' is required for action '{action}'")),
-            ("info", Some(path)) => Ok(Ask::Look(Look::Info { subject, path })),
+            ("info", Some(path)) => Ok(Ask::Look(ReadOperation::Info { subject, path })),
             (_, Some(_)) if given && subject == Subject::Resource => {
                 wrong("Parameter 'args' should not be provided for type 'resource'")
             }

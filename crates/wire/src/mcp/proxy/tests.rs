@@ -26,14 +26,15 @@ fn arguments_are_an_object_or_a_string_of_one() {
     check("null", None);
     assert_eq!(
         ask(r#"{"action":"info","type":"prompt","path":"p","args":{ },"limit":null}"#),
-        Ask::Look(Look::Info { subject: Subject::Prompt, path: "p".to_owned() })
+        Ask::Look(ReadOperation::Info { subject: Subject::Prompt, path: "p".to_owned() })
     );
 }
 
 #[test]
 fn lists_have_pages_and_filters() {
     let page = |offset, limit| Page { offset, limit };
-    let list = |filter, page| Ask::Look(Look::List(List { subject: Subject::Resource, filter, page }));
+    let list =
+        |filter, page| Ask::Look(ReadOperation::List(List { subject: Subject::Resource, filter, page }));
     assert_eq!(ask(r#"{"action":"list","type":"resource"}"#), list(Filter::default(), page(0, LIST_MAX)));
     let filter = Filter {
         server: Some("up".to_owned()),

@@ -4,7 +4,7 @@
 use json::{MemberChange, Span};
 use model::{Answer, Form, Method, Notice, Outcome, Payload, Request, Target};
 
-use super::view::{Standing, Status};
+use super::view::{OperationState, Status};
 use super::write::IMMEDIATE;
 use super::{ABILITIES, EXTENSION, read};
 use crate::mcp::code::MISSING_CAPABILITY;
@@ -30,13 +30,13 @@ pub fn to_legacy(task: &[u8], id: &str) -> Option<Vec<u8>> {
 /// A task of 2025-11-25 with the members of the extension, under this id. `end`: its questions, its result or its error. A failed
 /// task with a result is a completed one there, and a task whose questions are not known yet still works.
 #[must_use]
-pub fn to_modern(task: &[u8], id: &str, end: Option<Standing<'_>>) -> Option<Vec<u8>> {
+pub fn to_modern(task: &[u8], id: &str, end: Option<OperationState<'_>>) -> Option<Vec<u8>> {
     let (key, raw, status) = match end {
-        Some(Standing::InputRequired(raw)) => ("inputRequests", Some(raw), Some(Status::InputRequired)),
-        Some(Standing::Result(raw)) => ("result", Some(raw), Some(Status::Completed)),
-        Some(Standing::Error(raw)) => ("error", Some(raw), Some(Status::Failed)),
-        Some(Standing::Working) => ("result", None, Some(Status::Working)),
-        Some(Standing::Cancelled) => ("result", None, Some(Status::Cancelled)),
+        Some(OperationState::InputRequired(raw)) => ("inputRequests", Some(raw), Some(Status::InputRequired)),
+        Some(OperationState::Result(raw)) => ("result", Some(raw), Some(Status::Completed)),
+        Some(OperationState::Error(raw)) => ("error", Some(raw), Some(Status::Failed)),
+        Some(OperationState::Working) => ("result", None, Some(Status::Working)),
+        Some(OperationState::Cancelled) => ("result", None, Some(Status::Cancelled)),
         None if status_of(task) == Some(Status::InputRequired) => ("result", None, Some(Status::Working)),
         None => ("result", None, None),
     };
@@ -48,7 +48,7 @@ pub fn to_modern(task: &[u8], id: &str, end: Option<Standing<'_>>) -> Option<Vec
 
 /// The same as the result of `tasks/get`.
 #[must_use]
-pub fn got(task: &[u8], id: &str, end: Option<Standing<'_>>) -> Option<Vec<u8>> {
+pub fn got(task: &[u8], id: &str, end: Option<OperationState<'_>>) -> Option<Vec<u8>> {
     json::edited(&to_modern(task, id, end)?, &[("resultType", Some(b"\"complete\""))]).ok()
 }
 
@@ -84,7 +84,7 @@ pub fn notice_to_legacy(notice: &Notice, id: &str) -> Option<Notice> {
 
 /// A notification of a state of a task of 2025-11-25, for clients that know the extension.
 #[must_use]
-pub fn notice_to_modern(task: &[u8], id: &str, end: Option<Standing<'_>>) -> Option<Notice> {
+pub fn notice_to_modern(task: &[u8], id: &str, end: Option<OperationState<'_>>) -> Option<Notice> {
     let payload = Payload::body(Form::Modern, to_modern(task, id, end)?);
     Some(Notice { method: Method::Known("notifications/tasks"), latest: None, payload })
 }
@@ -104,11 +104,11 @@ pub fn end_of(task: &[u8]) -> Option<Answer> {
 
 /// The standing of a task of 2025-11-25 that has ended, by the answer to `tasks/result`.
 #[must_use]
-pub fn standing_of(answer: &Answer) -> Standing<'_> {
+pub fn standing_of(answer: &Answer) -> OperationState<'_> {
     match answer.outcome {
-        Outcome::Ok => Standing::Result(answer.payload.body_bytes()),
+        Outcome::Ok => OperationState::Result(answer.payload.body_bytes()),
         Outcome::Error | Outcome::Refused | Outcome::Cancelled => {
-            Standing::Error(answer.payload.body_bytes())
+            OperationState::Error(answer.payload.body_bytes())
         }
     }
 }

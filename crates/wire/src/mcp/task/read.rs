@@ -38,7 +38,7 @@ pub fn is_offered(version: Version) -> bool {
 
 /// What a client's lists say about tools as tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum TaskListing {
     /// Which calls may become tasks (2025-11-25).
     Offered,
     /// What the servers wrote: the client knows nothing of it.
@@ -49,11 +49,11 @@ pub enum Shown {
 
 /// What the lists of a client of this revision say about tools as tasks.
 #[must_use]
-pub fn shown(version: Version) -> Shown {
+pub fn shown(version: Version) -> TaskListing {
     match version {
-        version if is_offered(version) => Shown::Offered,
-        version if version.era().is_stateless() => Shown::Hidden,
-        _ => Shown::AsWritten,
+        version if is_offered(version) => TaskListing::Offered,
+        version if version.era().is_stateless() => TaskListing::Hidden,
+        _ => TaskListing::AsWritten,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::rpc::Message;
 
 const TASK: Task<'_> = Task {
     id: "0f",
-    standing: Standing::Working,
+    standing: OperationState::Working,
     message: None,
     created_ms: 1_756_216_800_000,
     updated_ms: 1_756_216_801_500,
@@ -52,16 +52,16 @@ fn a_task_is_written_in_either_form() {
     let error: &[u8] = br#"{"code":-1,"message":"m"}"#;
     let asks: &[u8] = br#"{"q":{"method":"elicitation/create"}}"#;
     for (standing, legacy, modern) in [
-        (Standing::Working, "working", "working|"),
+        (OperationState::Working, "working", "working|"),
         (
-            Standing::InputRequired(asks),
+            OperationState::InputRequired(asks),
             "input_required",
             r#"input_required|,"inputRequests":{"q":{"method":"elicitation/create"}}"#,
         ),
-        (Standing::Result(fine), "completed", r#"completed|,"result":{"content":[]}"#),
-        (Standing::Result(wrong), "failed", r#"completed|,"result":{"content":[],"isError":true}"#),
-        (Standing::Error(error), "failed", r#"failed|,"error":{"code":-1,"message":"m"}"#),
-        (Standing::Cancelled, "cancelled", "cancelled|"),
+        (OperationState::Result(fine), "completed", r#"completed|,"result":{"content":[]}"#),
+        (OperationState::Result(wrong), "failed", r#"completed|,"result":{"content":[],"isError":true}"#),
+        (OperationState::Error(error), "failed", r#"failed|,"error":{"code":-1,"message":"m"}"#),
+        (OperationState::Cancelled, "cancelled", "cancelled|"),
     ] {
         let task = Task { standing, ttl_ms: None, ..TASK };
         let old = format!(r#"{{"taskId":"0f","status":"{legacy}",{TIMES},"ttl":null}}"#);

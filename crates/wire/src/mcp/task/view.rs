@@ -4,7 +4,7 @@ use model::Form;
 
 /// The standing of an operation. The raw parts are valid JSON objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing<'a> {
+pub enum OperationState<'a> {
     /// Held, or in execution.
     Working,
     /// The caller must answer these questions first: `inputRequests` of the modern form.
@@ -73,7 +73,7 @@ pub struct Task<'a> {
     /// The task id: the operation's, which other clients cannot guess.
     pub id: &'a str,
     /// Its standing.
-    pub standing: Standing<'a>,
+    pub standing: OperationState<'a>,
     /// The current state or outcome, in words.
     pub message: Option<&'a str>,
     /// Its creation, in milliseconds since 1970.
@@ -91,14 +91,14 @@ impl Task<'_> {
     #[must_use]
     pub fn status(&self, form: Form) -> Status {
         match self.standing {
-            Standing::Working => Status::Working,
-            Standing::InputRequired(_) => Status::InputRequired,
-            Standing::Result(raw) => match form {
+            OperationState::Working => Status::Working,
+            OperationState::InputRequired(_) => Status::InputRequired,
+            OperationState::Result(raw) => match form {
                 Form::Legacy if is_error(raw) => Status::Failed,
                 Form::Legacy | Form::Modern => Status::Completed,
             },
-            Standing::Error(_) => Status::Failed,
-            Standing::Cancelled => Status::Cancelled,
+            OperationState::Error(_) => Status::Failed,
+            OperationState::Cancelled => Status::Cancelled,
         }
     }
 }

@@ -3,7 +3,7 @@
 use json::{JsonError, Object, Span};
 use model::{Form, Method, Notice, Payload};
 
-use super::view::{Standing, Task};
+use super::view::{OperationState, Task};
 use crate::mcp::meta;
 use crate::time::rfc3339;
 
@@ -119,10 +119,10 @@ fn legacy(task: &Task<'_>) -> Vec<u8> {
 fn write_with_outcome(object: &mut Object<'_>, task: &Task<'_>) {
     write_task(object, task, Form::Modern);
     match task.standing {
-        Standing::InputRequired(raw) => object.raw("inputRequests", raw),
-        Standing::Result(raw) => object.raw("result", raw),
-        Standing::Error(raw) => object.raw("error", raw),
-        Standing::Working | Standing::Cancelled => return,
+        OperationState::InputRequired(raw) => object.raw("inputRequests", raw),
+        OperationState::Result(raw) => object.raw("result", raw),
+        OperationState::Error(raw) => object.raw("error", raw),
+        OperationState::Working | OperationState::Cancelled => return,
     };
 }
 

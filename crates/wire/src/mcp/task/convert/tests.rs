@@ -36,20 +36,20 @@ fn a_task_of_2025_has_its_end_in_the_modern_form() {
     let task = br#"{"taskId":"t","status":"failed","ttl":null,"pollInterval":7,"x":1}"#;
     let result = format!(r#"{{"content":[],"isError":true,"_meta":{{{RELATED}}}}}"#);
     same(
-        &text(got(task, "mine", Some(Standing::Result(result.as_bytes())))),
+        &text(got(task, "mine", Some(OperationState::Result(result.as_bytes())))),
         r#"{"resultType":"complete","taskId":"mine","status":"completed","ttlMs":null,"pollIntervalMs":7,"x":1,"result":{"resultType":"complete","content":[],"isError":true}}"#,
     );
     same(
-        &text(to_modern(task, "mine", Some(Standing::Error(br#"{"code":1,"message":"m"}"#)))),
+        &text(to_modern(task, "mine", Some(OperationState::Error(br#"{"code":1,"message":"m"}"#)))),
         r#"{"taskId":"mine","status":"failed","ttlMs":null,"pollIntervalMs":7,"x":1,"error":{"code":1,"message":"m"}}"#,
     );
     same(
-        &text(to_modern(task, "mine", Some(Standing::Cancelled))),
+        &text(to_modern(task, "mine", Some(OperationState::Cancelled))),
         r#"{"taskId":"mine","status":"cancelled","ttlMs":null,"pollIntervalMs":7,"x":1}"#,
     );
     let asks = br#"{"taskId":"t","status":"input_required","ttl":9}"#;
     same(
-        &text(to_modern(asks, "mine", Some(Standing::InputRequired(b"{\"k\":{}}")))),
+        &text(to_modern(asks, "mine", Some(OperationState::InputRequired(b"{\"k\":{}}")))),
         r#"{"taskId":"mine","status":"input_required","ttlMs":9,"inputRequests":{"k":{}}}"#,
     );
     let unasked = r#"{"taskId":"mine","status":"working","ttlMs":9}"#;
@@ -78,7 +78,7 @@ fn the_end_of_a_modern_task_is_the_answer_of_its_call() {
     assert_eq!((end.outcome, end.payload.body_bytes()), (Outcome::Ok, &br#"{"content":[]}"#[..]));
     let end = end_of(br#"{"taskId":"t","status":"failed","error":{"code":1,"message":"m"}}"#).unwrap();
     assert_eq!(end.outcome, Outcome::Error);
-    assert_eq!(standing_of(&end), Standing::Error(br#"{"code":1,"message":"m"}"#));
+    assert_eq!(standing_of(&end), OperationState::Error(br#"{"code":1,"message":"m"}"#));
     for task in [r#"{"status":"working"}"#, r#"{"status":"cancelled"}"#, r#"{"status":"completed"}"#, "{}"] {
         assert!(end_of(task.as_bytes()).is_none(), "{task}");
     }
