@@ -7,7 +7,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use client::Post;
-use registry::resolve::{Digests, Fetch, Fetching, Hosts, Http, LABEL_KEPT_MS, Resolver, Settings, Tokens};
+use registry::resolve::{
+    Digests, Fetch, Fetching, Hosts, Http, LABEL_KEPT_MS, RegistryTokens, Resolver, Settings,
+};
 use schema::Reference;
 use tokio::runtime::{Builder, Runtime};
 
@@ -59,7 +61,7 @@ struct Asker {
 impl Asker {
     fn new(host: &str) -> Self {
         let hosts = Hosts::new([format!("http://{host}").as_str()]).expect("a host on this machine");
-        let tokens = Tokens::read(&format!("{TOKEN}@{host}"), "").expect("a token");
+        let tokens = RegistryTokens::read(&format!("{TOKEN}@{host}"), "").expect("a token");
         let digests = Digests::default();
         Self {
             runtime: Builder::new_current_thread().enable_all().build().expect("a runtime"),

@@ -17,15 +17,15 @@ use portmoot_bench::flags::Flags;
 use portmoot_bench::table::{Figures, median};
 use store::JournalWriter;
 use store::audit::{
-    AUDIT_BYTES_MAX, AUDIT_GATHER_MS, AuditLog, Entry, Payloads, Policy, REDACTED, Verdict, verify,
+    AUDIT_BYTES_MAX, AUDIT_GATHER_MS, AuditEntry, AuditLog, Payloads, Policy, REDACTED, Verdict, verify,
 };
 
 const KIND: &str = "mcp/request:tools/call:create_issue";
 const PAYLOAD: &[u8] =
     br#"{"name":"create_issue","arguments":{"title":"It is slow","labels":["bug","speed"],"n":12.50}}"#;
 
-fn entry(at_ms: u64) -> Entry<'static> {
-    Entry {
+fn entry(at_ms: u64) -> AuditEntry<'static> {
+    AuditEntry {
         at_ms,
         topic: Some("main"),
         from: "robot-alpha",

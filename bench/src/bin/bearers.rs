@@ -12,7 +12,7 @@ use access::issuers::{IssuerConfig, TokenAccess};
 use auth::jwt::{Algorithm, Rules};
 use auth::{Presented, PublicUrl};
 use model::{Capabilities, TopicName};
-use oauth::issuer::Source;
+use oauth::issuer::TokenCheck;
 use portmoot_bench::flags::Flags;
 use portmoot_bench::signers::{ALGORITHMS, Signers, publish};
 
@@ -39,7 +39,7 @@ fn config(issuer: &str) -> Arc<Config> {
     let issuer = IssuerConfig {
         name: "corp".to_owned(),
         rules,
-        source: Source::Keys(Some(format!("{issuer}/keys"))),
+        source: TokenCheck::Keys(Some(format!("{issuer}/keys"))),
         audiences: Vec::new(),
         audience_of_client: false,
         allowed: Vec::new(),

@@ -16,7 +16,7 @@ use auth::jwt::{ACCESS_TOKEN_BYTES_MAX, Claims, Jwt, TokenFault, is_jwt};
 use auth::{Bearer, Participant, Presented, PublicUrl, TOKEN_PREFIX, TokenHash};
 use model::{Narrowing, ParticipantId, Refusal, RefusalCode, Scopes};
 use oauth::dialer::Dialer;
-use oauth::issuer::{Condition, Issuer, Source};
+use oauth::issuer::{Condition, Issuer, TokenCheck};
 use platform::{Limiter, RwLock, unix_ms};
 use tls::ClientTls;
 
@@ -26,7 +26,7 @@ pub use cache::TOKENS_MAX;
 use cache::{Cache, Checked};
 pub use people::PEOPLE_MAX;
 use people::People;
-use refused::Refused;
+use refused::TokenRefused;
 
 /// Bad tokens of one address in a minute.
 pub const BAD_TOKENS_PER_MINUTE: u32 = 60;
@@ -147,7 +147,7 @@ impl Bearers {
                 Some(checked) => checked,
                 None => match self.check_now(&known, token, hash, now_ms) {
                     Ok(checked) => checked,
-                    Err(Refused::Changed) => continue,
+                    Err(TokenRefused::Changed) => continue,
                     Err(refused) => return Some(Err(refused.refusal(token))),
                 },
             };
@@ -163,10 +163,10 @@ impl Bearers {
         token: &str,
         hash: TokenHash,
         now_ms: u64,
-    ) -> Result<Arc<Checked>, Refused> {
+    ) -> Result<Arc<Checked>, TokenRefused> {
         let (at, jwt) = known.read(token)?;
         let (config, issuer) = known.issuers.get(at).ok_or(TokenFault::Issuer)?;
-        let keys = issuer.keys().ok_or(Refused::Unreachable)?;
+        let keys = issuer.keys().ok_or(TokenRefused::Unreachable)?;
         jwt.check_signature(&keys)?;
         let claims = jwt.claims(&config.rules, now_ms)?;
         self.enter(known, (at, config), hash, &claims, now_ms)
@@ -181,12 +181,12 @@ impl Bearers {
         hash: TokenHash,
         claims: &Claims,
         now_ms: u64,
-    ) -> Result<Arc<Checked>, Refused> {
+    ) -> Result<Arc<Checked>, TokenRefused> {
         let skew_ms = config.rules.skew_secs.saturating_mul(1000);
         let participant = known.participant(config, claims)?;
         let now_known = self.known.read();
         if !Arc::ptr_eq(&now_known, known) {
-            return Err(Refused::Changed);
+            return Err(TokenRefused::Changed);
         }
         let ends_ms = claims.expires_ms.map_or(u64::MAX, |end| end.saturating_add(skew_ms));
         self.people.enter(&config.name, claims, &participant, ends_ms, now_ms)?;
@@ -194,8 +194,10 @@ impl Bearers {
             .map(|to| Narrowing { to, step_up: config.step_up.then(|| Arc::clone(&known.scopes)) });
         // An answer about an opaque token holds for a while only.
         let until_ms = match config.source {
-            Source::Keys(_) => ends_ms,
-            Source::Introspection(..) => ends_ms.min(now_ms.saturating_add(platform::millis(ANSWER_VALID))),
+            TokenCheck::Keys(_) => ends_ms,
+            TokenCheck::Introspection(..) => {
+                ends_ms.min(now_ms.saturating_add(platform::millis(ANSWER_VALID)))
+            }
         };
         let mut bearer = Participant::clone(&participant);
         bearer.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, checked_until_ms: until_ms }));
@@ -237,10 +239,10 @@ impl Bearers {
         }
     }
 
-    async fn check(&self, token: &str, hash: TokenHash) -> Result<Arc<Checked>, Refused> {
+    async fn check(&self, token: &str, hash: TokenHash) -> Result<Arc<Checked>, TokenRefused> {
         loop {
             match self.check_with(&self.known(), token, hash).await {
-                Err(Refused::Changed) => {}
+                Err(TokenRefused::Changed) => {}
                 checked => return checked,
             }
         }
@@ -251,17 +253,19 @@ impl Bearers {
         known: &Arc<Known>,
         token: &str,
         hash: TokenHash,
-    ) -> Result<Arc<Checked>, Refused> {
+    ) -> Result<Arc<Checked>, TokenRefused> {
         if !is_jwt(token) {
             return self.ask(known, token, hash).await;
         }
         match self.check_now(known, token, hash, unix_ms()) {
-            Err(Refused::Fault(TokenFault::UnknownKey) | Refused::Unreachable) => {
+            Err(TokenRefused::Fault(TokenFault::UnknownKey) | TokenRefused::Unreachable) => {
                 let (at, _) = known.read(token)?;
                 let (_, issuer) = known.issuers.get(at).ok_or(TokenFault::Issuer)?;
                 issuer.look_for_key(issuer.keys().as_ref()).await;
                 match self.check_now(&self.known(), token, hash, unix_ms()) {
-                    Err(Refused::Fault(TokenFault::UnknownKey)) if issuer.is_stale() => Err(Refused::Unsure),
+                    Err(TokenRefused::Fault(TokenFault::UnknownKey)) if issuer.is_stale() => {
+                        Err(TokenRefused::Unsure)
+                    }
                     checked => checked,
                 }
             }
@@ -270,11 +274,16 @@ impl Bearers {
     }
 
     /// Asks the issuers that are asked about tokens, in the order of the configuration.
-    async fn ask(&self, known: &Arc<Known>, token: &str, hash: TokenHash) -> Result<Arc<Checked>, Refused> {
+    async fn ask(
+        &self,
+        known: &Arc<Known>,
+        token: &str,
+        hash: TokenHash,
+    ) -> Result<Arc<Checked>, TokenRefused> {
         let asked = |one: &&(usize, &(IssuerConfig, Arc<Issuer>))| {
-            matches!(one.1.0.source, Source::Introspection(..))
+            matches!(one.1.0.source, TokenCheck::Introspection(..))
         };
-        let mut last = Refused::Fault(TokenFault::Malformed);
+        let mut last = TokenRefused::Fault(TokenFault::Malformed);
         if token.len() > ACCESS_TOKEN_BYTES_MAX {
             return Err(TokenFault::TooLong.into());
         }
@@ -290,7 +299,7 @@ impl Bearers {
                 return Err(TokenFault::Inactive.into());
             }
             let Ok(answer) = issuer.introspect(token).await else {
-                last = Refused::Unreachable;
+                last = TokenRefused::Unreachable;
                 continue;
             };
             let now_ms = unix_ms();
@@ -429,12 +438,12 @@ impl BySource for Jwt<'_> {
 
 impl Known {
     /// Reads a JWT and finds its issuer. Nothing was asked of anyone before the issuer is known.
-    fn read<'t>(&self, token: &'t str) -> Result<(usize, Jwt<'t>), Refused> {
+    fn read<'t>(&self, token: &'t str) -> Result<(usize, Jwt<'t>), TokenRefused> {
         let jwt = Jwt::read(token)?;
         let of_token = |(config, _): &(IssuerConfig, Arc<Issuer>)| config.rules.issuer == jwt.issuer();
         let at = self.issuers.iter().position(of_token).ok_or(TokenFault::Issuer)?;
         let (config, _) = self.issuers.get(at).ok_or(TokenFault::Issuer)?;
-        if matches!(config.source, Source::Introspection(..)) {
+        if matches!(config.source, TokenCheck::Introspection(..)) {
             return Err(TokenFault::Type.into());
         }
         jwt.check_head(&config.rules)?;
@@ -459,18 +468,18 @@ impl Known {
     }
 
     /// The configured participant of a subject, or the one that the issuer's rules make of it.
-    fn participant(&self, issuer: &IssuerConfig, claims: &Claims) -> Result<Arc<Participant>, Refused> {
+    fn participant(&self, issuer: &IssuerConfig, claims: &Claims) -> Result<Arc<Participant>, TokenRefused> {
         let is_it =
             |one: &crate::issuers::Subject| one.issuer == issuer.name && one.subject == claims.subject;
         let configured = self.config.participants.iter().find(|one| one.subject.as_ref().is_some_and(is_it));
         if let Some(one) = configured {
             return Ok(Arc::clone(&one.participant));
         }
-        let made = issuer.participant_of(claims).map_err(|why| Refused::NoPlace(why.to_string()))?;
+        let made = issuer.participant_of(claims).map_err(|why| TokenRefused::NoPlace(why.to_string()))?;
         let names = self.config.participants.iter().map(|one| &one.participant.id);
         let mut names = names.chain(self.config.servers.iter().map(|server| &server.name));
         if names.any(|known| *known == made.id || known.looks_like(&made.id)) {
-            return Err(Refused::NoPlace(format!("the name `{}` is taken", made.id)));
+            return Err(TokenRefused::NoPlace(format!("the name `{}` is taken", made.id)));
         }
         Ok(made)
     }

@@ -6,7 +6,7 @@ use auth::jwt::{Claims, Rules};
 use auth::{Participant, PublicUrl};
 use model::{Capabilities, ParticipantId, Scope, Scopes, TopicName};
 use oauth::dialer::Subnet;
-use oauth::issuer::{IssuerSpec, Source};
+use oauth::issuer::{IssuerSpec, TokenCheck};
 
 /// The most issuers.
 pub const ISSUERS_MAX: usize = 16;
@@ -19,7 +19,7 @@ pub struct IssuerConfig {
     /// What its tokens must be like.
     pub rules: Rules,
     /// How they are checked.
-    pub source: Source,
+    pub source: TokenCheck,
     /// Audiences of its tokens besides the address of the endpoint.
     pub audiences: Vec<String>,
     /// Whether an opaque token without an audience is for its client.

@@ -7,7 +7,7 @@ use data_encoding::HEXLOWER;
 use model::{GATEWAY, Refusal, RefusalCode};
 use platform::{Mutex, unix_ms};
 use sha2::{Digest as _, Sha256};
-use store::audit::{Entry, Verdict};
+use store::audit::{AuditEntry, Verdict};
 use store::recorder::{Recorder, entry};
 use store::{JournalWriter, PinnedDefinition, Record};
 use upstream::Pinning;
@@ -199,8 +199,10 @@ impl Pins {
     fn record(&self, server: &str, verdict: Verdict, why: &str) {
         let permit = self.audit.reserve_or_count();
         let to = [server];
-        self.audit
-            .write_counted(permit, &Entry { to: &to, why: Some(why), ..entry(None, GATEWAY, PINS, verdict) });
+        self.audit.write_counted(
+            permit,
+            &AuditEntry { to: &to, why: Some(why), ..entry(None, GATEWAY, PINS, verdict) },
+        );
     }
 
     /// Looks through a list of a shared session, and says what it finds unless the list was looked through before.

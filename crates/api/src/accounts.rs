@@ -8,7 +8,7 @@ use axum::extract::{Path, Query, State};
 use axum::{Json, http::StatusCode};
 use model::{ParticipantId, Refusal, RefusalCode};
 use oauth::account::{Account, AccountState};
-use oauth::logins::{LoginError, Wish};
+use oauth::logins::{LoginError, SignInRequest};
 use oauth::registration::{CALLBACK_PATH, Use};
 use serde::{Deserialize, Serialize};
 use signin::ConnectCode;
@@ -68,7 +68,7 @@ pub(crate) async fn begin(
     let Body(request) = body?;
     let account = account(&api, &caller, &name, request.participant.as_deref())?;
     let port = request.port.map(|port| format!(":{port}")).unwrap_or_default();
-    let wish = Wish {
+    let wish = SignInRequest {
         redirect_uri: format!("http://127.0.0.1{port}{CALLBACK_PATH}"),
         usage: Use::Native,
         scopes: request.scopes,

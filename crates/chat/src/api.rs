@@ -10,21 +10,21 @@ use wire::time::read_rfc3339;
 /// Why the gateway did not do something, for people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}", .hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default())]
-pub struct Refused {
+pub struct ApiRefusal {
     /// The cause.
     pub message: String,
     /// What may help.
     pub hint: Option<String>,
 }
 
-impl Refused {
+impl ApiRefusal {
     fn unreadable() -> Self {
         Self { message: "the gateway's answer cannot be read".to_owned(), hint: None }
     }
 }
 
 /// An answer to come.
-pub type Reply<T> = Pin<Box<dyn Future<Output = Result<T, Refused>> + Send>>;
+pub type Reply<T> = Pin<Box<dyn Future<Output = Result<T, ApiRefusal>> + Send>>;
 
 /// A connection to the REST API below `/api/v1`, with the credentials of the person.
 pub trait Api: Send + Sync {
@@ -140,14 +140,14 @@ struct Right {
 }
 
 /// The pending proposals of a topic that the person may see.
-pub(crate) async fn waiting(api: &dyn Api, topic: &str) -> Result<Vec<Proposal>, Refused> {
+pub(crate) async fn waiting(api: &dyn Api, topic: &str) -> Result<Vec<Proposal>, ApiRefusal> {
     let text = api.get(segments(&["proposals"]), vec![("topic", topic.to_owned())]).await?;
-    let list: ProposalList = serde_json::from_str(&text).map_err(|_| Refused::unreadable())?;
+    let list: ProposalList = serde_json::from_str(&text).map_err(|_| ApiRefusal::unreadable())?;
     Ok(list.proposals.into_iter().filter(Proposal::is_pending).collect())
 }
 
 /// One proposal.
-pub(crate) async fn proposal(api: &dyn Api, id: &str) -> Result<Proposal, Refused> {
+pub(crate) async fn proposal(api: &dyn Api, id: &str) -> Result<Proposal, ApiRefusal> {
     read(&api.get(segments(&["proposals", id]), Vec::new()).await?)
 }
 
@@ -157,7 +157,7 @@ pub(crate) async fn approve(
     id: &str,
     digest: &str,
     arguments: Option<&str>,
-) -> Result<Proposal, Refused> {
+) -> Result<Proposal, ApiRefusal> {
     let mut body = format!("{{\"digest\":{}", json!(digest));
     if let Some(arguments) = arguments {
         body += &format!(",\"arguments\":{arguments}");
@@ -167,7 +167,7 @@ pub(crate) async fn approve(
 }
 
 /// Rejects or withdraws a proposal (`verb`), with a reason unless it is empty.
-pub(crate) async fn end(api: &dyn Api, id: &str, verb: &str, reason: &str) -> Result<Proposal, Refused> {
+pub(crate) async fn end(api: &dyn Api, id: &str, verb: &str, reason: &str) -> Result<Proposal, ApiRefusal> {
     let reason = Some(reason).filter(|reason| !reason.is_empty());
     let body = json!({ "reason": reason }).to_string();
     read(&api.post(segments(&["proposals", id, verb]), Vec::new(), body).await?)
@@ -175,11 +175,11 @@ pub(crate) async fn end(api: &dyn Api, id: &str, verb: &str, reason: &str) -> Re
 
 /// The capability with which the proposer could make the proposed request itself: under the public name that MCP clients use if the
 /// call is held for one, else under the server's own name. Needs the capability `portmoot/grants`.
-pub(crate) async fn capability_for(api: &dyn Api, proposal: &Proposal) -> Result<String, Refused> {
+pub(crate) async fn capability_for(api: &dyn Api, proposal: &Proposal) -> Result<String, ApiRefusal> {
     let text = api
         .get(segments(&["participants", &proposal.by, "can"]), vec![("topic", proposal.topic.clone())])
         .await?;
-    let rights: Rights = serde_json::from_str(&text).map_err(|_| Refused::unreadable())?;
+    let rights: Rights = serde_json::from_str(&text).map_err(|_| ApiRefusal::unreadable())?;
     let is_meant = |right: &&Right| {
         proposal.held
             && right.method == proposal.method
@@ -202,7 +202,7 @@ pub(crate) async fn grant(
     capability: &str,
     seconds: u64,
     reason: &str,
-) -> Result<(), Refused> {
+) -> Result<(), ApiRefusal> {
     let body = json!({ "add": [capability], "expires_in_seconds": seconds, "reason": reason });
     let path = segments(&["participants", participant, "grants"]);
     api.post(path, vec![("topic", topic.to_owned())], body.to_string()).await.map(drop)
@@ -212,6 +212,6 @@ fn segments(all: &[&str]) -> Vec<String> {
     all.iter().map(|one| (*one).to_owned()).collect()
 }
 
-fn read(text: &str) -> Result<Proposal, Refused> {
-    serde_json::from_str(text).map_err(|_| Refused::unreadable())
+fn read(text: &str) -> Result<Proposal, ApiRefusal> {
+    serde_json::from_str(text).map_err(|_| ApiRefusal::unreadable())
 }

@@ -11,7 +11,7 @@ pub const SETTLE_MS: u64 = 400;
 
 /// A pending proposal with its number in this session.
 #[derive(Debug, Clone)]
-pub struct Item {
+pub struct InboxItem {
     /// Its number; numbers are not used again.
     pub number: usize,
     /// The proposal.
@@ -31,7 +31,7 @@ struct Numbered {
 /// The pending proposals that the person may see, oldest first.
 #[derive(Debug, Default)]
 pub struct Inbox {
-    items: Vec<Item>,
+    items: Vec<InboxItem>,
     numbers: VecDeque<Numbered>,
     last_number: usize,
     /// The id of the proposal whose card is open.
@@ -47,13 +47,13 @@ pub struct Inbox {
 impl Inbox {
     /// All pending proposals.
     #[must_use]
-    pub fn items(&self) -> &[Item] {
+    pub fn items(&self) -> &[InboxItem] {
         &self.items
     }
 
     /// The proposal whose card is open.
     #[must_use]
-    pub fn selected(&self) -> Option<&Item> {
+    pub fn selected(&self) -> Option<&InboxItem> {
         self.get(self.selected.as_deref()?)
     }
 
@@ -63,7 +63,7 @@ impl Inbox {
         self.items.iter().position(|item| Some(item.proposal.id.as_str()) == self.selected.as_deref())
     }
 
-    pub(crate) fn get(&self, id: &str) -> Option<&Item> {
+    pub(crate) fn get(&self, id: &str) -> Option<&InboxItem> {
         self.items.iter().find(|item| item.proposal.id == id)
     }
 
@@ -82,12 +82,13 @@ impl Inbox {
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) fn find(&self, which: &str) -> Result<&Item, &'static str> {
+    pub(crate) fn find(&self, which: &str) -> Result<&InboxItem, &'static str> {
         let number: Option<usize> = which.trim_start_matches('#').parse().ok();
         if let Some(item) = self.items.iter().find(|item| Some(item.number) == number) {
             return Ok(item);
         }
-        let is_meant = |item: &&Item| item.proposal.id.starts_with(which) || item.proposal.envelope == which;
+        let is_meant =
+            |item: &&InboxItem| item.proposal.id.starts_with(which) || item.proposal.envelope == which;
         let mut meant = self.items.iter().filter(is_meant);
         match (meant.next().filter(|_| !which.is_empty()), meant.next()) {
             (Some(one), None) => Ok(one),
@@ -97,7 +98,7 @@ impl Inbox {
     }
 
     /// Takes the proposals that are pending now. Returns those that have come.
-    pub(crate) fn set(&mut self, pending: Vec<Proposal>, now_ms: u64) -> Vec<Item> {
+    pub(crate) fn set(&mut self, pending: Vec<Proposal>, now_ms: u64) -> Vec<InboxItem> {
         let position = self.position();
         let mut come = Vec::new();
         let mut items = Vec::with_capacity(pending.len());
@@ -106,7 +107,7 @@ impl Inbox {
         for proposal in pending {
             let known = self.get(&proposal.id).map(|item| item.number);
             let number = known.unwrap_or_else(|| self.give_number(&proposal));
-            let item = Item { number, proposal };
+            let item = InboxItem { number, proposal };
             if known.is_none() {
                 come.push(item.clone());
             }

@@ -34,12 +34,12 @@ mod typing;
 mod update;
 mod view;
 
-pub use api::{Api, Proposal, Refused, Reply};
+pub use api::{Api, ApiRefusal, Proposal, Reply};
 pub use clock::{Zone, relative, span};
 pub use edit::edit_text;
 pub use entry::{Entry, Tone};
 pub use help::rows as help_rows;
-pub use inbox::{Inbox, Item, NUMBERS_MAX, SETTLE_MS};
+pub use inbox::{Inbox, InboxItem, NUMBERS_MAX, SETTLE_MS};
 pub use output::Output;
 pub use review::{Effects, LONG_VALUE_CHARS, marks};
 pub use run::{Chat, ChatError, run};

@@ -17,7 +17,7 @@ use crate::edit::edit_text;
 use crate::entry::Entry;
 use crate::output::Output;
 use crate::paint::ansi;
-use crate::perform::{Own, Performer};
+use crate::perform::{LocalAct, Performer};
 use crate::rows::columns;
 use crate::show;
 use crate::state::{Event, Mode, State};
@@ -132,10 +132,10 @@ impl Lines {
         self.print();
         while !actions.is_empty() {
             match self.performer.perform(actions.remove(0)) {
-                None | Some(Own::Redraw) => {}
-                Some(Own::Bell) => self.ring(),
-                Some(Own::Quit) => return true,
-                Some(Own::Edit { id, text }) => {
+                None | Some(LocalAct::Redraw) => {}
+                Some(LocalAct::Bell) => self.ring(),
+                Some(LocalAct::Quit) => return true,
+                Some(LocalAct::Edit { id, text }) => {
                     let text = match self.at_terminal {
                         true => tokio::task::block_in_place(|| edit_text(&text)),
                         false => {

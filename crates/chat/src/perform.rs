@@ -26,7 +26,7 @@ const LOOKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)]
 
 /// What the terminal does itself.
 #[derive(Debug)]
-pub(crate) enum Own {
+pub(crate) enum LocalAct {
     /// Ring the bell.
     Bell,
     /// Draw everything again.
@@ -79,13 +79,13 @@ impl Performer {
     }
 
     /// Does what is asked for, or begins to. What concerns the terminal is returned.
-    pub(crate) fn perform(&mut self, action: Action) -> Option<Own> {
+    pub(crate) fn perform(&mut self, action: Action) -> Option<LocalAct> {
         let api = Arc::clone(&self.api);
         match action {
-            Action::Bell => return Some(Own::Bell),
-            Action::Redraw => return Some(Own::Redraw),
-            Action::Quit => return Some(Own::Quit),
-            Action::Edit { id, text } => return Some(Own::Edit { id, text }),
+            Action::Bell => return Some(LocalAct::Bell),
+            Action::Redraw => return Some(LocalAct::Redraw),
+            Action::Quit => return Some(LocalAct::Quit),
+            Action::Edit { id, text } => return Some(LocalAct::Edit { id, text }),
             Action::Say { to, text } => self.say(to, text),
             Action::Call { target, name, arguments } => self.call(&target, &name, &arguments),
             Action::ListTools { targets, is_one } => {

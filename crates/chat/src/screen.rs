@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::edit::edit_text;
 use crate::paint::paint;
-use crate::perform::{Own, Performer};
+use crate::perform::{LocalAct, Performer};
 use crate::state::{Action, Event, State};
 use crate::update::update;
 use crate::view::{Look, view};
@@ -80,10 +80,10 @@ pub(crate) async fn run(
         while let Some(action) = take_first(&mut actions) {
             match screen.performer.perform(action) {
                 None => {}
-                Some(Own::Bell) => screen.ring()?,
-                Some(Own::Redraw) => screen.drawn = None,
-                Some(Own::Quit) => return Ok(()),
-                Some(Own::Edit { id, text }) => {
+                Some(LocalAct::Bell) => screen.ring()?,
+                Some(LocalAct::Redraw) => screen.drawn = None,
+                Some(LocalAct::Quit) => return Ok(()),
+                Some(LocalAct::Edit { id, text }) => {
                     // Nothing else may read the keys meanwhile.
                     drop(keys.take());
                     let text = screen.edit(&text)?;

@@ -20,7 +20,7 @@ const ID_COLUMNS: usize = 18;
 const QUIET_METHODS: [&str; 2] = ["initialize", "ping"];
 
 /// What is known beside an event.
-pub(crate) struct Known<'k> {
+pub(crate) struct EventContext<'k> {
     /// The person's id.
     pub(crate) me: &'k str,
     /// The number of a proposal, by its proposer and the id of its envelope.
@@ -31,7 +31,7 @@ pub(crate) struct Known<'k> {
 
 /// The entry of an event, if it has one. A proposal has one for those who may not decide about it; see
 /// [`proposed`].
-pub(crate) fn entry(event: &Event, known: &Known<'_>) -> Option<Entry> {
+pub(crate) fn entry(event: &Event, known: &EventContext<'_>) -> Option<Entry> {
     let entry = match event {
         Event::Chat { from, text, envelope } => said(from, text, envelope, known.me),
         Event::Joined(seen) if seen.id == known.me => return None,
@@ -304,7 +304,7 @@ mod tests {
     }
 
     fn shown(event: &Event) -> Option<(Tone, String)> {
-        let known = Known { me: "boss", number: &|_, id| (id == "known").then_some(7), calls: true };
+        let known = EventContext { me: "boss", number: &|_, id| (id == "known").then_some(7), calls: true };
         let entry = entry(event, &known)?;
         let rows = match &entry.speaker {
             Some(speaker) => crate::rows::Rows::said(speaker.clone(), entry.text.clone()),

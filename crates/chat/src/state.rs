@@ -6,12 +6,12 @@ use client::participant::{Event as TopicEvent, ParticipantInfo};
 use crossterm::event::KeyEvent;
 use serde_json::value::RawValue;
 
-use crate::api::{Proposal, Refused};
+use crate::api::{ApiRefusal, Proposal};
 use crate::card::{self, Around, Line, Part};
 use crate::clock::Zone;
 use crate::complete::Candidates;
 use crate::entry::{Entry, Tone};
-use crate::inbox::{Inbox, Item};
+use crate::inbox::{Inbox, InboxItem};
 use crate::layout::Areas;
 use crate::rows::Row;
 use crate::talk::{Talk, cut, entry_rows};
@@ -43,7 +43,7 @@ pub enum Event {
     /// A line was typed; without a screen only.
     Line(String),
     /// The pending proposals, as an [`Action::Refresh`] found them.
-    Inbox(Result<Vec<Proposal>, Refused>),
+    Inbox(Result<Vec<Proposal>, ApiRefusal>),
     /// The capability for an [`Action::FindCapability`].
     Capability {
         /// The proposal.
@@ -51,7 +51,7 @@ pub enum Event {
         /// For how long it is to be granted.
         seconds: u64,
         /// The capability.
-        found: Result<String, Refused>,
+        found: Result<String, ApiRefusal>,
     },
     /// The text that an [`Action::Edit`] led to.
     Edited {
@@ -351,7 +351,7 @@ impl State {
 
     /// The lines of a proposal's card, and how many of them must be seen before an approval.
     #[must_use]
-    pub fn card(&self, item: &Item) -> (Vec<Line>, usize) {
+    pub fn card(&self, item: &InboxItem) -> (Vec<Line>, usize) {
         let is_here = |id: &str| self.is_here(id);
         let around = Around { now_ms: self.now_ms, zone: self.zone, is_here: &is_here };
         let whose = if self.is_own(&item.proposal) { "your proposal" } else { "proposal" };

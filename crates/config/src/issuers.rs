@@ -8,7 +8,7 @@ use access::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, ScopeConfig, TokenAcce
 use auth::jwt::{Algorithm, Rules};
 use model::TopicName;
 use oauth::dialer::{Subnet, parse_url};
-use oauth::issuer::{Credentials, Source};
+use oauth::issuer::{Credentials, TokenCheck};
 
 use crate::node::{Node, TreeEntry, Value};
 use crate::participants::MAIN_TOPIC;
@@ -133,7 +133,7 @@ fn check_url<'a>(table: &Table<'a>, key: &'static str) -> Option<&'a str> {
     Some(text)
 }
 
-fn source(table: &Table<'_>, env: Env<'_>) -> Option<Source> {
+fn source(table: &Table<'_>, env: Env<'_>) -> Option<TokenCheck> {
     let tokens = table.choice("tokens", &TOKENS).unwrap_or(Tokens::Jwt);
     let keys = check_url(table, "jwks_url").map(str::to_owned);
     let about = check_url(table, "introspection_url").map(str::to_owned);
@@ -156,9 +156,9 @@ fn source(table: &Table<'_>, env: Env<'_>) -> Option<Source> {
         );
     }
     match (tokens, client_id, secret) {
-        (Tokens::Jwt, _, _) => Some(Source::Keys(keys)),
+        (Tokens::Jwt, _, _) => Some(TokenCheck::Keys(keys)),
         (Tokens::Introspect, Some(client_id), Some(Ok(client_secret))) => {
-            Some(Source::Introspection(about, Credentials { client_id, client_secret }))
+            Some(TokenCheck::Introspection(about, Credentials { client_id, client_secret }))
         }
         (Tokens::Introspect, Some(_), Some(Err(_))) => None,
         (Tokens::Introspect, _, _) => {

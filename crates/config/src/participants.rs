@@ -7,7 +7,7 @@ use crate::node::TreeEntry;
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
 use crate::read_file::read_file;
-use crate::reader::{Form, Table};
+use crate::reader::{Table, ValueForm};
 use crate::servers::timeouts;
 use crate::values::{Env, FULL_PATH, capabilities, participant_id, rate, topic_name};
 use access::config::ParticipantConfig;
@@ -168,7 +168,7 @@ fn token_file(path: &str, env: Env<'_>) -> Result<String, Wrong> {
 /// The wires on which a participant may come in: all, unless `wires` names some.
 fn wires(table: &Table<'_>) -> Wires {
     let written = table.texts("wires");
-    table.form("wires", Form::Choices(vec!["mcp", "ws", "proto"]));
+    table.form("wires", ValueForm::Choices(vec!["mcp", "ws", "proto"]));
     let Some(written) = written else { return Wires::ALL };
     let mut wires = Wires { mcp: false, ws: false };
     // `proto` is not implemented yet, so there is nothing to open.

@@ -16,12 +16,12 @@ pub(crate) struct Problems {
     pub(crate) read_keys: RefCell<std::collections::BTreeSet<String>>,
     /// The form of every key that was read, for the schema.
     #[cfg(test)]
-    pub(crate) forms: RefCell<std::collections::BTreeMap<String, Form>>,
+    pub(crate) forms: RefCell<std::collections::BTreeMap<String, ValueForm>>,
 }
 
 /// The form of a value, as the schema for editors states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ValueForm {
     Text,
     Flag,
     Count,
@@ -90,7 +90,7 @@ impl<'a> Table<'a> {
     }
 
     pub(crate) fn text(&self, key: &'static str) -> Option<&'a str> {
-        self.form(key, Form::Text);
+        self.form(key, ValueForm::Text);
         self.read(key, "a text", |value| match value {
             Value::Text(text) => Some(text.as_str()),
             _ => None,
@@ -98,7 +98,7 @@ impl<'a> Table<'a> {
     }
 
     pub(crate) fn flag(&self, key: &'static str) -> Option<bool> {
-        self.form(key, Form::Flag);
+        self.form(key, ValueForm::Flag);
         self.read(key, "true or false", |value| match value {
             Value::Flag(flag) => Some(*flag),
             _ => None,
@@ -106,7 +106,7 @@ impl<'a> Table<'a> {
     }
 
     pub(crate) fn count(&self, key: &'static str) -> Option<u64> {
-        self.form(key, Form::Count);
+        self.form(key, ValueForm::Count);
         self.read(key, "a whole number", |value| match value {
             Value::Integer(number) => u64::try_from(*number).ok(),
             _ => None,
@@ -115,7 +115,7 @@ impl<'a> Table<'a> {
 
     /// A number of bytes: `4096`, `"64KiB"`, `"4MiB"`.
     pub(crate) fn bytes(&self, key: &'static str) -> Option<usize> {
-        self.form(key, Form::Bytes);
+        self.form(key, ValueForm::Bytes);
         self.read(key, "a number of bytes, such as 65536 or \"64KiB\"", |value| match value {
             Value::Integer(number) => usize::try_from(*number).ok(),
             Value::Text(text) => bytes(text),
@@ -125,7 +125,7 @@ impl<'a> Table<'a> {
 
     /// A span of time with its unit: `"500ms"`, `"30s"`, `"5m"`, `"2h"`.
     pub(crate) fn duration(&self, key: &'static str) -> Option<Duration> {
-        self.form(key, Form::Duration);
+        self.form(key, ValueForm::Duration);
         self.read(key, DURATION, |value| match value {
             Value::Text(text) => duration(text),
             _ => None,
@@ -135,7 +135,7 @@ impl<'a> Table<'a> {
     /// One of several words.
     pub(crate) fn choice<T: Copy>(&self, key: &'static str, choices: &[(&'static str, T)]) -> Option<T> {
         let text = self.text(key);
-        self.form(key, Form::Choice(choices.iter().map(|(word, _)| *word).collect()));
+        self.form(key, ValueForm::Choice(choices.iter().map(|(word, _)| *word).collect()));
         let text = text?;
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
         if found.is_none() {
@@ -150,7 +150,7 @@ impl<'a> Table<'a> {
 
     /// The items of a list.
     pub(crate) fn list(&self, key: &'static str) -> Option<&'a [Node]> {
-        self.form(key, Form::List);
+        self.form(key, ValueForm::List);
         self.read(key, "a list", |value| match value {
             Value::List(items) => Some(items.as_slice()),
             _ => None,
@@ -160,7 +160,7 @@ impl<'a> Table<'a> {
     /// A list of texts with their locations.
     pub(crate) fn texts(&self, key: &'static str) -> Option<Vec<(&'a str, &'a Location)>> {
         let items = self.list(key);
-        self.form(key, Form::Texts);
+        self.form(key, ValueForm::Texts);
         let items = items?;
         let text = |item: &'a Node| {
             if item.text().is_none() {
@@ -173,7 +173,7 @@ impl<'a> Table<'a> {
 
     /// The table under a key.
     pub(crate) fn table(&self, key: &'static str) -> Option<Table<'a>> {
-        self.form(key, Form::Table);
+        self.form(key, ValueForm::Table);
         let node = self.get(key)?;
         match &node.value {
             Value::Table(_) => Some(self.child(self.full(key), node)),
@@ -186,7 +186,7 @@ impl<'a> Table<'a> {
 
     /// The entries of the table under a key.
     pub(crate) fn entries(&self, key: &'static str) -> &'a [TreeEntry] {
-        self.form(key, Form::Entries);
+        self.form(key, ValueForm::Entries);
         self.read(key, "a table", |value| match value {
             Value::Table(entries) => Some(entries.as_slice()),
             _ => None,
@@ -207,12 +207,12 @@ impl<'a> Table<'a> {
             }
         };
         let entries = self.entries(key);
-        self.form(key, Form::Tables);
+        self.form(key, ValueForm::Tables);
         entries.iter().filter_map(table).collect()
     }
 
     /// Notes the form of a key, where it is not what the last reading of the key says.
-    pub(crate) fn form(&self, key: &'static str, form: Form) {
+    pub(crate) fn form(&self, key: &'static str, form: ValueForm) {
         #[cfg(test)]
         self.problems.forms.borrow_mut().insert(self.full(key), form);
         // Only the test that writes the schema reads it.

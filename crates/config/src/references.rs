@@ -7,7 +7,7 @@ use std::io::Read as _;
 use access::config::{REFERENCES_RETRY as RETRY, References};
 use auth::CertificateId;
 use platform::{millis, open_regular};
-use registry::resolve::{Digests, Hosts, Http, LABEL_KEPT_MS, Settings, Tokens};
+use registry::resolve::{Digests, Hosts, Http, LABEL_KEPT_MS, RegistryTokens, Settings};
 use tls::{ClientFiles, Oldest};
 
 use crate::expand::expand_home;
@@ -48,7 +48,7 @@ fn hosts(table: &Table<'_>) -> Option<Hosts> {
 }
 
 /// The tokens of registries, as `buf` has them: `BUF_TOKEN`, then the netrc file.
-fn tokens(table: &Table<'_>, env: Env<'_>) -> Option<Tokens> {
+fn tokens(table: &Table<'_>, env: Env<'_>) -> Option<RegistryTokens> {
     let path = env("NETRC").or_else(|| expand_home("~/.netrc", env).ok());
     let mut netrc = String::new();
     if let Some(file) = path.and_then(|path| open_regular(OpenOptions::new().read(true), path).ok()) {
@@ -59,7 +59,7 @@ fn tokens(table: &Table<'_>, env: Env<'_>) -> Option<Tokens> {
         let hint = "set BUF_TOKEN to TOKEN@HOST,TOKEN@HOST, or to the token of buf.build";
         table.wrong("config_token", error.to_string(), hint);
     };
-    Tokens::read(&env("BUF_TOKEN").unwrap_or_default(), &netrc).inspect_err(wrong).ok()
+    RegistryTokens::read(&env("BUF_TOKEN").unwrap_or_default(), &netrc).inspect_err(wrong).ok()
 }
 
 /// The SHA-256 of the certificates of hosts.

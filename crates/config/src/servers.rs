@@ -21,7 +21,7 @@ use oauth::config::AuthConfig;
 use sandbox::{SANDBOXES, Sandbox};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
-    Confinement, EraChoice, First, HttpConfig, Mode, Policy, ProtoConfig, Secret, ServerConfig, Sessions,
+    Confinement, EraChoice, FirstUse, HttpConfig, Mode, Policy, ProtoConfig, Secret, ServerConfig, Sessions,
     StdioConfig, Timeouts, Transport,
 };
 
@@ -35,7 +35,7 @@ const SESSIONS: [(&str, Sessions); 4] = [
 ];
 
 const PINS: [(&str, Mode); 3] = [("off", Mode::Off), ("warn", Mode::Warn), ("block", Mode::Block)];
-const FIRST: [(&str, First); 2] = [("trust", First::Trust), ("ask", First::Ask)];
+const FIRST: [(&str, FirstUse); 2] = [("trust", FirstUse::Trust), ("ask", FirstUse::Ask)];
 
 #[derive(Clone, Copy)]
 enum Type {

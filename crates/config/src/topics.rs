@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::node::TreeEntry;
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
-use crate::reader::{Form, Table};
+use crate::reader::{Table, ValueForm};
 use crate::values::{rate, topic_name};
 use access::GUEST_RATE;
 use access::config::{Access, BuiltIn, McpCalls, ToolsList, TopicConfig};
@@ -93,7 +93,7 @@ fn chosen_servers(table: &Table<'_>, servers: &[ServerConfig]) -> Vec<Participan
 
 fn builtin(table: &Table<'_>) -> Vec<BuiltIn> {
     let wanted = table.texts("builtin").unwrap_or_default();
-    table.form("builtin", Form::Choices(BUILT_IN.iter().map(|(word, _)| *word).collect()));
+    table.form("builtin", ValueForm::Choices(BUILT_IN.iter().map(|(word, _)| *word).collect()));
     let known = |(name, location): (&str, &_)| {
         let found = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, built_in)| *built_in);
         if found.is_none() {

@@ -7,9 +7,9 @@ use gateway::{Dispatch, Incoming, Link, Parks, Tag, handshake, listen};
 use model::Form;
 use topic::Interest;
 use upstream::ClientProfile;
-use wire::mcp::task::{self, Wish};
+use wire::mcp::task::{self, TaskWish};
 use wire::mcp::{Era, Params, Version, refusal, relay};
-use wire::rpc::{self, Id, Message, Shape, code};
+use wire::rpc::{self, Id, Message, MessageKind, code};
 
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
@@ -79,11 +79,11 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
     let message = params.message();
     let Some(id) = message.id() else { return Err(Bytes::new()) };
     let mut parks = Parks::Words;
-    let mut wish = Wish::None;
+    let mut wish = TaskWish::None;
     let mut listens = false;
     match params.method() {
         "tools/call" if params.get("task").is_some() => {
-            wish = Wish::Asks;
+            wish = TaskWish::Asks;
             if task::check_params(params).is_ok() {
                 parks = Parks::Task;
             }
@@ -116,15 +116,17 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
 pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
     let message = params.message();
     match message.shape() {
-        Shape::Request => {}
-        Shape::Notification if params.method() == "notifications/cancelled" => {
+        MessageKind::Request => {}
+        MessageKind::Notification if params.method() == "notifications/cancelled" => {
             if let Some(id) = params.request_id() {
                 dispatch.cancel(link, Tag::of_client(id));
             }
         }
         // `notifications/initialized` needs nothing, because sessions at servers are opened on first use.
-        Shape::Notification => dispatch.client_notice(link, &relay::decode_notice(params, Form::Legacy)),
-        Shape::Result | Shape::Error => match message.id().and_then(Id::as_number) {
+        MessageKind::Notification => {
+            dispatch.client_notice(link, &relay::decode_notice(params, Form::Legacy))
+        }
+        MessageKind::Result | MessageKind::Error => match message.id().and_then(Id::as_number) {
             Some(number) => {
                 dispatch.answer_question(link, number, relay::decode_answer(message, Form::Legacy))
             }
@@ -137,7 +139,7 @@ pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
 pub(crate) fn receive(dispatch: &Arc<Dispatch>, link: &Arc<Link>, message: &Message, out: &Arc<Stream>) {
     match Params::read(message) {
         Ok(params) => receive_params(dispatch, link, &params, out),
-        Err(malformed) if message.shape() == Shape::Request => out.answer(malformed.answer()),
+        Err(malformed) if message.shape() == MessageKind::Request => out.answer(malformed.answer()),
         // A client waits for no answer to the rest.
         Err(_) => {}
     }
@@ -150,7 +152,7 @@ pub(crate) fn receive_params(
     params: &Params<'_>,
     out: &Arc<Stream>,
 ) {
-    if params.message().shape() != Shape::Request {
+    if params.message().shape() != MessageKind::Request {
         return take(dispatch, link, params);
     }
     match request(params) {
@@ -192,15 +194,15 @@ mod tests {
     fn a_call_that_asks_for_a_task_gets_one() {
         let asking = |task: &str| call("tools/call", &format!(r#"{{"name":"a"{task}}}"#)).ok().unwrap();
         for (task, wish, parks) in [
-            ("", Wish::None, Parks::Words),
-            (r#","task":{}"#, Wish::Asks, Parks::Task),
-            (r#","task":{"ttl":"x"}"#, Wish::Asks, Parks::Words),
+            ("", TaskWish::None, Parks::Words),
+            (r#","task":{}"#, TaskWish::Asks, Parks::Task),
+            (r#","task":{"ttl":"x"}"#, TaskWish::Asks, Parks::Words),
         ] {
             let incoming = asking(task);
             assert_eq!((incoming.wish, incoming.parks), (wish, parks), "{task}");
         }
         let other = call("prompts/get", r#"{"name":"a","task":{}}"#).ok().unwrap();
-        assert_eq!((other.wish, other.parks), (Wish::None, Parks::Words));
+        assert_eq!((other.wish, other.parks), (TaskWish::None, Parks::Words));
     }
 
     #[test]

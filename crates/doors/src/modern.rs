@@ -7,7 +7,7 @@ use gateway::{Dispatch, Incoming, Link, Parks, Tag, listen};
 use model::{Form, Request};
 use topic::{Interest, Logs};
 use upstream::ClientProfile;
-use wire::mcp::task::{self, Wish};
+use wire::mcp::task::{self, TaskWish};
 use wire::mcp::{Era, Params, Rejection, Version, header, refusal, relay};
 
 /// Longest message, in bytes, of which a part is kept without a copy.
@@ -44,9 +44,9 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Rejection> {
     let is_tool = params.method() == "tools/call";
     let parks = if declares && is_tool { Parks::Task } else { Parks::Retry };
     let wish = match is_tool {
-        true if declares => Wish::Declares,
-        true if params.get("task").is_some() => Wish::Asks,
-        true | false => Wish::None,
+        true if declares => TaskWish::Declares,
+        true if params.get("task").is_some() => TaskWish::Asks,
+        true | false => TaskWish::None,
     };
     let state = params.request_state().and_then(json::text).map(std::borrow::Cow::into_owned);
     let tag = message.id().cloned().map(Tag::of_client);
@@ -121,10 +121,10 @@ mod tests {
     fn a_caller_is_parked_as_it_declares() {
         let name = r#","name":"a""#;
         for (method, capabilities, more, wish, parks) in [
-            ("tools/call", "{}", "", Wish::None, Parks::Retry),
-            ("tools/call", TASKS, "", Wish::Declares, Parks::Task),
-            ("tools/call", "{}", r#","task":{}"#, Wish::Asks, Parks::Retry),
-            ("prompts/get", TASKS, "", Wish::None, Parks::Retry),
+            ("tools/call", "{}", "", TaskWish::None, Parks::Retry),
+            ("tools/call", TASKS, "", TaskWish::Declares, Parks::Task),
+            ("tools/call", "{}", r#","task":{}"#, TaskWish::Asks, Parks::Retry),
+            ("prompts/get", TASKS, "", TaskWish::None, Parks::Retry),
         ] {
             let incoming = read(method, capabilities, &format!("{name}{more}")).ok().unwrap();
             assert_eq!((incoming.wish, incoming.parks), (wish, parks), "{method} {capabilities} {more}");

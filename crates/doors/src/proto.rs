@@ -7,7 +7,7 @@ mod outlet;
 mod reply;
 mod session;
 
-pub(crate) use client::{Client, Taken};
+pub(crate) use client::{Client, Disposition};
 pub(crate) use framed::serve;
 pub(crate) use hello::Declared;
 pub(crate) use reply::{Schemas, field_of};

@@ -27,7 +27,7 @@ pub(crate) enum Opener {
 }
 
 /// What a slot gives first.
-pub(crate) enum First {
+pub(crate) enum FirstReply {
     /// The answer, and the code if it is an error.
     Answer(Bytes, Option<i64>),
     /// A stream: something else came before the answer, or the answer takes long.
@@ -71,7 +71,7 @@ impl Slot {
     }
 
     /// What comes first.
-    pub(crate) fn poll_first(&self, cx: &mut Context<'_>) -> Poll<First> {
+    pub(crate) fn poll_first(&self, cx: &mut Context<'_>) -> Poll<FirstReply> {
         self.waker.register(cx.waker());
         if !self.came.load(Ordering::Acquire) {
             return Poll::Pending;
@@ -79,13 +79,15 @@ impl Slot {
         let mut state = self.state.lock();
         match &*state {
             State::Waiting => Poll::Pending,
-            State::Streaming(stream) => Poll::Ready(stream.read(None).map_or(First::Nothing, First::Stream)),
+            State::Streaming(stream) => {
+                Poll::Ready(stream.read(None).map_or(FirstReply::Nothing, FirstReply::Stream))
+            }
             State::Answered(..) | State::Over => {
                 let State::Answered(frame, error, taken) = std::mem::replace(&mut *state, State::Over) else {
-                    return Poll::Ready(First::Nothing);
+                    return Poll::Ready(FirstReply::Nothing);
                 };
                 drop(taken);
-                Poll::Ready(First::Answer(frame, error))
+                Poll::Ready(FirstReply::Answer(frame, error))
             }
         }
     }
@@ -191,7 +193,7 @@ mod tests {
         Slot::new(Opener::Modern(Bounds { limits: Arc::default(), held }))
     }
 
-    fn first(slot: &Slot) -> Option<First> {
+    fn first(slot: &Slot) -> Option<FirstReply> {
         match slot.poll_first(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(first) => Some(first),
             Poll::Pending => None,
@@ -203,8 +205,8 @@ mod tests {
         let slot = slot(1 << 20);
         assert!(first(&slot).is_none());
         slot.answer(Bytes::from_static(b"a"), Some(5));
-        assert!(matches!(first(&slot), Some(First::Answer(frame, Some(5))) if frame == "a"));
-        assert!(matches!(first(&slot), Some(First::Nothing)));
+        assert!(matches!(first(&slot), Some(FirstReply::Answer(frame, Some(5))) if frame == "a"));
+        assert!(matches!(first(&slot), Some(FirstReply::Nothing)));
         assert_eq!(slot.send(Bytes::new(), None), Err(Unsent::Ended));
     }
 
@@ -213,7 +215,7 @@ mod tests {
         let slot = slot(1 << 20);
         slot.send(Bytes::from_static(b"a"), None).unwrap();
         slot.answer(Bytes::from_static(b"b"), None);
-        let Some(First::Stream(mut reader)) = first(&slot) else { panic!("there is no stream") };
+        let Some(FirstReply::Stream(mut reader)) = first(&slot) else { panic!("there is no stream") };
         let items: Vec<_> = std::iter::from_fn(|| reader.try_next()).collect();
         assert_eq!(
             items.iter().map(|item| (&*item.frame, item.last)).collect::<Vec<_>>(),
@@ -225,7 +227,7 @@ mod tests {
     fn an_answer_that_takes_long_comes_on_a_stream() {
         let slot = slot(1 << 20);
         slot.open_stream();
-        let Some(First::Stream(mut reader)) = first(&slot) else { panic!("there is no stream") };
+        let Some(FirstReply::Stream(mut reader)) = first(&slot) else { panic!("there is no stream") };
         assert!(reader.try_next().is_none());
         slot.answer(Bytes::from_static(b"a"), None);
         assert!(reader.try_next().is_some_and(|item| item.last));
@@ -235,9 +237,9 @@ mod tests {
     fn a_call_without_an_answer_leaves_nothing() {
         let slot = slot(1 << 20);
         slot.skip();
-        assert!(matches!(first(&slot), Some(First::Nothing)));
+        assert!(matches!(first(&slot), Some(FirstReply::Nothing)));
         slot.answer(Bytes::from_static(b"late"), None);
-        assert!(matches!(first(&slot), Some(First::Nothing)));
+        assert!(matches!(first(&slot), Some(FirstReply::Nothing)));
     }
 
     #[test]
@@ -246,7 +248,7 @@ mod tests {
         let held = Arc::clone(&slot.bounds().held);
         slot.answer(Bytes::from(vec![b'x'; UNCOUNTED_BYTES_MAX + 1]), None);
         assert_eq!(held.taken(), UNCOUNTED_BYTES_MAX + 1);
-        assert!(matches!(first(&slot), Some(First::Answer(..))));
+        assert!(matches!(first(&slot), Some(FirstReply::Answer(..))));
         assert_eq!(held.taken(), 0);
     }
 }

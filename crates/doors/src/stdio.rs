@@ -8,7 +8,7 @@ use gateway::Link;
 use tokio::io::{AsyncRead, AsyncWrite};
 use wire::line::{Line, Lines};
 use wire::mcp::{Era, Params, refusal};
-use wire::rpc::{self, Id, Message, Shape, code};
+use wire::rpc::{self, Id, Message, MessageKind, code};
 
 use crate::duplex::{self, Framing};
 use crate::links::{self, ClientLinks};
@@ -105,12 +105,12 @@ impl Client<'_> {
     async fn message(&mut self, message: Message) {
         let params = match Params::read(&message) {
             Ok(params) => params,
-            Err(malformed) if message.shape() == Shape::Request => {
+            Err(malformed) if message.shape() == MessageKind::Request => {
                 return self.out.answer(malformed.answer());
             }
             Err(_) => return,
         };
-        let is_request = message.shape() == Shape::Request;
+        let is_request = message.shape() == MessageKind::Request;
         if is_request && params.is_modern() {
             return self.modern(&params).await;
         }

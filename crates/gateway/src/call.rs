@@ -13,7 +13,7 @@ use platform::{Full, Mutex, Taken};
 use tokio::sync::Notify;
 use upstream::tasks::CallTask;
 use upstream::{CallEvents, CallNumber, ClientProfile, Outgoing, Question, Session};
-use wire::mcp::{relay, task::Wish};
+use wire::mcp::{relay, task::TaskWish};
 
 use crate::incoming::{Incoming, Names, Parks, Tag};
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
@@ -165,7 +165,7 @@ pub struct Call {
     /// What its access token narrows its participant's capabilities to. By now the link may serve a request with another token.
     pub narrowing: Option<Narrowing>,
     pub(crate) parks: Parks,
-    pub(crate) wish: Wish,
+    pub(crate) wish: TaskWish,
     pub(crate) names: Names,
     /// What it has to do with tasks.
     pub(crate) task: CallTask,
@@ -263,7 +263,7 @@ impl Call {
     /// Enters the session to which it is moved; false if it depends on the one that has it.
     pub(crate) fn move_to(&self, session: &Arc<Session>) -> bool {
         let task = &self.task;
-        if self.wish != Wish::None || task.about().is_some() || task.asks() || task.follows() {
+        if self.wish != TaskWish::None || task.about().is_some() || task.asks() || task.follows() {
             return false;
         }
         *self.moved.lock() = Some(Arc::clone(session));
@@ -279,7 +279,7 @@ impl Call {
     /// Whether a session that did not take it can have a successor that does.
     pub(crate) fn may_go_again(&self) -> bool {
         self.sessions.iter().any(|place| place.get().is_none())
-            && self.wish == Wish::None
+            && self.wish == TaskWish::None
             && self.task.about().is_none()
     }
 

@@ -8,7 +8,7 @@ use model::{Answer, Coding, Form, LinkId, LogLevel, Outcome, Payload, Refusal, R
 use topic::{Cause, End};
 use upstream::tasks::LOST;
 use upstream::{CallEvents, Caller, Outgoing, Session, Subscription};
-use wire::mcp::task::{Wish, plain as plain_call};
+use wire::mcp::task::{TaskWish, plain as plain_call};
 use wire::mcp::{input, relay};
 
 use crate::call::{Call, Delivered};
@@ -50,7 +50,7 @@ pub(crate) fn to_server(
     let shown = proposal.and_then(|_| call.shown().ok());
     let edited = edited.and_then(|edited| relay::with_arguments(shown?, edited));
     // A call that was held becomes no task of its server: its proposal is the task.
-    let plain = proposal.filter(|_| call.wish != Wish::None);
+    let plain = proposal.filter(|_| call.wish != TaskWish::None);
     let plain = plain.and_then(|_| plain_call(edited.as_ref().unwrap_or(&call.request)));
     let protobuf = call.request.payload.coding == Coding::Proto;
     let request = plain.or(edited).or_else(|| shown.filter(|_| protobuf).cloned());

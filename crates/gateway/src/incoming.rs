@@ -4,7 +4,7 @@ use model::Request;
 use schema::ToolSchema;
 use topic::{Interest, Logs};
 use upstream::ClientProfile;
-use wire::mcp::task::Wish;
+use wire::mcp::task::TaskWish;
 use wire::rpc::Id;
 
 /// The name that a client or a server gave its request.
@@ -43,7 +43,7 @@ pub struct Incoming {
     /// How the caller is answered for now while a proposal waits.
     pub parks: Parks,
     /// What it says about becoming a task.
-    pub wish: Wish,
+    pub wish: TaskWish,
     /// The state with which a caller comes back (`requestState`).
     pub state: Option<String>,
     /// Whether its caller comes back from a link to a connect page that the person refused to open.
@@ -56,7 +56,7 @@ impl Incoming {
     /// A request that says nothing more.
     pub fn plain(request: Request, tag: Option<Tag>) -> Self {
         let (client, interest, logs, state) = (None, Interest::None, Logs::OfLink, None);
-        let (parks, wish, schema, declined) = (Parks::Words, Wish::None, None, false);
+        let (parks, wish, schema, declined) = (Parks::Words, TaskWish::None, None, false);
         Self { request, tag, client, interest, logs, parks, wish, state, schema, declined }
     }
 }

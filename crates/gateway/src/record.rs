@@ -2,7 +2,7 @@
 
 use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Request, Target};
 use store::OpenedProposal;
-use store::audit::{Entry, EntryKind, Verdict as Word};
+use store::audit::{AuditEntry, EntryKind, Verdict as Word};
 use topic::{Cause, Verdict};
 use wire::mcpx::Envelope;
 
@@ -21,7 +21,7 @@ impl<'d> Record<'d> {
         Self(dispatch)
     }
 
-    fn entry<'e>(self, from: &'e str, kind: impl Into<EntryKind<'e>>, verdict: Word) -> Entry<'e>
+    fn entry<'e>(self, from: &'e str, kind: impl Into<EntryKind<'e>>, verdict: Word) -> AuditEntry<'e>
     where
         'd: 'e,
     {
@@ -29,7 +29,7 @@ impl<'d> Record<'d> {
     }
 
     /// A refusal costs its sender little: of a flood only the first entries are written, then a count.
-    fn write(self, permit: Permit, entry: &Entry<'_>) {
+    fn write(self, permit: Permit, entry: &AuditEntry<'_>) {
         if entry.verdict == Word::Refused {
             self.0.audit.write_counted(permit, entry);
         } else {
@@ -37,7 +37,7 @@ impl<'d> Record<'d> {
         }
     }
 
-    fn write_now(self, entry: &Entry<'_>) {
+    fn write_now(self, entry: &AuditEntry<'_>) {
         self.write(self.0.audit.reserve_or_count(), entry);
     }
 
@@ -56,7 +56,7 @@ impl<'d> Record<'d> {
         let to = to.map(ParticipantId::as_str);
         let shown = permit.keeps_payloads().then(|| call.shown().ok()).flatten();
         let body = shown.map(|request| request.payload.body_bytes()).filter(|body| !body.is_empty());
-        let entry = Entry {
+        let entry = AuditEntry {
             own,
             to: to.as_slice(),
             why,
@@ -79,7 +79,7 @@ impl<'d> Record<'d> {
     }
 
     fn refused(self, call: &Call, to: Option<&str>, why: &str) {
-        let entry = Entry {
+        let entry = AuditEntry {
             to: to.as_slice(),
             why: Some(why),
             operation: Some(call.id),
@@ -103,24 +103,29 @@ impl<'d> Record<'d> {
         let to: Vec<&str> = envelope.to().collect();
         let word = if admitted { Word::Admitted } else { Word::Refused };
         let payload = Some(envelope.payload());
-        self.write(permit, &Entry { to: &to, why, payload, ..self.entry(from, envelope.kind(), word) });
+        self.write(permit, &AuditEntry { to: &to, why, payload, ..self.entry(from, envelope.kind(), word) });
     }
 
     /// An envelope of a server in the room.
     pub(crate) fn server_envelope(self, from: &str, to: &[&str], kind: &str, payload: &[u8]) {
         let permit = self.0.audit.reserve_or_count();
-        permit.write(&Entry { to, payload: Some(payload), ..self.entry(from, kind, Word::Admitted) });
+        permit.write(&AuditEntry { to, payload: Some(payload), ..self.entry(from, kind, Word::Admitted) });
     }
 
     /// A message that is no envelope.
     pub(crate) fn malformed(self, from: &str, why: &str) {
-        self.write_now(&Entry { why: Some(why), ..self.entry(from, MALFORMED, Word::Refused) });
+        self.write_now(&AuditEntry { why: Some(why), ..self.entry(from, MALFORMED, Word::Refused) });
     }
 
     /// An envelope on which these receivers do not act.
     pub(crate) fn ignored(self, envelope: &Envelope, by: &[&str], why: &str) {
         let (from, kind, payload) = (envelope.from(), envelope.kind(), Some(envelope.payload()));
-        self.write_now(&Entry { to: by, why: Some(why), payload, ..self.entry(from, kind, Word::Refused) });
+        self.write_now(&AuditEntry {
+            to: by,
+            why: Some(why),
+            payload,
+            ..self.entry(from, kind, Word::Refused)
+        });
     }
 
     /// A proposal is open to decisions.
@@ -129,7 +134,7 @@ impl<'d> Record<'d> {
         let (opened, why) = (&proposal.content.opened, call.map(|call| format!("for the call {call}")));
         let payload = opened.params.as_deref().map(str::as_bytes);
         let entry = self.entry(&opened.by, PROPOSAL, Word::Held);
-        self.proposal(permit, proposal.id, opened, Entry { why: why.as_deref(), payload, ..entry });
+        self.proposal(permit, proposal.id, opened, AuditEntry { why: why.as_deref(), payload, ..entry });
     }
 
     /// A proposal was not taken.
@@ -137,7 +142,7 @@ impl<'d> Record<'d> {
         let Some(permit) = content.opening_permit() else { return };
         let why = Some(cause.as_str());
         let entry = self.entry(&content.opened.by, PROPOSAL, Word::Refused);
-        self.proposal(permit, id, &content.opened, Entry { why, ..entry });
+        self.proposal(permit, id, &content.opened, AuditEntry { why, ..entry });
     }
 
     /// A proposal was approved.
@@ -153,7 +158,7 @@ impl<'d> Record<'d> {
         let by = proposal.decided_by.as_ref().map_or("", ParticipantId::as_str);
         let payload = params.map(str::as_bytes);
         let entry = self.entry(by, PROPOSAL, Word::Approved);
-        self.proposal(permit, proposal.id, opened, Entry { why: Some(&why), payload, ..entry });
+        self.proposal(permit, proposal.id, opened, AuditEntry { why: Some(&why), payload, ..entry });
     }
 
     /// A proposal is over.
@@ -172,7 +177,7 @@ impl<'d> Record<'d> {
         let by = proposal.decided_by.as_ref().filter(|_| decided).unwrap_or(&proposal.by);
         let (why, payload) = (proposal.reason.as_deref(), answer.filter(|_| !decided));
         let entry = self.entry(by.as_str(), PROPOSAL, verdict);
-        self.proposal(permit, proposal.id, &proposal.content.opened, Entry { why, payload, ..entry });
+        self.proposal(permit, proposal.id, &proposal.content.opened, AuditEntry { why, payload, ..entry });
     }
 
     /// A decision that does not count.
@@ -185,19 +190,19 @@ impl<'d> Record<'d> {
         permit: Option<Permit>,
     ) {
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
-        let entry = Entry { why: Some(why), ..self.entry(by.as_str(), PROPOSAL, Word::Refused) };
+        let entry = AuditEntry { why: Some(why), ..self.entry(by.as_str(), PROPOSAL, Word::Refused) };
         match content {
             Some(content) => self.proposal(permit, id, &content.opened, entry),
-            None => self.write(permit, &Entry { operation: Some(id), ..entry }),
+            None => self.write(permit, &AuditEntry { operation: Some(id), ..entry }),
         }
     }
 
     /// Writes what happened to a proposal.
-    fn proposal(self, permit: Permit, id: OperationId, opened: &OpenedProposal, entry: Entry<'_>) {
+    fn proposal(self, permit: Permit, id: OperationId, opened: &OpenedProposal, entry: AuditEntry<'_>) {
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
         let kind = what(PROPOSAL, &opened.method, opened.context.as_deref());
         let (operation, digest) = (Some(id), Some(opened.digest.as_str()));
-        self.write(permit, &Entry { to: &to, kind, operation, digest, ..entry });
+        self.write(permit, &AuditEntry { to: &to, kind, operation, digest, ..entry });
     }
 
     /// A request that cannot be proposed.
@@ -210,7 +215,11 @@ impl<'d> Record<'d> {
     ) {
         let to: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();
         let kind = what(PROPOSAL, method, context);
-        self.write_now(&Entry { to: &to, why: Some(why), ..self.entry(by.as_str(), kind, Word::Refused) });
+        self.write_now(&AuditEntry {
+            to: &to,
+            why: Some(why),
+            ..self.entry(by.as_str(), kind, Word::Refused)
+        });
     }
 }
 

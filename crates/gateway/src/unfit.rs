@@ -3,7 +3,7 @@
 use model::{Answer, Outcome, Payload, Refusal, RefusalCode, Request, Target};
 use topic::End;
 use upstream::Manifest;
-use wire::mcp::{result, task::Wish};
+use wire::mcp::{result, task::TaskWish};
 
 use crate::call::Call;
 
@@ -25,8 +25,8 @@ pub(crate) fn end(
     let named = request.target.as_ref().map(Target::as_str);
     let why = of(manifest, own.or(named)?, request.payload.body_bytes())?;
     Some(match call.wish {
-        Wish::Asks => End::Failed(Box::new(Refusal::new(RefusalCode::SchemaViolation, why))),
-        Wish::None | Wish::Declares => {
+        TaskWish::Asks => End::Failed(Box::new(Refusal::new(RefusalCode::SchemaViolation, why))),
+        TaskWish::None | TaskWish::Declares => {
             let form = call.request.payload.form;
             let payload = Payload::body(form, result::words(&why, true, form));
             End::Answered { outcome: Outcome::Ok, answer: Answer { outcome: Outcome::Ok, payload } }

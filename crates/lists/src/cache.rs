@@ -38,7 +38,7 @@ impl Made for Index {
 }
 
 /// Everything that a list follows from.
-pub(crate) struct Source {
+pub(crate) struct ListInputs {
     /// The list, and what the topic shows of it.
     list: (ListKind, ToolsList),
     tasks: TaskListing,
@@ -57,7 +57,7 @@ pub struct Cache<T>(Mutex<Kept<T>>);
 
 struct Kept<T> {
     /// What was used last comes last.
-    all: VecDeque<(Source, Arc<T>)>,
+    all: VecDeque<(ListInputs, Arc<T>)>,
     bytes: usize,
 }
 
@@ -67,7 +67,7 @@ impl<T> Default for Cache<T> {
     }
 }
 
-impl Source {
+impl ListInputs {
     pub(crate) fn new(
         list: (ListKind, ToolsList),
         tasks: TaskListing,
@@ -89,7 +89,7 @@ impl Source {
 
 impl<T: Made> Cache<T> {
     /// What was made from this.
-    pub(crate) fn get(&self, source: &Source) -> Option<Arc<T>> {
+    pub(crate) fn get(&self, source: &ListInputs) -> Option<Arc<T>> {
         let mut kept = self.0.lock();
         let at = kept.all.iter().position(|(known, _)| known.is_same(source))?;
         let found = kept.all.remove(at)?;
@@ -99,7 +99,7 @@ impl<T: Made> Cache<T> {
     }
 
     /// Keeps what was made. What no caller can ask for any more goes first, then what was used longest ago.
-    pub(crate) fn keep(&self, source: Source, made: &Arc<T>) {
+    pub(crate) fn keep(&self, source: ListInputs, made: &Arc<T>) {
         let bytes = made.bytes();
         if bytes > LIST_BYTES_MAX {
             return;

@@ -3,7 +3,7 @@
 //! The topic says what is on a list ([`topic::ListSnapshot`]), each server wrote its items ([`upstream::Manifest`]). A list is judged
 //! and rendered outside of the topic's lock, once for as long as nothing changes; pages are slices of it.
 //!
-//! - [`Merged`], [`Entry`]: a list as the caller sees it. [`PageRequest`]: a page of it, with its cursor.
+//! - [`Merged`], [`ListEntry`]: a list as the caller sees it. [`PageRequest`]: a page of it, with its cursor.
 //! - [`Seen`]: all lists of a caller, for the tools that look into them: [`look_up`], [`Seen::index`].
 //! - [`Modules`]: the schemas of a caller's tools in protobuf, as the schema registry has them.
 //! - [`topic_manifest`]: what the topic is given of a server's lists.
@@ -23,7 +23,7 @@ mod tests;
 
 pub use cache::{IndexCache, LIST_BYTES_MAX, LISTS_MAX, PageCache};
 pub use lookup::look_up;
-pub use merged::{Entry, Manifests, Merged};
+pub use merged::{ListEntry, Manifests, Merged};
 pub use modules::{ModuleNames, Modules};
 pub use names::topic_manifest;
 pub use page::{CURSOR_MS, PAGE_ITEMS_MAX, PageRequest, bad_cursor};

@@ -1,10 +1,10 @@
 //! Lookups of the proxy tool, `list` and `info`: what the caller's own lists show, and nothing else.
 
 use model::{Form, ListKind};
-use wire::mcp::proxy::{Entry as Found, List, Query, ReadOperation, Subject, query, resource_name};
+use wire::mcp::proxy::{List, ListedEntry as Found, Query, ReadOperation, Subject, query, resource_name};
 use wire::mcp::result::words;
 
-use crate::{merged::Entry, seen::Seen};
+use crate::{merged::ListEntry, seen::Seen};
 
 /// The result of `list` or `info`, or words about a target that the caller cannot see.
 pub fn look_up(seen: &Seen, look: &ReadOperation, form: Form) -> Vec<u8> {
@@ -47,11 +47,11 @@ fn list(seen: &Seen, List { subject, filter, page }: &List, form: Form) -> Vec<u
 
 /// The entry of this name; of resources that of this URI or template, else the first of this name.
 fn info(seen: &Seen, subject: Subject, path: &str) -> Option<Found> {
-    let by_key = |entry: &Entry<'_>| entry.public == path;
-    let by_name = |entry: &Entry<'_>| {
+    let by_key = |entry: &ListEntry<'_>| entry.public == path;
+    let by_name = |entry: &ListEntry<'_>| {
         subject == Subject::Resource && resource_name(&entry.item.raw).as_deref() == Some(path)
     };
-    let find = |fits: &dyn Fn(&Entry<'_>) -> bool| {
+    let find = |fits: &dyn Fn(&ListEntry<'_>) -> bool| {
         lists(subject).iter().find_map(|list| {
             let merged = seen.list(*list);
             let entry = merged.entries().iter().find(|entry| fits(entry))?;

@@ -15,7 +15,7 @@ use wire::mcp::uris;
 pub type Manifests = Vec<(ParticipantId, Arc<Manifest>)>;
 
 /// One entry of a list.
-pub struct Entry<'m> {
+pub struct ListEntry<'m> {
     /// Its server.
     pub server: &'m ParticipantId,
     /// The item as the server wrote it.
@@ -25,7 +25,7 @@ pub struct Entry<'m> {
     tasks: TaskListing,
 }
 
-impl Entry<'_> {
+impl ListEntry<'_> {
     /// Whether it is a tool of the gateway's that finds or calls other tools.
     pub(crate) fn finds(&self) -> bool {
         self.server.as_str() == GATEWAY && BuiltinTool::of(&self.public).is_some_and(BuiltinTool::finds)
@@ -36,7 +36,7 @@ impl Entry<'_> {
 pub struct Merged<'m> {
     snapshot: &'m ListSnapshot,
     list: ListKind,
-    entries: Vec<Entry<'m>>,
+    entries: Vec<ListEntry<'m>>,
     extras: &'m [(String, Bytes)],
 }
 
@@ -82,7 +82,7 @@ impl<'m> Merged<'m> {
                 tasks => tasks,
             };
             let (server, public) = (listing.upstream, listing.public);
-            entries.extend(items.find(listing.own).map(|item| Entry { server, item, public, tasks }));
+            entries.extend(items.find(listing.own).map(|item| ListEntry { server, item, public, tasks }));
         }
         Self { snapshot, list, entries, extras: extras.unwrap_or_default() }
     }
@@ -90,19 +90,19 @@ impl<'m> Merged<'m> {
     /// The same list with what a topic shows of it.
     pub(crate) fn shown(mut self, only: ToolsList) -> Self {
         if only == ToolsList::Search {
-            self.entries.retain(Entry::finds);
+            self.entries.retain(ListEntry::finds);
             self.extras = &[];
         }
         self
     }
 
     /// The entries, in the order of the list.
-    pub fn entries(&self) -> &[Entry<'m>] {
+    pub fn entries(&self) -> &[ListEntry<'m>] {
         &self.entries
     }
 
     /// An entry as the caller sees it.
-    pub fn definition(&self, entry: &Entry<'_>) -> Vec<u8> {
+    pub fn definition(&self, entry: &ListEntry<'_>) -> Vec<u8> {
         self.changed(entry).as_ref().unwrap_or(entry.item).spelled(&entry.public)
     }
 
@@ -131,7 +131,7 @@ impl<'m> Merged<'m> {
 
     /// The item of an entry if it differs from the server's: a tool whose calls the gateway can make tasks may be called as a task
     /// (MCP 2025-11-25, "Tool-Level Negotiation"), and the URI in its `_meta` has the public spelling.
-    fn changed(&self, Entry { server, item, tasks, .. }: &Entry<'_>) -> Option<Item> {
+    fn changed(&self, ListEntry { server, item, tasks, .. }: &ListEntry<'_>) -> Option<Item> {
         let offered = match tasks {
             TaskListing::Offered => task::offer(&item.raw).ok(),
             TaskListing::AsWritten => None,

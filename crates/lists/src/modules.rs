@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use model::{ListKind, ParticipantId};
-use registry::{Files, Source, files_of, module_name};
+use registry::{Files, ModuleSource, files_of, module_name};
 use schema::Module;
 use topic::ListSnapshot;
 
@@ -73,7 +73,7 @@ impl Modules {
     }
 }
 
-impl Source for Modules {
+impl ModuleSource for Modules {
     fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
     }

@@ -10,7 +10,7 @@ use upstream::Manifest;
 /// A server's lists as names and digests. Of a server that lists in two eras, everything that is in either.
 pub fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
     let items = |kind| {
-        let mut items: Vec<topic::Item> = Vec::new();
+        let mut items: Vec<topic::ListItem> = Vec::new();
         let mut known = HashSet::new();
         let withheld = |name: &str| match manifests.iter().any(|manifest| manifest.withholds(kind, name)) {
             true => Withholding::Listed,
@@ -19,13 +19,13 @@ pub fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
         for item in manifests.iter().flat_map(|manifest| &manifest.list(kind).items) {
             if known.insert(item.key.as_str()) {
                 let (own, digest) = (item.key.as_str().into(), digest(&item.raw));
-                items.push(topic::Item { own, digest, withheld: withheld(&item.key) });
+                items.push(topic::ListItem { own, digest, withheld: withheld(&item.key) });
             }
         }
         for one in manifests.iter().flat_map(|manifest| manifest.withheld_of(kind)) {
             if known.insert(one.name.as_str()) {
                 let own = one.name.as_str().into();
-                items.push(topic::Item { own, digest: 0, withheld: Withholding::Unlisted });
+                items.push(topic::ListItem { own, digest: 0, withheld: Withholding::Unlisted });
             }
         }
         items

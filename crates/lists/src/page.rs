@@ -9,7 +9,7 @@ use platform::unix_ms;
 use topic::ListSnapshot;
 use wire::{mcp::ListNames, mcp::list::Hints, mcp::task::TaskListing};
 
-use crate::cache::{LIST_BYTES_MAX, PageCache, Source};
+use crate::cache::{LIST_BYTES_MAX, ListInputs, PageCache};
 use crate::merged::{Manifests, Merged, Rendered};
 
 /// Items on one page of a merged list.
@@ -52,7 +52,7 @@ impl PageRequest<'_> {
         };
         let end = start.saturating_add(PAGE_ITEMS_MAX);
         let next = |len: usize| (len > end).then(|| self.cursor_at(sealer, unix_ms(), end));
-        let source = Source::new((self.list, self.only), self.tasks, snapshot, manifests);
+        let source = ListInputs::new((self.list, self.only), self.tasks, snapshot, manifests);
         if let Some(rendered) = pages.get(&source) {
             return Ok(self.cut(&rendered, start, next(rendered.items.len())));
         }

@@ -7,7 +7,7 @@ use model::ListKind;
 use topic::ListSnapshot;
 use wire::mcp::{search::Index, task::TaskListing};
 
-use crate::cache::{IndexCache, Source};
+use crate::cache::{IndexCache, ListInputs};
 use crate::merged::{Manifests, Merged};
 
 /// What a caller sees.
@@ -32,7 +32,7 @@ impl Seen {
     /// The index of the tools, without those that find the others. It is made once for as long as nothing changes.
     pub fn index(&self, indexes: &IndexCache) -> Arc<Index> {
         let kind = (ListKind::Tools, ToolsList::Full);
-        let source = Source::new(kind, TaskListing::AsWritten, self.snapshot.clone(), &self.manifests);
+        let source = ListInputs::new(kind, TaskListing::AsWritten, self.snapshot.clone(), &self.manifests);
         if let Some(index) = indexes.get(&source) {
             return index;
         }

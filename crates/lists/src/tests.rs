@@ -99,7 +99,7 @@ impl Stage {
         manifest.tools.items = (0..len).map(tool).collect();
         manifest.tools.extras = vec![("x".to_owned(), format!("{name:?}").into())];
         let items = manifest.tools.items.iter();
-        let tools = items.map(|item| topic::Item::from(item.key.as_str())).collect();
+        let tools = items.map(|item| topic::ListItem::from(item.key.as_str())).collect();
         let listed = topic::Manifest { tools, ..topic::Manifest::default() };
         self.step(Event::Listed {
             server: &id(name),

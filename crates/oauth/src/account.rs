@@ -22,7 +22,7 @@ use crate::metadata::AuthorizationServer;
 use crate::registration::Use;
 use crate::secret::Secret;
 use crate::site::Site;
-use crate::token::{self, Tokens};
+use crate::token::{self, IssuedTokens};
 use crate::trouble::Trouble;
 use crate::vault::{AccountPlace, Saved};
 
@@ -358,7 +358,7 @@ pub fn saved(
     usage: Use,
     resource: Option<String>,
     asked: Vec<String>,
-    tokens: Tokens,
+    tokens: IssuedTokens,
 ) -> Saved {
     Saved {
         issuer: found.server.issuer.clone(),

@@ -42,7 +42,7 @@ pub const INTROSPECTION_LIMIT: Duration = Duration::from_secs(3);
 
 /// How an issuer's tokens are checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum TokenCheck {
     /// They are JWTs. The address of the keys; `None` discovers it.
     Keys(Option<String>),
     /// The issuer is asked about each: at this address, or a discovered one.
@@ -55,7 +55,7 @@ pub struct IssuerSpec {
     /// Its identifier, a URL.
     pub issuer: String,
     /// How its tokens are checked.
-    pub source: Source,
+    pub source: TokenCheck,
     /// Addresses that its names may resolve to although they are not public.
     pub allowed: Vec<Subnet>,
 }
@@ -262,7 +262,7 @@ impl Issuer {
     }
 
     async fn fetch_keys(&self, before: Option<&Held>) -> Result<Held, IssuerError> {
-        let Source::Keys(url) = &self.spec.source else {
+        let TokenCheck::Keys(url) = &self.spec.source else {
             return Err(IssuerError::Answer(self.spec.issuer.clone(), "its tokens are no JWTs".into()));
         };
         let url = match url {
@@ -314,7 +314,7 @@ impl Issuer {
     }
 
     async fn ask_about(&self, token: &str) -> Result<Map<String, Value>, IssuerError> {
-        let Source::Introspection(url, credentials) = &self.spec.source else {
+        let TokenCheck::Introspection(url, credentials) = &self.spec.source else {
             return Err(IssuerError::Answer(self.spec.issuer.clone(), "its tokens are JWTs".into()));
         };
         let url = match url {
@@ -334,7 +334,7 @@ impl Issuer {
     /// Keeps the keys fresh for as long as the issuer is in use, and calls `changed` each time when they are other ones. Must be
     /// called once, inside a runtime.
     pub fn watch(self: &Arc<Self>, changed: impl Fn() + Send + Sync + 'static) {
-        if matches!(self.spec.source, Source::Keys(_)) && self.changed.set(Box::new(changed)).is_ok() {
+        if matches!(self.spec.source, TokenCheck::Keys(_)) && self.changed.set(Box::new(changed)).is_ok() {
             tokio::spawn(watch(Arc::downgrade(self)));
         }
     }

@@ -20,7 +20,7 @@ use crate::pkce::{challenge, unguessable};
 use crate::registration::{CALLBACK_PATH, Use};
 use crate::secret::Secret;
 use crate::site::Site;
-use crate::token::{self, Client, Form, Grant, post, refusal};
+use crate::token::{self, Client, FormBody, Grant, post, refusal};
 use crate::trouble::Trouble;
 
 /// How long a sign-in may take, milliseconds.
@@ -109,7 +109,7 @@ impl LoginError {
 }
 
 /// What a sign-in is for.
-pub struct Wish {
+pub struct SignInRequest {
     /// Where the answer comes back.
     pub redirect_uri: String,
     /// How the client is registered for it.
@@ -197,7 +197,7 @@ impl Logins {
     ///
     /// # Errors
     /// [`LoginError`].
-    pub async fn begin(&self, account: &Arc<Account>, wish: Wish) -> Result<Begun, LoginError> {
+    pub async fn begin(&self, account: &Arc<Account>, wish: SignInRequest) -> Result<Begun, LoginError> {
         let site = &account.site;
         check(site)?;
         // While a sign-in is needed no request finds out whether the server has moved to another one.
@@ -339,7 +339,7 @@ impl Logins {
         let client = site.client(server, Use::Native).await?;
         let scopes = if scopes.is_empty() { account.scopes(&found) } else { scopes };
         let resource = site.resource(Some(&found));
-        let mut form = Form::new();
+        let mut form = FormBody::new();
         if !scopes.is_empty() {
             form.add("scope", &scopes.join(" "));
         }
@@ -462,7 +462,7 @@ fn is_in_force(site: &Site) -> Result<(), LoginError> {
     if site.is_replaced() { Err(LoginError::Replaced) } else { Ok(()) }
 }
 
-async fn finish(pending: Pending, tokens: token::Tokens) -> Result<Arc<Account>, LoginError> {
+async fn finish(pending: Pending, tokens: token::IssuedTokens) -> Result<Arc<Account>, LoginError> {
     let Pending { account, found, client, usage, resource, scopes, by, .. } = pending;
     let saved = saved(&found, client, usage, resource, scopes.clone(), tokens);
     account.sign_in(saved, &scopes, &by).await.map_err(|fault| match fault {

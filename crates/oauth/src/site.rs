@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use client::AccountFault;
 use model::GATEWAY;
 use platform::{Mutex, RwLock, millis, unix_ms};
-use store::audit::{Entry, Verdict};
+use store::audit::{AuditEntry, Verdict};
 use store::recorder::{Recorder, entry};
 use tls::ClientTls;
 use tokio::sync::{Semaphore, watch};
@@ -275,7 +275,7 @@ impl Site {
     pub fn record(&self, by: Option<&str>, verdict: Verdict, what: &str) {
         let to = [self.name.as_str()];
         let entry = entry(None, by.unwrap_or(GATEWAY), UPSTREAM, verdict);
-        self.services.audit.reserve_or_count().write(&Entry { to: &to, why: Some(what), ..entry });
+        self.services.audit.reserve_or_count().write(&AuditEntry { to: &to, why: Some(what), ..entry });
     }
 }
 

@@ -18,7 +18,7 @@ use url::Url;
 
 use crate::account::Account;
 use crate::config::{Account as Whose, AuthConfig, Kind};
-use crate::logins::{LoginError, Wish};
+use crate::logins::{LoginError, SignInRequest};
 use crate::registration::Use;
 use crate::vault::Vault;
 use crate::{Accounts, Configured, Server};
@@ -173,8 +173,8 @@ async fn header(account: &Account) -> Result<Option<HeaderValue>, AccountFault> 
     Ok(account.grant().await.map_err(fault)?.header)
 }
 
-fn wish() -> Wish {
-    Wish {
+fn wish() -> SignInRequest {
+    SignInRequest {
         redirect_uri: "http://127.0.0.1:1/callback".to_owned(),
         usage: Use::Native,
         scopes: Vec::new(),

@@ -91,7 +91,7 @@ pub enum Grant<'a> {
 
 /// Tokens as they were issued.
 #[derive(Clone)]
-pub struct Tokens {
+pub struct IssuedTokens {
     /// The access token.
     pub access: Secret,
     /// The refresh token.
@@ -121,9 +121,9 @@ struct Refusal {
 }
 
 /// A body of a form, zeroed except for the copy that is sent.
-pub(crate) struct Form(Zeroizing<String>);
+pub(crate) struct FormBody(Zeroizing<String>);
 
-impl Form {
+impl FormBody {
     pub(crate) fn new() -> Self {
         Self(Zeroizing::default())
     }
@@ -160,8 +160,8 @@ pub async fn request(
     client: &Client,
     grant: &Grant<'_>,
     resource: Option<&str>,
-) -> Result<Tokens, Trouble> {
-    let mut form = Form::new();
+) -> Result<IssuedTokens, Trouble> {
+    let mut form = FormBody::new();
     match grant {
         Grant::Code { code, verifier, redirect_uri } => {
             form.add("grant_type", "authorization_code").add("code", code);
@@ -205,7 +205,7 @@ pub async fn revoke(
     hint: &str,
 ) -> Result<(), Trouble> {
     let Some(endpoint) = server.revocation_endpoint.as_deref() else { return Ok(()) };
-    let mut form = Form::new();
+    let mut form = FormBody::new();
     form.add("token", token.expose()).add("token_type_hint", hint);
     let fetched = post(way, endpoint, server, client, form).await?;
     if fetched.status.is_success() { Ok(()) } else { Err(refusal(endpoint, server, &fetched)) }
@@ -220,7 +220,7 @@ pub(crate) async fn post(
     endpoint: &str,
     server: &AuthorizationServer,
     client: &Client,
-    mut form: Form,
+    mut form: FormBody,
 ) -> Result<Fetched, Trouble> {
     let mut header = None;
     match &client.auth {
@@ -274,7 +274,7 @@ fn scope_of(scopes: &[String]) -> Option<String> {
     (!scopes.is_empty()).then(|| scopes.join(" "))
 }
 
-fn read(body: &[u8], server: &AuthorizationServer, is_exchange: bool) -> Result<Tokens, Trouble> {
+fn read(body: &[u8], server: &AuthorizationServer, is_exchange: bool) -> Result<IssuedTokens, Trouble> {
     let unusable = |what: &str| Trouble::Metadata(format!("{} {what}", server.host()));
     let answer: Answer =
         serde_json::from_slice(body).map_err(|_| unusable("answered a token request with something else"))?;
@@ -299,7 +299,7 @@ fn read(body: &[u8], server: &AuthorizationServer, is_exchange: bool) -> Result<
     });
     let lifetime_ms =
         seconds.map(|seconds| Duration::from_secs(seconds).as_millis().min(u128::from(u64::MAX / 2)) as u64);
-    Ok(Tokens {
+    Ok(IssuedTokens {
         access: Secret::new(std::mem::take(&mut *{ answer.access_token })),
         refresh: answer.refresh_token.map(|mut token| Secret::new(std::mem::take(&mut *token))),
         expires_ms: lifetime_ms.map(|lifetime| unix_ms().saturating_add(lifetime)),

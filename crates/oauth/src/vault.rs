@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use crate::jwt::SigningKey;
 use crate::registration::{Registered, Use};
 use crate::secret::Secret;
-use crate::token::{Client, ClientAuth, Tokens};
+use crate::token::{Client, ClientAuth, IssuedTokens};
 use std::sync::Arc;
 
 const ACCOUNT: &str = "upstream_account";
@@ -59,7 +59,7 @@ pub struct Saved {
     /// The scopes that were granted or, if the server did not say, asked for.
     pub scopes: Vec<String>,
     /// The tokens.
-    pub tokens: Tokens,
+    pub tokens: IssuedTokens,
     /// When they were issued, Unix milliseconds.
     pub at_ms: u64,
 }
@@ -187,7 +187,7 @@ impl Vault {
             };
             let written: Written =
                 self.open(ACCOUNT, &principal(&place, &record.issuer, ""), &record.sealed)?;
-            let tokens = Tokens {
+            let tokens = IssuedTokens {
                 access: Secret::new(take(written.access)),
                 refresh: written.refresh.map(|token| Secret::new(take(token))),
                 expires_ms: written.expires_ms,
@@ -351,7 +351,7 @@ mod tests {
             revocation_endpoint: None,
             resource: None,
             scopes: vec!["read".to_owned()],
-            tokens: Tokens {
+            tokens: IssuedTokens {
                 access: Secret::new(access.to_owned()),
                 refresh: Some(Secret::new("canary-r".to_owned())),
                 expires_ms: Some(7),

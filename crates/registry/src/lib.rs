@@ -17,7 +17,7 @@ mod tools;
 pub use commit::{Commit, Files};
 pub use connect::{Code, Error};
 pub use serve::{METHODS, OWNER};
-pub use shelf::{COMMITS_MAX, SHELF_BYTES_MAX, Shelf, Source, Viewer};
+pub use shelf::{COMMITS_MAX, ModuleSource, SHELF_BYTES_MAX, Shelf, Viewer};
 pub use tools::{files_of, module_name};
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub use fetch::{Http, SET_BYTES_MAX};
 pub use hosts::{BadHost, Hosts};
 pub use rpc::{Fetch, Fetching};
 pub use sources::{MODULES_MAX, SOURCES_BYTES_MAX};
-pub use tokens::{BadTokens, PUBLIC_HOST, Tokens};
+pub use tokens::{BadTokens, PUBLIC_HOST, RegistryTokens};
 
 /// How long a label's commit is kept unless it is configured, in milliseconds: an hour (proto-mcp, "Caching").
 pub const LABEL_KEPT_MS: u64 = 3_600_000;
@@ -54,7 +54,7 @@ pub struct Settings {
     /// The allowed hosts.
     pub hosts: Hosts,
     /// The tokens of hosts.
-    pub tokens: Tokens,
+    pub tokens: RegistryTokens,
     /// The digests of commits, as far as they are known beforehand.
     pub digests: Digests,
     /// How long a label's commit is kept, in milliseconds.

@@ -13,7 +13,7 @@ pub const COMMITS_MAX: usize = 1_024;
 pub const SHELF_BYTES_MAX: usize = 32 << 20;
 
 /// The modules that one participant sees.
-pub trait Source {
+pub trait ModuleSource {
     /// Their names.
     fn names(&self) -> Vec<String>;
     /// The files of one, without `buf/validate/validate.proto`; `None` if the participant does not see it.
@@ -26,7 +26,7 @@ pub struct Viewer<'a> {
     /// Its participant id.
     pub id: &'a str,
     /// What it sees.
-    pub source: &'a dyn Source,
+    pub source: &'a dyn ModuleSource,
     /// Milliseconds since 1970.
     pub now_ms: u64,
 }

@@ -12,7 +12,7 @@ use crate::serve::{GET_COMMITS, GET_SET};
 /// Modules by name.
 struct Fixed(BTreeMap<&'static str, Files>);
 
-impl Source for Fixed {
+impl ModuleSource for Fixed {
     fn names(&self) -> Vec<String> {
         self.0.keys().map(|name| (*name).to_owned()).collect()
     }
@@ -38,7 +38,12 @@ fn named(reference: &str) -> ResourceRef {
     ResourceRef { id: String::new(), name: Some(name) }
 }
 
-fn commit(shelf: &Shelf, reference: ResourceRef, who: &str, source: &dyn Source) -> Result<String, Code> {
+fn commit(
+    shelf: &Shelf,
+    reference: ResourceRef,
+    who: &str,
+    source: &dyn ModuleSource,
+) -> Result<String, Code> {
     let request = GetCommitsRequest { resource_refs: vec![reference] }.encode_to_vec();
     let viewer = Viewer { id: who, source, now_ms: 1 };
     let answer = shelf.answer(GET_COMMITS, &request, &viewer).map_err(|error| error.code)?;

@@ -7,7 +7,7 @@ use crate::names::{Names, camel, pascal, snake};
 use crate::node::Node;
 use crate::numbers::Numbers;
 use crate::rules::{self, Bounds};
-use crate::shape::{Kind, Object, Shape};
+use crate::shape::{Kind, Object, ValueShape};
 
 /// Nested messages below each other; deeper objects are a `Struct`.
 const DEPTH_MAX: usize = 24;
@@ -68,7 +68,7 @@ pub fn convert(
     };
     let mut root = |schema: &[u8], end: &str, comment: String| {
         let document = Node(schema);
-        let shape = Shape::read(document, document);
+        let shape = ValueShape::read(document, document);
         let Kind::Object(object) = shape.kind else { return STRUCT.to_owned() };
         let name = names.unique(&(pascal(tool.name) + end));
         let mut converter =
@@ -112,7 +112,7 @@ impl<'a> Converter<'a, '_> {
         let (mut names, mut inner) = (Names::default(), Names::default());
         let properties = object.node.get("properties").and_then(Node::members);
         for (property, member) in properties.iter().flat_map(json::Members::iter) {
-            let shape = Shape::read(self.document, Node(member.raw));
+            let shape = ValueShape::read(self.document, Node(member.raw));
             let (label, ty) = self.place(&shape, property, path, (&mut message.messages, &mut inner), depth);
             let is_required = required.iter().any(|name| name == property);
             message.fields.push(self.field(
@@ -136,7 +136,7 @@ impl<'a> Converter<'a, '_> {
 
     fn field(
         &self,
-        shape: &Shape<'_>,
+        shape: &ValueShape<'_>,
         (label, ty): (Label, Type),
         name: String,
         property: &str,
@@ -179,7 +179,7 @@ impl<'a> Converter<'a, '_> {
     /// How a field of this shape is declared; a message of its own is added to `inner`.
     fn place(
         &mut self,
-        shape: &Shape<'a>,
+        shape: &ValueShape<'a>,
         property: &str,
         path: &str,
         inner: (&mut Vec<Message>, &mut Names),
@@ -249,8 +249,9 @@ impl<'a> Converter<'a, '_> {
         self.messages += 1;
         let own = self.apart_from_root(pascal(reference.rsplit('/').next().unwrap_or_default()));
         let is_taken = |name: &String| self.shared.values().any(|(taken, _)| taken == name);
-        let name =
-            (1..).map(|count| if count == 1 { format!("{own}Shape") } else { format!("{own}Shape{count}") });
+        let name = (1..).map(|count| {
+            if count == 1 { format!("{own}Shape") } else { format!("{own}Shape{count}") }
+        });
         let name = name.into_iter().find(|name| !is_taken(name)).unwrap_or_default();
         self.shared.insert(reference.to_owned(), (name.clone(), None));
         let message = self.message(&name, &format!("{}.{name}", self.root), object, 0);

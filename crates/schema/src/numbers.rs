@@ -14,11 +14,11 @@ const RESERVED_BY_PROTOBUF: std::ops::RangeInclusive<u32> = 19_000..=19_999;
 /// again is reserved, and never given out a second time.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Numbers {
-    messages: BTreeMap<String, Known>,
+    messages: BTreeMap<String, WellKnown>,
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
+struct WellKnown {
     fields: Vec<Place>,
     reserved: Vec<u32>,
 }
@@ -69,7 +69,7 @@ impl Numbers {
 
     fn learn(&mut self, scope: String, message: &Descriptor) {
         let name = scope + message.name();
-        let mut known = Known::default();
+        let mut known = WellKnown::default();
         for field in &message.field {
             let number = u32::try_from(field.number()).unwrap_or_default();
             let (property, name) = (field.json_name().to_owned(), field.name().to_owned());
@@ -88,7 +88,7 @@ impl Numbers {
 
     /// The numbers of a message's fields, and those that are reserved in it.
     pub(crate) fn assign(&self, message: &str, fields: &[(String, Label, Type)]) -> (Vec<u32>, Vec<u32>) {
-        let none = Known::default();
+        let none = WellKnown::default();
         let known = self.messages.get(message).unwrap_or(&none);
         let kept = |(property, label, ty): &(String, Label, Type)| {
             let wire = wire(*label, ty);

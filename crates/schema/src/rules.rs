@@ -4,7 +4,7 @@ use crate::file::{Rule, Type};
 use crate::node::Node;
 use crate::pattern::is_pattern;
 use crate::print::literal;
-use crate::shape::{Kind, Shape};
+use crate::shape::{Kind, ValueShape};
 
 /// Values that a rule lists at most; a longer list is left to the JSON Schema.
 const VALUES_MAX: usize = 1_000;
@@ -21,7 +21,7 @@ const FORMATS: [(&str, &str); 8] = [
 ];
 
 /// The rules of a value of this shape in a field of this type.
-pub(crate) fn of(shape: &Shape<'_>, ty: &Type) -> Vec<Rule> {
+pub(crate) fn of(shape: &ValueShape<'_>, ty: &Type) -> Vec<Rule> {
     let mut rules = Rules { node: shape.node, prefix: ty.name().to_owned(), all: Vec::new() };
     match &shape.kind {
         Kind::Text => rules.text(),

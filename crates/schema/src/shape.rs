@@ -8,7 +8,7 @@ const REFERENCES_MAX: usize = 16;
 const PROPERTIES_MAX: usize = 500;
 
 /// What values a schema allows.
-pub(crate) struct Shape<'a> {
+pub(crate) struct ValueShape<'a> {
     pub(crate) kind: Kind<'a>,
     /// Whether `null` is allowed beside them.
     pub(crate) nullable: bool,
@@ -26,10 +26,10 @@ pub(crate) enum Kind<'a> {
     /// An object with named properties.
     Object(Object<'a>),
     /// An object whose members all have this shape.
-    Map(Box<Shape<'a>>),
+    Map(Box<ValueShape<'a>>),
     /// Any other object.
     FreeObject,
-    List(Box<Shape<'a>>),
+    List(Box<ValueShape<'a>>),
     /// An array of anything, a tuple, or of arrays.
     FreeList,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Object<'a> {
     pub(crate) reference: Option<String>,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> ValueShape<'a> {
     fn any(node: Node<'a>) -> Self {
         Self { kind: Kind::Any, nullable: false, node }
     }

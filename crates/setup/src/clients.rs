@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::edit::{Format, Table};
-use crate::shape::{Http, Shape, Variables};
+use crate::shape::{ClientFormat, Http, Variables};
 
 /// The operating system, whose rules say where programs keep their files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub struct Spot {
     /// Further tables whose servers the client uses too; they are read only.
     pub others: Vec<Table>,
     /// How it writes a server.
-    pub shape: Shape,
+    pub shape: ClientFormat,
 }
 
 /// All clients, by their names in commands.
@@ -310,37 +310,39 @@ impl Client {
         }
     }
 
-    fn shape(&self, scope: Scope) -> Shape {
-        let plain = Shape::PLAIN;
+    fn shape(&self, scope: Scope) -> ClientFormat {
+        let plain = ClientFormat::PLAIN;
         let http = Http::PLAIN;
         match self.kind {
-            Kind::ClaudeDesktop => Shape { http: None, ..plain },
-            Kind::ClaudeCode => Shape {
+            Kind::ClaudeDesktop => ClientFormat { http: None, ..plain },
+            Kind::ClaudeCode => ClientFormat {
                 stdio: Some("stdio"),
                 http: Some(Http { kind: Some("http"), ..http }),
                 variables: Variables::Braces,
                 ..plain
             },
-            Kind::VsCode => Shape {
+            Kind::VsCode => ClientFormat {
                 stdio: Some("stdio"),
                 http: Some(Http { kind: Some("http"), ..http }),
                 variables: Variables::Editor,
                 ..plain
             },
-            Kind::Cursor | Kind::LmStudio => Shape { variables: Variables::Editor, ..plain },
-            Kind::Windsurf => {
-                Shape { http: Some(Http { url: "serverUrl", ..http }), variables: Variables::Editor, ..plain }
-            }
-            Kind::Gemini => Shape {
+            Kind::Cursor | Kind::LmStudio => ClientFormat { variables: Variables::Editor, ..plain },
+            Kind::Windsurf => ClientFormat {
+                http: Some(Http { url: "serverUrl", ..http }),
+                variables: Variables::Editor,
+                ..plain
+            },
+            Kind::Gemini => ClientFormat {
                 http: Some(Http { url: "httpUrl", ..http }),
                 variables: Variables::Dollar,
                 bare_url_is_sse: true,
                 timeout_ms: true,
                 ..plain
             },
-            Kind::Codex => Shape { http: Some(Http { headers: "http_headers", ..http }), ..plain },
+            Kind::Codex => ClientFormat { http: Some(Http { headers: "http_headers", ..http }), ..plain },
             Kind::Zed => plain,
-            Kind::Goose => Shape {
+            Kind::Goose => ClientFormat {
                 stdio: Some("stdio"),
                 command: "cmd",
                 env: "envs",
@@ -348,8 +350,10 @@ impl Client {
                 is_goose: true,
                 ..plain
             },
-            Kind::Cline => Shape { http: Some(Http { kind: Some("streamableHttp"), ..http }), ..plain },
-            Kind::Continue => Shape {
+            Kind::Cline => {
+                ClientFormat { http: Some(Http { kind: Some("streamableHttp"), ..http }), ..plain }
+            }
+            Kind::Continue => ClientFormat {
                 http: Some(Http { kind: Some("streamable-http"), in_options: scope == Scope::User, ..http }),
                 variables: Variables::Secrets,
                 ..plain

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::{Change, SetupError, edited};
 use crate::clients::{Client, Spot};
-use crate::edit::Entry;
+use crate::edit::TableEntry;
 use crate::files::{FileError, TextFile, digest, read_bytes, write_bytes};
 use crate::import::is_gateway;
 use crate::shape::Gateway;
@@ -102,7 +102,7 @@ fn absent(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// When the file cannot be read, or is broken.
-pub fn look(spot: &Spot) -> Result<(TextFile, Vec<Entry>), SetupError> {
+pub fn look(spot: &Spot) -> Result<(TextFile, Vec<TableEntry>), SetupError> {
     let file = TextFile::read(&spot.file)?;
     let entries = edited(&file, spot.table.entries(&file.text), || None)?;
     Ok((file, entries))
@@ -136,7 +136,7 @@ pub fn connect(
         text = edited(&file, spot.table.remove(&text, other), || None)?;
     }
     let expected: serde_json::Value = fields.iter().cloned().collect::<serde_json::Map<_, _>>().into();
-    let same = |entry: &Entry| {
+    let same = |entry: &TableEntry| {
         let mut value = entry.value.clone();
         if let (true, serde_json::Value::Object(map)) = (spot.table.is_list, &mut value) {
             map.remove("name");

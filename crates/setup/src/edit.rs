@@ -8,7 +8,7 @@ mod yaml;
 
 use serde_json::Value;
 
-pub use parts::{EditError, Entry, Fields, Format, Table};
+pub use parts::{EditError, Fields, Format, Table, TableEntry};
 use parts::{object, prune, put};
 
 impl Table {
@@ -16,7 +16,7 @@ impl Table {
     ///
     /// # Errors
     /// When the text is not of its format, or the table is something else.
-    pub fn entries(&self, text: &str) -> Result<Vec<Entry>, EditError> {
+    pub fn entries(&self, text: &str) -> Result<Vec<TableEntry>, EditError> {
         match self.format {
             Format::Json => jsonc::entries(self, text),
             Format::Toml => toml::entries(self, text),

@@ -5,10 +5,10 @@ use std::path::Path;
 use model::{GATEWAY, ParticipantId};
 use serde_json::{Map, Value};
 
-use crate::edit::Entry;
+use crate::edit::TableEntry;
 use crate::secret::variable_name;
 use crate::server::{Server, Transport, literal};
-use crate::shape::{Shape, Variables};
+use crate::shape::{ClientFormat, Variables};
 
 /// Keys that have no meaning for a gateway, so that nothing is lost without them: what the client shows, allows or remembers.
 const SILENT: [&str; 16] = [
@@ -43,7 +43,7 @@ pub struct Imported {
 
 /// Whether an entry leads to a gateway of this kind: its name, or a program `portmoot` with `stdio`.
 #[must_use]
-pub fn is_gateway(entry: &Entry, shape: &Shape) -> bool {
+pub fn is_gateway(entry: &TableEntry, shape: &ClientFormat) -> bool {
     let command = entry.value.get(shape.command).and_then(Value::as_str).unwrap_or_default();
     let is_program = Path::new(command).file_name().is_some_and(|name| name == "portmoot");
     let first = entry.value.get("args").and_then(|args| args.get(0)).and_then(Value::as_str);
@@ -54,7 +54,7 @@ pub fn is_gateway(entry: &Entry, shape: &Shape) -> bool {
 struct Reader<'a> {
     name: &'a str,
     map: &'a Map<String, Value>,
-    shape: &'a Shape,
+    shape: &'a ClientFormat,
     project: &'a Path,
     notes: Vec<String>,
     /// The keys that were read.
@@ -63,7 +63,7 @@ struct Reader<'a> {
 
 /// Reads an entry of a client's file. `project` stands for the client's variable of that name.
 #[must_use]
-pub fn read(entry: &Entry, shape: &Shape, project: &Path) -> Imported {
+pub fn read(entry: &TableEntry, shape: &ClientFormat, project: &Path) -> Imported {
     let Value::Object(map) = &entry.value else {
         let notes = vec![format!("`{}` is not a table of keys: left out", entry.name)];
         return Imported { server: None, notes };
@@ -333,14 +333,14 @@ mod tests {
 
     use super::*;
 
-    fn import(shape: &Shape, value: Value) -> Imported {
-        read(&Entry { name: "my server".to_owned(), value }, shape, Path::new("/work"))
+    fn import(shape: &ClientFormat, value: Value) -> Imported {
+        read(&TableEntry { name: "my server".to_owned(), value }, shape, Path::new("/work"))
     }
 
     #[test]
     fn variables_are_those_of_the_client() {
         let check = |variables, text: &str, expect: &str| {
-            let shape = Shape { variables, ..Shape::PLAIN };
+            let shape = ClientFormat { variables, ..ClientFormat::PLAIN };
             let found = import(&shape, json!({ "command": "x", "args": [text] })).server.unwrap();
             let Transport::Command { args, .. } = found.transport else { panic!("no command") };
             assert_eq!(args, [expect], "{variables:?}: {text}");
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn what_a_gateway_cannot_have_is_named() {
-        let check = |value: Value| import(&Shape::PLAIN, value);
+        let check = |value: Value| import(&ClientFormat::PLAIN, value);
         assert_eq!(check(json!({ "type": "builtin", "name": "developer" })).server, None);
         assert!(check(json!({ "args": [] })).notes[0].contains("neither a command nor a URL"));
         assert!(check(json!(3)).notes[0].contains("not a table"));
@@ -363,8 +363,8 @@ mod tests {
         assert_eq!(found.notes, ["`my server`: `oauth`, `sandbox` left out"]);
         assert_eq!(found.server.unwrap().name, "my-server");
         let odd = read(
-            &Entry { name: "a\u{202e}b".into(), value: json!({ "command": "x" }) },
-            &Shape::PLAIN,
+            &TableEntry { name: "a\u{202e}b".into(), value: json!({ "command": "x" }) },
+            &ClientFormat::PLAIN,
             Path::new("/"),
         );
         assert_eq!((odd.server, odd.notes.len()), (None, 1));

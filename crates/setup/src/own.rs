@@ -1,7 +1,7 @@
 //! Servers of `portmoot.toml`: put in, taken out; a first file.
 
 use crate::change::{Change, SetupError, edited};
-use crate::edit::{Entry, Format, Table};
+use crate::edit::{Format, Table, TableEntry};
 use crate::files::TextFile;
 use crate::server::Server;
 
@@ -18,13 +18,13 @@ fn servers() -> Table {
 ///
 /// # Errors
 /// When the file is broken.
-pub fn entries(file: &TextFile) -> Result<Vec<Entry>, SetupError> {
+pub fn entries(file: &TextFile) -> Result<Vec<TableEntry>, SetupError> {
     edited(file, servers().entries(&file.text), || None)
 }
 
 /// Whether an entry is the same server.
 #[must_use]
-pub fn is_same(entry: &Entry, server: &Server) -> bool {
+pub fn is_same(entry: &TableEntry, server: &Server) -> bool {
     let fields = server.fields().into_iter().collect::<serde_json::Map<_, _>>();
     entry.value == serde_json::Value::Object(fields)
 }

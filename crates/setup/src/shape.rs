@@ -6,7 +6,7 @@ use crate::edit::Fields;
 
 /// The keys and values of a client's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct ClientFormat {
     /// `type` of a server that the client starts, if it writes one.
     pub(crate) stdio: Option<&'static str>,
     pub(crate) command: &'static str,
@@ -52,7 +52,7 @@ impl Http {
     pub(crate) const PLAIN: Self = Self { url: "url", headers: "headers", kind: None, in_options: false };
 }
 
-impl Shape {
+impl ClientFormat {
     pub(crate) const PLAIN: Self = Self {
         stdio: None,
         command: "command",
@@ -92,7 +92,7 @@ const GOOSE_TIMEOUT: u64 = 300;
 impl Gateway {
     /// The entry for a client. One that cannot connect to a URL starts the program.
     #[must_use]
-    pub fn fields(&self, name: &str, shape: &Shape) -> Fields {
+    pub fn fields(&self, name: &str, shape: &ClientFormat) -> Fields {
         let mut fields: Fields = Vec::new();
         let mut add = |key: &str, value: Value| fields.push((key.to_owned(), value));
         let http = self.url.as_ref().and_then(|url| Some((url, shape.http?)));

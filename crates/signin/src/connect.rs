@@ -17,13 +17,13 @@ use axum::response::Response;
 use model::{ParticipantId, Refusal, RefusalCode};
 use oauth::Accounts;
 use oauth::ConnectRequest;
-use oauth::logins::{LoginError, Wish};
+use oauth::logins::{LoginError, SignInRequest};
 use oauth::registration::GATEWAY_CALLBACK_PATH;
 use oauth::site::UPSTREAM;
 use platform::{Limiter, Mutex, random, unix_ms};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use store::audit::{Entry, Verdict};
+use store::audit::{AuditEntry, Verdict};
 use store::recorder::{UNKNOWN_PARTICIPANT, entry};
 use store::{Consent, Record};
 use tokio::task::spawn_blocking;
@@ -32,12 +32,12 @@ use utoipa::ToSchema;
 use crate::client;
 use crate::cookies::{Cookies, Session, new_browser};
 use crate::interactive::{Browser, FORM_MS, redirect};
-use crate::pages::Page;
+use crate::pages::HtmlPage;
 use crate::params::Params;
 use crate::service::{Home, SignIn, TRIES_PER_MINUTE};
 pub use codes::{CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX};
 use codes::{ConnectCodes, Typed};
-use pages::{ConsentTerms, Form};
+use pages::{ConsentForm, ConsentTerms};
 pub use routes::connect_router;
 
 const FORM: &str = "connect-form";
@@ -188,7 +188,7 @@ impl Connect {
         self.with_session(page, &at).response()
     }
 
-    fn with_session(&self, mut page: Page, at: &At) -> Page {
+    fn with_session(&self, mut page: HtmlPage, at: &At) -> HtmlPage {
         page.cookies.push(self.cookies(&at.url).set_session(&at.session, random(), at.now_ms));
         page
     }
@@ -290,7 +290,7 @@ impl Connect {
         if let Err(refusal) = kept {
             return pages::problem(StatusCode::SERVICE_UNAVAILABLE, &refusal.message, CALL_AGAIN).response();
         }
-        let wish = Wish {
+        let wish = SignInRequest {
             redirect_uri,
             usage,
             scopes: shown.scopes.clone(),
@@ -341,7 +341,7 @@ impl Connect {
         }
         let what = format!("consented to the scopes `{}` for {}", scopes.join(" "), clients.join(", "));
         let to = [server.as_str()];
-        permit.write(&Entry {
+        permit.write(&AuditEntry {
             to: &to,
             why: Some(&what),
             ..entry(None, participant, UPSTREAM, Verdict::Admitted)
@@ -375,7 +375,7 @@ impl Connect {
         let to: Vec<&str> = Some(server).filter(|server| !server.is_empty()).into_iter().collect();
         let from = participant.unwrap_or(UNKNOWN_PARTICIPANT);
         let refused = entry(None, from, UPSTREAM, Verdict::Refused);
-        self.home.audit().write_counted(permit, &Entry { to: &to, why: Some(why), ..refused });
+        self.home.audit().write_counted(permit, &AuditEntry { to: &to, why: Some(why), ..refused });
     }
 }
 
@@ -431,6 +431,6 @@ fn hash(browser: &str) -> [u8; 32] {
     Sha256::digest(browser.as_bytes()).into()
 }
 
-fn form<'f>(at: &'f At, id: &'f str, sealed: &'f str) -> Form<'f> {
-    Form { url: &at.url, id, sealed }
+fn form<'f>(at: &'f At, id: &'f str, sealed: &'f str) -> ConsentForm<'f> {
+    ConsentForm { url: &at.url, id, sealed }
 }

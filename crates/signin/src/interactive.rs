@@ -14,7 +14,7 @@ use store::{Consent, Record};
 use crate::client;
 use crate::codes::Grant;
 use crate::cookies::{Cookies, Session, mark, new_browser};
-use crate::pages::{self, Form, Page};
+use crate::pages::{self, HtmlPage, PageForm};
 use crate::params::Params;
 use crate::redirect::{Destination, destination};
 use crate::request::{AuthRequest, RequestFault, may_redirect_error, read};
@@ -170,10 +170,10 @@ impl SignIn {
         let until_ms = now.ms.saturating_add(FORM_MS);
         let state = serde_json::to_vec(&request).unwrap_or_default();
         let sealed = self.pages.seal(REQUEST, &session.browser, until_ms, random(), &state);
-        let form = Form { prefix: now.public_url.prefix(), request: &sealed };
+        let form = PageForm { prefix: now.public_url.prefix(), request: &sealed };
         let known = session.participant.as_deref();
         let known = known.filter(|name| self.subject(now.config(), name, now.ms).is_some());
-        let mut page: Page = match known {
+        let mut page: HtmlPage = match known {
             Some(participant) => {
                 let name = participant.as_bytes();
                 let who = self.pages.seal(WHO, &session.browser, until_ms, random(), name);

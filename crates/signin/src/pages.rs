@@ -42,7 +42,7 @@ pub fn escape(text: &str) -> String {
 }
 
 /// A page to send.
-pub(crate) struct Page {
+pub(crate) struct HtmlPage {
     status: StatusCode,
     title: &'static str,
     body: String,
@@ -52,7 +52,7 @@ pub(crate) struct Page {
     pub(crate) cookies: Vec<String>,
 }
 
-impl Page {
+impl HtmlPage {
     pub(crate) fn new(status: StatusCode, title: &'static str, body: String) -> Self {
         Self { status, title, body, action: None, cookies: Vec::new() }
     }
@@ -115,17 +115,17 @@ pub(crate) fn set_cookies(headers: &mut axum::http::HeaderMap, cookies: &[String
 }
 
 /// A page that says why nothing happens.
-pub(crate) fn problem(status: StatusCode, sentence: &str, hint: &str) -> Page {
+pub(crate) fn problem(status: StatusCode, sentence: &str, hint: &str) -> HtmlPage {
     let body = format!(
         "<h1>This sign-in cannot go on</h1><p>{}</p><p class=\"soft\">{}</p>",
         escape(sentence),
         escape(hint)
     );
-    Page::new(status, "Sign-in stopped", body)
+    HtmlPage::new(status, "Sign-in stopped", body)
 }
 
 /// A page with an error that goes to the client only when the person follows the link: the gateway is no open redirector.
-pub(crate) fn problem_with_return(sentence: &str, destination: &Destination, location: &str) -> Page {
+pub(crate) fn problem_with_return(sentence: &str, destination: &Destination, location: &str) -> HtmlPage {
     let body = format!(
         "<h1>This sign-in cannot go on</h1><p>The client’s request is wrong: {}.</p>\
          <p><a href=\"{}\" rel=\"noreferrer\">Go back to {}</a></p>",
@@ -133,11 +133,11 @@ pub(crate) fn problem_with_return(sentence: &str, destination: &Destination, loc
         escape(location),
         escape(&destination.shown())
     );
-    Page::new(StatusCode::BAD_REQUEST, "Sign-in stopped", body)
+    HtmlPage::new(StatusCode::BAD_REQUEST, "Sign-in stopped", body)
 }
 
 /// What a form needs beside what the person types.
-pub(crate) struct Form<'f> {
+pub(crate) struct PageForm<'f> {
     /// The path of the gateway's endpoints, before `/oauth`.
     pub(crate) prefix: &'f str,
     /// The sealed request.
@@ -148,10 +148,10 @@ pub(crate) struct Form<'f> {
 pub(crate) fn sign_in(
     request: &AuthRequest,
     destination: &Destination,
-    form: &Form<'_>,
+    form: &PageForm<'_>,
     paste_tokens: bool,
     wrong: Option<&str>,
-) -> Page {
+) -> HtmlPage {
     let wrong =
         wrong.map(|why| format!("<p class=\"warn\" role=\"alert\">{}</p>", escape(why))).unwrap_or_default();
     let (label, hint) = match paste_tokens {
@@ -178,16 +178,16 @@ pub(crate) fn sign_in(
         about = about(request, destination),
     );
     let status = if wrong.is_empty() { StatusCode::OK } else { StatusCode::FORBIDDEN };
-    Page::new(status, "Sign in", body).leading_to(destination.form_action())
+    HtmlPage::new(status, "Sign in", body).leading_to(destination.form_action())
 }
 
 /// The page on which a participant consents.
 pub(crate) fn consent(
     request: &AuthRequest,
     destination: &Destination,
-    form: &Form<'_>,
+    form: &PageForm<'_>,
     (participant, who): (&str, &str),
-) -> Page {
+) -> HtmlPage {
     let scopes = match request.scopes.as_slice() {
         [] => "everything that you may do".to_owned(),
         scopes => scopes
@@ -221,7 +221,7 @@ pub(crate) fn consent(
         who = escape(who),
         about = about(request, destination),
     );
-    Page::new(StatusCode::OK, "Consent", body).leading_to(destination.form_action())
+    HtmlPage::new(StatusCode::OK, "Consent", body).leading_to(destination.form_action())
 }
 
 /// Which client asks, how much is known of it, and where the answer goes.
@@ -269,7 +269,7 @@ mod tests {
     fn no_text_of_a_client_is_markup() {
         let evil = "</q><script>alert('1')</script>\" onload=\"x\u{202e}";
         let destination = Destination::Web("app.example".to_owned());
-        let form = Form { prefix: "", request: "\"><b>" };
+        let form = PageForm { prefix: "", request: "\"><b>" };
         for page in [
             sign_in(&request(evil), &destination, &form, true, Some(evil)),
             consent(&request(evil), &destination, &form, (evil, evil)),
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn pages_are_not_framed_kept_or_referred_to() {
         let destination = Destination::Loopback("127.0.0.1:5".to_owned());
-        let form = Form { prefix: "/gw", request: "sealed" };
+        let form = PageForm { prefix: "/gw", request: "sealed" };
         let mut page = sign_in(&request("App"), &destination, &form, false, None);
         page.cookies.push("a=b".to_owned());
         let response = page.response();

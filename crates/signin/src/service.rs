@@ -10,7 +10,7 @@ use access::sign_ins::{login_key, subject};
 use auth::{AccessTokens, Participant, PublicUrl, Sealer};
 use oauth::dialer::{Dialer, Reach};
 use platform::{Limiter, Mutex, unix_ms};
-use store::audit::{Entry, Verdict};
+use store::audit::{AuditEntry, Verdict};
 use store::recorder::{Permit, Recorder, UNKNOWN_PARTICIPANT, entry};
 use tokio::task::spawn_blocking;
 use url::Url;
@@ -152,7 +152,7 @@ impl SignIn {
     /// Records an act of a participant for a client.
     pub(crate) fn record(permit: Permit, participant: &str, client: &str, verdict: Verdict, why: &str) {
         let to = [client];
-        permit.write(&Entry { to: &to, why: Some(why), ..entry(None, participant, LOGIN, verdict) });
+        permit.write(&AuditEntry { to: &to, why: Some(why), ..entry(None, participant, LOGIN, verdict) });
     }
 
     /// Records that something was refused, also to those of whom nothing is known. Of a flood, only the first are written.
@@ -161,7 +161,7 @@ impl SignIn {
         let to: Vec<&str> = client.into_iter().collect();
         let from = participant.unwrap_or(UNKNOWN_PARTICIPANT);
         let refused = entry(None, from, LOGIN, Verdict::Refused);
-        self.home.audit().write_counted(permit, &Entry { to: &to, why: Some(why), ..refused });
+        self.home.audit().write_counted(permit, &AuditEntry { to: &to, why: Some(why), ..refused });
     }
 }
 

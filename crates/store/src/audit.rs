@@ -20,7 +20,8 @@ use crate::{error::StoreError, journal::Journal, writer::JournalWriter};
 use chain::{Chain, hex, parse_hex};
 pub use chain::{ChainHead, ParseHeadError};
 pub use entry::{
-    ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, Entry, EntryKind, Payloads, Policy, RecordedEntry, Verdict,
+    AuditEntry, ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, EntryKind, Payloads, Policy, RecordedEntry,
+    Verdict,
 };
 use files::{FOLDER, Files, SegmentPart, segment_parts};
 use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
@@ -168,7 +169,7 @@ impl Permit {
     }
 
     /// Writes an entry within [`AUDIT_GATHER_MS`].
-    pub fn write(self, entry: &Entry<'_>) {
+    pub fn write(self, entry: &AuditEntry<'_>) {
         self.fill(None, entry);
     }
 
@@ -176,13 +177,13 @@ impl Permit {
     /// must be short and must not block.
     pub fn write_then(
         self,
-        entry: &Entry<'_>,
+        entry: &AuditEntry<'_>,
         on_durable: impl FnOnce(Result<(), StoreError>) + Send + 'static,
     ) {
         self.fill(Some(Box::new(on_durable)), entry);
     }
 
-    fn fill(self, on_durable: Option<OnDurable>, entry: &Entry<'_>) {
+    fn fill(self, on_durable: Option<OnDurable>, entry: &AuditEntry<'_>) {
         let payload = self.policy.apply(entry.payload);
         self.permit.fill(on_durable, |bodies| bodies.add(entry, &payload));
     }

@@ -30,7 +30,7 @@ pub struct Directory {
 
 /// Owner of a data directory, as its lock file names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
+pub struct DirectoryOwner {
     /// Process id.
     pub pid: u32,
     /// Address on which it listens, as `host:port`; `None` before it listens.
@@ -78,7 +78,7 @@ impl Directory {
     /// # Errors
     /// [`StoreError::Foreign`] when the lock file is not private to the user of this process: another user may have written
     /// the address in it.
-    pub fn owner(path: &Path) -> Result<Option<Owner>, StoreError> {
+    pub fn owner(path: &Path) -> Result<Option<DirectoryOwner>, StoreError> {
         let Ok(lock) = readable(&path.join(LOCK_FILE)) else { return Ok(None) };
         if flock(&lock, FlockOperation::NonBlockingLockShared).is_ok() {
             return Ok(None);
@@ -111,7 +111,7 @@ impl Directory {
     /// [`StoreError::Io`] when the lock file cannot be written.
     pub fn announce(&self, listen: Option<&str>, certificate: Option<&str>) -> Result<(), StoreError> {
         let (listen, certificate) = (listen.map(str::to_owned), certificate.map(str::to_owned));
-        let owner = Owner { pid: std::process::id(), listen, certificate };
+        let owner = DirectoryOwner { pid: std::process::id(), listen, certificate };
         let path = self.path.join(LOCK_FILE);
         let line =
             serde_json::to_string(&owner).map_err(|cause| StoreError::io("write", &path, cause.into()))?;
@@ -155,7 +155,7 @@ fn lock_exclusively(lock: &File) -> bool {
     })
 }
 
-fn read_owner(mut lock: &File) -> Option<Owner> {
+fn read_owner(mut lock: &File) -> Option<DirectoryOwner> {
     let mut text = String::new();
     lock.seek(SeekFrom::Start(0)).ok()?;
     lock.take(LOCK_FILE_BYTES_MAX).read_to_string(&mut text).ok()?;

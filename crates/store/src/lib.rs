@@ -17,7 +17,7 @@ mod state;
 mod tests;
 mod writer;
 
-pub use directory::{Directory, Owner};
+pub use directory::{Directory, DirectoryOwner};
 pub use error::StoreError;
 pub use journal::Journal;
 pub use operator_key::{operator_key, remove_operator_key, write_operator_key};

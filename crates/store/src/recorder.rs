@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use model::{ParticipantId, Refusal, RefusalCode, account};
 use platform::{Share, random, unix_ms};
 
-use crate::audit::{AuditLog, Entry, Policy, Verdict};
+use crate::audit::{AuditEntry, AuditLog, Policy, Verdict};
 use crate::{JournalWriter, StoreError};
 use flood::Floods;
 pub use flood::{FLOOD, FLOOD_ENTRIES_MAX, FLOOD_WINDOW, FLOODS_MAX};
@@ -120,7 +120,7 @@ impl Recorder {
     }
 
     /// Writes an entry about an act that costs its sender little: of a flood only the first entries are written, then a count.
-    pub fn write_counted(&self, permit: Permit, entry: &Entry<'_>) {
+    pub fn write_counted(&self, permit: Permit, entry: &AuditEntry<'_>) {
         if permit.keeps() {
             self.floods.write(permit, entry);
         }
@@ -129,7 +129,7 @@ impl Recorder {
     /// Writes that a connection was opened or rejected, or has ended.
     pub fn write_connection(&self, topic: Option<&str>, from: &str, verdict: Verdict, why: &str) {
         let permit = self.reserve_or_count();
-        self.write_counted(permit, &Entry { why: Some(why), ..entry(topic, from, CONNECTION, verdict) });
+        self.write_counted(permit, &AuditEntry { why: Some(why), ..entry(topic, from, CONNECTION, verdict) });
     }
 
     /// Whether the log takes entries now.

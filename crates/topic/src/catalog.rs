@@ -11,7 +11,7 @@ use crate::{
     config::{AUTHORIZE, Limits, UPSTREAMS_MAX, UpstreamNames},
     event::Target,
     names::{REWRITTEN, public_name, public_uri},
-    view::{Entry, Manifest, Naming, PerList, UpstreamView, is_named},
+    view::{Manifest, Naming, OfferedEntry, PerList, UpstreamView, is_named},
 };
 
 /// How MCP clients name an entry.
@@ -239,7 +239,7 @@ impl Catalog {
         overrides: &'a Overrides,
         list: ListKind,
         public: &str,
-    ) -> Option<(UpstreamIndex, &'a Entry)> {
+    ) -> Option<(UpstreamIndex, &'a OfferedEntry)> {
         let shared = self.listed.list(list).get(public).copied();
         // No two servers have one name, but they may list one URI.
         let counts = |index| overrides.is_empty() || is_named(list) && overrides.get(&index).is_none();
@@ -298,7 +298,7 @@ impl Catalog {
         list: ListKind,
         name: &'a str,
     ) -> Option<Route<'a>> {
-        if let Some((index, Entry { public, own, .. })) = self.listed(overrides, list, name) {
+        if let Some((index, OfferedEntry { public, own, .. })) = self.listed(overrides, list, name) {
             let renamed = (public != own).then_some(own);
             return Some(Route { upstream: self.id(index)?, index, own, public: Some(public), renamed });
         }
@@ -342,7 +342,7 @@ impl Catalog {
         }
         let listed = self.listed(overrides, ListKind::Resources, uri).map(|(index, _)| index);
         let templated = || {
-            let fits = |entry: &Entry| {
+            let fits = |entry: &OfferedEntry| {
                 *entry.own == *uri || entry.template.as_ref().is_some_and(|template| template.matches(uri))
             };
             let fits = |view: &UpstreamView| view.list(ListKind::Templates).all.iter().any(fits);
@@ -376,20 +376,20 @@ impl Catalog {
         self.id(index).map(|id| public_uri(id, own))
     }
 
-    /// The public spelling of a listed entry if it differs from [`Entry::public`]. A template is respelled if an earlier server's
+    /// The public spelling of a listed entry if it differs from [`OfferedEntry::public`]. A template is respelled if an earlier server's
     /// template can give the same URIs.
     pub(crate) fn respelled_entry(
         &self,
         overrides: &Overrides,
         index: UpstreamIndex,
         list: ListKind,
-        entry: &Entry,
+        entry: &OfferedEntry,
     ) -> Option<String> {
         let Some(template) = &entry.template else {
             return if is_named(list) { None } else { self.respelled(overrides, index, &entry.own) };
         };
         let mut earlier = self.each(overrides).take_while(|(other, _, _)| *other < index);
-        let collides = |other: &Entry| {
+        let collides = |other: &OfferedEntry| {
             other.template.as_ref().is_some_and(|other| collide(&other.shape, &template.shape))
         };
         let taken = earlier.any(|(_, _, view)| view.list(list).all.iter().any(collides));

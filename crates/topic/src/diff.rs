@@ -12,19 +12,19 @@ use crate::{
     event::ListScope,
     lists::ListSnapshot,
     names::public_uri,
-    view::{Entry, UpstreamView, is_named, method},
+    view::{OfferedEntry, UpstreamView, is_named, method},
 };
 
 /// More changed entries than this are not compared one by one: every caller that sees some of the list is notified.
 const LOOKED_AT_MAX: usize = 256;
 
 /// The lists that links saw before a change; links that must see the same are together.
-pub(crate) type Seen = Vec<(Vec<LinkId>, ListSnapshot)>;
+pub(crate) type ListsBefore = Vec<(Vec<LinkId>, ListSnapshot)>;
 
 impl<H: Handles> Topic<H> {
     /// The lists that these links see now.
-    pub(crate) fn seen_by(&self, links: &[LinkId]) -> Seen {
-        let mut groups = Seen::new();
+    pub(crate) fn seen_by(&self, links: &[LinkId]) -> ListsBefore {
+        let mut groups = ListsBefore::new();
         let mut known: HashMap<_, usize> = HashMap::new();
         for link in links {
             let Some(own) = self.members.link(*link) else { continue };
@@ -49,7 +49,7 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Notifies the links whose lists have changed, and all links of the lists that are named: what is shown of them has changed.
-    pub(crate) fn notify_changes(&mut self, before: Seen, named: &[ListKind]) {
+    pub(crate) fn notify_changes(&mut self, before: ListsBefore, named: &[ListKind]) {
         let mut changed = Vec::new();
         for (mut group, before) in before {
             group.retain(|link| self.members.link(*link).is_some());
@@ -138,7 +138,7 @@ impl<H: Handles> Topic<H> {
         looker: Looker<'_>,
         index: UpstreamIndex,
         list: ListKind,
-        changed: &[&Entry],
+        changed: &[&OfferedEntry],
     ) -> bool {
         let method = method(list);
         let sees = |id: &ParticipantId, text: &str| looker.holds(method, text, id.as_str()).is_some();
@@ -160,9 +160,10 @@ impl<H: Handles> Topic<H> {
 }
 
 /// The entries in which two views of one server differ; all of them if the common entries change their order.
-fn changed<'a>(list: ListKind, older: &'a UpstreamView, newer: &'a UpstreamView) -> Vec<&'a Entry> {
+fn changed<'a>(list: ListKind, older: &'a UpstreamView, newer: &'a UpstreamView) -> Vec<&'a OfferedEntry> {
     let (left, right) = (&older.list(list).all, &newer.list(list).all);
-    let keys = |all: &'a [Entry]| -> HashSet<(&'a str, &'a str, u64)> { all.iter().map(key).collect() };
+    let keys =
+        |all: &'a [OfferedEntry]| -> HashSet<(&'a str, &'a str, u64)> { all.iter().map(key).collect() };
     let (before, after) = (keys(left), keys(right));
     let stays = left.iter().map(key).filter(|key| after.contains(key));
     let stayed = right.iter().map(key).filter(|key| before.contains(key));
@@ -173,6 +174,6 @@ fn changed<'a>(list: ListKind, older: &'a UpstreamView, newer: &'a UpstreamView)
 }
 
 /// Another own name may take over a public one.
-fn key(entry: &Entry) -> (&str, &str, u64) {
+fn key(entry: &OfferedEntry) -> (&str, &str, u64) {
     (&entry.public, &entry.own, entry.digest)
 }

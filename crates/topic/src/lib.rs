@@ -74,4 +74,4 @@ pub use replay::{Cursor, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Repl
 pub use request_log::REQUESTS_MAX;
 pub use roster::{Person, Roster};
 pub use topic::{Present, Server, Topic};
-pub use view::{Item, Manifest, PerList, Quarantine, Quarantined, Withholding};
+pub use view::{ListItem, Manifest, PerList, Quarantine, Quarantined, Withholding};

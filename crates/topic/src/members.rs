@@ -88,7 +88,7 @@ pub(crate) struct Link<H: Handles> {
     /// Requests that it opened and questions that wait for it; of a server's link, its questions.
     pub(crate) open: Vec<OperationId>,
     /// State that few links have.
-    pub(crate) own: Option<Box<Own>>,
+    pub(crate) own: Option<Box<LinkHoldings>>,
     pub(crate) listener: Option<Listener>,
     pub(crate) level: Option<LogLevel>,
     /// Whether calls that may only be proposed are held as proposals.
@@ -110,7 +110,7 @@ pub(crate) struct Narrowed {
 
 /// Sessions, lists and interests of one link's own.
 #[derive(Debug, Default)]
-pub(crate) struct Own {
+pub(crate) struct LinkHoldings {
     /// Servers at which it has a session of its own.
     pub(crate) attached: Vec<UpstreamIndex>,
     /// Views that replace the shared lists.
@@ -177,7 +177,7 @@ impl<H: Handles> Link<H> {
         }
     }
 
-    pub(crate) fn own_mut(&mut self) -> &mut Own {
+    pub(crate) fn own_mut(&mut self) -> &mut LinkHoldings {
         self.own.get_or_insert_default()
     }
 
@@ -406,7 +406,7 @@ impl<H: Handles> Members<H> {
     }
 
     /// Sessions, lists and interests of the links that have any, unordered: no effect may depend on the order.
-    pub(crate) fn owns_mut(&mut self) -> impl Iterator<Item = &mut Own> {
+    pub(crate) fn owns_mut(&mut self) -> impl Iterator<Item = &mut LinkHoldings> {
         self.links.values_mut().filter_map(|link| link.own.as_deref_mut())
     }
 

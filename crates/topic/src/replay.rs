@@ -76,12 +76,12 @@ pub(crate) struct Ring<M> {
     epoch: u64,
     next: u64,
     kept: RingLimits,
-    messages: VecDeque<Entry<M>>,
+    messages: VecDeque<OfferedEntry<M>>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Entry<M> {
+struct OfferedEntry<M> {
     offset: u64,
     message: M,
     audience: Audience,
@@ -112,7 +112,7 @@ impl<M: Clone> Ring<M> {
         }
         self.bytes += bytes;
         let (message, audience) = (message.clone(), audience.clone());
-        self.messages.push_back(Entry { offset, message, audience, bytes });
+        self.messages.push_back(OfferedEntry { offset, message, audience, bytes });
         self.shrink();
     }
 

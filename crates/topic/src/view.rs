@@ -50,7 +50,7 @@ pub struct Quarantined {
 
 /// An entry that the topic offers.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct OfferedEntry {
     /// The public name; of a resource or template, the server's own spelling.
     pub(crate) public: Arc<str>,
     pub(crate) own: Arc<str>,
@@ -62,12 +62,12 @@ pub(crate) struct Entry {
 /// The entries of one list, in order, and their index.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
-    pub(crate) all: Vec<Entry>,
+    pub(crate) all: Vec<OfferedEntry>,
     index: HashMap<Arc<str>, usize>,
 }
 
 impl Entries {
-    pub(crate) fn get(&self, public: &str) -> Option<&Entry> {
+    pub(crate) fn get(&self, public: &str) -> Option<&OfferedEntry> {
         self.index.get(public).and_then(|at| self.all.get(*at))
     }
 }
@@ -119,19 +119,19 @@ impl UpstreamView {
 }
 
 impl Naming<'_> {
-    fn entries(&self, list: ListKind, items: &[Item], quarantined: &mut Vec<Quarantined>) -> Entries {
+    fn entries(&self, list: ListKind, items: &[ListItem], quarantined: &mut Vec<Quarantined>) -> Entries {
         let mut entries = Entries::default();
         let entries_max = match list {
             ListKind::Tools | ListKind::Prompts | ListKind::Resources => self.limits.items_per_list_max,
             ListKind::Templates => self.limits.templates_max,
         };
         let mut set_aside =
-            |item: &Item, why| quarantined.push(Quarantined { list, own: item.own.clone(), why });
+            |item: &ListItem, why| quarantined.push(Quarantined { list, own: item.own.clone(), why });
         let prefix = self.own.prefix.as_str();
-        let has_prefix = |item: &&Item| is_named(list) && lies_under(prefix, &item.own);
+        let has_prefix = |item: &&ListItem| is_named(list) && lies_under(prefix, &item.own);
         let with_prefix: HashSet<&str> = items.iter().filter(has_prefix).map(|item| &*item.own).collect();
         // A name that has the prefix itself wins over one that receives it, whatever their order.
-        let is_taken = |item: &Item| {
+        let is_taken = |item: &ListItem| {
             !with_prefix.is_empty()
                 && !lies_under(prefix, &item.own)
                 && with_prefix.contains(&*whole_name(prefix, &item.own))
@@ -156,7 +156,7 @@ impl Naming<'_> {
         entries
     }
 
-    fn entry(&self, list: ListKind, item: &Item) -> Result<Entry, Quarantine> {
+    fn entry(&self, list: ListKind, item: &ListItem) -> Result<OfferedEntry, Quarantine> {
         let (own, digest) = (item.own.clone(), item.digest);
         let bytes_max = if is_named(list) { self.limits.name_bytes_max } else { self.limits.uri_bytes_max };
         if own.is_empty() {
@@ -176,7 +176,7 @@ impl Naming<'_> {
             ListKind::Templates => Some(Template::parse(&own).ok_or(Quarantine::NoTemplate)?),
             ListKind::Tools | ListKind::Prompts | ListKind::Resources => None,
         };
-        Ok(Entry { public, own, digest, template })
+        Ok(OfferedEntry { public, own, digest, template })
     }
 
     /// Whether a public name belongs to another server, listed or not. Only names under an empty prefix can.
@@ -206,7 +206,7 @@ pub(crate) fn is_named(list: ListKind) -> bool {
 
 /// One entry of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Item {
+pub struct ListItem {
     /// The server's own name, URI or URI template.
     pub own: Arc<str>,
     /// A digest of the whole definition, so that a changed description counts as a change. 0 if unknown.
@@ -227,20 +227,20 @@ pub enum Withholding {
     Unlisted,
 }
 
-impl From<&str> for Item {
+impl From<&str> for ListItem {
     fn from(own: &str) -> Self {
         Self { own: own.into(), digest: 0, withheld: Withholding::None }
     }
 }
 
-impl From<Arc<str>> for Item {
+impl From<Arc<str>> for ListItem {
     fn from(own: Arc<str>) -> Self {
         Self { own, digest: 0, withheld: Withholding::None }
     }
 }
 
 /// The lists of one server, each in the server's order.
-pub type Manifest = PerList<Vec<Item>>;
+pub type Manifest = PerList<Vec<ListItem>>;
 
 /// One value for each list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

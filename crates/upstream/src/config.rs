@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 pub use client::guard::support;
 pub use client::sandbox::{Confinement, FileAccess, ProcessLimits, Support};
-pub use vetting::{First, Mode, Policy};
+pub use vetting::{FirstUse, Mode, Policy};
 
 use model::{Capabilities, ParticipantId};
 use tls::ClientTls;

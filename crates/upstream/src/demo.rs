@@ -10,7 +10,7 @@ use model::{Answer, Form, Outcome, Payload, Request};
 use platform::unix_ms;
 use serde_json::{Map, Value, json};
 use wire::mcp::{Params, Version};
-use wire::rpc::{self, Message, Shape};
+use wire::rpc::{self, Message, MessageKind};
 
 /// A JSON-RPC error: code and message.
 pub(crate) type DemoError = (i64, String);
@@ -48,7 +48,7 @@ impl LinkTransport for DemoLink {
 /// Answers one message; `None` for a notification.
 fn serve(frame: Bytes) -> Option<Bytes> {
     let message = Message::read(frame).ok()?;
-    let id = (message.shape() == Shape::Request).then(|| message.id())??;
+    let id = (message.shape() == MessageKind::Request).then(|| message.id())??;
     let read = Params::read(&message).ok();
     let params = message.params().and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default();
     let modern = read.is_some_and(|params| params.is_modern());

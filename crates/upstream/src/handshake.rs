@@ -9,7 +9,7 @@ use model::{Capabilities, Coding, KindRef};
 use tokio::time::timeout;
 use wire::mcp::Era;
 use wire::mcp::{Version, code};
-use wire::rpc::{Message, Shape, notification};
+use wire::rpc::{Message, MessageKind, notification};
 
 use crate::session::requests::{PendingAnswer, result};
 use crate::session::{Handshake, Session};
@@ -153,7 +153,7 @@ async fn retried(session: &Arc<Session>, first: Result<Message, Fault>) -> Resul
     }
     let patience = session.setup.spec.config.timeouts.start;
     match session.ask(Era::Modern, "server/discover", &[], patience).await {
-        Ok(second) if second.shape() == Shape::Result => Ok(second),
+        Ok(second) if second.shape() == MessageKind::Result => Ok(second),
         _ => first,
     }
 }
@@ -161,7 +161,7 @@ async fn retried(session: &Arc<Session>, first: Result<Message, Fault>) -> Resul
 /// Judges the answer to a probe: the handshake of a modern server, or `None` for a legacy one. The end of the link is a fault.
 fn judge(answer: Result<Message, Fault>) -> Result<Option<Handshake>, Fault> {
     match answer {
-        Ok(message) if message.shape() == Shape::Result => Ok(discovered(&message).ok()),
+        Ok(message) if message.shape() == MessageKind::Result => Ok(discovered(&message).ok()),
         Ok(message) => Ok(modern_error(&message)),
         Err(fault @ Fault::Link(LinkError::Exited { .. } | LinkError::Closed)) => Err(fault),
         Err(_) => Ok(None),
@@ -233,7 +233,7 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
             };
             // A modern server answers both, `initialize` with an error.
             let late = match (&answer, late) {
-                (Some(answer), _) if answer.shape() == Shape::Result => None,
+                (Some(answer), _) if answer.shape() == MessageKind::Result => None,
                 (Some(_), _) => Some(probe.answer().await),
                 (None, late) => late,
             };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
-use wire::{mcp::Era, rpc::Shape};
+use wire::{mcp::Era, rpc::MessageKind};
 
 use crate::session::{Handshake, Session};
 use crate::{fault::Fault, interest::Subscription, lists, session::requests::PendingAnswer};
@@ -50,7 +50,7 @@ pub(crate) async fn keep(session: Weak<Session>, wake: Arc<Notify>) {
         };
         current = None;
         // A server that refuses the request gets another one only when the interest changes.
-        if matches!(&end, Ok(message) if message.shape() == Shape::Error) {
+        if matches!(&end, Ok(message) if message.shape() == MessageKind::Error) {
             continue;
         }
         sleep((REOPEN * 2_u32.saturating_pow(losses.min(10))).min(REOPEN_MAX)).await;

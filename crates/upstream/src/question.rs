@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use model::{Answer, Form, Refusal, RefusalCode, Request};
 use wire::mcp::{input, refusal, relay};
-use wire::rpc::{Id, Message, Shape};
+use wire::rpc::{Id, Message, MessageKind};
 
 /// The session on which a server asks, as far as its question needs it.
 pub trait Asking: Send + Sync {
@@ -33,8 +33,8 @@ pub(crate) fn may_cancel(question: &Request) -> bool {
 /// question, because the server could do nothing with an error.
 pub(crate) fn given(answer: &Message, may_cancel: bool) -> Option<Bytes> {
     match answer.shape() {
-        Shape::Result => answer.result().map(Bytes::copy_from_slice),
-        Shape::Error | Shape::Request | Shape::Notification => {
+        MessageKind::Result => answer.result().map(Bytes::copy_from_slice),
+        MessageKind::Error | MessageKind::Request | MessageKind::Notification => {
             may_cancel.then(|| Bytes::from_static(CANCELLED))
         }
     }

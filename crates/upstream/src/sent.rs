@@ -9,7 +9,7 @@ use bytes::Bytes;
 use platform::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
-use transcode::server::schemas::{self, SentSchema, SentTool, Source};
+use transcode::server::schemas::{self, DescriptorSource, SentSchema, SentTool};
 use wire::mcp::{ListKind, list::Item};
 
 use crate::status::Quarantined;
@@ -39,8 +39,8 @@ impl SentSchemas {
         let (all, bytes) = &mut *self.0.lock();
         for sent in page {
             *bytes = bytes.saturating_add(match &sent.source {
-                Source::Inline(set) => set.len(),
-                Source::Reference(reference) => reference.len(),
+                DescriptorSource::Inline(set) => set.len(),
+                DescriptorSource::Reference(reference) => reference.len(),
             });
             if *bytes > SENT_BYTES_MAX {
                 tracing::warn!(tool = sent.tool, "the server's schemas are too long: this one is not read");
@@ -145,7 +145,7 @@ async fn inline(
     unusable: &mut Vec<Quarantined>,
 ) -> Vec<SentSchema> {
     let (mut here, far): (Vec<_>, Vec<_>) =
-        sent.into_iter().partition(|one| matches!(one.source, Source::Inline(_)));
+        sent.into_iter().partition(|one| matches!(one.source, DescriptorSource::Inline(_)));
     let mut failed = |sent: SentSchema, reason: String| {
         unusable.push(Quarantined { name: sent.tool, reason });
     };
@@ -156,7 +156,7 @@ async fn inline(
         while open.len() < RESOLVED_AT_ONCE_MAX
             && let Some(sent) = far.next()
         {
-            let Source::Reference(reference) = sent.source.clone() else { continue };
+            let DescriptorSource::Reference(reference) = sent.source.clone() else { continue };
             match resolve {
                 None => failed(sent, format!("`{reference}` is in a registry, and none is allowed")),
                 Some(resolve) => {

@@ -31,7 +31,7 @@ use wire::{mcp::Era, rpc::Id};
 use crate::field_numbers::FieldNumbers;
 use crate::pinning::Pinning;
 use crate::sent::{Resolve, SentSchemas};
-use crate::session_api::{Numbers, Owner, SessionKey};
+use crate::session_api::{Numbers, SessionKey, SessionOwner};
 use crate::{
     config::{HttpConfig, Transport},
     dial_in::DialIn,
@@ -119,7 +119,7 @@ pub(crate) struct SessionSetup {
     pub(crate) spec: Arc<UpstreamSpec>,
     pub(crate) key: SessionKey,
     /// The caller that owns the session; `None` for the shared session.
-    pub(crate) owner: Option<Owner>,
+    pub(crate) owner: Option<SessionOwner>,
     pub(crate) environment: Environment,
     pub(crate) interest: Arc<Interest>,
     /// Whether the server only speaks HTTP+SSE (2024-11-05).
@@ -262,7 +262,7 @@ impl Session {
     /// What an HTTP link of this session connects to, with the account of its owner.
     pub(crate) fn http(&self, config: &HttpConfig) -> Result<HttpSpec, Fault> {
         let mut spec = self.setup.spec.http(config)?;
-        let owner = self.setup.owner.as_ref().map(Owner::participant);
+        let owner = self.setup.owner.as_ref().map(SessionOwner::participant);
         spec.authorize = self.setup.environment.accounts.as_ref().map(|accounts| accounts.account(owner));
         Ok(spec)
     }

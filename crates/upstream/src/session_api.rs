@@ -117,7 +117,7 @@ pub struct Caller<'a> {
 
 /// A caller that is remembered: the owner of a session.
 #[derive(Debug, Clone)]
-pub(crate) struct Owner {
+pub(crate) struct SessionOwner {
     link: LinkId,
     participant: ParticipantId,
     account: Box<str>,
@@ -125,7 +125,7 @@ pub(crate) struct Owner {
     pub(crate) client: ClientProfile,
 }
 
-impl Owner {
+impl SessionOwner {
     pub(crate) fn participant(&self) -> &ParticipantId {
         &self.participant
     }
@@ -136,7 +136,7 @@ impl Owner {
     }
 }
 
-impl From<&Caller<'_>> for Owner {
+impl From<&Caller<'_>> for SessionOwner {
     fn from(caller: &Caller<'_>) -> Self {
         let Caller { link, participant, account, form, client } = *caller;
         Self { link, participant: participant.clone(), account: account.into(), form, client: client.clone() }

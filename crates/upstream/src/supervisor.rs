@@ -18,7 +18,7 @@ use tokio::{sync::watch, time::sleep};
 use wire::mcp::Era;
 
 use crate::session::{Environment, Session, SessionEvent, SessionEvents};
-use crate::session_api::Owner;
+use crate::session_api::SessionOwner;
 use crate::{config::EraChoice, fault::Fault, lists, manifest::Manifest, spec::UpstreamSpec};
 
 use book::{Backoff, Book, Logged, SessionPlace, Slot};
@@ -365,7 +365,7 @@ async fn keep(upstream: Weak<Upstream>) {
 }
 
 /// Opens a caller's own session again that ended with subscriptions, until one is open or no subscription is left.
-async fn restore(upstream: Weak<Upstream>, place: SessionPlace, owner: Owner) {
+async fn restore(upstream: Weak<Upstream>, place: SessionPlace, owner: SessionOwner) {
     loop {
         let Some(strong) = upstream.upgrade() else { return };
         let changes = strong.account_changes();

@@ -23,7 +23,7 @@ pub enum Mode {
 
 /// What a definition without a pin leads to: `pins_first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum First {
+pub enum FirstUse {
     /// It is pinned as it is.
     #[default]
     Trust,
@@ -37,7 +37,7 @@ pub struct Policy {
     /// For changes.
     pub mode: Mode,
     /// For what has no pin.
-    pub first: First,
+    pub first: FirstUse,
 }
 
 /// A part and the name of a definition.
@@ -211,7 +211,7 @@ impl Book {
             let new = Pin { definition, digest: digest.clone() };
             let news = match (&pinned, policy.first) {
                 (Some(_), _) => News::Changed,
-                (None, First::Trust) if has_room => {
+                (None, FirstUse::Trust) if has_room => {
                     server.pin(new.clone());
                     found.pinned.push(new);
                     if !is_first && server.is_news(&key, &digest) {
@@ -219,8 +219,8 @@ impl Book {
                     }
                     continue;
                 }
-                (None, First::Trust) => News::NoRoom,
-                (None, First::Ask) => News::Waits,
+                (None, FirstUse::Trust) => News::NoRoom,
+                (None, FirstUse::Ask) => News::Waits,
             };
             if server.waiting.len() < PINS_MAX || server.waiting.contains_key(&key) {
                 server.waiting.insert(key.clone(), new);
@@ -316,7 +316,7 @@ mod tests {
         (Part::Tool, list.iter().map(one).collect())
     }
 
-    fn block(first: First) -> Policy {
+    fn block(first: FirstUse) -> Policy {
         Policy { mode: Mode::Block, first }
     }
 
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn changes_are_said_once_and_withheld_until_they_are_approved_or_taken_back() {
         let mut book = Book::default();
-        let policy = block(First::Trust);
+        let policy = block(FirstUse::Trust);
         check(&mut book, policy, &[("a", "1"), ("b", "1")], "", "");
         check(&mut book, policy, &[("b", "1"), ("a", "2")], "changed a", "a");
         check(&mut book, policy, &[("b", "1"), ("a", "2")], "", "a");
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn what_only_one_caller_is_shown_is_noticed() {
         let mut book = Book::default();
-        let policy = block(First::Trust);
+        let policy = block(FirstUse::Trust);
         check(&mut book, policy, &[("a", "1"), ("b", "1")], "", "");
         assert_eq!(judged(&mut book, policy, &[("a", "2")], false), ("changed a".into(), "a".into()));
         // The others go on with theirs, and nothing is gone.
@@ -376,11 +376,11 @@ mod tests {
     #[test]
     fn a_first_sight_is_trusted_or_asked_about() {
         let mut book = Book::default();
-        check(&mut book, block(First::Ask), &[("a", "1")], "waits a", "a!");
+        check(&mut book, block(FirstUse::Ask), &[("a", "1")], "waits a", "a!");
         let waiting = book.rows("s")[0].waiting.clone().unwrap();
         book.approve("s", vec![waiting]);
-        check(&mut book, block(First::Ask), &[("a", "1"), ("b", "1")], "waits b", "b!");
-        let warn = Policy { mode: Mode::Warn, first: First::Trust };
+        check(&mut book, block(FirstUse::Ask), &[("a", "1"), ("b", "1")], "waits b", "b!");
+        let warn = Policy { mode: Mode::Warn, first: FirstUse::Trust };
         let mut book = Book::default();
         check(&mut book, warn, &[("a", "1")], "", "");
         check(&mut book, warn, &[("a", "2")], "changed a", "");
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn another_server_of_the_name_is_seen_for_the_first_time() {
         let mut book = Book::default();
-        let policy = block(First::Trust);
+        let policy = block(FirstUse::Trust);
         let pin = |identity: &str| {
             let definition = tools(&[("a", "1")]).1.remove(0);
             Pin { digest: definition.digest(identity), definition }
@@ -411,10 +411,10 @@ mod tests {
         let names: Vec<String> = (0..=PINS_MAX).map(|number| format!("t{number}")).collect();
         let list: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
         let last = format!("t{PINS_MAX}");
-        check(&mut book, block(First::Trust), &list, &format!("no_room {last}"), &format!("{last}!"));
+        check(&mut book, block(FirstUse::Trust), &list, &format!("no_room {last}"), &format!("{last}!"));
         let mut book = Book::default();
         let long = "x".repeat(PINS_BYTES_MAX / 2);
-        let found = judged(&mut book, block(First::Trust), &[("a", &long), ("b", &long)], true);
+        let found = judged(&mut book, block(FirstUse::Trust), &[("a", &long), ("b", &long)], true);
         assert_eq!(found, ("no_room b".into(), "b!".into()));
     }
 }

@@ -9,7 +9,8 @@ mod diff;
 mod flags;
 
 pub use book::{
-    Book, First, Judgement, Key, Mode, News, PINS_BYTES_MAX, PINS_MAX, Pin, PinState, Policy, Row, Withheld,
+    Book, FirstUse, Judgement, Key, Mode, News, PINS_BYTES_MAX, PINS_MAX, Pin, PinState, Policy, Row,
+    Withheld,
 };
 pub use definition::{Definition, Part};
 pub use diff::{Change, diff};

@@ -9,7 +9,7 @@ mod message;
 pub use author::{error, error_object, notification, one_line, request, result};
 pub use batch::read_batch;
 pub use id::Id;
-pub use message::{ErrorObject, Malformed, Message, Shape};
+pub use message::{ErrorObject, Malformed, Message, MessageKind};
 
 #[cfg(test)]
 mod tests;

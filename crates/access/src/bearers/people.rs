@@ -8,7 +8,7 @@ use auth::jwt::Claims;
 use model::ParticipantId;
 use platform::Mutex;
 
-use super::refused::Refused;
+use super::refused::TokenRefused;
 
 /// The most participants that are known by their access tokens.
 pub const PEOPLE_MAX: usize = 10_000;
@@ -40,13 +40,13 @@ impl People {
         participant: &Arc<Participant>,
         ends_ms: u64,
         now_ms: u64,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), TokenRefused> {
         let mut people = self.0.lock();
         let mut until_ms = ends_ms.min(now_ms.saturating_add(KNOWN_MS)).saturating_add(KNOWN_MS);
         if let Some(known) = people.get(&participant.id).filter(|known| known.until_ms > now_ms) {
             if known.issuer != issuer || known.subject != claims.subject {
                 let why = format!("the name `{}` belongs to another subject of the issuer", participant.id);
-                return Err(Refused::NoPlace(why));
+                return Err(TokenRefused::NoPlace(why));
             }
             until_ms = until_ms.max(known.until_ms);
         } else if people.len() >= PEOPLE_MAX {
@@ -119,7 +119,7 @@ mod tests {
             people.enter(issuer, &claims(subject), &ann, now_ms + 10, now_ms)
         };
         assert!(enter("corp", "1", 0).is_ok() && enter("corp", "1", 5).is_ok());
-        assert!(matches!(enter("corp", "2", 6), Err(Refused::NoPlace(why)) if why.contains("corp:ann")));
+        assert!(matches!(enter("corp", "2", 6), Err(TokenRefused::NoPlace(why)) if why.contains("corp:ann")));
         assert!(enter("other", "1", 6).is_err());
         let end_ms = 15 + KNOWN_MS;
         assert!(people.find(&ann.id, end_ms - 1).is_some() && people.find(&ann.id, end_ms).is_none());

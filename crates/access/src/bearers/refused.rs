@@ -6,7 +6,7 @@ use oauth::issuer::KEYS_RETRY;
 
 /// Why a token is refused.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum TokenRefused {
     Fault(TokenFault),
     /// Its issuer cannot be asked.
     Unreachable,
@@ -18,13 +18,13 @@ pub(super) enum Refused {
     NoPlace(String),
 }
 
-impl From<TokenFault> for Refused {
+impl From<TokenFault> for TokenRefused {
     fn from(fault: TokenFault) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl Refused {
+impl TokenRefused {
     /// Whether the token itself is bad, as far as can be known: an address may send so many.
     pub(super) fn is_bad(&self) -> bool {
         matches!(self, Self::Fault(_) | Self::Unsure)

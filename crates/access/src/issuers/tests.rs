@@ -24,7 +24,7 @@ fn issuer() -> IssuerConfig {
     IssuerConfig {
         name: "corp".into(),
         rules,
-        source: Source::Keys(None),
+        source: TokenCheck::Keys(None),
         audiences: Vec::new(),
         audience_of_client: false,
         allowed: Vec::new(),

@@ -2,18 +2,18 @@
 
 use json::visible;
 
-use crate::api::Refused;
+use crate::api::ApiRefusal;
 use crate::card::{Line, Part};
 use crate::clock::span;
 use crate::command::{TIMES, object};
 use crate::entry::{Entry, Tone};
-use crate::inbox::Item;
+use crate::inbox::InboxItem;
 use crate::review::Effects;
 use crate::state::{Action, Allow, Approval, Focus, Mode, Prompt, State};
 use crate::typing::Typing;
 
 /// A proposal that the person may decide about now: it is pending, of another participant, and on the screen its card has been read.
-fn to_decide(state: &mut State, id: &str) -> Option<Item> {
+fn to_decide(state: &mut State, id: &str) -> Option<InboxItem> {
     let item = state.inbox.get(id)?.clone();
     if state.is_own(&item.proposal) {
         state.tell(
@@ -47,7 +47,7 @@ fn is_read(state: &mut State) -> bool {
     left == 0
 }
 
-fn approval(item: &Item, arguments: Option<String>, allow: Option<Allow>) -> Box<Approval> {
+fn approval(item: &InboxItem, arguments: Option<String>, allow: Option<Allow>) -> Box<Approval> {
     let (id, digest) = (item.proposal.id.clone(), item.proposal.digest.clone());
     Box::new(Approval { id, number: item.number, digest, arguments, allow })
 }
@@ -136,7 +136,7 @@ pub(super) fn edit(state: &mut State, id: &str, outside: bool) -> Vec<Action> {
 }
 
 /// The proposed arguments, if the proposal has such that can be replaced. Hidden characters are spelled as JSON escapes.
-fn arguments(state: &mut State, item: &Item) -> Option<String> {
+fn arguments(state: &mut State, item: &InboxItem) -> Option<String> {
     if item.proposal.method != "tools/call" {
         state.tell("Only the arguments of a tool's call can be edited.");
         return None;
@@ -210,7 +210,7 @@ pub(super) fn time_of(key: char) -> Option<u64> {
 }
 
 /// The capability for a grant is known: asks whether to approve and grant it.
-pub(super) fn capability(state: &mut State, id: &str, seconds: u64, found: Result<String, Refused>) {
+pub(super) fn capability(state: &mut State, id: &str, seconds: u64, found: Result<String, ApiRefusal>) {
     let capability = match found {
         Ok(capability) => capability,
         Err(refused) => {

@@ -1,7 +1,7 @@
 use client::participant::{Event as TopicEvent, ProposalState};
 use serde_json::{Value, json};
 
-use crate::api::{Proposal, Refused};
+use crate::api::{ApiRefusal, Proposal};
 use crate::entry::Tone;
 use crate::inbox::SETTLE_MS;
 use crate::keys::{KEYS, KeyContext};
@@ -167,7 +167,7 @@ fn a_call_is_allowed_for_a_time_after_a_question_that_names_all_of_it() {
     let mut stage = at_inbox(&[harmless("a")]);
     assert_eq!(names(&stage.press(&["h", "4"])), NONE);
     stage.press(&["h", "1"]);
-    let refused = Refused { message: "you need portmoot/grants".into(), hint: None };
+    let refused = ApiRefusal { message: "you need portmoot/grants".into(), hint: None };
     stage.take(Event::Capability { id: "a".into(), seconds: 900, found: Err(refused) });
     assert_eq!(stage.state.notice(), Some("Nothing was decided: you need portmoot/grants"));
     assert!(stage.state.prompt.is_none());
@@ -271,7 +271,7 @@ fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
     // It does not wait any more, whatever the inbox says until then.
     let left: Vec<usize> = stage.state.inbox.items().iter().map(|item| item.number).collect();
     assert_eq!(left, [2]);
-    let refused = || Err(Refused { message: "no".into(), hint: Some("ask".into()) });
+    let refused = || Err(ApiRefusal { message: "no".into(), hint: Some("ask".into()) });
     stage.take(Event::Inbox(refused()));
     stage.take(Event::Inbox(refused()));
     let shown = stage.entries();

@@ -3,10 +3,10 @@
 use client::participant::{Event as TopicEvent, ProposalState};
 use json::visible;
 
-use crate::api::{Proposal, Refused};
+use crate::api::{ApiRefusal, Proposal};
 use crate::entry::{Entry, Tone};
-use crate::inbox::Item;
-use crate::show::{self, Known};
+use crate::inbox::InboxItem;
+use crate::show::{self, EventContext};
 use crate::state::{Action, Announced, Connection, Mode, Prompt, State};
 
 /// Announcements that wait for the inbox.
@@ -113,7 +113,7 @@ fn is_to_me(state: &State, event: &TopicEvent) -> bool {
 
 fn entry_of(state: &State, event: &TopicEvent) -> Option<Entry> {
     let number = |by: &str, envelope: &str| state.inbox.number(by, envelope);
-    show::entry(event, &Known { me: &state.me.id, number: &number, calls: state.calls })
+    show::entry(event, &EventContext { me: &state.me.id, number: &number, calls: state.calls })
 }
 
 /// The first welcome: the topic, and who is here.
@@ -154,7 +154,7 @@ fn recall(state: &mut State, past: &[TopicEvent], is_cut: bool) {
 }
 
 /// Takes in the pending proposals.
-pub(super) fn inbox(state: &mut State, found: Result<Vec<Proposal>, Refused>) -> Vec<Action> {
+pub(super) fn inbox(state: &mut State, found: Result<Vec<Proposal>, ApiRefusal>) -> Vec<Action> {
     state.refreshing = false;
     let mut actions = Vec::new();
     match found {
@@ -195,7 +195,7 @@ pub(super) fn inbox(state: &mut State, found: Result<Vec<Proposal>, Refused>) ->
 }
 
 /// A proposal has come that the person can decide about.
-fn arrived(state: &mut State, item: &Item) {
+fn arrived(state: &mut State, item: &InboxItem) {
     let text = match state.mode {
         Mode::Screen => {
             let Proposal { by, .. } = &item.proposal;

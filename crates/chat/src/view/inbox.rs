@@ -8,7 +8,7 @@ use ratatui::style::Style;
 use super::lines::put;
 use super::style::Look;
 use crate::clock::span;
-use crate::inbox::Item;
+use crate::inbox::InboxItem;
 use crate::layout::Areas;
 use crate::review::Effects;
 use crate::rows::{shortened, width};
@@ -48,7 +48,7 @@ pub(super) fn list(state: &State, look: Look, areas: &Areas, buffer: &mut Buffer
 }
 
 /// One row: number, proposer, what, time left. Names are shortened in the middle.
-fn entry(state: &State, item: &Item, is_selected: bool, columns: usize) -> String {
+fn entry(state: &State, item: &InboxItem, is_selected: bool, columns: usize) -> String {
     let proposal = &item.proposal;
     let mark = if is_selected { '>' } else { ' ' };
     let second = match Effects::of(proposal) {

@@ -253,7 +253,7 @@ async fn a_prompt_is_its_own_result_again() {
 
 #[tokio::test]
 async fn answers_of_the_server_side_are_decoded() {
-    let entry = |list, raw: &[u8]| server::Entry { list, raw: raw.to_vec() };
+    let entry = |list, raw: &[u8]| server::ListedEntry { list, raw: raw.to_vec() };
     let entries = [
         entry(ListKind::Resources, br#"{"uri":"a:b"}"#),
         entry(ListKind::Templates, br#"{"uriTemplate":"a:{b}"}"#),

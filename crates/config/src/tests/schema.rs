@@ -6,7 +6,7 @@ use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
 use super::documented::{SAMPLE, reading, rows};
-use crate::reader::Form;
+use crate::reader::ValueForm;
 use crate::sources::DEFAULTS;
 use crate::{SCHEMA, to_json};
 
@@ -24,7 +24,7 @@ fn root() -> PathBuf {
 }
 
 /// The schema of a value.
-fn schema_of(path: &str, form: &Form) -> Value {
+fn schema_of(path: &str, form: &ValueForm) -> Value {
     let text = || json!({ "type": "string" });
     let texts = || json!({ "type": "array", "items": text() });
     let values =
@@ -41,7 +41,7 @@ fn schema_of(path: &str, form: &Form) -> Value {
     let key = path.rsplit('.').next().unwrap();
     match (key, form) {
         ("capabilities", _) => capabilities(),
-        ("map", Form::List) => json!({ "type": "array", "items": {
+        ("map", ValueForm::List) => json!({ "type": "array", "items": {
             "type": "object", "additionalProperties": false, "required": ["when"], "properties": {
                 "when": values(),
                 "profile": text(),
@@ -49,22 +49,24 @@ fn schema_of(path: &str, form: &Form) -> Value {
                 "topics": texts(),
             },
         } }),
-        ("env" | "headers", Form::Entries) => values(),
-        ("tool_timeouts", Form::Entries) => {
+        ("env" | "headers", ValueForm::Entries) => values(),
+        ("tool_timeouts", ValueForm::Entries) => {
             json!({ "type": "object", "additionalProperties": { "type": "string", "pattern": DURATION } })
         }
-        (_, Form::Entries) => json!({ "type": "object", "additionalProperties": text() }),
-        (_, Form::Text) => text(),
-        (_, Form::Flag) => json!({ "type": "boolean" }),
-        (_, Form::Count) => json!({ "type": "integer", "minimum": 0 }),
-        (_, Form::Bytes) => {
+        (_, ValueForm::Entries) => json!({ "type": "object", "additionalProperties": text() }),
+        (_, ValueForm::Text) => text(),
+        (_, ValueForm::Flag) => json!({ "type": "boolean" }),
+        (_, ValueForm::Count) => json!({ "type": "integer", "minimum": 0 }),
+        (_, ValueForm::Bytes) => {
             json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string", "pattern": BYTES }] })
         }
-        (_, Form::Duration) => json!({ "type": "string", "pattern": DURATION }),
-        (_, Form::Choice(words)) => json!({ "enum": words }),
-        (_, Form::Choices(words)) => json!({ "type": "array", "items": { "enum": words } }),
-        (_, Form::Texts) => texts(),
-        (_, Form::Table | Form::Tables | Form::List) => panic!("{path} needs a form: {form:?}"),
+        (_, ValueForm::Duration) => json!({ "type": "string", "pattern": DURATION }),
+        (_, ValueForm::Choice(words)) => json!({ "enum": words }),
+        (_, ValueForm::Choices(words)) => json!({ "type": "array", "items": { "enum": words } }),
+        (_, ValueForm::Texts) => texts(),
+        (_, ValueForm::Table | ValueForm::Tables | ValueForm::List) => {
+            panic!("{path} needs a form: {form:?}")
+        }
     }
 }
 
@@ -123,7 +125,7 @@ fn made() -> String {
     let pages = rows();
     for path in problems.read_keys.borrow().iter().filter(|path| !REJECTED.contains(&path.as_str())) {
         let form = forms.get(path);
-        if matches!(form, Some(Form::Table | Form::Tables)) {
+        if matches!(form, Some(ValueForm::Table | ValueForm::Tables)) {
             object(&mut schema, path);
             continue;
         }

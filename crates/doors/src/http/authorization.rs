@@ -17,7 +17,7 @@ use platform::unix_ms;
 
 use super::body::Body;
 use super::connection::Connection;
-use super::head::{Field, Head};
+use super::head::{Head, HeaderField};
 use super::paths::topic_of;
 use super::request::not_allowed;
 use super::response;
@@ -110,10 +110,10 @@ pub(super) fn misplaced(config: &Config, head: &Head<'_>, query: Option<&str>) -
     let in_query = query.is_some_and(|query| query.split('&').any(|part| part.starts_with("access_token=")));
     let why = match (head.authorization, in_query) {
         (_, true) => "a token in the query is not read: send it in the Authorization header",
-        (Field::Unclear, false) => {
+        (HeaderField::Unclear, false) => {
             "the request has more than one Authorization header, or one that is no text"
         }
-        (Field::Missing | Field::Text(_), false) => return None,
+        (HeaderField::Missing | HeaderField::Text(_), false) => return None,
     };
     let mut response = response::plain(StatusCode::BAD_REQUEST, &format!("{why}\n"));
     let challenge = format!("Bearer error=\"invalid_request\", error_description=\"{}\"", described(why));

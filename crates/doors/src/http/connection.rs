@@ -21,7 +21,7 @@ use super::timer::Deadline;
 use crate::links::ClientLinks;
 use crate::outlet::{Joined, Visitor};
 use crate::sessions::Session;
-use crate::slot::{First, Slot};
+use crate::slot::{FirstReply, Slot};
 
 /// An answer that takes longer than this comes as an event stream, so that no proxy gives up, in seconds.
 pub(crate) const QUIET_SECS: u64 = 15;
@@ -235,7 +235,7 @@ impl Connection {
     }
 
     /// What comes first in the slot of a request, and whether that took long.
-    pub(crate) async fn first(&self, slot: &Slot) -> (First, bool) {
+    pub(crate) async fn first(&self, slot: &Slot) -> (FirstReply, bool) {
         let (mut waits, mut took_long) = (None, false);
         let first = poll_fn(|cx| {
             loop {

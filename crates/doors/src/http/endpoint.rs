@@ -14,14 +14,14 @@ use hyper::body::Incoming;
 use model::{Refusal, Target};
 use wire::mcp::header::{self, HeaderParam, Opening};
 use wire::mcp::{Era, Params, Rejection, Version, refusal};
-use wire::rpc::{self, Id, Message, Shape, code};
+use wire::rpc::{self, Id, Message, MessageKind, code};
 
 use super::authorization::{at_token_end, challenged};
 use super::body::Body;
 use super::connection::{Connection, Visit};
 use super::events::{COMMENT, Events, parse_event_id};
 use super::handover::Handover;
-use super::head::{Field, Head};
+use super::head::{Head, HeaderField};
 use super::request::{accepts, accepts_answers, not_allowed, read_body};
 use super::respond::{Sending, respond};
 use super::response::{self, Answered};
@@ -130,7 +130,7 @@ impl Exchange<'_> {
         let link = self.connection.modern(self.visit);
         let modern = link.map_err(|refusal| Box::new(refused(&refusal)))?;
         let (dispatch, link) = (&modern.dispatch, &modern.link);
-        if params.message().shape() != Shape::Request {
+        if params.message().shape() != MessageKind::Request {
             modern::take(dispatch, link, params);
             return Ok(response::empty(StatusCode::ACCEPTED));
         }
@@ -161,7 +161,7 @@ impl Exchange<'_> {
     }
 
     async fn initialize(&self, message: &Message) -> Answered<Response<Body>> {
-        if self.head.session != Field::Missing {
+        if self.head.session != HeaderField::Missing {
             let body = rpc::error(message.id(), code::INVALID_REQUEST, "already initialized", None);
             return Err(bad(body));
         }
@@ -184,7 +184,7 @@ impl Exchange<'_> {
     async fn legacy(&self, params: &Params<'_>) -> Answered<Response<Body>> {
         let session = self.session()?;
         let (dispatch, link) = (&session.joined.dispatch, &session.joined.link);
-        if params.message().shape() != Shape::Request {
+        if params.message().shape() != MessageKind::Request {
             legacy::take(dispatch, link, params);
             return Ok(response::empty(StatusCode::ACCEPTED));
         }
@@ -212,8 +212,9 @@ impl Exchange<'_> {
         }
         let messages = rpc::read_batch(body, self.config.limits.batch_len_max);
         let messages = messages.map_err(|malformed| bad(malformed.answer()))?;
-        let is_answered =
-            |message: &Result<Message, _>| message.as_ref().map_or(true, |m| m.shape() == Shape::Request);
+        let is_answered = |message: &Result<Message, _>| {
+            message.as_ref().map_or(true, |m| m.shape() == MessageKind::Request)
+        };
         let answers = messages.iter().filter(|message| is_answered(message)).count();
         if answers == 0 {
             let silent = messages.iter().flatten().filter(|message| message.method() != "initialize");
@@ -267,7 +268,7 @@ impl Exchange<'_> {
     }
 
     fn get(&self) -> Answered<Response<Body>> {
-        if self.head.session == Field::Missing {
+        if self.head.session == HeaderField::Missing {
             return Ok(not_allowed("POST", &Method::GET));
         }
         if !accepts(self.headers, SSE) {
@@ -304,7 +305,7 @@ impl Exchange<'_> {
     }
 
     fn delete(&self) -> Answered<Response<Body>> {
-        if self.head.session == Field::Missing {
+        if self.head.session == HeaderField::Missing {
             return Ok(not_allowed("POST", &Method::DELETE));
         }
         let session = self.session()?;

@@ -36,7 +36,7 @@ const KEEP_ALIVE: Bytes = Bytes::from_static(&[0; PREFIX]);
 
 /// What a client says before it is a participant.
 #[derive(Default)]
-struct First {
+struct FirstReply {
     /// The id of the message.
     id: u64,
     /// The token in it.
@@ -109,7 +109,7 @@ pub(super) async fn serve(
 }
 
 /// Reads until the first message is there, and what it says; `None` if the client leaves before. `read` keeps its bytes.
-async fn first(socket: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> Option<First> {
+async fn first(socket: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> Option<FirstReply> {
     loop {
         while read.starts_with(&KEEP_ALIVE) {
             read.advance(PREFIX);
@@ -117,10 +117,10 @@ async fn first(socket: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> Op
         if let Some(len) = read.first_chunk().map(|len| u32::from_be_bytes(*len) as usize) {
             if len > FIRST_BYTES_MAX {
                 // It introduces itself by nothing.
-                return Some(First::default());
+                return Some(FirstReply::default());
             }
             if let Some(message) = read.get(PREFIX..PREFIX + len) {
-                return Some(First::of(Bytes::copy_from_slice(message)));
+                return Some(FirstReply::of(Bytes::copy_from_slice(message)));
             }
         }
         if socket.read_buf(read).await.ok()? == 0 {
@@ -129,7 +129,7 @@ async fn first(socket: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> Op
     }
 }
 
-impl First {
+impl FirstReply {
     fn of(message: Bytes) -> Self {
         let Ok(Envelope { id, content }) = Envelope::read(&message) else { return Self::default() };
         let Content::Payload(Kind::InitializeRequest, field) = content else {
@@ -143,7 +143,7 @@ impl First {
 }
 
 /// The participant of a client, and its topic.
-fn enter(connection: &Connection, first: &First) -> Result<Visitor, Refusal> {
+fn enter(connection: &Connection, first: &FirstReply) -> Result<Visitor, Refusal> {
     let registry = &connection.links.registry;
     let config = registry.config();
     check_proto_listen(config.listen, config.tls.is_some())?;

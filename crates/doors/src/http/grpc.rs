@@ -25,7 +25,7 @@ use wire::proto::grpc::{Raw, SERVICE, request_of};
 
 use super::body::Body;
 use super::connection::{Connection, Visit};
-use super::head::{Field, Head};
+use super::head::{Head, HeaderField};
 use super::request::{not_allowed, read_body};
 use crate::links::ClientLinks;
 use kept::CountedBody;
@@ -40,7 +40,7 @@ const FRAMING_BYTES: usize = 64;
 
 /// Whether a request is gRPC or gRPC-Web.
 pub(super) fn is_grpc(head: &Head<'_>) -> bool {
-    matches!(head.content_type, Field::Text(value) if value.starts_with("application/grpc"))
+    matches!(head.content_type, HeaderField::Text(value) if value.starts_with("application/grpc"))
 }
 
 /// The response to a request from elsewhere.

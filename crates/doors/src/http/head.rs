@@ -5,7 +5,7 @@ use http::HeaderMap;
 
 /// The value of one header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Field<'h> {
+pub(crate) enum HeaderField<'h> {
     /// The header is missing.
     #[default]
     Missing,
@@ -15,7 +15,7 @@ pub(crate) enum Field<'h> {
     Unclear,
 }
 
-impl<'h> Field<'h> {
+impl<'h> HeaderField<'h> {
     /// The text; `None` if the header is missing, and a character that no header can have if it is unclear.
     pub(crate) fn text(self) -> Option<&'h str> {
         match self {
@@ -32,17 +32,17 @@ pub(crate) struct Head<'h> {
     /// Length of all headers on the wire, in bytes.
     pub(crate) bytes: usize,
     /// `Host`.
-    pub(crate) host: Field<'h>,
+    pub(crate) host: HeaderField<'h>,
     /// `Origin`.
-    pub(crate) origin: Field<'h>,
+    pub(crate) origin: HeaderField<'h>,
     /// `Authorization`.
-    pub(crate) authorization: Field<'h>,
+    pub(crate) authorization: HeaderField<'h>,
     /// `Content-Type`.
-    pub(crate) content_type: Field<'h>,
+    pub(crate) content_type: HeaderField<'h>,
     /// `Mcp-Session-Id`.
-    pub(crate) session: Field<'h>,
+    pub(crate) session: HeaderField<'h>,
     /// `MCP-Protocol-Version`.
-    pub(crate) version: Field<'h>,
+    pub(crate) version: HeaderField<'h>,
 }
 
 impl<'h> Head<'h> {
@@ -61,8 +61,10 @@ impl<'h> Head<'h> {
                 _ => continue,
             };
             *field = match (&field, std::str::from_utf8(value.as_bytes())) {
-                (Field::Missing, Ok(text)) => Field::Text(text),
-                (Field::Missing, Err(_)) | (Field::Text(_) | Field::Unclear, _) => Field::Unclear,
+                (HeaderField::Missing, Ok(text)) => HeaderField::Text(text),
+                (HeaderField::Missing, Err(_)) | (HeaderField::Text(_) | HeaderField::Unclear, _) => {
+                    HeaderField::Unclear
+                }
             };
         }
         head
@@ -71,23 +73,23 @@ impl<'h> Head<'h> {
     /// The bearer token, if there is one (RFC 6750, section 2.1). An unclear one is empty, which no token is.
     pub(crate) fn bearer(&self) -> Option<&'h str> {
         match self.authorization {
-            Field::Missing => None,
-            Field::Text(value) => bearer_token(value),
-            Field::Unclear => Some(""),
+            HeaderField::Missing => None,
+            HeaderField::Text(value) => bearer_token(value),
+            HeaderField::Unclear => Some(""),
         }
     }
 
     /// The session id, if there is a clear one.
     pub(crate) fn session_id(&self) -> Option<&'h str> {
         match self.session {
-            Field::Text(id) => Some(id),
-            Field::Missing | Field::Unclear => None,
+            HeaderField::Text(id) => Some(id),
+            HeaderField::Missing | HeaderField::Unclear => None,
         }
     }
 
     /// Whether the body is JSON.
     pub(crate) fn is_json(&self) -> bool {
-        let Field::Text(value) = self.content_type else { return false };
+        let HeaderField::Text(value) = self.content_type else { return false };
         value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
     }
 }
@@ -124,8 +126,8 @@ mod tests {
             ("X-Other", b"1"),
         ]);
         let head = Head::read(&headers);
-        assert_eq!((head.host, head.origin), (Field::Text("localhost"), Field::Missing));
-        assert_eq!((head.session, head.version), (Field::Unclear, Field::Unclear));
+        assert_eq!((head.host, head.origin), (HeaderField::Text("localhost"), HeaderField::Missing));
+        assert_eq!((head.session, head.version), (HeaderField::Unclear, HeaderField::Unclear));
         assert_eq!((head.origin.text(), head.host.text()), (None, Some("localhost")));
         assert_eq!(head.session.text(), Some("\u{fffd}"));
         let fields = ["host: localhost", "mcp-session-id: a", "mcp-session-id: b", "x-other: 1"];

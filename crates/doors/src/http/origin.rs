@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use super::head::{Field, Head};
+use super::head::{Head, HeaderField};
 
 /// The host names of the gateway.
 #[derive(Debug, Clone, Copy)]
@@ -36,13 +36,15 @@ impl<'c> Hosts<'c> {
     /// The header that is not the gateway's.
     pub(crate) fn check(&self, head: &Head<'_>) -> Result<(), Foreign> {
         match head.host {
-            Field::Text(host) if self.knows(host) => {}
-            Field::Missing | Field::Text(_) | Field::Unclear => return Err(Foreign::Host),
+            HeaderField::Text(host) if self.knows(host) => {}
+            HeaderField::Missing | HeaderField::Text(_) | HeaderField::Unclear => return Err(Foreign::Host),
         }
         let host = match head.origin {
-            Field::Missing => return Ok(()),
-            Field::Text(origin) => origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")),
-            Field::Unclear => None,
+            HeaderField::Missing => return Ok(()),
+            HeaderField::Text(origin) => {
+                origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
+            }
+            HeaderField::Unclear => None,
         };
         if host.is_some_and(|host| self.knows(host)) { Ok(()) } else { Err(Foreign::Origin) }
     }

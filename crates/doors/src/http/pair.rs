@@ -15,7 +15,7 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{Full, Mutex, SHARE_OF_POOL, Shares, Taken, random};
-use wire::rpc::{self, Message, Shape, code};
+use wire::rpc::{self, Message, MessageKind, code};
 
 use super::authorization::at_token_end;
 use super::body::Body;
@@ -179,7 +179,7 @@ async fn begin(
     participant: &Arc<Participant>,
     message: &Message,
 ) {
-    let (Shape::Request, Some(id)) = (message.shape(), message.id()) else { return };
+    let (MessageKind::Request, Some(id)) = (message.shape(), message.id()) else { return };
     let Some(client) = legacy::first(message, &pair.out, "initialize first") else { return };
     if pair.begun.swap(true, Ordering::AcqRel) {
         let why = "already initialized";

@@ -10,7 +10,7 @@ use super::body::Body;
 use super::connection::Connection;
 use super::events::{COMMENT, Events, OnLeave, event_id};
 use super::response;
-use crate::slot::{First, Slot};
+use crate::slot::{FirstReply, Slot};
 
 /// The form of a response.
 pub(crate) struct Sending {
@@ -34,9 +34,9 @@ pub(crate) async fn respond(
     let (first, took_long) = connection.first(slot).await;
     let call = leaving.call.take();
     match first {
-        First::Answer(frame, error) => response::json(status(error, sending.era), frame),
-        First::Nothing => response::empty(StatusCode::ACCEPTED),
-        First::Stream(reader) => {
+        FirstReply::Answer(frame, error) => response::json(status(error, sending.era), frame),
+        FirstReply::Nothing => response::empty(StatusCode::ACCEPTED),
+        FirstReply::Stream(reader) => {
             let id = event_id(reader.stream.id, 0);
             let (on_leave, keep_alive) = (call.map(cancel_unanswered), &connection.links.keep_alive);
             let mut events = Events::new(reader, sending.ids, on_leave, keep_alive);

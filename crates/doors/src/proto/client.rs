@@ -34,7 +34,7 @@ pub(crate) struct Client {
 }
 
 /// What becomes of a request.
-pub(crate) enum Taken {
+pub(crate) enum Disposition {
     /// The door answers it, with this payload field.
     Answered(Bytes),
     /// The gateway answers it.
@@ -76,7 +76,12 @@ impl Client {
     ///
     /// # Errors
     /// Why it is refused before the topic sees it.
-    pub(crate) async fn take(&mut self, id: Option<u64>, kind: Kind, field: Bytes) -> Result<Taken, Refusal> {
+    pub(crate) async fn take(
+        &mut self,
+        id: Option<u64>,
+        kind: Kind,
+        field: Bytes,
+    ) -> Result<Disposition, Refusal> {
         let malformed = || Refusal::new(RefusalCode::Malformed, "the message cannot be read");
         let (_, message) = Kind::split(&field).ok_or_else(malformed)?;
         let tag = id.map(|id| Tag::of_client(Id::number(id)));
@@ -87,7 +92,7 @@ impl Client {
                 if !self.sessionless {
                     self.declared = declared;
                 }
-                Ok(Taken::Answered(hello::answer(version, self.declared)))
+                Ok(Disposition::Answered(hello::answer(version, self.declared)))
             }
             Kind::ListToolsRequest | Kind::ListResourcesRequest => {
                 let (params, wanted) = list_params(kind, &message)?;
@@ -97,12 +102,12 @@ impl Client {
                 let method = Method::Known(kind.method().unwrap_or_default());
                 let payload = Payload::body(Form::Legacy, params);
                 let request = Request { method, target: None, progress: None, payload };
-                Ok(Taken::Request(Box::new(Incoming::plain(request, tag)), wanted))
+                Ok(Disposition::Request(Box::new(Incoming::plain(request, tag)), wanted))
             }
             Kind::CallToolRequest | Kind::ReadResourceRequest => {
                 let (request, schema) = self.named(kind, &field).await?;
                 let incoming = Incoming { schema, ..Incoming::plain(request, tag) };
-                Ok(Taken::Request(Box::new(incoming), Wanted::default()))
+                Ok(Disposition::Request(Box::new(incoming), Wanted::default()))
             }
             Kind::InitializeResponse
             | Kind::ListToolsResponse

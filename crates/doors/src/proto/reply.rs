@@ -12,7 +12,7 @@ use wire::mcp::relay;
 use wire::proto::code::TIMEOUT;
 use wire::proto::contract::ErrorResponse;
 use wire::proto::{Kind, frame, spell};
-use wire::rpc::{Id, Message, Shape, code};
+use wire::rpc::{Id, Message, MessageKind, code};
 
 use crate::reply::Sink;
 
@@ -110,7 +110,7 @@ pub(crate) fn field_of(
     let (method, asking) = (call.request.method.as_str(), (&*call.link, call.narrowing.as_ref()));
     let encoded = relay::encode_answer(answer, method, Form::Legacy, &Id::number(call.link.id.0), respell);
     let message = Message::read(encoded.frame).map_err(|_| failed())?;
-    if message.shape() != Shape::Result {
+    if message.shape() != MessageKind::Result {
         let error = message.error_object().ok_or_else(failed)?;
         return Ok(client::error(method, error.code, &error.message, error.data));
     }

@@ -8,7 +8,7 @@ use gateway::Link;
 use model::{Refusal, RefusalCode};
 use wire::proto::{Content, Envelope, Kind, frame};
 
-use super::client::{Client, Taken};
+use super::client::{Client, Disposition};
 use super::outlet::FrameOutlet;
 use super::reply::{self, FrameReply};
 use crate::duplex::drain;
@@ -82,8 +82,10 @@ impl Session {
         let taken = self.client.take(Some(id), kind, field).await;
         self.outlet.list_changed.store(self.client.declared.list_changed, Ordering::Relaxed);
         match taken {
-            Ok(Taken::Answered(field)) => self.out.answer(frame::of_field(id, &field).unwrap_or_default()),
-            Ok(Taken::Request(incoming, wanted)) => {
+            Ok(Disposition::Answered(field)) => {
+                self.out.answer(frame::of_field(id, &field).unwrap_or_default())
+            }
+            Ok(Disposition::Request(incoming, wanted)) => {
                 let schemas = self.client.schemas();
                 let reply = FrameReply { sink: OnStream::new(&self.out), id, schemas, wanted };
                 self.client.visitor.dispatch.request(&self.client.link, *incoming, Arc::new(reply));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{Form, GATEWAY, KindRef, Method, OperationId, ParticipantId, Refusal};
 use topic::{Intent, Requested};
-use wire::mcp::{Params, relay, task::Wish};
+use wire::mcp::{Params, relay, task::TaskWish};
 use wire::mcpx::check::{self, strict};
 use wire::mcpx::{Envelope, Head, kind_of, payload};
 
@@ -84,7 +84,7 @@ fn request(
     let request = relay::decode_request(&params, Form::ENVELOPE);
     let tag = call.message().id().cloned().map(Tag::of_client);
     // For tasks there is no way back in a room: a call that asks for one is answered like any other.
-    let wish = if params.get("task").is_some() { Wish::Asks } else { Wish::None };
+    let wish = if params.get("task").is_some() { TaskWish::Asks } else { TaskWish::None };
     // An empty target has no place in a kind.
     let kind = call.kind(Head::Response).or_else(|_| kind_of(Head::Response, call.method(), None));
     let kind = kind.unwrap_or_default();

@@ -7,7 +7,7 @@ use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal, Re
 use platform::unix_ms;
 use store::OpenedProposal;
 use topic::{Audience, Cause, Reach};
-use wire::mcp::{Params, relay, task::Wish};
+use wire::mcp::{Params, relay, task::TaskWish};
 use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
 use wire::{rpc::Message, time::rfc3339};
 
@@ -102,7 +102,7 @@ fn execute(
     let Ok(message) = Message::read(request) else { return };
     let Ok(params) = Params::read(&message) else { return };
     let request = relay::decode_request(&params, Form::ENVELOPE);
-    let wish = if params.get("task").is_some() { Wish::Asks } else { Wish::None };
+    let wish = if params.get("task").is_some() { TaskWish::Asks } else { TaskWish::None };
     let kind = kind_of(Head::Response, &opened.method, opened.context.as_deref()).unwrap_or_default();
     let to = concerned(proposal).into_iter().map(str::to_owned).collect();
     let reply = RoomReply::new(dispatch, server, to, kind, fulfilment);

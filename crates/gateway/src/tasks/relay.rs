@@ -7,7 +7,7 @@ use model::{Answer, Form, OperationId, Outcome, ParticipantId, Payload, Refusal,
 use platform::unix_ms;
 use upstream::Session;
 use upstream::tasks::{ImmediateResult, Origin, Task, answers, instance_of};
-use wire::mcp::task::{self, Becomes, Fitted, Support, Taker, TaskReport, Wish};
+use wire::mcp::task::{self, Becomes, Fitted, Support, Taker, TaskReport, TaskWish};
 
 use super::journal;
 use crate::{call::Call, context::call_number, dispatch::Dispatch, incoming::Names, link::Link};
@@ -69,11 +69,11 @@ pub(crate) fn fit(
     request: Option<&Request>,
 ) -> Result<Fitted, Refusal> {
     let tool = own.or_else(|| call.request.target.as_ref().map(model::Target::as_str)).unwrap_or_default();
-    let wish = if request.is_some() { Wish::None } else { call.wish };
+    let wish = if request.is_some() { TaskWish::None } else { call.wish };
     let support = match (wish, session.era()) {
-        (Wish::None, Form::Legacy) if session.requires_task(tool) => Support::Required,
-        (Wish::None, _) => Support::None,
-        (Wish::Asks | Wish::Declares, _) => session.task_support(tool),
+        (TaskWish::None, Form::Legacy) if session.requires_task(tool) => Support::Required,
+        (TaskWish::None, _) => Support::None,
+        (TaskWish::Asks | TaskWish::Declares, _) => session.task_support(tool),
     };
     let taker = Taker { form: session.era(), support };
     // The caller of a held call follows its proposal.

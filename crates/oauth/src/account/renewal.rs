@@ -11,7 +11,7 @@ use super::{Account, authorization_server, saved};
 use crate::config::Kind;
 use crate::registration::Use;
 use crate::site::fault_of;
-use crate::token::{self, Tokens};
+use crate::token::{self, IssuedTokens};
 use crate::trouble::Trouble;
 use crate::vault::Saved;
 
@@ -126,7 +126,7 @@ impl Account {
         let scopes = tokens.scopes.clone().unwrap_or_else(|| held.scopes.clone());
         // A server that returns none leaves the one before in force.
         let refresh = tokens.refresh.clone().or(Some(refresh));
-        Ok(Saved { scopes, tokens: Tokens { refresh, ..tokens }, at_ms: unix_ms(), ..held })
+        Ok(Saved { scopes, tokens: IssuedTokens { refresh, ..tokens }, at_ms: unix_ms(), ..held })
     }
 
     /// Tokens for the gateway itself, or for the caller's token.

@@ -266,7 +266,7 @@ async fn a_name_that_changes_its_address_is_resolved_once() {
 async fn redirects_stay_within_their_origin_and_are_checked_again() {
     let to = |location: &str| {
         format!(
-            "HTTP/1.1 302 Discovery\r\nlocation: {location}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            "HTTP/1.1 302 Found\r\nlocation: {location}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
         )
     };
     let done = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";

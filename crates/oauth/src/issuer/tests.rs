@@ -50,7 +50,7 @@ impl Provider {
                         .find(|(at, _)| *at == path)
                         .map(|(_, answer)| answer.clone());
                     let answer = found
-                        .unwrap_or_else(|| "HTTP/1.1 404 Not Discovery\r\ncontent-length: 0\r\n\r\n".into());
+                        .unwrap_or_else(|| "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into());
                     socket.write_all(answer.as_bytes()).await.unwrap();
                 });
             }
@@ -77,7 +77,7 @@ impl Provider {
         self.asked.lock().iter().filter(|text| text.split(' ').nth(1) == Some(path)).count()
     }
 
-    fn issuer(&self, issuer: &str, source: Source) -> Arc<Issuer> {
+    fn issuer(&self, issuer: &str, source: TokenCheck) -> Arc<Issuer> {
         let spec = IssuerSpec { issuer: issuer.to_owned(), source, allowed: Vec::new() };
         Issuer::new(spec, Dialer::new(ClientTls::of_machine())).unwrap()
     }
@@ -104,7 +104,7 @@ async fn issuers_are_discovered_in_the_order_of_clients() {
         let place = &well_known_urls(&Url::parse(&issuer).unwrap())[at];
         provider.describes_itself(place.strip_prefix(&provider.origin).unwrap(), &issuer);
         provider.has_keys(&["a"], "");
-        let known = provider.issuer(&issuer, Source::Keys(None));
+        let known = provider.issuer(&issuer, TokenCheck::Keys(None));
         assert!(known.look_for_key(None).await, "{place}");
         assert_eq!((known.keys().unwrap().len(), known.condition()), (1, Condition::Ready));
         assert_eq!(provider.asked.lock().len(), at + 2);
@@ -119,7 +119,7 @@ async fn metadata_of_another_issuer_is_refused() {
         provider.describes_itself(path, &format!("{}/", provider.origin));
     }
     provider.has_keys(&["a"], "");
-    let known = provider.issuer(&provider.origin, Source::Keys(None));
+    let known = provider.issuer(&provider.origin, TokenCheck::Keys(None));
     assert!(!known.look_for_key(None).await);
     let Condition::Unreachable(why) = known.condition() else { panic!("{:?}", known.condition()) };
     assert!(why.contains("not of the issuer"), "{why}");
@@ -130,7 +130,8 @@ async fn metadata_of_another_issuer_is_refused() {
 async fn unknown_keys_are_looked_for_once_by_all_that_wait_and_seldom() {
     let provider = Provider::start().await;
     provider.has_keys(&["a"], "");
-    let known = provider.issuer(&provider.origin, Source::Keys(Some(format!("{}/keys", provider.origin))));
+    let known =
+        provider.issuer(&provider.origin, TokenCheck::Keys(Some(format!("{}/keys", provider.origin))));
     assert!(known.look_for_key(None).await);
     let seen = known.keys();
     provider.has_keys(&["b", "a"], "");
@@ -151,7 +152,8 @@ async fn unknown_keys_are_looked_for_once_by_all_that_wait_and_seldom() {
 async fn keys_stay_while_the_issuer_fails_and_are_not_sent_twice() {
     let provider = Provider::start().await;
     provider.has_keys(&["a"], "etag: \"1\"\r\ncache-control: public, max-age=3600\r\n");
-    let known = provider.issuer(&provider.origin, Source::Keys(Some(format!("{}/keys", provider.origin))));
+    let known =
+        provider.issuer(&provider.origin, TokenCheck::Keys(Some(format!("{}/keys", provider.origin))));
     known.fetch().await;
     assert!(known.due() > Duration::from_secs(3500), "{:?}", known.due());
     let unchanged = "HTTP/1.1 304 Not Modified\r\ncontent-length: 0\r\n\r\n".to_owned();
@@ -183,7 +185,7 @@ async fn an_issuer_that_fails_is_asked_again_soon_then_seldom_and_no_fetch_takes
     // It takes connections and says nothing: discovery has three addresses, and one limit.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let issuer = format!("http://{}/x", listener.local_addr().unwrap());
-    let spec = IssuerSpec { issuer, source: Source::Keys(None), allowed: Vec::new() };
+    let spec = IssuerSpec { issuer, source: TokenCheck::Keys(None), allowed: Vec::new() };
     let known = Issuer::new(spec, Dialer::new(ClientTls::of_machine())).unwrap();
     let begun = Instant::now();
     assert!(!known.look_for_key(None).await);
@@ -214,7 +216,7 @@ async fn an_issuer_is_asked_about_opaque_tokens() {
     provider.answers("/about", "", r#"{"active":true,"sub":"ann"}"#);
     let credentials = Credentials { client_id: "a b".into(), client_secret: "s:1".into() };
     assert!(!format!("{credentials:?}").contains("s:1"));
-    let known = provider.issuer(&provider.origin, Source::Introspection(None, credentials));
+    let known = provider.issuer(&provider.origin, TokenCheck::Introspection(None, credentials));
     let answer = known.introspect("tok en").await.unwrap();
     assert_eq!(answer["sub"], "ann");
     let asked = provider.asked.lock().last().unwrap().clone();

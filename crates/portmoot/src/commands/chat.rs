@@ -24,8 +24,8 @@ fn borrowed<'q>(segments: &'q [String], query: &'q Query) -> (Vec<&'q str>, Vec<
     (segments.iter().map(String::as_str).collect(), query)
 }
 
-fn refused(failure: Failure) -> ::chat::Refused {
-    ::chat::Refused { message: failure.message, hint: failure.hint }
+fn refused(failure: Failure) -> ::chat::ApiRefusal {
+    ::chat::ApiRefusal { message: failure.message, hint: failure.hint }
 }
 
 impl ::chat::Api for ApiOf {

@@ -18,7 +18,7 @@ use wire::line::{Line, Lines};
 use wire::mcp::header::{self, HeaderParam};
 use wire::mcp::{ListKind, Params, Version, list, listen};
 use wire::proto::sniff::{Sniffed, sniff};
-use wire::rpc::{self, Id, Message, Shape, code};
+use wire::rpc::{self, Id, Message, MessageKind, code};
 
 use crate::remote::endpoint::{Endpoint, Remote, broken_pipe};
 use terminal::exit::Exit;
@@ -106,8 +106,9 @@ impl ClientSide {
 
 impl Inbox for ClientSide {
     fn frame(&self, frame: Bytes, about: Option<u64>) -> Flow {
-        let answered =
-            Message::read(frame.clone()).ok().filter(|m| matches!(m.shape(), Shape::Result | Shape::Error));
+        let answered = Message::read(frame.clone())
+            .ok()
+            .filter(|m| matches!(m.shape(), MessageKind::Result | MessageKind::Error));
         self.send(frame);
         let (Some(message), Some(about)) = (answered, about) else { return Flow::Open };
         let open = self.settle(about);
@@ -246,7 +247,7 @@ fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
         // The client awaits no answer to it any more.
         client.settle(number);
     }
-    let request = message.id().filter(|_| message.shape() == Shape::Request);
+    let request = message.id().filter(|_| message.shape() == MessageKind::Request);
     let headers = headers(client, &message);
     let (modern, method) = (headers.is_some(), message.method().to_owned());
     let meta = SendMeta { request: request.map(|_| number), headers, ..SendMeta::default() };

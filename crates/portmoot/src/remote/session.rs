@@ -5,7 +5,7 @@ use model::RefusalCode;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::task::JoinHandle;
-use wire::rpc::{self, Message, Shape};
+use wire::rpc::{self, Message, MessageKind};
 
 use crate::remote::endpoint::{Endpoint, PIPE_BYTES};
 use crate::responder::TerminalResponder;
@@ -109,15 +109,15 @@ impl<'a> ClientSession<'a> {
         let params = message.params().map_or("{}".into(), String::from_utf8_lossy);
         let is_own = message.id().is_none_or(|id| id.as_number() == Some(wanted));
         match (message.shape(), message.id()) {
-            (Shape::Result, _) if is_own => {
+            (MessageKind::Result, _) if is_own => {
                 return Ok(message.result().map(|raw| String::from_utf8_lossy(raw).into_owned()));
             }
-            (Shape::Error, _) if is_own => return Err(rpc_failure(message)),
-            (Shape::Result | Shape::Error, _) => {}
-            (Shape::Notification | Shape::Request, None) => {
+            (MessageKind::Error, _) if is_own => return Err(rpc_failure(message)),
+            (MessageKind::Result | MessageKind::Error, _) => {}
+            (MessageKind::Notification | MessageKind::Request, None) => {
                 self.responder.notice(message.method(), &serde_json::from_str(&params).unwrap_or_default());
             }
-            (Shape::Notification | Shape::Request, Some(id)) => {
+            (MessageKind::Notification | MessageKind::Request, Some(id)) => {
                 let responder = &mut self.responder;
                 let answer = tokio::task::block_in_place(|| responder.answer(message.method(), &params));
                 let answer = match answer {

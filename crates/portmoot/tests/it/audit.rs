@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use store::JournalWriter;
-use store::audit::{AuditLog, Entry, Policy, Verdict};
+use store::audit::{AuditEntry, AuditLog, Policy, Verdict};
 
 use crate::home::Home;
 use crate::http::{Connection, TIMEOUT};
@@ -20,7 +20,7 @@ fn home() -> (Home, std::path::PathBuf) {
     let dir = home.path().join("data");
     let journal = JournalWriter::open(&dir).unwrap();
     let audit = AuditLog::open(&journal, &[3; 32], 1_000, Policy::default()).unwrap();
-    let entry = Entry {
+    let entry = AuditEntry {
         at_ms: 1_785_241_800_250,
         topic: Some("main"),
         from: "scout",
@@ -33,8 +33,9 @@ fn home() -> (Home, std::path::PathBuf) {
         digest: None,
         payload: None,
     };
-    let forged = Entry { kind: "system/\u{202e}error".into(), to: &[], topic: None, ..entry };
-    let chat = Entry { kind: "chat".into(), verdict: Verdict::Admitted, at_ms: 1_785_241_900_000, ..entry };
+    let forged = AuditEntry { kind: "system/\u{202e}error".into(), to: &[], topic: None, ..entry };
+    let chat =
+        AuditEntry { kind: "chat".into(), verdict: Verdict::Admitted, at_ms: 1_785_241_900_000, ..entry };
     for entry in [entry, forged, chat] {
         audit.reserve().unwrap().write(&entry);
     }

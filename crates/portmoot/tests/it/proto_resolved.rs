@@ -201,7 +201,7 @@ fn resolving(home: &Home, registry: &TestRegistry, version: &str, more: &str) ->
 
 /// The commit of the registry's one module.
 fn commit() -> registry::Commit {
-    registry::Commit::new("one", registry::Source::files(&crate::registry::One, "one").unwrap(), 1)
+    registry::Commit::new("one", registry::ModuleSource::files(&crate::registry::One, "one").unwrap(), 1)
 }
 
 #[test]

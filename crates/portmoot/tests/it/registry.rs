@@ -16,9 +16,9 @@ use hyper_util::rt::TokioIo;
 use prost::Message;
 use registry::messages::module::{DownloadResponse, File};
 use registry::resolve::{
-    Digests, Hosts, Http, LABEL_KEPT_MS, ResolveError, Resolved, Resolver, Settings, Tokens,
+    Digests, Hosts, Http, LABEL_KEPT_MS, RegistryTokens, ResolveError, Resolved, Resolver, Settings,
 };
-use registry::{Code, Files, METHODS, Shelf, Source, Viewer};
+use registry::{Code, Files, METHODS, ModuleSource, Shelf, Viewer};
 
 use crate::home::Home;
 use crate::support::{Gateway, fixture, until};
@@ -161,7 +161,7 @@ pub(crate) struct TestRegistry {
 /// The one module.
 pub(crate) struct One;
 
-impl Source for One {
+impl ModuleSource for One {
     fn names(&self) -> Vec<String> {
         vec!["one".to_owned()]
     }
@@ -312,7 +312,7 @@ pub(crate) fn keeping(head: String) -> (String, Arc<Mutex<Vec<String>>>) {
 
 pub(crate) fn resolver(hosts: &[&str], tokens: &str) -> Resolver {
     let hosts = Hosts::new(hosts.iter().copied()).unwrap();
-    let tokens = Tokens::read(tokens, "").unwrap();
+    let tokens = RegistryTokens::read(tokens, "").unwrap();
     Resolver::new(
         Settings { hosts, tokens, digests: Digests::default(), label_kept_ms: LABEL_KEPT_MS },
         Http::default(),

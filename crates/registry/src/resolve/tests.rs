@@ -11,7 +11,7 @@ use crate::connect::Code;
 use crate::messages::descriptor::{FileDescriptorSet, FileNames};
 use crate::messages::module::DownloadResponse;
 use crate::serve::{DOWNLOAD, GET_GRAPH, GET_SET, REFLECT_SET};
-use crate::{Files, Shelf, Source, Viewer};
+use crate::{Files, ModuleSource, Shelf, Viewer};
 
 /// URL and token of a request.
 type Seen = (String, Option<String>);
@@ -29,7 +29,7 @@ struct Fake {
     answer: Option<Posted>,
 }
 
-impl Source for Fake {
+impl ModuleSource for Fake {
     fn names(&self) -> Vec<String> {
         vec!["tools".to_owned()]
     }
@@ -91,7 +91,7 @@ impl Fake {
 
     fn resolver(&self) -> Resolver {
         let hosts = Hosts::new(["registry.example", "other.example"]).unwrap();
-        let tokens = Tokens::read("secret@registry.example", "").unwrap();
+        let tokens = RegistryTokens::read("secret@registry.example", "").unwrap();
         Resolver::new(
             Settings { hosts, tokens, digests: self.digests.clone(), label_kept_ms: LABEL_KEPT_MS },
             self.clone(),

@@ -9,20 +9,20 @@ pub const PUBLIC_HOST: &str = "buf.build";
 
 /// Tokens by host.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Tokens(HashMap<String, String>);
+pub struct RegistryTokens(HashMap<String, String>);
 
 /// Why `BUF_TOKEN` is not used. It does not repeat the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("BUF_TOKEN is neither a token nor a list of token@host, each host once")]
 pub struct BadTokens;
 
-impl fmt::Debug for Tokens {
+impl fmt::Debug for RegistryTokens {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-impl Tokens {
+impl RegistryTokens {
     /// Reads the value of `BUF_TOKEN`, `TOKEN` or `TOKEN@HOST,...`, and the text of a netrc file; both may be empty.
     ///
     /// # Errors
@@ -78,16 +78,16 @@ mod tests {
     fn a_token_belongs_to_one_host() {
         let netrc = "machine Corp.example:8443\n  login me\n  password of-netrc # mine\n\
             machine buf.build login x password second\ndefault login a password never\n";
-        let bare = Tokens::read("tok", netrc).unwrap();
+        let bare = RegistryTokens::read("tok", netrc).unwrap();
         assert_eq!(bare.of("buf.build"), Some("tok"));
         assert_eq!(bare.of("corp.example:8443"), Some("of-netrc"));
         assert_eq!((bare.of("corp.example"), bare.of("other")), (None, None));
-        let listed = Tokens::read("a@x.example,b@y.example:1", "").unwrap();
+        let listed = RegistryTokens::read("a@x.example,b@y.example:1", "").unwrap();
         assert_eq!((listed.of("x.example"), listed.of("y.example:1")), (Some("a"), Some("b")));
         assert_eq!((listed.of("buf.build"), listed.of("y.example")), (None, None));
-        assert_eq!(format!("{:?}", Tokens::read("tok", "").unwrap()), "{\"buf.build\"}");
+        assert_eq!(format!("{:?}", RegistryTokens::read("tok", "").unwrap()), "{\"buf.build\"}");
         for wrong in ["a,b", "a@x,b", "@x", "a@", "a@x@y", "a@x,b@x", "a:b@x", "a b"] {
-            assert_eq!(Tokens::read(wrong, ""), Err(BadTokens), "{wrong}");
+            assert_eq!(RegistryTokens::read(wrong, ""), Err(BadTokens), "{wrong}");
         }
     }
 }

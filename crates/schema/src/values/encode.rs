@@ -9,7 +9,7 @@ use prost_reflect::{
     DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, ReflectMessage as _, Value,
 };
 
-use super::known::{Known, ONLY, value};
+use super::known::{ONLY, WellKnown, value};
 use super::path::{Path, ValueError};
 use super::typed::{Marks, Typed};
 
@@ -69,15 +69,15 @@ impl<'a> Encoder<'a> {
     fn message(&mut self, message: &MessageDescriptor, token: Token<'a>) -> Result<DynamicMessage> {
         self.path.deeper(1)?;
         let mut made = DynamicMessage::new(message.clone());
-        match Known::of(message) {
-            Known::No => self.fields(&mut made, message, token)?,
-            Known::Value => self.value(&mut made, token)?,
-            Known::Special => made = self.special(message, token)?,
-            Known::Wrapper(field) => {
+        match WellKnown::of(message) {
+            WellKnown::No => self.fields(&mut made, message, token)?,
+            WellKnown::Value => self.value(&mut made, token)?,
+            WellKnown::Special => made = self.special(message, token)?,
+            WellKnown::Wrapper(field) => {
                 let value = self.one(&field.kind(), token)?;
                 made.set_field(&field, value);
             }
-            Known::Struct | Known::List => {
+            WellKnown::Struct | WellKnown::List => {
                 if let Some(field) = message.get_field(ONLY) {
                     let value =
                         if field.is_map() { self.map(&field, token)? } else { self.list(&field, token)? };

@@ -2,7 +2,7 @@
 
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
-pub(super) enum Known {
+pub(super) enum WellKnown {
     Struct,
     Value,
     List,
@@ -13,7 +13,7 @@ pub(super) enum Known {
     No,
 }
 
-impl Known {
+impl WellKnown {
     pub(super) fn of(message: &MessageDescriptor) -> Self {
         let Some(name) = message.full_name().strip_prefix("google.protobuf.") else { return Self::No };
         match name {

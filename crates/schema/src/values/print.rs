@@ -6,7 +6,7 @@ use std::io::Write as _;
 use base64::Engine as _;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage as _, Value};
 
-use super::known::{Known, ONLY, value};
+use super::known::{ONLY, WellKnown, value};
 use super::path::{Path, ValueError};
 use super::typed::Marks;
 use crate::file::Absent;
@@ -45,15 +45,15 @@ impl Printer<'_> {
 
     fn message(&mut self, message: &DynamicMessage) -> Result<()> {
         self.path.deeper(1)?;
-        match Known::of(&message.descriptor()) {
-            Known::No => self.fields(message)?,
-            Known::Value => self.any(message)?,
-            Known::Special => {
+        match WellKnown::of(&message.descriptor()) {
+            WellKnown::No => self.fields(message)?,
+            WellKnown::Value => self.any(message)?,
+            WellKnown::Special => {
                 let mut writer = serde_json::Serializer::new(&mut self.out);
                 let written = serde::Serialize::serialize(message, &mut writer);
                 written.map_err(|why| self.path.error(why.to_string()))?;
             }
-            Known::Wrapper(_) | Known::Struct | Known::List => {
+            WellKnown::Wrapper(_) | WellKnown::Struct | WellKnown::List => {
                 if let Some(field) = message.descriptor().get_field(ONLY) {
                     self.field(&field, &message.get_field(&field))?;
                 }

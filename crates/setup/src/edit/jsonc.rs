@@ -4,7 +4,7 @@ use jsonc_parser::ast::{Object, ObjectProp, Value as Node};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
-use super::parts::{EditError, Entry, Fields, Table, line_end, place, spliced};
+use super::parts::{EditError, Fields, Table, TableEntry, line_end, place, spliced};
 
 /// What editors accept in their JSON files: comments and trailing commas, nothing else that JSON has not.
 const OPTIONS: ParseOptions = ParseOptions {
@@ -91,7 +91,7 @@ fn plain(node: &Node<'_>) -> Value {
     }
 }
 
-pub(super) fn entries(of: &Table, text: &str) -> Result<Vec<Entry>, EditError> {
+pub(super) fn entries(of: &Table, text: &str) -> Result<Vec<TableEntry>, EditError> {
     let Some(root) = root(text)? else { return Ok(Vec::new()) };
     let (object, depth) = table(of, text, &root)?;
     if depth < of.path.len() {
@@ -100,7 +100,8 @@ pub(super) fn entries(of: &Table, text: &str) -> Result<Vec<Entry>, EditError> {
     for one in &object.properties {
         property(text, object, one.name.as_str())?;
     }
-    let entry = |one: &ObjectProp<'_>| Entry { name: one.name.as_str().to_owned(), value: plain(&one.value) };
+    let entry =
+        |one: &ObjectProp<'_>| TableEntry { name: one.name.as_str().to_owned(), value: plain(&one.value) };
     Ok(object.properties.iter().map(entry).collect())
 }
 

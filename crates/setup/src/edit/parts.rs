@@ -29,7 +29,7 @@ pub struct Table {
 
 /// An entry of a table, in the order of the file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct TableEntry {
     /// Its name.
     pub name: String,
     /// Its content.

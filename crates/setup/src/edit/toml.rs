@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use toml_edit::{Document, DocumentMut, InlineTable, Item, Key, Table as TomlTable, TableLike};
 
 use super::lines::{Line, lines, part};
-use super::parts::{EditError, Entry, Fields, Table, line_end, object, place, prune, put, spliced};
+use super::parts::{EditError, Fields, Table, TableEntry, line_end, object, place, prune, put, spliced};
 
 fn parse(text: &str) -> Result<DocumentMut, EditError> {
     let document = Document::parse(text.to_owned()).map_err(|error| {
@@ -47,7 +47,7 @@ fn plain_value(value: &toml_edit::Value) -> Value {
     }
 }
 
-pub(super) fn entries(of: &Table, text: &str) -> Result<Vec<Entry>, EditError> {
+pub(super) fn entries(of: &Table, text: &str) -> Result<Vec<TableEntry>, EditError> {
     let document = parse(text)?;
     let mut at: &dyn TableLike = document.as_table();
     for key in &of.path {
@@ -55,7 +55,7 @@ pub(super) fn entries(of: &Table, text: &str) -> Result<Vec<Entry>, EditError> {
         let not_a_table = || EditError::Shape(format!("`{key}` is not a table"));
         at = item.as_table_like().ok_or_else(not_a_table)?;
     }
-    Ok(at.iter().map(|(name, item)| Entry { name: name.to_owned(), value: plain(item) }).collect())
+    Ok(at.iter().map(|(name, item)| TableEntry { name: name.to_owned(), value: plain(item) }).collect())
 }
 
 /// The keys of a header such as `[servers.a]`, if the line is one.

@@ -6,7 +6,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Map, Value};
 
 use super::lines::{Line, lines, part};
-use super::parts::{DEPTH_MAX, EditError, Entry, Fields, Table, line_end, spliced};
+use super::parts::{DEPTH_MAX, EditError, Fields, Table, TableEntry, line_end, spliced};
 
 /// Most values of a file, those that aliases repeat included.
 pub(super) const VALUES_MAX: usize = 100_000;
@@ -262,10 +262,10 @@ fn items<'a>(of: &Table, node: &'a Node) -> Result<Vec<(String, usize, &'a Node)
     Ok(found)
 }
 
-pub(super) fn entries(of: &Table, text: &str) -> Result<Vec<Entry>, EditError> {
+pub(super) fn entries(of: &Table, text: &str) -> Result<Vec<TableEntry>, EditError> {
     let root = parse(text)?;
     let Some((_, _, node)) = table(of, root.as_ref())? else { return Ok(Vec::new()) };
-    let entry = |(name, _, node): (String, usize, &Node)| Entry { name, value: plain(node) };
+    let entry = |(name, _, node): (String, usize, &Node)| TableEntry { name, value: plain(node) };
     Ok(items(of, node)?.into_iter().map(entry).collect())
 }
 

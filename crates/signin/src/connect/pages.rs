@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::pages::{Page, escape};
+use crate::pages::{HtmlPage, escape};
 
 /// What a person was shown before it consented. The form has it, sealed, so that nothing else is consented to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,13 +20,13 @@ pub(super) struct ConsentTerms {
 }
 
 /// A form of a page: where it goes, and what seals it.
-pub(super) struct Form<'f> {
+pub(super) struct ConsentForm<'f> {
     pub(super) url: &'f PublicUrl,
     pub(super) id: &'f str,
     pub(super) sealed: &'f str,
 }
 
-impl Form<'_> {
+impl ConsentForm<'_> {
     fn open(&self) -> String {
         format!(
             "<form method=\"post\" action=\"{}/connect/{}\" autocomplete=\"off\"><input type=\"hidden\" name=\"form\" value=\"{}\">",
@@ -38,17 +38,17 @@ impl Form<'_> {
 }
 
 /// The page that says why nothing happens.
-pub(super) fn problem(status: StatusCode, sentence: &str, hint: &str) -> Page {
+pub(super) fn problem(status: StatusCode, sentence: &str, hint: &str) -> HtmlPage {
     let body = format!(
         "<h1>Nothing was connected</h1><p>{}</p><p class=\"soft\">{}</p>",
         escape(sentence),
         escape(hint)
     );
-    Page::new(status, "Nothing was connected", body)
+    HtmlPage::new(status, "Nothing was connected", body)
 }
 
 /// The page for a browser of which nothing is known. It says nothing about the link.
-pub(super) fn who_are_you(form: &Form<'_>, has_login: bool, wrong: Option<&str>) -> Page {
+pub(super) fn who_are_you(form: &ConsentForm<'_>, has_login: bool, wrong: Option<&str>) -> HtmlPage {
     let status = if wrong.is_some() { StatusCode::FORBIDDEN } else { StatusCode::OK };
     let wrong =
         wrong.map(|why| format!("<p class=\"warn\" role=\"alert\">{}</p>", escape(why))).unwrap_or_default();
@@ -66,11 +66,11 @@ pub(super) fn who_are_you(form: &Form<'_>, has_login: bool, wrong: Option<&str>)
          <div class=\"row\"><button class=\"main\" type=\"submit\">Go on</button></div></form>",
         open = form.open(),
     );
-    Page::new(status, "Who are you?", body)
+    HtmlPage::new(status, "Who are you?", body)
 }
 
 /// The page for a participant whose link it is not.
-pub(super) fn of_another(form: &Form<'_>, participant: &str) -> Page {
+pub(super) fn of_another(form: &ConsentForm<'_>, participant: &str) -> HtmlPage {
     let body = format!(
         "<h1>This link is for another participant</h1><p>You are signed in here as <strong>{participant}</strong>, and the link was \
          made for another participant. Nothing was connected.</p><p class=\"soft\">If a link like this was sent to you, the sender may \
@@ -79,11 +79,11 @@ pub(super) fn of_another(form: &Form<'_>, participant: &str) -> Page {
         participant = escape(participant),
         open = form.open(),
     );
-    Page::new(StatusCode::FORBIDDEN, "This link is for another participant", body)
+    HtmlPage::new(StatusCode::FORBIDDEN, "This link is for another participant", body)
 }
 
 /// The page on which a participant consents.
-pub(super) fn consent(form: &Form<'_>, shown: &ConsentTerms) -> Page {
+pub(super) fn consent(form: &ConsentForm<'_>, shown: &ConsentTerms) -> HtmlPage {
     let list = |texts: &[String], none: &str| match texts {
         [] => none.to_owned(),
         texts => {
@@ -107,27 +107,27 @@ pub(super) fn consent(form: &Form<'_>, shown: &ConsentTerms) -> Page {
         back = escape(form.url.authority()),
         open = form.open(),
     );
-    Page::new(StatusCode::OK, "Consent", body).leading_to(source(&shown.origin))
+    HtmlPage::new(StatusCode::OK, "Consent", body).leading_to(source(&shown.origin))
 }
 
 /// The page at the end.
-pub(super) fn connected(server: &str, participant: &str) -> Page {
+pub(super) fn connected(server: &str, participant: &str) -> HtmlPage {
     let body = format!(
         "<h1>Connected</h1><p>The gateway can use the account of <strong>{}</strong> at <q>{}</q> now.</p>\
          <p class=\"soft\">You can close this page. The client goes on by itself, or when you call again.</p>",
         escape(participant),
         escape(server)
     );
-    Page::new(StatusCode::OK, "Connected", body)
+    HtmlPage::new(StatusCode::OK, "Connected", body)
 }
 
 /// The page after a refusal.
-pub(super) fn denied(server: &str) -> Page {
+pub(super) fn denied(server: &str) -> HtmlPage {
     let body = format!(
         "<h1>Denied</h1><p>Nothing was connected at <q>{}</q>.</p><p class=\"soft\">You can close this page.</p>",
         escape(server)
     );
-    Page::new(StatusCode::OK, "Denied", body)
+    HtmlPage::new(StatusCode::OK, "Denied", body)
 }
 
 /// The origin of a URL of an authorization server.
@@ -156,7 +156,7 @@ mod tests {
     fn no_text_of_others_is_markup_and_a_form_leads_to_one_origin() {
         let evil = "</q><script>alert('1')</script>\" onload=\"x\u{202e}";
         let url = PublicUrl::parse("https://gw.example/a").unwrap();
-        let form = Form { url: &url, id: "\"><b>", sealed: "\"><b>" };
+        let form = ConsentForm { url: &url, id: "\"><b>", sealed: "\"><b>" };
         let shown = ConsentTerms {
             participant: evil.to_owned(),
             server: evil.to_owned(),

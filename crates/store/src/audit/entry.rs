@@ -85,7 +85,7 @@ impl fmt::Display for EntryKind<'_> {
 
 /// An entry to write. Texts longer than [`ENTRY_TEXT_BYTES_MAX`] are cut.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
+pub struct AuditEntry<'a> {
     /// Time in Unix milliseconds.
     pub at_ms: u64,
     /// Topic; `None` for acts outside topics.
@@ -171,7 +171,7 @@ pub(super) enum LoggedPayload<'p> {
     Digest([u8; 32]),
 }
 
-impl Entry<'_> {
+impl AuditEntry<'_> {
     /// Writes the members of the entry without number, MAC, braces and line feeds.
     pub(super) fn write_members(&self, out: &mut Vec<u8>, payload: &LoggedPayload<'_>) {
         Object::write_members(out, |entry| {

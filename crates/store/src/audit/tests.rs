@@ -24,14 +24,14 @@ fn body(at: u64) -> Vec<u8> {
     entry_body(&Policy::default(), &entry(at, &format!("mcp/request:tools/call:tool-{at}")))
 }
 
-fn entry_body(policy: &Policy, entry: &Entry<'_>) -> Vec<u8> {
+fn entry_body(policy: &Policy, entry: &AuditEntry<'_>) -> Vec<u8> {
     let mut body = Vec::new();
     entry.write_members(&mut body, &policy.apply(entry.payload));
     body
 }
 
-fn entry(at_ms: u64, kind: &str) -> Entry<'_> {
-    Entry {
+fn entry(at_ms: u64, kind: &str) -> AuditEntry<'_> {
+    AuditEntry {
         at_ms,
         topic: Some("main"),
         from: "scout",
@@ -346,7 +346,7 @@ fn a_segment_that_cannot_be_opened_is_opened_later_and_no_entry_is_lost() {
 #[test]
 fn entries_are_written_as_their_policy_says() {
     let check = |payloads: Payloads, payload: &[u8], expected: &str| {
-        let entry = Entry { payload: Some(payload), to: &[], why: None, ..entry(5, "a\"\n\u{202e}") };
+        let entry = AuditEntry { payload: Some(payload), to: &[], why: None, ..entry(5, "a\"\n\u{202e}") };
         let text = String::from_utf8(entry_body(&Policy::new(payloads, &REDACTED), &entry)).unwrap();
         let start = "\"at_ms\":5,\"topic\":\"main\",\"from\":\"scout\",\"kind\":\"a\\\"\\n\u{202e}\"";
         let rest = text.strip_prefix(start).unwrap();
@@ -368,7 +368,7 @@ fn entries_are_written_as_their_policy_says() {
     check(Payloads::Full, b"", of_nothing);
     let long = format!("\"{}\"", "x".repeat(ENTRY_PAYLOAD_BYTES_MAX));
     let full = Policy::new(Payloads::Full, &REDACTED);
-    let body = entry_body(&full, &Entry { payload: Some(long.as_bytes()), ..entry(1, "a") });
+    let body = entry_body(&full, &AuditEntry { payload: Some(long.as_bytes()), ..entry(1, "a") });
     assert!(body.len() < 400);
     let longest = "\u{e4}".repeat(ENTRY_TEXT_BYTES_MAX);
     let body = entry_body(&Policy::default(), &entry(1, &longest));

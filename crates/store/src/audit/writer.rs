@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::chain::{Chain, ChainHead, ChainLine};
-use super::entry::{Entry, LoggedPayload, Verdict};
+use super::entry::{AuditEntry, LoggedPayload, Verdict};
 use super::files::{Files, HEAD_FILE, SLOTS, SegmentPart, StoredHead, name, segment_parts};
 use crate::disk::{DiskFile, on, opened};
 use crate::error::StoreError;
@@ -228,7 +228,7 @@ fn beyond(files: &Files, head: ChainHead, firsts: &[u64]) -> Result<ChainHead, S
 }
 
 fn broken(why: &str, at_ms: u64) -> Vec<u8> {
-    let entry = Entry {
+    let entry = AuditEntry {
         at_ms,
         topic: None,
         from: model::GATEWAY,
@@ -255,7 +255,7 @@ pub(super) struct Bodies {
 
 impl Bodies {
     /// Adds an entry with its payload in the form for the log.
-    pub(super) fn add(&mut self, entry: &Entry<'_>, payload: &LoggedPayload<'_>) {
+    pub(super) fn add(&mut self, entry: &AuditEntry<'_>, payload: &LoggedPayload<'_>) {
         entry.write_members(&mut self.text, payload);
         self.ends.push(self.text.len());
     }

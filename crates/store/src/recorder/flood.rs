@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use crate::audit::{Entry, Verdict};
+use crate::audit::{AuditEntry, Verdict};
 use platform::Mutex;
 
 use super::permit::{Permit, entry};
@@ -52,7 +52,7 @@ pub(super) struct Floods(Arc<Mutex<HashMap<Key, Window>>>);
 
 impl Floods {
     /// Writes the entry, or counts it.
-    pub(super) fn write(&self, permit: Permit, entry: &Entry<'_>) {
+    pub(super) fn write(&self, permit: Permit, entry: &AuditEntry<'_>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return permit.write(entry) };
         // A guest has another name on each connection.
         let guest = entry.from.starts_with(ANONYMOUS_PREFIX);
@@ -87,7 +87,7 @@ impl Floods {
 
 impl Window {
     /// Counts the entry, or returns its permit: the entry is one of the first of its cause and is written.
-    fn count(&mut self, permit: Permit, entry: &Entry<'_>) -> Option<Permit> {
+    fn count(&mut self, permit: Permit, entry: &AuditEntry<'_>) -> Option<Permit> {
         let why = entry.why.unwrap_or_default();
         let cause = why.split(':').next().unwrap_or_default();
         let tally = self.tally(cause);
@@ -119,7 +119,7 @@ impl Window {
             let _ = write!(why, "{} {cause} {}", if at == 0 { "" } else { "," }, tally.counted);
         }
         let kind = self.kind.as_deref().filter(|_| !self.mixed).unwrap_or(FLOOD);
-        permit.write(&Entry { why: Some(&why), ..entry(topic.as_deref(), from, kind, *verdict) });
+        permit.write(&AuditEntry { why: Some(&why), ..entry(topic.as_deref(), from, kind, *verdict) });
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     fn count(window: &mut Window, why: &str) -> bool {
-        let refused = Entry { why: Some(why), ..entry(None, "ann", "chat", Verdict::Refused) };
+        let refused = AuditEntry { why: Some(why), ..entry(None, "ann", "chat", Verdict::Refused) };
         window.count(Permit::none(), &refused).is_some()
     }
 

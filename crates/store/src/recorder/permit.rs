@@ -1,6 +1,6 @@
 //! Permit for one entry of the audit log, and an entry of now.
 
-use crate::audit::{Entry, EntryKind, Verdict};
+use crate::audit::{AuditEntry, EntryKind, Verdict};
 use model::Refusal;
 use platform::unix_ms;
 
@@ -27,7 +27,7 @@ impl Permit {
     }
 
     /// Hands the entry to the log's writer.
-    pub fn write(self, entry: &Entry<'_>) {
+    pub fn write(self, entry: &AuditEntry<'_>) {
         if let Some(permit) = self.0 {
             permit.write(entry);
         }
@@ -46,7 +46,7 @@ impl Permit {
             Ok(_) => (Verdict::Admitted, change.to_owned()),
             Err(refusal) => (Verdict::Refused, format!("{}: {change}", refusal.code.as_str())),
         };
-        self.write(&Entry { to: &[name], why: Some(&why), ..entry(topic, by, kind, verdict) });
+        self.write(&AuditEntry { to: &[name], why: Some(&why), ..entry(topic, by, kind, verdict) });
     }
 }
 
@@ -57,8 +57,8 @@ pub fn entry<'e>(
     from: &'e str,
     kind: impl Into<EntryKind<'e>>,
     verdict: Verdict,
-) -> Entry<'e> {
-    Entry {
+) -> AuditEntry<'e> {
+    AuditEntry {
         at_ms: unix_ms(),
         topic,
         from,

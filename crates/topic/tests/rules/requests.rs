@@ -1,7 +1,7 @@
 //! Callers' requests: admission, delivery, one end.
 
 use model::{LinkId, ListKind, RateLimit, RefusalCode};
-use topic::{Cause, Event, Item, ListScope, Manifest, Target, Verdict, Withholding};
+use topic::{Cause, Event, ListItem, ListScope, Manifest, Target, Verdict, Withholding};
 
 use crate::{
     numbers::{Effect, Effects},
@@ -32,7 +32,8 @@ fn a_request_settles_once() {
 #[test]
 fn a_withheld_entry_is_refused_to_all_who_could_call_it_and_others_learn_nothing() {
     let withheld = |withheld: &[(&str, Withholding)]| {
-        let item = |(own, withheld): &(&str, Withholding)| Item { withheld: *withheld, ..Item::from(*own) };
+        let item =
+            |(own, withheld): &(&str, Withholding)| ListItem { withheld: *withheld, ..ListItem::from(*own) };
         Manifest { tools: withheld.iter().map(item).collect(), ..Manifest::default() }
     };
     let mut stage = Stage::new();

@@ -7,7 +7,7 @@ use model::{
     ParticipantId, RateLimit, Refusal, RefusalCode, TopicName,
 };
 use topic::{
-    About, Ask, Decision, End, Interest, Item, Join, Joining, Limits, ListScope, Listener, Manifest,
+    About, Ask, Decision, End, Interest, Join, Joining, Limits, ListItem, ListScope, Listener, Manifest,
     OperationRef, Parked, Request, Restore, Resume, Target, Terms, TopicConfig, UpstreamNames,
 };
 
@@ -43,8 +43,8 @@ pub(crate) fn caps(texts: &[&str]) -> Arc<Capabilities> {
     Arc::new(Capabilities::parse(texts.iter().copied()).unwrap())
 }
 
-pub(crate) fn items(all: &[&str]) -> Vec<Item> {
-    all.iter().copied().map(Item::from).collect()
+pub(crate) fn items(all: &[&str]) -> Vec<ListItem> {
+    all.iter().copied().map(ListItem::from).collect()
 }
 
 pub(crate) fn tools(all: &[&str]) -> Manifest {

@@ -12,7 +12,7 @@ pub struct SentSchema {
     /// The server's name of the tool.
     pub tool: String,
     /// Where its descriptors are.
-    pub source: Source,
+    pub source: DescriptorSource,
     reference: Option<String>,
     input: Option<String>,
     output: Option<String>,
@@ -21,7 +21,7 @@ pub struct SentSchema {
 
 /// Where the descriptors of a tool are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum DescriptorSource {
     /// Here: a serialized `google.protobuf.FileDescriptorSet`.
     Inline(Bytes),
     /// In a registry: `host/owner/module/symbol[:version]`. [`SentSchema::resolved`] sets what it stands for.
@@ -48,9 +48,9 @@ impl SentSchema {
     pub(super) fn of(tool: &Tool) -> Option<Self> {
         let said = |key: &str| tool.metadata.get(key).cloned();
         let (source, reference) = match tool.schema_source.as_ref()? {
-            SchemaSource::InlineSchema(set) => (Source::Inline(set.clone()), said(key::REFERENCE)),
+            SchemaSource::InlineSchema(set) => (DescriptorSource::Inline(set.clone()), said(key::REFERENCE)),
             SchemaSource::BsrRef(reference) => {
-                (Source::Reference(reference.clone()), Some(reference.clone()))
+                (DescriptorSource::Reference(reference.clone()), Some(reference.clone()))
             }
         };
         Some(Self {
@@ -66,7 +66,7 @@ impl SentSchema {
     /// The same schema with the set that its reference stands for.
     #[must_use]
     pub fn resolved(self, set: Bytes) -> Self {
-        Self { source: Source::Inline(set), ..self }
+        Self { source: DescriptorSource::Inline(set), ..self }
     }
 
     fn find(&self, descriptors: &Descriptors) -> Result<SentTool, SetError> {
@@ -87,8 +87,8 @@ impl SentSchema {
 #[must_use]
 pub fn read(sent: &[SentSchema]) -> Vec<(String, Result<SentTool, String>)> {
     let inline = |one: &SentSchema| match &one.source {
-        Source::Inline(set) => Some(set.clone()),
-        Source::Reference(_) => None,
+        DescriptorSource::Inline(set) => Some(set.clone()),
+        DescriptorSource::Reference(_) => None,
     };
     let (tools, sets): (Vec<_>, Vec<_>) = sent.iter().filter_map(|one| Some((one, inline(one)?))).unzip();
     let read = Descriptors::read_all(&Vec::from_iter(sets.iter().map(|set| &**set)));

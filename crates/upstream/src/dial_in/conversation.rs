@@ -11,7 +11,7 @@ use platform::Mutex;
 use wire::mcp::Params;
 use wire::mcpx::check::{Act, answer_to, strict};
 use wire::mcpx::{self, Draft, Envelope, Head, kind_of};
-use wire::rpc::{Message, Shape};
+use wire::rpc::{Message, MessageKind};
 
 /// Notifications that a server may send without a pending request, to all clients or to the gateway.
 const NOTICES: [&str; 4] = [
@@ -166,7 +166,7 @@ fn answer_frame(envelope: &Envelope, request: &Request) -> Result<Bytes, String>
 impl LinkTransport for Conversation {
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
         let Ok(message) = Message::read(frame) else { return Err(SendError::Closed) };
-        if matches!(message.shape(), Shape::Result | Shape::Error) {
+        if matches!(message.shape(), MessageKind::Result | MessageKind::Error) {
             // A participant that serves may not send requests, so it gets no answers.
             return Err(SendError::Closed);
         }

@@ -9,7 +9,7 @@ use json::Splice;
 use model::{Answer, Marks, Notice, Outcome, Payload, Range};
 use wire::mcp::Era;
 use wire::mcp::{ListKind, Params, code, meta, relay};
-use wire::rpc::{Id, Message, Shape, read_batch};
+use wire::rpc::{Id, Message, MessageKind, read_batch};
 
 use super::{Session, SessionEvent, pending::Waiter};
 use crate::session_api::{CallEvents, SessionKey};
@@ -107,9 +107,9 @@ impl Session {
 
     fn dispatch(self: &Arc<Self>, message: Message, stream_of: Option<u64>) -> Flow {
         match message.shape() {
-            Shape::Result | Shape::Error => self.answered(message, stream_of),
-            Shape::Notification => return self.notified(&message, stream_of),
-            Shape::Request => self.handle_question(message, stream_of),
+            MessageKind::Result | MessageKind::Error => self.answered(message, stream_of),
+            MessageKind::Notification => return self.notified(&message, stream_of),
+            MessageKind::Request => self.handle_question(message, stream_of),
         }
         Flow::Open
     }
@@ -161,7 +161,7 @@ impl Session {
         // An HTTP error whose body is a JSON-RPC error is an answer.
         if let LinkError::Http { body, .. } = &failure
             && let Ok(message) = Message::read(body.clone())
-            && message.shape() == Shape::Error
+            && message.shape() == MessageKind::Error
         {
             if self.await_headers(number, &message) {
                 return;

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use tokio::sync::oneshot;
 use wire::mcp::Era;
 use wire::mcp::{Version, meta, task};
-use wire::rpc::{Id, Message, Shape, request};
+use wire::rpc::{Id, Message, MessageKind, request};
 
 use super::Session;
 use super::pending::{Deadlines, PendingRequest, Waiter};
@@ -34,7 +34,7 @@ impl PendingAnswer {
     /// Waits for the answer, keeps it for [`PendingAnswer::answer`], and returns whether it is an error.
     pub(crate) async fn is_refused(&mut self) -> bool {
         let answer = self.answer().await;
-        let refused = matches!(&answer, Ok(message) if message.shape() == Shape::Error);
+        let refused = matches!(&answer, Ok(message) if message.shape() == MessageKind::Error);
         self.received = Some(answer);
         refused
     }
@@ -157,7 +157,7 @@ impl Session {
 /// The raw result of an answer; an error answer is a fault.
 pub(crate) fn result(answer: &Message) -> Result<Bytes, Fault> {
     match (answer.shape(), answer.body_span()) {
-        (Shape::Result, Some(span)) => Ok(answer.frame().slice(span.start..span.end)),
+        (MessageKind::Result, Some(span)) => Ok(answer.frame().slice(span.start..span.end)),
         (_, _) => {
             let what = answer.error_object().map(|error| format!("error {}: {}", error.code, error.message));
             Err(Fault::Answer(what.unwrap_or_else(|| "no result".to_owned())))

@@ -82,7 +82,7 @@ impl Server {
             revision: Mutex::default(),
             inits: AtomicUsize::new(0),
             ready: AtomicUsize::new(0),
-            place: Mutex::new("SessionPlace"),
+            place: Mutex::new("Place"),
             seen: Mutex::default(),
             streams: Mutex::default(),
         });
@@ -182,7 +182,7 @@ impl Server {
                 {"name": "echo", "inputSchema": {"type": "object", "properties":
                     {"place": {"type": "string", "x-mcp-header": *self.place.lock()}}}},
                 {"name": "bad", "inputSchema": {"type": "object", "properties":
-                    {"place": {"type": "number", "x-mcp-header": "SessionPlace"}}}}]}),
+                    {"place": {"type": "number", "x-mcp-header": "Place"}}}}]}),
                 _ => json!({"content": [], "echo": body["params"]}),
             },
         ))

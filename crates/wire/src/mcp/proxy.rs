@@ -11,7 +11,7 @@ use strum::{EnumString, IntoStaticStr};
 pub use answer::{NOT_IN_A_BATCH, answered, operated};
 pub use arguments::{Ask, BATCH_MAX, Call, Filter, LIST_MAX, List, Page, ReadOperation, params_of};
 pub use batch::{BatchResult, batched, operation_params};
-pub use query::{Entry, Query, query, resource_name};
+pub use query::{ListedEntry, Query, query, resource_name};
 
 /// The name of the tool.
 pub const NAME: &str = "proxy";

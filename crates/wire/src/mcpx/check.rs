@@ -9,7 +9,7 @@ use model::{KindError, KindRef};
 use super::envelope::Envelope;
 use super::kind::{Head, kind_of};
 use crate::mcp::Params;
-use crate::rpc::{self, Id, Malformed, Message, Shape};
+use crate::rpc::{self, Id, Malformed, Message, MessageKind};
 
 /// The meaning of an envelope whose kind and payload agree.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ impl Call {
     /// Whether it expects no answer.
     #[must_use]
     pub fn is_notification(&self) -> bool {
-        self.message.shape() == Shape::Notification
+        self.message.shape() == MessageKind::Notification
     }
 
     /// The extended kind of this call under that head: for its response, or for the request that fulfils it.
@@ -164,8 +164,10 @@ fn request(kind: KindRef<'_>, payload: Bytes) -> Result<Call, Mismatch> {
     refuse_doubles(&outer, &["jsonrpc", "id", "method", "params"])?;
     let message = Message::read(payload.clone())?;
     match message.shape() {
-        Shape::Request | Shape::Notification => call(kind, message),
-        Shape::Result | Shape::Error => Err(Mismatch::Payload("a request needs `method`".to_owned())),
+        MessageKind::Request | MessageKind::Notification => call(kind, message),
+        MessageKind::Result | MessageKind::Error => {
+            Err(Mismatch::Payload("a request needs `method`".to_owned()))
+        }
     }
 }
 
@@ -194,8 +196,8 @@ fn proposal(kind: KindRef<'_>, payload: &Bytes) -> Result<Call, Mismatch> {
 fn response(payload: Bytes) -> Result<Message, Mismatch> {
     let message = Message::read(payload)?;
     match message.shape() {
-        Shape::Result | Shape::Error => Ok(message),
-        Shape::Request | Shape::Notification => {
+        MessageKind::Result | MessageKind::Error => Ok(message),
+        MessageKind::Request | MessageKind::Notification => {
             Err(Mismatch::Payload("a response needs `result` or `error`".to_owned()))
         }
     }

@@ -12,7 +12,7 @@ const PATH: [&[u8]; 2] = [b"params", b"_meta"];
 
 /// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum MessageKind {
     /// A method with an id.
     Request,
     /// A method without an id.
@@ -145,7 +145,7 @@ impl Message {
 
     /// The kind of the message.
     #[must_use]
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> MessageKind {
         self.at.shape
     }
 
@@ -182,19 +182,19 @@ impl Message {
     /// `params` as written.
     #[must_use]
     pub fn params(&self) -> Option<&[u8]> {
-        self.body_of(&[Shape::Request, Shape::Notification])
+        self.body_of(&[MessageKind::Request, MessageKind::Notification])
     }
 
     /// `result` as written.
     #[must_use]
     pub fn result(&self) -> Option<&[u8]> {
-        self.body_of(&[Shape::Result])
+        self.body_of(&[MessageKind::Result])
     }
 
     /// `error` as written.
     #[must_use]
     pub fn error(&self) -> Option<&[u8]> {
-        self.body_of(&[Shape::Error])
+        self.body_of(&[MessageKind::Error])
     }
 
     /// The error's code and message, if this is an error and they can be read.
@@ -253,7 +253,7 @@ impl Message {
         self.outline.is_some()
     }
 
-    fn body_of(&self, shapes: &[Shape]) -> Option<&[u8]> {
+    fn body_of(&self, shapes: &[MessageKind]) -> Option<&[u8]> {
         let span = self.at.body?;
         shapes.contains(&self.at.shape).then(|| span.of(&self.frame))
     }
@@ -275,7 +275,7 @@ struct Parts<'a> {
 /// The places of the parts of a message.
 #[derive(Debug, Clone)]
 struct Places {
-    shape: Shape,
+    shape: MessageKind,
     id: Option<Id>,
     id_span: Option<Span>,
     method: Option<StringSpan>,
@@ -311,7 +311,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    fn shape(&self, has_id: bool) -> Result<(Shape, Option<StringSpan>, Option<Span>), &'static str> {
+    fn shape(&self, has_id: bool) -> Result<(MessageKind, Option<StringSpan>, Option<Span>), &'static str> {
         if self
             .version
             .is_none_or(|version| version.raw != VERSION && version.text().as_deref() != Some("2.0"))
@@ -323,10 +323,12 @@ impl<'a> Parts<'a> {
         }
         match (self.result, self.error) {
             (Some(_), Some(_)) => Err("an answer has either `result` or `error`, not both"),
-            (Some(result), None) if has_id => Ok((Shape::Result, None, Some(result.span))),
+            (Some(result), None) if has_id => Ok((MessageKind::Result, None, Some(result.span))),
             (Some(_), None) => Err("a result needs the id of its request, a string or an integer"),
             (None, Some(_)) if !has_id && self.id.is_some_and(|id| id.raw != b"null") => Err(BAD_ID),
-            (None, Some(error)) if json::is_object(error.raw) => Ok((Shape::Error, None, Some(error.span))),
+            (None, Some(error)) if json::is_object(error.raw) => {
+                Ok((MessageKind::Error, None, Some(error.span)))
+            }
             (None, Some(_)) => Err("`error` must be an object"),
             (None, None) => Err("a message needs `method`, `result` or `error`"),
         }
@@ -336,7 +338,7 @@ impl<'a> Parts<'a> {
         &self,
         method: &Member<'a>,
         has_id: bool,
-    ) -> Result<(Shape, Option<StringSpan>, Option<Span>), &'static str> {
+    ) -> Result<(MessageKind, Option<StringSpan>, Option<Span>), &'static str> {
         if self.result.is_some() || self.error.is_some() {
             return Err("a message with `method` has neither `result` nor `error`");
         }
@@ -349,7 +351,7 @@ impl<'a> Parts<'a> {
             Some(_) => return Err("`params` must be an object"),
             None => None,
         };
-        let shape = if has_id { Shape::Request } else { Shape::Notification };
+        let shape = if has_id { MessageKind::Request } else { MessageKind::Notification };
         Ok((shape, Some(name), params))
     }
 }

@@ -13,15 +13,15 @@ fn read(text: &str) -> Result<Message, Malformed> {
 #[test]
 fn shapes() {
     for (text, shape) in [
-        (r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#, Shape::Request),
-        (r#"{"jsonrpc":"2.0","method":"a","params":{}}"#, Shape::Notification),
-        (r#"{"jsonrpc":"2.0","id":"x","result":null}"#, Shape::Result),
-        (r#"{"jsonrpc":"2.0","id":-3,"error":{"code":-1,"message":"m"}}"#, Shape::Error),
-        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}"#, Shape::Error),
-        (r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"}}"#, Shape::Error),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#, MessageKind::Request),
+        (r#"{"jsonrpc":"2.0","method":"a","params":{}}"#, MessageKind::Notification),
+        (r#"{"jsonrpc":"2.0","id":"x","result":null}"#, MessageKind::Result),
+        (r#"{"jsonrpc":"2.0","id":-3,"error":{"code":-1,"message":"m"}}"#, MessageKind::Error),
+        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}"#, MessageKind::Error),
+        (r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"}}"#, MessageKind::Error),
         // A notification with an id is a request, despite its name.
-        (r#"{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}"#, Shape::Request),
-        ("\n {\"\\u006asonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"} \r", Shape::Request),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}"#, MessageKind::Request),
+        ("\n {\"\\u006asonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"} \r", MessageKind::Request),
     ] {
         assert_eq!(read(text).map(|message| message.shape()), Ok(shape), "{text}");
     }

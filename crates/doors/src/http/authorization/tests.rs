@@ -4,7 +4,7 @@ use access::issuers::{IssuerConfig, ScopeConfig};
 use auth::jwt::{Algorithm, Rules};
 use http::HeaderMap;
 use http_body_util::BodyExt;
-use oauth::issuer::Source;
+use oauth::issuer::TokenCheck;
 use serde_json::{Value, json};
 
 use super::*;
@@ -19,7 +19,7 @@ fn config(public_url: &str) -> Config {
     let issuer = IssuerConfig {
         name: "corp".into(),
         rules,
-        source: Source::Keys(None),
+        source: TokenCheck::Keys(None),
         audiences: Vec::new(),
         audience_of_client: false,
         allowed: Vec::new(),

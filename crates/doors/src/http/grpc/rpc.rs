@@ -17,7 +17,7 @@ use super::super::connection::Visit;
 use super::status;
 use crate::links::ClientLinks;
 use crate::outlet::Visitor;
-use crate::proto::{Client, Declared, Schemas, Taken, field_of};
+use crate::proto::{Client, Declared, Disposition, Schemas, field_of};
 
 /// Answers up to this length, in bytes, are not entered in the account of bytes that wait.
 const UNCOUNTED_BYTES_MAX: usize = 4096;
@@ -81,8 +81,8 @@ impl Rpc {
         let host = self.host.clone();
         let mut client = Client { visitor, link, registry, host, declared, sessionless: true };
         let field = match client.take(None, self.kind, self.kind.field(&message)).await.map_err(refused)? {
-            Taken::Answered(field) => field,
-            Taken::Request(incoming, wanted) => {
+            Disposition::Answered(field) => field,
+            Disposition::Request(incoming, wanted) => {
                 let (answered, answer) = oneshot::channel();
                 let answered = Mutex::new(Some(answered));
                 let held = Arc::clone(&self.visit.held);

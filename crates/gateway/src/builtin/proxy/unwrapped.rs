@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{Method, Payload, Request, Target};
 use topic::BuiltinTool;
 use wire::mcp::proxy::{Ask, Call as Called, NAME, Subject, params_of};
-use wire::mcp::task::Wish;
+use wire::mcp::task::TaskWish;
 
 use super::reply::Wrapped;
 use crate::incoming::{Incoming, Parks};
@@ -79,5 +79,5 @@ fn as_asked(incoming: Incoming, subject: Subject) -> Incoming {
         return incoming;
     }
     let parks = if incoming.request.payload.form.is_stateless() { Parks::Retry } else { Parks::Words };
-    Incoming { parks, wish: Wish::None, ..incoming }
+    Incoming { parks, wish: TaskWish::None, ..incoming }
 }

@@ -1,7 +1,7 @@
 //! Lists of servers, and sessions of one link's own.
 
 use model::{ListKind, ParticipantId};
-use topic::{Item, ListScope, Manifest, Withholding};
+use topic::{ListItem, ListScope, Manifest, Withholding};
 
 use crate::{
     names::{BUILT_IN, NAMES, TEMPLATES, URIS},
@@ -11,11 +11,11 @@ use crate::{
 };
 
 impl World {
-    fn items(&mut self, from: &[&str]) -> Vec<Item> {
+    fn items(&mut self, from: &[&str]) -> Vec<ListItem> {
         let count = self.prng.below(4);
         let items = (0..count).map(|_| {
             let own = self.prng.any(from).into();
-            Item { own, digest: self.prng.below(2) as u64, withheld: Withholding::None }
+            ListItem { own, digest: self.prng.below(2) as u64, withheld: Withholding::None }
         });
         items.collect()
     }
@@ -23,7 +23,7 @@ impl World {
     fn manifest(&mut self, builtin: bool) -> Manifest {
         if builtin {
             let tools =
-                BUILT_IN.iter().filter(|_| !self.prng.one_in(6)).map(|name| Item::from(*name)).collect();
+                BUILT_IN.iter().filter(|_| !self.prng.one_in(6)).map(|name| ListItem::from(*name)).collect();
             return Manifest { tools, ..Manifest::default() };
         }
         Manifest {

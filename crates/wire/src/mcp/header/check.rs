@@ -3,7 +3,7 @@
 use super::schema::{HeaderParam, HeaderType};
 use super::value::{argument, decode, has_name, whole};
 use crate::mcp::{Era, Params, Rejection, Version, meta};
-use crate::rpc::{Malformed, Shape, code};
+use crate::rpc::{Malformed, MessageKind, code};
 
 /// `MCP-Protocol-Version`, as all names in lower case.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
@@ -48,7 +48,7 @@ pub fn classify<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) 
 /// (-32602), a method that only legacy revisions have (404, -32601).
 pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> Result<Version, Rejection> {
     let message = params.message();
-    let request = message.shape() == Shape::Request;
+    let request = message.shape() == MessageKind::Request;
     let version = check_version(get(PROTOCOL_VERSION).map(trim), params, request)?;
     let method = params.method();
     match get(METHOD).map(trim) {

@@ -11,7 +11,7 @@ use crate::mcp::result::end;
 
 /// An entry of a list, under the name that the caller sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ListedEntry {
     /// The list.
     pub list: ListKind,
     /// The definition.
@@ -48,7 +48,7 @@ fn union_name(subject: Subject) -> (&'static str, &'static str) {
 
 /// The result: one embedded resource. Without entries the text of a list is `[]`.
 #[must_use]
-pub fn query(subject: Subject, query: Query<'_>, entries: &[Entry], form: Form) -> Vec<u8> {
+pub fn query(subject: Subject, query: Query<'_>, entries: &[ListedEntry], form: Form) -> Vec<u8> {
     let (kind, many) = (subject.as_str(), matches!(query, Query::List(..)));
     let (python, neutral) = match (query, entries.first()) {
         (Query::Info(_), Some(entry)) => (type_name(entry.list), type_name(entry.list)),

@@ -267,9 +267,9 @@ fn errors_are_results_unless_the_client_can_do_something() {
 /// Section 3.1.
 #[test]
 fn queries_are_one_resource_with_annotations() {
-    let entry = |list, raw: &str| Entry { list, raw: raw.into() };
+    let entry = |list, raw: &str| ListedEntry { list, raw: raw.into() };
     let page = Query::List(Page { offset: 0, limit: 1000 }, 2);
-    let text = |subject, asked, entries: &[Entry]| {
+    let text = |subject, asked, entries: &[ListedEntry]| {
         String::from_utf8(query(subject, asked, entries, Form::Legacy)).unwrap()
     };
     let all = [entry(ListKind::Resources, r#"{"uri":"a:1"}"#), entry(ListKind::Templates, r#"{"n":1.0}"#)];

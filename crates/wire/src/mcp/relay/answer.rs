@@ -6,12 +6,12 @@ use model::{Answer, Form, Outcome, Payload};
 
 use super::{payload, span};
 use crate::mcp::{translate, uris};
-use crate::rpc::{self, Id, Message, Shape};
+use crate::rpc::{self, Id, Message, MessageKind};
 
 /// An answer as its server wrote it.
 #[must_use]
 pub fn decode_answer(message: &Message, form: Form) -> Answer {
-    let outcome = if message.shape() == Shape::Result { Outcome::Ok } else { Outcome::Error };
+    let outcome = if message.shape() == MessageKind::Result { Outcome::Ok } else { Outcome::Error };
     Answer { outcome, payload: payload(message, None, form) }
 }
 

@@ -38,7 +38,7 @@ pub fn serves_calls(capabilities: &[u8]) -> bool {
 
 /// The wish of a request to become a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum TaskWish {
     /// None.
     None,
     /// Its params have `task` (2025-11-25); in a modern request that means nothing.
@@ -91,21 +91,21 @@ impl Fitted {
 /// A refusal of a call that may not become a task although its caller asks for one, or that must and has no place.
 pub fn fit(
     request: &Request,
-    wish: Wish,
+    wish: TaskWish,
     taker: Taker,
     offered: bool,
     reserve: &mut dyn FnMut() -> bool,
 ) -> Result<Fitted, Refusal> {
     let (from, to, support) = (request.payload.form, taker.form, taker.support);
-    let asks = from == Form::Legacy && wish == Wish::Asks;
+    let asks = from == Form::Legacy && wish == TaskWish::Asks;
     if asks && offered {
         return fit_asking(request, taker, reserve);
     }
     // To a server of 2025-11-25 `task` would mean that the call may become a task. The caller may have sent it without meaning.
-    let bare = || if wish == Wish::None { None } else { without_task(request) };
+    let bare = || if wish == TaskWish::None { None } else { without_task(request) };
     match (from, to) {
         // Without a place the server does not learn that the caller accepts a task: it answers at the end.
-        (Form::Modern, Form::Modern) if wish == Wish::Declares => match reserve() {
+        (Form::Modern, Form::Modern) if wish == TaskWish::Declares => match reserve() {
             true => Ok(Fitted::new(None, Becomes::Task)),
             false => Ok(Fitted::new(without_extension(request), Becomes::Nothing)),
         },
@@ -113,7 +113,7 @@ pub fn fit(
         // Whether its server insists on a task is seen by its answer.
         (Form::Legacy, Form::Modern) => Ok(Fitted::new(bare(), Becomes::Followed)),
         (Form::Legacy | Form::Modern, Form::Legacy) => {
-            let offers = wish == Wish::Declares && from == Form::Modern;
+            let offers = wish == TaskWish::Declares && from == Form::Modern;
             match support {
                 // The client knows better: its server refuses the call (-32601).
                 Support::Required if from == Form::Legacy && offered => {
@@ -260,7 +260,7 @@ mod tests {
     fn calls_are_fitted_to_their_session() {
         use Form::{Legacy, Modern};
         use Support::{None as No, Optional, Required, Unlisted};
-        use Wish::{Asks, Declares};
+        use TaskWish::{Asks, Declares};
         let (plain, asks, wrong) =
             (r#"{"name":"a"}"#, r#"{"name":"a","task":{}}"#, r#"{"name":"a","task":1}"#);
         for (params, from, wish, to, support, offered, room, expected) in [
@@ -271,18 +271,18 @@ mod tests {
             (wrong, Legacy, Asks, Legacy, Optional, true, true, "malformed"),
             (wrong, Legacy, Asks, Legacy, Optional, false, true, "Nothing changed"),
             (asks, Legacy, Asks, Legacy, Required, false, true, "Followed changed, reserved"),
-            (plain, Legacy, Wish::None, Legacy, Required, true, true, "Nothing as it is"),
-            (plain, Legacy, Wish::None, Legacy, Required, false, true, "Followed changed, reserved"),
-            (plain, Legacy, Wish::None, Legacy, Required, false, false, "overloaded"),
-            (plain, Legacy, Wish::None, Legacy, Optional, true, true, "Nothing as it is"),
+            (plain, Legacy, TaskWish::None, Legacy, Required, true, true, "Nothing as it is"),
+            (plain, Legacy, TaskWish::None, Legacy, Required, false, true, "Followed changed, reserved"),
+            (plain, Legacy, TaskWish::None, Legacy, Required, false, false, "overloaded"),
+            (plain, Legacy, TaskWish::None, Legacy, Optional, true, true, "Nothing as it is"),
             (asks, Legacy, Asks, Modern, No, true, true, "unsupported"),
             (asks, Legacy, Asks, Modern, Optional, true, true, "Task changed, declared, reserved"),
             (asks, Legacy, Asks, Modern, Optional, true, false, "overloaded"),
             (asks, Legacy, Asks, Modern, Optional, false, true, "Followed changed"),
-            (plain, Legacy, Wish::None, Modern, Optional, true, true, "Followed as it is"),
+            (plain, Legacy, TaskWish::None, Modern, Optional, true, true, "Followed as it is"),
             (asks, Modern, Asks, Legacy, Optional, true, true, "Nothing changed"),
             (asks, Modern, Asks, Legacy, Required, true, true, "Followed changed, reserved"),
-            (plain, Modern, Wish::None, Legacy, No, true, true, "Nothing as it is"),
+            (plain, Modern, TaskWish::None, Legacy, No, true, true, "Nothing as it is"),
             (asks, Modern, Asks, Modern, Optional, true, true, "Nothing as it is"),
             (plain, Modern, Declares, Modern, Optional, true, true, "Task as it is, reserved"),
             (plain, Modern, Declares, Legacy, No, true, true, "Nothing as it is"),

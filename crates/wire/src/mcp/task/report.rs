@@ -8,7 +8,7 @@ use model::{Answer, Form, Payload};
 
 use super::view::Status;
 use crate::mcp::{meta, relay};
-use crate::rpc::{Message, Shape};
+use crate::rpc::{Message, MessageKind};
 use crate::time::read_rfc3339;
 
 /// A task's id in a message, and the place of its text (with the quotes).
@@ -73,8 +73,8 @@ pub fn made(answer: &Answer) -> Option<TaskReport> {
 pub fn report(payload: &Payload) -> Option<TaskReport> {
     let message = Message::read(payload.bytes.clone()).ok()?;
     match message.shape() {
-        Shape::Error | Shape::Request => None,
-        Shape::Result | Shape::Notification => report_at(message.frame(), message.body_span()?),
+        MessageKind::Error | MessageKind::Request => None,
+        MessageKind::Result | MessageKind::Notification => report_at(message.frame(), message.body_span()?),
     }
 }
 
@@ -90,7 +90,7 @@ pub fn related_to(payload: &Payload) -> Option<Named> {
 #[must_use]
 pub fn related_in(message: &Message) -> Option<Named> {
     let frame = message.frame();
-    let body = message.body_span().filter(|_| message.shape() != Shape::Error)?;
+    let body = message.body_span().filter(|_| message.shape() != MessageKind::Error)?;
     // A key with escapes is not recognised.
     may_be_related(body.of(frame)).then_some(())?;
     let about = json::members(frame, body).ok()?.get("_meta")?.span;

@@ -5,7 +5,7 @@ use model::KindRef;
 
 use crate::mcpx::check::{Act, Call, Mismatch, answers, strict};
 use crate::mcpx::{Envelope, Head, kind_of};
-use crate::rpc::Shape;
+use crate::rpc::MessageKind;
 
 fn check(kind: &str, payload: &str) -> Result<Act, Mismatch> {
     strict(kind, Bytes::copy_from_slice(payload.as_bytes()))
@@ -208,12 +208,12 @@ macro_rules! example {
 #[test]
 fn every_example_agrees_with_itself() {
     for (text, shape, target) in [
-        (example!("3.1.1-request"), Shape::Request, Some("dangerous_operation")),
-        (example!("3.1.2-response"), Shape::Result, None),
-        (example!("3.2-proposal"), Shape::Request, Some("dangerous_operation")),
-        (example!("3.2.1-fulfilment"), Shape::Request, Some("dangerous_operation")),
-        (example!("3.2.1-outcome"), Shape::Result, None),
-        (example!("decision-002"), Shape::Result, None),
+        (example!("3.1.1-request"), MessageKind::Request, Some("dangerous_operation")),
+        (example!("3.1.2-response"), MessageKind::Result, None),
+        (example!("3.2-proposal"), MessageKind::Request, Some("dangerous_operation")),
+        (example!("3.2.1-fulfilment"), MessageKind::Request, Some("dangerous_operation")),
+        (example!("3.2.1-outcome"), MessageKind::Result, None),
+        (example!("decision-002"), MessageKind::Result, None),
     ] {
         let envelope = Envelope::read(Bytes::from_static(text.as_bytes())).unwrap();
         match strict(envelope.kind(), envelope.payload_bytes()).unwrap() {
