@@ -4,8 +4,10 @@ use std::sync::{Arc, Weak};
 
 use access::account;
 use bytes::Bytes;
-use model::{Answer, Coding, Form, LinkId, LogLevel, Outcome, Payload, Refusal, RefusalCode, Request};
-use topic::{Cause, End};
+use model::{
+    Answer, Coding, Form, LinkId, LogLevel, Notice, Outcome, Payload, Refusal, RefusalCode, Request,
+};
+use topic::{Cause, End, Subject};
 use upstream::tasks::LOST;
 use upstream::{CallEvents, Caller, Outgoing, Session, Subscription};
 use wire::mcp::task::{TaskWish, plain as plain_call};
@@ -35,6 +37,12 @@ pub(crate) fn note(
     let (proposal, proposer) = proposal.map(|proposal| (proposal.id, proposal.by.clone())).unzip();
     // A call is delivered once.
     let _ = call.delivered.set(Delivered { topic, link, server, logs, proposal, proposer });
+}
+
+/// Gives the topic back what a server notified about a call before its caller was answered for now.
+pub(crate) fn miss(dispatch: &Arc<Dispatch>, call: &Call, notice: Notice) {
+    let Some(Delivered { server, .. }) = call.delivered.get() else { return };
+    dispatch.take(Event::Notice { server, subject: Subject::Call(call.id), level: None, notice });
 }
 
 /// Delivers a call to a configured server.

@@ -33,6 +33,10 @@ impl Handles for Live {
         let params = ruling.and_then(|ruling| ruling.params.as_ref()).map_or(0, String::len);
         params + answer.map_or(0, |answer| answer.payload.bytes.len())
     }
+
+    fn notice_bytes(notice: &Notice) -> usize {
+        notice.payload.bytes.len()
+    }
 }
 
 /// A topic of a running gateway.

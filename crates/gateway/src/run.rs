@@ -70,6 +70,8 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::Notify { to, notice, public, about } => {
             let passed = Passed { notice: &notice, public: public.as_deref(), about: about.as_deref() };
             match to {
+                // Another task has answered it for now: the topic keeps this until its caller is back.
+                Receiver::Call(call) if call.is_parked() => delivery::miss(dispatch, &call, notice),
                 Receiver::Call(call) if passed.suits(call.link.form) => {
                     dispatch.end_overrun(&call, call.reply().notify(&passed));
                 }

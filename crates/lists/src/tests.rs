@@ -34,6 +34,10 @@ impl Handles for Nothing {
     fn kept_bytes(_: Option<&()>, _: Option<&()>) -> usize {
         0
     }
+
+    fn notice_bytes(_: &()) -> usize {
+        0
+    }
 }
 
 const ADA: LinkId = LinkId(10);

@@ -249,9 +249,8 @@ impl<'a> Converter<'a, '_> {
         self.messages += 1;
         let own = self.apart_from_root(pascal(reference.rsplit('/').next().unwrap_or_default()));
         let is_taken = |name: &String| self.shared.values().any(|(taken, _)| taken == name);
-        let name = (1..).map(|count| {
-            if count == 1 { format!("{own}Shape") } else { format!("{own}Shape{count}") }
-        });
+        let name =
+            (1..).map(|count| if count == 1 { format!("{own}Shape") } else { format!("{own}Shape{count}") });
         let name = name.into_iter().find(|name| !is_taken(name)).unwrap_or_default();
         self.shared.insert(reference.to_owned(), (name.clone(), None));
         let message = self.message(&name, &format!("{}.{name}", self.root), object, 0);

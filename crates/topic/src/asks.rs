@@ -61,8 +61,8 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// The same for a question: a paused call may ask more.
-    fn asked_about(&self, server: Seat, about: About) -> Option<(LinkId, Option<OperationId>)> {
+    /// The same, and the caller of a paused call: it hears of further questions and of notifications when it comes back.
+    pub(crate) fn concerned_by(&self, server: Seat, about: About) -> Option<(LinkId, Option<OperationId>)> {
         if let About::Call(call) = about
             && let Some(open) = self.operations.get(call)
             && open.server == server
@@ -84,7 +84,7 @@ impl<H: Handles> Topic<H> {
         let seat = self.members.server(server).ok_or(Cause::Moot)?;
         self.members.get_mut(seat).ok_or(Cause::Moot)?.take_token(self.now_ms)?;
         let member = self.members.get(seat).ok_or(Cause::Moot)?;
-        let (link, call) = self.asked_about(seat, about).ok_or(Cause::Moot)?;
+        let (link, call) = self.concerned_by(seat, about).ok_or(Cause::Moot)?;
         // The gateway has no user to answer questions about calls in its own name.
         let linked = self.members.linked(link).filter(|(own, _)| own.handle.is_some());
         let (own, caller) = linked.ok_or(Cause::Moot)?;

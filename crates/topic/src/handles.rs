@@ -29,4 +29,7 @@ pub trait Handles: Clone + Debug + 'static {
 
     /// The bytes that a proposal that is over keeps of its decision and its answer.
     fn kept_bytes(ruling: Option<&Self::Ruling>, answer: Option<&Self::Answer>) -> usize;
+
+    /// The bytes of a notification.
+    fn notice_bytes(notice: &Self::Notice) -> usize;
 }

@@ -12,6 +12,7 @@ use crate::{
     interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX, Subscriber},
     members::{Link, Member, Seat},
     operations::{Listening, Rare},
+    pausing,
 };
 
 impl<H: Handles> Topic<H> {
@@ -35,7 +36,7 @@ impl<H: Handles> Topic<H> {
     /// Notifies a caller of its call, or on its link if it takes such notifications. A log message must have the level that the
     /// caller wants.
     fn notify_caller(&mut self, server: Seat, about: About, level: Option<LogLevel>, notice: H::Notice) {
-        let Some((link, call)) = self.reached(server, about) else { return };
+        let Some((link, call)) = self.concerned_by(server, about) else { return };
         let Some(own) = self.members.link(link) else { return };
         let logs = call
             .and_then(|call| self.operations.get(call))
@@ -45,8 +46,10 @@ impl<H: Handles> Topic<H> {
             (Logs::OfLink | Logs::From(_), from) => from.is_none_or(|from| level >= from),
         });
         let takes = wants && (call.is_some() || own.notified);
-        if let Some(to) = self.receiver(link, call).filter(|_| takes) {
-            self.effects.push(Effect::Notify { to, notice, public: None, about: None });
+        let Some(to) = self.receiver(link, call).filter(|_| takes) else { return };
+        match call.and_then(|call| self.operations.get_mut(call)).filter(|open| open.state.is_paused()) {
+            Some(open) => pausing::miss(open, notice),
+            None => self.effects.push(Effect::Notify { to, notice, public: None, about: None }),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Open operations: the opener, the state and the target of each.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt};
 use model::{Capabilities, LinkId, ListenFilter, LogLevel, Method, OperationId, ParticipantId};
@@ -91,11 +91,13 @@ pub(crate) struct Rare<H: Handles> {
     pub(crate) listens: Option<Listening>,
     /// The end at its server, which waits for the caller.
     pub(crate) kept: Option<End<H::Answer>>,
+    /// What its server notified about it while it was paused, oldest first.
+    pub(crate) missed: VecDeque<H::Notice>,
 }
 
 impl<H: Handles> Default for Rare<H> {
     fn default() -> Self {
-        Self { subscribes: None, listens: None, kept: None }
+        Self { subscribes: None, listens: None, kept: None, missed: VecDeque::new() }
     }
 }
 

@@ -1,24 +1,39 @@
 //! Paused calls: those whose callers were answered for now with the questions about them, and come back with the answers.
 //!
-//! A paused call stays open at its link, and its server goes on with it. What the server asks meanwhile is asked when the caller
-//! comes back, and an answer of the server waits for the caller.
+//! A paused call stays open at its link, and its server goes on with it. What the server asks and notifies meanwhile reaches the
+//! caller when it comes back, and an answer of the server waits for the caller.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use model::{LinkId, Method, OperationId, Outcome};
 
 use crate::{
     Handles, Topic,
     admission::judge,
-    effect::{Cause, Effect, Rule, Verdict},
+    effect::{Cause, Effect, Receiver, Rule, Verdict},
     event::End,
     members::Seat,
-    operations::State,
+    operations::{Operation, State},
     refusals,
 };
 
 /// The methods whose results may be questions (MCP 2026-07-28, "Multi Round-Trip Requests").
 const PAUSABLE: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+
+/// Notifications about a paused call that are kept for its caller. Of more, the oldest are dropped.
+pub const MISSED_NOTICES_MAX: usize = 64;
+/// Bytes of these notifications.
+pub const MISSED_BYTES_MAX: usize = 16 << 10;
+
+/// Keeps a notification about a paused call until its caller comes back.
+pub(crate) fn miss<H: Handles>(paused: &mut Operation<H>, notice: H::Notice) {
+    let missed = &mut paused.rare.get_or_insert_default().missed;
+    missed.push_back(notice);
+    let bytes = |missed: &VecDeque<H::Notice>| missed.iter().map(H::notice_bytes).sum::<usize>();
+    while missed.len() > MISSED_NOTICES_MAX || bytes(missed) > MISSED_BYTES_MAX {
+        missed.pop_front();
+    }
+}
 
 impl<H: Handles> Topic<H> {
     /// Whether the caller of this method on this link is asked by answers for now.
@@ -96,8 +111,13 @@ impl<H: Handles> Topic<H> {
         let Some(open) = self.operations.get_mut(id) else { return };
         (open.tag, open.answered) = (tag, false);
         let state = open.state;
-        let kept = open.rare.as_mut().and_then(|rare| rare.kept.take());
-        self.effects.returned = open.handle.call().cloned().map(|call| (call, by));
+        let waits = open.rare.as_mut().map(|rare| (rare.kept.take(), std::mem::take(&mut rare.missed)));
+        let (kept, missed) = waits.unwrap_or_default();
+        let call = open.handle.call().cloned();
+        for (notice, call) in missed.into_iter().filter_map(|notice| Some((notice, call.clone()?))) {
+            self.effects.push(Effect::Notify { to: Receiver::Call(call), notice, public: None, about: None });
+        }
+        self.effects.returned = call.map(|call| (call, by));
         if let Some(end) = kept {
             return self.deliver_kept(id, end);
         }

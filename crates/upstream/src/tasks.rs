@@ -13,4 +13,4 @@ pub use look::AwaitsEnd;
 pub use part::CallTask;
 pub use places::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX, TaskPlace};
 pub use table::{Tasks, instance_of};
-pub use task::{ImmediateResult, LOST, Origin, TASK_KEPT_BYTES_MAX, TASK_KEPT_MS_MAX, Task};
+pub use task::{KeptResult, LOST, Origin, TASK_KEPT_BYTES_MAX, TASK_KEPT_MS_MAX, Task};

@@ -4,15 +4,15 @@ use std::sync::Weak;
 
 use model::{Capabilities, Form, Method, Outcome, ParticipantId, Payload};
 use platform::Mutex;
-use topic::{About, Interest, Joining, Logs, Parked, Resume, Target, UpstreamNames};
+use topic::{About, Interest, Joining, Logs, Parked, Resume, Subject, Target, UpstreamNames};
 use upstream::{Asking, Question};
 use wire::rpc::Id;
 
 use super::*;
-use crate::call::Reply;
+use crate::call::{Delivered, Reply};
 use crate::envelopes::tests::Stage;
 use crate::incoming::{Incoming, Names};
-use crate::link::{NoOutlet, Respell, plain_client};
+use crate::link::{NoOutlet, Passed, Respell, plain_client};
 use crate::live::Server;
 
 const CALL: OperationId = OperationId(1);
@@ -29,6 +29,11 @@ impl Reply for Got {
 
     fn refuse(&self, _: &Call, refusal: &Refusal) {
         self.0.lock().push(refusal.to_string());
+    }
+
+    fn notify(&self, _: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {
+        self.0.lock().push(notice.notice.method.as_str().to_owned());
+        Ok(())
     }
 }
 
@@ -67,8 +72,8 @@ impl Scene {
         (Call::new(CALL, &self.link, Incoming::plain(request, None), Names::Public, reply), got)
     }
 
-    /// A call whose caller was asked something.
-    fn paused(&self) -> (Arc<Call>, Arc<Got>) {
+    /// A call about which its caller is asked something.
+    fn asked(&self) -> (Arc<Call>, Arc<Got>) {
         let (call, got) = self.request();
         let (link, method, target) = (self.link.id, Method::Known("tools/call"), Some(Target::Tool("any")));
         let (interest, logs) = (Interest::None, Logs::None);
@@ -102,11 +107,29 @@ impl Scene {
             method,
             question,
         }));
+        (call, got)
+    }
+
+    /// A call whose caller was asked something.
+    fn paused(&self) -> (Arc<Call>, Arc<Got>) {
+        let (call, got) = self.asked();
+        self.pause(&got);
+        (call, got)
+    }
+
+    fn pause(&self, got: &Got) {
         while got.0.lock().is_empty() {
             self.dispatch.take(Event::Tick);
         }
         assert!(got.0.lock()[0].contains("input_required"));
-        (call, got)
+    }
+
+    /// Steps the topic with progress of the call; the effects are still to be carried out.
+    fn progress(&self) -> topic::Effects<Live> {
+        let payload = Payload::body(Form::Legacy, "{}");
+        let notice = Notice { method: Method::Known("notifications/progress"), latest: None, payload };
+        let (server, subject) = (&ParticipantId::new("old").unwrap(), Subject::Call(CALL));
+        self.dispatch.step(Event::Notice { server, subject, level: None, notice })
     }
 
     fn answer(body: &str) -> Answer {
@@ -135,6 +158,29 @@ async fn an_answer_that_comes_as_its_caller_comes_back_reaches_it() {
     scene.dispatch.take(scene.ended());
     scene.dispatch.run_all(returning.all.drain(..));
     assert_eq!(*second.0.lock(), ["the answer"]);
+    assert_eq!(first.0.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn what_its_server_notifies_reaches_the_caller_that_comes_back() {
+    const PROGRESS: &str = "notifications/progress";
+    let scene = Scene::new();
+    let (call, first) = scene.asked();
+    let (topic, link): (Weak<Dispatch>, _) = (Arc::downgrade(&scene.dispatch), scene.server);
+    let server = ParticipantId::new("old").unwrap();
+    let (logs, proposal, proposer) = (None, None, None);
+    let delivered = Delivered { topic, link, server, logs, proposal, proposer };
+    assert!(call.delivered.set(delivered).is_ok());
+    // The caller is answered for now before the effects of the notification are carried out.
+    let mut early = scene.progress();
+    scene.pause(&first);
+    scene.dispatch.run_all(early.all.drain(..));
+    assert!(scene.progress().all.is_empty());
+    let (by, second) = scene.request();
+    scene.dispatch.take(scene.back(&by));
+    assert_eq!(*second.0.lock(), [PROGRESS, PROGRESS]);
+    scene.dispatch.take(scene.ended());
+    assert_eq!(*second.0.lock(), [PROGRESS, PROGRESS, "the answer"]);
     assert_eq!(first.0.lock().len(), 1);
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{Answer, Form, OperationId, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request};
 use platform::unix_ms;
 use upstream::Session;
-use upstream::tasks::{ImmediateResult, Origin, Task, answers, instance_of};
+use upstream::tasks::{KeptResult, Origin, Task, answers, instance_of};
 use wire::mcp::task::{self, Becomes, Fitted, Support, Taker, TaskReport, TaskWish};
 
 use super::journal;
@@ -186,7 +186,7 @@ fn keep(dispatch: &Arc<Dispatch>, call: &Call, session: &Session, answer: Answer
     let origin = id.origin(holder, delivered.server.clone(), now_ms);
     let ttl_ms = task::asked_ttl(&call.request).map_or(RESULT_KEPT_MS_MAX, |ms| ms.min(RESULT_KEPT_MS_MAX));
     let task =
-        Arc::new(Task::of_result(public, origin, call.link.id, ImmediateResult::new(answer, bytes), ttl_ms));
+        Arc::new(Task::of_result(public, origin, call.link.id, KeptResult::new(answer, bytes), ttl_ms));
     dispatch.tasks.enter(&task, call.task.take_place());
     let made =
         task.kept.as_ref().map(|kept| task.kept_view(kept, |view| task::created(view, Form::Legacy, None)));

@@ -49,8 +49,8 @@ impl Provider {
                         .rev()
                         .find(|(at, _)| *at == path)
                         .map(|(_, answer)| answer.clone());
-                    let answer = found
-                        .unwrap_or_else(|| "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into());
+                    let answer =
+                        found.unwrap_or_else(|| "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".into());
                     socket.write_all(answer.as_bytes()).await.unwrap();
                 });
             }

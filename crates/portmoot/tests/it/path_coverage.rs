@@ -54,6 +54,10 @@ impl Handles for Names {
     fn kept_bytes(_: Option<&()>, _: Option<&()>) -> usize {
         0
     }
+
+    fn notice_bytes(_: &()) -> usize {
+        0
+    }
 }
 
 fn all() -> BTreeSet<String> {

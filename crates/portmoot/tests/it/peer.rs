@@ -101,6 +101,13 @@ impl Peer {
         }
     }
 
+    /// Sends a line on every open connection.
+    pub(crate) fn say(&self, line: &Value) {
+        for stream in self.streams.lock().unwrap().iter_mut() {
+            let _ = stream.write_all(format!("{line}\n").as_bytes());
+        }
+    }
+
     /// Its port.
     pub(crate) fn port(&self) -> u16 {
         self.port

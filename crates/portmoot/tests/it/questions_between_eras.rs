@@ -314,6 +314,45 @@ fn what_belongs_to_a_call_reaches_the_request_with_which_its_caller_came_back() 
     assert_eq!(events.next()["result"]["resultType"], "complete");
 }
 
+#[test]
+fn progress_of_a_call_reaches_its_caller_although_it_was_away() {
+    let peer = Peer::stdio(|message| {
+        let line = match message["method"].as_str() {
+            Some("tools/call") => Some(r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#.to_owned()),
+            _ => small(message, &format!("[{}]", tool("go"))),
+        };
+        line.into_iter().map(String::into_bytes).collect()
+    });
+    let (home, config) = people(&[("ann", &["mcp/*"])]);
+    let gateway = Gateway::start(&home, &(config + &peer.child("peer", "")));
+    gateway.ready("peer");
+    let params = json!({ "name": "go", "_meta": { ABLE: able(), "progressToken": "first" } });
+    let asked = modern(&gateway, Some(&token("ann")), "tools/call", params).json();
+    let (asked, state) = questions(&asked);
+
+    // The server does not wait for the answer to its question.
+    let received = || peer.received().into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    let open = received().find(|message| message["method"] == "tools/call").unwrap();
+    for progress in [1, 2] {
+        let params =
+            json!({ "progressToken": open["params"]["_meta"]["progressToken"], "progress": progress });
+        peer.say(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
+    }
+    peer.say(&json!({ "jsonrpc": "2.0", "id": open["id"], "result": { "content": [] } }));
+    let refused = || received().any(|message| message["id"] == "q" && message["error"].is_object());
+    until("the question about the call that is over is refused", || refused().then_some(()));
+
+    let mut params = back(&asked[0].0, json!({ "roots": [] }), &state);
+    params["name"] = json!("go");
+    params["_meta"] = json!({ ABLE: able(), "progressToken": "second" });
+    let events = modern_stream(&gateway, Some(&token("ann")), "tools/call", params);
+    for progress in [1, 2] {
+        let notice = events.next();
+        assert_eq!(notice["params"], json!({ "progressToken": "second", "progress": progress }));
+    }
+    assert_eq!(events.next()["result"]["resultType"], "complete");
+}
+
 /// A gateway with a modern server on a pipe, `new`, and one over HTTP, `web`.
 fn with_modern() -> (Home, Running, Gateway) {
     let web = Running::fixture(&["--era", "modern"]);

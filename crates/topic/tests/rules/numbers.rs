@@ -26,6 +26,10 @@ impl Handles for Numbers {
     fn kept_bytes(_: Option<&Self::Ruling>, answer: Option<&u8>) -> usize {
         answer.map_or(0, |answer| usize::from(*answer))
     }
+
+    fn notice_bytes(notice: &u8) -> usize {
+        usize::from(*notice) << 10
+    }
 }
 
 pub(crate) type Topic = topic::Topic<Numbers>;

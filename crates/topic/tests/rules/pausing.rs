@@ -1,11 +1,14 @@
 //! Calls whose callers are asked by answers for now, and come back with the answers.
 
 use model::LinkId;
-use topic::{About, Cause, Effect, GATHER_MS, Limits, ListScope, PAUSE_MS, Target};
+use topic::{
+    About, Cause, Effect, Event, GATHER_MS, Limits, ListScope, MISSED_BYTES_MAX, MISSED_NOTICES_MAX,
+    PAUSE_MS, Subject, Target,
+};
 
 use crate::{
     shown::{refused, shown},
-    stage::{ANN, BOB, CID, ONE, Stage, op, tools},
+    stage::{ANN, BOB, CID, ONE, Stage, id, op, tools},
 };
 
 const ROOTS: &str = "roots/list";
@@ -214,4 +217,44 @@ fn only_three_methods_pause() {
     assert_eq!(shown(&stage.ask("one", 6, About::Call(op(5)), ROOTS)), ["ask 6 of 2 at call 5"]);
     stage.call(ANN, 7, "one_a");
     assert_eq!(shown(&stage.ask("one", 8, About::Call(op(7)), ROOTS)), ["ask 8 of 1 at call 7"]);
+}
+
+/// A notification about call 1.
+fn notified(stage: &mut Stage, notice: u8) -> Vec<String> {
+    let (server, subject) = (&id("one"), Subject::Call(op(1)));
+    shown(&stage.step(Event::Notice { server, subject, level: None, notice }))
+}
+
+#[test]
+fn what_is_notified_while_the_caller_is_away_reaches_it_when_it_comes_back() {
+    let mut stage = paused();
+    assert!(notified(&mut stage, 3).is_empty() && notified(&mut stage, 4).is_empty());
+    let expected = ["return to 1 by 11", "notify call 1 of 3", "notify call 1 of 4", "settle ask 2 with 5"];
+    assert_eq!(shown(&stage.come_back(BOB, (1, 11), 1, &[(2, 5)])), expected);
+    assert_eq!(notified(&mut stage, 5), ["notify call 1 of 5"]);
+    // Before the answer that waited, too, and once.
+    asked(&mut stage, 3);
+    notified(&mut stage, 6);
+    stage.answer(ONE, 1, 9);
+    assert!(notified(&mut stage, 7).is_empty(), "the call is over at its server");
+    let expected = ["return to 1 by 12", "notify call 1 of 6", "settle 1 with 9"];
+    assert_eq!(shown(&stage.come_back(BOB, (1, 12), 2, &[])), expected);
+}
+
+#[test]
+fn of_too_many_missed_notifications_the_latest_are_kept() {
+    let kept = |notices: &[u8]| {
+        let mut stage = paused();
+        notices.iter().for_each(|notice| drop(notified(&mut stage, *notice)));
+        let all = shown(&stage.come_back(BOB, (1, 11), 1, &[(2, 5)]));
+        all.into_iter().filter(|effect| effect.starts_with("notify")).collect::<Vec<_>>()
+    };
+    let small = [0; MISSED_NOTICES_MAX];
+    assert_eq!(kept(&small).len(), MISSED_NOTICES_MAX);
+    assert_eq!(kept(&[&[1][..], &small].concat()), vec!["notify call 1 of 0"; MISSED_NOTICES_MAX]);
+    // The rest of the bytes, in KiB.
+    let most = (MISSED_BYTES_MAX >> 10) as u8;
+    assert_eq!(kept(&[1, most - 1]).len(), 2);
+    assert_eq!(kept(&[1, most]), [format!("notify call 1 of {most}")]);
+    assert!(kept(&[1, most + 1]).is_empty());
 }

@@ -21,6 +21,10 @@ impl Handles for Numbers {
     fn kept_bytes(ruling: Option<&u64>, answer: Option<&u64>) -> usize {
         usize::from(ruling.is_some()) + usize::from(answer.is_some())
     }
+
+    fn notice_bytes(_: &u64) -> usize {
+        1
+    }
 }
 
 pub(crate) type Topic = topic::Topic<Numbers>;

@@ -87,6 +87,7 @@ pub(crate) const SEEN: &[&str] = &[
     "withdrawn question",
     // Notifications.
     "notified of a call",
+    "notified while paused",
     "notified on a link",
     "list changed",
     "unsubscribed",

@@ -4,7 +4,7 @@ use model::{Answer, Form, Outcome, Payload, Refusal, RefusalCode, Request};
 use wire::mcp::task::{self, Status};
 
 use super::look::{self, AwaitsEnd, Failed};
-use super::task::{ImmediateResult, LOST, Task};
+use super::task::{KeptResult, LOST, Task};
 
 /// The refusal of a task that does not exist, or not for this caller.
 pub fn unknown() -> Refusal {
@@ -15,7 +15,7 @@ pub fn unknown() -> Refusal {
 ///
 /// # Errors
 /// The refusal of what such a task does not have.
-pub fn of_kept(task: &Task, kept: &ImmediateResult, method: &str, form: Form) -> Result<Answer, Refusal> {
+pub fn of_kept(task: &Task, kept: &KeptResult, method: &str, form: Form) -> Result<Answer, Refusal> {
     let body = match (form, method) {
         (_, "tasks/get") => task.kept_view(kept, |view| task::get(view, form)),
         (Form::Legacy, "tasks/result") => return Ok(task::related_answer(&kept.answer, &task.public)),

@@ -73,14 +73,14 @@ struct State {
 
 /// The result of a call that was answered at once, although its caller asked for a task.
 #[derive(Debug)]
-pub struct ImmediateResult {
+pub struct KeptResult {
     /// The answer, as its server wrote it.
     pub answer: Answer,
     /// Its bytes on its caller's account.
     _bytes: Option<Taken>,
 }
 
-impl ImmediateResult {
+impl KeptResult {
     /// An answer, and its bytes on its caller's account.
     pub fn new(answer: Answer, bytes: Option<Taken>) -> Self {
         Self { answer, _bytes: bytes }
@@ -97,7 +97,7 @@ pub struct Task {
     /// Whether the gateway follows it for a call, whose caller sees no task.
     pub followed: bool,
     /// Its result, if no server has it.
-    pub kept: Option<ImmediateResult>,
+    pub kept: Option<KeptResult>,
     state: Mutex<State>,
 }
 
@@ -121,13 +121,7 @@ impl Task {
     }
 
     /// A task that is completed from the beginning, and kept for this time.
-    pub fn of_result(
-        public: String,
-        origin: Origin,
-        link: LinkId,
-        kept: ImmediateResult,
-        ttl_ms: u64,
-    ) -> Self {
+    pub fn of_result(public: String, origin: Origin, link: LinkId, kept: KeptResult, ttl_ms: u64) -> Self {
         let task = Self { kept: Some(kept), ..Self::new(public, origin, link, None) };
         {
             let mut state = task.state();
@@ -311,7 +305,7 @@ impl Task {
     }
 
     /// A task whose result is kept here.
-    pub fn kept_view<T>(&self, kept: &ImmediateResult, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
+    pub fn kept_view<T>(&self, kept: &KeptResult, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
         self.view(OperationState::Result(kept.answer.payload.body_bytes()), None, look)
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct Call {
     pub(crate) order: u64,
     pub(crate) listen: Option<Listen>,
     pub(crate) logs: Logs,
+    /// Notifications that came while it was paused.
+    pub(crate) missed: Vec<u64>,
 }
 
 /// A call that came with a request in the room and waits for a proposal.

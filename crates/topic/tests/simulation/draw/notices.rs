@@ -1,6 +1,6 @@
 //! Notifications of servers.
 
-use model::{KindRef, LinkId, LogLevel, ParticipantId};
+use model::{KindRef, LinkId, LogLevel, OperationId, ParticipantId};
 use topic::{Subject, TaskRef};
 
 use crate::{
@@ -30,7 +30,7 @@ impl World {
         subject: Subject<'_>,
         level: Option<LogLevel>,
         must: &[Receiver],
-    ) {
+    ) -> u64 {
         let notice = self.number();
         let effects = self.live(Event::Notice { server, subject, level, notice }, Turn::default());
         let to: Vec<&Receiver> = effects
@@ -47,6 +47,7 @@ impl World {
             let at = left.iter().position(|other| same(one, other)).expect("notified where it must not be");
             left.swap_remove(at);
         }
+        notice
     }
 
     fn wants(&self, link: LinkId, level: Option<LogLevel>) -> bool {
@@ -56,16 +57,24 @@ impl World {
 
     fn notice_of_call(&mut self, level: Option<LogLevel>) {
         let call = self.any_open();
+        self.notice_about(call, level);
+    }
+
+    pub(crate) fn notice_about(&mut self, call: OperationId, level: Option<LogLevel>) {
         let mut server = self.any_server();
         let open = self.books.calls.get(&call).cloned();
         if let Some(open) = open.as_ref().filter(|_| !self.prng.one_in(5)) {
             server = open.server.clone();
         }
-        let open =
-            open.filter(|open| open.place == Place::AtServer && !open.answered && open.server == server);
-        let open = open.filter(|open| self.books.wants_log(open, level));
+        let open = open.filter(|open| open.server == server && self.books.wants_log(open, level));
+        let waits = open.as_ref().is_some_and(|open| open.place == Place::Paused);
+        let open = open.filter(|open| open.place == Place::AtServer && !open.answered);
         let must: Vec<Receiver> = open.into_iter().map(|open| Receiver::Call(open.call)).collect();
-        self.notifies(&server, Subject::Call(call), level, &must);
+        let notice = self.notifies(&server, Subject::Call(call), level, &must);
+        if let Some(open) = self.books.calls.get_mut(&call).filter(|_| waits) {
+            open.missed.push(notice);
+            self.books.count("notified while paused");
+        }
     }
 
     fn notice_of_session(&mut self, level: Option<LogLevel>) {

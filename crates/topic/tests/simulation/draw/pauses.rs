@@ -9,7 +9,7 @@ use crate::{
         limits::LIMITS,
     },
     draw::requests::blank,
-    numbers::{Effect, Event},
+    numbers::{Effect, Event, Receiver},
     turn::{Returning, Turn},
     world::World,
 };
@@ -24,6 +24,9 @@ impl World {
         let paused: Vec<OperationId> = paused.map(|(id, _)| *id).collect();
         let any = self.any_open();
         let operation = self.prng.pick(&paused).copied().filter(|_| !self.prng.one_in(12)).unwrap_or(any);
+        if self.prng.one_in(3) {
+            self.notice_about(operation, None);
+        }
         if self.prng.one_in(4) {
             self.answers(operation);
         }
@@ -63,6 +66,8 @@ impl World {
         let must = self.must_come_back(operation, link, round);
         let mut turn = Turn::default();
         let kept = self.books.calls.get(&operation).is_some_and(|open| open.place != Place::Paused);
+        let open = self.books.calls.get_mut(&operation).filter(|_| must.is_ok());
+        let missed = open.map(|open| std::mem::take(&mut open.missed)).unwrap_or_default();
         match must {
             Ok(()) => {
                 let answers = answers.clone();
@@ -77,7 +82,13 @@ impl World {
         let parked = Parked::Questions { round, answers };
         let effects = self.live(Event::Resume(Resume { link, operation, tag, parked, call: by }), turn);
         assert_eq!(effects.returned.map(|(_, by)| by), must.is_ok().then_some(by));
-        match (must, effects.all.as_slice()) {
+        let (notices, rest) = effects.all.split_at(missed.len());
+        let notice = |effect: &Effect| match effect {
+            Effect::Notify { to: Receiver::Call(_), notice, .. } => *notice,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(notices.iter().map(notice).collect::<Vec<_>>(), missed);
+        match (must, rest) {
             (Err(must), [Effect::Refuse { cause, .. }]) => assert_eq!(*cause, must),
             (Ok(()), [Effect::Settle { .. } | Effect::Refuse { .. }]) => assert!(kept),
             (Ok(()), [settled @ .., Effect::Pause { .. }]) => {

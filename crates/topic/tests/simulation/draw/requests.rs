@@ -391,5 +391,6 @@ pub(crate) fn blank(
         order,
         listen,
         logs,
+        missed: Vec::new(),
     }
 }

@@ -126,7 +126,7 @@ impl World {
     }
 
     pub(crate) fn tick(&mut self) {
-        self.now_ms += 300;
+        self.now_ms += if self.prng.one_in(3) { 1 } else { 300 };
         let due = self.topic.next_deadline_ms().is_some_and(|due_ms| due_ms <= self.now_ms);
         let effects = self.live(Event::Tick, Turn { parks: true, ..Turn::default() });
         assert!(due || effects.all.is_empty(), "nothing is due");
