@@ -70,6 +70,17 @@ pub(crate) fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap()
 }
 
+/// A legacy server with the tool `go`, which asks for its client's roots and never answers by itself.
+fn asking() -> Peer {
+    Peer::stdio(|message| {
+        let line = match message["method"].as_str() {
+            Some("tools/call") => Some(r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#.to_owned()),
+            _ => small(message, &format!("[{}]", tool("go"))),
+        };
+        line.into_iter().map(String::into_bytes).collect()
+    })
+}
+
 #[test]
 fn a_legacy_server_asks_a_modern_client() {
     let bridge = Bridge::start();
@@ -172,13 +183,7 @@ fn a_state_serves_its_request_and_participant_once() {
 
 #[test]
 fn a_state_that_has_expired_is_refused() {
-    let peer = Peer::stdio(|message| {
-        let line = match message["method"].as_str() {
-            Some("tools/call") => Some(r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#.to_owned()),
-            _ => small(message, &format!("[{}]", tool("go"))),
-        };
-        line.into_iter().map(String::into_bytes).collect()
-    });
+    let peer = asking();
     let (home, config) = people(&[("ann", &["mcp/*"])]);
     let limits = "[server.limits]\npause = \"300ms\"\n";
     let gateway = Gateway::start(&home, &(config + limits + &peer.child("peer", "")));
@@ -316,13 +321,7 @@ fn what_belongs_to_a_call_reaches_the_request_with_which_its_caller_came_back() 
 
 #[test]
 fn progress_of_a_call_reaches_its_caller_although_it_was_away() {
-    let peer = Peer::stdio(|message| {
-        let line = match message["method"].as_str() {
-            Some("tools/call") => Some(r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#.to_owned()),
-            _ => small(message, &format!("[{}]", tool("go"))),
-        };
-        line.into_iter().map(String::into_bytes).collect()
-    });
+    let peer = asking();
     let (home, config) = people(&[("ann", &["mcp/*"])]);
     let gateway = Gateway::start(&home, &(config + &peer.child("peer", "")));
     gateway.ready("peer");
