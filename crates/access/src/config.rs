@@ -13,7 +13,10 @@ use platform::default_share;
 use registry::resolve::{Http, Settings};
 use store::audit::{Payloads, Policy, REDACTED};
 use tls::ServerTls;
-use upstream::config::{EraChoice, ServerConfig, ServerLimits, Sessions, Timeouts, Transport};
+use upstream::config::{
+    EraChoice, IDLE_STOP, ServerConfig, ServerLimits, Sessions, Start, Timeouts, Transport,
+};
+use upstream::{PROBES_AT_ONCE, STARTS_AT_ONCE};
 
 /// The configuration of a gateway. A reload compares it with the one in force.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +43,10 @@ pub struct Config {
     pub login: Option<LoginConfig>,
     /// Whether clients of 2024-11-05 are served at `/sse` and `/messages`.
     pub legacy_sse: bool,
+    /// Processes of servers that start up at a time. A change takes effect at a restart.
+    pub starts_at_once: usize,
+    /// Kept lists of servers that are probed at a time; 0 probes none. A change takes effect at a restart.
+    pub probes_at_once: usize,
     /// All limits.
     pub limits: Arc<Limits>,
     /// The audit log. A change takes effect at a restart.
@@ -159,6 +166,8 @@ impl ParticipantConfig {
             enabled: true,
             validate: self.validate,
             pins: upstream::config::Policy::default(),
+            start: Start::Always,
+            idle_stop: IDLE_STOP,
         })
     }
 }
@@ -311,6 +320,8 @@ impl Default for Config {
             key: None,
             login: None,
             legacy_sse: false,
+            starts_at_once: STARTS_AT_ONCE,
+            probes_at_once: PROBES_AT_ONCE,
             limits: Arc::default(),
             audit: AuditConfig::default(),
             references: None,

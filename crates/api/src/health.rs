@@ -32,9 +32,11 @@ pub(crate) async fn readyz(State(api): State<Api>, parts: Parts) -> (StatusCode,
         None => api.registry.sender(presented),
     };
     let may_name = caller.is_some_and(|caller| api.holds(&caller, SERVERS, None));
-    let statuses = api.registry.upstreams().into_iter().map(|upstream| upstream.status());
-    let not_ready: Vec<Status> = statuses.filter(|status| status.state != upstream::State::Ready).collect();
-    let starting = not_ready.iter().any(|status| status.state == upstream::State::Starting);
+    let upstreams = api.registry.upstreams();
+    let statuses = upstreams.iter().map(|upstream| upstream.status());
+    let not_ready: Vec<Status> = statuses.filter(|status| !status.state.is_ready()).collect();
+    // One that starts again is listed, and a call waits for it.
+    let starting = upstreams.iter().any(|upstream| !upstream.has_settled());
     let servers_not_ready = not_ready.len();
     let needing = not_ready.iter().filter(|status| status.state == upstream::State::NeedsLogin);
     let servers_need_login = needing.count();

@@ -8,9 +8,9 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
-use tokio::time::sleep;
-use upstream::config::{Mode, StdioConfig, Support, support};
-use upstream::{Quarantined, Upstream};
+use tokio::{task::spawn_blocking, time::sleep};
+use upstream::config::{Mode, Start, StdioConfig, Support, support};
+use upstream::{Quarantined, Root, Status, Upstream, Usage, usage};
 use utoipa::ToSchema;
 use vetting::Finding;
 use wire::time::rfc3339;
@@ -29,7 +29,7 @@ const WAIT_SECONDS_MAX: u64 = 30;
 )]
 pub(crate) async fn servers(State(api): State<Api>, Caller(caller): Caller) -> ApiResult<Json<Servers>> {
     api.authorize(&caller, SERVERS, None)?;
-    Ok(Json(Servers { servers: all_servers(&api, &caller) }))
+    Ok(Json(Servers { servers: shown(&api, found(&api, &caller)).await }))
 }
 
 /// One server. Needs `portmoot/servers`.
@@ -46,7 +46,9 @@ pub(crate) async fn server(
 ) -> ApiResult<Json<Server>> {
     api.authorize(&caller, SERVERS, None)?;
     let (upstream, topic) = named(&api, &caller, &name)?;
-    Ok(Json(Server::of(&upstream, topic.as_deref(), &api.registry.pins)))
+    let shown = shown(&api, vec![(upstream, topic)]).await;
+    let gone = || Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{name}`"));
+    Ok(Json(shown.into_iter().next().ok_or_else(gone)?))
 }
 
 /// The last lines that the processes of a server wrote to stderr. Needs `portmoot/servers`.
@@ -130,9 +132,19 @@ fn found(api: &Api, caller: &Participant) -> Vec<Found> {
     all
 }
 
-fn all_servers(api: &Api, caller: &Participant) -> Vec<Server> {
-    let pins = &api.registry.pins;
-    found(api, caller).iter().map(|(upstream, topic)| Server::of(upstream, topic.as_deref(), pins)).collect()
+/// Servers as the API shows them.
+async fn shown(api: &Api, found: Vec<Found>) -> Vec<Server> {
+    let statuses: Vec<Status> = found.iter().map(|(upstream, _)| upstream.status()).collect();
+    let roots: Vec<Root> = statuses.iter().flat_map(|status| status.processes.iter().copied()).collect();
+    // It reads the table of all processes.
+    let usages = spawn_blocking(move || usage(&roots)).await.unwrap_or_default();
+    let mut usages = usages.into_iter();
+    let mut servers = Vec::new();
+    for ((upstream, topic), status) in found.iter().zip(statuses) {
+        let of_server: Vec<Usage> = usages.by_ref().take(status.processes.len()).collect();
+        servers.push(Server::of((upstream, status), &of_server, topic.as_deref(), &api.registry.pins));
+    }
+    servers
 }
 
 /// The end of a server's log.
@@ -176,7 +188,7 @@ pub(crate) struct Server {
     /// Its topic, if it is a participant that serves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// `starting`, `ready`, `degraded` or `down`.
+    /// `starting`, `ready`, `idle` (unused: it is listed, and starts at its first use), `degraded`, `down` or `needs_login`.
     pub state: String,
     /// `stdio`, `http`, `sse`, `demo`, or `participant`: one that serves (`serves = true`).
     pub transport: String,
@@ -202,8 +214,25 @@ pub(crate) struct Server {
     pub templates: usize,
     /// Prompts that it lists.
     pub prompts: usize,
+    /// `demand` or `always`: when the gateway runs it. Other servers have no process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<String>,
     /// Open sessions with it.
     pub sessions: usize,
+    /// Those of them that belong to single clients.
+    pub own_sessions: usize,
+    /// Its processes, with those that they started.
+    pub processes: usize,
+    /// Their resident memory. What several of them share counts for each.
+    pub memory_bytes: u64,
+    /// The participants whose clients use it.
+    pub users: Vec<String>,
+    /// Why all clients share one session although some could have their own: a second process did not start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shares_one: Option<String>,
+    /// Why a client's own session did not open last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_session_failed: Option<String>,
     /// Open calls at it.
     pub calls: usize,
     /// Restarts after an unexpected end.
@@ -257,6 +286,13 @@ fn sandbox(child: &StdioConfig) -> &'static str {
     if child.confinement.files.is_some() { "files" } else { "none" }
 }
 
+fn start(start: Start) -> &'static str {
+    match start {
+        Start::Demand => "demand",
+        Start::Always => "always",
+    }
+}
+
 fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Off => "off",
@@ -291,8 +327,13 @@ fn gaps(child: &StdioConfig) -> Vec<String> {
 
 impl Server {
     /// A server as the API shows it.
-    pub(crate) fn of(upstream: &Upstream, topic: Option<&str>, pins: &Pins) -> Self {
-        let (status, config) = (upstream.status(), &upstream.spec().config);
+    fn of(
+        (upstream, status): (&Upstream, Status),
+        usages: &[Usage],
+        topic: Option<&str>,
+        pins: &Pins,
+    ) -> Self {
+        let config = &upstream.spec().config;
         let eras: Vec<&str> = status.eras.iter().map(Into::into).collect();
         let shown = |tool: Quarantined| UnusableTool { name: tool.name, reason: tool.reason };
         let [tools, resources, templates, prompts] = status.listed;
@@ -311,7 +352,14 @@ impl Server {
             resources,
             templates,
             prompts,
+            start: config.transport.child().map(|_| start(config.start).to_owned()),
             sessions: status.sessions,
+            own_sessions: status.own_sessions,
+            processes: usages.iter().map(|usage| usage.processes).sum(),
+            memory_bytes: usages.iter().map(|usage| usage.memory_bytes).sum(),
+            users: status.users.iter().map(ToString::to_string).collect(),
+            shares_one: status.single,
+            own_session_failed: status.own_cause,
             calls: status.calls,
             restarts: status.restarts,
             pid: status.pid,

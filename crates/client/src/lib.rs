@@ -20,6 +20,7 @@ mod http;
 mod link;
 pub mod participant;
 mod pipes;
+pub mod processes;
 pub mod proxy;
 mod queue;
 pub mod sandbox;

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::queue::{self, Framing, SendQueue};
 use crate::sandbox::Confinement;
 use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
-use crate::{error::SendError, framed::read_frames, guard::Guard};
+use crate::{error::SendError, framed::read_frames, guard::Guard, processes::Root};
 
 use crate::pipes::Pipes;
 use process::{Groups, Running};
@@ -144,8 +144,8 @@ impl LinkTransport for StdioLink {
     fn pid(&self) -> Option<u32> {
         self.groups.child()
     }
-    fn logged_pid(&self) -> Option<u32> {
-        Some(self.groups.started)
+    fn process(&self) -> Option<Root> {
+        Some(self.groups.root())
     }
     fn close(&self) -> Closing<'_> {
         let _ = self.close.send(true);

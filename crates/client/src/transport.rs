@@ -8,6 +8,7 @@ use http::HeaderMap;
 use platform::Share;
 
 use crate::error::{LinkError, SendError};
+use crate::processes::Root;
 
 /// The delivery options of a message.
 #[derive(Debug, Clone, Default)]
@@ -81,9 +82,9 @@ pub trait LinkTransport: Send + Sync + 'static {
         None
     }
 
-    /// The process under which the log of stderr has the child's lines: its keeper, where it has one.
-    fn logged_pid(&self) -> Option<u32> {
-        self.pid()
+    /// Where the processes of the child begin, if there is one.
+    fn process(&self) -> Option<Root> {
+        None
     }
 
     /// Closes the link. A child process gets the end of its stdin, then its group SIGTERM, then SIGKILL; an HTTP session gets

@@ -11,10 +11,12 @@ use crate::problem::{Problem, suggestion};
 const SHARED: [&str; 8] = ["type", "command", "args", "env", "cwd", "url", "headers", "protocolEra"];
 
 /// Keys of `[servers.NAME]` that users may add to such a file.
-const OWN: [&str; 16] = [
+const OWN: [&str; 18] = [
     "prefix",
     "era",
     "sessions",
+    "start",
+    "idle_stop",
     "capabilities",
     "enabled",
     "validate",

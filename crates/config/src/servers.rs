@@ -21,8 +21,8 @@ use oauth::config::AuthConfig;
 use sandbox::{SANDBOXES, Sandbox};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
-    Confinement, EraChoice, FirstUse, HttpConfig, Mode, Policy, ProtoConfig, Secret, ServerConfig, Sessions,
-    StdioConfig, Timeouts, Transport,
+    Confinement, EraChoice, FirstUse, HttpConfig, IDLE_STOP, Mode, Policy, ProtoConfig, Secret, ServerConfig,
+    Sessions, Start, StdioConfig, Timeouts, Transport,
 };
 
 const ERAS: [(&str, EraChoice); 3] =
@@ -33,6 +33,8 @@ const SESSIONS: [(&str, Sessions); 4] = [
     ("caller", Sessions::Caller),
     ("call", Sessions::Call),
 ];
+
+const STARTS: [(&str, Start); 2] = [("demand", Start::Demand), ("always", Start::Always)];
 
 const PINS: [(&str, Mode); 3] = [("off", Mode::Off), ("warn", Mode::Warn), ("block", Mode::Block)];
 const FIRST: [(&str, FirstUse); 2] = [("trust", FirstUse::Trust), ("ask", FirstUse::Ask)];
@@ -76,6 +78,9 @@ pub(crate) fn read(
 struct Standard {
     sandbox: Sandbox,
     pins: Policy,
+    sessions: Sessions,
+    start: Start,
+    idle_stop: Duration,
 }
 
 impl Standard {
@@ -84,7 +89,16 @@ impl Standard {
         let table = root.get("server").filter(is_table).and_then(|_| root.table("server"));
         let sandbox = table.as_ref().and_then(|table| table.choice("sandbox", &SANDBOXES));
         let pins = table.as_ref().map(|table| pins(table, Policy::default())).unwrap_or_default();
-        Self { sandbox: sandbox.unwrap_or(Sandbox::None), pins }
+        let sessions = table.as_ref().and_then(|table| table.choice("sessions", &SESSIONS));
+        let start = table.as_ref().and_then(|table| table.choice("start", &STARTS));
+        let idle_stop = table.as_ref().and_then(|table| table.duration("idle_stop"));
+        Self {
+            sandbox: sandbox.unwrap_or(Sandbox::None),
+            pins,
+            sessions: sessions.unwrap_or_default(),
+            start: start.unwrap_or_default(),
+            idle_stop: idle_stop.unwrap_or(IDLE_STOP),
+        }
     }
 }
 
@@ -128,7 +142,14 @@ fn server(
     let era = era.or(other_era).unwrap_or_default();
     // A proto-mcp server has no modern era.
     let era = if matches!(transport, Some(Transport::Proto(_))) { EraChoice::Legacy } else { era };
-    let sessions = table.choice("sessions", &SESSIONS).unwrap_or_default();
+    let sessions = table.choice("sessions", &SESSIONS).unwrap_or(standard.sessions);
+    let start = table.choice("start", &STARTS).unwrap_or(standard.start);
+    let idle_stop = table.duration("idle_stop").unwrap_or(standard.idle_stop);
+    if !has_process {
+        for key in ["start", "idle_stop"].into_iter().filter(|key| table.get(key).is_some()) {
+            notices.push(format!("{}: `{key}` has no effect: the server has no `command`", table.name()));
+        }
+    }
     let timeouts = timeouts(&table);
     let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
     let validate = table.flag("validate").unwrap_or_default();
@@ -146,6 +167,8 @@ fn server(
         enabled,
         validate,
         pins,
+        start,
+        idle_stop,
     };
     Some((server, auth))
 }

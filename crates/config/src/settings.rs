@@ -8,6 +8,7 @@ use ::auth::{PublicUrl, PublicUrlError};
 use access::config::{AuditConfig, Config, Limits};
 use platform::default_share;
 use store::audit::Payloads;
+use upstream::{PROBES_AT_ONCE, STARTS_AT_ONCE};
 
 use crate::reader::Table;
 use crate::references;
@@ -31,8 +32,16 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let legacy_sse = table.flag("legacy_sse").unwrap_or(false);
     let operator_key = table.flag("operator_key").unwrap_or(true);
     let tls = tls_files::server(&table, env);
+    let count = |key, standard| {
+        table.count(key).map_or(standard, |count| usize::try_from(count).unwrap_or(usize::MAX))
+    };
+    let starts_at_once =
+        above_zero(&table, "starts_at_once", Some(count("starts_at_once", STARTS_AT_ONCE)), 1);
+    let probes_at_once = count("probes_at_once", PROBES_AT_ONCE);
     // The tables of servers read them.
-    let _ = (table.get("sandbox"), table.get("pins"), table.get("pins_first"));
+    for key in ["sandbox", "pins", "pins_first", "sessions", "start", "idle_stop"] {
+        let _ = table.get(key);
+    }
     let key = auth::key(&table, env);
     let limits = Arc::new(table.table("limits").map(|table| limits(table)).unwrap_or_default());
     table.finish();
@@ -48,6 +57,8 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
         key,
         login: crate::login::read(root),
         legacy_sse,
+        starts_at_once,
+        probes_at_once,
         limits,
         audit,
         references,

@@ -17,7 +17,7 @@ use room::Close;
 use store::JournalWriter;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
-use upstream::{FieldNumbers, Resolve, Upstream, config::ServerConfig};
+use upstream::{FieldNumbers, KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
 
 pub use visitors::Visitor;
 
@@ -65,6 +65,10 @@ pub struct Registry {
     /// Clock, ids and seal.
     pub context: Arc<Context>,
     guard: Option<Guard>,
+    /// The gate of all starts of servers.
+    starts: Arc<Starts>,
+    /// What servers listed when they last ran, and who used them.
+    kept: Arc<KeptManifests>,
     /// Resolves references of servers, if that is configured.
     references: Option<Arc<dyn Resolve>>,
     /// The journal, if the gateway keeps one.
@@ -116,6 +120,8 @@ impl Registry {
                 Arc::clone(&accounts),
             )),
             guard,
+            starts: Arc::new(Starts::new(config.starts_at_once, config.probes_at_once)),
+            kept: KeptManifests::open(config.data_dir.as_deref()),
             references: access::references::resolver(config.references.as_ref()),
             journal,
             audit,

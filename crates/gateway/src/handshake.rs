@@ -1,7 +1,6 @@
 //! Handshake results of a topic: what its servers say for themselves.
 
 use lists::handshake::{self, INSTRUCTIONS_BYTES_MAX};
-use model::Form;
 use wire::mcp::Version;
 
 use crate::dispatch::Dispatch;
@@ -20,11 +19,11 @@ fn instructions(dispatch: &Dispatch) -> Option<String> {
     let servers = dispatch.servers();
     let mut parts = Vec::new();
     for server in &servers {
-        let shared = Form::ALL.iter().find_map(|form| server.upstream.open_shared(*form));
-        let text = shared.and_then(|session| match session.manifest().instructions_instead() {
-            None => handshake::instructions(&session.handshake_result()),
+        let listed = server.upstream.manifest();
+        let text = match listed.instructions_instead() {
+            None => handshake::instructions(&listed.handshake),
             approved => approved,
-        });
+        };
         let text = text.filter(|text| !text.trim().is_empty() && text.len() <= INSTRUCTIONS_BYTES_MAX);
         parts.extend(text.map(|text| (server.id.as_str(), text)));
     }

@@ -1,6 +1,7 @@
 //! Lists of a topic: pages of the merged lists for one caller (MCP, "Pagination"), and the mirrored arguments of a tool.
 //!
-//! What a caller sees of the servers' manifests is the crate `lists`; here they are gathered, and sessions opened for them.
+//! What a caller sees of the servers' manifests is the crate `lists`; here they are gathered. No list starts a server or waits for one:
+//! lists are what servers listed last.
 
 mod announcements;
 
@@ -9,7 +10,6 @@ use std::{sync::Arc, sync::atomic::Ordering};
 use access::config::ToolsList;
 use lists::{Manifests, PageRequest, Seen};
 use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
-use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
 use upstream::Manifest;
 use wire::mcp::{header::HeaderParam, relay, task, task::TaskListing};
@@ -18,19 +18,16 @@ use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, live::Configur
 
 pub(crate) use announcements::{Announcement, Announcements};
 
-/// Answers a list request with one page. If servers are starting, or sessions of the caller's own must be opened to know what they
-/// list, the page is rendered after a bounded wait.
+/// Answers a list request with one page; while the gateway itself starts, after a bounded wait for its servers.
 pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind) {
-    if dispatch.settled.load(Ordering::Acquire)
-        && let Some(manifests) = known(dispatch, call)
-    {
-        return delivery::finish(dispatch, call, page(dispatch, call, list, &manifests));
+    if dispatch.settled.load(Ordering::Acquire) {
+        return delivery::finish(dispatch, call, page(dispatch, call, list, &known(dispatch, call)));
     }
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     tokio::spawn(async move {
-        let manifests = after_wait(&dispatch, &call).await;
+        dispatch.wait_for_servers().await;
         if !call.is_over() {
-            delivery::finish(&dispatch, &call, page(&dispatch, &call, list, &manifests));
+            delivery::finish(&dispatch, &call, page(&dispatch, &call, list, &known(&dispatch, &call)));
         }
     });
 }
@@ -40,85 +37,46 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind)
 /// # Errors
 /// The refusal of a caller that has left.
 pub(crate) async fn seen(dispatch: &Dispatch, call: &Arc<Call>) -> Result<Seen, Refusal> {
-    let at_hand = match dispatch.settled.load(Ordering::Acquire) {
-        true => known(dispatch, call),
-        false => None,
-    };
-    let manifests = match at_hand {
-        Some(manifests) => manifests,
-        None => after_wait(dispatch, call).await,
-    };
+    dispatch.wait_for_servers().await;
+    let manifests = known(dispatch, call);
     Ok(Seen::new(snapshot(dispatch, call)?, manifests, task::shown(call.client().version)))
 }
 
-/// The manifests, after a bounded wait for servers that are starting and for sessions that must be opened.
-async fn after_wait(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
-    dispatch.wait_for_servers().await;
-    opened(dispatch, call).await
-}
-
-/// The manifests, if no session must be opened for them.
-fn known(dispatch: &Dispatch, call: &Call) -> Option<Manifests> {
-    let mut all = own(dispatch);
-    for server in dispatch.servers() {
-        all.push((server.id.clone(), at_hand(&server, call)?));
-    }
-    Some(all)
-}
-
-/// The manifests, after sessions were opened that are the caller's own, or the first in its form. Of a server that is down or
-/// slow they are the last that it had: a call then says what is wrong.
-async fn opened(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
-    let (mut all, mut opening) = (own(dispatch), JoinSet::new());
-    for server in dispatch.servers() {
-        let known = at_hand(&server, call);
-        if known.is_none() {
-            let (call, server, at) = (Arc::clone(call), Arc::clone(&server), all.len());
-            let within = dispatch.settings.topic.list_wait;
-            opening.spawn(async move {
-                let caller = call.link.caller(call.client.as_ref());
-                let session = timeout(within, server.upstream.session(&caller)).await.ok()?.ok()?;
-                Some((at, session.manifest()))
-            });
-        }
-        let manifest =
-            known.unwrap_or_else(|| server.manifest_for(&call.link.participant.id, call.link.form));
-        all.push((server.id.clone(), manifest));
-    }
-    while let Some(opened) = opening.join_next().await {
-        if let Ok(Some((at, manifest))) = opened
-            && let Some((_, place)) = all.get_mut(at)
-        {
-            *place = manifest;
-        }
-    }
+/// The manifests that a caller is listed from now.
+fn known(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
+    let mut all = vec![(ParticipantId::gateway(), dispatch.own_manifest())];
+    all.extend(dispatch.servers().iter().map(|server| (server.id.clone(), at_hand(server, call))));
     all
 }
 
-fn own(dispatch: &Dispatch) -> Manifests {
-    vec![(ParticipantId::gateway(), dispatch.own_manifest())]
+/// What a server lists to a caller now: what its own session there lists, else what the server listed last to all.
+fn at_hand(server: &Arc<ConfiguredServer>, call: &Arc<Call>) -> Arc<Manifest> {
+    let caller = call.link.caller(call.client.as_ref());
+    if let Some(callers) = &server.callers {
+        if !callers.is_connected(caller.participant) {
+            return callers.shown();
+        }
+        open_for(server, call);
+        return server.manifest_for(caller.participant, call.link.form);
+    }
+    match server.upstream.own_session(&caller) {
+        Some(own) => own.manifest(),
+        None => server.upstream.manifest_in(call.link.form),
+    }
 }
 
-/// The manifest of a server without opening a session; `None` if one must be opened for it.
-fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
-    let (form, upstream) = (call.link.form, &server.upstream);
+/// Opens a session for a caller with an account of its own, from which it is listed afterwards: nothing there is shared, and no process
+/// is started for it.
+fn open_for(server: &Arc<ConfiguredServer>, call: &Arc<Call>) {
     let caller = call.link.caller(call.client.as_ref());
-    if let Some(callers) = &server.callers
-        && !callers.is_connected(caller.participant)
-    {
-        return Some(callers.shown());
+    if server.upstream.own_session(&caller).is_some() {
+        return;
     }
-    if upstream.is_owned(&caller) {
-        match (form, upstream.open_session(&caller)) {
-            (_, Some(session)) => return Some(session.manifest()),
-            (Form::Legacy, None) => return None,
-            // Nothing is shared where each caller has an account of its own.
-            (Form::Modern, None) if upstream.has_callers_accounts() => return None,
-            // A modern caller is listed what the shared session lists, until it has one of its own.
-            (Form::Modern, None) => {}
-        }
-    }
-    (!upstream.could_open(form)).then(|| upstream.manifest_in(form))
+    let (server, call) = (Arc::clone(server), Arc::clone(call));
+    tokio::spawn(async move {
+        let opened = server.upstream.session(&call.link.caller(call.client.as_ref())).await;
+        tracing::debug!(server = %server.id, opens = opened.is_ok(), "opened for the lists of a caller with an account");
+    });
 }
 
 /// One page, as a result's body.

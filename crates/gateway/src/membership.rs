@@ -1,6 +1,7 @@
 //! Membership: links that join and leave, configured servers, and the wait for servers that are starting.
 
-use std::{sync::Arc, sync::atomic::Ordering};
+use std::sync::{Arc, atomic::Ordering};
+use std::time::Duration;
 
 use model::{Capabilities, LinkId, ListKind, Narrowing, ParticipantId, Refusal, Request};
 use topic::{Ended, Join, Joining, ListScope, RingLimits, UpstreamNames};
@@ -55,6 +56,7 @@ impl Dispatch {
         if joining.listener.is_some() {
             dial_in::connected(self, participant);
         }
+        self.warm(link);
         Ok(())
     }
 
@@ -233,6 +235,8 @@ impl Dispatch {
             resolve: None,
             fields: Arc::clone(&self.context.fields),
             pins: None,
+            starts: Arc::default(),
+            kept: Arc::default(),
         };
         let upstream = Upstream::start(spec, environment);
         Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed), callers: None })
@@ -262,15 +266,20 @@ impl Dispatch {
         })
     }
 
-    /// Waits until servers that are starting for the first time have started, each at most for the topic's bound. A server that
-    /// is not ready by then is listed later, with a notification.
+    /// While the gateway itself starts: waits until its servers have started, at most for the topic's bound. A server that is not ready
+    /// by then, or that is added later, is listed later, with a notification.
     pub async fn wait_for_servers(&self) {
         if self.settled.load(Ordering::Acquire) {
             return;
         }
+        self.wait_for_starts(|_| Duration::from_millis(self.context.now_ms())).await;
+    }
+
+    /// Waits until every server has started, at most until it has this age.
+    async fn wait_for_starts(&self, age: impl Fn(&ConfiguredServer) -> Duration) {
         let servers = self.servers();
         for server in &servers {
-            let left = self.settings.topic.list_wait.saturating_sub(server.upstream.age());
+            let left = self.settings.topic.list_wait.saturating_sub(age(server));
             let _ = tokio::time::timeout(left, server.upstream.settled()).await;
         }
         if servers.iter().all(|server| server.upstream.has_settled()) {
@@ -278,8 +287,8 @@ impl Dispatch {
         }
     }
 
-    /// The same before a request for something that no server has listed yet. A request that will be refused waits as long, so
-    /// that its caller cannot tell what exists by the time.
+    /// Waits for the servers that have just been started, before a request for something that none has listed yet. A request that will
+    /// be refused waits as long, so that its caller cannot tell what exists by the time.
     pub async fn wait_for_target(&self, link: &Link, request: &Request) {
         if self.settled.load(Ordering::Acquire) {
             return;
@@ -287,7 +296,23 @@ impl Dispatch {
         let Some(target) = named(request) else { return };
         let method = request.method.as_str();
         if !self.with(|topic| topic.admits(link.id, method, Some(target))) {
-            self.wait_for_servers().await;
+            self.wait_for_starts(|server| server.upstream.age()).await;
+        }
+    }
+
+    /// Opens in the background what a client that has joined is likely to use: the servers that its participant used in the last days.
+    fn warm(self: &Arc<Self>, link: &Arc<Link>) {
+        for server in self.servers().into_iter().filter(|server| server.upstream.is_warmed()) {
+            let (dispatch, link) = (Arc::downgrade(self), Arc::clone(link));
+            tokio::spawn(async move {
+                server.upstream.warm(&link.caller(None)).await;
+                let is_here =
+                    |dispatch: Arc<Self>| dispatch.with(|topic| topic.participant(link.id).is_some());
+                if !dispatch.upgrade().is_some_and(is_here) {
+                    // It has left meanwhile.
+                    server.upstream.release(link.id);
+                }
+            });
         }
     }
 }
@@ -337,6 +362,8 @@ mod tests {
             enabled: true,
             validate: false,
             pins: Default::default(),
+            start: upstream::config::Start::Always,
+            idle_stop: upstream::config::IDLE_STOP,
         };
         let environment = Environment {
             accounts: None,
@@ -349,6 +376,8 @@ mod tests {
             resolve: None,
             fields: Arc::default(),
             pins: None,
+            starts: Arc::default(),
+            kept: Arc::default(),
         };
         let upstream =
             Upstream::start(UpstreamSpec { config, limits: Limits::default().servers() }, environment);

@@ -24,6 +24,10 @@ pub struct ServerConfig {
     pub era: EraChoice,
     /// The callers that share a session.
     pub sessions: Sessions,
+    /// When the gateway runs it.
+    pub start: Start,
+    /// A server that runs on demand is stopped after this time without use.
+    pub idle_stop: Duration,
     /// Its time limits.
     pub timeouts: Timeouts,
     /// The messages that it may send to its callers. The default: responses, notifications, and sampling, elicitation and
@@ -106,6 +110,22 @@ pub enum ProtoConfig {
 }
 
 impl ServerConfig {
+    /// Whether it runs on demand: it is a process, and its configuration does not want it to run always.
+    #[must_use]
+    pub fn is_on_demand(&self) -> bool {
+        self.start == Start::Demand && self.transport.child().is_some()
+    }
+
+    /// What tells this server from another one that may list something else: its identity, its environment and what confines it, as they
+    /// are written, and the era.
+    pub(crate) fn listed_by(&self) -> String {
+        let child = self.transport.child();
+        let env = child.into_iter().flat_map(|child| &child.env);
+        let env: Vec<_> = env.map(|(name, value)| (name, value.written())).collect();
+        let confinement = child.map(|child| &child.confinement);
+        format!("{:?}", (self.identity(), env, confinement, self.era))
+    }
+
     /// What tells this server from another one of its name: the program with its arguments, or the address, as they are written. A change
     /// of it is the operator's.
     #[must_use]
@@ -188,6 +208,19 @@ pub enum Sessions {
     /// Every call has its own session.
     Call,
 }
+
+/// When the gateway runs a server that is a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Start {
+    /// From its first use on, until no client that used it is connected and it was unused for a while.
+    #[default]
+    Demand,
+    /// Always.
+    Always,
+}
+
+/// The time without use after which a server that runs on demand is stopped, unless configured otherwise.
+pub const IDLE_STOP: Duration = Duration::from_secs(600);
 
 /// Time limits of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,8 +11,9 @@ use wire::mcp::Era;
 use wire::mcp::{Version, code};
 use wire::rpc::{Message, MessageKind, notification};
 
+use crate::declared::Handshake;
+use crate::session::Session;
 use crate::session::requests::{PendingAnswer, result};
-use crate::session::{Handshake, Session};
 use crate::{
     config::{ProtoConfig, StdioConfig, Transport},
     demo::DemoLink,
@@ -20,9 +21,10 @@ use crate::{
     proto::ProtoLink,
     session::inbox::SessionInbox,
     session_api::QUESTIONS,
+    startup::START_MAX,
 };
 
-/// Dials the server and completes the handshake in `era`; with `None` it detects the era first.
+/// Dials the server and completes the handshake in `era`; with `None` it detects the era first. The supervisor bounds the time.
 pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
     let setup = &session.setup;
     let inbox = || Arc::new(SessionInbox(Arc::downgrade(session)));
@@ -76,8 +78,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
     let _ = session.link.set(link);
     match era {
         Some(Era::Modern) => {
-            let patience = setup.spec.timeout(None);
-            let answer = session.ask(Era::Modern, "server/discover", &[], patience).await;
+            let answer = session.ask(Era::Modern, "server/discover", &[], START_MAX).await;
             session.set_handshake(discovered(&retried(session, answer).await?)?);
         }
         Some(Era::Legacy) => initialize(session, None).await?,
@@ -107,8 +108,7 @@ fn not_started(stdio: &StdioConfig, error: &std::io::Error) -> String {
 /// Probes a server for the modern era; after a short wait, or an error, initializes it as a legacy server. A late success of the
 /// probe still counts: a server may take longer to start than the probe waits.
 async fn probe(session: &Arc<Session>, is_child: bool) -> Result<(), Fault> {
-    let start = session.setup.spec.config.timeouts.start;
-    let mut probe = session.request(Era::Modern, "server/discover", &[], Some(start))?;
+    let mut probe = session.request(Era::Modern, "server/discover", &[], Some(START_MAX))?;
     let Ok(answer) = timeout(session.setup.spec.limits.probe, probe.answer()).await else {
         tracing::debug!(
             server = session.upstream(),
@@ -151,7 +151,7 @@ async fn retried(session: &Arc<Session>, first: Result<Message, Fault>) -> Resul
     if first.as_ref().ok().filter(rejects).and_then(modern_error).is_none() {
         return first;
     }
-    let patience = session.setup.spec.config.timeouts.start;
+    let patience = START_MAX;
     match session.ask(Era::Modern, "server/discover", &[], patience).await {
         Ok(second) if second.shape() == MessageKind::Result => Ok(second),
         _ => first,
@@ -190,13 +190,7 @@ fn discovered(message: &Message) -> Result<Handshake, Fault> {
 fn modern(supported: &[Version], result: Bytes) -> Option<Handshake> {
     let version = *supported.iter().filter(|version| version.era() == Era::Modern).max()?;
     let both = supported.iter().any(|version| version.era() == Era::Legacy);
-    Some(Handshake { version, capabilities: capabilities(&result), both, result })
-}
-
-/// The capabilities in the result of a handshake.
-fn capabilities(result: &Bytes) -> Bytes {
-    let capabilities = json::at(result, &["capabilities"]);
-    capabilities.map_or(Bytes::from_static(b"{}"), |raw| result.slice_ref(raw))
+    Some(Handshake::of(version, result, both))
 }
 
 fn versions(list: &[u8]) -> Vec<Version> {
@@ -221,8 +215,7 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
         ("capabilities", &capabilities),
         ("clientInfo", &info),
     ];
-    let patience = setup.spec.config.timeouts.start;
-    let mut initialize = session.request(Era::Legacy, "initialize", &params, Some(patience))?;
+    let mut initialize = session.request(Era::Legacy, "initialize", &params, Some(START_MAX))?;
     let answer = match probe {
         None => initialize.answer().await?,
         Some(mut probe) => {
@@ -257,8 +250,7 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     let Some(version) = version else {
         return Err(Fault::Answer("no legacy revision in common".to_owned()));
     };
-    let capabilities = self::capabilities(&raw);
-    session.set_handshake(Handshake { version, capabilities, both: false, result: raw });
+    session.set_handshake(Handshake::of(version, raw, false));
     if let Some(link) = session.link.get() {
         link.set_version(version.as_str());
         link.send(notification("notifications/initialized", None), SendMeta::default())?;

@@ -8,6 +8,7 @@
 
 mod arguments;
 pub mod config;
+mod declared;
 mod demo;
 pub mod dial_in;
 mod fault;
@@ -15,9 +16,11 @@ mod field_numbers;
 mod handshake;
 mod interest;
 mod judged;
+mod kept;
 mod listen_stream;
 mod lists;
 mod manifest;
+mod origin;
 mod pinning;
 mod proto;
 mod question;
@@ -26,6 +29,8 @@ mod sent;
 mod session;
 mod session_api;
 mod spec;
+mod starts;
+mod startup;
 mod status;
 mod supervisor;
 pub mod tasks;
@@ -33,8 +38,10 @@ pub mod tasks;
 mod tests;
 
 pub use arguments::Checks;
+pub use client::processes::{Root, Usage, usage};
 pub use field_numbers::FieldNumbers;
 pub use interest::Subscription;
+pub use kept::{KEPT_BYTES_MAX, KeptManifests};
 pub use manifest::{Compiled, List, Manifest};
 pub use pinning::Pinning;
 pub use question::{Asking, Question};
@@ -46,5 +53,6 @@ pub use session::{
 };
 pub use session_api::{CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey};
 pub use spec::UpstreamSpec;
+pub use starts::{PROBES_AT_ONCE, STARTS_AT_ONCE, Starts};
 pub use status::{Quarantined, State, Status};
 pub use supervisor::Upstream;

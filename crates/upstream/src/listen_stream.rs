@@ -7,7 +7,8 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use wire::{mcp::Era, rpc::MessageKind};
 
-use crate::session::{Handshake, Session};
+use crate::declared::Handshake;
+use crate::session::Session;
 use crate::{fault::Fault, interest::Subscription, lists, session::requests::PendingAnswer};
 
 /// Longest wait for the acknowledgement of a new stream before the old one is closed.

@@ -14,10 +14,11 @@ use wire::mcp::{ListKind, ListNames};
 
 use crate::arguments::{Arguments, Checks};
 use crate::judged::{judge_instructions, judge_list};
-use crate::manifest::{Compiled, List, Manifest};
+use crate::manifest::{Compiled, List, Manifest, Written};
+use crate::origin::Origin;
 use crate::sent::{Resolve, Retry};
-use crate::session::{Handshake, Session, SessionEvent};
-use crate::{fault::Fault, schema, sent, status::Quarantined};
+use crate::session::{Session, SessionEvent};
+use crate::{declared::Handshake, fault::Fault, schema, sent, status::Quarantined};
 
 /// Changes within this time cause one refresh.
 const COALESCE: Duration = Duration::from_millis(50);
@@ -31,16 +32,30 @@ pub(crate) fn bit(kind: ListKind) -> u64 {
     1 << kind as u64
 }
 
+/// The manifest that a kept handshake and kept lists make, as if they had just been fetched. It judges and checks them anew, because the
+/// operator may have decided otherwise meanwhile.
+pub(crate) fn manifest_of(origin: &Origin<'_>, handshake: &Handshake, written: &Written) -> Manifest {
+    let mut manifest = Manifest::default();
+    origin.begin(&mut manifest, handshake);
+    judge_instructions(origin, &mut manifest, handshake);
+    for kind in ListKind::ALL {
+        let mut list = written.list(kind).clone();
+        judge_list(origin, &mut manifest, kind, &mut list);
+        add(origin, &mut manifest, kind, list, Verdicts::default());
+    }
+    manifest.compiled = Compiled::with(&origin.environment.fields);
+    manifest
+}
+
 /// Fetches the lists of `stale` again. A list that cannot be fetched keeps its last state.
 pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64) -> Result<(), Fault> {
     let _listing = session.listing.lock().await;
+    let origin = Origin::of(session);
     let before = session.manifest();
     let mut manifest = Manifest::clone(&before);
-    manifest.capabilities = handshake.capabilities.clone();
-    manifest.is_legacy = session.era() == Era::Legacy;
-    manifest.coding = session.coding();
+    origin.begin(&mut manifest, handshake);
     if stale == ALL {
-        judge_instructions(session, &mut manifest, handshake);
+        judge_instructions(&origin, &mut manifest, handshake);
     }
     let mut outcome = Ok(());
     for kind in ListKind::ALL {
@@ -51,6 +66,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
         let capability = ListNames::of(kind).method.split('/').next().unwrap_or_default();
         if json::at(&handshake.capabilities, &[capability]).is_none() {
             manifest.set(kind, List::default());
+            session.written.lock().set(kind, List::default());
             continue;
         }
         match fetch(session, kind).await {
@@ -65,9 +81,10 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
                         session.upkeep.notify_one();
                     }
                 }
-                judge_list(session, &mut manifest, kind, &mut list);
-                let verdicts = Verdicts::of_all(session, kind, &list).await;
-                add(session, &mut manifest, kind, list, verdicts);
+                session.written.lock().set(kind, list.clone());
+                judge_list(&origin, &mut manifest, kind, &mut list);
+                let verdicts = Verdicts::of_all(&origin, kind, &list).await;
+                add(&origin, &mut manifest, kind, list, verdicts);
             }
             Err(fault) => {
                 tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, %fault, "a list could not be fetched");
@@ -127,17 +144,17 @@ async fn fetch(session: &Session, kind: ListKind) -> Result<List, Fault> {
 }
 
 /// Adds a list to the manifest; unusable tools go to the quarantine, each with a reason.
-fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: List, mut verdicts: Verdicts) {
+fn add(origin: &Origin<'_>, manifest: &mut Manifest, kind: ListKind, mut list: List, mut verdicts: Verdicts) {
     if kind != ListKind::Tools {
         list.items.retain(|item| !item.key.contains(char::is_control));
     } else {
         manifest.quarantined.clear();
         manifest.annotations.clear();
-        list.items.retain(|tool| match check(session, tool, manifest, &mut verdicts) {
+        list.items.retain(|tool| match check(origin, tool, manifest, &mut verdicts) {
             Ok(()) => true,
             Err(reason) => {
                 tracing::warn!(
-                    server = session.upstream(),
+                    server = origin.server(),
                     tool = tool.key,
                     reason,
                     "a tool is not listed: its schema cannot be used"
@@ -146,7 +163,7 @@ fn add(session: &Session, manifest: &mut Manifest, kind: ListKind, mut list: Lis
                 false
             }
         });
-        let serves = session.era() == Era::Legacy && task::serves_calls(&manifest.capabilities);
+        let serves = origin.era == Era::Legacy && task::serves_calls(&manifest.capabilities);
         let tools = list.items.iter().filter(|_| serves).map(|tool| (tool, task::support_of(&tool.raw)));
         let able = tools.filter(|(_, support)| *support != task::Support::None);
         manifest.tasks = able.map(|(tool, support)| (tool.key.clone(), support)).collect();
@@ -165,8 +182,8 @@ struct Verdicts {
 impl Verdicts {
     /// Those of all tools in a list whose arguments are checked: to compile their schemas can take long, so that it has a thread of
     /// its own. Other schemas are read where they are needed.
-    async fn of_all(session: &Session, kind: ListKind, list: &List) -> Self {
-        if kind != ListKind::Tools || !session.validates() {
+    async fn of_all(origin: &Origin<'_>, kind: ListKind, list: &List) -> Self {
+        if kind != ListKind::Tools || !origin.validates() {
             return Self::default();
         }
         let schemas: Vec<Bytes> = list.items.iter().filter_map(|tool| tool.get("inputSchema")).collect();
@@ -201,7 +218,7 @@ impl Verdicts {
 }
 
 fn check(
-    session: &Session,
+    origin: &Origin<'_>,
     tool: &Item,
     manifest: &mut Manifest,
     verdicts: &mut Verdicts,
@@ -210,12 +227,12 @@ fn check(
         return Err("its name has control characters".to_owned());
     }
     let schema = tool.get("inputSchema").ok_or("it has no input schema")?;
-    verdicts.of(&schema, session.validates())?;
+    verdicts.of(&schema, origin.validates())?;
     // Clients over HTTP mirror the annotated arguments to the gateway, whatever transport the server has.
     match annotations(&schema) {
         Ok(mirrored) if mirrored.is_empty() => {}
         Ok(mirrored) => drop(manifest.annotations.insert(tool.key.clone(), mirrored)),
-        Err(reason) if session.era() == Era::Modern && session.over_http() => return Err(reason),
+        Err(reason) if origin.era == Era::Modern && origin.over_http => return Err(reason),
         Err(_) => {}
     }
     Ok(())

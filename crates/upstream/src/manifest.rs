@@ -23,6 +23,8 @@ use crate::status::Quarantined;
 pub struct Manifest {
     /// The server's raw capabilities; empty before the handshake.
     pub capabilities: Bytes,
+    /// The raw result of `initialize` (legacy) or `server/discover` (modern); empty before the handshake.
+    pub handshake: Bytes,
     /// Its tools, without the quarantined ones.
     pub tools: List,
     /// Its resources.
@@ -87,6 +89,34 @@ pub struct List {
     pub ttl_ms: Option<u64>,
     /// Whether caches may share the list between callers.
     pub public: bool,
+}
+
+/// Lists as their server wrote them, before they are judged and checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Written([List; 4]);
+
+impl Written {
+    /// One of the lists.
+    pub(crate) fn list(&self, kind: ListKind) -> &List {
+        let [tools, resources, templates, prompts] = &self.0;
+        match kind {
+            ListKind::Tools => tools,
+            ListKind::Resources => resources,
+            ListKind::Templates => templates,
+            ListKind::Prompts => prompts,
+        }
+    }
+
+    /// Takes a list that was fetched.
+    pub(crate) fn set(&mut self, kind: ListKind, list: List) {
+        let [tools, resources, templates, prompts] = &mut self.0;
+        match kind {
+            ListKind::Tools => *tools = list,
+            ListKind::Resources => *resources = list,
+            ListKind::Templates => *templates = list,
+            ListKind::Prompts => *prompts = list,
+        }
+    }
 }
 
 impl Manifest {

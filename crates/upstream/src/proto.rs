@@ -103,8 +103,8 @@ impl LinkTransport for ProtoLink {
         self.0.frames.get()?.pid()
     }
 
-    fn logged_pid(&self) -> Option<u32> {
-        self.0.frames.get()?.logged_pid()
+    fn process(&self) -> Option<client::processes::Root> {
+        self.0.frames.get()?.process()
     }
 
     fn close(&self) -> Closing<'_> {

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{Accounts, Guard, HttpSpec, Link, SendMeta, StderrLog};
+use client::{Accounts, Guard, HttpSpec, Link, SendMeta, StderrLog, processes::Root};
 use model::{Coding, LinkId, LogLevel, Notice, Refusal};
 use platform::{Mutex, Shares};
 use tokio::sync::{Notify, watch};
@@ -34,12 +34,15 @@ use crate::sent::{Resolve, SentSchemas};
 use crate::session_api::{Numbers, SessionKey, SessionOwner};
 use crate::{
     config::{HttpConfig, Transport},
+    declared::Handshake,
     dial_in::DialIn,
     fault::Fault,
     interest::Interest,
-    manifest::Manifest,
+    kept::KeptManifests,
+    manifest::{Manifest, Written},
     question::Question,
     spec::UpstreamSpec,
+    starts::Starts,
 };
 use client_tasks::ClientTasks;
 pub use client_tasks::{CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX};
@@ -100,18 +103,10 @@ pub struct Environment {
     pub accounts: Option<Arc<dyn Accounts>>,
     /// Judges what the server lists, if that is wanted.
     pub pins: Option<Arc<dyn Pinning>>,
-}
-
-/// The server's declarations in the handshake.
-#[derive(Debug, Clone)]
-pub(crate) struct Handshake {
-    pub(crate) version: Version,
-    /// The result of `initialize` or `server/discover`.
-    pub(crate) result: Bytes,
-    /// The server's capabilities.
-    pub(crate) capabilities: Bytes,
-    /// Whether the server also speaks the other era.
-    pub(crate) both: bool,
+    /// The gate of all starts of processes.
+    pub starts: Arc<Starts>,
+    /// What servers listed when they last ran, and who used them lately.
+    pub kept: Arc<KeptManifests>,
 }
 
 /// Everything that a new session needs.
@@ -162,6 +157,8 @@ pub struct Session {
     /// The place in [`Version::ALL`] of the revision that the last handshake chose.
     version: AtomicUsize,
     pub(crate) manifest: Mutex<Arc<Manifest>>,
+    /// The lists as they were fetched last.
+    pub(crate) written: Mutex<Written>,
     /// Schemas of tools that are being listed (proto-mcp).
     pub(crate) sent_schemas: SentSchemas,
     /// Whether references of tools had no answer when they were listed last (proto-mcp).
@@ -223,6 +220,7 @@ impl Session {
             handshake: Mutex::default(),
             version: AtomicUsize::new(Version::NEWEST_LEGACY as usize),
             manifest: Mutex::default(),
+            written: Mutex::default(),
             sent_schemas: SentSchemas::default(),
             unresolved: AtomicBool::new(false),
             listing: tokio::sync::Mutex::default(),
@@ -336,8 +334,8 @@ impl Session {
         self.users.lock().clone()
     }
 
-    pub(crate) fn set_users(&self, users: &[LinkId]) {
-        users.clone_into(&mut self.users.lock());
+    pub(crate) fn set_users(&self, users: Vec<LinkId>) {
+        *self.users.lock() = users;
     }
 
     /// Open calls of callers.
@@ -378,10 +376,15 @@ impl Session {
         self.pending.lock().ended.as_ref().map(Fault::cause)
     }
 
+    /// Where its processes begin, if it has some.
+    pub(crate) fn process(&self) -> Option<Root> {
+        self.link.get()?.process()
+    }
+
     /// The last lines of its process on stderr.
     pub(crate) fn last_words(&self) -> Vec<Arc<str>> {
-        let pid = self.link.get().and_then(|link| link.logged_pid());
-        pid.map(|pid| self.setup.environment.stderr.last_of(pid, LAST_WORDS_MAX)).unwrap_or_default()
+        let last_of = |root: Root| self.setup.environment.stderr.last_of(root.started, LAST_WORDS_MAX);
+        self.process().map(last_of).unwrap_or_default()
     }
 
     pub(crate) fn set_handshake(&self, handshake: Handshake) {

@@ -89,6 +89,13 @@ pub struct ClientProfile {
 }
 
 impl ClientProfile {
+    /// The name in its `Implementation` object.
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
+        let info = self.client_info.as_ref()?;
+        Some(json::at(info, &["name"]).and_then(json::text)?.into_owned())
+    }
+
     /// Whether servers may send requests to the client: it declares sampling, elicitation or roots.
     #[must_use]
     pub fn can_be_asked(&self) -> bool {

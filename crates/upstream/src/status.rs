@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use client::processes::Root;
+use model::ParticipantId;
 use wire::mcp::Era;
 
 /// The states of a server.
@@ -12,6 +14,8 @@ pub enum State {
     Starting,
     /// It answers.
     Ready,
+    /// It does not run, because no client uses it: it is listed as it was, and starts at its first use.
+    Idle,
     /// It answers, but requests or lists fail: see the reason.
     Degraded,
     /// It does not run; the next attempt waits for its back-off.
@@ -21,6 +25,15 @@ pub enum State {
 }
 
 impl State {
+    /// Whether a call of the server is served: it runs, or starts for the call.
+    #[must_use]
+    pub fn is_ready(self) -> bool {
+        match self {
+            Self::Ready | Self::Idle => true,
+            Self::Starting | Self::Degraded | Self::Down | Self::NeedsLogin => false,
+        }
+    }
+
     /// The word for it in listings and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -51,6 +64,16 @@ pub struct Status {
     pub pid: Option<u32>,
     /// Open sessions, the shared ones included.
     pub sessions: usize,
+    /// Those of them that belong to single callers.
+    pub own_sessions: usize,
+    /// Where the processes of the sessions begin; for the operator only.
+    pub processes: Vec<Root>,
+    /// The participants whose clients use it, sorted; for operators only.
+    pub users: Vec<ParticipantId>,
+    /// Why all callers share one session although some could have their own: a second process did not start. For operators only.
+    pub single: Option<String>,
+    /// Why a caller's own session did not open last; for operators only.
+    pub own_cause: Option<String>,
     /// Open calls.
     pub calls: usize,
     /// Tools, resources, templates and prompts in the last lists.

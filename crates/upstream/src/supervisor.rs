@@ -3,25 +3,38 @@
 mod book;
 mod open;
 mod session_choice;
+mod single;
 mod status_log;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use client::{LinkError, StderrLog};
-use model::{Form, LinkId, ParticipantId, Refusal};
+use model::{Coding, Form, LinkId, ParticipantId, Refusal};
 use platform::{Mutex, Shares};
-use tokio::{sync::watch, time::sleep};
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
 
+use crate::origin::Origin;
 use crate::session::{Environment, Session, SessionEvent, SessionEvents};
 use crate::session_api::SessionOwner;
-use crate::{config::EraChoice, fault::Fault, lists, manifest::Manifest, spec::UpstreamSpec};
+use crate::starts::Urgency;
+use crate::{config::EraChoice, fault::Fault, kept, lists, manifest::Manifest, spec::UpstreamSpec};
 
-use book::{Backoff, Book, Logged, SessionPlace, Slot};
+use book::{Backoff, Book, Listed, Logged, Purpose, SessionPlace, Slot};
+use wanted::Wanted;
+
+/// The log target of lines about the state of servers, so that a filter can select them alone.
+const TARGET: &str = "portmoot::servers";
+/// Wait before a server that is listed from a kept manifest is probed: what clients use first comes first.
+const PROBE_AFTER: Duration = Duration::from_secs(10);
+/// Attempts of such a probe: the first may find that the server speaks another era now.
+const PROBES_MAX: usize = 2;
 
 /// The interval of the check for idle sessions.
 const TIDY: Duration = Duration::from_secs(5);
@@ -44,6 +57,12 @@ pub struct Upstream {
     /// Whether the first start has ended, in success or failure.
     settled: watch::Sender<bool>,
     restarts: AtomicU64,
+    /// Wakes the task that keeps a server running which runs on demand.
+    demand: Notify,
+    /// Whether only one process of it can run.
+    single: AtomicBool,
+    /// Held while callers are moved to one session.
+    sharing: tokio::sync::Mutex<()>,
     logged: Mutex<Logged>,
     started_at: Instant,
 }
@@ -65,9 +84,11 @@ impl Upstream {
         };
         // A server is asked for an era only if both its configuration and its transport leave a choice.
         let has_choice = eras.is_empty() && environment.dial_in.is_none();
-        let book = Book { eras, legacy: if has_choice { None } else { Some(false) }, ..Book::default() };
+        let legacy = if has_choice { None } else { Some(false) };
+        let mut book = Book { eras, legacy, ..Book::default() };
+        remember(&mut book, &spec, &environment);
         // A server that dials in may never connect: no list waits for it.
-        let settled = environment.dial_in.is_some();
+        let settled = environment.dial_in.is_some() || book.is_remembered;
         let limits = &spec.limits;
         let calls = Shares::new(limits.calls_max, limits.participant_calls_max);
         let own_sessions = Shares::new(limits.caller_sessions_max, limits.participant_sessions_max);
@@ -83,6 +104,9 @@ impl Upstream {
             book: Mutex::new(book),
             settled: watch::Sender::new(settled),
             restarts: AtomicU64::new(0),
+            demand: Notify::new(),
+            single: AtomicBool::new(false),
+            sharing: tokio::sync::Mutex::default(),
             logged: Mutex::default(),
             started_at: Instant::now(),
         });
@@ -107,14 +131,14 @@ impl Upstream {
     #[must_use]
     pub fn manifest_in(&self, form: Form) -> Arc<Manifest> {
         let book = self.book.lock();
-        let found = book.manifests.iter().find(|(era, _)| *era == form);
-        found.map_or_else(|| book.manifest(), |(_, manifest)| Arc::clone(manifest))
+        let found = book.listed.iter().find(|listed| listed.era == form);
+        found.map_or_else(|| book.manifest(), |listed| Arc::clone(&listed.manifest))
     }
 
     /// The last manifest in each era.
     #[must_use]
     pub fn manifests(&self) -> Vec<Arc<Manifest>> {
-        self.book.lock().manifests.iter().map(|(_, manifest)| Arc::clone(manifest)).collect()
+        self.book.lock().listed.iter().map(|listed| Arc::clone(&listed.manifest)).collect()
     }
 
     /// Has every open session list everything again: what is approved of it has changed.
@@ -247,8 +271,71 @@ impl Upstream {
         }
         backoff.failed(Instant::now(), reason);
         drop(guard);
+        self.demand.notify_one();
         self.log_status();
     }
+
+    /// Takes the lists of a shared session, and keeps them for the next process.
+    fn take_lists(&self, session: &Session) {
+        let mut book = self.book.lock();
+        book.take_lists(session);
+        let kept = if self.spec.config.is_on_demand() { book.to_keep() } else { None };
+        drop(book);
+        if let Some(kept) = kept {
+            let configuration = kept::digest(&self.spec.config.listed_by());
+            self.environment.kept.store(self.spec.name(), &kept, &configuration);
+        }
+    }
+
+    /// Stops a server that runs on demand if no client needs it: its shared sessions close.
+    fn stop_unneeded(&self) {
+        if !self.spec.config.is_on_demand() {
+            return;
+        }
+        let mut book = self.book.lock();
+        if book.closed || book.listed.is_empty() {
+            return;
+        }
+        let closing = book.take_unneeded(self.spec.config.idle_stop);
+        drop(book);
+        if !closing.is_empty() {
+            close_all(closing);
+            self.log_status();
+        }
+    }
+
+    /// Whether the server must run now, used or not: it does not run on demand, what it lists is not known, or clients that used it are
+    /// still there.
+    fn must_run(&self) -> bool {
+        let book = self.book.lock();
+        !self.spec.config.is_on_demand() || book.listed.is_empty() || book.is_needed()
+    }
+
+    /// Whether a server that runs on demand is to be asked whether its kept manifest still holds.
+    fn must_probe(&self) -> bool {
+        self.environment.starts.probes() && self.book.lock().is_remembered
+    }
+}
+
+/// Takes over what a server with this configuration listed when it last ran, if that is kept.
+fn remember(book: &mut Book, spec: &UpstreamSpec, environment: &Environment) {
+    if !spec.config.is_on_demand() {
+        return;
+    }
+    let configuration = kept::digest(&spec.config.listed_by());
+    let Some(kept) = environment.kept.load(spec.name(), &configuration) else { return };
+    if spec.config.era == EraChoice::Auto {
+        (book.eras, book.legacy) = (kept.eras, kept.legacy);
+    }
+    book.dislikes_probe = kept.dislikes_probe;
+    for of in kept.lists {
+        let era = of.handshake.version.era();
+        let (coding, over_http, is_shared) = (Coding::Json, false, true);
+        let origin = Origin { spec, environment, era, coding, over_http, is_shared };
+        let manifest = Arc::new(lists::manifest_of(&origin, &of.handshake, &of.written));
+        book.listed.push(Listed { era, manifest, of: Some(of) });
+    }
+    book.is_remembered = true;
 }
 
 /// Receives the events of all sessions of a server first, then the gateway does.
@@ -261,9 +348,7 @@ impl SessionEvents for SupervisedEvents {
     fn event(&self, session: &Arc<Session>, event: SessionEvent<'_>) {
         if let Some(upstream) = self.upstream.upgrade() {
             match &event {
-                SessionEvent::Changed(_) if !session.key().is_own() => {
-                    upstream.book.lock().keep_manifest(session)
-                }
+                SessionEvent::Changed(_) if !session.key().is_own() => upstream.take_lists(session),
                 SessionEvent::Ended => upstream.session_ended(session),
                 SessionEvent::State => upstream.log_status(),
                 SessionEvent::Changed(_)
@@ -286,8 +371,9 @@ fn close_all(sessions: Vec<Arc<Session>>) {
     }
 }
 
-/// Keeps a shared session open while the upstream exists.
+/// Keeps a shared session open while the upstream exists; of a server that runs on demand while it must run.
 async fn keep(upstream: Weak<Upstream>) {
+    let mut probes = 0;
     loop {
         let Some(strong) = upstream.upgrade() else { return };
         // Before the account is looked at, so that no change is missed.
@@ -306,6 +392,23 @@ async fn keep(upstream: Weak<Upstream>) {
             // A change of one caller's account says nothing about another's failures.
             if let Some(strong) = upstream.upgrade().filter(|_| !are_of_callers) {
                 strong.reset_backoff();
+            }
+            continue;
+        }
+        if !strong.must_run() {
+            if strong.book.lock().closed {
+                return;
+            }
+            strong.settled.send_replace(true);
+            strong.log_status();
+            let is_probe = probes < PROBES_MAX && strong.must_probe();
+            drop(strong);
+            match is_probe {
+                true => {
+                    probes += 1;
+                    probe(&upstream).await;
+                }
+                false => demanded(&upstream).await,
             }
             continue;
         }
@@ -333,7 +436,7 @@ async fn keep(upstream: Weak<Upstream>) {
             }
             continue;
         }
-        let opened = strong.obtain(era, None).await;
+        let opened = strong.obtain(Wanted::shared(era)).await;
         drop(strong);
         match opened {
             Ok(session) => {
@@ -364,6 +467,30 @@ async fn keep(upstream: Weak<Upstream>) {
     }
 }
 
+/// Waits until a server that runs on demand may have to run; a bounded time, so that an upstream that has gone is noticed.
+async fn demanded(upstream: &Weak<Upstream>) {
+    const LOOK: Duration = Duration::from_secs(60);
+    let Some(strong) = upstream.upgrade() else { return };
+    let wake = strong.demand.notified();
+    // Its users would keep it, and it is gone when they are.
+    let _ = timeout(LOOK, wake).await;
+}
+
+/// Asks a server once whether its kept manifest still holds, unless a client uses it first.
+async fn probe(upstream: &Weak<Upstream>) {
+    sleep(PROBE_AFTER).await;
+    let Some(strong) = upstream.upgrade().filter(|strong| strong.must_probe()) else { return };
+    let era = strong.book.lock().eras.first().copied();
+    let wanted = Wanted { purpose: Purpose::Probe, urgency: Urgency::Probe, ..Wanted::shared(era) };
+    let probed = strong.obtain(wanted).await;
+    tracing::debug!(
+        server = strong.spec.name(),
+        is_open = probed.is_ok(),
+        "asked whether what is kept of it still holds"
+    );
+    strong.stop_unneeded();
+}
+
 /// Opens a caller's own session again that ended with subscriptions, until one is open or no subscription is left.
 async fn restore(upstream: Weak<Upstream>, place: SessionPlace, owner: SessionOwner) {
     loop {
@@ -381,7 +508,9 @@ async fn restore(upstream: Weak<Upstream>, place: SessionPlace, owner: SessionOw
                 false => return,
             }
         }
-        if remaining.is_none() && strong.obtain(Some(place.0), Some(&owner.caller())).await.is_ok() {
+        let (caller, urgency) = (owner.caller(), Urgency::Background);
+        let wanted = Wanted { user: None, urgency, ..Wanted::by(&caller, Some(place.0), true) };
+        if remaining.is_none() && strong.obtain(wanted).await.is_ok() {
             return;
         }
         drop(strong);
@@ -418,11 +547,16 @@ async fn presence_change(presence: &mut Option<watch::Receiver<Option<LinkId>>>)
     }
 }
 
-/// Closes idle sessions of single callers.
+/// Closes idle sessions of single callers, and stops a server that runs on demand when no client needs it.
 async fn tidy(upstream: Weak<Upstream>) {
-    let Some(idle) = upstream.upgrade().map(|upstream| upstream.spec.limits.caller_idle) else { return };
+    let idle = upstream.upgrade().map(|upstream| {
+        let Upstream { spec, .. } = &*upstream;
+        let stops = spec.config.is_on_demand().then_some(spec.config.idle_stop);
+        (spec.limits.caller_idle, stops.unwrap_or(TIDY))
+    });
+    let Some((idle, idle_stop)) = idle else { return };
     loop {
-        sleep(TIDY.min(idle.max(TIDY_MIN))).await;
+        sleep(TIDY.min(idle.min(idle_stop).max(TIDY_MIN))).await;
         let Some(upstream) = upstream.upgrade() else { return };
         upstream.log_status();
         let mut book = upstream.book.lock();
@@ -432,5 +566,6 @@ async fn tidy(upstream: Weak<Upstream>) {
         let closing = book.take_idle(idle);
         drop(book);
         close_all(closing);
+        upstream.stop_unneeded();
     }
 }

@@ -1,6 +1,7 @@
 //! Supervision of a real child process (`tests/echo.py`).
 
 pub(crate) mod accounts;
+mod demand;
 mod faults;
 mod over_http;
 mod sessions;
@@ -23,7 +24,8 @@ use wire::rpc::{Id, Message};
 
 use super::*;
 use crate::config::{
-    EraChoice, Secret, ServerConfig, ServerLimits, Sessions, StdioConfig, Timeouts, Transport,
+    EraChoice, IDLE_STOP, Secret, ServerConfig, ServerLimits, Sessions, Start, StdioConfig, Timeouts,
+    Transport,
 };
 
 /// One event of a call.
@@ -111,6 +113,8 @@ pub(crate) fn config(args: &[&str]) -> ServerConfig {
         enabled: true,
         validate: false,
         pins: Default::default(),
+        start: Start::Always,
+        idle_stop: IDLE_STOP,
     }
 }
 
@@ -123,12 +127,20 @@ pub(crate) fn start_for(
     accounts: Option<Arc<dyn ::client::Accounts>>,
     edit: impl FnOnce(&mut UpstreamSpec),
 ) -> Fixture {
+    start_in(config, edit, |environment| environment.accounts = accounts)
+}
+
+fn start_in(
+    config: ServerConfig,
+    edit: impl FnOnce(&mut UpstreamSpec),
+    place: impl FnOnce(&mut Environment),
+) -> Fixture {
     let log = Arc::new(SessionLog::default());
     let mut spec = UpstreamSpec { config, limits: ServerLimits::default() };
     spec.limits.probe = Duration::from_secs(2);
     edit(&mut spec);
-    let environment = Environment {
-        accounts,
+    let mut environment = Environment {
+        accounts: None,
         guard: None,
         identity: Bytes::from_static(br#"{"name":"portmoot","version":"0"}"#),
         events: Arc::clone(&log) as Arc<dyn SessionEvents>,
@@ -138,7 +150,10 @@ pub(crate) fn start_for(
         resolve: None,
         fields: Arc::default(),
         pins: None,
+        starts: Arc::default(),
+        kept: Arc::default(),
     };
+    place(&mut environment);
     Fixture { upstream: Upstream::start(spec, environment), log }
 }
 

@@ -14,6 +14,7 @@ use super::started::Started;
 use crate::{
     error::LinkError,
     guard::{self, Guard},
+    processes::Root,
     queue::SendQueue,
     transport::Inbox,
 };
@@ -36,13 +37,19 @@ const POLL: Duration = Duration::from_millis(20);
 pub(super) struct Groups {
     /// The process that this one has started: the child, or its keeper.
     pub(super) started: u32,
+    is_kept: bool,
     child: Arc<OnceLock<u32>>,
 }
 
 impl Groups {
     pub(super) fn new(started: u32, kept: bool) -> Self {
         let child = if kept { OnceLock::new() } else { OnceLock::from(started) };
-        Self { started, child: Arc::new(child) }
+        Self { started, is_kept: kept, child: Arc::new(child) }
+    }
+
+    /// Where the processes of the child begin.
+    pub(super) fn root(&self) -> Root {
+        Root { started: self.started, is_keeper: self.is_kept }
     }
 
     /// The process id of the child, once its keeper has started it.

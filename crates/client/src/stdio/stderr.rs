@@ -72,6 +72,12 @@ impl StderrLog {
         last
     }
 
+    /// When a process wrote its newest line, in Unix milliseconds.
+    pub fn newest_ms(&self, pid: u32) -> Option<u64> {
+        let ring = self.ring.lock();
+        ring.lines.iter().rev().find(|line| line.pid == pid).map(|line| line.at_ms)
+    }
+
     /// Waits for a line after the one with this number.
     pub async fn wait_after(&self, number: u64) {
         // The sender is the log itself, so the wait ends with a line only.

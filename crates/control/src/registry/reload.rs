@@ -122,6 +122,8 @@ impl Registry {
                 resolve: self.references.clone(),
                 fields: Arc::clone(&self.context.fields),
                 pins: Some(Arc::<Pins>::clone(&self.pins)),
+                starts: Arc::clone(&self.starts),
+                kept: Arc::clone(&self.kept),
             };
             let spec = UpstreamSpec { config: server.clone(), limits: config.limits.servers() };
             upstreams.push((server.clone(), Upstream::start(spec, environment)));

@@ -31,6 +31,8 @@ fn echo() -> ServerConfig {
         enabled: true,
         validate: false,
         pins: Default::default(),
+        start: upstream::config::Start::Always,
+        idle_stop: upstream::config::IDLE_STOP,
     }
 }
 

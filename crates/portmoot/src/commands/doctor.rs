@@ -90,6 +90,30 @@ fn examine(config: &Config, is_foreign: bool, live: &Live) -> Vec<Check> {
     checks
 }
 
+/// A warning if a client's own session at a running server did not open last.
+fn own_sessions(server: &Value, check: &Check) -> Option<Check> {
+    let (found, fix) = match (server.get("shares_one"), server.get("own_session_failed")) {
+        (Some(why), _) => (
+            format!(
+                "a second process does not start ({}): all clients share one, and it can ask none of them",
+                text(why)
+            ),
+            "if that is how it is, say so: sessions = \"shared\"",
+        ),
+        (None, Some(why)) => (
+            format!("a client's own session did not open: {}", text(why)),
+            "see what it says, or let all clients share one process: sessions = \"shared\"",
+        ),
+        (None, None) => return None,
+    };
+    let found = format!("{}; {found}", check.found);
+    Some(Check { severity: Severity::Warning, ..failed(&check.what, found, fix) })
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
 /// A warning if a running server has tools whose schemas cannot be used: each with the reason.
 fn tools_beyond_use(server: &Value, check: &Check) -> Option<Check> {
     let named = |list: &str, what: &str| {
@@ -163,7 +187,7 @@ impl Live {
             return check;
         }
         if !fails {
-            return tools_beyond_use(one, &check).unwrap_or(check);
+            return own_sessions(one, &check).or_else(|| tools_beyond_use(one, &check)).unwrap_or(check);
         }
         let found = format!("{} in the running gateway: {}", cell(one, "state"), why(one));
         failed(&check.what, found, format!("see what it says: portmoot logs {}", server.name))

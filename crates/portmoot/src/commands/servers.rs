@@ -11,7 +11,18 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-const COLUMNS: [&str; 6] = ["NAME", "STATE", "TRANSPORT", "PROTOCOL", "TOOLS", "REASON"];
+const COLUMNS: [&str; 10] = [
+    "NAME",
+    "STATE",
+    "TRANSPORT",
+    "PROTOCOL",
+    "TOOLS",
+    "SESSIONS",
+    "PROCESSES",
+    "MEMORY",
+    "USED BY",
+    "REASON",
+];
 
 pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit, Failure> {
     match command {
@@ -32,6 +43,8 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
             let member = |row: &Value, column: &str| match column {
                 "PROTOCOL" => cell(row, protocol(row)),
                 "REASON" => why(row),
+                "MEMORY" => memory(row.get("memory_bytes").and_then(Value::as_u64)),
+                "USED BY" => used_by(row),
                 _ => cell(row, &column.to_lowercase()),
             };
             let row = |row: &Value| columns.iter().map(|column| member(row, column)).collect();
@@ -51,6 +64,22 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Memory for people; a dash if there is none.
+pub(crate) fn memory(bytes: Option<u64>) -> String {
+    const MIB: u64 = 1 << 20;
+    match bytes.unwrap_or_default() {
+        0 => "-".to_owned(),
+        bytes if bytes < 10 << 30 => format!("{} MiB", bytes.div_ceil(MIB)),
+        bytes => format!("{} GiB", bytes >> 30),
+    }
+}
+
+/// The participants whose clients use a server; a dash if there is none.
+fn used_by(server: &Value) -> String {
+    let users = texts(server, "users");
+    if users.is_empty() { "-".to_owned() } else { users.join(", ") }
 }
 
 /// Why a server is not ready: the reason, the cause of the last failure, the last line on stderr; a dash if it is ready.

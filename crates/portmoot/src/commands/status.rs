@@ -4,7 +4,7 @@ use json::visible;
 use serde_json::{Value, json};
 
 use crate::cli::RunningArgs;
-use crate::commands::servers::why;
+use crate::commands::servers::{memory, why};
 use crate::commands::target::running;
 use crate::commands::view::cell;
 use crate::remote::api;
@@ -46,14 +46,30 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
             cell(&ready, "servers_not_ready")
         )),
         Some(servers) => {
-            let is_up = |server: &&Value| server.get("state").is_some_and(|state| state == "ready");
+            let is = |server: &Value, state| server.get("state").is_some_and(|found| found == state);
+            let is_up = |server: &&Value| is(server, "ready") || is(server, "idle");
             let up = servers.iter().filter(is_up).count();
-            lines.push(format!("servers    {up} of {} ready", servers.len()));
+            let idle = servers.iter().filter(|server| is(server, "idle")).count();
+            let idle =
+                if idle == 0 { String::new() } else { format!(", {idle} of them idle until they are used") };
+            lines.push(format!("servers    {up} of {} ready{idle}", servers.len()));
             let down = servers.iter().filter(|server| !is_up(server));
             lines.extend(down.map(|server| {
                 let (name, state) = (cell(server, "name"), cell(server, "state"));
                 format!("           {}", visible::line(&format!("{name} is {state}: {}", why(server))))
             }));
+            let sum = |member| servers.iter().filter_map(|server| server.get(member)?.as_u64()).sum::<u64>();
+            let (sessions, processes, bytes) = (sum("sessions"), sum("processes"), sum("memory_bytes"));
+            let counted = |count, one: &str, many: &str| match count {
+                1 => format!("1 {one}"),
+                _ => format!("{count} {many}"),
+            };
+            lines.push(format!(
+                "sessions   {} at the servers; {}{}",
+                counted(sessions, "session", "sessions"),
+                counted(processes, "process", "processes"),
+                if processes == 0 { String::new() } else { format!(", {}", memory(Some(bytes))) }
+            ));
         }
     }
     match proposals.map(|proposals| proposals.len()) {

@@ -21,6 +21,8 @@ fn server(transport: Transport) -> ServerConfig {
         enabled: true,
         validate: false,
         pins: Default::default(),
+        start: upstream::config::Start::Always,
+        idle_stop: upstream::config::IDLE_STOP,
     }
 }
 

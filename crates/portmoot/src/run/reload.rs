@@ -55,6 +55,8 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
         ("login.enabled", switches_login),
         ("server.data_dir", keep(&before.data_dir, &mut after.data_dir)),
         ("server.key_file", keep(&before.key, &mut after.key)),
+        ("server.starts_at_once", keep(&before.starts_at_once, &mut after.starts_at_once)),
+        ("server.probes_at_once", keep(&before.probes_at_once, &mut after.probes_at_once)),
         ("server.operator_key", keep(&before.operator_key, &mut after.operator_key)),
         ("server.limits.connections_max", keep(&old.connections_max, &mut new.connections_max)),
         (

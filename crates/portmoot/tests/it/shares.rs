@@ -369,6 +369,8 @@ const PLAYED: &[(Set, &[Play])] = &[
 /// Bounds that no client reaches in a few seconds, and why. Their rows name the tests that do.
 const UNREACHED: &[(&str, &str)] = &[
     ("Queue of the journal", "only a slow disk fills it; the share of the bytes of proposals is as large"),
+    ("Starts of servers", "a start that waits goes on within `start_timeout` of the others"),
+    ("Uses of servers", "each participant has one place"),
     ("Queue of the audit log", "only a slow disk fills it"),
     ("Ended sessions", "65,536 sessions take minutes"),
     ("Schemas of other registries", "participants name none; its test has all sets"),

@@ -6,13 +6,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 use std::{collections::HashMap, sync::Arc};
 
-use model::{LinkId, ParticipantId};
+use model::{Coding, LinkId, ParticipantId};
 use platform::Taken;
 use wire::mcp::Era;
 
-use crate::{
-    interest::Interest, manifest::Manifest, session::Session, session_api::SessionKey, status::State,
-};
+use crate::kept::{Kept, KeptLists};
+use crate::session_api::{Caller, SessionKey};
+use crate::{interest::Interest, manifest::Manifest, session::Session, status::State};
 
 /// The place of one session and its successors.
 pub(super) type SessionPlace = (Era, SessionKey);
@@ -29,8 +29,18 @@ pub(super) struct Book {
     pub(super) slots: HashMap<SessionPlace, Slot>,
     /// Sessions that end with their calls, and their places.
     pub(super) single_call: Vec<(Arc<Session>, Taken)>,
-    /// The last manifest in each era, in the order of the first fetch.
-    pub(super) manifests: Vec<(Era, Arc<Manifest>)>,
+    /// The last lists in each era, in the order of the first fetch.
+    pub(super) listed: Vec<Listed>,
+    /// Whether its lists were kept by an earlier process, and no session has fetched them since.
+    pub(super) is_remembered: bool,
+    /// Why a session of a caller's own did not open last, for operators.
+    pub(super) own_cause: String,
+    /// Why all callers share one session although some could have their own: a second process did not start.
+    pub(super) single: Option<String>,
+    /// Why a process that has not answered in time may go on starting up.
+    pub(super) slow: Option<String>,
+    /// How long the next start may take, if the last one took too long.
+    pub(super) patience: Option<Duration>,
     pub(super) backoff: Backoff,
     /// Attempts that are running.
     pub(super) starting: usize,
@@ -46,19 +56,48 @@ pub(super) struct Book {
     pub(super) closed: bool,
 }
 
+/// An open session that was found.
+pub(super) struct Found {
+    pub(super) session: Arc<Session>,
+    /// Whether it is used by a link that has not used it before.
+    pub(super) is_first_use: bool,
+}
+
+/// What the server listed last in one era.
+pub(super) struct Listed {
+    pub(super) era: Era,
+    pub(super) manifest: Arc<Manifest>,
+    /// Of what the manifest was made; `None` if that cannot be kept.
+    pub(super) of: Option<KeptLists>,
+}
+
 impl Book {
     pub(super) fn manifest(&self) -> Arc<Manifest> {
-        self.manifests.first().map(|(_, manifest)| Arc::clone(manifest)).unwrap_or_default()
+        self.listed.first().map(|listed| Arc::clone(&listed.manifest)).unwrap_or_default()
     }
 
-    /// Keeps the manifest of a shared session, and drops manifests of eras that the server no longer speaks.
-    pub(super) fn keep_manifest(&mut self, session: &Session) {
-        let (era, manifest) = (session.era(), session.manifest());
-        match self.manifests.iter_mut().find(|(other, _)| *other == era) {
-            Some((_, place)) => *place = manifest,
-            None => self.manifests.push((era, manifest)),
+    /// Takes the lists of a shared session, and drops those of eras that the server no longer speaks.
+    pub(super) fn take_lists(&mut self, session: &Session) {
+        let era = session.era();
+        let of = session.handshake().filter(|_| session.coding() == Coding::Json);
+        let of = of.map(|handshake| KeptLists { handshake, written: session.written.lock().clone() });
+        let newer = Listed { era, manifest: session.manifest(), of };
+        match self.listed.iter_mut().find(|older| older.era == era) {
+            Some(older) => *older = newer,
+            None => self.listed.push(newer),
         }
-        self.manifests.retain(|(other, _)| *other == era || self.eras.contains(other));
+        self.listed.retain(|listed| listed.era == era || self.eras.contains(&listed.era));
+        self.is_remembered = false;
+    }
+
+    /// What a later process needs to list the server without starting it; `None` if its lists are incomplete or cannot be kept.
+    pub(super) fn to_keep(&self) -> Option<Kept> {
+        if self.incomplete.is_some() || self.listed.is_empty() {
+            return None;
+        }
+        let lists = self.listed.iter().map(|listed| listed.of.clone()).collect::<Option<_>>()?;
+        let (eras, legacy, dislikes_probe) = (self.eras.clone(), self.legacy, self.dislikes_probe);
+        Some(Kept { eras, legacy, dislikes_probe, lists })
     }
 
     /// The era of the server's sessions for a caller of this one, if it is known.
@@ -86,10 +125,10 @@ impl Book {
         }
     }
 
-    /// The open session at a place. `user` is the link that is going to use it. A session whose server waits for an answer of its
+    /// The open session at a place. `user` is the caller that is going to use it. A session whose server waits for an answer of its
     /// modern caller gets no further call, because its next question could belong to either: it goes on alone, and ends with its
     /// calls. So does one of a sign-in that was replaced.
-    pub(super) fn open(&mut self, place: &SessionPlace, user: Option<LinkId>) -> Option<Arc<Session>> {
+    pub(super) fn open(&mut self, place: &SessionPlace, user: Option<&Caller<'_>>) -> Option<Found> {
         let slot = self.slots.get_mut(place)?;
         let session = slot.open().map(Arc::clone)?;
         if session.is_asking() || session.is_void() {
@@ -99,10 +138,8 @@ impl Book {
             self.single_call.extend(taken.map(|taken| (session, taken)));
             return None;
         }
-        if slot.used_by(user) {
-            session.set_users(&slot.users);
-        }
-        Some(session)
+        let is_first_use = slot.used_by(user);
+        Some(Found { session, is_first_use })
     }
 
     /// Passes the interest of sessions that failed to a new session, if they will have no other successor: detection may find
@@ -132,6 +169,28 @@ impl Book {
         });
         gone.filter_map(|(_, slot)| slot.session).collect()
     }
+
+    /// Removes shared sessions that are not needed any more: no client that used them is connected, and they were unused for as long as
+    /// `idle`.
+    pub(super) fn take_unneeded(&mut self, idle: Duration) -> Vec<Arc<Session>> {
+        let shared = self.slots.iter_mut().filter(|((_, key), _)| !key.is_own());
+        shared.filter_map(|(_, slot)| slot.take_unneeded(idle)).collect()
+    }
+
+    /// Whether its shared session is needed now: a client that used it is connected, or subscribed to something.
+    pub(super) fn is_needed(&self) -> bool {
+        let mut shared = self.slots.iter().filter(|((_, key), _)| !key.is_own());
+        shared.any(|(_, slot)| !slot.users.is_empty() || slot.interest.len() > 0)
+    }
+
+    /// The participants that use the server, sorted.
+    pub(super) fn users(&self) -> Vec<ParticipantId> {
+        let users = self.slots.values().flat_map(|slot| slot.users.values().cloned());
+        let mut users: Vec<ParticipantId> = users.collect();
+        users.sort_unstable();
+        users.dedup();
+        users
+    }
 }
 
 /// What was logged and reported last.
@@ -156,9 +215,26 @@ pub(super) struct Slot {
     pub(super) interest: Arc<Interest>,
     /// The back-off of a caller's own session; the shared session has the server's.
     pub(super) backoff: Backoff,
-    /// Links that used a caller's session and are still there.
-    pub(super) users: Vec<LinkId>,
+    /// Links that used its sessions and are still there, with their participants.
+    pub(super) users: Users,
+    /// What its session was opened for.
+    pub(super) purpose: Purpose,
 }
+
+/// What a session was opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Purpose {
+    /// A use, or the first list of its server.
+    #[default]
+    Use,
+    /// A use that is likely to come.
+    Warm,
+    /// To ask whether a kept manifest still holds.
+    Probe,
+}
+
+/// Links with their participants.
+pub(super) type Users = foldhash::HashMap<LinkId, ParticipantId>;
 
 impl Slot {
     /// Its session, if that is open.
@@ -166,18 +242,45 @@ impl Slot {
         self.session.as_ref().filter(|session| session.is_open())
     }
 
-    /// Notes a link that uses its sessions; true if it is a new one.
-    pub(super) fn used_by(&mut self, user: Option<LinkId>) -> bool {
-        let user = user.filter(|user| !self.users.contains(user));
-        self.users.extend(user);
-        user.is_some()
+    /// Notes a link that uses its sessions; true if it has not done so before.
+    pub(super) fn used_by(&mut self, user: Option<&Caller<'_>>) -> bool {
+        let Some(user) = user else { return false };
+        let is_expected = self.purpose == Purpose::Use;
+        if is_expected && self.users.contains_key(&user.link) {
+            return false;
+        }
+        self.purpose = Purpose::Use;
+        self.expect(user);
+        true
+    }
+
+    /// Adds a link to those that use its sessions.
+    pub(super) fn expect(&mut self, user: &Caller<'_>) {
+        self.users.insert(user.link, user.participant.clone());
+        if let Some(session) = &self.session {
+            self.pass_users(session);
+        }
+    }
+
+    /// Tells a caller's own session of the links that use it.
+    pub(super) fn pass_users(&self, session: &Session) {
+        if session.key().is_own() {
+            let mut users: Vec<LinkId> = self.users.keys().copied().collect();
+            users.sort_unstable();
+            session.set_users(users);
+        }
     }
 
     /// Removes a link that has left; true when it was the last one that used the sessions.
     pub(super) fn left_by(&mut self, link: LinkId) -> bool {
-        let before = self.users.len();
-        self.users.retain(|user| *user != link);
-        self.users.is_empty() && before > 0
+        self.users.remove(&link).is_some() && self.users.is_empty()
+    }
+
+    /// Takes out its session if it is not needed. One that was opened to be asked is not needed once it has answered.
+    fn take_unneeded(&mut self, idle: Duration) -> Option<Arc<Session>> {
+        let idle = if self.purpose == Purpose::Probe { Duration::ZERO } else { idle };
+        let is_unneeded = self.users.is_empty() && self.idle().is_some_and(|quiet| quiet >= idle);
+        is_unneeded.then(|| self.session.take()).flatten()
     }
 
     /// Whether it has a session or one is being opened: a task that opens one shares its turn.

@@ -10,11 +10,14 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use wire::mcp::Era;
 
-use super::book::{Book, SessionPlace, Slot};
+use super::book::{Book, Purpose, SessionPlace, Slot};
+use super::wanted::Wanted;
 use super::{Upstream, close_all};
 use crate::config::{EraChoice, ProtoConfig, Sessions, Transport};
 use crate::session::{Session, SessionEvent, SessionSetup};
 use crate::session_api::{Caller, SessionKey};
+use crate::starts::{Entry, Place};
+use crate::startup::{self, START_MAX};
 use crate::{fault::Fault, handshake, interest::Interest, listen_stream, lists};
 
 /// Longest back-off that a call waits for; with a longer one it is refused.
@@ -23,12 +26,10 @@ const WAIT: Duration = Duration::from_secs(2);
 const RETRIED: &str = "the gateway retries by itself";
 
 impl Upstream {
-    /// The open session of a caller, or without one the shared session; a new one where none is open.
-    pub(super) async fn obtain(
-        &self,
-        era: Option<Era>,
-        owner: Option<&Caller<'_>>,
-    ) -> Result<Arc<Session>, Refusal> {
+    /// The open session that is wanted; a new one where none is open.
+    pub(super) async fn obtain(&self, wanted: Wanted<'_>) -> Result<Arc<Session>, Refusal> {
+        let Wanted { era, owner, user, purpose, urgency: _ } = wanted;
+        let entry = wanted.entry();
         if self.is_away() {
             return Err(self.away_refusal());
         }
@@ -37,7 +38,7 @@ impl Upstream {
         }
         if let Some(owner) = owner.filter(|_| self.spec.config.sessions == Sessions::Call) {
             let place = self.own_place(&mut self.book.lock(), owner)?;
-            let session = self.open(era, Some(owner), Arc::default()).await?;
+            let session = self.open(era, Some(owner), Arc::default(), entry).await?;
             let mut book = self.book.lock();
             book.single_call.retain(|(other, _)| other.is_open());
             book.single_call.push((Arc::clone(&session), place));
@@ -45,14 +46,13 @@ impl Upstream {
         }
         // Before detection there is one slot, so that only one process is probed.
         let place = (era.unwrap_or(Era::Modern), SessionKey::of(owner));
-        let user = owner.map(|owner| owner.link);
         let (turn, failures) = {
             let mut book = self.book.lock();
             if book.closed {
                 return Err(self.down("was stopped"));
             }
-            if let Some(session) = book.open(&place, user) {
-                return Ok(session);
+            if let Some(found) = book.open(&place, user) {
+                return Ok(found.session);
             }
             let slot = book.slots.entry(place.clone()).or_default();
             slot.used_by(user);
@@ -65,8 +65,8 @@ impl Upstream {
             // A task that waited for another attempt shares its outcome, in whichever era it succeeded.
             let mut eras =
                 [Era::Modern, Era::Legacy].into_iter().filter(|other| era.unwrap_or(*other) == *other);
-            if let Some(session) = eras.find_map(|era| book.open(&(era, place.1.clone()), user)) {
-                return Ok(session);
+            if let Some(found) = eras.find_map(|era| book.open(&(era, place.1.clone()), user)) {
+                return Ok(found.session);
             }
             let slot = book.slots.entry(place.clone()).or_default();
             if let Some(reason) = slot.backoff.reason.clone().filter(|_| slot.backoff.total > failures) {
@@ -76,11 +76,12 @@ impl Upstream {
             (interest, owner.map(|owner| self.own_place(&mut book, owner)).transpose()?)
         };
         self.await_backoff(&place).await?;
-        let opened = self.open(era, owner, interest).await;
+        let opened = self.open(era, owner, interest, entry).await;
         if let Some(session) = opened.as_ref().ok().filter(|session| session.key().is_own()) {
             // Its lists are known before calls find it: it would seem to list nothing.
-            let users = self.book.lock().slots.get(&place).map(|slot| slot.users.clone());
-            session.set_users(&users.unwrap_or_default());
+            if let Some(slot) = self.book.lock().slots.get(&place) {
+                slot.pass_users(session);
+            }
             session.emit(SessionEvent::Changed(&[]));
         }
         let mut book = self.book.lock();
@@ -103,7 +104,9 @@ impl Upstream {
         slot.backoff.started();
         (slot.session, slot.taken) = (Some(Arc::clone(&session)), taken);
         slot.interest = Arc::clone(&session.setup.interest);
-        session.set_users(&slot.users);
+        // A caller may have come to use it meanwhile.
+        slot.purpose = if slot.users.is_empty() || purpose == Purpose::Warm { purpose } else { Purpose::Use };
+        slot.pass_users(&session);
         let replaced = book.slots.insert((session.era(), place.1), slot);
         close_all(replaced.and_then(|slot| slot.session).into_iter().collect());
         drop(book);
@@ -190,13 +193,20 @@ impl Upstream {
         Refusal::new(RefusalCode::UpstreamDown, format!("the server `{}` {what}", self.spec.name()))
     }
 
-    /// Opens a session within the start timeout and fetches its lists.
+    /// Opens a session within the start timeout and fetches its lists. A process that is started for it has a place in the gate of
+    /// starts meanwhile.
     async fn open(
         &self,
         era: Option<Era>,
         owner: Option<&Caller<'_>>,
         interest: Arc<Interest>,
+        entry: Entry<'_>,
     ) -> Result<Arc<Session>, Refusal> {
+        let mut place = None;
+        if self.spec.config.transport.child().is_some() {
+            place = Some(self.environment.starts.enter(entry).await);
+        }
+        let place = &mut place;
         let (asks, remembered) = {
             let mut book = self.book.lock();
             book.starting += 1;
@@ -204,7 +214,7 @@ impl Upstream {
             (era.is_some_and(|era| book.must_ask(era)), remembered)
         };
         let era = era.or(remembered);
-        let mut outcome = self.attempt(era, owner, &interest).await;
+        let mut outcome = self.attempt(era, owner, &interest, place).await;
         if let Err(Fault::Link(LinkError::Http { status: 400 | 404 | 405, .. })) = &outcome
             && matches!(self.spec.config.transport, Transport::Http(_))
             && era != Some(Era::Modern)
@@ -213,7 +223,7 @@ impl Upstream {
         {
             // Servers of 2024-11-05 answer a POST like this; any other server fails again.
             self.book.lock().http_sse = true;
-            let second = self.attempt(Some(Era::Legacy), owner, &interest).await;
+            let second = self.attempt(Some(Era::Legacy), owner, &interest, place).await;
             self.book.lock().http_sse = second.is_ok();
             outcome = if second.is_ok() { second } else { outcome };
         }
@@ -224,7 +234,7 @@ impl Upstream {
         {
             // The probe precedes the handshake, and some legacy servers end at it or answer no handshake after it: a new
             // process gets the handshake alone.
-            let second = self.attempt(Some(Era::Legacy), owner, &interest).await;
+            let second = self.attempt(Some(Era::Legacy), owner, &interest, place).await;
             if second.is_ok() {
                 self.book.lock().dislikes_probe = true;
                 outcome = second;
@@ -245,7 +255,7 @@ impl Upstream {
             // It may speak JSON-RPC, or, if it did so before, proto-mcp now: a new process is asked.
             let other = !self.book.lock().proto_fallback;
             self.book.lock().proto_fallback = other;
-            let second = self.attempt(era, owner, &interest).await;
+            let second = self.attempt(era, owner, &interest, place).await;
             self.book.lock().proto_fallback = other == second.is_ok();
             outcome = if second.is_ok() { second } else { outcome };
         }
@@ -284,7 +294,9 @@ impl Upstream {
         book.starting = book.starting.saturating_sub(1);
         match outcome {
             Ok(session) => {
-                if !own {
+                if own {
+                    book.own_cause.clear();
+                } else {
                     book.backoff.started();
                     book.cause.clear();
                     book.last_words.clear();
@@ -300,6 +312,7 @@ impl Upstream {
             Err(fault) => {
                 if own {
                     tracing::warn!(server = self.spec.name(), %fault, "could not open a caller's session");
+                    book.own_cause = fault.cause();
                     return;
                 }
                 tracing::debug!(server = self.spec.name(), %fault, "could not start the server");
@@ -320,10 +333,12 @@ impl Upstream {
         era: Option<Era>,
         owner: Option<&Caller<'_>>,
         interest: &Arc<Interest>,
+        place: &mut Option<Place>,
     ) -> Result<Arc<Session>, Fault> {
-        let (http_sse, proto_fallback) = {
+        let start = self.spec.config.timeouts.start;
+        let (http_sse, proto_fallback, patience) = {
             let book = self.book.lock();
-            (book.http_sse, book.proto_fallback)
+            (book.http_sse, book.proto_fallback, book.patience.unwrap_or(start))
         };
         let session = Session::new(SessionSetup {
             spec: Arc::clone(&self.spec),
@@ -336,20 +351,38 @@ impl Upstream {
             proto_fallback,
             calls: Arc::clone(&self.calls),
         });
-        let opened = timeout(self.spec.config.timeouts.start, handshake::open(&session, era)).await;
-        if let Err(fault) = opened.unwrap_or(Err(Fault::Timeout)) {
+        let slow = |work: startup::Work, waited| {
+            // It does not start up with others any more: it waits.
+            *place = None;
+            self.book.lock().slow = Some(work.reason(waited));
+            self.log_status();
+        };
+        // Where another process runs, its program is installed, and what keeps a second one may be the first.
+        let runs = self.book.lock().sessions().any(|session| session.is_open());
+        let opening = handshake::open(&session, era);
+        let opened = match runs {
+            false => startup::bounded(&session, patience, opening, slow).await,
+            true => timeout(start, opening).await.unwrap_or(Err(Fault::Timeout)),
+        };
+        self.book.lock().slow = None;
+        if let Err(fault) = opened {
             session.close().await;
+            let mut book = self.book.lock();
             if owner.is_none() {
-                self.book.lock().last_words = session.last_words();
+                book.last_words = session.last_words();
+            }
+            if fault == Fault::Timeout {
+                // The next attempt gets more time.
+                book.patience = Some((patience * 2).min(START_MAX));
             }
             return Err(fault);
         }
+        self.book.lock().patience = None;
         let Some(handshake) = session.handshake() else {
             return Err(Fault::Answer("no handshake".to_owned()));
         };
         self.book.lock().pass_on(&session, era.is_none() && !handshake.both);
-        let listed =
-            timeout(self.spec.config.timeouts.start, lists::refresh(&session, &handshake, lists::ALL)).await;
+        let listed = timeout(start, lists::refresh(&session, &handshake, lists::ALL)).await;
         let complete = matches!(listed, Ok(Ok(())));
         if !session.is_open() {
             return Err(Fault::Link(LinkError::Broken(

@@ -5,53 +5,53 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::SendError;
-use model::{Form, LinkId, ParticipantId, Refusal};
+use model::{ANONYMOUS_PREFIX, Form, LinkId, ParticipantId, Refusal};
 use tokio::time::timeout;
 use wire::mcp::Era;
 
+use super::book::Purpose;
+use super::wanted::Wanted;
 use super::{Upstream, close_all};
 use crate::config::{Sessions, Transport};
+use crate::kept::Used;
 use crate::session_api::{Caller, ClientProfile, SessionKey};
+use crate::starts::Urgency;
 use crate::{fault::Fault, interest::Subscription, manifest::Manifest, session::Session};
 
 /// Longest wait for the end of a session that takes no call any more.
 const ENDS: Duration = Duration::from_secs(3);
 
 impl Upstream {
-    /// Whether a session in this form would open now: the server speaks it, or is not asked yet, and has no shared session in it.
-    #[must_use]
-    pub fn could_open(&self, form: Form) -> bool {
-        let book = self.book.lock();
-        let speaks = book.eras.contains(&form) || book.must_ask(form);
-        drop(book);
-        // The session with a server that dials in opens as soon as it connects.
-        speaks && self.environment.dial_in.is_none() && self.open_shared(form).is_none()
-    }
-
-    /// Obtains the session for a caller: the shared one where configuration and declared capabilities allow it, else the
+    /// Obtains the session for a caller that uses it: the shared one where configuration and declared capabilities allow it, else the
     /// caller's own, opened on first use. Its form is the caller's if the server speaks it.
     ///
     /// # Errors
     /// A refusal that says why the server is not available.
     pub async fn session(&self, caller: &Caller<'_>) -> Result<Arc<Session>, Refusal> {
+        let session = self.choose(caller).await?;
+        self.note_use(caller, session.key().is_own());
+        Ok(session)
+    }
+
+    async fn choose(&self, caller: &Caller<'_>) -> Result<Arc<Session>, Refusal> {
         let spoken = || self.book.lock().spoken(caller.form);
         let mut era = spoken();
         if self.has_callers_accounts() {
             if era.is_none() && self.book.lock().must_ask(caller.form) {
-                let asked = self.obtain(Some(caller.form), Some(caller)).await;
+                let asked = self.obtain(Wanted::by(caller, Some(caller.form), true)).await;
                 era = spoken();
                 if asked.is_ok() || era.is_none() {
                     return asked;
                 }
             }
-            return self.obtain(era, Some(caller)).await;
+            return self.obtain(Wanted::by(caller, era, true)).await;
         }
         if era.is_none() {
             // Opening the shared session detects the era.
-            let session = self.obtain(None, None).await?;
+            let session = self.obtain(Wanted::by(caller, None, false)).await?;
             if self.book.lock().must_ask(caller.form) {
                 // Without an answer the caller gets what there is, and the next one asks again.
-                let asked = self.obtain(Some(caller.form), None).await;
+                let asked = self.obtain(Wanted::by(caller, Some(caller.form), false)).await;
                 tracing::debug!(
                     server = self.spec.name(),
                     speaks = asked.is_ok(),
@@ -63,8 +63,60 @@ impl Upstream {
                 return Ok(session);
             }
         }
-        let owner = era.filter(|era| !self.shares(caller.client, *era)).map(|_| caller);
-        self.obtain(era, owner).await
+        let is_own = era.is_some_and(|era| !self.shares(caller.client, era));
+        match self.obtain(Wanted::by(caller, era, is_own)).await {
+            Err(refusal) if self.may_be_single(&refusal) => {
+                self.share_one(caller, era, is_own, refusal).await
+            }
+            obtained => obtained,
+        }
+    }
+
+    /// Whether it may be started for clients that are likely to use it.
+    #[must_use]
+    pub fn is_warmed(&self) -> bool {
+        self.spec.config.is_on_demand()
+    }
+
+    /// Opens the session that a caller will use, in the background, if it used the server in the last days: its own if the same client
+    /// used one of its own, else the shared one.
+    pub async fn warm(&self, caller: &Caller<'_>) {
+        let client = caller.client.name();
+        let used =
+            self.environment.kept.used(self.spec.name(), caller.participant.as_str(), client.as_deref());
+        if !self.spec.config.is_on_demand() || used == Used::No {
+            return;
+        }
+        let era = self.book.lock().spoken(caller.form);
+        let is_own = used == Used::Own && era.is_some_and(|era| !self.shares(caller.client, era));
+        let wanted = Wanted {
+            user: None,
+            purpose: Purpose::Warm,
+            urgency: Urgency::Background,
+            ..Wanted::by(caller, era, is_own)
+        };
+        if is_own {
+            // It ends when its caller leaves.
+            let mut book = self.book.lock();
+            let slot = book.slots.entry((era.unwrap_or(caller.form), caller.key())).or_default();
+            slot.expect(caller);
+        }
+        let warmed = self.obtain(wanted).await;
+        tracing::debug!(
+            server = self.spec.name(),
+            is_own,
+            is_warm = warmed.is_ok(),
+            "warmed for a client that used it lately"
+        );
+    }
+
+    /// Notes that a caller uses the server, so that it is warm when the caller comes again.
+    fn note_use(&self, caller: &Caller<'_>, is_own: bool) {
+        // Guests have other names each time.
+        if self.spec.config.is_on_demand() && !caller.participant.as_str().starts_with(ANONYMOUS_PREFIX) {
+            let client = if is_own { caller.client.name() } else { None };
+            self.environment.kept.note_use(self.spec.name(), caller.participant.as_str(), client.as_deref());
+        }
     }
 
     /// Obtains the session for a caller whose call this one did not take, because it is about to end.
@@ -82,12 +134,22 @@ impl Upstream {
     /// The session that [`Upstream::session`] would return, if it is open.
     #[must_use]
     pub fn open_session(&self, caller: &Caller<'_>) -> Option<Arc<Session>> {
-        let mut book = self.book.lock();
-        let era = book.spoken(caller.form)?;
-        if self.shares(caller.client, era) {
-            return book.open(&(era, SessionKey::Shared), None);
+        let era = self.book.lock().spoken(caller.form)?;
+        let is_own = !self.shares(caller.client, era);
+        let key = SessionKey::of(Some(caller).filter(|_| is_own));
+        let found = self.book.lock().open(&(era, key), Some(caller))?;
+        if found.is_first_use {
+            self.note_use(caller, is_own);
         }
-        book.open(&(era, caller.key()), Some(caller.link))
+        Some(found.session)
+    }
+
+    /// The open session that is a caller's own, without use of it.
+    #[must_use]
+    pub fn own_session(&self, caller: &Caller<'_>) -> Option<Arc<Session>> {
+        let book = self.book.lock();
+        let era = book.spoken(caller.form)?;
+        book.slots.get(&(era, caller.key()))?.open().cloned()
     }
 
     /// The manifests of the open sessions that are its modern caller's own and that this link uses.
@@ -123,7 +185,7 @@ impl Upstream {
     pub fn open_shared(&self, form: Form) -> Option<Arc<Session>> {
         let mut book = self.book.lock();
         let era = book.spoken(form)?;
-        book.open(&(era, SessionKey::Shared), None)
+        Some(book.open(&(era, SessionKey::Shared), None)?.session)
     }
 
     /// Whether this caller has sessions of its own here.
@@ -137,6 +199,7 @@ impl Upstream {
     fn shares(&self, client: &ClientProfile, era: Era) -> bool {
         match self.spec.config.sessions {
             _ if self.has_callers_accounts() => false,
+            _ if self.is_single() => true,
             Sessions::Shared => true,
             Sessions::Caller | Sessions::Call => false,
             // proto-mcp 1.0 has no questions.

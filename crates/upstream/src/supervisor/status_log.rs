@@ -4,11 +4,8 @@ use std::{sync::Arc, sync::atomic::Ordering, time::Instant};
 
 use platform::millis;
 
-use super::Upstream;
+use super::{TARGET, Upstream};
 use crate::status::{State, Status};
-
-/// The log target of status lines, so that a filter can select them alone.
-const TARGET: &str = "portmoot::servers";
 
 /// A cause without the operating system's number of the error, which the log has.
 fn without_number(cause: &str) -> String {
@@ -36,14 +33,19 @@ impl Upstream {
             (None, _) if self.has_callers_accounts() && !book.closed => (State::Ready, None),
             (Some(_), Some(failure)) => (State::Degraded, Some(failure)),
             (Some(_), None) => (State::Ready, None),
+            // A caller's own session shows that it runs.
+            (None, _) if !sessions.is_empty() => (State::Ready, None),
             (None, _) if self.is_away() => (State::Down, Some(self.away_refusal().message.into_owned())),
-            (None, _) if book.starting > 0 => (State::Starting, book.backoff.reason.clone()),
+            (None, _) if book.starting > 0 => {
+                (State::Starting, book.slow.clone().or_else(|| book.backoff.reason.clone()))
+            }
             (None, _) if book.closed => (State::Down, Some("stopped".to_owned())),
             (None, _) if book.backoff.reason.is_some() => (State::Down, book.backoff.reason.clone()),
+            (None, _) if self.spec.config.is_on_demand() && !book.listed.is_empty() => (State::Idle, None),
             (None, _) => (State::Starting, None),
         };
         let manifest = book.manifest();
-        let failed = state != State::Ready && !book.cause.is_empty();
+        let failed = !state.is_ready() && !book.cause.is_empty();
         Status {
             cause: match &blocked {
                 Some(fault) => Some(fault.cause()),
@@ -58,6 +60,11 @@ impl Upstream {
             version: shared.map(|session| session.version().as_str().to_owned()),
             pid: shared.and_then(|session| session.link.get()?.pid()),
             sessions: sessions.len(),
+            own_sessions: sessions.iter().filter(|session| session.key().is_own()).count(),
+            processes: sessions.iter().filter_map(|session| session.process()).collect(),
+            users: book.users(),
+            single: book.single.clone(),
+            own_cause: (!book.own_cause.is_empty()).then(|| without_number(&book.own_cause)),
             calls: sessions.iter().map(|session| session.calls()).sum(),
             listed: [&manifest.tools, &manifest.resources, &manifest.templates, &manifest.prompts]
                 .map(|list| list.items.len()),
@@ -82,6 +89,8 @@ impl Upstream {
         match status.state {
             _ if self.book.lock().closed => None,
             State::Ready | State::Degraded => Some(status.reachable),
+            // A call starts it.
+            State::Idle => Some(true),
             State::Down | State::NeedsLogin => Some(false),
             State::Starting => self.has_settled().then_some(false),
         }
@@ -116,6 +125,12 @@ impl Upstream {
             ),
             State::Degraded => tracing::warn!(target: TARGET, server, reason, "degraded"),
             State::NeedsLogin => tracing::warn!(target: TARGET, server, reason, "needs a sign-in"),
+            State::Idle => tracing::info!(
+                target: TARGET,
+                server,
+                tools = status.listed[0],
+                "idle: it is listed, and starts at its first use"
+            ),
             // The gateway itself has stopped it.
             State::Down if self.book.lock().closed => {}
             State::Down if self.is_away() => tracing::info!(target: TARGET, server, "not connected"),

@@ -1,8 +1,9 @@
 """A small MCP server for the tests of server supervision: newline-delimited JSON on stdin and stdout.
 
 Usage: echo.py legacy|modern|both [silent-probe] [ends-at-probe] [spoilt-by-probe] [closes-stdout-at-probe]
-[closes-stdin-at-probe] [hangs-at-probe] [initializes-at-probe] [takes-probe-for-initialize] [slow-start SECONDS] [hang] [flood] [fail-once FILE] [lists-modern]
+[closes-stdin-at-probe] [hangs-at-probe] [initializes-at-probe] [takes-probe-for-initialize] [slow-start SECONDS] [writes-slowly SECONDS] [locks FILE] [hang] [flood] [fail-once FILE] [lists-modern]
 """
+import fcntl
 import json
 import os
 import subprocess
@@ -183,11 +184,23 @@ def flood():
 if "fail-once" in FLAGS and os.path.exists(FLAGS[FLAGS.index("fail-once") + 1]):
     os.remove(FLAGS[FLAGS.index("fail-once") + 1])
     sys.exit(4)
+if "locks" in FLAGS:
+    # As a server does that works on one file: a second process of it ends.
+    lock = open(FLAGS[FLAGS.index("locks") + 1], "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        print("the file is locked by another process", file=sys.stderr)
+        sys.exit(5)
 if "flood" in FLAGS:
     threading.Thread(target=flood, daemon=True).start()
 print("echo server starts", file=sys.stderr)
 if "slow-start" in FLAGS:
     time.sleep(float(FLAGS[FLAGS.index("slow-start") + 1]))
+if "writes-slowly" in FLAGS:
+    for step in range(int(float(FLAGS[FLAGS.index("writes-slowly") + 1]) * 20)):
+        print("installing, step", step, file=sys.stderr, flush=True)
+        time.sleep(0.05)
 for line in sys.stdin:
     if "hang" not in FLAGS:
         serve(json.loads(line))

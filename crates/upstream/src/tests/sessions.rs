@@ -26,7 +26,7 @@ async fn a_modern_server_is_asked_once_whether_it_speaks_legacy() {
         let fixture = start(flags);
         let modern = shared(&fixture, Era::Modern).await;
         assert_eq!(fixture.upstream.status().eras, [Era::Modern], "no caller has needed the other era yet");
-        assert!(fixture.upstream.could_open(Era::Legacy));
+        assert!(fixture.upstream.open_shared(Era::Legacy).is_none());
         let asked = client(r#"{"elicitation":{}}"#);
         for link in 0..3 {
             let legacy = session(&fixture, link, &asked, Era::Legacy).await.unwrap();

@@ -168,10 +168,21 @@ pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failur
             client.id,
             if args.of.project { " --project" } else { "" }
         ));
+        output.message(&cost(client));
     } else if !args.change.dry_run {
         output.message(&format!("{} is connected already", client.name));
     }
     Ok(Exit::Ok)
+}
+
+/// What a client costs once it is connected, for people.
+fn cost(client: &Client) -> String {
+    format!(
+        "what it costs: {} gets all lists at once, and no server runs for that. A local server runs from its first use on:\n\
+         one process for all clients, and one of the client's own where the server may ask its user. To see them: {} servers ls",
+        client.name,
+        program_name()
+    )
 }
 
 /// The names in the client's file of servers that the configuration has.

@@ -1,0 +1,38 @@
+//! A session that is wanted: whose, in which era, for what.
+
+use wire::mcp::Era;
+
+use super::book::Purpose;
+use crate::session_api::Caller;
+use crate::starts::{Entry, Urgency};
+
+/// A session that is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// Its era; `None` is whatever the server speaks.
+    pub(super) era: Option<Era>,
+    /// Whose own it is; `None` is the shared one.
+    pub(super) owner: Option<&'a Caller<'a>>,
+    /// The caller that uses it now.
+    pub(super) user: Option<&'a Caller<'a>>,
+    pub(super) purpose: Purpose,
+    pub(super) urgency: Urgency,
+}
+
+impl<'a> Wanted<'a> {
+    /// The shared session, for no caller in particular.
+    pub(super) fn shared(era: Option<Era>) -> Self {
+        Self { era, owner: None, user: None, purpose: Purpose::Use, urgency: Urgency::Background }
+    }
+
+    /// The session that a caller waits for: its own, or the shared one.
+    pub(super) fn by(caller: &'a Caller<'a>, era: Option<Era>, is_own: bool) -> Self {
+        let owner = is_own.then_some(caller);
+        Self { era, owner, user: Some(caller), purpose: Purpose::Use, urgency: Urgency::Caller }
+    }
+
+    /// How its start passes the gate.
+    pub(super) fn entry(&self) -> Entry<'a> {
+        Entry { urgency: self.urgency, account: self.user.or(self.owner).map(|caller| caller.account) }
+    }
+}
