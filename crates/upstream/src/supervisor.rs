@@ -304,11 +304,11 @@ impl Upstream {
         }
     }
 
-    /// Whether the server must run now, used or not: it does not run on demand, what it lists is not known, or clients that used it are
-    /// still there.
+    /// Whether a shared session must be opened now that no caller waits for: the server does not run on demand, what it lists is not
+    /// known, or clients that used one are still there.
     fn must_run(&self) -> bool {
         let book = self.book.lock();
-        !self.spec.config.is_on_demand() || book.listed.is_empty() || book.is_needed()
+        !self.spec.config.is_on_demand() || book.listed.is_empty() || book.missing_era().is_some()
     }
 
     /// Whether a server that runs on demand is to be asked whether its kept manifest still holds.
@@ -417,7 +417,10 @@ async fn keep(upstream: Weak<Upstream>) {
             if book.closed {
                 return;
             }
-            (book.eras.first().copied(), book.backoff.remaining(Instant::now()))
+            // Unless its eras are to be detected.
+            let missing = book.missing_era().filter(|era| book.eras.contains(era));
+            let era = missing.or_else(|| book.eras.first().copied());
+            (era, book.backoff.remaining(Instant::now()))
         };
         let mut presence = strong.environment.dial_in.as_ref().map(|dial_in| dial_in.presence());
         if let Some(presence) = presence.as_mut().filter(|presence| presence.borrow().is_none()) {
@@ -437,8 +440,11 @@ async fn keep(upstream: Weak<Upstream>) {
             continue;
         }
         let opened = strong.obtain(Wanted::shared(era)).await;
+        let is_on_demand = strong.spec.config.is_on_demand();
         drop(strong);
         match opened {
+            // Its end is noticed as a demand, if there is one.
+            Ok(_) if is_on_demand => {}
             Ok(session) => {
                 let mut end = session.ended.subscribe();
                 // The wait holds no session: an upstream without users ends its sessions.

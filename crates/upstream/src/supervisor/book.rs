@@ -177,10 +177,16 @@ impl Book {
         shared.filter_map(|(_, slot)| slot.take_unneeded(idle)).collect()
     }
 
-    /// Whether its shared session is needed now: a client that used it is connected, or subscribed to something.
-    pub(super) fn is_needed(&self) -> bool {
-        let mut shared = self.slots.iter().filter(|((_, key), _)| !key.is_own());
-        shared.any(|(_, slot)| !slot.users.is_empty() || slot.interest.len() > 0)
+    /// The era in which a shared session is missing: a client that used it is connected, or subscribed to something.
+    pub(super) fn missing_era(&self) -> Option<Era> {
+        // An era that the server does not speak any more has a successor.
+        let known = |era| self.eras.is_empty() || self.eras.contains(era);
+        let mut shared = self.slots.iter().filter(|((era, key), _)| !key.is_own() && known(era));
+        let is_missing = |slot: &Slot| {
+            let is_needed = !slot.users.is_empty() || slot.interest.len() > 0;
+            is_needed && slot.open().is_none()
+        };
+        shared.find(|(_, slot)| is_missing(slot)).map(|((era, _), _)| *era)
     }
 
     /// The participants that use the server, sorted.

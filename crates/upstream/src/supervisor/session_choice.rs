@@ -46,22 +46,28 @@ impl Upstream {
             }
             return self.obtain(Wanted::by(caller, era, true)).await;
         }
-        if era.is_none() {
+        if era.is_none() && !self.book.lock().must_ask(caller.form) {
             // Opening the shared session detects the era.
             let session = self.obtain(Wanted::by(caller, None, false)).await?;
-            if self.book.lock().must_ask(caller.form) {
-                // Without an answer the caller gets what there is, and the next one asks again.
-                let asked = self.obtain(Wanted::by(caller, Some(caller.form), false)).await;
-                tracing::debug!(
-                    server = self.spec.name(),
-                    speaks = asked.is_ok(),
-                    "asked whether it speaks legacy"
-                );
-            }
             era = spoken();
-            if era.is_none() {
+            if era.is_none() && !self.book.lock().must_ask(caller.form) {
                 return Ok(session);
             }
+        }
+        if era.is_none() {
+            // Of both eras the caller's own is better: the session in which the server is asked for it is the caller's.
+            let is_own = !self.shares(caller.client, caller.form);
+            let asked = self.obtain(Wanted::by(caller, Some(caller.form), is_own)).await;
+            tracing::debug!(
+                server = self.spec.name(),
+                speaks = asked.is_ok(),
+                "asked whether it speaks legacy"
+            );
+            if asked.is_ok() {
+                return asked;
+            }
+            // Without an answer the caller gets what there is, and the next one asks again.
+            era = spoken().or_else(|| self.book.lock().eras.first().copied());
         }
         let is_own = era.is_some_and(|era| !self.shares(caller.client, era));
         match self.obtain(Wanted::by(caller, era, is_own)).await {

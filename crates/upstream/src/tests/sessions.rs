@@ -36,8 +36,8 @@ async fn a_modern_server_is_asked_once_whether_it_speaks_legacy() {
         let status = fixture.upstream.status();
         assert_eq!((status.eras, status.state, status.restarts), (eras.to_vec(), State::Ready, 0));
         assert!(modern.is_open() && shared(&fixture, Era::Modern).await.era() == Era::Modern);
-        // A server of one era was started once more, to be asked; one of both has a process for each caller too.
-        let expected = if eras.len() == 2 { 5 } else { 2 };
+        // A server of one era was started once more, to be asked; one of both has a process for each caller.
+        let expected = if eras.len() == 2 { 4 } else { 2 };
         until("all have started", || fixture.starts() == expected).await;
         fixture.upstream.close().await;
     }
