@@ -12,7 +12,7 @@ fn start_on_demand(args: &[&str], dir: &Path) -> Fixture {
     let kept = KeptManifests::open(Some(dir));
     start_in(
         on_demand(args),
-        |spec| spec.limits.caller_idle = IDLE,
+        |_| {},
         |environment| {
             environment.kept = kept;
             environment.starts = Arc::new(Starts::new(4, 0));
