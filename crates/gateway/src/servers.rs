@@ -29,6 +29,10 @@ impl SessionEvents for Topics {
         }
     }
 
+    fn is_here(&self, link: LinkId) -> bool {
+        self.0().iter().any(|dispatch| dispatch.with(|topic| topic.participant(link).is_some()))
+    }
+
     fn available(&self, server: &str, runs: bool) {
         let Ok(server) = &ParticipantId::new(server) else { return };
         for dispatch in self.0() {

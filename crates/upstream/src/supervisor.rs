@@ -292,6 +292,9 @@ impl Upstream {
         if !self.spec.config.is_on_demand() {
             return;
         }
+        let users = self.book.lock().quiet_users(self.spec.config.idle_stop);
+        let gone = users.into_iter().filter(|link| !self.environment.events.is_here(*link));
+        gone.for_each(|link| self.release(link));
         let mut book = self.book.lock();
         if book.closed || book.listed.is_empty() {
             return;
@@ -362,6 +365,10 @@ impl SessionEvents for SupervisedEvents {
 
     fn available(&self, server: &str, runs: bool) {
         self.gateway.available(server, runs);
+    }
+
+    fn is_here(&self, link: LinkId) -> bool {
+        self.gateway.is_here(link)
     }
 }
 

@@ -59,8 +59,9 @@ impl CallEvents for Recorder {
     }
 }
 
+/// The events of sessions, the changes of availability, and the links that have left.
 #[derive(Default)]
-struct SessionLog(Mutex<Vec<String>>, Mutex<Vec<(String, bool)>>);
+struct SessionLog(Mutex<Vec<String>>, Mutex<Vec<(String, bool)>>, Mutex<Vec<LinkId>>);
 
 impl SessionEvents for SessionLog {
     fn event(&self, _: &Arc<Session>, event: SessionEvent<'_>) {
@@ -72,6 +73,10 @@ impl SessionEvents for SessionLog {
             SessionEvent::Ended => "ended".to_owned(),
             SessionEvent::State => return,
         });
+    }
+
+    fn is_here(&self, link: LinkId) -> bool {
+        !self.2.lock().contains(&link)
     }
 
     fn available(&self, server: &str, runs: bool) {

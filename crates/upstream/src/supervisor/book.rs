@@ -189,6 +189,13 @@ impl Book {
         shared.find(|(_, slot)| is_missing(slot)).map(|((era, _), _)| *era)
     }
 
+    /// The links that keep shared sessions open which were unused for as long as `idle`.
+    pub(super) fn quiet_users(&self, idle: Duration) -> Vec<LinkId> {
+        let shared = self.slots.iter().filter(|((_, key), _)| !key.is_own()).map(|(_, slot)| slot);
+        let quiet = shared.filter(|slot| slot.idle().is_some_and(|quiet| quiet >= idle));
+        quiet.flat_map(|slot| slot.users.keys().copied()).collect()
+    }
+
     /// The participants that use the server, sorted.
     pub(super) fn users(&self) -> Vec<ParticipantId> {
         let users = self.slots.values().flat_map(|slot| slot.users.values().cloned());

@@ -140,10 +140,12 @@ impl Upstream {
     /// The session that [`Upstream::session`] would return, if it is open.
     #[must_use]
     pub fn open_session(&self, caller: &Caller<'_>) -> Option<Arc<Session>> {
-        let era = self.book.lock().spoken(caller.form)?;
+        let mut book = self.book.lock();
+        let era = book.spoken(caller.form)?;
         let is_own = !self.shares(caller.client, era);
         let key = SessionKey::of(Some(caller).filter(|_| is_own));
-        let found = self.book.lock().open(&(era, key), Some(caller))?;
+        let found = book.open(&(era, key), Some(caller))?;
+        drop(book);
         if found.is_first_use {
             self.note_use(caller, is_own);
         }

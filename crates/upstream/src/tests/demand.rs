@@ -63,6 +63,20 @@ async fn a_server_runs_while_a_client_that_used_it_is_connected() {
 }
 
 #[tokio::test]
+async fn a_link_that_left_before_its_session_was_open_keeps_no_server_running() {
+    let dir = tempfile::tempdir().unwrap();
+    let fixture = start_on_demand(&["legacy"], dir.path());
+    fixture.upstream.release(LinkId(1));
+    let session = shared(&fixture, Era::Legacy).await;
+    until("it was unused for long", || session.since_last_call() > 2 * IDLE).await;
+    assert!(session.is_open());
+    fixture.log.2.lock().push(LinkId(1));
+    idle(&fixture).await;
+    assert!(fixture.upstream.status().users.is_empty());
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
 async fn a_server_with_a_call_or_a_subscription_is_in_use() {
     let dir = tempfile::tempdir().unwrap();
     let fixture = start_on_demand(&["legacy"], dir.path());
