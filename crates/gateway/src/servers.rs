@@ -29,6 +29,14 @@ impl SessionEvents for Topics {
         }
     }
 
+    fn judged_again(&self, server: &str) {
+        for dispatch in self.0() {
+            if let Some(server) = dispatch.server_named(server) {
+                dispatch.list_shared(&server, &[]);
+            }
+        }
+    }
+
     fn is_here(&self, link: LinkId) -> bool {
         self.0().iter().any(|dispatch| dispatch.with(|topic| topic.participant(link).is_some()))
     }

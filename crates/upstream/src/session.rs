@@ -79,6 +79,9 @@ pub trait SessionEvents: Send + Sync {
     /// Takes that the server of this name runs now, or does not; in the order of the changes.
     fn available(&self, server: &str, runs: bool);
 
+    /// Takes that what the server of this name listed last was judged again, while none of its sessions is open.
+    fn judged_again(&self, server: &str);
+
     /// Whether the client with this link is still there. A link may leave before the session that it waited for is open.
     fn is_here(&self, link: LinkId) -> bool;
 }

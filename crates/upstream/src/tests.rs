@@ -75,6 +75,10 @@ impl SessionEvents for SessionLog {
         });
     }
 
+    fn judged_again(&self, _: &str) {
+        self.0.lock().push("judged again".to_owned());
+    }
+
     fn is_here(&self, link: LinkId) -> bool {
         !self.2.lock().contains(&link)
     }

@@ -33,7 +33,7 @@ fn usage_help_and_scripts() {
 
 #[test]
 fn lists_are_tables_or_json_with_hidden_characters_shown() {
-    let body = r#"{"servers":[{"name":"files","state":"ready","transport":"stdio","era":"legacy","tools":11},
+    let body = r#"{"servers":[{"name":"files","state":"ready","transport":"stdio","era":"legacy","tools":11,"sessions":3,"processes":4,"memory_bytes":20971521,"users":["ann","b\u001b"]},
         {"name":"new","state":"ready","transport":"http","era":"legacy+modern","version":"2026-07-28","tools":2},
         {"name":"odd\u001b[2J","state":"down","reason":"exited"}]}"#;
     let (url, seen) = gateway(move |_| (200, JSON, body.into()));
@@ -41,10 +41,10 @@ fn lists_are_tables_or_json_with_hidden_characters_shown() {
     let ran = home.run(&["servers", "ls", "--url", &url]).expect(0);
     assert_eq!(
         ran.stdout,
-        "NAME          STATE  TRANSPORT  PROTOCOL    TOOLS  REASON\n\
-         files         ready  stdio      legacy      11     -\n\
-         new           ready  http       2026-07-28  2      -\n\
-         odd\\u{1b}[2J  down   -          -           -      exited\n"
+        "NAME          STATE  TRANSPORT  PROTOCOL    TOOLS  SESSIONS  PROCESSES  MEMORY  USED BY       REASON\n\
+         files         ready  stdio      legacy      11     3         4          21 MiB  ann, b\\u{1b}  -\n\
+         new           ready  http       2026-07-28  2      -         -          -       -             -\n\
+         odd\\u{1b}[2J  down   -          -           -      -         -          -       -             exited\n"
     );
     let request = seen.recv().unwrap();
     assert_eq!(request.line, "GET /api/v1/servers HTTP/1.1");

@@ -151,9 +151,9 @@ impl Gateway {
     /// Waits until a server has this state; returns the answer of the API.
     #[track_caller]
     pub(crate) fn wait_for(&self, name: &str, state: &str) -> Value {
-        until(&format!("{name} is {state}"), || {
-            Some(self.server(name)).filter(|server| server["state"] == state)
-        })
+        // One that is idle is as ready: it is listed, and a call starts it.
+        let is = |server: &Value| server["state"] == state || state == "ready" && server["state"] == "idle";
+        until(&format!("{name} is {state}"), || Some(self.server(name)).filter(is))
     }
 }
 

@@ -5,17 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::SendError;
-use model::{ANONYMOUS_PREFIX, Form, LinkId, ParticipantId, Refusal};
+use model::{Form, LinkId, ParticipantId, Refusal};
 use tokio::time::timeout;
 use wire::mcp::Era;
 
-use super::book::Purpose;
 use super::wanted::Wanted;
 use super::{Upstream, close_all};
 use crate::config::{Sessions, Transport};
-use crate::kept::Used;
 use crate::session_api::{Caller, ClientProfile, SessionKey};
-use crate::starts::Urgency;
 use crate::{fault::Fault, interest::Subscription, manifest::Manifest, session::Session};
 
 /// Longest wait for the end of a session that takes no call any more.
@@ -75,53 +72,6 @@ impl Upstream {
                 self.share_one(caller, era, is_own, refusal).await
             }
             obtained => obtained,
-        }
-    }
-
-    /// Whether it may be started for clients that are likely to use it.
-    #[must_use]
-    pub fn is_warmed(&self) -> bool {
-        self.spec.config.is_on_demand()
-    }
-
-    /// Opens the session that a caller will use, in the background, if it used the server in the last days: its own if the same client
-    /// used one of its own, else the shared one.
-    pub async fn warm(&self, caller: &Caller<'_>) {
-        let client = caller.client.name();
-        let used =
-            self.environment.kept.used(self.spec.name(), caller.participant.as_str(), client.as_deref());
-        if !self.spec.config.is_on_demand() || used == Used::No {
-            return;
-        }
-        let era = self.book.lock().spoken(caller.form);
-        let is_own = used == Used::Own && era.is_some_and(|era| !self.shares(caller.client, era));
-        let wanted = Wanted {
-            user: None,
-            purpose: Purpose::Warm,
-            urgency: Urgency::Background,
-            ..Wanted::by(caller, era, is_own)
-        };
-        if is_own {
-            // It ends when its caller leaves.
-            let mut book = self.book.lock();
-            let slot = book.slots.entry((era.unwrap_or(caller.form), caller.key())).or_default();
-            slot.expect(caller);
-        }
-        let warmed = self.obtain(wanted).await;
-        tracing::debug!(
-            server = self.spec.name(),
-            is_own,
-            is_warm = warmed.is_ok(),
-            "warmed for a client that used it lately"
-        );
-    }
-
-    /// Notes that a caller uses the server, so that it is warm when the caller comes again.
-    fn note_use(&self, caller: &Caller<'_>, is_own: bool) {
-        // Guests have other names each time.
-        if self.spec.config.is_on_demand() && !caller.participant.as_str().starts_with(ANONYMOUS_PREFIX) {
-            let client = if is_own { caller.client.name() } else { None };
-            self.environment.kept.note_use(self.spec.name(), caller.participant.as_str(), client.as_deref());
         }
     }
 
@@ -204,7 +154,7 @@ impl Upstream {
     }
 
     /// Whether a client with this profile uses the shared session.
-    fn shares(&self, client: &ClientProfile, era: Era) -> bool {
+    pub(super) fn shares(&self, client: &ClientProfile, era: Era) -> bool {
         match self.spec.config.sessions {
             _ if self.has_callers_accounts() => false,
             _ if self.is_single() => true,

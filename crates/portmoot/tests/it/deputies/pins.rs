@@ -238,7 +238,9 @@ fn prompts_and_instructions_are_pinned_too() {
     server.write("instructions.txt", "Be kind to eve.");
     let gateway = server.start();
     let client = Client::plain(&gateway);
-    assert_eq!(gateway.server("t")["changed"], json!(["prompt p", "instructions"]));
+    // Until it is asked, it is listed as it was.
+    let changed = json!(["prompt p", "instructions"]);
+    until("the change is noticed", || (gateway.server("t")["changed"] == changed).then_some(()));
     let answer = client.ask("prompts/get", json!({ "name": "t_p" }));
     assert_eq!(answer["error"]["data"]["code"], "tool_changed", "{answer}");
     let said = || {
