@@ -99,6 +99,10 @@ impl Joined {
 }
 
 impl Outlet for Home {
+    fn is_connected(&self) -> bool {
+        self.is_attached()
+    }
+
     fn notify(&self, notice: &Passed<'_>) {
         let Some(stream) = self.unasked() else { return };
         let frame = relay::encode_notice(notice.notice, notice.public);

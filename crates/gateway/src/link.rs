@@ -61,6 +61,10 @@ pub trait Outlet: Send + Sync {
     fn list_changed(&self, _list: ListKind) {}
     /// Ends the link's streams. `why` is set if the topic ended the link.
     fn close(&self, _why: Option<Ended>) {}
+    /// Whether a client is there now: it reads a stream, or waits for an answer. A session over HTTP may go on without.
+    fn is_connected(&self) -> bool {
+        true
+    }
     /// The link's socket in the room.
     fn socket(&self) -> Option<&Arc<Socket>> {
         None

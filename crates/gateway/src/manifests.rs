@@ -1,7 +1,7 @@
 //! Lists of a topic: pages of the merged lists for one caller (MCP, "Pagination"), and the mirrored arguments of a tool.
 //!
 //! What a caller sees of the servers' manifests is the crate `lists`; here they are gathered. No list starts a server or waits for one:
-//! lists are what servers listed last.
+//! lists are what servers listed last. Only a caller with an account of its own at a server waits for its session there.
 
 mod announcements;
 
@@ -10,6 +10,7 @@ use std::{sync::Arc, sync::atomic::Ordering};
 use access::config::ToolsList;
 use lists::{Manifests, PageRequest, Seen};
 use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
+use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
 use upstream::Manifest;
 use wire::mcp::{header::HeaderParam, relay, task, task::TaskListing};
@@ -18,16 +19,19 @@ use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, live::Configur
 
 pub(crate) use announcements::{Announcement, Announcements};
 
-/// Answers a list request with one page; while the gateway itself starts, after a bounded wait for its servers.
+/// Answers a list request with one page. It waits only while the gateway itself starts, and where the caller has an account of its own at
+/// a server.
 pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind) {
-    if dispatch.settled.load(Ordering::Acquire) {
-        return delivery::finish(dispatch, call, page(dispatch, call, list, &known(dispatch, call)));
+    if dispatch.settled.load(Ordering::Acquire)
+        && let Some(manifests) = known(dispatch, call)
+    {
+        return delivery::finish(dispatch, call, page(dispatch, call, list, &manifests));
     }
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     tokio::spawn(async move {
-        dispatch.wait_for_servers().await;
+        let manifests = after_wait(&dispatch, &call).await;
         if !call.is_over() {
-            delivery::finish(&dispatch, &call, page(&dispatch, &call, list, &known(&dispatch, &call)));
+            delivery::finish(&dispatch, &call, page(&dispatch, &call, list, &manifests));
         }
     });
 }
@@ -37,46 +41,59 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind)
 /// # Errors
 /// The refusal of a caller that has left.
 pub(crate) async fn seen(dispatch: &Dispatch, call: &Arc<Call>) -> Result<Seen, Refusal> {
-    dispatch.wait_for_servers().await;
-    let manifests = known(dispatch, call);
+    let manifests = match known(dispatch, call) {
+        Some(manifests) if dispatch.settled.load(Ordering::Acquire) => manifests,
+        _ => after_wait(dispatch, call).await,
+    };
     Ok(Seen::new(snapshot(dispatch, call)?, manifests, task::shown(call.client().version)))
 }
 
-/// The manifests that a caller is listed from now.
-fn known(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
+/// The manifests, after the bounded waits.
+async fn after_wait(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
+    dispatch.wait_for_servers().await;
+    let servers = dispatch.servers();
+    let mut opening = JoinSet::new();
+    for server in servers.iter().filter(|server| at_hand(server, call).is_none()) {
+        let (call, server) = (Arc::clone(call), Arc::clone(server));
+        let within = dispatch.settings.topic.list_wait;
+        opening.spawn(async move {
+            let caller = call.link.caller(call.client.as_ref());
+            let _ = timeout(within, server.upstream.session(&caller)).await;
+        });
+    }
+    while opening.join_next().await.is_some() {}
+    let last = |server: &Arc<ConfiguredServer>| {
+        at_hand(server, call)
+            .unwrap_or_else(|| server.manifest_for(&call.link.participant.id, call.link.form))
+    };
     let mut all = vec![(ParticipantId::gateway(), dispatch.own_manifest())];
-    all.extend(dispatch.servers().iter().map(|server| (server.id.clone(), at_hand(server, call))));
+    all.extend(servers.iter().map(|server| (server.id.clone(), last(server))));
     all
 }
 
-/// What a server lists to a caller now: what its own session there lists, else what the server listed last to all.
-fn at_hand(server: &Arc<ConfiguredServer>, call: &Arc<Call>) -> Arc<Manifest> {
-    let caller = call.link.caller(call.client.as_ref());
-    if let Some(callers) = &server.callers {
-        if !callers.is_connected(caller.participant) {
-            return callers.shown();
-        }
-        open_for(server, call);
-        return server.manifest_for(caller.participant, call.link.form);
+/// The manifests that a caller is listed from; `None` if its own session at a server must be opened to know one.
+fn known(dispatch: &Dispatch, call: &Call) -> Option<Manifests> {
+    let mut all = vec![(ParticipantId::gateway(), dispatch.own_manifest())];
+    for server in dispatch.servers() {
+        all.push((server.id.clone(), at_hand(&server, call)?));
     }
-    match server.upstream.own_session(&caller) {
-        Some(own) => own.manifest(),
-        None => server.upstream.manifest_in(call.link.form),
-    }
+    Some(all)
 }
 
-/// Opens a session for a caller with an account of its own, from which it is listed afterwards: nothing there is shared, and no process
-/// is started for it.
-fn open_for(server: &Arc<ConfiguredServer>, call: &Arc<Call>) {
+/// What a server lists to a caller now: what its own session there lists, else what the server listed last to all. `None` where each
+/// caller has an account, and this one has no session yet: only a session in its name says what it is listed. No process starts for it.
+fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
     let caller = call.link.caller(call.client.as_ref());
-    if server.upstream.own_session(&caller).is_some() {
-        return;
+    if let Some(callers) = &server.callers
+        && !callers.is_connected(caller.participant)
+    {
+        return Some(callers.shown());
     }
-    let (server, call) = (Arc::clone(server), Arc::clone(call));
-    tokio::spawn(async move {
-        let opened = server.upstream.session(&call.link.caller(call.client.as_ref())).await;
-        tracing::debug!(server = %server.id, opens = opened.is_ok(), "opened for the lists of a caller with an account");
-    });
+    match server.upstream.own_session(&caller) {
+        Some(own) => Some(own.manifest()),
+        None if server.callers.is_some() => None,
+        None => Some(server.upstream.manifest_in(call.link.form)),
+    }
 }
 
 /// One page, as a result's body.

@@ -38,7 +38,11 @@ impl SessionEvents for Topics {
     }
 
     fn is_here(&self, link: LinkId) -> bool {
-        self.0().iter().any(|dispatch| dispatch.with(|topic| topic.participant(link).is_some()))
+        let is_connected = |dispatch: &Arc<Dispatch>| {
+            let (handle, is_busy) = dispatch.with(|topic| (topic.handle(link), topic.is_busy(link)));
+            handle.is_some_and(|link| is_busy || link.outlet.is_connected())
+        };
+        self.0().iter().any(is_connected)
     }
 
     fn available(&self, server: &str, runs: bool) {

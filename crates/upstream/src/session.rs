@@ -82,7 +82,7 @@ pub trait SessionEvents: Send + Sync {
     /// Takes that what the server of this name listed last was judged again, while none of its sessions is open.
     fn judged_again(&self, server: &str);
 
-    /// Whether the client with this link is still there. A link may leave before the session that it waited for is open.
+    /// Whether the client with this link is connected. A link may also leave before the session that it waited for is open.
     fn is_here(&self, link: LinkId) -> bool;
 }
 

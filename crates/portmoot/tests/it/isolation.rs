@@ -19,7 +19,8 @@ fn own(names: &[String], server: &str) -> usize {
 fn a_server_answers_while_others_are_killed_hung_or_flooding() {
     let home = Home::new();
     let servers = ["killed", "hung", "flooding", "fine"].map(|name| fixture(name, &["--era", "legacy"]));
-    let gateway = Gateway::start(&home, &servers.concat());
+    let servers = format!("[server]\nstart = \"always\"\n{}", servers.concat());
+    let gateway = Gateway::start(&home, &servers);
     let client = Client::plain(&gateway);
     let whole = client.names("tools");
     for name in ["killed", "hung", "flooding", "fine"] {

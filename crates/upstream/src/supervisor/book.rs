@@ -189,11 +189,29 @@ impl Book {
         shared.find(|(_, slot)| is_missing(slot)).map(|((era, _), _)| *era)
     }
 
-    /// The links that keep shared sessions open which were unused for as long as `idle`.
+    /// The links that keep sessions open which were unused for as long as `idle`.
     pub(super) fn quiet_users(&self, idle: Duration) -> Vec<LinkId> {
-        let shared = self.slots.iter().filter(|((_, key), _)| !key.is_own()).map(|(_, slot)| slot);
-        let quiet = shared.filter(|slot| slot.idle().is_some_and(|quiet| quiet >= idle));
+        let quiet = self.slots.values().filter(|slot| slot.is_quiet(idle));
         quiet.flat_map(|slot| slot.users.keys().copied()).collect()
+    }
+
+    /// Forgets that links which are not connected use sessions that were unused for as long as `idle`. Returns the callers' own sessions
+    /// that are left without a user.
+    pub(super) fn forget_users(&mut self, gone: &[LinkId], idle: Duration) -> Vec<Arc<Session>> {
+        let mut closing = Vec::new();
+        self.slots.retain(|(_, key), slot| {
+            if !slot.is_quiet(idle) {
+                return true;
+            }
+            let had_users = !slot.users.is_empty();
+            slot.users.retain(|link, _| !gone.contains(link));
+            let is_left = key.is_own() && had_users && slot.users.is_empty();
+            if is_left {
+                closing.extend(slot.session.take());
+            }
+            !is_left
+        });
+        closing
     }
 
     /// The participants that use the server, sorted.
@@ -311,7 +329,12 @@ impl Slot {
         self.quiet().filter(|_| !self.has_tasks())
     }
 
-    /// The same, whether or not it has tasks.
+    /// Whether its session was idle for as long as this.
+    fn is_quiet(&self, idle: Duration) -> bool {
+        self.idle().is_some_and(|quiet| quiet >= idle)
+    }
+
+    /// How long its session has been idle, whether or not it has tasks.
     pub(super) fn quiet(&self) -> Option<Duration> {
         let session = self.session.as_ref()?;
         let used = Arc::strong_count(&self.turn) > 1 || session.calls() > 0 || self.interest.len() > 0;

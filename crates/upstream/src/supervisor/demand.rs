@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{ANONYMOUS_PREFIX, Coding};
+use model::{ANONYMOUS_PREFIX, Coding, LinkId};
 
 use super::book::{Book, Listed, Purpose};
 use super::wanted::Wanted;
@@ -57,14 +57,16 @@ impl Upstream {
         if !self.spec.config.is_on_demand() {
             return;
         }
-        let users = self.book.lock().quiet_users(self.spec.config.idle_stop);
-        let gone = users.into_iter().filter(|link| !self.environment.events.is_here(*link));
-        gone.for_each(|link| self.release(link));
+        let idle_stop = self.spec.config.idle_stop;
+        let users = self.book.lock().quiet_users(idle_stop);
+        let gone: Vec<LinkId> =
+            users.into_iter().filter(|link| !self.environment.events.is_here(*link)).collect();
         let mut book = self.book.lock();
         if book.closed || book.listed.is_empty() {
             return;
         }
-        let closing = book.take_unneeded(self.spec.config.idle_stop);
+        let mut closing = book.forget_users(&gone, idle_stop);
+        closing.extend(book.take_unneeded(idle_stop));
         drop(book);
         if !closing.is_empty() {
             close_all(closing);

@@ -77,6 +77,19 @@ async fn a_link_that_left_before_its_session_was_open_keeps_no_server_running() 
 }
 
 #[tokio::test]
+async fn an_own_session_ends_when_its_client_is_not_connected_and_does_not_use_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let fixture = start_on_demand(&["legacy"], dir.path());
+    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Legacy).await.unwrap();
+    until("it was unused for long", || own.since_last_call() > 2 * IDLE).await;
+    assert!(own.is_open());
+    fixture.log.2.lock().push(LinkId(7));
+    until("it is closed", || !own.is_open()).await;
+    idle(&fixture).await;
+    fixture.upstream.close().await;
+}
+
+#[tokio::test]
 async fn a_server_with_a_call_or_a_subscription_is_in_use() {
     let dir = tempfile::tempdir().unwrap();
     let fixture = start_on_demand(&["legacy"], dir.path());
