@@ -44,6 +44,11 @@ def servers(world):
     }
 
 
+def asker():
+    """A server that lists a tool which asks for a form to every client."""
+    return {"asker": {"command": sys.executable, "args": [str(ROOT / "crates/portmoot/tests/it/one_port.py"), "0"]}}
+
+
 class Gateway:
     """A running gateway on a free port with a folder of its own."""
 

@@ -10,6 +10,10 @@ use crate::support::{Client, Gateway, modern_stream, until};
 /// Short enough for a test, long enough for a busy machine to answer a call within it.
 const SOON: &str = "[server]\nidle_stop = \"1s\"\nprobes_at_once = 0\n";
 
+/// The same for sessions of single callers, which have a time of their own.
+const SOON_ALL: &str =
+    "[server]\nidle_stop = \"1s\"\nprobes_at_once = 0\n[server.limits]\nupstream_session_idle = \"1s\"\n";
+
 fn names(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("s{number:02}")).collect()
 }
@@ -82,21 +86,23 @@ fn seven_clients_one_after_the_other_leave_no_process() {
 #[test]
 fn clients_that_vanish_leave_no_process() {
     let (home, names) = (Home::new(), names(3));
-    let gateway = idle(&home, SOON, &names);
+    let gateway = idle(&home, SOON_ALL, &names);
     // Most clients end without a word: their streams close, and nothing ends their sessions.
     for _ in 0..7 {
-        let client = asked(&gateway);
-        let stream = client.listen();
+        let (client, plain) = (asked(&gateway), Client::plain(&gateway));
+        let streams = [client.listen(), plain.listen()];
         client.record("s00");
-        drop(stream);
+        plain.record("s01");
+        drop(streams);
     }
+    ended(&home, "s00");
     all_ended(&home);
 }
 
 #[test]
 fn clients_of_both_eras_leave_no_process() {
     let (home, names) = (Home::new(), names(2));
-    let gateway = idle(&home, SOON, &names);
+    let gateway = idle(&home, SOON_ALL, &names);
     for name in &names {
         let called =
             of_modern(&gateway, "tools/call", json!({ "name": format!("{name}_record"), "arguments": {} }));
@@ -131,25 +137,26 @@ fn what_is_always_on_stays_on() {
 #[test]
 fn open_work_keeps_a_server() {
     let (home, names) = (Home::new(), names(3));
-    let gateway = idle(&home, SOON, &names);
+    let gateway = idle(&home, SOON_ALL, &names);
     let modern = |method: &str, mut params: Value| {
         params["_meta"] = json!({ "io.modelcontextprotocol/clientCapabilities": able() });
         modern_stream(&gateway, None, method, params)
     };
-    let hanging = modern("tools/call", json!({ "name": "s00_hang", "arguments": {} }));
-    until("it is called", || (gateway.server("s00")["calls"] == 1).then_some(()));
+    let hanging = modern("tools/call", json!({ "name": "s01_hang", "arguments": {} }));
+    until("it is called", || (gateway.server("s01")["calls"] == 1).then_some(()));
     let watched = json!({ "notifications": { "resourceSubscriptions": ["test://watched-resource"] } });
     let listening = modern("subscriptions/listen", watched);
     listening.next_of("notifications/subscriptions/acknowledged");
-    until("one is subscribed to", || (all_running(&home) >= 2).then_some(()));
+    // Of servers with one URI the first has it as it is.
+    until("it is subscribed to", || (!running(&home, "s00").is_empty()).then_some(()));
     // Another server shows that the time is over.
     let clock = Client::plain(&gateway);
     let last = &names[2];
     clock.record(last);
     assert_eq!(clock.delete(), 204);
     ended(&home, last);
-    assert_eq!(running(&home, "s00").len(), 1, "a call is open");
-    assert!(all_running(&home) >= 2, "a subscription is open");
+    assert!(!running(&home, "s01").is_empty(), "a call is open");
+    assert!(!running(&home, "s00").is_empty(), "a subscription is open");
     drop((hanging, listening));
     all_ended(&home);
 }
@@ -162,20 +169,42 @@ fn what_a_participant_used_lately_is_warm_when_it_comes_back() {
     client.record("s01");
     assert_eq!(client.delete(), 204);
     all_ended(&home);
-    let back = asked(&gateway);
-    until("it is warmed", || (!running(&home, "s01").is_empty()).then_some(()));
-    assert_eq!([&names[0], &names[2]].map(|name| starts(&home, name).len()), [1, 1]);
-    assert_eq!(back.delete(), 204);
-    all_ended(&home);
+    let comes_back = |gateway: &Gateway| {
+        let back = asked(gateway);
+        until("it is warmed", || (gateway.server("s01")["own_sessions"] == 1).then_some(()));
+        let before = running(&home, "s01");
+        assert!(before.contains(&back.record("s01")["pid"].as_u64().unwrap()), "the call finds it warm");
+        assert_eq!(
+            [&names[0], &names[2]].map(|name| starts(&home, name).len()),
+            [1, 1],
+            "others are not used"
+        );
+        assert_eq!(back.delete(), 204);
+        all_ended(&home);
+    };
+    comes_back(&gateway);
     // A gateway that starts anew remembers it.
     gateway.stop().expect(0);
     let tables: String = names.iter().map(|name| fixture(&home, name, "")).collect();
-    let gateway = Gateway::start(&home, &format!("{SOON}{tables}"));
-    let before = starts(&home, "s01").len();
-    let again = asked(&gateway);
-    until("it is warmed", || (starts(&home, "s01").len() > before).then_some(()));
-    assert_eq!([&names[0], &names[2]].map(|name| starts(&home, name).len()), [1, 1]);
-    assert_eq!(again.delete(), 204);
+    comes_back(&Gateway::start(&home, &format!("{SOON}{tables}")));
+}
+
+#[test]
+fn a_client_that_leaves_while_its_servers_are_warmed_leaves_no_process() {
+    let home = Home::new();
+    let gateway =
+        Gateway::start(&home, &format!("{SOON}{}", fixture(&home, "slow", "--start-delay-ms 1000")));
+    all_listed(&gateway, &["slow".to_owned()]);
+    let client = asked(&gateway);
+    client.record("slow");
+    assert_eq!(client.delete(), 204);
+    all_ended(&home);
+    // As `claude mcp list` does: it connects, lists, and is gone before the server has started.
+    let before = starts(&home, "slow").len();
+    let brief = asked(&gateway);
+    brief.names("tools");
+    until("it is being warmed", || (starts(&home, "slow").len() > before).then_some(()));
+    assert_eq!(brief.delete(), 204);
     all_ended(&home);
 }
 
