@@ -3,16 +3,15 @@
 use serde_json::{Value, json};
 
 use super::starts::{all_ended, all_running, all_starts, ended, fixture, running, starts};
-use super::{able, all_listed, asked, of_modern};
+use super::{able, all_listed, asked};
 use crate::home::Home;
 use crate::support::{Client, Gateway, modern_stream, until};
 
 /// Short enough for a test, long enough for a busy machine to answer a call within it.
 const SOON: &str = "[server]\nidle_stop = \"1s\"\nprobes_at_once = 0\n";
 
-/// The same for sessions of single callers, which have a time of their own.
-const SOON_ALL: &str =
-    "[server]\nidle_stop = \"1s\"\nprobes_at_once = 0\n[server.limits]\nupstream_session_idle = \"1s\"\n";
+/// The same where sessions that nothing ends are soon over too, those of clients and those of single callers at servers.
+const SOON_ALL: &str = "[server]\nidle_stop = \"1s\"\nprobes_at_once = 0\n[server.limits]\nupstream_session_idle = \"1s\"\nsession_idle = \"2s\"\n";
 
 fn names(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("s{number:02}")).collect()
@@ -95,19 +94,6 @@ fn clients_that_vanish_leave_no_process() {
         plain.record("s01");
         drop(streams);
     }
-    ended(&home, "s00");
-    all_ended(&home);
-}
-
-#[test]
-fn clients_of_both_eras_leave_no_process() {
-    let (home, names) = (Home::new(), names(2));
-    let gateway = idle(&home, SOON_ALL, &names);
-    for name in &names {
-        let called =
-            of_modern(&gateway, "tools/call", json!({ "name": format!("{name}_record"), "arguments": {} }));
-        assert!(called["structuredContent"]["pid"].is_number(), "{called}");
-    }
     all_ended(&home);
 }
 
@@ -137,7 +123,7 @@ fn what_is_always_on_stays_on() {
 #[test]
 fn open_work_keeps_a_server() {
     let (home, names) = (Home::new(), names(3));
-    let gateway = idle(&home, SOON_ALL, &names);
+    let gateway = idle(&home, SOON, &names);
     let modern = |method: &str, mut params: Value| {
         params["_meta"] = json!({ "io.modelcontextprotocol/clientCapabilities": able() });
         modern_stream(&gateway, None, method, params)
@@ -158,7 +144,6 @@ fn open_work_keeps_a_server() {
     assert!(!running(&home, "s01").is_empty(), "a call is open");
     assert!(!running(&home, "s00").is_empty(), "a subscription is open");
     drop((hanging, listening));
-    all_ended(&home);
 }
 
 #[test]
