@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{ANONYMOUS_PREFIX, Coding, LinkId};
 
-use super::book::{Book, Listed, Purpose};
+use super::book::{Book, Listed, Purpose, SessionPlace};
 use super::wanted::Wanted;
 use super::{Upstream, close_all};
 use crate::config::EraChoice;
@@ -116,12 +116,24 @@ impl Upstream {
             slot.expect(caller);
         }
         let warmed = self.obtain(wanted).await;
+        if is_own && let Ok(session) = &warmed {
+            self.end_unused((session.era(), caller.key()));
+        }
         tracing::debug!(
             server = self.spec.name(),
             is_own,
             is_warm = warmed.is_ok(),
             "warmed for a client that used it lately"
         );
+    }
+
+    /// Ends a caller's own session whose caller has left while it was opened: nothing else would before it has been idle for long.
+    fn end_unused(&self, place: SessionPlace) {
+        let mut book = self.book.lock();
+        let is_unused = book.slots.get(&place).is_some_and(|slot| slot.users.is_empty());
+        let unused = if is_unused { book.slots.remove(&place) } else { None };
+        drop(book);
+        close_all(unused.and_then(|slot| slot.session).into_iter().collect());
     }
 
     /// Notes that a caller uses the server, so that it is warm when the caller comes again.
