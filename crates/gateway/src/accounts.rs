@@ -44,7 +44,7 @@ pub(crate) fn own_name(
     let withheld = || manifest.withheld_of(list).any(|one| public_name(prefix, &one.name) == name);
     let target = match list {
         ListKind::Prompts => Target::Prompt(name),
-        ListKind::Tools | ListKind::Resources | ListKind::Templates => Target::Tool(name),
+        ListKind::Tools | ListKind::Resources | ListKind::Templates | ListKind::Skills => Target::Tool(name),
     };
     match found {
         Some(key) if manifest.withholds(list, key) => {

@@ -1,18 +1,29 @@
 //! Handshake results of a topic: what its servers say for themselves.
 
 use lists::handshake::{self, INSTRUCTIONS_BYTES_MAX};
-use wire::mcp::Version;
+use model::Form;
+use wire::mcp::{Version, extensions::Merged};
 
 use crate::dispatch::Dispatch;
 
 /// The result of `initialize`.
 pub fn initialize(dispatch: &Dispatch, version: Version) -> Vec<u8> {
-    handshake::initialize(instructions(dispatch).as_deref(), version)
+    let extensions = extensions(dispatch, version.era());
+    handshake::initialize(instructions(dispatch).as_deref(), &extensions, version)
 }
 
 /// The result of `server/discover`.
 pub fn discover(dispatch: &Dispatch) -> Vec<u8> {
-    handshake::discover(instructions(dispatch).as_deref())
+    handshake::discover(instructions(dispatch).as_deref(), &extensions(dispatch, Form::Modern))
+}
+
+/// What the servers declare to callers of this form, running or not.
+fn extensions(dispatch: &Dispatch, form: Form) -> Merged {
+    let mut merged = Merged::default();
+    for server in dispatch.servers() {
+        merged.add(&server.upstream.manifest_in(form).capabilities);
+    }
+    merged
 }
 
 fn instructions(dispatch: &Dispatch) -> Option<String> {

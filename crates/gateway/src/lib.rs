@@ -4,6 +4,7 @@
 //! - [`Link`], [`Outlet`]: a participant's link, and its way out. [`Call`], [`Reply`]: one request, and its way back.
 
 mod accounts;
+mod apps;
 mod builtin;
 mod call;
 mod callers;
@@ -30,6 +31,7 @@ mod returns;
 mod room_reply;
 mod run;
 mod servers;
+mod skills;
 mod tasks;
 mod unfit;
 

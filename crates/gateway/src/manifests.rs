@@ -8,12 +8,12 @@ mod announcements;
 use std::{sync::Arc, sync::atomic::Ordering};
 
 use access::config::ToolsList;
-use lists::{Manifests, PageRequest, Seen};
+use lists::{Manifests, PageRequest, Reader, Seen};
 use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
 use upstream::Manifest;
-use wire::mcp::{header::HeaderParam, relay, task, task::TaskListing};
+use wire::mcp::{header::HeaderParam, relay, task};
 
 use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, live::ConfiguredServer};
 
@@ -103,15 +103,20 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
         participant: &call.link.participant.id,
         list,
         form: call.request.payload.form,
-        tasks: if list == ListKind::Tools {
-            task::shown(call.client().version)
-        } else {
-            TaskListing::AsWritten
-        },
+        reader: reader(call, list),
         only: if list == ListKind::Tools { dispatch.tools_list() } else { ToolsList::Full },
         cursor: relay::param_text(&call.request, "cursor"),
     };
     asked.page(&dispatch.context.sealer, &dispatch.pages, snapshot, manifests)
+}
+
+/// What a caller's client reads of a list: only lists of tools differ.
+fn reader(call: &Call, list: ListKind) -> Reader {
+    let client = call.client();
+    match list {
+        ListKind::Tools => Reader { tasks: task::shown(client.version), apps: client.shows_apps() },
+        ListKind::Prompts | ListKind::Resources | ListKind::Templates | ListKind::Skills => Reader::PLAIN,
+    }
 }
 
 fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {

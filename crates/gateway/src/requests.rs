@@ -15,7 +15,9 @@ use crate::live::{Effect, Event, ServerQuestion};
 use crate::returns::{self, Return};
 use store::recorder::Permit;
 
-use crate::{builtin, delivery, dispatch::Dispatch, manifests::Announcement, record::Record, tasks};
+use crate::{
+    apps, builtin, delivery, dispatch::Dispatch, manifests::Announcement, record::Record, skills, tasks,
+};
 
 impl Dispatch {
     /// Takes a client's request. `reply` receives its answer.
@@ -27,6 +29,7 @@ impl Dispatch {
     ) -> Arc<Call> {
         // A call by the tool `proxy` is the request that it stands for from here on.
         let (mut incoming, reply) = builtin::unwrap(self, link, incoming, reply);
+        apps::name_publicly(self, link, &mut incoming);
         let back = returns::open(self, link, &incoming.request, incoming.state.as_deref());
         let id = match &back {
             Ok(Return::Paused { call, .. }) => *call,
@@ -198,6 +201,7 @@ impl CallTopic for Dispatch {
     }
 
     fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>) {
+        let end = end.and_then(|answer| skills::as_pinned(&self, call, delivered, answer));
         // While the caller is away, the answer waits on its account.
         let end = end.and_then(|answer| match call.is_parked() {
             true => call.hold_answer(&answer).map(|()| answer),

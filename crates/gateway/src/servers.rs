@@ -79,7 +79,7 @@ impl Dispatch {
         self.with(|topic| {
             let route = topic.lookup(link, target)?;
             let server = topic.server(route.upstream)?.handle;
-            Some((Arc::clone(server.upstream()?), route.own.to_owned()))
+            Some((Arc::clone(server.upstream()?), route.own.into_owned()))
         })
     }
 

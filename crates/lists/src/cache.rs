@@ -8,9 +8,9 @@ use model::ListKind;
 use platform::Mutex;
 use topic::ListSnapshot;
 use upstream::Manifest;
-use wire::mcp::{search::Index, task::TaskListing};
+use wire::mcp::search::Index;
 
-use crate::merged::{Manifests, Rendered};
+use crate::merged::{Manifests, Reader, Rendered};
 
 /// The rendered lists that one topic keeps, in bytes together, and the indexes. A longer list is rendered for each page anew, a
 /// larger index made for each search.
@@ -41,7 +41,7 @@ impl Made for Index {
 pub(crate) struct ListInputs {
     /// The list, and what the topic shows of it.
     list: (ListKind, ToolsList),
-    tasks: TaskListing,
+    reader: Reader,
     pub(crate) snapshot: ListSnapshot,
     /// A manifest that only the cache knows is freed, and its address is not used again.
     manifests: Box<[Weak<Manifest>]>,
@@ -70,17 +70,17 @@ impl<T> Default for Cache<T> {
 impl ListInputs {
     pub(crate) fn new(
         list: (ListKind, ToolsList),
-        tasks: TaskListing,
+        reader: Reader,
         snapshot: ListSnapshot,
         manifests: &Manifests,
     ) -> Self {
         let manifests = manifests.iter().map(|(_, manifest)| Arc::downgrade(manifest)).collect();
-        Self { list, tasks, snapshot, manifests }
+        Self { list, reader, snapshot, manifests }
     }
 
     fn is_same(&self, other: &Self) -> bool {
         self.list == other.list
-            && self.tasks == other.tasks
+            && self.reader == other.reader
             && self.manifests.len() == other.manifests.len()
             && self.manifests.iter().zip(&other.manifests).all(|(one, other)| one.ptr_eq(other))
             && self.snapshot.is_same(&other.snapshot)

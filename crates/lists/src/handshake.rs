@@ -1,13 +1,14 @@
 //! Handshake results: what the gateway answers to `initialize` and to `server/discover`.
 //!
-//! The capabilities do not depend on which servers are running, so that a client that connects early misses nothing. The
-//! instructions are those of the servers, each under its server's name.
+//! The gateway's own capabilities do not depend on which servers are running, so that a client that connects early misses nothing.
+//! The extensions are those that the servers declared when they ran last, and the instructions theirs, each under its server's
+//! name.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use json::Object;
-use wire::mcp::{Version, meta, task};
+use wire::mcp::{Version, extensions::Merged, meta, task};
 
 /// Longest instructions of a server that are passed on, in bytes.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
@@ -24,9 +25,9 @@ pub fn identity() -> Bytes {
 
 /// The result of `initialize` (MCP 2025-11-25, "Initialization").
 #[must_use]
-pub fn initialize(instructions: Option<&str>, version: Version) -> Vec<u8> {
+pub fn initialize(instructions: Option<&str>, extensions: &Merged, version: Version) -> Vec<u8> {
     json::object(|result| {
-        result.object("capabilities", |all| write_capabilities(all, version));
+        result.object("capabilities", |all| write_capabilities(all, extensions, version));
         result.optional_text("instructions", instructions);
         result.text("protocolVersion", version.as_str());
         result.raw("serverInfo", IMPLEMENTATION.as_bytes());
@@ -35,13 +36,13 @@ pub fn initialize(instructions: Option<&str>, version: Version) -> Vec<u8> {
 
 /// The result of `server/discover` (MCP 2026-07-28, "Discovery").
 #[must_use]
-pub fn discover(instructions: Option<&str>) -> Vec<u8> {
+pub fn discover(instructions: Option<&str>, extensions: &Merged) -> Vec<u8> {
     json::object(|result| {
         result.object("_meta", |about| {
             about.raw(meta::SERVER_INFO, IMPLEMENTATION.as_bytes());
         });
         result.text("cacheScope", "private");
-        result.object("capabilities", |all| write_capabilities(all, Version::NEWEST));
+        result.object("capabilities", |all| write_capabilities(all, extensions, Version::NEWEST));
         result.optional_text("instructions", instructions);
         result.text("resultType", "complete");
         result.texts("supportedVersions", Version::ALL.iter().rev().map(|version| version.as_str()));
@@ -73,16 +74,15 @@ pub fn of_server(name: &str, capabilities: &[u8], asked: &str) -> Vec<u8> {
     })
 }
 
-fn write_capabilities(all: &mut Object<'_>, version: Version) {
-    let (extensions, tasks) = match version {
-        Version::V2026_07_28 => (Some(task::ABILITIES), None),
-        Version::V2025_11_25 => (None, Some(task::LEGACY_ABILITIES)),
-        Version::V2025_06_18 | Version::V2025_03_26 | Version::V2024_11_05 => (None, None),
+/// Legacy revisions have no extensions in their schemas, but clients and servers of theirs declare them.
+fn write_capabilities(all: &mut Object<'_>, extensions: &Merged, version: Version) {
+    let (is_extension, tasks) = match version {
+        Version::V2026_07_28 => (true, None),
+        Version::V2025_11_25 => (false, Some(task::LEGACY_ABILITIES)),
+        Version::V2025_06_18 | Version::V2025_03_26 | Version::V2024_11_05 => (false, None),
     };
     all.raw("completions", b"{}");
-    if let Some(extensions) = extensions {
-        all.raw("extensions", extensions.as_bytes());
-    }
+    all.raw("extensions", &extensions.write(is_extension));
     all.raw("logging", b"{}");
     all.raw("prompts", br#"{"listChanged":true}"#);
     all.raw("resources", br#"{"listChanged":true,"subscribe":true}"#);
@@ -124,7 +124,7 @@ mod tests {
             (Version::V2025_11_25, true, false),
             (Version::V2026_07_28, false, true),
         ] {
-            let all = json::object(|all| write_capabilities(all, version));
+            let all = json::object(|all| write_capabilities(all, &Merged::default(), version));
             let all: Value = serde_json::from_slice(&all).unwrap();
             assert_eq!(all["tasks"]["list"].is_object(), tasks, "{version}");
             assert_eq!(all["extensions"][task::EXTENSION].is_object(), extension, "{version}");

@@ -7,12 +7,27 @@ use bytes::Bytes;
 use model::{GATEWAY, ListKind, ParticipantId};
 use topic::{BuiltinTool, ListSnapshot};
 use upstream::Manifest;
+use wire::mcp::extensions;
 use wire::mcp::list::{Item, RenderedList};
 use wire::mcp::task::{self, TaskListing};
 use wire::mcp::uris;
 
 /// What each server lists for a caller, the gateway's own participant first.
 pub type Manifests = Vec<(ParticipantId, Arc<Manifest>)>;
+
+/// How much of what servers list a caller's client reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reader {
+    /// What a list of tools says about tasks.
+    pub tasks: TaskListing,
+    /// Whether the client shows apps (MCP Apps): others are not listed what is for apps alone.
+    pub apps: bool,
+}
+
+impl Reader {
+    /// A reader of what the servers wrote that is for models.
+    pub const PLAIN: Self = Self { tasks: TaskListing::AsWritten, apps: false };
+}
 
 /// One entry of a list.
 pub struct ListEntry<'m> {
@@ -38,6 +53,8 @@ pub struct Merged<'m> {
     list: ListKind,
     entries: Vec<ListEntry<'m>>,
     extras: &'m [(String, Bytes)],
+    /// Whether its entries name their servers: skills do, if there are several servers beside the gateway.
+    labels: bool,
 }
 
 /// The same, rendered.
@@ -50,12 +67,12 @@ pub struct Rendered {
 }
 
 impl<'m> Merged<'m> {
-    /// What a caller with this snapshot sees of these manifests. `tasks`: what it says about tasks.
+    /// What a caller with this snapshot and client sees of these manifests.
     pub(crate) fn new(
         snapshot: &'m ListSnapshot,
         list: ListKind,
         manifests: &'m Manifests,
-        tasks: TaskListing,
+        reader: Reader,
     ) -> Self {
         let listings = snapshot.list(list);
         // What else a server says about its list is passed on only if no other server adds to the list.
@@ -75,16 +92,19 @@ impl<'m> Merged<'m> {
             }
             let Some((_, items)) = &mut of_server else { continue };
             let offers = || listing.held || items.offers_tasks();
-            let tasks = match tasks {
+            let tasks = match reader.tasks {
                 TaskListing::Offered if !offers() => TaskListing::AsWritten,
                 // What a modern server writes means something else, if anything.
                 TaskListing::Hidden if !items.manifest.is_legacy => TaskListing::AsWritten,
                 tasks => tasks,
             };
             let (server, public) = (listing.upstream, listing.public);
-            entries.extend(items.find(listing.own).map(|item| ListEntry { server, item, public, tasks }));
+            let found = items.find(listing.own);
+            let found = found.filter(|item| reader.apps || !extensions::is_for_apps_alone(list, &item.raw));
+            entries.extend(found.map(|item| ListEntry { server, item, public, tasks }));
         }
-        Self { snapshot, list, entries, extras: extras.unwrap_or_default() }
+        let labels = list == ListKind::Skills && manifests.len() > 2;
+        Self { snapshot, list, entries, extras: extras.unwrap_or_default(), labels }
     }
 
     /// The same list with what a topic shows of it.
@@ -140,8 +160,21 @@ impl<'m> Merged<'m> {
         let offered = offered.map(Bytes::from);
         let public = |own: &str| self.snapshot.respelled_uri(server, own);
         let respelled = uris::rewrite_item(self.list, offered.as_ref().unwrap_or(&item.raw), &public);
-        Item::read(self.list, respelled.or(offered)?).ok()
+        let spelled = respelled.or(offered);
+        let labelled = self.labels.then(|| labelled(spelled.as_ref().unwrap_or(&item.raw), server)).flatten();
+        Item::read(self.list, labelled.or(spelled)?).ok()
     }
+}
+
+/// The key in the `_meta` of a skill that names its server: hosts keep skills of one name apart by where they come from.
+const ORIGIN: &str = "portmoot/server";
+
+/// The entry of a skill with the server that it comes from.
+fn labelled(raw: &[u8], server: &ParticipantId) -> Option<Bytes> {
+    let meta = json::at(raw, &["_meta"]).filter(|meta| json::is_object(meta)).unwrap_or(b"{}");
+    let server = json::quote(server.as_str());
+    let meta = json::edited(meta, &[(ORIGIN, Some(server.as_bytes()))]).ok()?;
+    json::edited(raw, &[("_meta", Some(&meta))]).ok().map(Bytes::from)
 }
 
 /// The items of one server's list, by key. The topic lists them in the server's order, so each is usually the next one.

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use topic::Withholding;
 use upstream::Manifest;
+use wire::mcp::extensions;
 
 /// A server's lists as names and digests. Of a server that lists in two eras, everything that is in either.
 pub fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
@@ -19,13 +20,15 @@ pub fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
         for item in manifests.iter().flat_map(|manifest| &manifest.list(kind).items) {
             if known.insert(item.key.as_str()) {
                 let (own, digest) = (item.key.as_str().into(), digest(&item.raw));
-                items.push(topic::ListItem { own, digest, withheld: withheld(&item.key) });
+                let app = extensions::app_of(kind, &item.raw).map(|uri| uri.as_ref().into());
+                items.push(topic::ListItem { own, digest, withheld: withheld(&item.key), app });
             }
         }
         for one in manifests.iter().flat_map(|manifest| manifest.withheld_of(kind)) {
             if known.insert(one.name.as_str()) {
                 let own = one.name.as_str().into();
-                items.push(topic::ListItem { own, digest: 0, withheld: Withholding::Unlisted });
+                let withheld = Withholding::Unlisted;
+                items.push(topic::ListItem { own, digest: 0, withheld, app: None });
             }
         }
         items

@@ -7,10 +7,10 @@ use auth::Sealer;
 use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use topic::ListSnapshot;
-use wire::{mcp::ListNames, mcp::list::Hints, mcp::task::TaskListing};
+use wire::{mcp::ListNames, mcp::list::Hints};
 
 use crate::cache::{LIST_BYTES_MAX, ListInputs, PageCache};
-use crate::merged::{Manifests, Merged, Rendered};
+use crate::merged::{Manifests, Merged, Reader, Rendered};
 
 /// Items on one page of a merged list.
 pub const PAGE_ITEMS_MAX: usize = 1000;
@@ -26,8 +26,8 @@ pub struct PageRequest<'a> {
     pub list: ListKind,
     /// The form of the request, and of the page.
     pub form: Form,
-    /// What a list of tools says about tasks.
-    pub tasks: TaskListing,
+    /// What the caller's client reads of it.
+    pub reader: Reader,
     /// What the topic shows of the list.
     pub only: ToolsList,
     /// The cursor of the page; `None` is the first page.
@@ -52,11 +52,11 @@ impl PageRequest<'_> {
         };
         let end = start.saturating_add(PAGE_ITEMS_MAX);
         let next = |len: usize| (len > end).then(|| self.cursor_at(sealer, unix_ms(), end));
-        let source = ListInputs::new((self.list, self.only), self.tasks, snapshot, manifests);
+        let source = ListInputs::new((self.list, self.only), self.reader, snapshot, manifests);
         if let Some(rendered) = pages.get(&source) {
             return Ok(self.cut(&rendered, start, next(rendered.items.len())));
         }
-        let merged = Merged::new(&source.snapshot, self.list, manifests, self.tasks).shown(self.only);
+        let merged = Merged::new(&source.snapshot, self.list, manifests, self.reader).shown(self.only);
         if merged.bytes() > LIST_BYTES_MAX {
             // A list that cannot be kept is not rendered in full.
             return Ok(self.cut(&merged.render(start..end), 0, next(merged.len())));

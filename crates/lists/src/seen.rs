@@ -8,7 +8,7 @@ use topic::ListSnapshot;
 use wire::mcp::{search::Index, task::TaskListing};
 
 use crate::cache::{IndexCache, ListInputs};
-use crate::merged::{Manifests, Merged};
+use crate::merged::{Manifests, Merged, Reader};
 
 /// What a caller sees.
 pub struct Seen {
@@ -23,25 +23,31 @@ impl Seen {
         Self { snapshot, manifests, tasks }
     }
 
-    /// One list in full, whatever the topic's lists show of it.
+    /// One list in full, whatever the topic's lists show of it. A model finds nothing here that is for apps alone.
     pub fn list(&self, list: ListKind) -> Merged<'_> {
         let tasks = if list == ListKind::Tools { self.tasks } else { TaskListing::AsWritten };
-        Merged::new(&self.snapshot, list, &self.manifests, tasks)
+        Merged::new(&self.snapshot, list, &self.manifests, Reader { tasks, ..Reader::PLAIN })
     }
 
-    /// The index of the tools, without those that find the others. It is made once for as long as nothing changes.
-    pub fn index(&self, indexes: &IndexCache) -> Arc<Index> {
-        let kind = (ListKind::Tools, ToolsList::Full);
-        let source = ListInputs::new(kind, TaskListing::AsWritten, self.snapshot.clone(), &self.manifests);
+    /// The index of the tools, without those that find the others, or of the skills. It is made once for as long as nothing changes.
+    pub fn index(&self, list: ListKind, indexes: &IndexCache) -> Arc<Index> {
+        let kind = (list, ToolsList::Full);
+        let source = ListInputs::new(kind, Reader::PLAIN, self.snapshot.clone(), &self.manifests);
         if let Some(index) = indexes.get(&source) {
             return index;
         }
-        let merged = self.list(ListKind::Tools);
+        let merged = self.list(list);
         let entries = merged.entries().iter();
-        let index = Arc::new(Index::new(entries.map(|entry| {
-            let definition = (!entry.finds()).then_some(&*entry.item.raw);
-            (&*entry.public, definition)
-        })));
+        let index = Arc::new(match list {
+            // The frontmatter of a skill has the members of a definition that are searched.
+            ListKind::Skills => {
+                Index::new(entries.map(|entry| (&*entry.public, json::at(&entry.item.raw, &["frontmatter"]))))
+            }
+            _ => Index::new(entries.map(|entry| {
+                let definition = (!entry.finds()).then_some(&*entry.item.raw);
+                (&*entry.public, definition)
+            })),
+        });
         indexes.keep(source, &index);
         index
     }

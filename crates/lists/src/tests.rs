@@ -12,7 +12,7 @@ use wire::mcp::list::{Hints, Item, render};
 use wire::mcp::task::TaskListing;
 
 use crate::cache::{LIST_BYTES_MAX, LISTS_MAX, PageCache};
-use crate::merged::Manifests;
+use crate::merged::{Manifests, Reader};
 use crate::page::{CURSOR_MS, PAGE_ITEMS_MAX, PageRequest};
 
 /// Handles of a topic of which only the lists matter.
@@ -119,7 +119,8 @@ impl Stage {
         let participant = self.topic.participant(link).unwrap();
         let list = ListKind::Tools;
         let tasks = if form == Form::Legacy { TaskListing::Offered } else { TaskListing::Hidden };
-        let asked = PageRequest { participant, list, form, tasks, only: ToolsList::Full, cursor };
+        let reader = Reader { tasks, ..Reader::PLAIN };
+        let asked = PageRequest { participant, list, form, reader, only: ToolsList::Full, cursor };
         asked.page(&self.sealer, &self.pages, self.topic.list_snapshot(link, None).unwrap(), &self.manifests)
     }
 
@@ -258,8 +259,8 @@ fn a_cursor_is_valid_for_its_participant_its_list_and_an_hour() {
     let sealer = Sealer::new(&[7; 32], None);
     let (ada, bob) = (id("ada"), id("bob"));
     let asked = |participant, list| {
-        let (form, tasks, cursor) = (Form::Legacy, TaskListing::AsWritten, None);
-        PageRequest { participant, list, form, tasks, only: ToolsList::Full, cursor }
+        let (form, reader, cursor) = (Form::Legacy, Reader::PLAIN, None);
+        PageRequest { participant, list, form, reader, only: ToolsList::Full, cursor }
     };
     let cursor = asked(&ada, ListKind::Tools).cursor_at(&sealer, 5, 1000);
     let check = |who, list, now_ms, sealed: &str, expected| {

@@ -13,18 +13,20 @@ pub enum ListKind {
     Resources,
     /// Resource templates, by RFC 6570 URI template.
     Templates,
+    /// Skills, by the URI of their `SKILL.md` (SEP-2640).
+    Skills,
 }
 
 impl ListKind {
-    /// All four, in the order of their definition.
-    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+    /// All of them, in the order of their definition.
+    pub const ALL: [Self; 5] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates, Self::Skills];
 
-    /// The list whose change a client is notified of: templates change with resources.
+    /// The list whose change a client is notified of: templates and skills change with resources.
     pub fn notified(self) -> Self {
         match self {
             Self::Tools => Self::Tools,
             Self::Prompts => Self::Prompts,
-            Self::Resources | Self::Templates => Self::Resources,
+            Self::Resources | Self::Templates | Self::Skills => Self::Resources,
         }
     }
 }

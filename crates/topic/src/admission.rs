@@ -125,6 +125,7 @@ fn needs_no_capability(method: &str, context: Option<&str>) -> bool {
         && match method {
             "initialize" | "ping" | "server/discover" | "subscriptions/listen" => true,
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => true,
+            "skills/list" => true,
             _ => method.starts_with("tasks/"),
         }
 }

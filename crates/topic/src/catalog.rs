@@ -1,6 +1,7 @@
 //! Catalog of public names and URIs: each leads to a server and its own spelling.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
@@ -8,9 +9,10 @@ use std::{
 use model::{ListKind, ParticipantId, overlap};
 
 use crate::{
+    BuiltinTool,
     config::{AUTHORIZE, Limits, UPSTREAMS_MAX, UpstreamNames},
     event::Target,
-    names::{REWRITTEN, public_name, public_uri},
+    names::{behind_rewriting, public_name, public_uri},
     view::{Manifest, Naming, OfferedEntry, PerList, UpstreamView, is_named},
 };
 
@@ -29,14 +31,14 @@ pub(crate) enum ClientName {
 pub struct UpstreamIndex(pub usize);
 
 /// The route of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route<'a> {
     /// The server, or the gateway itself.
     pub upstream: &'a ParticipantId,
     /// Its place in the configured order.
     pub index: UpstreamIndex,
     /// The server's own name or URI; empty if the target names nothing in it.
-    pub own: &'a str,
+    pub own: Cow<'a, str>,
     /// The public name as the catalog holds it, if it is listed under a name.
     pub(crate) public: Option<&'a Arc<str>>,
     /// The own name as the catalog holds it, if it is listed and differs from the public one.
@@ -62,6 +64,8 @@ pub(crate) struct Catalog {
     by_id: HashMap<ParticipantId, UpstreamIndex>,
     /// Each public name or URI that a server lists: the first server that does, and the entry's place in its shared list.
     listed: PerList<HashMap<Arc<str>, (UpstreamIndex, usize)>>,
+    /// The first server with an app of this resource.
+    apps: HashMap<Arc<str>, UpstreamIndex>,
     builtin: Option<UpstreamIndex>,
     /// The one server whose names have no prefix.
     bare: Option<UpstreamIndex>,
@@ -87,9 +91,20 @@ impl Catalog {
         let places = upstreams.iter().enumerate().rev();
         let by_id = places.map(|(at, upstream)| (upstream.id.clone(), UpstreamIndex(at))).collect();
         let views = upstreams.iter().map(|_| Arc::default()).collect();
-        let listed = PerList::default();
+        let (listed, apps) = <_>::default();
         let has_own_lists = upstreams.iter().any(|upstream| upstream.own_lists);
-        Self { has_own_lists, limits, upstreams, views, by_id, listed, builtin, bare, rest: bare.or(only) }
+        Self {
+            has_own_lists,
+            limits,
+            upstreams,
+            views,
+            by_id,
+            listed,
+            apps,
+            builtin,
+            bare,
+            rest: bare.or(only),
+        }
     }
 
     pub(crate) fn index(&self, id: &ParticipantId) -> Option<UpstreamIndex> {
@@ -144,13 +159,13 @@ impl Catalog {
         method: &str,
         own: &str,
     ) -> bool {
-        let list = match method {
-            "tools/call" => ListKind::Tools,
-            "prompts/get" => ListKind::Prompts,
-            _ => return false,
-        };
-        let view = overrides.get(&index).or_else(|| self.shared(index));
-        view.is_some_and(|view| view.withholds(list, own))
+        let Some(view) = overrides.get(&index).or_else(|| self.shared(index)) else { return false };
+        match method {
+            "tools/call" => view.withholds(ListKind::Tools, own),
+            "prompts/get" => view.withholds(ListKind::Prompts, own),
+            "skills/get" | "resources/read" | "resources/directory/read" => view.withholds_skill_around(own),
+            _ => false,
+        }
     }
 
     /// The names and the configuration of a server.
@@ -231,6 +246,12 @@ impl Catalog {
             }
             listed
         });
+        self.apps.clear();
+        for (at, view) in self.views.iter().enumerate() {
+            for app in &view.apps {
+                self.apps.entry(app.clone()).or_insert(UpstreamIndex(at));
+            }
+        }
     }
 
     /// The first server that lists this public name or URI, for a link with these views of its own.
@@ -288,8 +309,8 @@ impl Catalog {
         self.route(self.bare?, "")
     }
 
-    fn route<'a>(&'a self, index: UpstreamIndex, own: &'a str) -> Option<Route<'a>> {
-        Some(Route { upstream: self.id(index)?, index, own, public: None, renamed: None })
+    fn route<'a>(&'a self, index: UpstreamIndex, own: impl Into<Cow<'a, str>>) -> Option<Route<'a>> {
+        Some(Route { upstream: self.id(index)?, index, own: own.into(), public: None, renamed: None })
     }
 
     fn resolve_name<'a>(
@@ -299,7 +320,7 @@ impl Catalog {
         name: &'a str,
     ) -> Option<Route<'a>> {
         if let Some((index, OfferedEntry { public, own, .. })) = self.listed(overrides, list, name) {
-            let renamed = (public != own).then_some(own);
+            let (renamed, own) = ((public != own).then_some(own), Cow::Borrowed(&**own));
             return Some(Route { upstream: self.id(index)?, index, own, public: Some(public), renamed });
         }
         if let Some(route) = self.unlisted(overrides, name) {
@@ -335,24 +356,75 @@ impl Catalog {
         if is_unknown { self.route(index, own) } else { None }
     }
 
-    /// The server that a public URI belongs to, and its own spelling of it.
-    fn resolve_uri<'a>(&self, overrides: &Overrides, uri: &'a str) -> Option<(UpstreamIndex, &'a str)> {
-        if let Some(rest) = uri.strip_prefix(REWRITTEN) {
-            return self.rewritten(rest);
+    /// The public name of the tool that an app calls by its server's own name: that of the first of these servers that has such a
+    /// tool, else that of the one server that has it. Public names, and those of the gateway's own tools, are no server's own.
+    pub(crate) fn named_by_app<'a>(
+        &'a self,
+        overrides: &'a Overrides,
+        read: &[UpstreamIndex],
+        name: &str,
+        sees: &dyn Fn(&ParticipantId, &OfferedEntry) -> bool,
+    ) -> Option<&'a Arc<str>> {
+        let route = self.resolve_name(overrides, ListKind::Tools, name);
+        // The server without a prefix may have tools that it does not list.
+        let unlisted =
+            route.as_ref().is_some_and(|route| !route.is_listed() && Some(route.index) == self.bare);
+        if (route.is_some() && !unlisted) || BuiltinTool::of(name).is_some() {
+            return None;
         }
-        let listed = self.listed(overrides, ListKind::Resources, uri).map(|(index, _)| index);
+        let of = |view: &'a UpstreamView| view.list(ListKind::Tools).renamed(name);
+        let seen =
+            |names: &UpstreamNames, entry: &'a OfferedEntry| sees(&names.id, entry).then_some(&entry.public);
+        let read = read.iter().find_map(|index| {
+            let view = overrides.get(index).or_else(|| self.shared(*index))?;
+            Some((self.names(*index)?, of(view)?))
+        });
+        if let Some((names, entry)) = read {
+            // What its caller may not use is not looked for at other servers.
+            return seen(names, entry);
+        }
+        if unlisted {
+            return None;
+        }
+        let servers = self.each(overrides).filter(|(_, names, _)| !names.builtin);
+        let mut all = servers.filter_map(|(_, names, view)| seen(names, of(view)?));
+        let first = all.next();
+        first.filter(|_| all.next().is_none())
+    }
+
+    /// The server that a public URI belongs to, and its own spelling of it.
+    fn resolve_uri<'a>(&self, overrides: &Overrides, uri: &'a str) -> Option<(UpstreamIndex, Cow<'a, str>)> {
+        if let Some((scheme, rest)) = behind_rewriting(uri) {
+            let (index, rest) = self.rewritten(rest)?;
+            let own = if scheme.is_empty() { Cow::Borrowed(rest) } else { format!("{scheme}{rest}").into() };
+            return Some((index, own));
+        }
+        self.owner_of(overrides, uri).map(|index| (index, Cow::Borrowed(uri)))
+    }
+
+    /// The server whose plain URI this is: the first that lists the resource, or a skill under it; else the first whose tools name
+    /// it as an app; else the first with a template or a skill's directory for it; else the one that gets the rest.
+    fn owner_of(&self, overrides: &Overrides, uri: &str) -> Option<UpstreamIndex> {
+        let listed = |list| self.listed(overrides, list, uri).map(|(index, _)| index);
+        let app = || match overrides.is_empty() {
+            true => self.apps.get(uri).copied(),
+            false => self.each(overrides).find(|(.., view)| view.apps.contains(uri)).map(|(index, ..)| index),
+        };
         let templated = || {
             let fits = |entry: &OfferedEntry| {
                 *entry.own == *uri || entry.template.as_ref().is_some_and(|template| template.matches(uri))
             };
-            let fits = |view: &UpstreamView| view.list(ListKind::Templates).all.iter().any(fits);
+            let fits = |view: &UpstreamView| {
+                view.list(ListKind::Templates).all.iter().any(fits) || view.has_skill_around(uri)
+            };
             let short = uri.len() <= self.limits.uri_bytes_max;
             self.each(overrides).find(|(_, _, view)| short && fits(view)).map(|(index, _, _)| index)
         };
-        listed.or_else(templated).or(self.rest).map(|index| (index, uri))
+        let listed = listed(ListKind::Resources).or_else(|| listed(ListKind::Skills));
+        listed.or_else(app).or_else(templated).or(self.rest)
     }
 
-    /// Reads `<id>/<own>` behind [`REWRITTEN`]. An id may hold a slash, so the longest that fits counts.
+    /// Reads `<id>/<rest>` behind the beginning of a rewritten URI. An id may hold a slash, so the longest that fits counts.
     fn rewritten<'a>(&self, rest: &'a str) -> Option<(UpstreamIndex, &'a str)> {
         let fits = |id: &str| rest.strip_prefix(id)?.strip_prefix('/').filter(|own| !own.is_empty());
         let found = self.upstreams.iter().enumerate();
@@ -361,16 +433,17 @@ impl Catalog {
     }
 
     /// The server's own spelling of a target, if it differs from the requested one and is not listed under a name.
-    pub(crate) fn respelled_own<'a>(route: &Route<'a>, asked: Option<&str>) -> Option<&'a str> {
-        (!route.own.is_empty() && route.public.is_none() && asked != Some(route.own)).then_some(route.own)
+    pub(crate) fn respelled_own<'a>(route: &'a Route<'_>, asked: Option<&str>) -> Option<&'a str> {
+        let own = &*route.own;
+        (!own.is_empty() && route.public.is_none() && asked != Some(own)).then_some(own)
     }
 
     /// The public spelling of a server's URI if it differs from its own: whenever the plain spelling would lead to another
     /// server, or could be taken for a rewritten one.
     pub(crate) fn respelled(&self, overrides: &Overrides, index: UpstreamIndex, own: &str) -> Option<String> {
-        let owner = self.resolve_uri(overrides, own);
-        let mine = owner.is_none_or(|(owner, same)| owner == index && same.len() == own.len());
-        if mine && !own.starts_with(REWRITTEN) {
+        let looks_rewritten = behind_rewriting(own).is_some();
+        let mine = || self.owner_of(overrides, own).is_none_or(|owner| owner == index);
+        if !looks_rewritten && mine() {
             return None;
         }
         self.id(index).map(|id| public_uri(id, own))
@@ -393,7 +466,7 @@ impl Catalog {
             other.template.as_ref().is_some_and(|other| collide(&other.shape, &template.shape))
         };
         let taken = earlier.any(|(_, _, view)| view.list(list).all.iter().any(collides));
-        if !taken && !entry.own.starts_with(REWRITTEN) {
+        if !taken && behind_rewriting(&entry.own).is_none() {
             return None;
         }
         self.id(index).map(|id| public_uri(id, &entry.own))

@@ -140,10 +140,16 @@ impl<H: Handles> Topic<H> {
         list: ListKind,
         changed: &[&OfferedEntry],
     ) -> bool {
-        let method = method(list);
-        let sees = |id: &ParticipantId, text: &str| looker.holds(method, text, id.as_str()).is_some();
+        // A listed resource decides how another server's equal skill is spelled.
+        let methods = match list {
+            ListKind::Resources => &[method(list), method(ListKind::Skills)][..],
+            _ => &[method(list)],
+        };
+        let sees = |id: &ParticipantId, text: &str| {
+            methods.iter().any(|method| looker.holds(method, text, id.as_str()).is_some())
+        };
         let sees_some = |id: &ParticipantId, shape: &[Option<char>]| {
-            looker.holds_some(method, shape, id.as_str()).is_some()
+            methods.iter().any(|method| looker.holds_some(method, shape, id.as_str()).is_some())
         };
         // A URI that one server lists decides how others' equal ones are spelled: callers that see those count.
         let of_any = |seen: &dyn Fn(&ParticipantId) -> bool| self.catalog.ids().any(seen);

@@ -65,6 +65,7 @@ pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
 pub use interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX};
 pub use lists::{ListSnapshot, Listing};
+pub use members::APPS_PER_LINK_MAX;
 pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };

@@ -196,6 +196,7 @@ impl<H: Handles> Topic<H> {
         let Some(index) = self.catalog.index(server) else { return };
         for own in self.members.owns_mut() {
             own.attached.retain(|other| *other != index);
+            own.apps.retain(|other| *other != index);
             own.overrides.remove(&index);
         }
         Arc::make_mut(&mut self.catalog).replace(index, Arc::default());
@@ -222,6 +223,7 @@ impl<H: Handles> Topic<H> {
     fn move_overrides(&mut self, to: &dyn Fn(UpstreamIndex) -> Option<UpstreamIndex>) {
         for own in self.members.owns_mut() {
             own.attached = own.attached.iter().filter_map(|index| to(*index)).collect();
+            own.apps = own.apps.iter().filter_map(|index| to(*index)).collect();
             let views = std::mem::take(&mut own.overrides).into_iter();
             let moved = views.filter_map(|(index, view)| {
                 let index = to(index)?;

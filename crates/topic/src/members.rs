@@ -121,6 +121,20 @@ pub(crate) struct LinkHoldings {
     pub(crate) listens: Vec<OperationId>,
     /// The cursor from which on it may read the room's messages.
     pub(crate) since: Option<Cursor>,
+    /// The servers whose apps it has read, the last one first.
+    pub(crate) apps: Vec<UpstreamIndex>,
+}
+
+/// The most servers of whose apps one link's reading is remembered.
+pub const APPS_PER_LINK_MAX: usize = 32;
+
+impl LinkHoldings {
+    /// Enters that the link reads an app of a server.
+    pub(crate) fn read_app(&mut self, server: UpstreamIndex) {
+        self.apps.retain(|other| *other != server);
+        self.apps.insert(0, server);
+        self.apps.truncate(APPS_PER_LINK_MAX);
+    }
 }
 
 impl<H: Handles> Link<H> {

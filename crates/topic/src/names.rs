@@ -12,6 +12,13 @@ pub const NAME_CHARS_MAX: usize = 64;
 pub const PREFIX_CHARS_MAX: usize = 48;
 /// The beginning of a rewritten URI; the server's id, `/` and its own URI follow.
 pub const REWRITTEN: &str = "portmoot:";
+/// The schemes by which clients know what a resource is, so that rewritten URIs keep them: apps and skills. Between the scheme and
+/// the rest of the server's URI come [`KEPT_AUTHORITY`], the server's id and `/`.
+pub const KEPT_SCHEMES: [&str; 2] = [APP_SCHEME, "skill://"];
+/// The scheme of the resources of apps (MCP Apps).
+pub(crate) const APP_SCHEME: &str = "ui://";
+/// What follows the scheme of such a URI.
+pub const KEPT_AUTHORITY: &str = "portmoot/";
 
 /// Hexadecimal digits of the hash at the end of a shortened name.
 const HASH_CHARS: usize = 8;
@@ -44,7 +51,22 @@ pub(crate) fn whole_name<'a>(prefix: &str, own: &'a str) -> Cow<'a, str> {
 
 /// The public spelling of a URI (or template) that another server owns as well.
 pub fn public_uri(upstream: &ParticipantId, own: &str) -> String {
-    format!("{REWRITTEN}{upstream}/{own}")
+    match kept_scheme(own) {
+        Some((scheme, rest)) => format!("{scheme}{KEPT_AUTHORITY}{upstream}/{rest}"),
+        None => format!("{REWRITTEN}{upstream}/{own}"),
+    }
+}
+
+fn kept_scheme(uri: &str) -> Option<(&'static str, &str)> {
+    KEPT_SCHEMES.into_iter().find_map(|scheme| Some((scheme, uri.strip_prefix(scheme)?)))
+}
+
+/// What follows the beginning of a rewritten URI, and the scheme that belongs to what comes behind the server's id there.
+pub(crate) fn behind_rewriting(uri: &str) -> Option<(&'static str, &str)> {
+    match kept_scheme(uri) {
+        Some((scheme, rest)) => Some((scheme, rest.strip_prefix(KEPT_AUTHORITY)?)),
+        None => Some(("", uri.strip_prefix(REWRITTEN)?)),
+    }
 }
 
 /// FNV-1a, 64 bits. It distinguishes the long names of one server. It need not resist attacks, because two names of one server

@@ -176,7 +176,7 @@ impl<H: Handles> Topic<H> {
         let mut at = Vec::new();
         for public in &filter.resources {
             let Some(route) = self.lookup(link, Target::Uri(public)) else { continue };
-            let (server, own): (_, Arc<str>) = (route.upstream.clone(), route.own.into());
+            let (server, own): (_, Arc<str>) = (route.upstream.clone(), (&*route.own).into());
             let subscriber = Subscriber { link, listen: Some(id), public: Arc::clone(public) };
             self.interests.subscribe(&server, &own, subscriber);
             at.push((server, own));

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use model::{LinkId, LogLevel, Method, OperationId, Outcome, Refusal};
+use model::{LinkId, LogLevel, Method, OperationId, Outcome, ParticipantId, Refusal};
 
 use crate::{
     BuiltinTool, Handles, Topic,
-    admission::{judge, proposes},
+    admission::{Looker, judge, proposes},
     catalog::{Catalog, Route},
     effect::{Cause, Effect, Mirrored, RoomEffect, Rule, Verdict},
     event::{End, Interest, OperationRef, Request, Target},
     members::Seat,
+    names::APP_SCHEME,
     operations::{Handle, Operation, State},
     proposals::{RoomCall, RoomRequests},
     refusals::{self, Refused},
+    view::OfferedEntry,
 };
 
 /// The method under which a request about the caller's own proposals is judged.
@@ -53,6 +55,8 @@ impl<H: Handles> Topic<H> {
         let respelled = || Catalog::respelled_own(&route, asked).map(Arc::from);
         let own = route.renamed.cloned().or_else(respelled);
         let (to, named) = (route.upstream.clone(), own.clone());
+        let reads_app = method.as_str() == "resources/read" && route.own.starts_with(APP_SCHEME);
+        let app = (reads_app && rule.is_some()).then_some(route.index);
         let (state, verdict) = match rule {
             Some(rule) => {
                 (State::Delivered { proposal: None }, Verdict::Admitted { to: Some(to), own: named, rule })
@@ -64,7 +68,23 @@ impl<H: Handles> Topic<H> {
         let opened = Operation::new(state, link, server, method, Handle::Call(call));
         self.open(operation, Operation { context, own, tag, pauses, logs, ..opened });
         self.take_interest(operation, interest);
+        if let Some((app, link)) = app.zip(self.members.link_mut(link)) {
+            link.own_mut().read_app(app);
+        }
         self.hand_over(operation);
+    }
+
+    /// The public name of the tool that an app calls by this name, which its page has from its server: that of the server whose app
+    /// the link has read last and that has such a tool, else that of the one server that has it. Only tools count that the link's
+    /// caller could call or propose. `None` if the name is a public one itself, or leads to none.
+    pub fn named_by_app(&self, link: LinkId, name: &str) -> Option<Arc<str>> {
+        let (own, member) = self.members.linked(link).filter(|(_, member)| member.is_caller())?;
+        let looker = Looker { capabilities: own.granted(member), promotes: own.promotes };
+        let sees = |server: &ParticipantId, entry: &OfferedEntry| {
+            looker.holds("tools/call", &entry.public, server.as_str()).is_some()
+        };
+        let read = own.own.as_ref().map_or(&[][..], |own| &own.apps);
+        self.catalog.named_by_app(own.overrides(), read, name, &sees).cloned()
     }
 
     /// The route of a request that may go on, the seat of its server, and the rule that admits it; a held request has no rule.
@@ -91,10 +111,11 @@ impl<H: Handles> Topic<H> {
             Err(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => None,
             Err(cause) => return Err(cause),
         };
-        if self.catalog.withholds(own.overrides(), route.index, method, route.own) {
+        if self.catalog.withholds(own.overrides(), route.index, method, &route.own) {
             return Err(Cause::ToolChanged);
         }
-        Ok((route, self.seat_at(route.index).ok_or(Cause::UpstreamDown)?, rule))
+        let seat = self.seat_at(route.index).ok_or(Cause::UpstreamDown)?;
+        Ok((route, seat, rule))
     }
 
     /// Whether a request is for one of the tools for a caller's own proposals. They work whether or not they are listed, unless a

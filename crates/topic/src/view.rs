@@ -64,11 +64,18 @@ pub(crate) struct OfferedEntry {
 pub(crate) struct Entries {
     pub(crate) all: Vec<OfferedEntry>,
     index: HashMap<Arc<str>, usize>,
+    /// The entries whose public names differ from their own, by their own names.
+    by_own: HashMap<Arc<str>, usize>,
 }
 
 impl Entries {
     pub(crate) fn get(&self, public: &str) -> Option<&OfferedEntry> {
         self.index.get(public).and_then(|at| self.all.get(*at))
+    }
+
+    /// The entry whose own name this is, if its public name is another.
+    pub(crate) fn renamed(&self, own: &str) -> Option<&OfferedEntry> {
+        self.by_own.get(own).and_then(|at| self.all.get(*at))
     }
 }
 
@@ -80,6 +87,8 @@ pub(crate) struct UpstreamView {
     pub(crate) quarantined: Vec<Quarantined>,
     /// The own names that are withheld; nearly always none.
     withheld: PerList<HashSet<Arc<str>>>,
+    /// The resources of its apps, listed or not.
+    pub(crate) apps: HashSet<Arc<str>>,
 }
 
 /// The part of the configuration on which one server's view depends.
@@ -103,13 +112,29 @@ impl UpstreamView {
             let items = manifest.list(list).iter().filter(|item| item.withheld != Withholding::None);
             items.map(|item| item.own.clone()).collect()
         });
-        Self { manifest, lists, quarantined, withheld }
+        let shown = manifest.tools.iter().filter(|item| item.withheld != Withholding::Unlisted);
+        let apps = shown.filter_map(|item| item.app.clone());
+        let apps = apps.filter(|uri| uri.len() <= naming.limits.uri_bytes_max).collect();
+        Self { manifest, lists, quarantined, withheld, apps }
+    }
+
+    /// Whether a URI lies in the directory of a skill that it lists.
+    pub(crate) fn has_skill_around(&self, uri: &str) -> bool {
+        let skills = self.list(ListKind::Skills);
+        !skills.all.is_empty() && skill_files(uri).any(|file| skills.get(&file).is_some())
     }
 
     /// Whether requests for an entry, by its own name, are refused.
     pub(crate) fn withholds(&self, list: ListKind, own: &str) -> bool {
         let withheld = self.withheld.list(list);
         !withheld.is_empty() && withheld.contains(own)
+    }
+
+    /// Whether requests for the files of a skill are refused, one of which this is.
+    pub(crate) fn withholds_skill_around(&self, uri: &str) -> bool {
+        let withheld = &self.withheld.skills;
+        !withheld.is_empty()
+            && (withheld.contains(uri) || skill_files(uri).any(|file| withheld.contains(&*file)))
     }
 
     /// The entries of one list.
@@ -122,7 +147,9 @@ impl Naming<'_> {
     fn entries(&self, list: ListKind, items: &[ListItem], quarantined: &mut Vec<Quarantined>) -> Entries {
         let mut entries = Entries::default();
         let entries_max = match list {
-            ListKind::Tools | ListKind::Prompts | ListKind::Resources => self.limits.items_per_list_max,
+            ListKind::Tools | ListKind::Prompts | ListKind::Resources | ListKind::Skills => {
+                self.limits.items_per_list_max
+            }
             ListKind::Templates => self.limits.templates_max,
         };
         let mut set_aside =
@@ -149,6 +176,9 @@ impl Naming<'_> {
                 }
                 Ok(entry) => {
                     entries.index.insert(entry.public.clone(), entries.all.len());
+                    if entry.public != entry.own {
+                        entries.by_own.insert(entry.own.clone(), entries.all.len());
+                    }
                     entries.all.push(entry);
                 }
             }
@@ -174,7 +204,7 @@ impl Naming<'_> {
         }
         let template = match list {
             ListKind::Templates => Some(Template::parse(&own).ok_or(Quarantine::NoTemplate)?),
-            ListKind::Tools | ListKind::Prompts | ListKind::Resources => None,
+            ListKind::Tools | ListKind::Prompts | ListKind::Resources | ListKind::Skills => None,
         };
         Ok(OfferedEntry { public, own, digest, template })
     }
@@ -190,12 +220,24 @@ impl Naming<'_> {
     }
 }
 
+/// The deepest directory of a skill in which a file of it is found.
+const SKILL_DEPTH_MAX: usize = 32;
+
+/// The `SKILL.md` of each skill that may have a file or directory of this URI (SEP-2640): in the directory itself, and in those
+/// around it.
+fn skill_files(uri: &str) -> impl Iterator<Item = String> {
+    let around = std::iter::successors(Some(uri), |inner| Some(inner.rsplit_once('/')?.0));
+    let around = around.take(SKILL_DEPTH_MAX).filter(|directory| !directory.ends_with('/'));
+    around.map(|directory| format!("{directory}/SKILL.md"))
+}
+
 /// The method that acts on an entry of a list: a caller that may use it sees the entry.
 pub(crate) fn method(list: ListKind) -> &'static str {
     match list {
         ListKind::Tools => "tools/call",
         ListKind::Prompts => "prompts/get",
         ListKind::Resources | ListKind::Templates => "resources/read",
+        ListKind::Skills => "skills/get",
     }
 }
 
@@ -213,6 +255,8 @@ pub struct ListItem {
     pub digest: u64,
     /// Whether requests for it are refused, whatever a caller may do.
     pub withheld: Withholding,
+    /// The `ui://` resource of the app that shows its results, if it is a tool of one. It may be in no list.
+    pub app: Option<Arc<str>>,
 }
 
 /// Whether requests for an entry are refused because its server has changed it.
@@ -229,13 +273,13 @@ pub enum Withholding {
 
 impl From<&str> for ListItem {
     fn from(own: &str) -> Self {
-        Self { own: own.into(), digest: 0, withheld: Withholding::None }
+        Self { own: own.into(), digest: 0, withheld: Withholding::None, app: None }
     }
 }
 
 impl From<Arc<str>> for ListItem {
     fn from(own: Arc<str>) -> Self {
-        Self { own, digest: 0, withheld: Withholding::None }
+        Self { own, digest: 0, withheld: Withholding::None, app: None }
     }
 }
 
@@ -253,6 +297,8 @@ pub struct PerList<T> {
     pub resources: T,
     /// Of resource templates, which are URI templates.
     pub templates: T,
+    /// Of skills, which have URIs.
+    pub skills: T,
 }
 
 impl<T> PerList<T> {
@@ -263,6 +309,7 @@ impl<T> PerList<T> {
             prompts: of(ListKind::Prompts),
             resources: of(ListKind::Resources),
             templates: of(ListKind::Templates),
+            skills: of(ListKind::Skills),
         }
     }
 
@@ -273,6 +320,7 @@ impl<T> PerList<T> {
             ListKind::Prompts => &self.prompts,
             ListKind::Resources => &self.resources,
             ListKind::Templates => &self.templates,
+            ListKind::Skills => &self.skills,
         }
     }
 }

@@ -8,7 +8,7 @@ use json::{Span, elements, quote, text};
 use model::{Capabilities, Coding, KindRef};
 use tokio::time::timeout;
 use wire::mcp::Era;
-use wire::mcp::{Version, code};
+use wire::mcp::{Version, code, extensions};
 use wire::rpc::{Message, MessageKind, notification};
 
 use crate::declared::Handshake;
@@ -203,10 +203,12 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     let setup = &session.setup;
     let client = setup.owner.as_ref().map(|owner| &owner.client);
     let version = client.map_or(Version::NEWEST_LEGACY, |client| Version::answer_to(client.version.as_str()));
-    let capabilities = client.map_or_else(
-        || Bytes::from_static(b"{}"),
-        |client| permitted(&client.capabilities, &setup.spec.config.capabilities),
-    );
+    let capabilities = match client {
+        Some(client) => permitted(&client.capabilities, &setup.spec.config.capabilities),
+        None => Bytes::from(json::object(|able| {
+            able.raw("extensions", &extensions::of_all_callers());
+        })),
+    };
     let info = client
         .and_then(|client| client.client_info.clone())
         .unwrap_or_else(|| setup.environment.identity.clone());
@@ -272,10 +274,11 @@ fn of_version(session: &Session, answer: &Message, fault: Fault) -> Fault {
 }
 
 /// The caller's capabilities without the requests that the server may send to no caller: it learns only what it may use. Each
-/// request that it then sends is judged by itself.
+/// request that it then sends is judged by itself. The tasks of a legacy server are no extension.
 fn permitted(capabilities: &Bytes, server: &Capabilities) -> Bytes {
     let may_send = |method| KindRef::request(method, None).is_ok_and(|kind| server.admits_somewhere(kind));
     let gone = QUESTIONS.into_iter().filter(|(_, method)| !may_send(method)).map(|(key, _)| (key, None));
-    let permitted = json::edited(capabilities, &gone.collect::<Vec<_>>());
+    let capabilities = extensions::without_tasks(capabilities).map_or(capabilities.clone(), Bytes::from);
+    let permitted = json::edited(&capabilities, &gone.collect::<Vec<_>>());
     permitted.map_or(Bytes::from_static(b"{}"), Bytes::from)
 }

@@ -15,6 +15,7 @@ pub(crate) fn judge_list(origin: &Origin<'_>, manifest: &mut Manifest, kind: Lis
         ListKind::Prompts => Part::Prompt,
         ListKind::Resources => Part::Resource,
         ListKind::Templates => Part::Template,
+        ListKind::Skills => Part::Skill,
     };
     let definitions = || list.items.iter().map(|item| Definition::of(part, &item.key, &item.raw)).collect();
     let withheld = judge(origin, part, definitions);

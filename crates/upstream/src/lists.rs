@@ -9,7 +9,7 @@ use model::Coding;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wire::mcp::list::{Item, split};
-use wire::mcp::{Era, header::annotations, task};
+use wire::mcp::{Era, extensions, header::annotations, task};
 use wire::mcp::{ListKind, ListNames};
 
 use crate::arguments::{Arguments, Checks};
@@ -25,7 +25,7 @@ const COALESCE: Duration = Duration::from_millis(50);
 /// Values in the schemas of all tools of a server whose arguments are checked; a pattern counts for many.
 const CHECKED_VALUES_MAX: usize = 500_000;
 /// All lists, as bits.
-pub(crate) const ALL: u64 = 0b1111;
+pub(crate) const ALL: u64 = 0b1_1111;
 
 /// The bit of a list in a set of lists.
 pub(crate) fn bit(kind: ListKind) -> u64 {
@@ -62,9 +62,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
         if stale & bit(kind) == 0 {
             continue;
         }
-        // A method begins with the capability of the servers that have it.
-        let capability = ListNames::of(kind).method.split('/').next().unwrap_or_default();
-        if json::at(&handshake.capabilities, &[capability]).is_none() {
+        if !extensions::lists(&handshake.capabilities, kind) {
             manifest.set(kind, List::default());
             session.written.lock().set(kind, List::default());
             continue;
@@ -88,8 +86,8 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
             }
             Err(fault) => {
                 tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, %fault, "a list could not be fetched");
-                // Many servers declare resources and do not implement templates.
-                if kind != ListKind::Templates {
+                // Many servers declare resources and do not implement templates; an extension affects nothing else.
+                if !matches!(kind, ListKind::Templates | ListKind::Skills) {
                     outcome = Err(fault);
                 }
             }

@@ -1,4 +1,4 @@
-//! Manifest of a server: its four lists as it wrote them, quarantined tools, header annotations.
+//! Manifest of a server: its lists as it wrote them, quarantined tools, header annotations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -33,6 +33,8 @@ pub struct Manifest {
     pub templates: List,
     /// Its prompts.
     pub prompts: List,
+    /// Its skills.
+    pub skills: List,
     /// Tools that are left out because their schemas are unusable.
     pub quarantined: Vec<Quarantined>,
     /// Arguments that a tool wants mirrored in HTTP headers, by the tool's own name; only tools that have some.
@@ -128,6 +130,7 @@ impl Manifest {
             ListKind::Resources => &self.resources,
             ListKind::Templates => &self.templates,
             ListKind::Prompts => &self.prompts,
+            ListKind::Skills => &self.skills,
         }
     }
 
@@ -199,6 +202,7 @@ impl Manifest {
         let part = match kind {
             ListKind::Tools => Some(Part::Tool),
             ListKind::Prompts => Some(Part::Prompt),
+            ListKind::Skills => Some(Part::Skill),
             ListKind::Resources | ListKind::Templates => None,
         };
         self.withheld.iter().filter(move |one| Some(one.part) == part)
@@ -221,6 +225,7 @@ impl Manifest {
             ListKind::Resources => self.resources = list,
             ListKind::Templates => self.templates = list,
             ListKind::Prompts => self.prompts = list,
+            ListKind::Skills => self.skills = list,
         }
     }
 

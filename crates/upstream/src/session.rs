@@ -25,7 +25,7 @@ use client::{Accounts, Guard, HttpSpec, Link, SendMeta, StderrLog, processes::Ro
 use model::{Coding, LinkId, LogLevel, Notice, Refusal};
 use platform::{Mutex, Shares};
 use tokio::sync::{Notify, watch};
-use wire::mcp::{ListKind, Version};
+use wire::mcp::{ListKind, Version, extensions};
 use wire::{mcp::Era, rpc::Id};
 
 use crate::field_numbers::FieldNumbers;
@@ -158,6 +158,8 @@ struct Health {
 pub struct Session {
     me: Weak<Session>,
     pub(crate) setup: SessionSetup,
+    /// The extensions that its own modern requests declare.
+    pub(crate) extensions: Bytes,
     pub(crate) link: OnceLock<Link>,
     handshake: Mutex<Option<Handshake>>,
     /// The place in [`Version::ALL`] of the revision that the last handshake chose.
@@ -219,9 +221,12 @@ impl std::fmt::Debug for Session {
 
 impl Session {
     pub(crate) fn new(setup: SessionSetup) -> Arc<Self> {
+        let owner = setup.owner.as_ref().map(|owner| &*owner.client.capabilities);
+        let extensions = Bytes::from(extensions::of_session(owner));
         let session = Arc::new_cyclic(|me| Self {
             me: me.clone(),
             setup,
+            extensions,
             link: OnceLock::new(),
             handshake: Mutex::default(),
             version: AtomicUsize::new(Version::NEWEST_LEGACY as usize),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use model::{Answer, Form, LinkId, LogLevel, Notice, ParticipantId, Refusal, Request};
-use wire::mcp::Version;
+use wire::mcp::{Version, extensions};
 
 use crate::question::Question;
 
@@ -94,6 +94,12 @@ impl ClientProfile {
     pub fn name(&self) -> Option<String> {
         let info = self.client_info.as_ref()?;
         Some(json::at(info, &["name"]).and_then(json::text)?.into_owned())
+    }
+
+    /// Whether the client shows apps, which call tools by the names that their servers have for them (MCP Apps).
+    #[must_use]
+    pub fn shows_apps(&self) -> bool {
+        extensions::shows_apps(&self.capabilities)
     }
 
     /// Whether servers may send requests to the client: it declares sampling, elicitation or roots.

@@ -2,10 +2,14 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// Members of a tool that count. Icons and `_meta` are for people and programs, and may change with every answer.
+/// Members of a tool that count, beside [`APP`]. Icons and the rest of `_meta` are for people and programs, and may change with every
+/// answer.
 const TOOL: [&str; 7] =
     ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"];
+/// The members of a tool's `_meta.ui` that count: the app that acts with it, and who may see it (MCP Apps).
+const APP: [&str; 2] = ["resourceUri", "visibility"];
 const PROMPT: [&str; 4] = ["name", "title", "description", "arguments"];
+const SKILL: [&str; 3] = ["uri", "frontmatter", "resources"];
 const RESOURCE: [&str; 5] = ["uri", "uriTemplate", "name", "title", "description"];
 
 /// What a definition is of.
@@ -24,6 +28,8 @@ pub enum Part {
     Resource,
     /// A resource template: the same.
     Template,
+    /// A skill: its frontmatter, and its files by their digests.
+    Skill,
 }
 
 impl Part {
@@ -62,12 +68,16 @@ impl Definition {
             Part::Prompt => &PROMPT,
             Part::Instructions => &[],
             Part::Resource | Part::Template => &RESOURCE,
+            Part::Skill => &SKILL,
         };
         let chosen = json::object(|object| {
             for member in members {
                 if let Some(value) = json::at(raw, &[member]) {
                     object.raw(member, value);
                 }
+            }
+            if part == Part::Tool {
+                write_app(raw, object);
             }
         });
         // Of a member that occurs twice only one was chosen.
@@ -104,6 +114,23 @@ impl Definition {
     }
 }
 
+/// Writes what counts of a tool's `_meta.ui`, if it has any.
+fn write_app(raw: &[u8], tool: &mut json::Object<'_>) {
+    let members = APP.map(|key| (key, json::at(raw, &["_meta", "ui", key])));
+    if members.iter().all(|(_, value)| value.is_none()) {
+        return;
+    }
+    tool.object("_meta", |meta| {
+        meta.object("ui", |ui| {
+            for (key, value) in members {
+                if let Some(value) = value {
+                    ui.raw(key, value);
+                }
+            }
+        });
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +153,10 @@ mod tests {
             (
                 r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"a":{},"b":{}}},"icons":[1],"_meta":{"a":1}}"#,
                 true,
+            ),
+            (
+                r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"a":{},"b":{}}},"_meta":{"ui":{"resourceUri":"ui://a"}}}"#,
+                false,
             ),
             (
                 r#"{"name":"t","description":"d.","inputSchema":{"type":"object","properties":{"a":{},"b":{}}}}"#,

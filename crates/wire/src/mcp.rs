@@ -2,6 +2,7 @@
 
 mod body;
 pub mod code;
+pub mod extensions;
 pub mod header;
 pub mod input;
 pub mod list;

@@ -31,7 +31,7 @@ impl Outlet for FrameOutlet {
             ListKind::Tools => Kind::ListToolsResponse,
             ListKind::Resources => Kind::ListResourcesResponse,
             // The contract has no messages for them.
-            ListKind::Templates | ListKind::Prompts => return,
+            ListKind::Templates | ListKind::Prompts | ListKind::Skills => return,
         };
         if !self.list_changed.load(Ordering::Relaxed) {
             return;

@@ -1,4 +1,4 @@
-//! Built-in tool `search_tools`: the tools that the caller may use, found by words.
+//! Built-in tool `search_tools`: the tools and skills that the caller may use, found by words.
 
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ struct SearchArguments {
 #[derive(Serialize)]
 pub(super) struct FoundTools {
     tools: Vec<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skills: Vec<Box<RawValue>>,
 }
 
 /// The tools that fit the query best.
@@ -44,7 +46,7 @@ pub(super) async fn tools(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Fo
 }
 
 fn find(dispatch: &Dispatch, seen: &Seen, query: &str, limit: usize) -> FoundTools {
-    let places = seen.index(&dispatch.indexes).find(query, limit);
+    let places = seen.index(ListKind::Tools, &dispatch.indexes).find(query, limit);
     let merged = seen.list(ListKind::Tools);
     let tools = places.iter().filter_map(|at| merged.entries().get(*at)).filter_map(|entry| {
         let made = json::object(|tool| {
@@ -57,5 +59,26 @@ fn find(dispatch: &Dispatch, seen: &Seen, query: &str, limit: usize) -> FoundToo
         });
         RawValue::from_string(String::from_utf8(made).ok()?).ok()
     });
-    FoundTools { tools: tools.collect() }
+    FoundTools { tools: tools.collect(), skills: skills(dispatch, seen, query, limit) }
+}
+
+/// The skills that fit the query best: their URIs, by which they are read, and what they are for.
+fn skills(dispatch: &Dispatch, seen: &Seen, query: &str, limit: usize) -> Vec<Box<RawValue>> {
+    let merged = seen.list(ListKind::Skills);
+    if merged.entries().is_empty() {
+        return Vec::new();
+    }
+    let places = seen.index(ListKind::Skills, &dispatch.indexes).find(query, limit);
+    let skills = places.iter().filter_map(|at| merged.entries().get(*at)).filter_map(|entry| {
+        let made = json::object(|skill| {
+            skill.text("uri", &entry.public).text("server", entry.server.as_str());
+            for key in ["name", "description"] {
+                if let Some(raw) = json::at(&entry.item.raw, &["frontmatter", key]) {
+                    skill.raw(key, raw);
+                }
+            }
+        });
+        RawValue::from_string(String::from_utf8(made).ok()?).ok()
+    });
+    skills.collect()
 }

@@ -101,6 +101,7 @@ fn a_manifest_has_limits() {
         prompts: items(&["a", "b"]),
         resources: items(&["a://b", "a://bc", "c"]),
         templates: items(&["{a}", "{b}"]),
+        skills: items(&["a://b", "a://c", "a://d"]),
     };
     stage.lists("bare", ListScope::Shared, manifest);
     let why: Vec<_> = stage.topic.quarantined(&id("bare")).iter().map(|one| (one.list, one.why)).collect();
@@ -112,6 +113,7 @@ fn a_manifest_has_limits() {
             (ListKind::Resources, Quarantine::TooLong),
             (ListKind::Resources, Quarantine::TooMany),
             (ListKind::Templates, Quarantine::TooMany),
+            (ListKind::Skills, Quarantine::TooMany),
         ]
     );
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["abc"]);

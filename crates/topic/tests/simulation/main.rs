@@ -26,7 +26,7 @@ use variants::{EFFECTS, EVENTS, ROOM_EFFECTS};
 use world::World;
 
 /// Topics in one test, and steps in each.
-const TOPICS: u64 = 400;
+const TOPICS: u64 = 500;
 const STEPS: usize = 150;
 
 fn run(seed: u64, recorded: bool) -> (Vec<String>, Tally) {

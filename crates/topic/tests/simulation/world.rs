@@ -218,10 +218,11 @@ impl World {
                     ListKind::Tools => ("tools/call", Target::Tool(&one.public)),
                     ListKind::Prompts => ("prompts/get", Target::Prompt(&one.public)),
                     ListKind::Resources => ("resources/read", Target::Uri(&one.public)),
+                    ListKind::Skills => ("skills/get", Target::Uri(&one.public)),
                     ListKind::Templates => continue,
                 };
                 let route = self.topic.lookup(link, target).unwrap();
-                assert_eq!((route.upstream, route.own), (one.upstream, &**one.own));
+                assert_eq!((route.upstream, &*route.own), (one.upstream, &**one.own));
                 assert_eq!(self.topic.admits(link, method, Some(target)), !one.held);
             }
         }

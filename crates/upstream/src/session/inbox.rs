@@ -195,7 +195,7 @@ impl Session {
             "notifications/tools/list_changed" => self.lists_changed(&[ListKind::Tools]),
             "notifications/prompts/list_changed" => self.lists_changed(&[ListKind::Prompts]),
             "notifications/resources/list_changed" => {
-                self.lists_changed(&[ListKind::Resources, ListKind::Templates])
+                self.lists_changed(&[ListKind::Resources, ListKind::Templates, ListKind::Skills])
             }
             // For all subscribers of the resource, or the owner of the task, on whatever stream it came.
             "notifications/resources/updated" | "notifications/tasks/status" | "notifications/tasks" => {

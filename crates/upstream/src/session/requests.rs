@@ -7,7 +7,7 @@ use client::SendMeta;
 use http::HeaderMap;
 use tokio::sync::oneshot;
 use wire::mcp::Era;
-use wire::mcp::{Version, meta, task};
+use wire::mcp::{Version, meta};
 use wire::rpc::{Id, Message, MessageKind, request};
 
 use super::Session;
@@ -131,9 +131,9 @@ impl Session {
             if era == Era::Modern {
                 object.object("_meta", |meta| {
                     meta.text(meta::PROTOCOL_VERSION, Version::NEWEST.as_str());
-                    // A server sends task notifications only to clients that declare the extension.
+                    // A server sends task notifications only to clients that declare the extension, and lists what the others need.
                     meta.object(meta::CLIENT_CAPABILITIES, |able| {
-                        able.raw("extensions", task::ABILITIES.as_bytes());
+                        able.raw("extensions", &self.extensions);
                     });
                     meta.raw(meta::CLIENT_INFO, &self.setup.environment.identity);
                 });

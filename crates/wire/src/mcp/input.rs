@@ -6,7 +6,7 @@ use model::{Answer, Digest, Form, Method, Notice, Outcome, Payload, Request};
 
 use crate::digest::ReviewedCall;
 use crate::mcp::method::lookup;
-use crate::mcp::{Params, meta, relay, uris};
+use crate::mcp::{Params, extensions, meta, relay, uris};
 use crate::rpc::{self, Id, Message};
 
 /// The members with which a caller comes back.
@@ -262,7 +262,7 @@ pub fn retry(frame: &Bytes, number: u64, answers: &[(String, Bytes)], state: Opt
     Some(message.edited(&splice))
 }
 
-/// The modern capabilities of a legacy client, as far as they have questions.
+/// The modern capabilities of a legacy client, as far as they have questions, and its extensions.
 #[must_use]
 pub fn capabilities(legacy: &[u8]) -> Vec<u8> {
     let Ok(members) = json::members(legacy, Span::all(legacy)) else { return b"{}".to_vec() };
@@ -274,6 +274,9 @@ pub fn capabilities(legacy: &[u8]) -> Vec<u8> {
         }
         if members.get("roots").is_some() {
             all.raw("roots", b"{}");
+        }
+        if let Some(declared) = members.get("extensions").and_then(|_| extensions::of_client(legacy)) {
+            all.raw("extensions", &declared);
         }
     })
 }

@@ -62,6 +62,7 @@ impl ListNames {
                 "resources/templates/list",
                 "notifications/resources/list_changed",
             ),
+            ListKind::Skills => ("skills", "uri", "skills/list", "notifications/resources/list_changed"),
         };
         Self { items, key, method, changed }
     }
@@ -161,7 +162,8 @@ static TABLE: [MethodRow; 39] = [
     aimed("tasks/update", "modern", TargetKind::Task),
     row("notifications/tasks/status", "legacy"),
     row("notifications/tasks", "modern"),
-    MethodRow { cached: true, ..row("skills/list", "modern") },
-    MethodRow { cached: true, ..aimed("skills/get", "modern", TargetKind::Uri) },
-    aimed("resources/directory/read", "modern", TargetKind::Uri),
+    // Skills are specified for 2026-07-28; servers and clients of earlier revisions have them as well.
+    listing("skills/list", ListKind::Skills),
+    MethodRow { cached: true, ..aimed("skills/get", "both", TargetKind::Uri) },
+    aimed("resources/directory/read", "both", TargetKind::Uri),
 ];

@@ -1,7 +1,7 @@
 //! Resource URIs wherever a server's messages contain them, and their rewriting.
 //!
 //! Looks only where the protocol puts such URIs: contents, resource links, embedded resources (also in tool results
-//! inside sampling messages), `_meta.ui.resourceUri`, `resources/updated`.
+//! inside sampling messages), skills and directories, `_meta.ui.resourceUri`, `resources/updated`.
 
 use std::sync::LazyLock;
 
@@ -36,6 +36,8 @@ pub(super) fn map_uris(
             walk.inside(message, "content", |walk, content| walk.content(content, 0))
         }),
         "notifications/resources/updated" => walk.uri_of(body, "uri"),
+        "skills/get" => walk.inside(body, "skill", Walk::skill),
+        "resources/directory/read" => walk.list(body, "resources", Walk::resource),
         _ => Ok(()),
     }
 }
@@ -45,10 +47,16 @@ pub(super) fn map_uris(
 pub fn rewrite_item(kind: ListKind, raw: &Bytes, map: &dyn Fn(&str) -> Option<String>) -> Option<Bytes> {
     static SIGNS: LazyLock<[Finder<'static>; 2]> =
         LazyLock::new(|| [Finder::new("esourceUri\""), Finder::new("\\u")]);
-    (kind == ListKind::Tools && SIGNS.iter().any(|sign| sign.find(raw).is_some())).then_some(())?;
     let mut splice = Splice::new();
+    let mut walk = Walk { frame: raw, map, splice: &mut splice };
     // A URI that an object names twice cannot be mapped.
-    Walk { frame: raw, map, splice: &mut splice }.meta(Span::all(raw)).ok()?;
+    match kind {
+        ListKind::Tools if SIGNS.iter().any(|sign| sign.find(raw).is_some()) => {
+            walk.meta(Span::all(raw)).ok()?;
+        }
+        ListKind::Skills => walk.files(Span::all(raw)).ok()?,
+        ListKind::Tools | ListKind::Prompts | ListKind::Resources | ListKind::Templates => return None,
+    }
     (!splice.is_empty()).then(|| splice.apply(raw))
 }
 
@@ -105,6 +113,17 @@ impl<'a> Walk<'a> {
     fn resource(&mut self, at: Span) -> Result<(), JsonError> {
         self.uri_of(at, "uri")?;
         self.meta(at)
+    }
+
+    /// The entry of a skill.
+    fn skill(&mut self, at: Span) -> Result<(), JsonError> {
+        self.uri_of(at, "uri")?;
+        self.files(at)
+    }
+
+    /// The files of a skill: a list, unless its content is made anew for each reading.
+    fn files(&mut self, at: Span) -> Result<(), JsonError> {
+        self.list(at, "resources", |walk, file| walk.uri_of(file, "uri"))
     }
 
     /// `_meta.ui.resourceUri`, and its older flat spelling.

@@ -15,7 +15,7 @@ impl World {
         let count = self.prng.below(4);
         let items = (0..count).map(|_| {
             let own = self.prng.any(from).into();
-            ListItem { own, digest: self.prng.below(2) as u64, withheld: Withholding::None }
+            ListItem { own, digest: self.prng.below(2) as u64, withheld: Withholding::None, app: None }
         });
         items.collect()
     }
@@ -26,8 +26,13 @@ impl World {
                 BUILT_IN.iter().filter(|_| !self.prng.one_in(6)).map(|name| ListItem::from(*name)).collect();
             return Manifest { tools, ..Manifest::default() };
         }
+        let tools = self.items(&NAMES);
+        // They follow from the tools, so that they take nothing from what is drawn besides.
+        let uri = |tool: &ListItem| URIS.iter().cycle().nth(tool.own.len()).copied().unwrap_or_default();
+        let skills = tools.iter().map(|tool| ListItem { digest: tool.digest, ..ListItem::from(uri(tool)) });
         Manifest {
-            tools: self.items(&NAMES),
+            skills: skills.collect(),
+            tools,
             prompts: self.items(&NAMES),
             resources: self.items(&URIS),
             templates: self.items(&TEMPLATES),

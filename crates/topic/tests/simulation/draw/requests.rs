@@ -162,7 +162,7 @@ impl World {
     pub(crate) fn route(&self, link: LinkId, target: Option<Target<'_>>) -> Option<(ParticipantId, String)> {
         let Some(target) = target else { return Some((ParticipantId::gateway(), String::new())) };
         let route = self.topic.lookup(link, target)?;
-        Some((route.upstream.clone(), route.own.to_owned()))
+        Some((route.upstream.clone(), route.own.into_owned()))
     }
 
     /// The route of a method that is not of the protocol: the server without a prefix.

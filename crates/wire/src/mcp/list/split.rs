@@ -124,6 +124,11 @@ fn read_item(kind: ListKind, raw: Bytes) -> Result<Item, (Option<String>, String
     {
         return Err((Some(key), "`inputSchema` must be an object".to_owned()));
     }
+    if kind == ListKind::Skills
+        && !members.get("frontmatter").is_some_and(|frontmatter| json::is_object(frontmatter.raw))
+    {
+        return Err((Some(key), "`frontmatter` must be an object".to_owned()));
+    }
     drop(members);
     Ok(Item { raw, key, key_span })
 }

@@ -34,6 +34,7 @@ fn type_name(list: ListKind) -> &'static str {
         ListKind::Prompts => "Prompt",
         ListKind::Resources => "Resource",
         ListKind::Templates => "ResourceTemplate",
+        ListKind::Skills => "Skill",
     }
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use json::{Span, Splice};
 use model::{Coding, Form, Method, Payload, Request, Target};
 
-use super::{Outgoing, span};
+use super::{Outgoing, read_again, span};
 use crate::mcp::{BodyEdit, Params, TargetKind, meta, translate, uris};
 use crate::rpc::{self, Id, Malformed, Message};
 
@@ -138,6 +138,21 @@ pub fn encode_question(
         let _ = uris::map_uris((message.frame(), body), question.method.as_str(), public_uri, &mut splice);
     }
     Some(message.edited(&splice))
+}
+
+/// A call of another tool with the same params; `None` if they cannot be read.
+#[must_use]
+pub fn with_tool(request: &Request, name: &str) -> Option<Request> {
+    if request.payload.coding != Coding::Json {
+        return None;
+    }
+    let message = Message::read(whole(request)).ok()?;
+    let params = Params::read(&message).ok()?;
+    let (mut edit, mut splice) = (params.edit(), Splice::new());
+    edit.set_target(name);
+    edit.finish(&mut splice);
+    let payload = read_again(message.edited(&splice), request.payload.form);
+    Some(Request { payload, target: Some(Target::Tool(name.into())), ..request.clone() })
 }
 
 /// A call with the arguments of a reviewer's edited params, which have the legacy form.

@@ -6,9 +6,9 @@ use model::{Answer, Form, Method, Notice, Outcome, Payload, Request, Target};
 
 use super::view::{OperationState, Status};
 use super::write::IMMEDIATE;
-use super::{ABILITIES, EXTENSION, read};
+use super::{EXTENSION, read};
 use crate::mcp::code::MISSING_CAPABILITY;
-use crate::mcp::{meta, relay};
+use crate::mcp::{extensions, meta, relay};
 use crate::rpc::{self, Id, Message};
 
 /// What a modern task has beside the members of both forms.
@@ -153,11 +153,11 @@ pub fn wants_extension(answer: &Answer) -> bool {
     answer.outcome == Outcome::Error && read().is_some()
 }
 
-/// These modern capabilities, which have no extensions, with that of tasks.
+/// These modern capabilities with the extension of tasks.
 #[must_use]
 pub(crate) fn declared(capabilities: &[u8]) -> Vec<u8> {
-    json::edited(capabilities, &[("extensions", Some(ABILITIES.as_bytes()))])
-        .unwrap_or_else(|_| capabilities.to_vec())
+    let all = extensions::with_tasks(json::at(capabilities, &["extensions"]));
+    json::edited(capabilities, &[("extensions", Some(&all))]).unwrap_or_else(|_| capabilities.to_vec())
 }
 
 /// A request about a task under its server's id.

@@ -50,6 +50,29 @@ fn uris_are_found_where_the_protocol_puts_them() {
 }
 
 #[test]
+fn uris_of_skills_and_directories_are_found() {
+    check(
+        "skills/get",
+        r#"{"skill":{"uri":"file:a/SKILL.md","frontmatter":{"uri":"file:x"},"resources":[{"uri":"file:a/SKILL.md","size":1},{"uri":"http:c"}]}}"#,
+        r#"{"skill":{"uri":"portmoot+b:file:a/SKILL.md","frontmatter":{"uri":"file:x"},"resources":[{"uri":"portmoot+b:file:a/SKILL.md","size":1},{"uri":"http:c"}]}}"#,
+    );
+    check(
+        "skills/get",
+        r#"{"skill":{"uri":"file:a","resources":"dynamic"}}"#,
+        r#"{"skill":{"uri":"portmoot+b:file:a","resources":"dynamic"}}"#,
+    );
+    check(
+        "resources/directory/read",
+        r#"{"resources":[{"uri":"file:a","mimeType":"inode/directory"}],"nextCursor":"file:n"}"#,
+        r#"{"resources":[{"uri":"portmoot+b:file:a","mimeType":"inode/directory"}],"nextCursor":"file:n"}"#,
+    );
+    // The URI of a listed skill is its key, which is spelled by whoever renders the list.
+    let item = Bytes::from_static(br#"{"uri":"file:a","frontmatter":{},"resources":[{"uri":"file:a"}]}"#);
+    let rewritten = rewrite_item(ListKind::Skills, &item, &map).unwrap();
+    assert_eq!(rewritten, r#"{"uri":"file:a","frontmatter":{},"resources":[{"uri":"portmoot+b:file:a"}]}"#);
+}
+
+#[test]
 fn server_messages_and_items() {
     let updated = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:a"}}"#;
     assert_eq!(
