@@ -34,6 +34,7 @@ mod doctor;
 mod drained;
 mod ended_grants;
 mod examples;
+mod extensions;
 mod fake_gateway;
 mod faults_under_load;
 mod first_use;

@@ -332,3 +332,45 @@ fn texts_that_instruct_models_are_named_and_left_as_they_are() {
         server.audited()
     );
 }
+
+const SKILL: &str = "skill://a/SKILL.md";
+
+/// A list of one skill whose file has a digest of this digit.
+fn skills(digit: &str) -> String {
+    let digest = format!("sha256:{}", digit.repeat(64));
+    let file = json!({ "uri": SKILL, "digest": digest, "size": 1 });
+    let frontmatter = json!({ "name": "a", "description": "Helps." });
+    json!([{ "uri": SKILL, "frontmatter": frontmatter, "resources": [file] }]).to_string()
+}
+
+#[test]
+fn a_changed_skill_and_its_files_are_refused_until_an_operator_approves_it() {
+    let server = Turncoat::new("pins = \"block\"");
+    server.write("skills.json", &skills("0"));
+    let gateway = server.start();
+    let client = Client::plain(&gateway);
+    let refusal = |method: &str, uri: &str| {
+        let answer = client.ask(method, json!({ "uri": uri }));
+        answer["error"]["data"]["code"].as_str().map(str::to_owned)
+    };
+    assert_eq!(refusal("skills/get", SKILL), None);
+    assert_eq!(refusal("resources/read", "skill://a/more.md"), None);
+    // Its list stays as it is, and it gives other files to who asks for the skill itself.
+    server.write("given.json", &skills("1"));
+    assert_eq!(refusal("skills/get", SKILL).as_deref(), CHANGED);
+    server.write("given.json", &skills("0"));
+    assert_eq!(refusal("skills/get", SKILL), None);
+    server.write("skills.json", &skills("1"));
+    server.announce(&gateway, &["skill skill://a/SKILL.md"]);
+    for (method, uri) in
+        [("skills/get", SKILL), ("resources/read", SKILL), ("resources/read", "skill://a/more.md")]
+    {
+        assert_eq!(refusal(method, uri).as_deref(), CHANGED, "{method} {uri}");
+    }
+    let listed = client.ask("skills/list", json!({}))["result"]["skills"][0].to_string();
+    assert!(listed.contains(&"0".repeat(64)), "as it was: {listed}");
+    server.write("given.json", &skills("1"));
+    server.run(&gateway, &["pins", "approve", "t", SKILL]);
+    until("it is in force", || refusal("skills/get", SKILL).is_none().then_some(()));
+    assert_eq!(refusal("resources/read", "skill://a/more.md"), None);
+}
