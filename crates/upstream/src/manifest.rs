@@ -95,28 +95,30 @@ pub struct List {
 
 /// Lists as their server wrote them, before they are judged and checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Written([List; 4]);
+pub(crate) struct Written([List; 5]);
 
 impl Written {
     /// One of the lists.
     pub(crate) fn list(&self, kind: ListKind) -> &List {
-        let [tools, resources, templates, prompts] = &self.0;
+        let [tools, resources, templates, prompts, skills] = &self.0;
         match kind {
             ListKind::Tools => tools,
             ListKind::Resources => resources,
             ListKind::Templates => templates,
             ListKind::Prompts => prompts,
+            ListKind::Skills => skills,
         }
     }
 
     /// Takes a list that was fetched.
     pub(crate) fn set(&mut self, kind: ListKind, list: List) {
-        let [tools, resources, templates, prompts] = &mut self.0;
+        let [tools, resources, templates, prompts, skills] = &mut self.0;
         match kind {
             ListKind::Tools => *tools = list,
             ListKind::Resources => *resources = list,
             ListKind::Templates => *templates = list,
             ListKind::Prompts => *prompts = list,
+            ListKind::Skills => *skills = list,
         }
     }
 }

@@ -54,6 +54,7 @@ struct SessionRecord {
     resources: ListRecord,
     templates: ListRecord,
     prompts: ListRecord,
+    skills: ListRecord,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -103,6 +104,7 @@ impl KeptLists {
             (ListKind::Resources, &record.resources),
             (ListKind::Templates, &record.templates),
             (ListKind::Prompts, &record.prompts),
+            (ListKind::Skills, &record.skills),
         ] {
             written.set(kind, list.read(kind)?);
         }
@@ -119,6 +121,7 @@ impl KeptLists {
             resources: list(ListKind::Resources)?,
             templates: list(ListKind::Templates)?,
             prompts: list(ListKind::Prompts)?,
+            skills: list(ListKind::Skills)?,
         })
     }
 }
@@ -175,6 +178,10 @@ pub(crate) mod tests {
             list(ListKind::Tools, r#"{"name":"a\u0062", "inputSchema":{"type":"object"},"n":1e3}"#),
         );
         written.set(ListKind::Resources, list(ListKind::Resources, r#"{"uri":"x://y","name":"y"}"#));
+        written.set(
+            ListKind::Skills,
+            list(ListKind::Skills, r#"{"uri":"skill://a/SKILL.md","frontmatter":{}}"#),
+        );
         Kept {
             eras: vec![Era::Legacy],
             legacy: Some(false),
