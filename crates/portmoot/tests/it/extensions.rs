@@ -15,7 +15,7 @@ const SKILLS: &str = "io.modelcontextprotocol/skills";
 /// Scenarios of the skills extension in the conformance suite.
 const SKILL_SCENARIOS: usize = 3;
 
-/// What a client declares: apps, an extension that nobody knows, and that it can be asked.
+/// What a client declares: apps, an extension that is unknown, and that it can be asked.
 fn declared() -> Value {
     json!({
         "elicitation": {},

@@ -26,7 +26,7 @@ use variants::{EFFECTS, EVENTS, ROOM_EFFECTS};
 use world::World;
 
 /// Topics in one test, and steps in each.
-const TOPICS: u64 = 500;
+const TOPICS: u64 = 400;
 const STEPS: usize = 150;
 
 fn run(seed: u64, recorded: bool) -> (Vec<String>, Tally) {
@@ -80,7 +80,7 @@ fn topics_b() {
 
 #[test]
 fn topics_c() {
-    check_seen(&run_some(20_000, TOPICS));
+    check_seen(&run_some(50_000, TOPICS));
 }
 
 #[test]

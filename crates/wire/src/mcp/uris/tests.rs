@@ -66,7 +66,7 @@ fn uris_of_skills_and_directories_are_found() {
         r#"{"resources":[{"uri":"file:a","mimeType":"inode/directory"}],"nextCursor":"file:n"}"#,
         r#"{"resources":[{"uri":"portmoot+b:file:a","mimeType":"inode/directory"}],"nextCursor":"file:n"}"#,
     );
-    // The URI of a listed skill is its key, which is spelled by whoever renders the list.
+    // The URI of a listed skill is its key, which the renderer of the list spells.
     let item = Bytes::from_static(br#"{"uri":"file:a","frontmatter":{},"resources":[{"uri":"file:a"}]}"#);
     let rewritten = rewrite_item(ListKind::Skills, &item, &map).unwrap();
     assert_eq!(rewritten, r#"{"uri":"file:a","frontmatter":{},"resources":[{"uri":"portmoot+b:file:a"}]}"#);
