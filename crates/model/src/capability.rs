@@ -172,7 +172,7 @@ impl Capability {
             && self.admits_head(kind.head())
             && covers(self.method.as_ref(), kind.method())
             && covers(self.context.as_ref(), kind.context())
-            && !self.is_misled(kind)
+            && !kind.context().is_some_and(|context| self.misreads(context))
     }
 
     /// Whether some act `HEAD:METHOD:CONTEXT` is admitted whose context fits `shape`, in which `None` stands
@@ -210,6 +210,7 @@ impl Capability {
             && !(self.head.is_partial() && colon)
             && whole(self.method.as_ref(), other.method.as_ref())
             && whole(self.context.as_ref(), other.context.as_ref())
+            && !other.exact_context().is_some_and(|context| self.misreads(context))
             && reaches
     }
 
@@ -238,10 +239,9 @@ impl Capability {
         self.head.matches(head) && !(self.head.is_partial() && head.contains(':'))
     }
 
-    /// A partial wildcard in the context does not match a value that parsers read in different ways.
-    fn is_misled(&self, kind: KindRef<'_>) -> bool {
-        self.context.as_ref().is_some_and(Pattern::is_partial)
-            && kind.context().is_some_and(|context| !is_unambiguous(context))
+    /// Whether this context is withheld although it fits: a partial wildcard matches nothing that parsers read in different ways.
+    fn misreads(&self, context: &str) -> bool {
+        self.context.as_ref().is_some_and(Pattern::is_partial) && !is_unambiguous(context)
     }
 
     fn reaches(&self, addressees: &[&str]) -> bool {

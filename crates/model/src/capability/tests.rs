@@ -1,6 +1,9 @@
+use std::sync::Arc;
+
 use proptest::{prelude::*, sample::select};
 
 use super::*;
+use crate::Capabilities;
 
 /// The verdict of the table and of the doors: an unreadable kind is not admitted.
 fn allowed(capability: &str, kind: &str) -> bool {
@@ -180,6 +183,82 @@ fn narrower(parts: &[String], at: usize, fill: &str, added: &str) -> Vec<String>
         None => {}
     }
     narrow
+}
+
+/// What stands for a star: ordinary names, other stars, and what parsers read in different ways.
+const FILLS: &[&str] = &[
+    "a",
+    "a/b",
+    "*",
+    "a*",
+    "*b",
+    "a*b*c",
+    "..;",
+    "a/..;/b",
+    "%2e%2e/etc",
+    "%2E./x",
+    "..%2f",
+    "a%00",
+    "\t",
+    "..?",
+    "..#x",
+    "\u{ff0e}\u{ff0e}/x",
+    "\u{200b}",
+    "a\u{202e}b",
+    "%",
+    "%zz",
+    " ",
+    "a ",
+    ".",
+    "./a",
+    "%252e%252e/x",
+    ". ./x",
+    "\u{2215}..\u{2215}x",
+    "",
+];
+
+/// The texts that a pattern becomes when each of its stars is filled.
+fn filled(pattern: &str) -> impl Iterator<Item = String> {
+    FILLS.iter().map(|fill| pattern.replace('*', fill))
+}
+
+#[test]
+fn what_a_set_covers_it_admits() {
+    let owns = [
+        "mcp/request:resources/read:file:///notes/*",
+        "mcp/request:resources/*:file:///notes/*",
+        "mcp/*:resources/read:*.md",
+        "mcp/request:resources/read:*notes*",
+        "mcp/request:resources/read:*",
+        "mcp/request:resources/*",
+        "mcp/request:*",
+        "mcp/request:resources/read:file:///notes/%2e%2e/etc",
+        "chat/*",
+    ];
+    let scope = Arc::new(Capabilities::parse(["mcp/*:*:file:///*"]).unwrap());
+    let (mut covered, mut withheld) = (0, 0);
+    for own in owns.map(|own| Capabilities::parse([own]).unwrap()) {
+        let narrowed = own.within(&scope);
+        for set in [own, narrowed] {
+            for pattern in owns {
+                for text in filled(pattern) {
+                    let Ok(given) = Capability::parse(&text) else { continue };
+                    let covers = set.covers(&given);
+                    for kind in filled(&text) {
+                        let Ok(kind) = KindRef::parse(&kind) else { continue };
+                        if !given.admits(kind) {
+                            continue;
+                        }
+                        let admits = set.admits(kind, &[]);
+                        assert!(!covers || admits, "{set:?} covers {text}, and withholds {kind}");
+                        covered += usize::from(covers);
+                        withheld += usize::from(!admits);
+                    }
+                }
+            }
+        }
+    }
+    assert!(covered > 10_000 && withheld > 10_000, "{covered} {withheld}");
 }
 
 proptest! {

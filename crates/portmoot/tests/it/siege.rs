@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 
 use serde_json::{Value, json};
 
+use crate::http::Connection;
 use crate::peer::Peer;
 use crate::support::{Client, Gateway, until};
 use crate::ws::{GOOD, PONG, Socket, TEXT, people, token};
@@ -215,6 +216,30 @@ fn no_spelling_of_a_uri_leads_out_of_a_folder() {
     }
     siege.holds("uris");
     assert!(siege.count > 400, "{}", siege.count);
+}
+
+#[test]
+fn no_spelling_that_a_pattern_refuses_is_given_away_by_its_holder() {
+    let clerk = [MAY, &["portmoot/grants", "portmoot/tokens"]].concat();
+    let (home, people) = people(&[("clerk", &clerk)]);
+    let vault = vault();
+    let gateway = Gateway::start(&home, &(vault.child("vault", "vault") + &people));
+    let post = |path: &str, body: &Value| {
+        let bearer = format!("Bearer {}", token("clerk"));
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        Connection::open(gateway.address()).exchange("POST", path, &headers, &body.to_string()).status
+    };
+    let give = |capability: &str| {
+        let granted = post("/api/v1/participants/clerk/grants", &json!({ "add": [capability] }));
+        let issued = post("/api/v1/tokens", &json!({ "name": "friend", "capabilities": [capability] }));
+        [granted, issued]
+    };
+    for uri in uris() {
+        let uri: String = serde_json::from_str(&format!("\"{uri}\"")).unwrap_or(uri);
+        let given = give(&format!("mcp/request:resources/read:{uri}"));
+        assert!(given.iter().all(|status| [400, 403].contains(status)), "{uri:?} {given:?}");
+    }
+    assert_eq!(give("mcp/request:resources/read:file:///notes/a"), [200, 201]);
 }
 
 #[test]
