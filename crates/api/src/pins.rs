@@ -145,7 +145,7 @@ pub(crate) struct PinRow {
 /// One difference of two definitions.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Difference {
-    /// Where it is, such as `inputSchema.properties.path.description`.
+    /// Where it is, as a JSON Pointer such as `/inputSchema/properties/path/description`; empty for the whole.
     pub path: String,
     /// JSON of the pinned definition.
     #[serde(skip_serializing_if = "Option::is_none")]

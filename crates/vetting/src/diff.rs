@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use json::visible;
 
-/// One difference. Hidden characters are visible in both texts.
+use crate::pointer;
+
+/// One difference. Hidden characters are visible in all its texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The path of the member, such as `inputSchema.properties.path.description`.
+    /// Where it is, as a JSON Pointer such as `/inputSchema/properties/path/description`; empty for the whole.
     pub path: String,
     /// What was there; `None` if nothing was.
     pub before: Option<String>,
@@ -15,53 +17,49 @@ pub struct Change {
     pub after: Option<String>,
 }
 
-/// The differences of two canonical texts, in the order of their paths.
+/// The differences of two canonical texts, in the order of their paths. Texts that differ have one at least: if no member does, as in
+/// texts without a canonical form, the whole of both.
 #[must_use]
 pub fn diff(before: &str, after: &str) -> Vec<Change> {
     let (old, new) = (leaves(before), leaves(after));
-    let mut paths: Vec<&String> = old.keys().chain(new.keys()).collect();
-    paths.sort();
-    paths.dedup();
-    let changed = paths.into_iter().filter(|path| old.get(*path) != new.get(*path));
-    let change = |path: &String| Change {
-        path: path.clone(),
-        before: old.get(path).cloned(),
-        after: new.get(path).cloned(),
-    };
-    changed.map(change).collect()
+    let mut pointers: Vec<&String> = old.keys().chain(new.keys()).collect();
+    pointers.sort();
+    pointers.dedup();
+    let mut changes = Vec::new();
+    for pointer in pointers {
+        let before = old.get(pointer).map(Vec::as_slice).unwrap_or_default();
+        let after = new.get(pointer).map(Vec::as_slice).unwrap_or_default();
+        for place in 0..before.len().max(after.len()) {
+            let (before, after) = (before.get(place).copied(), after.get(place).copied());
+            if before != after {
+                changes.push(change(pointer, before, after));
+            }
+        }
+    }
+    if changes.is_empty() && before != after {
+        changes.push(change("", Some(before), Some(after)));
+    }
+    changes
 }
 
-/// Every single value by its path; an empty object or array is one too.
-fn leaves(text: &str) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    if text.is_empty() {
-        return found;
+fn change(pointer: &str, before: Option<&str>, after: Option<&str>) -> Change {
+    Change {
+        path: visible::line(pointer),
+        before: before.map(visible::value),
+        after: after.map(visible::value),
     }
-    walk(text.as_bytes(), String::new(), &mut found);
+}
+
+/// Single values by their pointers; those of a member that occurs twice in the order of the text.
+type Leaves<'a> = BTreeMap<String, Vec<&'a str>>;
+
+/// Every single value; an empty object or array is one too.
+fn leaves(text: &str) -> Leaves<'_> {
+    let mut found = Leaves::new();
+    for place in pointer::walk(text).into_iter().filter(|place| place.is_leaf) {
+        found.entry(place.pointer).or_default().push(place.raw);
+    }
     found
-}
-
-fn walk(raw: &[u8], path: String, found: &mut BTreeMap<String, String>) {
-    let mut inner = Vec::new();
-    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    let span = json::Span::all(raw);
-    if json::is_object(raw) {
-        let _ = json::each_member(raw, |key, value| {
-            inner.push((join(&visible::line(&String::from_utf8_lossy(&key))), value.of(raw)));
-        });
-    } else if raw.first() == Some(&b'[') {
-        let mut at = 0;
-        let _ = json::each_element(raw, span, |value| {
-            inner.push((format!("{path}[{at}]"), value.of(raw)));
-            at += 1;
-        });
-    }
-    if inner.is_empty() {
-        found.insert(path, visible::value(&String::from_utf8_lossy(raw)));
-    }
-    for (path, value) in inner {
-        walk(value, path, found);
-    }
 }
 
 #[cfg(test)]
@@ -79,12 +77,32 @@ mod tests {
         assert_eq!(
             lines,
             [
-                r#"a.b Some("\"one\"") Some("\"one\\\\u{200b}\"")"#,
-                r#"a.c[1] Some("2") Some("3")"#,
-                r#"a.c[2].x None Some("true")"#,
-                r#"d Some("{}") None"#,
+                r#"/a/b Some("\"one\"") Some("\"one\\\\u{200b}\"")"#,
+                r#"/a/c/1 Some("2") Some("3")"#,
+                r#"/a/c/2/x None Some("true")"#,
+                r#"/d Some("{}") None"#,
             ]
         );
         assert_eq!(diff(before, before), []);
+    }
+    #[test]
+    fn a_change_is_shown_whatever_members_are_named() {
+        let shown = |before: &str, after: &str| -> Vec<String> {
+            let changes = diff(before, after).into_iter();
+            changes.map(|change| format!("{} {:?} {:?}", change.path, change.before, change.after)).collect()
+        };
+        let before = r#"{"p":{"a":{"d":"first"}},"enum":["first"]}"#;
+        for (name, after) in [
+            ("/p~1a~1d", r#"{"p":{"a":{"d":"EVIL"}},"enum":["first"],"p/a/d":"first"}"#),
+            ("/p.a.d", r#"{"p":{"a":{"d":"EVIL"}},"enum":["first"],"p.a.d":"first"}"#),
+            ("/enum[0]", r#"{"p":{"a":{"d":"first"}},"enum":["EVIL"],"enum[0]":"first"}"#),
+        ] {
+            let shown = shown(before, after);
+            assert!(shown.iter().any(|line| line.contains(r#"Some("\"EVIL\"")"#)), "{shown:?}");
+            assert!(shown.contains(&format!(r#"{name} None Some("\"first\"")"#)), "{shown:?}");
+        }
+        // Members that occur twice.
+        assert_eq!(shown(r#"{"d":"first"}"#, r#"{"d":"first","d":"EVIL"}"#), [r#"/d None Some("\"EVIL\"")"#]);
+        assert_eq!(shown(r#"{"d":1, "e":2}"#, r#"{"e":2,"d":1}"#).len(), 1);
     }
 }

@@ -13,6 +13,7 @@ use json::visible;
 pub use flag::Flag;
 
 use crate::definition::{Definition, Part};
+use crate::pointer;
 
 /// Findings of one server at most.
 pub const FINDINGS_MAX: usize = 100;
@@ -31,7 +32,7 @@ pub struct Finding {
     pub part: Part,
     /// The name of its definition.
     pub name: String,
-    /// Where in the definition it is, such as `inputSchema.properties.path.description`.
+    /// Where in the definition it is, as a JSON Pointer such as `/inputSchema/properties/path/description`.
     pub path: String,
     /// Why it was flagged.
     pub flag: Flag,
@@ -39,52 +40,37 @@ pub struct Finding {
     pub excerpt: String,
 }
 
-/// The flags of a definition, each once for a text.
+/// The flags of a definition, each once for a text. Texts are values and names of members: schemas hold them in descriptions, names,
+/// defaults, examples and values of enumerations.
 #[must_use]
 pub fn scan(definition: &Definition) -> Vec<Finding> {
     let mut findings = Vec::new();
-    each_text(definition.text.as_bytes(), String::new(), &mut |path, text| {
+    for place in pointer::walk(&definition.text) {
         // The digests of a skill's files look like encoded text.
-        if definition.part == Part::Skill && path.ends_with("].digest") {
-            return;
+        if definition.part == Part::Skill && place.pointer.ends_with("/digest") {
+            continue;
         }
-        let text: String = text.chars().take(TEXT_CHARS_MAX).collect();
-        for (flag, at) in flags(&text) {
-            let from = text.get(at..).unwrap_or(&text);
-            findings.push(Finding {
-                part: definition.part,
-                name: visible::line(&definition.name),
-                path: path.to_owned(),
-                flag,
-                excerpt: visible::line(from).chars().take(EXCERPT_CHARS_MAX).collect(),
-            });
+        let value = json::text(place.raw.as_bytes());
+        for text in place.member.as_deref().into_iter().chain(value.as_deref()) {
+            look(definition, &place.pointer, text, &mut findings);
         }
-    });
+    }
     findings.truncate(FINDINGS_MAX);
     findings
 }
 
-/// Every text of a value, names of members too: schemas hold texts in descriptions, names, defaults, examples and values of enumerations.
-fn each_text(raw: &[u8], path: String, give: &mut dyn FnMut(&str, &str)) {
-    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    if json::is_object(raw) {
-        let mut inner = Vec::new();
-        let _ = json::each_member(raw, |key, value| {
-            inner.push((String::from_utf8_lossy(&key).into_owned(), value.of(raw)));
+/// The flags of one text.
+fn look(definition: &Definition, pointer: &str, text: &str, findings: &mut Vec<Finding>) {
+    let text: String = text.chars().take(TEXT_CHARS_MAX).collect();
+    for (flag, at) in flags(&text) {
+        let from = text.get(at..).unwrap_or(&text);
+        findings.push(Finding {
+            part: definition.part,
+            name: visible::line(&definition.name),
+            path: visible::line(pointer),
+            flag,
+            excerpt: visible::line(from).chars().take(EXCERPT_CHARS_MAX).collect(),
         });
-        for (key, value) in inner {
-            let at = join(&visible::line(&key));
-            give(&at, &key);
-            each_text(value, at, give);
-        }
-    } else if raw.first() == Some(&b'[') {
-        let mut inner = Vec::new();
-        let _ = json::each_element(raw, json::Span::all(raw), |value| inner.push(value.of(raw)));
-        for (at, value) in inner.into_iter().enumerate() {
-            each_text(value, format!("{path}[{at}]"), give);
-        }
-    } else if let Some(text) = json::text(raw) {
-        give(&path, &text);
     }
 }
 
@@ -141,7 +127,7 @@ pub fn imitations(names: &[&str], prefix: &str, others: &[&str]) -> Vec<Finding>
         Some(Finding {
             part: Part::Tool,
             name: visible::line(name),
-            path: "name".to_owned(),
+            path: "/name".to_owned(),
             flag: Flag::ImitatesName,
             excerpt,
         })

@@ -7,6 +7,7 @@ mod book;
 mod definition;
 mod diff;
 mod flags;
+mod pointer;
 
 pub use book::{
     Book, FirstUse, Judgement, Key, Mode, News, PINS_BYTES_MAX, PINS_MAX, Pin, PinState, Policy, Row,

@@ -14,6 +14,8 @@ use terminal::output::Output;
 const COLUMNS: [&str; 5] = ["SERVER", "PART", "NAME", "STATE", "DIGEST"];
 /// Digits of a digest that a table shows.
 const DIGITS: usize = 12;
+/// The place of a change that is of no single member.
+const WHOLE: &str = "the whole definition";
 
 pub(crate) async fn run(command: PinsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
@@ -97,7 +99,8 @@ fn shown(pin: &Value) -> String {
     let mut out = format!("{} {name}: {}", cell(pin, "part"), cell(pin, "state"));
     let changes = pin.get("changes").and_then(Value::as_array).into_iter().flatten();
     for change in changes {
-        out += &format!("\n  {}", visible::line(&cell(change, "path")));
+        let path = cell(change, "path");
+        out += &format!("\n  {}", if path.is_empty() { WHOLE.to_owned() } else { visible::line(&path) });
         for (mark, side) in [('-', "before"), ('+', "after")] {
             if let Some(text) = change.get(side).and_then(Value::as_str) {
                 out += &format!("\n    {mark} {}", visible::line(text));

@@ -103,7 +103,7 @@ fn instructions_and_resources_are_looked_through_too() {
     assert_eq!(flags, [Flag::OverridesInstructions, Flag::AsksForSecrets]);
     let resource = Definition::of(Part::Resource, "x", br#"{"uri":"x://a","description":"a\u202eb"}"#);
     let finding = scan(&resource).remove(0);
-    assert_eq!((finding.flag, finding.path.as_str()), (Flag::HiddenCharacters, "description"));
+    assert_eq!((finding.flag, finding.path.as_str()), (Flag::HiddenCharacters, "/description"));
     assert_eq!(finding.excerpt, "\\u{202e}b");
 }
 
