@@ -4,6 +4,7 @@ use access::login::{Clients, ConfiguredClient, LoginConfig};
 use auth::{SealKey, Sealer};
 use json::visible;
 use model::Digest;
+use oauth::dialer::DialError;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use url::Url;
@@ -67,6 +68,20 @@ pub enum UnknownClient {
     /// Its document cannot be used.
     #[error("the client's document cannot be used: {0}")]
     Document(String),
+    /// Its document cannot be fetched. Why is for operators: it may name addresses of the network that the gateway runs in.
+    #[error("the client's document cannot be fetched")]
+    Fetch(DialError),
+}
+
+impl UnknownClient {
+    /// The whole reason, for the audit log.
+    #[must_use]
+    pub fn for_operators(&self) -> String {
+        match self {
+            Self::Fetch(why) => format!("{self}: {why}"),
+            Self::Unknown | Self::NotAccepted | Self::Document(_) => self.to_string(),
+        }
+    }
 }
 
 /// What the id of a client that registered itself contains.

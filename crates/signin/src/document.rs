@@ -58,7 +58,7 @@ impl Documents {
     /// The client whose document is at this URL, fetched unless it is kept.
     ///
     /// # Errors
-    /// [`UnknownClient::Document`].
+    /// [`UnknownClient::Document`] and [`UnknownClient::Fetch`].
     pub async fn client(
         &self,
         url: &Url,
@@ -72,7 +72,7 @@ impl Documents {
                 let _place = self.places.acquire().await.ok();
                 match self.known(url.as_str(), unix_ms()) {
                     Some(known) => known,
-                    None => self.fetch(url, reach).await.map_err(UnknownClient::Document)?,
+                    None => self.fetch(url, reach).await?,
                 }
             }
         };
@@ -90,11 +90,10 @@ impl Documents {
         kept.get(url).filter(|kept| now_ms < kept.until_ms).map(|kept| Arc::clone(&kept.client))
     }
 
-    async fn fetch(&self, url: &Url, reach: &Reach) -> Result<Arc<Document>, String> {
-        let fetch =
-            Fetch::get(url.as_str()).map_err(|error| error.to_string())?.bytes_max(DOCUMENT_BYTES_MAX);
-        let fetched = self.dialer.fetch(fetch, reach).await.map_err(|error| error.to_string())?;
-        let document = Arc::new(read(url.as_str(), &fetched)?);
+    async fn fetch(&self, url: &Url, reach: &Reach) -> Result<Arc<Document>, UnknownClient> {
+        let fetch = Fetch::get(url.as_str()).map_err(UnknownClient::Fetch)?.bytes_max(DOCUMENT_BYTES_MAX);
+        let fetched = self.dialer.fetch(fetch, reach).await.map_err(UnknownClient::Fetch)?;
+        let document = Arc::new(read(url.as_str(), &fetched).map_err(UnknownClient::Document)?);
         let now_ms = unix_ms();
         let until_ms = now_ms.saturating_add(millis(kept_for(&fetched.headers)));
         let mut kept = self.kept.lock();

@@ -100,7 +100,7 @@ impl SignIn {
         let client = match self.client(client_id, now, browser.from).await {
             Ok(client) => client,
             Err(why) => {
-                self.record_refusal(None, None, &format!("invalid_client: {why}"));
+                self.record_refusal(None, None, &format!("invalid_client: {}", why.for_operators()));
                 let hint = "The client has to register anew: remove the gateway from it, and add it again.";
                 let why = format!("{why}.");
                 return pages::problem(StatusCode::BAD_REQUEST, &why, hint).response();

@@ -107,6 +107,23 @@ fn a_document_over_tls_is_fetched_from_a_host_with_a_trusted_certificate_alone()
 }
 
 #[test]
+fn why_a_document_cannot_be_fetched_is_for_operators_alone() {
+    let site = site(None);
+    let hosts = ["10.1.2.3", "169.254.169.254", "nowhere.invalid", "localhost:1", "metadata.google.internal"];
+    let mut pages = Vec::new();
+    for host in hosts {
+        let page = Browser::default().authorize(&site, &format!("https://{host}/client.json"), &[]);
+        assert_eq!(page.reply.status, 400, "{host}");
+        pages.push(page.reply.body);
+    }
+    assert!(pages.iter().all(|page| page == &pages[0]) && !pages[0].contains("10.1.2.3"), "{pages:#?}");
+    assert!(pages[0].contains("document cannot be fetched"), "{}", pages[0]);
+    for why in ["10.1.2.3 is", "`nowhere.invalid` cannot be"] {
+        until(why, || site.audited().iter().any(|(_, _, reason)| reason.contains(why)).then_some(()));
+    }
+}
+
+#[test]
 fn the_python_sdk_steps_up_however_it_is_registered() {
     let (url, proxy) = published(&["http://127.0.0.1/callback"]);
     let site = site(Some(&proxy.pem));
