@@ -70,7 +70,7 @@ pub fn destination(uri: &str, private: &[String]) -> Result<Destination, Redirec
     match url.scheme() {
         "https" if !uri.starts_with("https://") => Err(RedirectFault::Malformed),
         "https" => match url.host() {
-            Some(Host::Domain("")) => Err(RedirectFault::Malformed),
+            Some(Host::Domain(name)) if !is_plain_name(name) => Err(RedirectFault::Malformed),
             Some(_) => Ok(Destination::Web(authority_of(&url))),
             None => Err(RedirectFault::Malformed),
         },
@@ -80,6 +80,12 @@ pub fn destination(uri: &str, private: &[String]) -> Result<Destination, Redirec
         },
         _ => Err(RedirectFault::Scheme),
     }
+}
+
+/// Whether a host is of letters, digits, dots, hyphens and underscores. URLs may have more, which means something else in a content security
+/// policy: `*` widens it, `;` ends a directive.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
 }
 
 /// Host and port of a URL, the port unless it is the scheme's.
@@ -222,6 +228,15 @@ mod tests {
             ("https://app.example/c b", Err(F::Malformed)),
             ("https://app.example/\ncb", Err(F::Malformed)),
             ("https://äpp.example/cb", Err(F::Malformed)),
+            ("https://xn--pp-wia.example/cb", Ok(D::Web("xn--pp-wia.example".into()))),
+            ("https://[2001:db8::1]/cb", Ok(D::Web("[2001:db8::1]".into()))),
+            ("https://*/cb", Err(F::Malformed)),
+            ("https://*.example/cb", Err(F::Malformed)),
+            ("https://x;sandbox/cb", Err(F::Malformed)),
+            ("https://a,b.example/cb", Err(F::Malformed)),
+            ("https://'self'/cb", Err(F::Malformed)),
+            ("https://a%3Bb.example/cb", Err(F::Malformed)),
+            ("https://a_b.example/cb", Ok(D::Web("a_b.example".into()))),
             ("https://", Err(F::Malformed)),
             ("/cb", Err(F::Malformed)),
             ("", Err(F::Malformed)),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::pages::{HtmlPage, escape};
+use crate::redirect::is_plain_name;
 
 /// What a person was shown before it consented. The form has it, sealed, so that nothing else is consented to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,9 +131,13 @@ pub(super) fn denied(server: &str) -> HtmlPage {
     HtmlPage::new(StatusCode::OK, "Denied", body)
 }
 
-/// The origin of a URL of an authorization server.
+/// The origin of a URL of an authorization server; `None` if it cannot stand in a content security policy.
 pub(super) fn origin(url: &str) -> Option<String> {
-    let origin = Url::parse(url).ok()?.origin();
+    let url = Url::parse(url).ok()?;
+    if url.domain().is_some_and(|name| !is_plain_name(name)) {
+        return None;
+    }
+    let origin = url.origin();
     origin.is_tuple().then(|| origin.ascii_serialization())
 }
 
@@ -188,5 +193,7 @@ mod tests {
         assert_eq!(source("http://[::1]:5"), "http:");
         assert_eq!(origin("https://u@auth.example/x?y"), Some("https://auth.example".to_owned()));
         assert_eq!((origin("javascript:alert(1)"), origin("data:,")), (None, None));
+        assert_eq!((origin("https://*/x"), origin("https://a;sandbox/x")), (None, None));
+        assert_eq!(origin("http://auth_server:8080/x"), Some("http://auth_server:8080".to_owned()));
     }
 }

@@ -49,6 +49,17 @@ fn no_page_is_framed_kept_or_read_by_other_sites() {
 }
 
 #[test]
+fn no_host_of_a_redirect_uri_writes_a_policy() {
+    let site = Site::start("", "");
+    for host in ["*", "*.example", "x;sandbox", "a,b.example", "'unsafe-inline'", "$x", "x!y"] {
+        let body = serde_json::json!({ "client_name": "E", "redirect_uris": [format!("https://{host}/cb")] });
+        let headers = [("content-type", "application/json")];
+        let reply = site.request("POST", "/oauth/register", &headers, &body.to_string());
+        assert_eq!(reply.status, 400, "{host}: {reply:?}");
+    }
+}
+
+#[test]
 fn pages_and_forms_are_served_under_the_names_of_the_gateway_alone() {
     let site = Site::start("", "");
     let client = site.register(&[REDIRECT]);
