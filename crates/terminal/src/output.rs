@@ -107,7 +107,12 @@ impl Output {
 
     /// Prints a result as JSON.
     pub fn result_json(self, value: &Value) {
-        self.result(&serde_json::to_string_pretty(value).unwrap_or_default());
+        self.result_json_text(&serde_json::to_string_pretty(value).unwrap_or_default());
+    }
+
+    /// Prints a result that is JSON already.
+    pub fn result_json_text(self, json: &str) {
+        self.result(&safe(json));
     }
 
     /// Prints the list under a member of an answer: the answer as JSON with `--json`, else a table.
@@ -159,7 +164,7 @@ impl Output {
             return log_failure(failure);
         }
         if self.json {
-            return error_line(&failure.to_json().to_string());
+            return error_line(&safe(&failure.to_json().to_string()));
         }
         let message = visible::lines(&failure.message);
         // Each problem has its own code.
@@ -188,6 +193,11 @@ impl Output {
     fn paint(self, text: &str, code: &str) -> String {
         if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
+}
+
+/// JSON in which hidden characters are escapes, which mean the same: none of them acts on a terminal.
+fn safe(json: &str) -> String {
+    visible::escaped(json)
 }
 
 /// The lines of a text, hidden characters made visible.

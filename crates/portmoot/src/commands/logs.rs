@@ -62,7 +62,7 @@ pub(crate) async fn run(
 
 fn print(line: &LogLine, output: Output) {
     if output.json {
-        return output.result(&serde_json::to_string(line).unwrap_or_default());
+        return output.result_json_text(&serde_json::to_string(line).unwrap_or_default());
     }
     let time = line.at.split('.').next().unwrap_or_default();
     output.result(&format!("{time}Z [{}] {}", line.pid, visible::line(&line.text)));
