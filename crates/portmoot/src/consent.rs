@@ -98,9 +98,13 @@ fn describe_confinement(confinement: &Confinement) -> String {
 /// Warnings about a command and its environment. The command is checked as it is started, not as it is written.
 fn dangers(child: &StdioConfig) -> Vec<String> {
     let words = std::iter::once(child.command.as_str()).chain(child.args.iter().map(Secret::expose));
-    let found = danger::dangers(&words.collect::<Vec<_>>());
-    let loading: Vec<&str> =
-        child.env.iter().map(|(name, _)| name.as_str()).filter(|name| danger::loads_code(name)).collect();
+    dangers_of(&words.collect::<Vec<_>>(), child.env.iter().map(|(name, _)| name.as_str()))
+}
+
+/// Warnings about a command line and the names of its environment variables.
+pub(crate) fn dangers_of<'a>(words: &[&str], variables: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let found = danger::dangers(words);
+    let loading: Vec<&str> = variables.filter(|name| danger::loads_code(name)).collect();
     let environment = (!loading.is_empty()).then(|| {
         format!("has an environment that decides which code it runs ({})", visible::line(&loading.join(", ")))
     });

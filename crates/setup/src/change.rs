@@ -25,6 +25,14 @@ pub enum SetupError {
         /// The entry to write by hand, if the change is one.
         snippet: Option<String>,
     },
+    /// A client's file has more servers than are taken over.
+    #[error("{path}: {count} servers are too many: at most {max} are taken over", max = crate::merge::CLIENT_SERVERS_MAX)]
+    TooMany {
+        /// The file.
+        path: String,
+        /// How many it has.
+        count: usize,
+    },
 }
 
 /// What becomes of a file.

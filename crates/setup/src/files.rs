@@ -85,6 +85,14 @@ impl TextFile {
         Ok(Self { path: path.to_owned(), real, bytes: Some(bytes), text })
     }
 
+    /// Where it is, if its path leads there by links.
+    #[must_use]
+    pub fn linked_to(&self) -> Option<PathBuf> {
+        let parent = fs::canonicalize(self.real.parent()?).ok()?;
+        let real = parent.join(self.real.file_name()?);
+        (real != self.path).then_some(real)
+    }
+
     /// Whether the file is there.
     #[must_use]
     pub fn exists(&self) -> bool {

@@ -22,7 +22,7 @@ pub use connection::{Copies, Plan, connect, connected, disconnect, look};
 pub use edit::{EditError, Fields, Format, Table, TableEntry};
 pub use files::{FILE_BYTES_MAX, FileError, TextFile};
 pub use import::{Imported, is_gateway, read};
-pub use merge::{ClientServers, Merge, Merged, found, merge, write};
+pub use merge::{CLIENT_SERVERS_MAX, ClientServers, Merge, Merged, found, merge, write};
 pub use own::{SCHEMA_FILE, add, entries, first, is_same, remove, section};
 pub use server::{Server, Transport};
 pub use shape::{ClientFormat, Gateway, endpoint};

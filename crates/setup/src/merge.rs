@@ -45,10 +45,13 @@ pub struct Merged {
     pub notes: Vec<String>,
 }
 
+/// Most servers of a client's file.
+pub const CLIENT_SERVERS_MAX: usize = 256;
+
 /// Reads the servers of a client's file.
 ///
 /// # Errors
-/// When the file cannot be read, or is broken.
+/// When the file cannot be read, is broken, or has more than [`CLIENT_SERVERS_MAX`].
 pub fn found(
     client: &'static Client,
     spot: &Spot,
@@ -57,6 +60,10 @@ pub fn found(
     let (file, mut entries) = look(spot)?;
     for table in &spot.others {
         entries.extend(table.entries(&file.text).unwrap_or_default());
+    }
+    if entries.len() > CLIENT_SERVERS_MAX {
+        let path = file.path.display().to_string();
+        return Err(SetupError::TooMany { path, count: entries.len() });
     }
     let (mut servers, mut notes): (Vec<Server>, Vec<String>) = (Vec::new(), Vec::new());
     for entry in entries.iter().filter(|entry| !is_gateway(entry, &spot.shape)) {

@@ -18,6 +18,8 @@ pub struct Server {
     pub enabled: bool,
     /// `start_timeout` and `request_timeout`, milliseconds.
     pub timeouts_ms: [Option<u64>; 2],
+    /// Whether its process is confined to few files.
+    pub is_confined: bool,
 }
 
 /// How the gateway reaches a server.
@@ -49,7 +51,14 @@ impl Server {
     /// A server with this transport, all else by default.
     #[must_use]
     pub fn new(name: impl Into<String>, transport: Transport) -> Self {
-        Self { name: name.into(), transport, prefix: None, enabled: true, timeouts_ms: [None; 2] }
+        Self {
+            name: name.into(),
+            transport,
+            prefix: None,
+            enabled: true,
+            timeouts_ms: [None; 2],
+            is_confined: false,
+        }
     }
 
     /// Its keys in `[servers.NAME]`.
@@ -82,6 +91,9 @@ impl Server {
         }
         if let Some(prefix) = &self.prefix {
             add("prefix", prefix.as_str().into());
+        }
+        if self.is_confined {
+            add("sandbox", "files".into());
         }
         if !self.enabled {
             add("enabled", false.into());

@@ -10,6 +10,8 @@ impl From<SetupError> for Failure {
         let message = error.to_string();
         match error {
             SetupError::File(error) => error.into(),
+            SetupError::TooMany { .. } => Failure::new(Exit::Failed, "too_many_servers", message)
+                .hint("nothing was changed: take out those that you do not use"),
             SetupError::Edit { snippet: Some(snippet), .. } => {
                 Failure::new(Exit::Failed, "file_not_editable", message)
                     .hint(format!("nothing was changed. Write this into it yourself:\n{snippet}"))

@@ -8,9 +8,11 @@ mod search;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use setup::{Change, FileError, Os, Row, Surroundings, TextFile};
+use setup::{Change, ClientServers, FileError, Os, Row, Server, Surroundings, TextFile, Transport};
+use upstream::config::{Support, support};
 
 use crate::cli::{ChangeArgs, OwnFileArgs};
+use crate::consent::dangers_of;
 use crate::process::env;
 use config::{Sources, check_text};
 use json::visible;
@@ -67,6 +69,34 @@ fn shown(path: &Path) -> String {
     let below =
         home.and_then(|home| path.strip_prefix(home).ok().map(|below| format!("~/{}", below.display())));
     visible::line(&below.unwrap_or_else(|| path.display().to_string()))
+}
+
+/// A file as people write it, and where it is if its path leads elsewhere: a link may come from another person.
+fn place(file: &TextFile) -> String {
+    match file.linked_to() {
+        Some(real) => format!("{} -> {}", shown(&file.path), shown(&real)),
+        None => shown(&file.path),
+    }
+}
+
+/// Shows what is dangerous about servers that another person may have written.
+fn warn_of(servers: &[Server], output: Output) {
+    for server in servers {
+        let Transport::Command { command, args, env, .. } = &server.transport else { continue };
+        let words: Vec<&str> = std::iter::once(command).chain(args).map(String::as_str).collect();
+        for danger in dangers_of(&words, env.iter().map(|(name, _)| name.as_str())) {
+            output.message(&format!("DANGER: server `{}` {danger}", visible::line(&server.name)));
+        }
+    }
+}
+
+/// Confines the servers of a file of a project, which may come from another person, as those of a configuration file that was found.
+fn confine(found: &mut ClientServers, at: &Surroundings<'_>) {
+    let is_of_project = at.project != at.home && found.file.path.starts_with(at.project);
+    let confines = is_of_project && matches!(support(), Support::Files(_));
+    for server in &mut found.servers {
+        server.is_confined = confines && matches!(server.transport, Transport::Command { .. });
+    }
 }
 
 /// Checks that a changed configuration file has no problem that it had not before.
@@ -130,7 +160,7 @@ fn difference(change: &Change, paint: impl Fn(&str, &str) -> String) -> String {
         (true, false) => " (removed)",
         (true, true) => "",
     };
-    let mut lines = vec![paint(&format!("{}{what}", shown(&change.file.path)), "1")];
+    let mut lines = vec![paint(&format!("{}{what}", place(&change.file)), "1")];
     // The comments of a first file are for those who read it later.
     let is_shown = |row: &Row| change.file.exists() || !(row.text.is_empty() || row.text.starts_with('#'));
     for Row { sign, text } in change.rows().into_iter().filter(is_shown) {

@@ -17,9 +17,68 @@ const INLINE: [(&str, &[&str]); 8] = [
 const WIPE: [&str; 4] = ["mkfs", "shred", "dd", "format"];
 
 /// Variables with which programs find or load code, in small letters.
-const LOADERS: [&str; 4] = ["path", "bash_env", "env", "java_tool_options"];
-const LOADER_PREFIXES: [&str; 8] =
-    ["ld_", "dyld_", "python", "node_", "perl5", "ruby", "git_", "npm_config_"];
+const LOADERS: [&str; 33] = [
+    "path",
+    "pathext",
+    "comspec",
+    "bash_env",
+    "env",
+    "zdotdir",
+    "prompt_command",
+    "shell",
+    "editor",
+    "visual",
+    "pager",
+    "manpager",
+    "lessopen",
+    "browser",
+    "java_tool_options",
+    "jdk_java_options",
+    "_java_options",
+    "classpath",
+    "maven_opts",
+    "gradle_opts",
+    "goflags",
+    "goproxy",
+    "gonosumdb",
+    "rustc",
+    "rustc_wrapper",
+    "rustflags",
+    "phprc",
+    "php_ini_scan_dir",
+    "psmodulepath",
+    "glibc_tunables",
+    "gconv_path",
+    "docker_host",
+    "gtk_modules",
+];
+const LOADER_PREFIXES: [&str; 25] = [
+    "ld_",
+    "dyld_",
+    "python",
+    "pip_",
+    "uv_",
+    "node_",
+    "npm_config_",
+    "yarn_",
+    "pnpm_",
+    "bun_",
+    "deno_",
+    "perl5",
+    "ruby",
+    "bundle_",
+    "lua_",
+    "git_",
+    "cargo_",
+    "dotnet_",
+    "coreclr_",
+    "complus_",
+    "openssl_",
+    "ssl_cert_",
+    "curl_",
+    "gio_",
+    "qt_",
+];
 
 /// Whether an environment variable decides which code a program runs. Some systems and programs ignore the case of its letters.
 pub(crate) fn loads_code(variable: &str) -> bool {
@@ -79,7 +138,27 @@ fn shell_text(names: &[&str], tokens: &[String]) -> bool {
         let short = token.starts_with('-') && !token.starts_with("--") && token.contains('c');
         short || token == "/c" || token == "/k" || token == "--command" || token.starts_with("-enc")
     };
-    after(names, tokens, &SHELLS).any(flag)
+    after(names, tokens, &SHELLS).any(flag) || calls_by_runner(names, tokens)
+}
+
+/// Whether a runner of packages, such as `npx`, gets a script for a shell among its own options, which end at the first package.
+fn calls_by_runner(names: &[&str], tokens: &[String]) -> bool {
+    const RUNNERS: [&str; 6] = ["npx", "pnpx", "bunx", "npm", "pnpm", "yarn"];
+    const RUN: [&str; 4] = ["exec", "x", "dlx", "run"];
+    const WITH_VALUE: [&str; 5] = ["-p", "--package", "-w", "--workspace", "--registry"];
+    let mut options = after(names, tokens, &RUNNERS).filter(|token| !RUN.contains(&token.as_str()));
+    while let Some(option) = options.next() {
+        let is_short = option.starts_with('-') && !option.starts_with("--");
+        if option == "--call" || is_short && option.contains('c') {
+            return true;
+        }
+        if WITH_VALUE.contains(&option.as_str()) {
+            options.next();
+        } else if !option.starts_with('-') {
+            return false;
+        }
+    }
+    false
 }
 
 fn inline_code(names: &[&str], tokens: &[String]) -> bool {
@@ -135,6 +214,20 @@ mod tests {
             "GIT_EXEC_PATH",
             "npm_config_registry",
             "NPM_CONFIG_SCRIPT_SHELL",
+            "GCONV_PATH",
+            "DOTNET_STARTUP_HOOKS",
+            "UV_INDEX_URL",
+            "UV_DEFAULT_INDEX",
+            "PIP_INDEX_URL",
+            "JDK_JAVA_OPTIONS",
+            "_JAVA_OPTIONS",
+            "OPENSSL_CONF",
+            "SSL_CERT_FILE",
+            "EDITOR",
+            "PAGER",
+            "LESSOPEN",
+            "CARGO_BUILD_RUSTC_WRAPPER",
+            "CORECLR_PROFILER_PATH",
         ] {
             assert!(loads_code(variable), "{variable}");
         }
@@ -151,6 +244,15 @@ mod tests {
             (&["npx", "-y", "@modelcontextprotocol/server-github"][..], &[][..]),
             (&["uvx", "mcp-server-time", "--local-timezone=Europe/Berlin"], &[]),
             (&["python3", "-m", "server"], &[]),
+            (&["npx", "-y", "some-server", "-c", "config.json"], &[]),
+            (&["npx", "-y", "-p", "some-package", "some-server", "-c"], &[]),
+            (&["npm", "exec", "some-server", "--", "-c"], &[]),
+            (&["npx", "-y", "-c", "node server.js"], &["runs a shell"]),
+            (&["npx", "-yc", "node server.js"], &["runs a shell"]),
+            (&["npx", "--call=node server.js"], &["runs a shell"]),
+            (&["npx", "-p", "some-package", "-c", "some-server"], &["runs a shell"]),
+            (&["npm", "exec", "-c", "some-server"], &["runs a shell"]),
+            (&["pnpm", "dlx", "-c", "some-server"], &["runs a shell"]),
             (&["node", "curly.js"], &[]),
             (&["/usr/bin/sudo", "server"], &["runs with"]),
             (&["env", "X=1", "sudo", "server"], &["runs with"]),

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use setup::{
-    CLIENTS, Change, Client, ClientServers, Copies, Gateway, Merge, Merged, Scope, Spot, Surroundings,
+    CLIENTS, Change, Client, ClientServers, Copies, Gateway, Merge, Merged, Scope, Server, Spot, Surroundings,
 };
 
-use super::{absolute, carry_out, checked, own_file, report, shown, surrounded, write};
+use super::{
+    absolute, carry_out, checked, confine, own_file, place, report, shown, surrounded, warn_of, write,
+};
 use crate::cli::{ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, OwnFileArgs};
 use crate::process::{env, program_name};
 use json::visible;
@@ -86,12 +88,16 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Result<Exit, Failure>
         return Ok(Exit::Ok);
     };
     let client = named(name)?;
-    let found = surrounded(|at| Ok(setup::found(client, &spot(client, &args.of, at)?, at)?))?;
+    let found = surrounded(|at| {
+        let mut found = setup::found(client, &spot(client, &args.of, at)?, at)?;
+        confine(&mut found, at);
+        Ok(found)
+    })?;
     let how = Merge { replace: args.replace, hide_secrets: args.hide_secrets };
     let from = found.file.path.clone();
     let merged = merged(found, &args.own, how, output)?;
     let change = &merged.change;
-    let question = format!("Write {}?", shown(&change.file.path));
+    let question = format!("Write {}?", place(&change.file));
     let changed = carry_out(&[change], args.change, Some(&question), output, || write(change))?;
     if output.json {
         let more =
@@ -113,8 +119,11 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Result<Exit, Failure>
 
 /// The configuration file with a client's servers, checked.
 fn merged(found: ClientServers, own: &OwnFileArgs, how: Merge, output: Output) -> Result<Merged, Failure> {
+    let servers = found.servers.clone();
     let merged = setup::merge(found, own_file(own)?, how)?;
     checked(&merged.change)?;
+    let is_new = |server: &&Server| merged.names.contains(&server.name);
+    warn_of(&servers.iter().filter(is_new).cloned().collect::<Vec<_>>(), output);
     merged.notes.iter().for_each(|note| output.message(&format!("note: {}", visible::line(note))));
     Ok(merged)
 }
@@ -128,7 +137,8 @@ pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failur
     let client = named(name)?;
     let (spot, found, installed) = surrounded(|at| {
         let spot = spot(client, &args.of, at)?;
-        let found = setup::found(client, &spot, at)?;
+        let mut found = setup::found(client, &spot, at)?;
+        confine(&mut found, at);
         Ok((spot, found, client.is_installed(at)))
     })?;
     if !installed && args.of.file.is_none() && !args.of.project {
@@ -147,7 +157,7 @@ pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failur
         if changes.iter().filter(|one| !one.is_none()).count() > 1 {
             "both files".to_owned()
         } else {
-            shown(&spot.file)
+            place(&plan.change.file)
         }
     );
     let changed = carry_out(&changes, args.change, Some(&question), output, || {
@@ -225,7 +235,7 @@ pub(crate) fn disconnect(args: &DisconnectArgs, output: Output) -> Result<Exit, 
     let client = named(&args.client)?;
     let spot = surrounded(|at| spot(client, &args.of, at))?;
     let plan = setup::disconnect(&spot, &copies(args.data_dir.clone())?)?;
-    let question = format!("Write {}?", shown(&spot.file));
+    let question = format!("Write {}?", place(&plan.change.file));
     let changed = carry_out(&[&plan.change], args.change, Some(&question), output, || plan.make())?;
     if output.json {
         let more = json!({ "client": client.id, "restored": changed && plan.is_restored });

@@ -7,7 +7,7 @@ use serde_json::json;
 use setup::{CLIENTS, Change, ClientServers, Scope, Server, Transport};
 
 use super::arguments::pairs;
-use super::{carry_out, checked, own_file, report, search, shown, surrounded, write};
+use super::{carry_out, checked, own_file, report, search, shown, surrounded, warn_of, write};
 use crate::cli::{AddArgs, InitArgs, RmArgs};
 use crate::process::program_name;
 use json::visible;
@@ -63,6 +63,7 @@ pub(crate) fn init(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
     }
     let change = setup::add(file, &servers)?;
     checked(&change)?;
+    warn_of(&servers, output);
     notes.iter().for_each(|note| output.message(&format!("note: {}", visible::line(note))));
     let question = format!("Write {}?", shown(&path));
     let changed = carry_out(&[&change], args.change, Some(&question), output, || write(&change))?;
@@ -115,6 +116,9 @@ pub(crate) async fn add(args: AddArgs, output: Output) -> Result<Exit, Failure> 
     }
     let change = setup::add(file, std::slice::from_ref(&server))?;
     checked(&change)?;
+    if asks.is_some() {
+        warn_of(std::slice::from_ref(&server), output);
+    }
     let changed = carry_out(&[&change], args.change, asks, output, || write(&change))?;
     let secrets = server.secrets();
     if changed && !secrets.is_empty() {
