@@ -50,7 +50,7 @@ pub enum StoreError {
     Lost {
         /// The journal.
         path: PathBuf,
-        /// The file of its head. Without it the journal is taken as it is.
+        /// The file of its head. With the word `accepted` in it the journal is taken as it is.
         head: PathBuf,
         /// What is wrong.
         cause: String,

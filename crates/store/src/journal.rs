@@ -104,6 +104,7 @@ impl JournalFile {
                 let (text, id, chain) = begin(None, &text).map_err(on(&*disk, "write", JOURNAL_FILE))?;
                 // The folder may not exist yet.
                 drop(disk.open(JOURNAL_FILE).map_err(on(&*disk, "open", JOURNAL_FILE))?);
+                head::accept(&*disk)?;
                 disk.prepare(JOURNAL_FILE, &text).map_err(on(&*disk, "write", JOURNAL_FILE))?;
                 disk.replace(JOURNAL_FILE).map_err(on(&*disk, "replace", JOURNAL_FILE))?;
                 (replay.torn, replay.open_end) = (false, false);

@@ -94,15 +94,15 @@ impl From<StoreError> for Failure {
             StoreError::Damaged { path, head, .. } => {
                 let (journal, head) = (quoted(path), quoted(head));
                 failure.hint(format!(
-                    "nothing was changed. Restore the journal from a backup, and remove {head}. To go on with an \
-                     empty one: mv {journal} {journal}.damaged && rm {head}; {OPEN}"
+                    "nothing was changed. Restore journal and head from a backup. To go on with an empty one: \
+                     mv {journal} {journal}.damaged && echo accepted > {head}; {OPEN}"
                 ))
             }
             StoreError::Lost { head, .. } => {
                 let head = quoted(head);
                 failure.hint(format!(
                     "the journal has the tokens, grants and proposals. Restore the latest one. To go on with what is \
-                     there now: rm {head}; {OPEN}"
+                     there now: echo accepted > {head}; {OPEN}"
                 ))
             }
             StoreError::Stopped | StoreError::Paused | StoreError::Busy | StoreError::Share => failure,

@@ -49,6 +49,38 @@ fn a_lost_journal_does_not_open_the_gateway() {
 }
 
 #[test]
+fn a_journal_without_its_head_does_not_open_the_gateway() {
+    for (change, words) in [
+        (
+            (|data: &std::path::Path| fs::remove_file(data.join("journal.head")).unwrap())
+                as fn(&std::path::Path),
+            "journal.head",
+        ),
+        (|data| fs::write(data.join("journal.head"), "").unwrap(), "journal.head"),
+        (
+            |data| {
+                let text = fs::read_to_string(data.join("journal.jsonl")).unwrap();
+                fs::write(data.join("journal.jsonl"), text.lines().next().unwrap().to_owned() + "\n")
+                    .unwrap();
+                fs::remove_file(data.join("journal.head")).unwrap();
+            },
+            "journal.head",
+        ),
+        (
+            |data| {
+                fs::remove_file(data.join("journal.jsonl")).unwrap();
+                fs::remove_file(data.join("journal.head")).unwrap();
+            },
+            "there is an audit log",
+        ),
+    ] {
+        let home = closed();
+        change(&home.path().join("data"));
+        refuses_then_starts(&home, "journal_lost", words);
+    }
+}
+
+#[test]
 fn an_older_journal_brings_no_revoked_token_back() {
     let home = closed();
     let journal = home.path().join("data/journal.jsonl");

@@ -16,6 +16,9 @@ use crate::error::StoreError;
 pub(crate) const HEAD_FILE: &str = "journal.head";
 /// Bytes of that file. Its length never changes, so that a write changes one sector of a disk.
 const HEAD_BYTES: usize = 160;
+/// What the file says instead, blanks aside, where the journal is taken as it is: when one is begun, and when an operator has written
+/// it to go on with what is there.
+const ACCEPTED: &str = "accepted";
 
 /// A place in a journal: which one, how many lines, the sum of the last one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,10 +53,12 @@ fn hex(sum: Sum) -> String {
 /// What the file of the head says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// There is no such file: the data directory is new, or its gateway was older.
+    /// There is no such file, or nothing of one: the data directory is new, its gateway was older, or the head was lost.
     Absent,
-    /// A crash or a fault has left a text that is no head. There was a journal.
+    /// A crash has left a part of one head in another, which is no head. There was a journal.
     Unreadable,
+    /// The journal is taken as it is.
+    Accepted,
     At(JournalPosition),
 }
 
@@ -71,8 +76,17 @@ pub(super) fn read(disk: &dyn Disk) -> Result<Head, StoreError> {
     };
     Ok(match serde_json::from_slice::<Written>(&text) {
         Ok(Written { place, check }) if check == place.check() => Head::At(place),
-        Ok(_) | Err(_) => Head::Unreadable,
+        Ok(_) | Err(_) if text.trim_ascii() == ACCEPTED.as_bytes() => Head::Accepted,
+        Ok(_) | Err(_) if text.len() == HEAD_BYTES => Head::Unreadable,
+        // No crash leaves another length.
+        Ok(_) | Err(_) => Head::Absent,
     })
+}
+
+/// Writes a head that has the journal taken as it is, until the first one of a place is written.
+pub(super) fn accept(disk: &dyn Disk) -> Result<(), StoreError> {
+    let wrong = on(disk, "write", HEAD_FILE);
+    disk.prepare(HEAD_FILE, &padded(ACCEPTED.into())).and_then(|()| disk.replace(HEAD_FILE)).map_err(wrong)
 }
 
 /// The open file of the head.
@@ -100,7 +114,10 @@ impl HeadFile {
 
 fn text(place: JournalPosition) -> Vec<u8> {
     let check = place.check();
-    let mut text = serde_json::to_vec(&Written { place, check }).unwrap_or_default();
+    padded(serde_json::to_vec(&Written { place, check }).unwrap_or_default())
+}
+
+fn padded(mut text: Vec<u8>) -> Vec<u8> {
     text.resize(HEAD_BYTES - 1, b' ');
     text.push(b'\n');
     text

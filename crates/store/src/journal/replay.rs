@@ -4,10 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use super::chain::{Chain, is_numbered, is_torn};
 use super::head::{HEAD_FILE, Head, JournalPosition};
-use crate::{disk::Disk, error::StoreError, record::Record, state::State};
+use crate::{
+    disk::{Disk, on},
+    error::StoreError,
+    record::Record,
+    state::State,
+};
 
 /// The file of the lines, in the data directory.
 pub(crate) const JOURNAL_FILE: &str = "journal.jsonl";
+/// What a data directory without a journal and its head may still have.
+const AUDIT_HEAD_FILE: &str = "audit.head";
+const AUDIT_FOLDER: &str = "audit";
+const NO_HEAD: &str = "nothing says how far it went: `journal.head` is gone or emptied";
+const NO_HEAD_BUT_LOG: &str = "it is gone with its head, and there is an audit log";
 /// The version of the format that this program writes.
 const FORMAT: u32 = 2;
 
@@ -46,7 +56,8 @@ pub(super) fn replay(disk: &dyn Disk, text: &[u8], head: &Head) -> Result<Replay
     let reader = Reader { disk, replay: Replay::default(), line: 0 };
     if text.is_empty() || !is_numbered(text) {
         return match head {
-            Head::Absent => reader.unnumbered(text),
+            Head::Absent if text.is_empty() && has_audit_log(disk)? => Err(lost(disk, NO_HEAD_BUT_LOG)),
+            Head::Absent | Head::Accepted => reader.unnumbered(text),
             Head::Unreadable | Head::At(_) if text.is_empty() => Err(lost(disk, "it is gone")),
             Head::Unreadable | Head::At(_) => {
                 reader.unnumbered(text)?;
@@ -145,7 +156,11 @@ impl Reader<'_> {
 
     /// Checks that the journal has reached the head, or follows a file that has.
     fn complete(&self, header: &Header, chain: Chain, head: &Head) -> Result<(), StoreError> {
-        let Head::At(place) = head else { return Ok(()) };
+        let place = match head {
+            Head::Accepted | Head::Unreadable => return Ok(()),
+            Head::Absent => return Err(lost(self.disk, NO_HEAD)),
+            Head::At(place) => place,
+        };
         if place.id == header.id {
             let (is, was) = (chain.lines, place.lines);
             return match is < was {
@@ -163,6 +178,13 @@ impl Reader<'_> {
         let [path, head] = [JOURNAL_FILE, HEAD_FILE].map(|name| self.disk.path().join(name));
         StoreError::Damaged { path, head, line: self.line, cause: cause.to_owned() }
     }
+}
+
+/// Whether a gateway has written an audit log beside the journal.
+fn has_audit_log(disk: &dyn Disk) -> Result<bool, StoreError> {
+    let head = disk.read(AUDIT_HEAD_FILE).map_err(on(disk, "read", AUDIT_HEAD_FILE))?;
+    let folder = || std::fs::read_dir(disk.path().join(AUDIT_FOLDER));
+    Ok(head.is_some_and(|head| !head.is_empty()) || folder().is_ok_and(|mut files| files.next().is_some()))
 }
 
 fn lost(disk: &dyn Disk, cause: &str) -> StoreError {

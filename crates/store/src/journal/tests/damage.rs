@@ -144,3 +144,35 @@ fn a_head_that_cannot_be_read_guards_against_a_lost_journal_only() {
     assert_eq!(open(&unreadable.copy()).unwrap().tokens().len(), 3);
     check(&unreadable, JOURNAL_FILE, Vec::clear);
 }
+
+/// No crash removes or empties the head, so a journal without one may be cut.
+#[test]
+fn a_journal_without_its_head_is_refused_until_it_is_accepted() {
+    for records in [0, 1, 3] {
+        for cut in 0..=records {
+            let disk = disk(records, false);
+            disk.tamper(JOURNAL_FILE, |text| change_lines(text, |lines| lines.truncate(lines.len() - cut)));
+            check(&disk, HEAD_FILE, Vec::clear);
+            check(&disk, HEAD_FILE, |text| text.extend(b"{}"));
+            disk.remove(HEAD_FILE);
+            assert!(matches!(open(&disk).unwrap_err(), StoreError::Lost { .. }));
+            drop(disk.open(HEAD_FILE));
+            disk.tamper(HEAD_FILE, |text| text.extend(b"accepted\n"));
+            assert_eq!(open(&disk).unwrap().tokens().len(), records - cut);
+            assert_eq!(open(&disk).unwrap().tokens().len(), records - cut, "and is guarded again");
+            check(&disk, JOURNAL_FILE, Vec::clear);
+        }
+    }
+}
+
+#[test]
+fn a_journal_that_is_gone_beside_an_audit_log_is_refused() {
+    let gone = disk(2, false);
+    drop(gone.open("audit.head"));
+    gone.tamper("audit.head", |text| text.extend(b"x"));
+    gone.remove(JOURNAL_FILE);
+    gone.remove(HEAD_FILE);
+    assert!(matches!(open(&gone).unwrap_err(), StoreError::Lost { .. }));
+    gone.remove("audit.head");
+    assert_eq!(open(&gone).unwrap().tokens().len(), 0, "a new data directory");
+}
