@@ -284,6 +284,7 @@ impl Bearers {
             matches!(one.1.0.source, TokenCheck::Introspection(..))
         };
         let mut last = TokenRefused::Fault(TokenFault::Malformed);
+        let mut is_unsure = false;
         if token.len() > ACCESS_TOKEN_BYTES_MAX {
             return Err(TokenFault::TooLong.into());
         }
@@ -299,7 +300,7 @@ impl Bearers {
                 return Err(TokenFault::Inactive.into());
             }
             let Ok(answer) = issuer.introspect(token).await else {
-                last = TokenRefused::Unreachable;
+                is_unsure = true;
                 continue;
             };
             let now_ms = unix_ms();
@@ -308,6 +309,10 @@ impl Bearers {
                 Ok(claims) => return self.enter(known, (*at, config), hash, &claims, now_ms),
                 Err(fault) => last = fault.into(),
             }
+        }
+        if is_unsure {
+            // The token may be of the one that did not answer, whatever the others say of it.
+            return Err(TokenRefused::Unreachable);
         }
         if last.is_bad() {
             self.cache.refuse(hash, unix_ms().saturating_add(platform::millis(REFUSAL_VALID)));

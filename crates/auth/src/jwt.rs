@@ -23,7 +23,9 @@ pub const ACCESS_TOKEN_BYTES_MAX: usize = 8 * 1024;
 /// Types of tokens that are never access tokens, whatever an issuer's list says.
 const FOREIGN_TYPES: [&str; 4] = ["logout+jwt", "dpop+jwt", "oauth-id-jag+jwt", "secevent+jwt"];
 /// Claims that only ID tokens have (OpenID Connect Core 1.0, sections 2 and 3.1.3.6).
-const OF_ID_TOKENS: [&str; 3] = ["nonce", "at_hash", "c_hash"];
+const OF_ID_TOKENS: [&str; 4] = ["nonce", "at_hash", "c_hash", "s_hash"];
+/// Claims that say what an access token is good for, or which client has it. ID tokens have none of them.
+const OF_ACCESS_TOKENS: [&str; 6] = ["scope", "scp", "client_id", "cid", "roles", "permissions"];
 
 /// What an issuer's tokens must be like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,9 +117,19 @@ impl<'t> Jwt<'t> {
         if !rules.types.iter().any(|known| known == kind) {
             return Err(TokenFault::Type);
         }
-        let is_access =
-            kind == "at+jwt" || !OF_ID_TOKENS.iter().any(|claim| self.claims.contains_key(*claim));
-        if is_access { Ok(()) } else { Err(TokenFault::Type) }
+        if kind != "at+jwt" && self.is_like_id_token() { Err(TokenFault::Type) } else { Ok(()) }
+    }
+
+    /// Whether it has a claim that only ID tokens have, or is for nobody but the client to which it was given, and good for nothing
+    /// that it names.
+    fn is_like_id_token(&self) -> bool {
+        let has = |claims: &[&str]| claims.iter().any(|claim| self.claims.contains_key(*claim));
+        let audience = match self.claims.get("aud") {
+            Some(Value::Array(all)) if all.len() == 1 => all.first(),
+            audience => audience,
+        };
+        let is_for_its_client = audience.is_some() && audience == self.claims.get("azp");
+        has(&OF_ID_TOKENS) || (is_for_its_client && !has(&OF_ACCESS_TOKENS))
     }
 
     /// Checks the signature with the key that the token names; if it names none, with the only one that fits.

@@ -232,6 +232,22 @@ fn other_types_are_accepted_where_an_issuer_has_them() {
         let found = check_by(&token(&plain, &with(claims(), json!({claim: "n"}))), &rules);
         assert_eq!(found.map(|_| ()), Err(TokenFault::Type), "{claim}");
     }
+    // For the client that has it alone: an access token of that client if it says what it is good for.
+    let own = match &claims()["aud"] {
+        Value::Array(all) => all[0].clone(),
+        one => one.clone(),
+    };
+    for (changes, is_access) in [
+        (json!({"aud": own, "azp": own, "scope": null}), false),
+        (json!({"aud": [own], "azp": own, "scope": null}), false),
+        (json!({"aud": [own], "azp": own, "scope": "read"}), true),
+        (json!({"aud": own, "azp": own, "scope": null, "client_id": own}), true),
+        (json!({"aud": own, "azp": "another", "scope": null}), true),
+        (json!({"aud": [own, "another"], "azp": own, "scope": null}), true),
+    ] {
+        let found = check_by(&token(&plain, &with(claims(), changes.clone())), &rules);
+        assert_eq!(found.is_ok(), is_access, "{changes}");
+    }
 }
 
 #[test]

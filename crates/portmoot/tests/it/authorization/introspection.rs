@@ -96,6 +96,25 @@ fn an_answer_without_audience_counts_only_where_the_operator_says_so() {
 }
 
 #[test]
+fn a_provider_that_cannot_be_asked_may_know_what_another_does_not() {
+    let provider = Provider::start(600);
+    let away = "[issuers.away]\nissuer = \"http://127.0.0.1:1\"\ntokens = \"introspect\"\n\
+        client_id = \"gateway\"\nclient_secret_env = \"IDP_SECRET\"\nname = \"{client_id}\"\n\
+        [[issuers.away.map]]\nwhen = { client_id = \"machine\" }\nprofile = \"machines\"\n";
+    let (home, gateway) = start(&provider, "");
+    gateway.stop().expect(0);
+    let config = std::fs::read_to_string(home.path().join("portmoot.toml")).unwrap();
+    let gateway =
+        Gateway::start(&home, &config.replacen("[issuers.corp]", &format!("{away}[issuers.corp]"), 1));
+    for _ in 0..2 {
+        let reply = initialize(&gateway, "/mcp", Some("of-whom-is-this"));
+        assert_eq!((reply.status, code(&reply).as_str()), (503, "issuer_unreachable"), "{reply:?}");
+    }
+    let known = opaque(&provider, "machine", "/mcp");
+    assert_eq!(initialize(&gateway, "/mcp", Some(&known)).status, 200);
+}
+
+#[test]
 fn a_provider_that_cannot_be_asked_is_no_reason_to_sign_in_again() {
     let provider = Provider::start(600);
     let (_home, gateway) = start(&provider, "");
