@@ -123,7 +123,10 @@ impl Authority<'_> {
     pub(crate) fn may_know(&self, topic: &TopicConfig) -> bool {
         match self {
             Self::Operator => true,
-            Self::Participant(author, _) => topic.access != Access::Private || author.may_enter(&topic.name),
+            Self::Participant(author, _) => {
+                author.is_for(&topic.name)
+                    && (topic.access != Access::Private || author.may_enter(&topic.name))
+            }
         }
     }
 
@@ -179,6 +182,10 @@ impl Authority<'_> {
     fn in_force(&self, topic: Option<&TopicName>, now_ms: u64) -> Arc<Capabilities> {
         match self {
             Self::Operator => Arc::new(Capabilities::full()),
+            // A token for other topics is good for nothing there.
+            Self::Participant(author, _) if topic.is_some_and(|topic| !author.is_for(topic)) => {
+                Arc::default()
+            }
             Self::Participant(author, grants) => {
                 // A token gives no more than it is good for itself.
                 author.narrow(grants.over(&author.id, &author.capabilities, topic, now_ms))
@@ -188,7 +195,7 @@ impl Authority<'_> {
 }
 
 fn enters(participant: &Participant, topic: &TopicConfig) -> bool {
-    topic.access == Access::Public || participant.may_enter(&topic.name)
+    participant.may_enter(&topic.name) || (topic.access == Access::Public && participant.is_for(&topic.name))
 }
 
 fn token_of(bearer: &Participant) -> String {

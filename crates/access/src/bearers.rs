@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use auth::jwt::{ACCESS_TOKEN_BYTES_MAX, Claims, Jwt, TokenFault, is_jwt};
-use auth::{Bearer, Participant, Presented, PublicUrl, TOKEN_PREFIX, TokenHash};
-use model::{Narrowing, ParticipantId, Refusal, RefusalCode, Scopes};
+use auth::{Bearer, Participant, Presented, PublicUrl, TOKEN_PREFIX, TokenAudience, TokenHash};
+use model::{Narrowing, ParticipantId, Refusal, RefusalCode, Scopes, TopicName};
 use oauth::dialer::Dialer;
 use oauth::issuer::{Condition, Issuer, TokenCheck};
 use platform::{Limiter, RwLock, unix_ms};
@@ -199,8 +199,9 @@ impl Bearers {
                 ends_ms.min(now_ms.saturating_add(platform::millis(ANSWER_VALID)))
             }
         };
+        let audience = known.audience(config, &claims.audiences);
         let mut bearer = Participant::clone(&participant);
-        bearer.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, checked_until_ms: until_ms }));
+        bearer.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, checked_until_ms: until_ms, audience }));
         bearer.expires_ms = claims.expires_ms;
         let audiences = claims.audiences.clone();
         let checked = Arc::new(Checked { participant: Arc::new(bearer), audiences, issuer: at, until_ms });
@@ -459,6 +460,19 @@ impl Known {
     fn audiences(&self, issuer: &IssuerConfig, topic: Option<&str>) -> Vec<String> {
         let own = |url: &PublicUrl| url.at(&endpoint(topic.unwrap_or("main")));
         self.config.public_url.iter().map(own).chain(issuer.audiences.iter().cloned()).collect()
+    }
+
+    /// The topics at whose endpoints a token with these audiences is good.
+    fn audience(&self, issuer: &IssuerConfig, audiences: &[String]) -> TokenAudience {
+        let has = |own: &str| audiences.iter().any(|one| auth::jwt::is_same_audience(one, own));
+        if issuer.audiences.iter().any(|own| has(own)) {
+            return TokenAudience::Every;
+        }
+        let topics = self.config.topics.iter().map(|topic| &topic.name);
+        let is_good = |topic: &&TopicName| {
+            self.config.public_url.as_ref().is_some_and(|url| has(&url.at(&endpoint(topic.as_str()))))
+        };
+        TokenAudience::Only(topics.filter(is_good).cloned().collect())
     }
 
     fn check_audience(&self, checked: &Checked, topic: Option<&str>) -> Result<(), Refusal> {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use auth::jwt::{TokenFault, is_same_audience};
 use auth::{
     ACCESS_TOKEN_PREFIX, AccessTokens, Bearer, FamilyId, Participant, Presented, PublicUrl, SealError,
-    SealKey,
+    SealKey, TokenAudience,
 };
-use model::{Digest, Narrowing, ParticipantId, Refusal, RefusalCode, Scopes};
+use model::{Digest, Narrowing, ParticipantId, Refusal, RefusalCode, Scopes, TopicName};
 use store::{Journal, Record, SealingKey, State, StoreError};
 
 use crate::config::Config;
@@ -84,7 +84,7 @@ pub fn topic_of_resource<'r>(public_url: &PublicUrl, resource: &'r str) -> Optio
     }
     let (before, topic) = bare.rsplit_once('/')?;
     let is_ours = is_same_audience(before, &public_url.at(&endpoint(MAIN_TOPIC)));
-    (is_ours && model::TopicName::new(topic).is_ok()).then_some(topic)
+    (is_ours && TopicName::new(topic).is_ok()).then_some(topic)
 }
 
 /// The resource of a topic's endpoint, spelled in one way.
@@ -142,11 +142,14 @@ impl SignIns {
         if own != Some(topic.unwrap_or(MAIN_TOPIC)) {
             return Err(TokenFault::Foreign.refusal());
         }
+        let audience =
+            TokenAudience::Only(own.and_then(|topic| TopicName::new(topic).ok()).into_iter().collect());
         let mut participant = Participant::clone(&signed_in.participant);
         let narrowing = capabilities_of(&self.scopes, &token.scopes)
             .map(|to| Narrowing { to, step_up: self.step_up.clone() });
         let ends_ms = token.expires_ms;
-        participant.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, checked_until_ms: ends_ms }));
+        participant.bearer =
+            Some(Arc::new(Bearer { narrowing, ends_ms, checked_until_ms: ends_ms, audience }));
         participant.expires_ms = Some(token.expires_ms);
         Ok(Arc::new(participant))
     }

@@ -186,7 +186,7 @@ pub(crate) async fn logout(
 }
 
 /// Makes a one-time code with which the sender's browser is known as the sender's at connect pages. Good once, for ten minutes; a new
-/// one replaces it.
+/// one replaces it. Needs a token that is good for all that the participant may do.
 #[utoipa::path(
     post,
     path = "/api/v1/connect-code",
@@ -196,6 +196,7 @@ pub(crate) async fn connect_code(
     State(api): State<Api>,
     Caller(caller): Caller,
 ) -> ApiResult<(StatusCode, Json<ConnectCode>)> {
+    api.acts_in_full(&caller)?;
     Ok((StatusCode::CREATED, Json(api.connect.code(&caller.id)?)))
 }
 
@@ -225,6 +226,8 @@ fn account(
     if !(is_own && is_of_callers) {
         // Before anything is said about the server.
         api.authorize(caller, ACCOUNTS, None)?;
+    } else {
+        api.acts_in_full(caller)?;
     }
     let server = server?;
     if !is_of_callers && participant.is_some() {

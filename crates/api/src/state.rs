@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use access::{AccessJournal, identities::bearer_token};
+use access::{AccessJournal, Authority, identities::bearer_token};
 use auth::{ClientCertificate, Participant, Presented};
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::{HeaderMap, header, request::Parts};
 use control::{Registry, admin::Admin};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
+use platform::unix_ms;
 use serde::de::DeserializeOwned;
 use signin::{Connect, SignIn};
 use tokio::task::spawn_blocking;
@@ -50,6 +51,14 @@ impl Api {
         }
         let message = format!("this needs the capability `{capability}`");
         Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint("ask the operator for it"))
+    }
+
+    /// Refuses a caller for an act on what its participant has as a whole, such as its account at a server, if the token that it came
+    /// with is not good for all that the participant may do.
+    pub(crate) fn acts_in_full(&self, caller: &Participant) -> Result<(), Refusal> {
+        let Some(whole) = self.registry.known(&caller.id) else { return Ok(()) };
+        let grants = self.registry.grants();
+        Authority::Participant(caller, &grants).may_take(&self.registry.config(), &whole, unix_ms())
     }
 
     /// Whether a participant holds a capability for one of the gateway's own acts.

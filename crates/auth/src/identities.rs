@@ -200,6 +200,28 @@ pub struct Bearer {
     pub ends_ms: u64,
     /// Until when requests need not have it checked again, in Unix milliseconds: its end at the latest.
     pub checked_until_ms: u64,
+    /// Where it is good.
+    pub audience: TokenAudience,
+}
+
+/// The topics at whose endpoints an access token is good. Its bearer may enter, see and act in no others, on whatever way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenAudience {
+    /// All: it names the gateway as a whole.
+    Every,
+    /// These.
+    Only(Box<[TopicName]>),
+}
+
+impl TokenAudience {
+    /// Whether a topic is among them.
+    #[must_use]
+    pub fn includes(&self, topic: &TopicName) -> bool {
+        match self {
+            Self::Every => true,
+            Self::Only(topics) => topics.contains(topic),
+        }
+    }
 }
 
 /// A wire on which participants come in.
@@ -270,10 +292,16 @@ impl Participant {
         }
     }
 
-    /// Whether it may enter a topic.
+    /// Whether what it came with is good in a topic: everything is but an access token for others.
+    #[must_use]
+    pub fn is_for(&self, topic: &TopicName) -> bool {
+        self.bearer.as_ref().is_none_or(|bearer| bearer.audience.includes(topic))
+    }
+
+    /// Whether it may enter a topic that is not open to all.
     #[must_use]
     pub fn may_enter(&self, topic: &TopicName) -> bool {
-        self.topics.contains(topic)
+        self.topics.contains(topic) && self.is_for(topic)
     }
 }
 

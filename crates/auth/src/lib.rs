@@ -13,7 +13,7 @@ mod token;
 
 pub use access_token::{ACCESS_TOKEN_PREFIX, AccessToken, AccessTokens, FamilyId};
 pub use certificate::{CertificateId, ClientCertificate, FingerprintError, Peer, Presented};
-pub use identities::{Bearer, Credential, Identities, LOCAL_USER, Participant, Wire, Wires};
+pub use identities::{Bearer, Credential, Identities, LOCAL_USER, Participant, TokenAudience, Wire, Wires};
 pub use listen::{check_listen_address, check_proto_dial, check_proto_listen};
 pub use public_url::{PUBLIC_URL_BYTES_MAX, PublicUrl, PublicUrlError};
 pub use seal::{SealError, SealKey, Sealer};

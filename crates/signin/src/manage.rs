@@ -169,8 +169,8 @@ impl SignIn {
     /// disk.
     ///
     /// # Errors
-    /// If there is nothing to end, if several clients have this beginning, if a participant may do more than the asker, or if the
-    /// journal cannot be written.
+    /// If there is nothing to end, if several clients have this beginning, if a participant may do more than the asker's token is good
+    /// for, or if the journal cannot be written.
     pub fn revoke_client(
         &self,
         asker: &Asker<'_>,
@@ -248,10 +248,10 @@ impl SignIn {
         }
         let now_ms = unix_ms();
         let config = self.home.config();
-        for participant in families.iter().map(|family| &family.participant) {
-            if let Some(subject) = self.subject(&config, participant, now_ms)
-                && asker.by.id != subject.id
-            {
+        let participants = families.iter().map(|family| &family.participant);
+        for participant in participants.chain(consents.iter().map(|one| &one.participant)) {
+            // A token that is good for less ends no sign-in that is good for more, nor one of its own participant.
+            if let Some(subject) = self.subject(&config, participant, now_ms) {
                 asker.authority.may_take(&config, &subject, now_ms)?;
             }
         }

@@ -165,18 +165,24 @@ impl Registry {
 
     /// Whether a known participant may enter a topic.
     pub fn may_enter(&self, participant: &Participant, topic: &TopicName) -> bool {
-        participant.may_enter(topic)
-            || of(&self.config(), topic).is_some_and(|topic| topic.access == Access::Public)
+        let is_public = || of(&self.config(), topic).is_some_and(|topic| topic.access == Access::Public);
+        participant.may_enter(topic) || (participant.is_for(topic) && is_public())
     }
 
     /// Whether a known participant may know that a topic exists.
     pub fn may_know(&self, participant: &Participant, topic: &TopicName) -> bool {
+        if !participant.is_for(topic) {
+            return false;
+        }
         let private = of(&self.config(), topic).is_none_or(|topic| topic.access == Access::Private);
         !private || self.may_enter(participant, topic)
     }
 
-    /// What a participant may do now: in a topic, or outside of topics.
+    /// What a participant may do now: in a topic, or outside of topics. With an access token for other topics, nothing.
     pub fn in_force(&self, participant: &Participant, topic: Option<&TopicName>) -> Arc<Capabilities> {
+        if topic.is_some_and(|topic| !participant.is_for(topic)) {
+            return Arc::default();
+        }
         participant.narrow(self.grants().over(&participant.id, &participant.capabilities, topic, unix_ms()))
     }
 

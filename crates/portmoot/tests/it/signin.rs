@@ -1,5 +1,6 @@
 //! The gateway's own authorization server, over the wire: a scripted browser plays the person.
 
+mod audience;
 mod browser;
 mod conformance;
 mod cookies;
