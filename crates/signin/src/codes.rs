@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use auth::FamilyId;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use model::Latest;
 use sha2::{Digest as _, Sha256};
 
 use crate::request::AuthRequest;
@@ -13,8 +14,10 @@ use crate::request::AuthRequest;
 pub const CODE_MS: u64 = 60_000;
 /// How long a used code is remembered, in milliseconds.
 pub const USED_CODE_MS: u64 = 600_000;
-/// The most codes, used ones included. Beyond it, the oldest is forgotten.
+/// The most codes, used ones included. Beyond it, the participant that has most loses its oldest.
 pub const CODES_MAX: usize = 10_000;
+/// The most unused codes of one participant. Beyond it, its oldest is good no more.
+pub const UNUSED_CODES_MAX: usize = 10;
 
 /// What a code gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,8 +51,10 @@ enum Entry {
 #[derive(Debug, Default)]
 pub struct Codes {
     by_hash: HashMap<Hash, Entry>,
-    /// With the times at which they are forgotten, oldest first.
-    order: VecDeque<(u64, Hash)>,
+    /// With the times at which they are forgotten, by participant.
+    order: Latest<(u64, Hash)>,
+    /// Those that were not used yet, by participant, oldest first.
+    unused: HashMap<String, VecDeque<Hash>>,
 }
 
 impl Codes {
@@ -59,16 +64,36 @@ impl Codes {
         let hash = hash(&code);
         self.forget(now_ms);
         let until_ms = now_ms.saturating_add(CODE_MS);
+        self.order.push(&grant.participant, 0, (now_ms.saturating_add(USED_CODE_MS), hash));
+        let own = self.unused.entry(grant.participant.clone()).or_default();
+        own.push_back(hash);
+        let superfluous = if own.len() > UNUSED_CODES_MAX { own.pop_front() } else { None };
+        superfluous.map(|oldest| self.by_hash.remove(&oldest));
         self.by_hash.insert(hash, Entry::Unused { grant: Box::new(grant), until_ms });
-        self.order.push_back((now_ms.saturating_add(USED_CODE_MS), hash));
+        for (_, hash) in self.order.shrink(CODES_MAX, usize::MAX) {
+            self.remove(&hash);
+        }
         code
     }
 
     fn forget(&mut self, now_ms: u64) {
-        let is_over = |(end, _): &(u64, Hash), len: usize| *end <= now_ms || len >= CODES_MAX;
-        while self.order.front().is_some_and(|oldest| is_over(oldest, self.order.len())) {
-            if let Some((_, hash)) = self.order.pop_front() {
-                self.by_hash.remove(&hash);
+        while let Some((_, hash)) = self.order.pop_if(|(end, _)| *end <= now_ms) {
+            self.remove(&hash);
+        }
+    }
+
+    fn remove(&mut self, hash: &Hash) {
+        if let Some(Entry::Unused { grant, .. }) = self.by_hash.remove(hash) {
+            self.note_use(&grant.participant, hash);
+        }
+    }
+
+    /// A participant has one unused code less.
+    fn note_use(&mut self, participant: &str, hash: &Hash) {
+        if let Some(own) = self.unused.get_mut(participant) {
+            own.retain(|known| known != hash);
+            if own.is_empty() {
+                self.unused.remove(participant);
             }
         }
     }
@@ -76,7 +101,8 @@ impl Codes {
     /// Uses a code, whether or not its other parameters are right: a wrong guess costs the code.
     pub fn redeem(&mut self, code: &str, now_ms: u64) -> Redeemed {
         self.forget(now_ms);
-        let Some(entry) = self.by_hash.get_mut(&hash(code)) else { return Redeemed::Unknown };
+        let hash = hash(code);
+        let Some(entry) = self.by_hash.get_mut(&hash) else { return Redeemed::Unknown };
         match entry {
             Entry::Used { family, again } => {
                 *again = true;
@@ -85,7 +111,10 @@ impl Codes {
             Entry::Unused { until_ms, .. } if *until_ms <= now_ms => Redeemed::Unknown,
             Entry::Unused { .. } => {
                 match std::mem::replace(entry, Entry::Used { family: None, again: false }) {
-                    Entry::Unused { grant, .. } => Redeemed::Fresh(grant),
+                    Entry::Unused { grant, .. } => {
+                        self.note_use(&grant.participant, &hash);
+                        Redeemed::Fresh(grant)
+                    }
                     Entry::Used { .. } => Redeemed::Unknown,
                 }
             }
@@ -161,17 +190,34 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_bounded() {
+    fn codes_are_bounded_and_no_participant_pushes_out_those_of_another() {
         let mut codes = Codes::default();
-        let mut first = None;
-        for number in 0..=CODES_MAX {
+        let mut number = 0_u64;
+        let mut issue = |codes: &mut Codes, participant: &str| {
+            number += 1;
             let mut random = [0; 32];
             random[..8].copy_from_slice(&number.to_be_bytes());
-            let code = codes.issue(grant_of_test(), &random, 0);
-            first.get_or_insert(code);
+            codes.issue(Grant { participant: participant.to_owned(), ..grant_of_test() }, &random, 0)
+        };
+        let of_bob = issue(&mut codes, "bob");
+        let of_ann: Vec<String> = (0..=UNUSED_CODES_MAX).map(|_| issue(&mut codes, "ann")).collect();
+        assert_eq!(codes.redeem(&of_ann[0], 1), Redeemed::Unknown, "one more than may be unused");
+        for _ in 0..=CODES_MAX {
+            issue(&mut codes, "eve");
         }
-        assert_eq!((codes.by_hash.len(), codes.order.len()), (CODES_MAX, CODES_MAX));
-        assert_eq!(codes.redeem(&first.unwrap(), 1), Redeemed::Unknown);
+        assert!(codes.by_hash.len() < 100 && codes.order.len() == CODES_MAX, "{}", codes.by_hash.len());
+        for code in of_ann.iter().skip(1).chain([&of_bob]) {
+            assert!(matches!(codes.redeem(code, 1), Redeemed::Fresh(_)));
+        }
+        // Used ones are remembered, and bounded too.
+        for _ in 0..=CODES_MAX {
+            let code = issue(&mut codes, "eve");
+            codes.redeem(&code, 1);
+        }
+        assert!(codes.by_hash.len() <= CODES_MAX && codes.order.len() == CODES_MAX);
+        assert_eq!(codes.redeem(&of_bob, 1), Redeemed::Again(None));
+        codes.forget(USED_CODE_MS);
+        assert!(codes.by_hash.is_empty() && codes.unused.is_empty() && codes.order.is_empty());
     }
 
     #[test]

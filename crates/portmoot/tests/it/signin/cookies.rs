@@ -59,3 +59,25 @@ fn cookies_are_secure_and_a_consent_is_remembered_only_once_it_is_given() {
         assert_eq!(tossed.submit(&site, &asked, &[("decision", "allow")]).reply.status, 403);
     }
 }
+
+#[test]
+fn a_participant_has_few_unused_codes_and_takes_none_from_others() {
+    let web = ("redirect_uri", "https://app.example/cb");
+    let site = Site::behind("https://mcp.example.com");
+    let client = site.register(&[web.1]);
+    let of_bob = site.allowed(&mut Browser::default(), &client, "bob", &[web]).parameter("code");
+    let mut browser = Browser::default();
+    let page = browser.authorize(&site, &client, &[web]);
+    let asked = browser.submit(&site, &page, &[("code", &site.one_time_code("ann"))]);
+    let allowed = browser.submit(&site, &asked, &[("decision", "allow"), ("remember", "1")]);
+    let mut of_ann = vec![allowed.parameter("code")];
+    for _ in 0..10 {
+        let again = browser.authorize_with(&site, &client, &[web], &[("sec-fetch-site", "none")]);
+        of_ann.push(again.parameter("code"));
+    }
+    let exchanged = |code: &str| site.exchange(&client, code, &[web]);
+    assert_eq!(exchanged(&of_ann[0]).json()["error"], "invalid_grant", "eleven are one too many");
+    for code in of_ann.iter().skip(1).chain([&of_bob]) {
+        assert_eq!(exchanged(code).status, 200);
+    }
+}
