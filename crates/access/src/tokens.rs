@@ -3,7 +3,7 @@
 //! Calls on the journal block on the disk. Randomness and time are arguments.
 
 use auth::{TokenHash, encode_token};
-use model::{Capabilities, ParticipantId, Refusal, RefusalCode};
+use model::{CAPABILITIES_MAX, Capabilities, ParticipantId, Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use store::{IssuedToken, JournalWriter, Record, State};
 use utoipa::ToSchema;
@@ -244,6 +244,9 @@ fn check(
     {
         let refusal = malformed(format!("the capabilities of `{name}` are configured"));
         return Err(refusal.hint(format!("leave capabilities out, or change [participants.{name}]")));
+    }
+    if request.capabilities.as_ref().is_some_and(|texts| texts.len() > CAPABILITIES_MAX) {
+        return Err(malformed(format!("a token has at most {CAPABILITIES_MAX} capabilities")));
     }
     if let Some(Err((text, error))) =
         request.capabilities.as_ref().map(|texts| Capabilities::parse(texts.iter().map(String::as_str)))

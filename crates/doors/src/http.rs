@@ -316,8 +316,12 @@ async fn route(
     // Who signs in comes from wherever its client is: other checks are made there, and no cookie is sent along by a script.
     let is_foreign =
         |foreign: &Foreign| *foreign == Foreign::Host || !authorization::is_sign_in(&config, path);
-    if let Some(foreign) = Hosts::new(&config.hosts, config.listen.ip()).check(&head).err().filter(is_foreign)
-    {
+    let hosts = Hosts::new(&config.hosts, config.listen.ip());
+    let is_socket = path == "/ws" || topic_of(path, "/proto").is_some();
+    let is_nobody = head.bearer().is_none() && connection.certificate.is_none();
+    let foreign = hosts.check(&head).err().filter(is_foreign);
+    let foreign = foreign.or((is_socket && is_nobody && !hosts.may_open(&head)).then_some(Foreign::Origin));
+    if let Some(foreign) = foreign {
         let why = match foreign {
             Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",
             Foreign::Origin => {

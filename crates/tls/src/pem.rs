@@ -22,11 +22,13 @@ pub fn fingerprint(certificate: &CertificateDer<'_>) -> [u8; 32] {
     Sha256::digest(certificate).into()
 }
 
-/// The DNS names and URIs in a certificate's subject alternative names; none of one that cannot be read.
+/// The DNS names and URIs in a certificate's subject alternative names; none of one that cannot be read. A URI without a scheme is
+/// left out: it would be taken for a DNS name.
 #[must_use]
 pub fn names(certificate: &CertificateDer<'_>) -> Vec<String> {
     let Ok(parsed) = EndEntityCert::try_from(certificate) else { return Vec::new() };
-    parsed.valid_dns_names().chain(parsed.valid_uri_names()).map(str::to_owned).collect()
+    let uris = parsed.valid_uri_names().filter(|uri| uri.contains(':'));
+    parsed.valid_dns_names().chain(uris).map(str::to_owned).collect()
 }
 
 /// The certificates of a file, at least one.

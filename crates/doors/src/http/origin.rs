@@ -49,6 +49,18 @@ impl<'c> Hosts<'c> {
         if host.is_some_and(|host| self.knows(host)) { Ok(()) } else { Err(Foreign::Origin) }
     }
 
+    /// Whether a page may open a WebSocket without saying who it is, which no browser asks about: it is the gateway's own, or of a host
+    /// of the configuration. Pages of other ports of this machine are other programs'.
+    pub(crate) fn may_open(&self, head: &Head<'_>) -> bool {
+        let HeaderField::Text(origin) = head.origin else { return true };
+        let Some((_, authority)) = origin.split_once("://") else { return false };
+        let is_own = matches!(head.host, HeaderField::Text(host) if host.eq_ignore_ascii_case(authority));
+        let bare = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+        let is_named =
+            |name: &String| name.eq_ignore_ascii_case(bare) || name.eq_ignore_ascii_case(authority);
+        is_own || self.names.iter().any(is_named)
+    }
+
     fn knows(&self, authority: &str) -> bool {
         let bare = match authority.rsplit_once(':') {
             Some((host, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => host,
@@ -75,6 +87,26 @@ mod tests {
             headers.insert(http::header::ORIGIN, origin.parse().unwrap());
         }
         hosts.check(&Head::read(&headers))
+    }
+
+    #[test]
+    fn only_pages_of_the_gateway_open_a_socket_without_a_token() {
+        let names = ["gate.example.org".to_string()];
+        let hosts = Hosts::new(&names, [127, 0, 0, 1].into());
+        for (origin, expected) in [
+            (None, true),
+            (Some("http://localhost:7070"), true),
+            (Some("http://LOCALHOST:7070"), true),
+            (Some("https://gate.example.org"), true),
+            (Some("http://localhost:3000"), false),
+            (Some("http://127.0.0.1:7070"), false),
+            (Some("null"), false),
+        ] {
+            let mut headers = http::HeaderMap::new();
+            headers.insert(http::header::HOST, "localhost:7070".parse().unwrap());
+            origin.map(|origin| headers.insert(http::header::ORIGIN, origin.parse().unwrap()));
+            assert_eq!(hosts.may_open(&Head::read(&headers)), expected, "{origin:?}");
+        }
     }
 
     #[test]

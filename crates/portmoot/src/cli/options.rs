@@ -49,7 +49,7 @@ pub(crate) struct RunningArgs {
     /// URL of a running gateway, such as http://127.0.0.1:7070 [default: the gateway of this data directory]
     #[arg(long, value_name = "URL", env = "PORTMOOT_URL", hide_env_values = true)]
     pub(crate) url: Option<String>,
-    /// Token for the gateway
+    /// Token for the gateway. Other users of the machine see it in the list of processes; in the environment they do not
     #[arg(long, value_name = "TOKEN", env = "PORTMOOT_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
     /// Certificates of the authorities to trust with an https URL [default: those that this machine trusts]
