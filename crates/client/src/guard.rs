@@ -6,6 +6,8 @@
 //! its group outlives them.
 
 #[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
 pub(crate) mod confine;
 #[cfg(target_os = "linux")]
 mod forks;

@@ -33,6 +33,7 @@ use tls::ServerTls;
 /// # Errors
 /// When the gateway cannot start.
 pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> Result<Exit, Failure> {
+    survive_limits()?;
     let mut hangup = listen(SignalKind::hangup())?;
     let mut terminate = listen(SignalKind::terminate())?;
     let mut interrupt = listen(SignalKind::interrupt())?;
@@ -129,6 +130,7 @@ fn banner(loaded: &Loaded, own_url: &str, tokens: bool) -> String {
 /// # Errors
 /// When the gateway cannot start or the pipe breaks.
 pub(crate) async fn stdio(loaded: Loaded, topic: &str) -> Result<Exit, Failure> {
+    survive_limits()?;
     let mut terminate = listen(SignalKind::terminate())?;
     let gateway = start(loaded.config)?;
     let mut serving = std::pin::pin!(gateway.stdio(topic, tokio::io::stdin(), tokio::io::stdout()));
@@ -197,6 +199,16 @@ fn this_program() -> Option<PathBuf> {
     let opened = OPENED.get_or_init(|| path.and_then(|path| File::open(path).ok()));
     let running = || "/proc/self/exe".to_owned();
     Some(opened.as_ref().map_or_else(running, |file| format!("/proc/self/fd/{}", file.as_raw_fd())).into())
+}
+
+/// Has a full quota be an error of the write, and no end of the program: a limit of the size of files, or of time, that another program of
+/// the user sets for this one would end it.
+fn survive_limits() -> Result<(), Failure> {
+    for number in [rustix::process::Signal::XFSZ, rustix::process::Signal::XCPU] {
+        // It stays caught after this.
+        drop(listen(SignalKind::from_raw(number.as_raw()))?);
+    }
+    Ok(())
 }
 
 fn listen(kind: SignalKind) -> Result<Signal, Failure> {

@@ -12,6 +12,7 @@ use landlock::{
 use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
+use super::calls;
 use crate::sandbox::{ProcessLimits, Support};
 
 /// The oldest Landlock that confines at all, and the newest that is known here.
@@ -83,7 +84,8 @@ pub(super) fn apply(confined: &Confined, temp: Option<&Path>) -> io::Result<()> 
             inheritable: CapabilitySet::empty(),
         },
     )?;
-    restrict(files, temp).map_err(io::Error::other)
+    restrict(files, temp).map_err(io::Error::other)?;
+    calls::apply()
 }
 
 fn limit(limits: &ProcessLimits) -> io::Result<()> {

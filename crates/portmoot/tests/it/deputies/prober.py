@@ -71,6 +71,19 @@ def abstract(name):
         one.connect(f"\0{name}")
 
 
+def limit(pid):
+    """Sets a limit of a process to what it is."""
+    resource.prlimit(int(pid), resource.RLIMIT_FSIZE, resource.prlimit(int(pid), resource.RLIMIT_FSIZE))
+
+
+def renice(pid):
+    os.setpriority(os.PRIO_PROCESS, int(pid), os.getpriority(os.PRIO_PROCESS, int(pid)))
+
+
+def schedule(pid):
+    os.sched_setscheduler(int(pid), os.SCHED_OTHER, os.sched_param(0))
+
+
 def device(path):
     os.mknod(path, 0o600 | 0o020000, os.makedev(1, 1))
 
@@ -89,6 +102,9 @@ TRIALS = {
     "environment_of": lambda pid: read(f"/proc/{pid}/environ"),
     "kill": lambda pid: os.kill(int(pid), signal.SIGCONT),
     "device": device,
+    "limit": limit,
+    "renice": renice,
+    "schedule": schedule,
     "abstract": abstract,
     "scratch": scratch,
     "spread": spread,

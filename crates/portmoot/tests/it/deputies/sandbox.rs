@@ -112,6 +112,10 @@ fn a_server_in_a_sandbox_reaches_nothing_of_its_user_and_its_gateway() {
         ("environment_of", &sibling, true),
         ("kill", &pid, true),
         ("device", &at("out/mem"), false),
+        ("limit", &pid, true),
+        ("limit", &keeper, false),
+        ("renice", &pid, true),
+        ("schedule", &pid, true),
     ] {
         let is_gap = gaps().iter().any(|gap| match what {
             "truncate" => gap.starts_with("shortening"),
@@ -347,4 +351,27 @@ fn an_ordinary_server_of_npm_works_in_a_sandbox() {
     assert_eq!(fs::read_to_string(path("out/a.txt")).unwrap(), "hello");
     let result: Value = client.call("files_read_text_file", json!({ "path": path("out/a.txt") }));
     assert_eq!(result["content"][0]["text"], "hello", "{result}");
+}
+
+#[test]
+fn a_limit_that_another_program_sets_is_an_error_and_no_end_of_the_gateway() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+    let home = Home::new();
+    let data = format!("[server]\ndata_dir = {:?}\n", home.path().join("data"));
+    let gateway = Gateway::start(&home, &(data + &crate::support::fixture("a", &[])));
+    gateway.ready("a");
+    let client = Client::plain(&gateway);
+    let pid = Pid::from_raw(i32::try_from(gateway.pid()).unwrap());
+    let call = || client.ask("tools/call", json!({ "name": "a_echo", "arguments": { "text": "x" } }));
+    assert!(call().get("result").is_some());
+    let before = prlimit(pid, Resource::Fsize, Rlimit { current: Some(0), maximum: None }).unwrap();
+    for _ in 0..3 {
+        // What cannot be recorded is refused; the gateway goes on.
+        let _ = client
+            .post(&client.request("tools/call", json!({ "name": "a_echo", "arguments": { "text": "x" } })));
+        assert!(gateway.get("/healthz", None).status < 600);
+    }
+    prlimit(pid, Resource::Fsize, before).unwrap();
+    assert!(gateway.get("/healthz", None).status == 200);
 }
