@@ -10,6 +10,7 @@ mod grpc;
 mod h2;
 mod handover;
 mod head;
+mod metered;
 mod opening;
 mod origin;
 mod pair;
@@ -42,7 +43,7 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use model::{ANONYMOUS_PREFIX, ParticipantId, Refusal, TopicName};
+use model::{Refusal, TopicName};
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -59,7 +60,7 @@ use origin::{Foreign, Hosts};
 use pair::Pairs;
 use paths::topic_of;
 use places::{Place, Places, Standing};
-use request::{after_body, read_body};
+use request::{after_body, read_body, read_form};
 use response::Answered;
 use timer::{Alarm, Deadline, HeadTimer};
 
@@ -85,9 +86,14 @@ impl Endpoints {
         Arc::new(Self { links, pairs: Arc::default(), pages })
     }
 
-    async fn page(&self, request: Request<Incoming>, sender: Option<&Participant>) -> Response<Body> {
+    async fn page(
+        &self,
+        connection: &Connection,
+        request: Request<Incoming>,
+        sender: Option<&Participant>,
+    ) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let body = match self.page_body(&parts, sender, body).await {
+        let body = match self.page_body(connection, &parts, sender, body).await {
             Ok(body) => body,
             Err(refused) => return *refused,
         };
@@ -98,9 +104,10 @@ impl Endpoints {
     }
 
     /// The body of a request for a page, whole. The pages refuse a sender that is not known without reading its body, but those
-    /// where participants sign in, which read a short one on the account of all guests.
+    /// where participants sign in, which read a short one on the account of its address.
     async fn page_body(
         &self,
+        connection: &Connection,
         parts: &Parts,
         sender: Option<&Participant>,
         body: Incoming,
@@ -111,10 +118,8 @@ impl Endpoints {
         }
         let bytes_max = registry.limits().body_bytes_max;
         if authorization::is_sign_in(&registry.config(), parts.uri.path()) {
-            let guests = ParticipantId::new(&format!("{ANONYMOUS_PREFIX}0"));
-            let Ok(guests) = guests else { return Ok(axum::body::Body::empty()) };
             let bytes_max = bytes_max.min(SIGN_IN_BODY_BYTES_MAX);
-            return Ok(read_body(bytes_max, &registry.held_of(&guests), body).await?.into());
+            return Ok(read_form(bytes_max, &connection.newcomer(), body).await?.into());
         }
         let Some(sender) = sender else { return Ok(axum::body::Body::empty()) };
         let body = read_body(bytes_max, &registry.held_of(&sender.id), body).await?;
@@ -347,8 +352,9 @@ async fn route(
                 let refused = endpoint::refused(&refusal);
                 let endpoint = endpoint_of(topic);
                 let refused = authorization::challenged(&config, &endpoint, presented, &refusal, refused);
+                let place = connection.place();
                 // Its memory is on the heap: few requests are refused.
-                return Box::pin(after_body(body, refused)).await;
+                return Box::pin(after_body(body, refused, place)).await;
             }
         };
         return endpoint::serve(&connection, &config, &visit, (&parts, &head, body)).await;
@@ -390,7 +396,7 @@ async fn route(
     } else if config.legacy_sse && is_pair {
         pair::serve(&connection, &endpoints.pairs, request).await
     } else {
-        endpoints.page(request, sender.as_deref()).await
+        endpoints.page(&connection, request, sender.as_deref()).await
     };
     match response.extensions_mut().remove::<Refusal>() {
         Some(refusal) => authorization::challenged(&config, &endpoint, presented, &refusal, response),

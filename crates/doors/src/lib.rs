@@ -16,6 +16,7 @@ mod links;
 mod listening;
 mod liveness;
 mod modern;
+mod newcomers;
 mod outlet;
 mod pipe;
 mod proto;

@@ -36,6 +36,13 @@ pub(crate) struct Client {
     pub(crate) guests: Guests,
 }
 
+impl Client {
+    /// Whether a request of this client has named its sender. A connection in memory is the program's own.
+    pub(super) fn is_known(&self) -> bool {
+        self.place.as_ref().is_none_or(Place::is_known)
+    }
+}
+
 /// One connection, as long as it is HTTP.
 pub(crate) struct Connection {
     /// The links of MCP clients.

@@ -26,6 +26,7 @@ use wire::proto::grpc::{Raw, SERVICE, request_of};
 use super::body::Body;
 use super::connection::{Connection, Visit};
 use super::head::{Head, HeaderField};
+use super::metered::Questions;
 use super::request::{not_allowed, read_body};
 use crate::links::ClientLinks;
 use kept::CountedBody;
@@ -53,6 +54,12 @@ pub(super) fn refusal(refusal: &Refusal) -> Response<Body> {
     status::of_refusal(refusal, "").into_http::<axum::body::Body>().map(Body::Page)
 }
 
+/// The response to one question too many of an address.
+fn refused_for_now() -> Response<Body> {
+    let status = Status::resource_exhausted("too many requests of your address wait");
+    status.into_http::<axum::body::Body>().map(Body::Page)
+}
+
 /// Serves one request.
 pub(super) async fn serve(
     connection: &Arc<Connection>,
@@ -66,7 +73,11 @@ pub(super) async fn serve(
         return status::of_refusal(&refusal, "").into_http::<axum::body::Body>().map(Body::Page);
     }
     let Some(method) = parts.uri.path().strip_prefix(SERVICE) else {
-        return looks::serve(Request::from_parts(parts, body)).await;
+        let Some(place) = connection.place() else {
+            return refused_for_now();
+        };
+        let request = Request::from_parts(parts, Questions::new(body, connection));
+        return looks::serve(request, place).await;
     };
     let bytes_max = config.limits.body_bytes_max;
     let asked = match request_of(method) {

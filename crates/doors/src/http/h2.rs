@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
 use super::body::Body;
 use super::connection::Connection;
+use super::metered::Metered;
 use super::places::Standing;
 use super::timer::Alarm;
 
@@ -55,7 +56,8 @@ pub(super) async fn serve(
     routes: impl Route,
 ) {
     let (input, output) = tokio::io::split(socket);
-    let socket = tokio::io::join(Cursor::new(read).chain(input), output);
+    let (input, meter) = Metered::new(Cursor::new(read).chain(input), kept);
+    let socket = tokio::io::join(input, output);
     let of_requests = Arc::clone(kept);
     let service = service_fn(move |request| {
         let (connection, routes) = (of_requests.of_request(), routes.clone());
@@ -80,7 +82,7 @@ pub(super) async fn serve(
         if standing.as_ref().is_some_and(|standing| standing.poll_evicted(cx).is_ready()) {
             return Poll::Ready(Ok(()));
         }
-        if !stopped && stopping.as_mut().poll(cx).is_ready() {
+        if !stopped && (stopping.as_mut().poll(cx).is_ready() || meter.asks_anew(&kept.client)) {
             stopped = true;
             connection.as_mut().graceful_shutdown();
         }

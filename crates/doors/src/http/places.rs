@@ -145,6 +145,11 @@ impl Places {
 }
 
 impl Place {
+    /// Whether the sender is known.
+    pub(crate) fn is_known(&self) -> bool {
+        matches!(&*self.account.lock(), Account::Sender(_))
+    }
+
     /// Puts the connection on the account of the participant that sends on it now.
     ///
     /// # Errors
@@ -193,7 +198,7 @@ impl Drop for Place {
 }
 
 /// The address as far as its sender cannot choose it.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
             let network = u128::from(v6) >> (128 - NETWORK_BITS) << (128 - NETWORK_BITS);

@@ -16,10 +16,13 @@ use platform::{Full, Share, Taken};
 use tokio::time::timeout;
 
 use super::body::Body;
+use super::metered::place_on;
 use super::response::{self, Answered};
 
 /// Seconds a client may take to send its body.
 pub(crate) const BODY_READ_SECS: u64 = 60;
+/// Seconds anybody may take to send a form of signing in.
+pub(crate) const FORM_READ_SECS: u64 = 5;
 
 /// The longest body of a refused request that is read, in bytes, and for how long it is waited for.
 pub(crate) const REFUSED_BODY_BYTES_MAX: usize = 64 * 1024;
@@ -31,24 +34,51 @@ const REFUSED_BODY_WAIT: Duration = Duration::from_secs(2);
 /// The response: 413 if it is too long, 408 if it takes too long, 400 if the connection breaks, 503 if too many bytes of its
 /// sender, or of all, wait already.
 pub(crate) async fn read_body(limit: usize, held: &Arc<Share>, body: Incoming) -> Answered<Bytes> {
+    read(limit, (held, true), BODY_READ_SECS, body).await
+}
+
+/// Reads a form of a sender that nobody knows. What arrives in pieces is on the account of its address, and must arrive soon; a form in
+/// one piece waits for nothing, and takes no place of others.
+///
+/// # Errors
+/// As [`read_body`].
+pub(crate) async fn read_form(limit: usize, held: &Arc<Share>, body: Incoming) -> Answered<Bytes> {
+    read(limit, (held, false), FORM_READ_SECS, body).await
+}
+
+/// Reads a body. `checks` is whether one in a single piece must fit into the account too.
+async fn read(
+    limit: usize,
+    (held, checks): (&Arc<Share>, bool),
+    secs: u64,
+    body: Incoming,
+) -> Answered<Bytes> {
     if body.size_hint().lower() > limit as u64 {
         return Err(Box::new(too_large(limit)));
     }
-    let mut whole = pin!(collect(body, limit, held));
+    let mut whole = pin!(collect(body, limit, (held, checks)));
     // A body that has arrived already needs no clock.
     if let Poll::Ready(body) = poll_fn(|cx| Poll::Ready(whole.as_mut().poll(cx))).await {
         return body;
     }
-    match timeout(Duration::from_secs(BODY_READ_SECS), whole).await {
+    let place = if checks { None } else { Some(place_on(held).ok_or_else(|| full(Full::Share))?) };
+    let waited = timeout(Duration::from_secs(secs), whole).await;
+    drop(place);
+    match waited {
         Ok(body) => body,
         Err(_) => Err(Box::new(response::plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"))),
     }
 }
 
 /// Reads the short body of a refused request and throws it away, so that the connection goes on: clients send what was refused
-/// again on it, with a token. After a long body, or a slow one, the connection ends, and the response says so.
-pub(crate) async fn after_body(mut body: Incoming, mut response: Response<Body>) -> Response<Body> {
-    let is_short = body.size_hint().lower() <= REFUSED_BODY_BYTES_MAX as u64;
+/// again on it, with a token. After a long body, or a slow one, or without a place to wait for it, the connection ends, and the response
+/// says so.
+pub(crate) async fn after_body(
+    mut body: Incoming,
+    mut response: Response<Body>,
+    place: Option<Taken>,
+) -> Response<Body> {
+    let is_short = place.is_some() && body.size_hint().lower() <= REFUSED_BODY_BYTES_MAX as u64;
     let whole = async {
         let mut left = REFUSED_BODY_BYTES_MAX;
         while let Some(frame) = body.frame().await {
@@ -64,7 +94,7 @@ pub(crate) async fn after_body(mut body: Incoming, mut response: Response<Body>)
     response
 }
 
-async fn collect(mut body: Incoming, limit: usize, held: &Arc<Share>) -> Answered<Bytes> {
+async fn collect(mut body: Incoming, limit: usize, (held, checks): (&Arc<Share>, bool)) -> Answered<Bytes> {
     let (mut whole, mut taken) = (BytesMut::new(), None);
     while let Some(frame) = body.frame().await {
         let broken = |_| Box::new(response::plain(StatusCode::BAD_REQUEST, "the body broke off\n"));
@@ -75,7 +105,8 @@ async fn collect(mut body: Incoming, limit: usize, held: &Arc<Share>) -> Answere
         let is_whole = whole.is_empty() && body.is_end_stream();
         if is_whole {
             // A body in one piece waits for nothing.
-            return held.check(data.len()).map_err(full).map(|()| data);
+            let fits = if checks { held.check(data.len()) } else { Ok(()) };
+            return fits.map_err(full).map(|()| data);
         }
         grow(&mut taken, held, data.len()).map_err(full)?;
         whole.extend_from_slice(&data);

@@ -123,6 +123,7 @@ mod slow_readers;
 mod snapshots;
 mod socket;
 mod stage;
+mod strangers;
 mod streams;
 mod support;
 mod tasks;

@@ -2,7 +2,7 @@
 
 use axum::Router;
 use http::{Request, Response};
-use hyper::body::Incoming;
+use platform::Taken;
 use tokio::sync::OnceCell;
 use tonic::Status;
 use tonic_health::ServingStatus;
@@ -12,18 +12,19 @@ use tonic_reflection::server::Builder;
 use tower::ServiceExt as _;
 
 use super::super::body::Body;
+use super::super::metered::{Placed, Questions};
 
 /// The longest question, in bytes.
-const QUESTION_BYTES_MAX: usize = 64 * 1024;
+const QUESTION_BYTES_MAX: usize = 4 * 1024;
 /// The services that are served.
 const SERVED: [&str; 2] = ["", "buf.mcp.v1.MCPService"];
 
 /// Serves a request that is not for proto-mcp's service.
-pub(super) async fn serve(request: Request<Incoming>) -> Response<Body> {
+pub(super) async fn serve(request: Request<Questions>, place: Taken) -> Response<Body> {
     static SERVICES: OnceCell<Router> = OnceCell::const_new();
     let services = SERVICES.get_or_init(services).await.clone();
     match services.oneshot(request.map(axum::body::Body::new)).await {
-        Ok(response) => response.map(Body::Page),
+        Ok(response) => response.map(|body| Body::Page(axum::body::Body::new(Placed { body, place }))),
         Err(never) => match never {},
     }
 }

@@ -81,3 +81,35 @@ fn clients_revoke_their_own_tokens() {
     }
     assert_eq!(site.form("/oauth/revoke", &[]).json()["error"], "invalid_request");
 }
+
+#[test]
+fn unfinished_forms_of_strangers_stop_no_sign_in() {
+    let site = Site::start("", "");
+    let (client, mut tokens) = site.signed_in("ann", &[]);
+    let form = |length: usize, sent: usize| {
+        let mut stream = std::net::TcpStream::connect(site.gateway.address()).unwrap();
+        let head = format!(
+            "POST /oauth/token HTTP/1.1\r\nhost: {}\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: {length}\r\n\r\n",
+            site.gateway.address()
+        );
+        std::io::Write::write_all(&mut stream, &[head.as_bytes(), &vec![b'a'; sent]].concat()).unwrap();
+        stream
+    };
+    // From one address as from all: each but its last byte.
+    let open: Vec<_> =
+        (0..262).map(|_| form(65_000, 64_999)).chain((0..34).map(|_| form(8_000, 7_999))).collect();
+    for _ in 0..3 {
+        tokens = Tokens::of(&site.refresh(&client, &tokens.refresh));
+        site.register(&[super::REDIRECT]);
+    }
+    assert_eq!(site.initialize("/mcp", &tokens.access), 200);
+    // None of them stays for long.
+    for mut stream in open {
+        stream.set_read_timeout(Some(crate::http::TIMEOUT)).unwrap();
+        let read = std::io::Read::read(&mut stream, &mut [0; 64]);
+        assert!(
+            read.as_ref().is_ok()
+                || read.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
+        );
+    }
+}
