@@ -73,6 +73,16 @@ pub fn subject(config: &Config, state: &State, name: &str) -> Option<Arc<Partici
     bearer(config, newest)
 }
 
+/// What a participant is marked with in a session of a browser: another mark is another bearer of the name, or one of whom something was
+/// revoked since.
+#[must_use]
+pub fn session_mark(config: &Config, state: &State, name: &str) -> String {
+    let newest = state.tokens().iter().rfind(|token| token.name == name);
+    let incarnation = newest.filter(|_| configured(config, name).is_none());
+    let incarnation = incarnation.and_then(|token| token.incarnation.as_deref()).unwrap_or("-");
+    format!("{incarnation} {}", state.revocations(name))
+}
+
 /// The topic for whose endpoint a resource is. Neither reveals whether there is such a topic.
 #[must_use]
 pub fn topic_of_resource<'r>(public_url: &PublicUrl, resource: &'r str) -> Option<&'r str> {

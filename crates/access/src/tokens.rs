@@ -11,6 +11,9 @@ use utoipa::ToSchema;
 use crate::identities::{bearer, configured};
 use crate::{Authority, config::Config, grants::Grants, guests::is_gateways_name, journal::not_written};
 
+/// Digits of the hash of its first token that tell one bearer of a name from the next.
+const INCARNATION_DIGITS: usize = 16;
+
 /// A request for a token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -93,9 +96,11 @@ pub fn issue(
 ) -> Result<TokenWithSecret, Refusal> {
     journal.state(|state| check(state, config, authority, &request))?;
     let token = encode_token(random);
+    let sha256 = TokenHash::of(&token).to_string();
     let issued = IssuedToken {
         name: request.name,
-        sha256: TokenHash::of(&token).to_string(),
+        incarnation: Some(sha256.chars().take(INCARNATION_DIGITS).collect()),
+        sha256,
         capabilities: request.capabilities,
         topics: request.topics,
         created_ms: now_ms,

@@ -26,6 +26,8 @@ pub struct Grant {
     pub request: AuthRequest,
     /// The participant.
     pub participant: String,
+    /// What the gateway marked it with when it consented. With another mark it is another bearer of the name, or had something revoked.
+    pub mark: String,
 }
 
 /// What became of a code that was presented.
@@ -159,7 +161,7 @@ pub(crate) fn grant_of_test() -> Grant {
         resource: "https://gw.example/mcp".into(),
         scopes: vec!["mcp:read".into()],
     };
-    Grant { request, participant: "ann".into() }
+    Grant { request, participant: "ann".into(), mark: String::new() }
 }
 
 #[cfg(test)]

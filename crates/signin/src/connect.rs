@@ -11,6 +11,7 @@ mod routes;
 use std::sync::Arc;
 
 use access::AccessJournal;
+use access::sign_ins::session_mark;
 use auth::{LOCAL_USER, PublicUrl, Sealer};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -30,11 +31,11 @@ use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use crate::client;
-use crate::cookies::{Cookies, Session, new_browser};
+use crate::cookies::{Cookies, Person, Session, new_browser};
 use crate::interactive::{Browser, FORM_MS, redirect};
 use crate::pages::HtmlPage;
 use crate::params::Params;
-use crate::service::{Home, SignIn, TRIES_PER_MINUTE};
+use crate::service::{Home, SignIn, TRIES_PER_MINUTE, bearer};
 pub use codes::{CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX};
 use codes::{ConnectCodes, Typed};
 use pages::{ConsentForm, ConsentTerms};
@@ -103,7 +104,8 @@ impl Connect {
     /// A refusal if too many codes wait to be used.
     pub fn code(&self, participant: &ParticipantId) -> Result<ConnectCode, Refusal> {
         let now_ms = unix_ms();
-        let code = self.codes.lock().issue(participant.as_str(), random(), now_ms);
+        let whose = bearer(participant.as_str(), &self.mark(participant.as_str()));
+        let code = self.codes.lock().issue(&whose, random(), now_ms);
         let code = code.map_err(|why| {
             Refusal::new(RefusalCode::Overloaded, why.to_string()).hint("try again in some minutes")
         })?;
@@ -130,17 +132,32 @@ impl Connect {
 
     /// Whose browser it is, as far as it has shown that: by a code, or by having signed in at the gateway's own authorization server.
     /// While callers need no token, every browser that reaches the gateway on this machine is the local user's.
-    fn who(&self, at: &At, browser: &Browser) -> Option<String> {
+    fn who(&self, at: &At, browser: &Browser) -> Option<Person> {
         if !self.access.requires_token {
-            return (!at.url.is_secure()).then(|| LOCAL_USER.to_owned());
+            return (!at.url.is_secure()).then(|| self.person(LOCAL_USER.to_owned(), at.now_ms));
         }
         let signed_in = || {
             let (sign_in, now) = self.sign_in.as_ref().and_then(|one| Some((one, one.now()?)))?;
             let session = sign_in.cookies(&now).session(&browser.cookies(), now.ms)?;
-            session.participant.filter(|name| sign_in.subject(now.config(), name, now.ms).is_some())
+            let person = session.person.filter(|person| sign_in.is_signed_in(&now, person))?;
+            Some(Person { mark: self.mark(&person.name), ..person })
         };
-        let known = at.session.participant.clone().or_else(signed_in);
-        known.filter(|name| self.knows(name))
+        let own = at.session.person.clone().filter(|person| self.is_signed_in(person, at.now_ms));
+        own.or_else(signed_in).filter(|person| self.knows(&person.name))
+    }
+
+    fn person(&self, name: String, now_ms: u64) -> Person {
+        let mark = self.mark(&name);
+        Person::new(name, mark, now_ms)
+    }
+
+    /// What a participant is marked with now.
+    fn mark(&self, name: &str) -> String {
+        self.access.read(|state| session_mark(&self.home.config(), state, name))
+    }
+
+    fn is_signed_in(&self, person: &Person, now_ms: u64) -> bool {
+        now_ms < person.until_ms && person.mark == self.mark(&person.name) && self.knows(&person.name)
     }
 
     /// Whether a participant of this name is known now. The user of a pipe is, who has started this process.
@@ -168,18 +185,20 @@ impl Connect {
                 )
             }
             None => return self.ask_who(id, &at, wrong),
-            Some(who) if request.account.participant.as_ref() != Some(&who) => {
-                self.refused(Some(&who), &site.name, "opened a link that was made for another participant");
-                at.session.participant = Some(who.clone());
-                pages::of_another(&form(&at, id, &self.sealed(&at, id, None)), &who)
+            Some(who) if request.account.participant.as_ref() != Some(&who.name) => {
+                let why = "opened a link that was made for another participant";
+                self.refused(Some(&who.name), &site.name, why);
+                at.session.person = Some(who.clone());
+                pages::of_another(&form(&at, id, &self.sealed(&at, id, None)), &who.name)
             }
             Some(who) => {
-                at.session.participant = Some(who.clone());
+                at.session.person = Some(who.clone());
                 match shown(&request, who).await {
                     Ok(shown) => pages::consent(&form(&at, id, &self.sealed(&at, id, Some(&shown))), &shown),
                     Err(why) => {
                         // It may name addresses that only operators know.
-                        self.refused(at.session.participant.as_deref(), &site.name, &why);
+                        let who = at.session.person.as_ref().map(|person| person.name.as_str());
+                        self.refused(who, &site.name, &why);
                         pages::problem(StatusCode::BAD_GATEWAY, NO_PAGE, ASK_OPERATOR)
                     }
                 }
@@ -223,7 +242,7 @@ impl Connect {
                 pages::denied(&shown.server).response()
             }
             (_, _) if params.get("switch").is_some() => {
-                at.session.participant = None;
+                at.session.person = None;
                 self.ask_who(id, &at, None)
             }
             (_, _) => self.typed(id, at, browser, params.get("code").unwrap_or_default()).await,
@@ -247,23 +266,26 @@ impl Connect {
             return self.show(id, at, browser, Some(&why)).await;
         }
         let login = || {
-            let sign_in = self.sign_in.as_ref().filter(|sign_in| sign_in.now().is_some())?;
-            sign_in.one_time.lock().redeem(code, at.now_ms)
+            let (sign_in, now) = self.sign_in.as_ref().and_then(|one| Some((one, one.now()?)))?;
+            sign_in.redeem(&now, code)
         };
-        let typed = self.codes.lock().redeem(meant, code, at.now_ms);
+        let typed = self.codes.lock().redeem(&bearer(meant, &self.mark(meant)), code, at.now_ms);
         let found = match typed {
             Typed::Right => Some(meant.to_owned()),
-            Typed::OfAnother(other) => Some(other),
+            Typed::OfAnother(other) => {
+                let same = other.split_once(' ').filter(|(name, mark)| *mark == self.mark(name));
+                same.map(|(name, _)| name.to_owned())
+            }
             Typed::Wrong => login(),
         };
         let Some(found) = found.filter(|name| self.knows(name)) else {
             self.refused(None, &request.account.site.name, "a wrong code at a link");
             let why =
                 "That code is wrong, was used before, or is too old. After 5 wrong ones you need a new code.";
-            at.session.participant = None;
+            at.session.person = None;
             return self.ask_who(id, &at, Some(why));
         };
-        at.session.participant = Some(found);
+        at.session.person = Some(self.person(found, at.now_ms));
         self.show(id, at, browser, None).await
     }
 
@@ -271,7 +293,12 @@ impl Connect {
     async fn allowed(self: &Arc<Self>, id: &str, at: At, browser: &Browser, shown: ConsentTerms) -> Response {
         let Some(request) = self.accounts.connect_request(id) else { return void() };
         let account = Arc::clone(&request.account);
-        let is_theirs = self.who(&at, browser).as_ref() == Some(&shown.participant)
+        // Over plain HTTP only the form says whose browser it is.
+        let is_same = !self.cookies(&at.url).keep_persons()
+            || self.who(&at, browser).is_some_and(|who| who.name == shown.participant);
+        let is_theirs = is_same
+            && shown.mark == self.mark(&shown.participant)
+            && self.knows(&shown.participant)
             && account.participant.as_ref() == Some(&shown.participant);
         if !is_theirs {
             self.refused(Some(&shown.participant), &shown.server, "a consent of another participant");
@@ -352,18 +379,31 @@ impl Connect {
     /// `GET /oauth/callback`: the authorization server sends the browser back.
     async fn callback(&self, query: &[u8], browser: &Browser) -> Response {
         let Some(at) = self.at(browser) else { return crate::routes::absent() };
-        let participant = at.session.participant.clone().filter(|name| self.knows(name));
-        let Some(participant) = participant else {
+        let cookies = self.cookies(&at.url);
+        let person = at.session.person.clone().filter(|person| self.is_signed_in(person, at.now_ms));
+        let participant = person.map(|person| person.name);
+        // Over plain HTTP the sign-in itself says who began it, in this browser.
+        let is_known = match cookies.keep_persons() {
+            true => participant.is_some(),
+            false => cookies.session(&browser.cookies(), at.now_ms).is_some(),
+        };
+        if !is_known {
             self.refused(None, "", "an authorization response in a browser that began no sign-in");
             let why = "No sign-in was begun in this browser.";
             return pages::problem(StatusCode::FORBIDDEN, why, CALL_AGAIN).response();
         };
         let callback = at.url.at(&format!("{GATEWAY_CALLBACK_PATH}?{}", String::from_utf8_lossy(query)));
         let browser = Some(hash(&at.session.browser));
-        match self.accounts.logins.complete(&callback, Some(&participant), browser).await {
-            Ok(account) => pages::connected(&account.site.name, &participant).response(),
+        let completed = self.accounts.logins.complete(&callback, participant.as_deref(), browser).await;
+        match completed {
+            Ok(account) => {
+                let whose = account.participant.as_deref().or(participant.as_deref()).unwrap_or_default();
+                let mut page = pages::connected(&account.site.name, whose);
+                page.cookies.extend(cookies.leave());
+                page.response()
+            }
             Err(why) => {
-                self.refused(Some(&participant), "", &why.to_string());
+                self.refused(participant.as_deref(), "", &why.to_string());
                 pages::problem(StatusCode::BAD_REQUEST, &sentence(&why), CALL_AGAIN).response()
             }
         }
@@ -380,7 +420,7 @@ impl Connect {
 }
 
 /// What a person is shown about a request: what the server's metadata say now.
-async fn shown(request: &ConnectRequest, participant: String) -> Result<ConsentTerms, String> {
+async fn shown(request: &ConnectRequest, who: Person) -> Result<ConsentTerms, String> {
     let (account, site) = (&request.account, &request.account.site);
     let found = match site.found() {
         Some(found) => found,
@@ -389,7 +429,8 @@ async fn shown(request: &ConnectRequest, participant: String) -> Result<ConsentT
     let endpoint = found.server.authorization_endpoint.as_deref().and_then(pages::origin);
     let origin = endpoint.ok_or("The server's authorization server has no page to sign in at.")?;
     Ok(ConsentTerms {
-        participant,
+        participant: who.name,
+        mark: who.mark,
         server: site.name.clone(),
         clients: request.clients.clone(),
         scopes: account.scopes_with(&found, request.scopes.clone()),

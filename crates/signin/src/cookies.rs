@@ -1,7 +1,9 @@
 //! Cookies of the pages: who has signed in in this browser, and which consents it remembers.
 //!
 //! Both are sealed, so that only the gateway makes them. Over TLS their names have the prefix `__Host-`: no other host and no plain
-//! page can set them. Plain names are for loopback without TLS alone, where browsers refuse the prefix.
+//! page can set them. Plain names are for loopback without TLS alone, where browsers refuse the prefix. There a cookie says which
+//! browser it is and nothing else: cookies know no ports (RFC 6265, section 8.5), so every program on the machine that the browser
+//! visits gets it.
 
 use auth::{PublicUrl, Sealer};
 use base64::Engine as _;
@@ -26,8 +28,27 @@ const MARK_BYTES: usize = 12;
 pub struct Session {
     /// Unguessable. Forms are sealed for it.
     pub browser: String,
+    /// Who has signed in.
+    pub person: Option<Person>,
+}
+
+/// A participant that has signed in at the pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Person {
     /// The participant.
-    pub participant: Option<String>,
+    pub name: String,
+    /// What the gateway marked it with then. With another mark it is signed in no more.
+    pub mark: String,
+    /// When it is signed in no more, in Unix milliseconds. Views do not prolong it.
+    pub until_ms: u64,
+}
+
+impl Person {
+    /// A participant that signs in now.
+    #[must_use]
+    pub fn new(name: String, mark: String, now_ms: u64) -> Self {
+        Self { name, mark, until_ms: now_ms.saturating_add(SESSION_MS) }
+    }
 }
 
 /// Reads and makes cookies.
@@ -75,15 +96,31 @@ impl<'c> Cookies<'c> {
     pub fn session(self, headers: &[&str], now_ms: u64) -> Option<Session> {
         let open = |value: &str| {
             let state = self.sealer.open("login-session", "", now_ms, value).ok()?;
-            serde_json::from_slice(&state).ok()
+            serde_json::from_slice::<Session>(&state).ok()
         };
-        self.values(headers, self.session).into_iter().find_map(open)
+        let session = self.values(headers, self.session).into_iter().find_map(open)?;
+        let person = session.person.filter(|person| self.secure && now_ms < person.until_ms);
+        Some(Session { person, ..session })
+    }
+
+    /// Whether a cookie may say who has signed in: it travels to the gateway alone.
+    #[must_use]
+    pub fn keep_persons(self) -> bool {
+        self.secure
+    }
+
+    /// The headers with which a browser leaves for another place: over plain HTTP its session ends.
+    #[must_use]
+    pub fn leave(self) -> Vec<String> {
+        if self.secure { Vec::new() } else { vec![self.set(self.session, "", 0)] }
     }
 
     /// The header that sets a session.
     #[must_use]
     pub fn set_session(self, session: &Session, nonce: [u8; 24], now_ms: u64) -> String {
-        let state = serde_json::to_vec(session).unwrap_or_default();
+        let person = session.person.clone().filter(|_| self.secure);
+        let session = Session { browser: session.browser.clone(), person };
+        let state = serde_json::to_vec(&session).unwrap_or_default();
         let until_ms = now_ms.saturating_add(SESSION_MS);
         self.set(self.session, &self.sealer.seal("login-session", "", until_ms, nonce, &state), SESSION_MS)
     }
@@ -127,7 +164,7 @@ pub fn mark(participant: &str, client_id: &str, redirect_uri: &str) -> [u8; MARK
 /// A new browser. `random` are 18 fresh random bytes.
 #[must_use]
 pub fn new_browser(random: [u8; 18]) -> Session {
-    Session { browser: URL_SAFE_NO_PAD.encode(random), participant: None }
+    Session { browser: URL_SAFE_NO_PAD.encode(random), person: None }
 }
 
 #[cfg(test)]
@@ -137,7 +174,7 @@ mod tests {
     #[test]
     fn cookies_have_the_prefix_of_their_host_unless_on_plain_loopback() {
         let sealer = Sealer::new(&[1; 32], None);
-        let session = Session { browser: "b".into(), participant: Some("ann".into()) };
+        let person = Some(Person { name: "ann".into(), mark: "m".into(), until_ms: SESSION_MS / 2 });
         for (url, name, secure) in [
             ("https://gw.example", "__Host-pm_login=", true),
             ("https://gw.example/a", "__Host-pm_login=", true),
@@ -146,7 +183,9 @@ mod tests {
         ] {
             let url = PublicUrl::parse(url).unwrap();
             let cookies = Cookies::new(&sealer, &url);
-            let set = cookies.set_session(&session, [3; 24], 0);
+            // Over plain HTTP other ports of the host get it too.
+            let session = Session { browser: "b".into(), person: person.clone().filter(|_| secure) };
+            let set = cookies.set_session(&Session { person: person.clone(), ..session.clone() }, [3; 24], 0);
             assert!(set.starts_with(name) && set.ends_with("; Secure") == secure, "{set}");
             assert!(set.contains("; Path=/; Max-Age=1800; HttpOnly; SameSite=Lax"), "{set}");
             assert!(!set.contains("Domain"), "{set}");
@@ -154,6 +193,9 @@ mod tests {
             assert_eq!(cookies.session(&["other=1", &format!("x=y; {sent}")], 1), Some(session.clone()));
             assert!(cookies.session(&[&format!("pm_login=forged; {sent}")], 1).is_some());
             assert_eq!(cookies.session(&[sent], SESSION_MS), None, "it has expired");
+            let later = cookies.session(&[sent], SESSION_MS / 2).unwrap();
+            assert_eq!(later.person, None, "who it was ends before");
+            assert_eq!(cookies.leave().len(), usize::from(!secure));
             // A cookie without the prefix counts for nothing where the prefix can be had.
             let bare = sent.strip_prefix("__Host-").unwrap_or("x=y");
             assert_eq!(cookies.session(&[bare], 1), None);

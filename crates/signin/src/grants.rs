@@ -205,7 +205,8 @@ impl SignIn {
                 "resource is not the one of the authorization request",
             ));
         }
-        if self.subject(now.config(), &grant.participant, now.ms).is_none() {
+        let is_known = self.subject(now.config(), &grant.participant, now.ms).is_some();
+        if !is_known || grant.mark != self.mark(now, &grant.participant) {
             return Err(invalid_grant("the participant is not known any more"));
         }
         Ok(())

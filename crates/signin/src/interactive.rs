@@ -13,7 +13,7 @@ use store::{Consent, Record};
 
 use crate::client;
 use crate::codes::Grant;
-use crate::cookies::{Cookies, Session, mark, new_browser};
+use crate::cookies::{Cookies, Person, Session, mark, new_browser};
 use crate::pages::{self, HtmlPage, PageForm};
 use crate::params::Params;
 use crate::redirect::{Destination, destination};
@@ -76,6 +76,11 @@ fn stop(status: StatusCode, sentence: &str) -> Response {
     pages::problem(status, sentence, START_AGAIN).response()
 }
 
+/// What the answer to a form is sealed for: the browser, and this very form.
+fn of_form(session: &Session, sealed: &str) -> String {
+    format!("{} {}", session.browser, client::digest(sealed))
+}
+
 /// A request with where it leads, in a browser.
 struct Open<'o> {
     now: &'o Now,
@@ -124,7 +129,7 @@ impl SignIn {
                 };
                 let location = fault.location(issuer);
                 if may_redirect_error(client.standing, to.is_local()) {
-                    return redirect(&location, &[]);
+                    return redirect(&location, &self.cookies(now).leave());
                 }
                 return pages::problem_with_return(fault.description, &to, &location).response();
             }
@@ -135,10 +140,11 @@ impl SignIn {
         let session = self.cookies(now).session(&browser.cookies(), now.ms);
         let session = session.unwrap_or_else(|| new_browser(random()));
         let open = Open { now, request, destination: to, session };
-        if let Some(participant) = open.session.participant.clone()
-            && self.is_remembered(&open, &participant, browser)
+        let person = open.session.person.clone().filter(|person| self.is_signed_in(now, person));
+        if let Some(person) = person
+            && self.is_remembered(&open, &person.name, browser)
         {
-            return self.approve(open, participant, None).await;
+            return self.approve(open, person.name, None).await;
         }
         self.show(open, None)
     }
@@ -160,28 +166,28 @@ impl SignIn {
                 && known.resource == request.resource
                 && request.scopes.iter().all(|scope| known.scopes.contains(scope))
         };
-        let is_known = self.access.read(|state| state.consents().any(covers));
-        is_known && self.subject(now.config(), participant, now.ms).is_some()
+        self.access.read(|state| state.consents().any(covers))
     }
 
     /// The next page: consent, or signing in first.
     fn show(&self, open: Open<'_>, wrong: Option<&str>) -> Response {
-        let Open { now, request, destination, session } = open;
+        let Open { now, request, destination, mut session } = open;
+        session.person = session.person.filter(|person| self.is_signed_in(now, person));
         let until_ms = now.ms.saturating_add(FORM_MS);
         let state = serde_json::to_vec(&request).unwrap_or_default();
         let sealed = self.pages.seal(REQUEST, &session.browser, until_ms, random(), &state);
         let form = PageForm { prefix: now.public_url.prefix(), request: &sealed };
-        let known = session.participant.as_deref();
-        let known = known.filter(|name| self.subject(now.config(), name, now.ms).is_some());
-        let mut page: HtmlPage = match known {
-            Some(participant) => {
-                let name = participant.as_bytes();
-                let who = self.pages.seal(WHO, &session.browser, until_ms, random(), name);
-                pages::consent(&request, &destination, &form, (participant, &who))
+        let cookies = self.cookies(now);
+        let mut page: HtmlPage = match &session.person {
+            Some(person) => {
+                let state = serde_json::to_vec(person).unwrap_or_default();
+                let who = self.pages.seal(WHO, &of_form(&session, &sealed), until_ms, random(), &state);
+                let remembers = cookies.keep_persons() && !destination.is_local();
+                pages::consent(&request, &destination, &form, (&person.name, &who), remembers)
             }
             None => pages::sign_in(&request, &destination, &form, now.login.paste_tokens, wrong),
         };
-        page.cookies.push(self.cookies(now).set_session(&session, random(), now.ms));
+        page.cookies.push(cookies.set_session(&session, random(), now.ms));
         page.response()
     }
 
@@ -218,11 +224,11 @@ impl SignIn {
             Err(response) => return *response,
         };
         if params.get("switch").is_some() {
-            open.session.participant = None;
+            open.session.person = None;
             return self.show(open, None);
         }
         // A form that is sent twice: the code was used the first time.
-        if open.session.participant.is_some() {
+        if open.session.person.as_ref().is_some_and(|person| self.is_signed_in(now, person)) {
             return self.show(open, None);
         }
         if let Err(wait_ms) = self.tries.act(browser.from, now.ms) {
@@ -234,13 +240,13 @@ impl SignIn {
             let is_token = now.login.paste_tokens && typed.starts_with(TOKEN_PREFIX);
             is_token.then(|| self.home.bearer(typed)).flatten().map(|bearer| bearer.id.to_string())
         };
-        let found = pasted().or_else(|| self.one_time.lock().redeem(typed, now.ms));
+        let found = pasted().or_else(|| self.redeem(now, typed));
         let found = found.filter(|name| self.subject(now.config(), name, now.ms).is_some());
         let Some(participant) = found else {
             self.record_refusal(None, Some(&open.request.client_name), "access_denied: a wrong code");
             return self.show(open, Some("That code is wrong, was used before, or is too old."));
         };
-        open.session.participant = Some(participant);
+        open.session.person = Some(self.person(now, participant));
         self.show(open, None)
     }
 
@@ -251,12 +257,16 @@ impl SignIn {
             Ok(open) => open,
             Err(response) => return *response,
         };
-        // The participant that was asked must be the one that is signed in now.
-        let who = self.pages.open(WHO, &open.session.browser, now.ms, params.get("who").unwrap_or_default());
-        let who = who.ok().and_then(|name| String::from_utf8(name).ok());
-        let participant = open.session.participant.clone().filter(|name| who.as_ref() == Some(name));
-        let participant = participant.filter(|name| self.subject(now.config(), name, now.ms).is_some());
-        let Some(participant) = participant else {
+        // The participant that was asked must be the one that is signed in now. Over plain HTTP only this form says who that is.
+        let of_form = of_form(&open.session, params.get("request").unwrap_or_default());
+        let who = self.pages.open(WHO, &of_form, now.ms, params.get("who").unwrap_or_default());
+        let who: Option<Person> = who.ok().and_then(|state| serde_json::from_slice(&state).ok());
+        let is_same = |who: &Person| {
+            let person = open.session.person.as_ref();
+            !self.cookies(now).keep_persons() || person.is_some_and(|person| person.name == who.name)
+        };
+        let who = who.filter(|who| is_same(who) && self.is_signed_in(now, who));
+        let Some(participant) = who.map(|who| who.name) else {
             self.record_refusal(
                 None,
                 Some(&open.request.client_name),
@@ -271,9 +281,11 @@ impl SignIn {
             let why = "access_denied: the participant refused";
             self.record_refusal(Some(&participant), Some(&open.request.client_name), why);
             let error = ("access_denied", "the person did not allow it");
-            return redirect(&open.request.error_location(now.public_url.as_str(), error), &[]);
+            let location = open.request.error_location(now.public_url.as_str(), error);
+            return redirect(&location, &self.cookies(now).leave());
         }
-        let remembers = params.get("remember").is_some() && !open.destination.is_local();
+        let can_remember = self.cookies(now).keep_persons() && !open.destination.is_local();
+        let remembers = can_remember && params.get("remember").is_some();
         let cookie = remembers.then(|| {
             let mark = mark(&participant, &open.request.client_id, &open.request.redirect_uri);
             self.cookies(now).remember(&browser.cookies(), mark, random(), now.ms)
@@ -290,23 +302,25 @@ impl SignIn {
     ) -> Response {
         let Open { now, request, .. } = open;
         let (remembered, cookie) = given.clone().unwrap_or_default();
-        let (grant, at_ms) = (Grant { request: request.clone(), participant }, now.ms);
+        let mark = self.mark(now, &participant);
+        let (grant, at_ms) = (Grant { request: request.clone(), participant, mark }, now.ms);
         let consented = given.is_some();
         let code = self.blocking(move |me| me.consented(grant, consented, remembered, at_ms)).await.flatten();
         let issuer = now.public_url.as_str();
-        let cookies: Vec<String> = cookie.into_iter().collect();
+        let mut cookies = self.cookies(now).leave();
+        cookies.extend(cookie);
         match code {
             Some(code) => redirect(&request.code_location(&code, issuer), &cookies),
             None => {
                 let error = ("temporarily_unavailable", "the gateway cannot write the consent down now");
-                redirect(&request.error_location(issuer, error), &[])
+                redirect(&request.error_location(issuer, error), &cookies)
             }
         }
     }
 
     /// Writes a consent down, and makes its code; `None` if it cannot be written or recorded.
     fn consented(&self, grant: Grant, is_new: bool, remembered: bool, now_ms: u64) -> Option<String> {
-        let Grant { request, participant } = &grant;
+        let Grant { request, participant, .. } = &grant;
         let id = ParticipantId::new(participant).ok()?;
         let permit = self.home.audit().reserve_of(&id).ok()?;
         if is_new {

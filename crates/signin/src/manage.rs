@@ -10,7 +10,7 @@ use store::{Consent, Family, Record};
 use utoipa::ToSchema;
 
 use crate::one_time::ONE_TIME_MS;
-use crate::service::SignIn;
+use crate::service::{SignIn, bearer};
 
 /// Hexadecimal digits of a client's digest that people see.
 const SHORT_DIGITS: usize = 12;
@@ -135,7 +135,7 @@ impl SignIn {
         let ends_ms = now.ms.saturating_add(millis(now.login.longest));
         given.expires_ms = Some(given.expires_ms.map_or(ends_ms, |end| end.min(ends_ms)));
         asker.authority.may_give(now.config(), &given, now.ms)?;
-        let code = self.one_time.lock().issue(name, random(), now.ms);
+        let code = self.one_time.lock().issue(&bearer(name, &self.mark(&now, name)), random(), now.ms);
         let code = code.map_err(|why| Refusal::new(RefusalCode::Overloaded, why.to_string()))?;
         Ok(OneTimeCode { name: name.to_owned(), code, expires_ms: now.ms.saturating_add(ONE_TIME_MS) })
     }

@@ -181,12 +181,13 @@ pub(crate) fn sign_in(
     HtmlPage::new(status, "Sign in", body).leading_to(destination.form_action())
 }
 
-/// The page on which a participant consents.
+/// The page on which a participant consents. `remembers` is whether it can be spared the question the next time.
 pub(crate) fn consent(
     request: &AuthRequest,
     destination: &Destination,
     form: &PageForm<'_>,
     (participant, who): (&str, &str),
+    remembers: bool,
 ) -> HtmlPage {
     let scopes = match request.scopes.as_slice() {
         [] => "everything that you may do".to_owned(),
@@ -196,9 +197,9 @@ pub(crate) fn consent(
             .collect::<Vec<_>>()
             .join(", "),
     };
-    let remember = match destination.is_local() {
-        true => "",
-        false => {
+    let remember = match remembers {
+        false => "",
+        true => {
             "<label class=\"small\"><input type=\"checkbox\" name=\"remember\" value=\"1\"> Do not ask again for this client in \
              this browser</label>"
         }
@@ -272,7 +273,7 @@ mod tests {
         let form = PageForm { prefix: "", request: "\"><b>" };
         for page in [
             sign_in(&request(evil), &destination, &form, true, Some(evil)),
-            consent(&request(evil), &destination, &form, (evil, evil)),
+            consent(&request(evil), &destination, &form, (evil, evil), true),
             problem(StatusCode::BAD_REQUEST, evil, evil),
             problem_with_return(evil, &destination, evil),
         ] {

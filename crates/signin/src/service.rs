@@ -6,10 +6,12 @@ use std::sync::Arc;
 use access::AccessJournal;
 use access::config::Config;
 use access::login::LoginConfig;
-use access::sign_ins::{login_key, subject};
+use access::sign_ins::{login_key, session_mark, subject};
 use auth::{AccessTokens, Participant, PublicUrl, Sealer};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use oauth::dialer::{Dialer, Reach};
-use platform::{Limiter, Mutex, unix_ms};
+use platform::{Limiter, Mutex, random, unix_ms};
 use store::audit::{AuditEntry, Verdict};
 use store::recorder::{Permit, Recorder, UNKNOWN_PARTICIPANT, entry};
 use tokio::task::spawn_blocking;
@@ -17,6 +19,7 @@ use url::Url;
 
 use crate::client::{Client, ClientIds, Lookup, UnknownClient, look_up};
 use crate::codes::Codes;
+use crate::cookies::Person;
 use crate::document::Documents;
 use crate::one_time::OneTimeCodes;
 use crate::refresh::RefreshTokens;
@@ -57,6 +60,8 @@ pub struct SignIn {
     pub(crate) tokens: AccessTokens,
     /// Seals forms and cookies.
     pub(crate) pages: Sealer,
+    /// Tells sessions of browsers of this process from those of others.
+    run: String,
     pub(crate) codes: Mutex<Codes>,
     pub(crate) one_time: Mutex<OneTimeCodes>,
     documents: Documents,
@@ -64,6 +69,11 @@ pub struct SignIn {
     fetches: Limiter,
     pub(crate) tries: Limiter,
     pub(crate) refusals: Limiter,
+}
+
+/// Whose a code is: a participant's, as it is marked now. Names have no blanks.
+pub(crate) fn bearer(name: &str, mark: &str) -> String {
+    format!("{name} {mark}")
 }
 
 /// What is in force while one request is answered.
@@ -98,6 +108,7 @@ impl SignIn {
             refresh: RefreshTokens::new(&key),
             tokens: AccessTokens::new(&key),
             pages: Sealer::new(&key, None),
+            run: URL_SAFE_NO_PAD.encode(random::<12>()),
             codes: Mutex::default(),
             one_time: Mutex::default(),
             documents: Documents::new(dialer),
@@ -138,6 +149,32 @@ impl SignIn {
     pub(crate) fn subject(&self, config: &Config, name: &str, now_ms: u64) -> Option<Arc<Participant>> {
         let found = self.access.read(|state| subject(config, state, name))?;
         found.expires_ms.is_none_or(|end| now_ms < end).then_some(found)
+    }
+
+    /// A participant that signs in at the pages now.
+    pub(crate) fn person(&self, now: &Now, name: String) -> Person {
+        let mark = self.mark(now, &name);
+        Person::new(name, mark, now.ms)
+    }
+
+    /// Uses a one-time code; the participant to which it was given, if that still has the name.
+    pub(crate) fn redeem(&self, now: &Now, typed: &str) -> Option<String> {
+        let bearer = self.one_time.lock().redeem(typed, now.ms)?;
+        let (name, mark) = bearer.split_once(' ')?;
+        (mark == self.mark(now, name)).then(|| name.to_owned())
+    }
+
+    /// What a participant is marked with now.
+    pub(crate) fn mark(&self, now: &Now, name: &str) -> String {
+        let mark = self.access.read(|state| session_mark(now.config(), state, name));
+        format!("{} {mark}", self.run)
+    }
+
+    /// Whether a participant that has signed in still is: it is the same one, and nothing was revoked since.
+    pub(crate) fn is_signed_in(&self, now: &Now, person: &Person) -> bool {
+        now.ms < person.until_ms
+            && person.mark == self.mark(now, &person.name)
+            && self.subject(now.config(), &person.name, now.ms).is_some()
     }
 
     /// Does what blocks on the disk, off the runtime; `None` if it was interrupted.

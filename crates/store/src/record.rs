@@ -145,6 +145,10 @@ pub struct IssuedToken {
     /// Time of expiry in Unix milliseconds; `None` is never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
+    /// Which bearer of the name this is: made with the first token, kept by those that replace it, another one after a revocation.
+    /// Tokens of older journals have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<String>,
 }
 
 /// A key for sealed states or for the chain of the audit log.

@@ -39,6 +39,25 @@ pub struct State {
     upstream: Upstream,
     pins: Pins,
     logins: Logins,
+    revocations: Revocations,
+}
+
+/// How often something was taken from each participant since this process has read the journal. No part of what a journal says.
+#[derive(Debug, Clone, Default)]
+struct Revocations(BTreeMap<String, u64>);
+
+impl PartialEq for Revocations {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Revocations {}
+
+impl Revocations {
+    fn note(&mut self, participant: &str) {
+        *self.0.entry(participant.to_owned()).or_default() += 1;
+    }
 }
 
 /// Pinned definitions by server, part and name.
@@ -52,6 +71,13 @@ impl State {
     #[must_use]
     pub fn tokens(&self) -> &[IssuedToken] {
         &self.tokens
+    }
+
+    /// How often a token, a sign-in or a consent of a participant was revoked since this process has read the journal. It tells
+    /// states of before a revocation from later ones, within the process.
+    #[must_use]
+    pub fn revocations(&self, participant: &str) -> u64 {
+        self.revocations.0.get(participant).copied().unwrap_or_default()
     }
 
     /// Sealing keys, newest first, at most two.
@@ -146,7 +172,10 @@ impl State {
     pub fn apply(&mut self, record: &Record) {
         match record {
             Record::TokenIssued(token) => self.tokens.push(token.clone()),
-            Record::TokenRevoked { name, .. } => self.tokens.retain(|token| token.name != *name),
+            Record::TokenRevoked { name, .. } => {
+                self.tokens.retain(|token| token.name != *name);
+                self.revocations.note(name);
+            }
             Record::SealingKey(key) => {
                 self.keys.push(key.clone());
                 if self.keys.len() > SEALING_KEYS_KEPT {
@@ -174,10 +203,15 @@ impl State {
             Record::LoginKey(key) => _ = self.logins.key.get_or_insert_with(|| key.clone()),
             Record::FamilyBegun(family) => self.logins.begun(family),
             Record::FamilyRenewed(renewed) => self.logins.renewed(renewed),
-            Record::FamilyEnded { id, .. } => self.logins.ended(id),
+            Record::FamilyEnded { id, .. } => {
+                if let Some(participant) = self.logins.ended(id) {
+                    self.revocations.note(&participant);
+                }
+            }
             Record::ConsentGiven(consent) => self.logins.consented(consent),
             Record::ConsentWithdrawn { participant, client, .. } => {
                 self.logins.withdrawn(participant, client);
+                self.revocations.note(participant);
             }
         }
     }

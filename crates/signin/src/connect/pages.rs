@@ -12,6 +12,8 @@ use crate::redirect::is_plain_name;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ConsentTerms {
     pub(super) participant: String,
+    /// What it was marked with then.
+    pub(super) mark: String,
     pub(super) server: String,
     pub(super) clients: Vec<String>,
     pub(super) scopes: Vec<String>,
@@ -164,6 +166,7 @@ mod tests {
         let form = ConsentForm { url: &url, id: "\"><b>", sealed: "\"><b>" };
         let shown = ConsentTerms {
             participant: evil.to_owned(),
+            mark: String::new(),
             server: evil.to_owned(),
             clients: vec![evil.to_owned()],
             scopes: vec![evil.to_owned()],

@@ -43,8 +43,9 @@ impl Logins {
         }
     }
 
-    pub(super) fn ended(&mut self, id: &str) {
-        self.families.remove(id);
+    /// Ends a family; whose it was.
+    pub(super) fn ended(&mut self, id: &str) -> Option<String> {
+        self.families.remove(id).map(|family| family.participant)
     }
 
     pub(super) fn consented(&mut self, consent: &Consent) {

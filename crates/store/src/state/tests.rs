@@ -24,6 +24,7 @@ fn token(name: &str) -> Record {
         topics: None,
         created_ms: 1,
         expires_ms: None,
+        incarnation: None,
     })
 }
 

@@ -87,8 +87,7 @@ fn a_link_that_another_participant_opens_binds_nothing() {
     site.recorded("bob", "refused", "opened a link that was made for another participant");
     // Also with a link of his own open in the same browser, whose consent does not count here.
     let own = site.link(&bob);
-    let consent = bobs.open(site.address(), &own);
-    assert!(consent.body.contains("name=\"decision\""), "{consent:?}");
+    let consent = site.consent(&mut bobs, &own, BOB);
     let mut crossed = consent.clone();
     crossed.body = crossed.body.replace(path_of(&own), path_of(&link));
     assert_eq!(bobs.submit(site.address(), &crossed, &[("decision", "allow")]).status, 403);
@@ -98,13 +97,9 @@ fn a_link_that_another_participant_opens_binds_nothing() {
     assert_eq!(bobs.clone().submit(site.address(), &page, &[("decision", "allow")]).status, 403);
     assert_eq!(Browser::default().submit(site.address(), &page, &[("decision", "allow")]).status, 403);
     assert_eq!(site.service.asked("/register"), 0);
-    // She may use another browser as another participant: the form of the page before counts no more.
-    let mut switched = anns.clone();
-    let other = switched.open(site.address(), &own);
-    assert_eq!(other.status, 403);
-    let who = switched.submit(site.address(), &other, &[("switch", "1")]);
-    let _ = switched.submit(site.address(), &who, &[("code", &site.code(BOB))]);
-    assert_eq!(switched.submit(site.address(), &page, &[("decision", "allow")]).status, 403);
+    // The cookie does not say that it is hers: other programs on the machine get it.
+    let other = anns.clone().open(site.address(), &own);
+    assert!(other.body.contains("name=\"code\"") && !other.body.contains("decision"), "{other:?}");
     // The link is still good for her, and binds her account to her.
     let sent = anns.submit(site.address(), &page, &[("decision", "allow")]);
     let back = site.service.approve(sent.header("location").unwrap(), "user-a");
@@ -142,7 +137,7 @@ fn forms_of_other_sites_and_forged_cookies_count_for_nothing() {
     // By GET nothing is allowed, and without the form's seal nothing either.
     let query = format!("{action}?decision=allow&form={}", hidden[0].1);
     let got = browser.clone().visit(site.address(), "GET", &query, &[], "");
-    assert!(got.body.contains("name=\"decision\"") && got.header("location").is_none());
+    assert!(got.body.contains("name=\"code\"") && got.header("location").is_none());
     let headers = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "same-origin")];
     assert_eq!(
         browser.clone().visit(site.address(), "POST", &action, &headers, "decision=allow").status,
@@ -190,7 +185,7 @@ fn an_answer_counts_once_with_its_state_cookie_and_issuer() {
     assert_eq!(head.status, 405);
     assert!(browser.open(site.address(), &back).body.contains("Connected"));
     let again = browser.open(site.address(), &back);
-    assert_eq!((again.status, site.service.asked("/token")), (400, 1), "{again:?}");
+    assert_eq!((again.status, site.service.asked("/token")), (403, 1), "its cookie has gone: {again:?}");
     // Of another issuer: used up, and the code is sent nowhere. The text of an error of it is not shown.
     let bob = Client::of(&site.gateway, BOB);
     for (wrong, words) in [("&iss=https://evil.example", "evil"), ("", "x")] {
@@ -259,15 +254,24 @@ fn a_gateway_without_participants_serves_the_local_user() {
 }
 
 #[test]
-fn a_person_that_has_signed_in_at_the_gateway_needs_no_code() {
+fn a_person_that_has_signed_in_at_the_gateway_needs_no_code_over_tls() {
+    for public in ["https://mcp.example.com", ""] {
+        check_signed_in(public);
+    }
+}
+
+/// Signs in at the gateway, behind a proxy for TLS or on plain loopback, and opens connect links in the same browser.
+fn check_signed_in(public: &str) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (home, service) = (Home::new().env("ANN", ANN).env("BOB", BOB), Service::start());
     let key = home.write("key", &"5ea1ed0f".repeat(8));
     std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let loopback = format!("http://127.0.0.1:{port}");
+    let (is_secure, public) = (!public.is_empty(), if public.is_empty() { &loopback } else { public });
     home.write(
         "portmoot.toml",
         &format!(
-            "[server]\nkey_file = {key:?}\npublic_url = \"http://127.0.0.1:{port}\"\n[login]\nenabled = true\n[topics.main]\n\
+            "[server]\nkey_file = {key:?}\npublic_url = \"{public}\"\n[login]\nenabled = true\n[topics.main]\n\
              [participants.ann]\ntoken_env = \"ANN\"\ncapabilities = [\"mcp/*\"]\n\
              [participants.bob]\ntoken_env = \"BOB\"\ncapabilities = [\"mcp/*\"]\n\
              [servers.jira]\nurl = {:?}\nera = \"legacy\"\n[servers.jira.auth]\naccount = \"caller\"\n",
@@ -295,17 +299,20 @@ fn a_person_that_has_signed_in_at_the_gateway_needs_no_code() {
     assert!(browser.submit(site.address(), &page, &[("code", code)]).body.contains("name=\"decision\""));
     // Signed in as bob: his link needs no code, ann's is refused.
     let (ann, bob) = (Client::of(&site.gateway, ANN), Client::of(&site.gateway, BOB));
-    let refused = browser.open(site.address(), &site.link(&ann));
-    assert_eq!(
-        (refused.status, refused.body.contains("for another participant")),
-        (403, true),
-        "{refused:?}"
-    );
-    let page = browser.open(site.address(), &site.link(&bob));
-    assert!(page.body.contains("name=\"decision\""), "{page:?}");
+    let link = |client: &Client| {
+        let answer = client.call("jira_whoami", json!({}));
+        let text = answer["content"][0]["text"].as_str().unwrap().to_owned();
+        text.split(' ').find(|word| word.contains("/connect/")).unwrap().to_owned()
+    };
+    let refused = browser.open(site.address(), &link(&ann));
+    let is_refused = refused.status == 403 && refused.body.contains("for another participant");
+    let asks = |page: &Reply| page.body.contains("name=\"code\"");
+    assert_eq!((is_refused, asks(&refused)), (is_secure, !is_secure), "{refused:?}");
+    let page = browser.open(site.address(), &link(&bob));
+    assert_eq!((page.body.contains("name=\"decision\""), asks(&page)), (is_secure, !is_secure), "{page:?}");
     // Without a sign-in the codes of the sign-in page do, too.
     let mut other = Browser::default();
-    let page = other.open(site.address(), &site.link(&ann));
+    let page = other.open(site.address(), &link(&ann));
     let printed = site.home.run(&["login", "code", "ann", "--json"]).expect(0).stdout;
     let printed: serde_json::Value = serde_json::from_str(&printed).unwrap();
     let page = other.submit(site.address(), &page, &[("code", printed["code"].as_str().unwrap())]);
@@ -327,8 +334,7 @@ fn a_server_that_cannot_be_asked_is_named_to_operators_alone() {
     site.recorded("ann", "refused", "127.0.0.1");
     // The link is still good.
     site.service.fail("");
-    let page = browser.open(site.address(), &link);
-    assert!(page.body.contains("name=\"decision\""), "{page:?}");
+    let page = site.consent(&mut browser, &link, ANN);
     // Nor does the server's part in what follows.
     let sent = browser.submit(site.address(), &page, &[("decision", "allow")]);
     let back = site.service.approve(sent.header("location").unwrap(), "user-a");

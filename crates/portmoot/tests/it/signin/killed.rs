@@ -18,7 +18,8 @@ fn a_killed_gateway_loses_no_family_and_makes_no_half_consent() {
         site.home.run(&["consents", "ls", "--json"]).expect(0).stdout.matches("\"client\"").count()
     };
     assert_eq!(consents(&site), 0, "nothing was consented yet");
-    let back = browser.submit(&site, &consent, &[("decision", "allow")]);
+    assert_eq!(browser.submit(&site, &consent, &[("decision", "allow")]).reply.status, 403, "signed out");
+    let back = site.allowed(&mut browser, &client, "ann", &[]);
     site = site.killed();
     // The consent is on disk; its code was in memory, and gives nothing.
     assert_eq!(consents(&site), 1);

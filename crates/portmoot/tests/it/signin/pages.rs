@@ -33,14 +33,6 @@ fn every_page_is_protected_and_asks_for_consent_by_post() {
     let mut other = Browser::default();
     let page = other.authorize(&site, &client, &[]);
     assert_eq!(other.submit(&site, &page, &[("code", "12345-67890")]).reply.status, 403);
-    // Signed in: the next client asks for consent at once, and each time.
-    let second = site.register(&[REDIRECT]);
-    for _ in 0..2 {
-        let page = browser.authorize(&site, &second, &[]);
-        assert!(!page.has_field("code") && page.has_field("who"), "{}", page.reply.body);
-        let back = browser.submit(&site, &page, &[("decision", "allow"), ("remember", "1")]);
-        assert!(!back.parameter("code").is_empty());
-    }
     let denied = browser.submit(&site, &consent, &[("decision", "deny")]);
     assert_eq!(
         (denied.parameter("error"), denied.parameter("iss")),
@@ -48,6 +40,97 @@ fn every_page_is_protected_and_asks_for_consent_by_post() {
     );
     assert_eq!(denied.parameter("state"), "the state");
     protected_redirect(&denied.reply);
+}
+
+/// Over TLS the next client asks for consent at once, and each time. Over plain HTTP each asks who it is.
+#[test]
+fn a_browser_stays_signed_in_only_where_its_cookies_go_to_the_gateway_alone() {
+    for (site, stays) in [(Site::behind("https://mcp.example.com"), true), (Site::start("", ""), false)] {
+        let mut browser = Browser::default();
+        let first = site.register(&[REDIRECT]);
+        let back = site.allowed(&mut browser, &first, "ann", &[]);
+        assert!(!back.parameter("code").is_empty());
+        // What another program on this machine gets of the browser.
+        let mut program = browser.clone();
+        let second = site.register(&[REDIRECT]);
+        for _ in 0..2 {
+            let page = program.authorize(&site, &second, &[]);
+            assert_eq!(
+                (page.has_field("code"), page.has_field("who")),
+                (!stays, stays),
+                "{}",
+                page.reply.body
+            );
+            if stays {
+                let back = program.submit(&site, &page, &[("decision", "allow"), ("remember", "1")]);
+                assert!(!back.parameter("code").is_empty());
+            }
+        }
+        let cookie = back.reply.header("set-cookie").unwrap_or_default();
+        assert_eq!(cookie.starts_with("pm_login=; Path=/; Max-Age=0"), !stays, "{cookie}");
+    }
+}
+
+/// In the middle of a sign-in other programs on the machine get the cookie too.
+#[test]
+fn over_plain_http_no_cookie_says_who_has_signed_in() {
+    let site = Site::start("", "");
+    let (client, other) = (site.register(&[REDIRECT]), site.register(&[REDIRECT]));
+    let mut browser = Browser::default();
+    let page = browser.authorize(&site, &client, &[]);
+    let consent = browser.submit(&site, &page, &[("code", &site.one_time_code("ann"))]);
+    let mut program = browser.clone();
+    let own = program.authorize(&site, &other, &[]);
+    assert!(own.has_field("code") && !own.has_field("who"), "{}", own.reply.body);
+    // The person's consent is to one request: it does not fit another form of the same browser.
+    let field = |page: &super::Visit, name: &str| {
+        page.form().1.into_iter().find(|(known, _)| known == name).unwrap().1
+    };
+    let mut mixed = consent.clone();
+    mixed.reply.body = mixed.reply.body.replace(&field(&consent, "request"), &field(&own, "request"));
+    assert_eq!(program.submit(&site, &mixed, &[("decision", "allow")]).reply.status, 403);
+    assert!(!browser.submit(&site, &consent, &[("decision", "allow")]).parameter("code").is_empty());
+}
+
+#[test]
+fn a_browser_is_signed_out_when_anything_of_its_participant_is_revoked() {
+    let site = Site::behind("https://mcp.example.com");
+    let client = site.register(&[REDIRECT]);
+    let issue = || site.home.run(&["token", "new", "tmp", "--capability", "chat"]).expect(0);
+    let is_signed_in = |browser: &Browser| browser.clone().authorize(&site, &client, &[]).has_field("who");
+    issue();
+    let mut former = Browser::default();
+    site.allowed(&mut former, &client, "tmp", &[]);
+    assert!(is_signed_in(&former));
+    let page = former.authorize(&site, &client, &[]);
+    let code = site.one_time_code("tmp");
+    let granted = former.clone().submit(&site, &page, &[("decision", "allow")]).parameter("code");
+    // The next bearer of the name is another participant.
+    site.home.run(&["token", "revoke", "tmp"]).expect(0);
+    assert!(!is_signed_in(&former));
+    site.home.run(&["token", "new", "tmp", "--capability", "mcp/*"]).expect(0);
+    assert!(!is_signed_in(&former));
+    assert_eq!(former.clone().submit(&site, &page, &[("decision", "allow")]).reply.status, 403);
+    assert_eq!(site.exchange(&client, &granted, &[]).json()["error"], "invalid_grant");
+    let mut fresh = Browser::default();
+    let asked = fresh.authorize(&site, &client, &[]);
+    assert_eq!(fresh.submit(&site, &asked, &[("code", &code)]).reply.status, 403, "a code of before");
+    // A client that is revoked ends the session that it was begun in.
+    let mut browser = Browser::default();
+    site.allowed(&mut browser, &client, "ann", &[]);
+    let page = browser.authorize(&site, &client, &[]);
+    let code = browser.clone().submit(&site, &page, &[("decision", "allow")]).parameter("code");
+    assert_eq!(site.exchange(&client, &code, &[]).status, 200);
+    assert!(is_signed_in(&browser));
+    let listed = site.home.run(&["clients", "ls", "--json"]).expect(0).stdout;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    site.home.run(&["clients", "revoke", listed["clients"][0]["client"].as_str().unwrap()]).expect(0);
+    assert!(!is_signed_in(&browser));
+    // A restart ends it, too.
+    site.allowed(&mut browser, &client, "ann", &[]);
+    assert!(is_signed_in(&browser));
+    let site = site.killed();
+    assert!(!browser.authorize(&site, &client, &[]).has_field("who"));
 }
 
 fn protected_redirect(reply: &Reply) {
@@ -152,7 +235,7 @@ fn the_gateway_is_no_open_redirector() {
 
 #[test]
 fn a_remembered_consent_counts_in_its_browser_and_for_no_other_site() {
-    let site = Site::start("", "");
+    let site = Site::behind("https://mcp.example.com");
     let (web, local) = (("redirect_uri", "https://app.example/cb"), ("redirect_uri", REDIRECT));
     let client = site.register(&["https://app.example/cb", REDIRECT]);
     let mut browser = Browser::default();
@@ -170,7 +253,7 @@ fn a_remembered_consent_counts_in_its_browser_and_for_no_other_site() {
     assert!(without.reply.header("location").is_none(), "an old browser does not say who asks");
     assert!(asks(&browser, &[local], "none"), "a program is always asked about");
     let mut other = browser.clone();
-    other.cookies.remove("pm_consent");
+    other.cookies.remove("__Host-pm_consent");
     assert!(asks(&other, &[web], "none"), "another browser");
     // Withdrawn: asked again, and signed out.
     let printed = site.home.run(&["consents", "ls", "--json"]).expect(0).stdout;
