@@ -39,7 +39,12 @@ pub fn identities(
         .participants
         .iter()
         .flat_map(|one| one.certificates.iter().map(|id| (id.clone(), Arc::clone(&one.participant))));
+    // A configured name is the operator's to give.
+    let incarnations = state.tokens().iter().filter(|token| self::configured(config, &token.name).is_none());
+    let incarnations =
+        incarnations.filter_map(|token| Some((token.name.clone(), token.incarnation.clone()?))).collect();
     let known = Identities::tokens(configured.chain(issued)).with_certificates(certified);
+    let known = known.with_incarnations(incarnations);
     match operator.filter(|_| config.operator_key) {
         Some(key) => known.with_operator(key, local_user(config)),
         None => known,

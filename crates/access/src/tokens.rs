@@ -81,7 +81,7 @@ pub struct RevokedTokens {
 
 /// Issues a token, and returns it once it is on disk. Only its hash is kept. Two calls about one name must not run at once.
 ///
-/// A name that is not configured begins without grants: those on record were an earlier participant's.
+/// A name that is not configured begins as another participant than those that had it before. It begins without grants: those on record were an earlier participant's.
 ///
 /// # Errors
 /// A refusal if the name, a capability or a topic is not valid, if the name has a token already, if its bearer could do more,
@@ -110,6 +110,7 @@ pub fn issue(
         authority.may_give(config, &bearer, now_ms)?;
     }
     let mut records: Vec<Record> = ended_grants(journal, config, &issued.name, now_ms).into_iter().collect();
+    records.extend(ended_accounts(journal, config, &issued.name, now_ms));
     records.push(Record::TokenIssued(issued.clone()));
     journal.append(&records).map_err(|error| not_written(&error))?;
     Ok(TokenWithSecret { shown: Token::of(&issued), token })
@@ -157,7 +158,8 @@ fn no_token(name: &str) -> Refusal {
         .hint("list them: portmoot token ls; configured tokens are changed in the configuration")
 }
 
-/// Revokes every issued token of a participant, and ends the sign-ins of its clients. Unless it is configured, its grants end too.
+/// Revokes every issued token of a participant, and ends the sign-ins of its clients. Unless it is configured, its grants and its
+/// accounts at servers end too.
 ///
 /// # Errors
 /// A refusal if it has none, if its bearer may do more than the participant that revokes, or if the journal cannot be written.
@@ -181,6 +183,7 @@ pub fn revoke(
     let (grants_ended, grants_kept) = if ended.is_some() { (grants, 0) } else { (0, grants) };
     let records = [Record::TokenRevoked { name: name.to_owned(), at_ms: now_ms }];
     let records = records.into_iter().chain(ended).chain(ended_sign_ins(journal, name, now_ms));
+    let records = records.chain(ended_accounts(journal, config, name, now_ms));
     let records: Vec<Record> = records.collect();
     journal.append(&records).map_err(|error| not_written(&error))?;
     Ok(RevokedTokens { name: name.to_owned(), grants_ended, grants_kept })
@@ -204,6 +207,22 @@ fn ended_sign_ins(journal: &JournalWriter, name: &str, at_ms: u64) -> Vec<Record
             at_ms,
         });
         ended.chain(withdrawn).collect()
+    })
+}
+
+/// The ends of the accounts that a name has at servers, if it is not that of a configured participant: the next bearer has none.
+fn ended_accounts(journal: &JournalWriter, config: &Config, name: &str, at_ms: u64) -> Vec<Record> {
+    if configured(config, name).is_some() {
+        return Vec::new();
+    }
+    journal.state(|state| {
+        let own = state.accounts().filter(|account| account.participant.as_deref() == Some(name));
+        let ended = own.map(|account| Record::UpstreamAccountEnded {
+            server: account.server.clone(),
+            participant: Some(name.to_owned()),
+            at_ms,
+        });
+        ended.collect()
     })
 }
 

@@ -29,6 +29,8 @@ pub struct Identities {
     local: Option<Arc<Participant>>,
     /// The operator on the gateway's machine, who has the operator key.
     operator: Option<Arc<Entry>>,
+    /// Which bearers issued names have.
+    incarnations: HashMap<String, String>,
 }
 
 #[derive(Debug, Clone)]
@@ -52,6 +54,7 @@ impl Identities {
             by_certificate: HashMap::new(),
             local: Some(user),
             operator: None,
+            incarnations: HashMap::new(),
         }
     }
 
@@ -61,7 +64,20 @@ impl Identities {
         for (credential, participant) in known {
             by_prefix.entry(credential.hash.prefix()).or_default().push(Entry { credential, participant });
         }
-        Identities { by_prefix, by_certificate: HashMap::new(), local: None, operator: None }
+        let (by_certificate, incarnations) = <_>::default();
+        Identities { by_prefix, by_certificate, local: None, operator: None, incarnations }
+    }
+
+    /// The same, in which these names have these bearers.
+    #[must_use]
+    pub fn with_incarnations(self, incarnations: HashMap<String, String>) -> Identities {
+        Identities { incarnations, ..self }
+    }
+
+    /// Which bearers issued names have: a name that was revoked and issued again has another.
+    #[must_use]
+    pub fn incarnations(&self) -> &HashMap<String, String> {
+        &self.incarnations
     }
 
     /// The same, with these participants for the holders of these client certificates.

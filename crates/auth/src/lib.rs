@@ -16,5 +16,5 @@ pub use certificate::{CertificateId, ClientCertificate, FingerprintError, Peer, 
 pub use identities::{Bearer, Credential, Identities, LOCAL_USER, Participant, TokenAudience, Wire, Wires};
 pub use listen::{check_listen_address, check_proto_dial, check_proto_listen};
 pub use public_url::{PUBLIC_URL_BYTES_MAX, PublicUrl, PublicUrlError};
-pub use seal::{SealError, SealKey, Sealer};
+pub use seal::{Incarnations, SealError, SealKey, Sealer};
 pub use token::{TOKEN_PREFIX, TokenHash, TokenHashError, encode_token};

@@ -3,10 +3,16 @@
 //! A state opens only for its purpose and principal, before its expiry, with the current key or the previous one. Cipher:
 //! XChaCha20-Poly1305, whose 24-byte nonces may be random.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use platform::RwLock;
 
 const FORMAT: u8 = 1;
 const NONCE_BYTES: usize = 24;
@@ -20,6 +26,35 @@ pub type SealKey = [u8; 32];
 pub struct Sealer {
     current: XChaCha20Poly1305,
     previous: Option<XChaCha20Poly1305>,
+    incarnations: Arc<Incarnations>,
+}
+
+/// Which bearers names have now. What was sealed for a name is sealed for its bearer: the next one cannot open it.
+#[derive(Debug, Default)]
+pub struct Incarnations {
+    by_name: RwLock<HashMap<String, String>>,
+    /// Most gateways have none, and look at nothing else.
+    has_some: AtomicBool,
+}
+
+impl Incarnations {
+    /// Takes over the incarnations of all names that have one.
+    pub fn set(&self, by_name: HashMap<String, String>) {
+        let mut known = self.by_name.write();
+        self.has_some.store(!by_name.is_empty(), Ordering::Release);
+        *known = by_name;
+    }
+
+    /// A principal with its incarnation.
+    fn bearer<'p>(&self, principal: &'p str) -> Cow<'p, str> {
+        if !self.has_some.load(Ordering::Acquire) {
+            return principal.into();
+        }
+        match self.by_name.read().get(principal) {
+            Some(incarnation) => format!("{principal}\n{incarnation}").into(),
+            None => principal.into(),
+        }
+    }
 }
 
 /// A sealed state does not open. Clients receive the same answer, unknown, for every cause.
@@ -38,7 +73,13 @@ impl Sealer {
     #[must_use]
     pub fn new(current: &SealKey, previous: Option<&SealKey>) -> Sealer {
         let cipher = |key: &SealKey| XChaCha20Poly1305::new(&Key::from(*key));
-        Sealer { current: cipher(current), previous: previous.map(cipher) }
+        Sealer { current: cipher(current), previous: previous.map(cipher), incarnations: Arc::default() }
+    }
+
+    /// Which bearers names have, as this sealer and its copies know it.
+    #[must_use]
+    pub fn incarnations(&self) -> &Incarnations {
+        &self.incarnations
     }
 
     /// Seals `state` for one purpose (`"session"`, `"cursor"`, ...) and one principal, until `expires_ms` (Unix
@@ -56,7 +97,7 @@ impl Sealer {
         let mut plain = Vec::with_capacity(TIME_BYTES + state.len());
         plain.extend_from_slice(&expires_ms.to_be_bytes());
         plain.extend_from_slice(state);
-        let associated = associated_data(purpose, principal);
+        let associated = associated_data(purpose, &self.incarnations.bearer(principal));
         let payload = Payload { msg: &plain, aad: &associated };
         // Encryption fails only beyond 256 GiB; the empty text then does not open.
         let Ok(sealed) = self.current.encrypt(&XNonce::from(nonce), payload) else { return String::new() };
@@ -85,7 +126,8 @@ impl Sealer {
         if *format != FORMAT {
             return Err(SealError::Invalid);
         }
-        let (nonce, associated) = (XNonce::from(*nonce), associated_data(purpose, principal));
+        let (nonce, associated) =
+            (XNonce::from(*nonce), associated_data(purpose, &self.incarnations.bearer(principal)));
         let open = |cipher: &XChaCha20Poly1305| {
             cipher.decrypt(&nonce, Payload { msg: sealed, aad: &associated }).ok()
         };
@@ -118,6 +160,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_was_sealed_for_a_bearer_of_a_name_does_not_open_for_the_next() {
+        let sealer = Sealer::new(&OLD, None);
+        let named = |incarnation: &str| {
+            let all = [("tmp".to_owned(), incarnation.to_owned())];
+            sealer.incarnations().set(all.into_iter().filter(|(_, one)| !one.is_empty()).collect());
+        };
+        let seal = |who: &str| sealer.seal("task", who, 100, [7; 24], b"state");
+        let opens = |who: &str, sealed: &str| sealer.clone().open("task", who, 1, sealed).is_ok();
+        let (before, anns) = (seal("tmp"), seal("ann"));
+        named("first");
+        let first = seal("tmp");
+        assert!(opens("tmp", &first) && opens("ann", &anns) && !opens("tmp", &before));
+        named("second");
+        assert!(!opens("tmp", &first) && opens("tmp", &seal("tmp")) && opens("ann", &anns));
+        named("");
+        assert!(!opens("tmp", &first) && opens("tmp", &before));
+        // No other name stands for a bearer.
+        assert!(!opens("tmp\nfirst", &before));
+    }
 
     const OLD: SealKey = [1; 32];
     const NEW: SealKey = [2; 32];

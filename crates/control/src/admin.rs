@@ -108,6 +108,9 @@ impl Admin {
                 let (config, grants) = (self.registry.config(), self.registry.grants());
                 let authority = right_of(by, &grants);
                 let revoked = tokens::revoke(journal, &config, authority, name, unix_ms())?;
+                if !config.participants.iter().any(|one| one.participant.id.as_str() == name) {
+                    self.registry.accounts.end_all_of(name, by.id.as_str());
+                }
                 self.registry.set_identities(self.journal.identities(&config));
                 self.registry.set_sign_ins(self.journal.sign_ins(&config));
                 self.registry.set_grants(self.journal.grants(&config));

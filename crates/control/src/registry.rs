@@ -111,6 +111,7 @@ impl Registry {
         let Start { config, identities, grants, sealer, guard, journal, audit, accounts, sign_ins } = start;
         let held = Shares::new(config.limits.held_bytes_max, config.limits.participant_held_bytes_max);
         let epoch = Arc::new(AtomicU64::new(1));
+        sealer.incarnations().set(identities.incarnations().clone());
         let builtin = BuiltinTool::ALL.iter().map(|tool| tool.name()).collect();
         let registry = Arc::new(Self {
             pins: Arc::new(Pins::open(journal.as_ref(), &audit, builtin)),

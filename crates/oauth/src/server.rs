@@ -72,6 +72,11 @@ impl Server {
         Arc::clone(accounts.entry(participant.clone()).or_insert_with(new))
     }
 
+    /// Takes a participant's account out. The next that is asked for is a new one.
+    fn take(&self, participant: &str) -> Option<Arc<Account>> {
+        self.accounts.lock().remove(&Some(participant.to_owned()))
+    }
+
     /// Whether each caller has an account of its own.
     #[must_use]
     pub fn is_of_callers(&self) -> bool {
@@ -239,6 +244,21 @@ impl Accounts {
         let Asked { id, place, scopes, clients } = self.services.connects.find(id, unix_ms())?;
         let account = self.server(&place.server)?.of(place.participant.as_deref());
         (account.place() == place).then(|| ConnectRequest { id, account, scopes, clients })
+    }
+
+    /// Ends all accounts of a participant whose name has another bearer from now on, and revokes their tokens in the background. Must
+    /// be called inside a runtime.
+    pub fn end_all_of(&self, participant: &str, by: &str) {
+        for server in self.servers() {
+            let Some(account) = server.take(participant) else { continue };
+            server.site.changed(Some(participant));
+            let by = by.to_owned();
+            tokio::spawn(async move {
+                if let Err(error) = account.sign_out(&by).await {
+                    tracing::warn!(%error, "an account of a participant that is no more could not be ended");
+                }
+            });
+        }
     }
 
     /// The keys with which the gateway signs as a client, each once.

@@ -136,6 +136,11 @@ impl State {
         self.upstream.accounts.values().filter(move |account| account.server == server)
     }
 
+    /// The accounts at all servers.
+    pub fn accounts(&self) -> impl Iterator<Item = &UpstreamAccount> {
+        self.upstream.accounts.values()
+    }
+
     /// The clients that the gateway is at the authorization servers of this server.
     pub fn upstream_clients(&self, server: &str) -> impl Iterator<Item = &UpstreamClient> {
         self.upstream.clients.values().filter(move |client| client.server == server)

@@ -30,7 +30,7 @@ impl Registry {
         (identities, sign_ins): (Identities, SignIns),
         grants: Grants,
     ) {
-        *self.identities.write() = Arc::new(identities);
+        self.set_identities(identities);
         self.set_sign_ins(sign_ins);
         self.set_grants(grants);
         self.apply(config);
@@ -38,6 +38,7 @@ impl Registry {
 
     /// Takes over new identities: a token was issued or revoked. [`Registry::refresh`] must follow.
     pub fn set_identities(&self, identities: Identities) {
+        self.context.sealer.incarnations().set(identities.incarnations().clone());
         *self.identities.write() = Arc::new(identities);
     }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{ANN, BOB, Browser, Site, text};
 use crate::http::Connection;
-use crate::support::{Client, modern};
+use crate::support::{Client, modern, until};
 
 /// Calls in all.
 const CALLS: usize = 10_000;
@@ -152,4 +152,34 @@ fn a_held_call_runs_with_the_account_of_its_proposer() {
     };
     assert_eq!(text(&answer["result"]), "user-s with read", "{answer}");
     assert!(site.service.wrong().is_empty(), "{:?}", site.service.wrong());
+}
+
+#[test]
+fn the_next_bearer_of_a_name_has_none_of_the_accounts_of_the_former_one() {
+    let mut site = Site::start();
+    let issue = |site: &Site| {
+        let new = ["token", "new", "tmp", "--capability", "mcp/*", "--capability", "chat"];
+        site.home.run(&new).expect(0).stdout.trim().to_owned()
+    };
+    let first = issue(&site);
+    let client = Client::of(&site.gateway, &first);
+    let link = site.link(&client);
+    site.connect(&link, &first, "first-tmp");
+    until("the account is used", || {
+        client.call("jira_whoami", json!({})).to_string().contains("first-tmp").then_some(())
+    });
+    // A page that the former one has opened, and a code that it has got.
+    let code = site.code(&first);
+    site.home.run(&["token", "revoke", "tmp"]).expect(0);
+    let second = issue(&site);
+    let next = Client::of(&site.gateway, &second);
+    let link = site.link(&next);
+    let mut browser = Browser::default();
+    let page = browser.open(site.address(), &link);
+    let refused = browser.submit(site.address(), &page, &[("code", &code)]);
+    assert!(!refused.body.contains("name=\"decision\""), "{refused:?}");
+    // Nor after a restart.
+    site.restart();
+    let next = Client::of(&site.gateway, &second);
+    site.link(&next);
 }
