@@ -61,8 +61,8 @@ pub(super) fn place_on(account: &Arc<Share>) -> Option<Taken> {
 pub(super) struct Placed {
     /// The body.
     pub(super) body: axum::body::Body,
-    /// The place.
-    pub(super) place: Taken,
+    /// The place, given back with the body.
+    pub(super) _place: Taken,
 }
 
 impl http_body::Body for Placed {
