@@ -20,6 +20,7 @@ import argparse
 import asyncio
 import json
 import re
+import subprocess
 import sys
 import traceback
 from urllib.parse import parse_qs, urljoin, urlparse
@@ -92,11 +93,17 @@ class Browser:
                 answer = await http.post(urljoin(str(answer.request.url), action.group(1)), data=form)
         raise RuntimeError("the provider never redirects to the client")
 
+    def code(self):
+        """A one-time code: ACCOUNT, or what the command prints that ACCOUNT is after a `!`."""
+        if not self.account.startswith("!"):
+            return self.account
+        return json.loads(subprocess.run(self.account[1:], shell=True, check=True, capture_output=True).stdout)["code"]
+
     def form(self, html):
         """The first form of the gateway's own pages, filled in: ACCOUNT is a one-time code there."""
         html = html.split("</form>")[0]
         hidden = re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', html)
-        return dict(hidden) | ({"code": self.account} if 'name="code"' in html else {"decision": "allow"})
+        return dict(hidden) | ({"code": self.code()} if 'name="code"' in html else {"decision": "allow"})
 
     async def callback(self):
         if "code" not in self.result:

@@ -120,7 +120,7 @@ impl<'t> Jwt<'t> {
         if kind != "at+jwt" && self.is_like_id_token() { Err(TokenFault::Type) } else { Ok(()) }
     }
 
-    /// Whether it has a claim that only ID tokens have, or is for nobody but the client to which it was given, and good for nothing
+    /// Whether it has a claim that only ID tokens have, or is for no one but the client to which it was given, and good for nothing
     /// that it names.
     fn is_like_id_token(&self) -> bool {
         let has = |claims: &[&str]| claims.iter().any(|claim| self.claims.contains_key(*claim));

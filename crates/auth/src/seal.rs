@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
-use platform::RwLock;
 
 const FORMAT: u8 = 1;
 const NONCE_BYTES: usize = 24;
@@ -40,7 +40,7 @@ pub struct Incarnations {
 impl Incarnations {
     /// Takes over the incarnations of all names that have one.
     pub fn set(&self, by_name: HashMap<String, String>) {
-        let mut known = self.by_name.write();
+        let mut known = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
         self.has_some.store(!by_name.is_empty(), Ordering::Release);
         *known = by_name;
     }
@@ -50,7 +50,7 @@ impl Incarnations {
         if !self.has_some.load(Ordering::Acquire) {
             return principal.into();
         }
-        match self.by_name.read().get(principal) {
+        match self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(principal) {
             Some(incarnation) => format!("{principal}\n{incarnation}").into(),
             None => principal.into(),
         }

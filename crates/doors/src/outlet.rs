@@ -100,7 +100,12 @@ impl Joined {
 
 impl Outlet for Home {
     fn is_connected(&self) -> bool {
-        self.is_attached()
+        match self.form {
+            // A client that has never opened its stream may not want it.
+            Form::Legacy => !self.stream.get().is_some_and(|stream| stream.was_left()),
+            // It has no connection beside its requests.
+            Form::Modern => false,
+        }
     }
 
     fn notify(&self, notice: &Passed<'_>) {

@@ -173,6 +173,12 @@ impl Stream {
         self.lock().attached
     }
 
+    /// Whether it has had readers, and none is attached now.
+    pub(crate) fn was_left(&self) -> bool {
+        let state = self.lock();
+        state.reader > 0 && !state.attached
+    }
+
     /// Attaches a reader, to the messages after number `after` or to all that no reader has read. An earlier reader is
     /// detached. `None` if messages after `after` are no longer kept.
     pub(crate) fn read(self: &Arc<Self>, after: Option<u64>) -> Option<Reader> {

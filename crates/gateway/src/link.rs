@@ -61,7 +61,7 @@ pub trait Outlet: Send + Sync {
     fn list_changed(&self, _list: ListKind) {}
     /// Ends the link's streams. `why` is set if the topic ended the link.
     fn close(&self, _why: Option<Ended>) {}
-    /// Whether a client is there now: it reads a stream, or waits for an answer. A session over HTTP may go on without.
+    /// Whether a client is there beside its requests, as far as that can be told.
     fn is_connected(&self) -> bool {
         true
     }

@@ -6,6 +6,9 @@ use crate::edit::EditError;
 use crate::files::{FileError, TextFile};
 use crate::secret::hidden;
 
+/// Most servers of a client's file.
+pub const CLIENT_SERVERS_MAX: usize = 256;
+
 /// Lines that a difference shows around what changes.
 const CONTEXT_LINES: usize = 3;
 
@@ -26,7 +29,7 @@ pub enum SetupError {
         snippet: Option<String>,
     },
     /// A client's file has more servers than are taken over.
-    #[error("{path}: {count} servers are too many: at most {max} are taken over", max = crate::merge::CLIENT_SERVERS_MAX)]
+    #[error("{path}: {count} servers are too many: at most {max} are taken over", max = CLIENT_SERVERS_MAX)]
     TooMany {
         /// The file.
         path: String,

@@ -16,13 +16,13 @@ mod server;
 mod shape;
 
 pub use catalog::{Described, Offer, Page, REGISTRY, RegistryEntry};
-pub use change::{Change, Row, SetupError};
+pub use change::{CLIENT_SERVERS_MAX, Change, Row, SetupError};
 pub use clients::{CLIENTS, Client, Os, Scope, Spot, Surroundings, client};
 pub use connection::{Copies, Plan, connect, connected, disconnect, look};
 pub use edit::{EditError, Fields, Format, Table, TableEntry};
 pub use files::{FILE_BYTES_MAX, FileError, TextFile};
 pub use import::{Imported, is_gateway, read};
-pub use merge::{CLIENT_SERVERS_MAX, ClientServers, Merge, Merged, found, merge, write};
+pub use merge::{ClientServers, Merge, Merged, found, merge, write};
 pub use own::{SCHEMA_FILE, add, entries, first, is_same, remove, section};
 pub use server::{Server, Transport};
 pub use shape::{ClientFormat, Gateway, endpoint};

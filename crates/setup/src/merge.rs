@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::change::{Change, SetupError};
+use crate::change::{CLIENT_SERVERS_MAX, Change, SetupError};
 use crate::clients::{Client, Spot, Surroundings};
 use crate::connection::look;
 use crate::files::{FileError, TextFile};
@@ -44,9 +44,6 @@ pub struct Merged {
     /// What a person must know.
     pub notes: Vec<String>,
 }
-
-/// Most servers of a client's file.
-pub const CLIENT_SERVERS_MAX: usize = 256;
 
 /// Reads the servers of a client's file.
 ///

@@ -27,7 +27,7 @@ const FREE_BYTES: usize = 4 * 1024;
 const NEWCOMER_BYTES_MAX: usize = 48 * 1024;
 /// How long a connection that has sent too much goes on, so that what was answered can be written.
 const LAST_WRITE: Duration = Duration::from_secs(5);
-/// How long a request may take to be told whose it is, before its client is asked to begin anew.
+/// How long the gateway may take to find out whose a request is, before its client is asked to begin anew.
 const INTRODUCTION: Duration = Duration::from_secs(1);
 /// First wait of a connection that has sent much, until it is looked whether its sender is known. It doubles.
 const LOOK: Duration = Duration::from_millis(5);

@@ -37,7 +37,7 @@ pub(crate) async fn read_body(limit: usize, held: &Arc<Share>, body: Incoming) -
     read(limit, (held, true), BODY_READ_SECS, body).await
 }
 
-/// Reads a form of a sender that nobody knows. What arrives in pieces is on the account of its address, and must arrive soon; a form in
+/// Reads a form of an unknown sender. What arrives in pieces is on the account of its address, and must arrive soon; a form in
 /// one piece waits for nothing, and takes no place of others.
 ///
 /// # Errors

@@ -99,7 +99,7 @@ fn both_ways(way: &str) -> [Value; 2] {
 fn a_modern_client_with_tasks_gets_a_task() {
     let [approved, rejected] = both_ways("tasks");
     assert_eq!(approved["protocol"], "2026-07-28");
-    assert_eq!(approved["able"]["extensions"], json!({ "io.modelcontextprotocol/tasks": {} }));
+    assert_eq!(approved["able"]["extensions"]["io.modelcontextprotocol/tasks"], json!({}));
     assert_eq!(approved["first"]["resultType"], "task");
     assert_eq!((&approved["first"]["status"], &approved["status"]), (&json!("working"), &json!("completed")));
     assert!(rejected["asked"].as_u64() >= Some(1), "{rejected}");

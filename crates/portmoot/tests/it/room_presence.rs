@@ -39,7 +39,7 @@ fn a_server_that_goes_down_leaves_the_room_and_joins_it_again() {
     let (home, config) = people(&[("ann", FULL), ("late", FULL)]);
     let broken = "[servers.broken]\ncommand = \"/no/such/program\"\n";
     // Of a server in both eras one process may run while the other is started again.
-    let server = fixture("tools", &["--era", "legacy"]);
+    let server = fixture("tools", &["--era", "legacy"]) + "start = \"always\"\n";
     let gateway = Gateway::start(&home, &(server + broken + &config));
     gateway.ready("tools");
     gateway.receive("down server=\"broken\"");

@@ -369,6 +369,7 @@ const PLAYED: &[(Set, &[Play])] = &[
 /// Bounds that no client reaches in a few seconds, and why. Their rows name the tests that do.
 const UNREACHED: &[(&str, &str)] = &[
     ("Queue of the journal", "only a slow disk fills it; the share of the bytes of proposals is as large"),
+    ("Bytes of senders that are not known", "all clients here have one address"),
     ("Starts of servers", "a start that waits goes on within `start_timeout` of the others"),
     ("Uses of servers", "each participant has one place"),
     ("Queue of the audit log", "only a slow disk fills it"),

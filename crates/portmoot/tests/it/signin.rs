@@ -99,6 +99,12 @@ impl Site {
         printed["code"].as_str().unwrap().to_owned()
     }
 
+    /// The command that prints a one-time code, as `signs_in.py` takes it.
+    fn codes(&self, name: &str) -> String {
+        let home = self.home.path().display();
+        format!("!cd {home} && HOME={home} {} login code {name} --json", env!("CARGO_BIN_EXE_portmoot"))
+    }
+
     /// What a browser is sent back with when a participant signs in and allows what the client asks.
     fn allowed(&self, browser: &mut Browser, client: &str, name: &str, more: &[(&str, &str)]) -> Visit {
         let page = browser.authorize(self, client, more);

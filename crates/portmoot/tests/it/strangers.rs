@@ -1,4 +1,4 @@
-//! Strangers: what senders that nobody knows may have the gateway hold.
+//! Strangers: bytes that the gateway holds for senders that it does not know.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use crate::ws::{GOOD, people, token};
 const CONNECTIONS: usize = 200;
 const STREAMS: u32 = 100;
 /// What all of them together may cost.
-const GROWN_BYTES_MAX: usize = 10 << 20;
+const GROWN_BYTES_MAX: usize = 12 << 20;
 
 /// One frame of HTTP/2.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {

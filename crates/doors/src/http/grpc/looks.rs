@@ -24,7 +24,9 @@ pub(super) async fn serve(request: Request<Questions>, place: Taken) -> Response
     static SERVICES: OnceCell<Router> = OnceCell::const_new();
     let services = SERVICES.get_or_init(services).await.clone();
     match services.oneshot(request.map(axum::body::Body::new)).await {
-        Ok(response) => response.map(|body| Body::Page(axum::body::Body::new(Placed { body, _place: place }))),
+        Ok(response) => {
+            response.map(|body| Body::Page(axum::body::Body::new(Placed { body, _place: place })))
+        }
         Err(never) => match never {},
     }
 }

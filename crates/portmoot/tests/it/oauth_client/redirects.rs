@@ -145,7 +145,7 @@ fn no_redirect_takes_a_code_or_a_token_along() {
     for (status, place) in rows() {
         let what = format!("{status} {place}");
         site.service.redirect(status, &["/register", place]);
-        let page = browser.open(site.address(), &site.link(&ann));
+        let page = site.consent(&mut browser, &site.link(&ann), ANN);
         let sent = browser.submit(site.address(), &page, &[("decision", "allow")]);
         assert_eq!(sent.header("location"), None, "{what}: {sent:?}");
         assert!(sent.status >= 400, "{what}: {sent:?}");
@@ -159,7 +159,7 @@ fn no_redirect_takes_a_code_or_a_token_along() {
     for (status, place) in rows() {
         let what = format!("{status} {place}");
         site.service.redirect(status, &["/token", place]);
-        let page = browser.open(site.address(), &site.link(&ann));
+        let page = site.consent(&mut browser, &site.link(&ann), ANN);
         let sent = browser.submit(site.address(), &page, &[("decision", "allow")]);
         let back = site.service.approve(sent.header("location").unwrap(), "user-a");
         let page = browser.open(site.address(), &back);
@@ -228,7 +228,7 @@ fn no_redirect_leads_from_https_to_http() {
     let mut browser = anns(&site, &ann);
     for place in places(&site) {
         site.service.redirect(307, &["/token", &place]);
-        let page = browser.open(site.address(), &site.link(&ann));
+        let page = site.consent(&mut browser, &site.link(&ann), ANN);
         let sent = browser.submit(site.address(), &page, &[("decision", "allow")]);
         let back = site.service.approve(sent.header("location").unwrap(), "user-a");
         assert_eq!(browser.open(site.address(), &back).status, 400, "{place}");

@@ -1,4 +1,4 @@
-//! What a token is good for beside the endpoint that it names, and beside its scopes.
+//! Audience of tokens: the topics and endpoints for which one is good, and its scopes.
 
 use serde_json::json;
 
@@ -66,7 +66,7 @@ fn a_token_for_one_endpoint_neither_sees_nor_acts_in_another_topic_by_the_api() 
         ("GET", "participants/ann/can?topic=ops", none.clone()),
         ("GET", "tools?topic=ops", none.clone()),
         ("DELETE", "participants/agent/grants?topic=ops", none.clone()),
-        ("POST", "participants/ann/grants", json!({ "add": ["chat"], "topic": "ops" })),
+        ("POST", "participants/ann/grants?topic=ops", json!({ "add": ["chat"] })),
         ("POST", "participants/ann/grants", json!({ "add": ["chat"] })),
         ("POST", "tokens", json!({ "name": "ann", "topics": ["ops"] })),
         ("POST", "tokens", json!({ "name": "friend", "capabilities": ["chat"], "topics": ["ops"] })),
@@ -79,7 +79,7 @@ fn a_token_for_one_endpoint_neither_sees_nor_acts_in_another_topic_by_the_api() 
     let still = site.home.run(&["proposals", "ls"]).expect(0).stdout;
     assert!(still.contains(id.get(..8).unwrap_or(id)), "{still}");
     // In its own topic the token is as good as ever.
-    let granted = ask("POST", "participants/bob/grants", json!({ "add": ["chat"], "topic": "main" }));
+    let granted = ask("POST", "participants/bob/grants?topic=main", json!({ "add": ["chat"] }));
     assert_eq!(granted.status, 200, "{granted:?}");
 }
 

@@ -129,7 +129,8 @@ fn the_python_sdk_steps_up_however_it_is_registered() {
     let site = site(Some(&proxy.pem));
     let endpoint = format!("{}/mcp", site.url());
     for registered in [&["--client-metadata-url", url.as_str()][..], &[]] {
-        let code = site.one_time_code("ann");
+        // Over plain HTTP the browser is asked for a code each time.
+        let code = site.codes("ann");
         let calls = ["--call", "a_echo", r#"{"text":"hello"}"#, "--call", "a_add", r#"{"a":1,"b":2}"#];
         let report = signs_in(&[&[endpoint.as_str(), &code], registered, &calls[..]].concat());
         assert_eq!(report["calls"][0], "hello", "{report:#}");
