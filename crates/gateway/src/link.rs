@@ -61,7 +61,7 @@ pub trait Outlet: Send + Sync {
     fn list_changed(&self, _list: ListKind) {}
     /// Ends the link's streams. `why` is set if the topic ended the link.
     fn close(&self, _why: Option<Ended>) {}
-    /// Whether a client is there beside its requests, as far as that can be told.
+    /// Whether a client is there beside its requests, as far as the gateway can know.
     fn is_connected(&self) -> bool {
         true
     }

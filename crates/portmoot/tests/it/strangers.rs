@@ -61,13 +61,13 @@ fn strangers_over_http2_cost_little_memory() {
     // The services are made for the first question.
     drop(flood(gateway.address(), "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"));
     let memory = || until("its memory", || resident(gateway.pid()));
-    let before = memory();
     for path in [
         "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
         "/grpc.health.v1.Health/Check",
         "/mcp",
         "/oauth/token",
     ] {
+        let before = memory();
         let open: Vec<TcpStream> = (0..CONNECTIONS).map(|_| flood(gateway.address(), path)).collect();
         let grown = memory().saturating_sub(before);
         println!("{path}: {grown} bytes for {CONNECTIONS} connections");

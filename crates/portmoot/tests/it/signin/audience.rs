@@ -79,7 +79,11 @@ fn a_token_for_one_endpoint_neither_sees_nor_acts_in_another_topic_by_the_api() 
     let still = site.home.run(&["proposals", "ls"]).expect(0).stdout;
     assert!(still.contains(id.get(..8).unwrap_or(id)), "{still}");
     // In its own topic the token is as good as ever.
-    let granted = ask("POST", "participants/bob/grants?topic=main", json!({ "add": ["chat"] }));
+    let granted = ask(
+        "POST",
+        "participants/bob/grants?topic=main",
+        json!({ "add": ["chat"], "expires_in_seconds": 60 }),
+    );
     assert_eq!(granted.status, 200, "{granted:?}");
 }
 
