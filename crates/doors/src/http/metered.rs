@@ -173,10 +173,16 @@ impl<R: AsyncRead + Unpin> AsyncRead for Metered<R> {
         if let Some(stopped) = &mut me.stopped {
             return stopped.poll_end(cx).map(Err);
         }
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut me.inner).poll_read(cx, buffer))?;
-        let read = buffer.filled().len().saturating_sub(before);
-        if !me.is_known && !me.count(read) {
+        if me.is_known {
+            return Pin::new(&mut me.inner).poll_read(cx, buffer);
+        }
+        // In small parts, so that little has been read when the account is full.
+        let room = buffer.remaining().min(FREE_BYTES);
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
+        ready!(Pin::new(&mut me.inner).poll_read(cx, &mut part))?;
+        let read = part.filled().len();
+        buffer.advance(read);
+        if !me.count(read) {
             me.stopped = Some(Stopped::new());
         }
         Poll::Ready(Ok(()))
