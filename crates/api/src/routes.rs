@@ -31,6 +31,7 @@ use crate::{tokens, tools};
         servers::server,
         servers::logs,
         accounts::accounts,
+        accounts::callback,
         accounts::begin,
         accounts::complete,
         accounts::begin_device,
@@ -93,7 +94,7 @@ pub fn router(
         .route("/api/v1/servers/{name}", get(servers::server))
         .route("/api/v1/servers/{name}/logs", get(servers::logs))
         .route("/api/v1/accounts", get(accounts::accounts))
-        .route("/api/v1/servers/{name}/login", post(accounts::begin))
+        .route("/api/v1/servers/{name}/login", get(accounts::callback).post(accounts::begin))
         .route("/api/v1/servers/{name}/login/complete", post(accounts::complete))
         .route("/api/v1/servers/{name}/login/device", post(accounts::begin_device))
         .route("/api/v1/servers/{name}/login/device/{id}", post(accounts::poll_device))

@@ -15,7 +15,7 @@ use url::Url;
 use crate::account::{Account, saved};
 use crate::dialer::parse_url;
 use crate::discovery::Discovery;
-use crate::metadata::shown;
+use crate::metadata::{read_json, shown};
 use crate::pkce::{challenge, unguessable};
 use crate::registration::{CALLBACK_PATH, Use};
 use crate::secret::Secret;
@@ -93,8 +93,8 @@ impl LoginError {
         let refusal = Refusal::new(code, self.to_string());
         match self {
             Self::Trouble(Trouble::NoRegistration(host)) => refusal.hint(format!(
-                "register a client at {host} with the redirect URI http://127.0.0.1{CALLBACK_PATH}, then set client_id \
-                 and issuer in [servers.{server}.auth]"
+                "register a client at {host} with the redirect URI http://127.0.0.1:PORT{CALLBACK_PATH}, then set client_id, \
+                 issuer and callback_port in [servers.{server}.auth]"
             )),
             Self::Unknown | Self::Replaced | Self::MixUp | Self::Denied(_) => {
                 refusal.hint(format!("begin again: portmoot servers login {server}"))
@@ -205,7 +205,7 @@ impl Logins {
         let server = &found.server;
         let endpoint = server.authorization_endpoint.as_deref();
         let endpoint = endpoint.ok_or_else(|| no_endpoint(&found, "authorization endpoint"))?;
-        let client = site.client(server, wish.usage).await?;
+        let client = site.client(server, wish.usage, Some(&wish.redirect_uri)).await?;
         let scopes = if wish.scopes.is_empty() { account.scopes(&found) } else { wish.scopes };
         let (verifier, state) = (unguessable(), unguessable());
         let resource = site.resource(Some(&found));
@@ -336,7 +336,7 @@ impl Logins {
         let server = &found.server;
         let endpoint = server.device_authorization_endpoint.as_deref();
         let endpoint = endpoint.ok_or_else(|| no_endpoint(&found, "device authorization endpoint"))?;
-        let client = site.client(server, Use::Native).await?;
+        let client = site.client(server, Use::Native, None).await?;
         let scopes = if scopes.is_empty() { account.scopes(&found) } else { scopes };
         let resource = site.resource(Some(&found));
         let mut form = FormBody::new();
@@ -347,15 +347,14 @@ impl Logins {
             form.add("resource", resource);
         }
         let fetched = post(site.way(), endpoint, server, &client, form).await?;
-        if !fetched.status.is_success() {
-            let trouble = refusal(endpoint, server, &fetched);
+        if let Err(trouble) = refusal(server, &fetched) {
             if trouble.is_error("invalid_client") {
                 site.forget_client(&server.issuer, Use::Native).await;
             }
             return Err(trouble.into());
         }
         let unusable = || Trouble::Metadata(format!("{} answered with something else", server.host()));
-        let answer: DeviceAnswer = serde_json::from_slice(&fetched.body).map_err(|_| unusable())?;
+        let answer: DeviceAnswer = read_json(&fetched.body).map_err(|_| unusable())?;
         // People open it: it must be an address, and no more.
         parse_url(&answer.verification_uri).map_err(Trouble::from)?;
         let complete_url = answer.verification_uri_complete.filter(|url| parse_url(url).is_ok());

@@ -29,8 +29,14 @@ struct Script {
     origin: String,
     /// Members that replace those of the authorization server's metadata.
     metadata: Mutex<HashMap<&'static str, serde_json::Value>>,
-    /// `resource` of the resource's metadata.
+    /// `resource` of the resource's metadata; empty if it has none.
     resource: Mutex<String>,
+    /// Its authorization server.
+    issuer: Mutex<String>,
+    /// The secret of clients that are registered.
+    secret: Mutex<Option<String>>,
+    /// The bodies of registrations.
+    wishes: Mutex<Vec<String>>,
     /// Status and body of the next answers of the token endpoint; then tokens that live for an hour.
     tokens: Mutex<Vec<(u16, String)>>,
     /// The bodies of token requests.
@@ -48,6 +54,9 @@ impl Script {
         let origin = format!("http://{}", listener.local_addr().unwrap());
         let script = Arc::new(Self {
             resource: Mutex::new(format!("{origin}/mcp")),
+            issuer: Mutex::new(origin.clone()),
+            secret: Mutex::default(),
+            wishes: Mutex::default(),
             origin,
             metadata: Mutex::default(),
             tokens: Mutex::default(),
@@ -94,9 +103,13 @@ impl Script {
         let origin = &self.origin;
         match path {
             "/.well-known/oauth-protected-resource/mcp" => {
-                let resource = self.resource.lock().unwrap().clone();
+                let (resource, issuer) =
+                    (self.resource.lock().unwrap().clone(), self.issuer.lock().unwrap().clone());
+                if resource.is_empty() {
+                    return (404, String::new());
+                }
                 let document = serde_json::json!({
-                    "resource": resource, "authorization_servers": [origin], "scopes_supported": ["read"],
+                    "resource": resource, "authorization_servers": [issuer], "scopes_supported": ["read"],
                 });
                 (200, document.to_string())
             }
@@ -117,8 +130,13 @@ impl Script {
                 (200, document.to_string())
             }
             "/register" => {
+                self.wishes.lock().unwrap().push(body.to_owned());
                 let count = self.registered.fetch_add(1, Ordering::SeqCst);
-                (201, format!(r#"{{"client_id":"client-{count}"}}"#))
+                let secret = self.secret.lock().unwrap().clone();
+                let answer = serde_json::json!({
+                    "client_id": format!("client-{count}"), "client_secret": secret, "client_secret_expires_at": null,
+                });
+                (201, answer.to_string())
             }
             "/token" => {
                 self.asked.lock().unwrap().push(body.to_owned());

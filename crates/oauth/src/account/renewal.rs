@@ -136,7 +136,7 @@ impl Account {
             None => self.site.discover(None).await?,
         };
         let (server, config) = (&found.server, &self.site.config);
-        let client = self.site.client(server, Use::Native).await?;
+        let client = self.site.client(server, Use::Native, None).await?;
         let scopes = self.scopes(&found);
         let subject = self.book.lock().subject.clone();
         let grant = match (config.kind, &subject) {
