@@ -6,6 +6,7 @@ mod calls;
 mod client_tasks;
 mod deferred;
 pub(crate) mod inbox;
+mod lost;
 mod pending;
 mod questions;
 pub(crate) mod requests;
@@ -47,6 +48,7 @@ use crate::{
 use client_tasks::ClientTasks;
 pub use client_tasks::{CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX};
 pub use deferred::UnsentCall;
+use lost::Doubts;
 use pending::PendingTable;
 pub use task_questions::{TASK_QUESTIONS_MAX, TaskQuestions, Unanswered};
 pub use tasks::TaskHold;
@@ -195,6 +197,7 @@ pub struct Session {
     /// Whether the session has ended.
     pub(crate) ended: watch::Sender<bool>,
     health: Health,
+    doubts: Doubts,
     /// Messages that could not be parsed.
     unreadable: AtomicU64,
     opened_at: Instant,
@@ -248,6 +251,7 @@ impl Session {
             covered: watch::Sender::new(0),
             ended: watch::Sender::new(false),
             health: Health::default(),
+            doubts: Doubts::default(),
             unreadable: AtomicU64::new(0),
             opened_at: Instant::now(),
             last_call_ms: AtomicU64::new(0),

@@ -52,7 +52,7 @@ pub(super) fn read(server: &Table<'_>, transport: Option<&Transport>, env: Env<'
             | Transport::Proto(_)
             | Transport::Demo
             | Transport::Participant
-            | Transport::Unset { .. },
+            | Transport::Unusable { .. },
         )
         | None => None,
     };

@@ -282,7 +282,7 @@ impl Upstream {
             Some(
                 Fault::Link(Unreachable(_) | Untrusted(_) | Unauthorized | Account(_) | Closed)
                 | Fault::Unsent(_)
-                | Fault::Unset(_),
+                | Fault::Unusable(_),
             ) => {}
             Some(_) => book.legacy = Some(false),
         }
