@@ -1,24 +1,27 @@
 //! Registry: servers, topics, identities and grants that are in force.
 
 mod reload;
+mod switches;
 mod visitors;
 
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-use std::{collections::HashMap, sync::Arc};
 
 use ::registry::Shelf;
 use auth::{Identities, Sealer};
 use client::Guard;
 use model::{ParticipantId, TopicName};
 use oauth::Accounts;
-use platform::{RwLock, Share, Shares, random};
+use platform::{Mutex, RwLock, Share, Shares, random};
 use room::Close;
 use store::JournalWriter;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use upstream::{FieldNumbers, KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
 
+pub use switches::Switch;
 pub use visitors::Visitor;
 
 use store::recorder::Recorder;
@@ -95,6 +98,10 @@ pub struct Registry {
     limits_wires: AtomicBool,
     topics: RwLock<HashMap<TopicName, Arc<Dispatch>>>,
     upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
+    /// The servers that operators have disabled, by name.
+    off: Mutex<BTreeSet<String>>,
+    /// Held while a configuration is taken over.
+    applying: Mutex<()>,
     /// The bytes that wait, with a share for each participant.
     pub held: Arc<Shares>,
     /// How many legacy sessions are open over HTTP. The doors write it, for the metrics.
@@ -139,6 +146,8 @@ impl Registry {
             limits_wires: AtomicBool::new(false),
             topics: RwLock::default(),
             upstreams: RwLock::default(),
+            off: Mutex::default(),
+            applying: Mutex::default(),
             held,
             http_sessions: AtomicUsize::new(0),
             shelf: Shelf::default(),
