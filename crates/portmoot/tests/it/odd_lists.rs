@@ -20,6 +20,11 @@ fn with_capabilities(message: &serde_json::Value, capabilities: &str, tools: &st
     small(message, tools)
 }
 
+/// The table of a peer on a pipe that runs all the time.
+fn running(peer: &Peer, prefix: &str) -> String {
+    format!("{}start = \"always\"\n", peer.child("s", prefix))
+}
+
 #[test]
 fn a_server_that_announces_a_change_whenever_it_is_asked_is_asked_less_and_less() {
     let (lists, calls) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -46,7 +51,7 @@ fn a_server_that_announces_a_change_whenever_it_is_asked_is_asked_less_and_less(
         lines
     });
     let home = Home::new();
-    let gateway = Gateway::start(&home, &peer.child("s", "s"));
+    let gateway = Gateway::start(&home, &running(&peer, "s"));
     gateway.ready("s");
     let client = Client::plain(&gateway);
     let stream = client.listen();
@@ -83,7 +88,7 @@ fn declared_lists_without_their_methods_are_empty() {
         vec![said.into_bytes()]
     });
     let home = Home::new();
-    let gateway = Gateway::start(&home, &peer.child("s", "s"));
+    let gateway = Gateway::start(&home, &running(&peer, "s"));
     let ready = gateway.wait_for("s", "ready");
     assert_eq!((&ready["tools"], &ready["prompts"]), (&json!(1), &json!(0)), "{ready}");
 }
@@ -103,7 +108,7 @@ fn tools_that_are_not_listed_are_named_with_the_reason() {
             vec![said.unwrap_or_else(|| answer(message, "{}")).into_bytes()]
         });
         let home = Home::new();
-        let gateway = Gateway::start(&home, &peer.child("s", "s"));
+        let gateway = Gateway::start(&home, &running(&peer, "s"));
         gateway.wait_for("s", "ready");
         let server = gateway.server("s");
         let unlisted = &server["unlisted_tools"][0];
@@ -145,7 +150,7 @@ fn a_client_that_refuses_characters_gets_names_without_them() {
     });
     for prefix in ["s", ""] {
         let home = Home::new();
-        let gateway = Gateway::start(&home, &peer.child("s", prefix));
+        let gateway = Gateway::start(&home, &running(&peer, prefix));
         gateway.ready("s");
         let open = |name: &str| {
             let info = json!({ "name": name, "version": "1" });
@@ -159,7 +164,11 @@ fn a_client_that_refuses_characters_gets_names_without_them() {
         let (desktop, other) = (open("claude-ai"), open("other"));
         let under = |own: &str| if prefix.is_empty() { own.to_owned() } else { format!("{prefix}_{own}") };
         let of_server = |client: &Client| -> Vec<String> {
-            client.names("tools").into_iter().filter(|name| !name.starts_with("portmoot")).collect()
+            client
+                .names("tools")
+                .into_iter()
+                .filter(|name| ["immich", "sub", "plain"].iter().any(|part| name.contains(part)))
+                .collect()
         };
         let plain = of_server(&other);
         assert_eq!(plain, ["immich.search", "ns:sub", "plain"].map(under));
@@ -190,7 +199,7 @@ fn a_narrow_name_opens_no_tool_that_the_caller_may_not_call() {
     let home = Home::new().env("ANN", "a-token-of-ann-0123456789");
     let ann =
         "[participants.ann]\ntoken_env = \"ANN\"\ncapabilities = [\"mcp/request:tools/call:s_a.open\"]\n";
-    let gateway = Gateway::start(&home, &format!("{}{ann}", peer.child("s", "s")));
+    let gateway = Gateway::start(&home, &format!("{}{ann}", running(&peer, "s")));
     gateway.ready("s");
     let info = json!({ "name": "claude-ai", "version": "1" });
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info });
