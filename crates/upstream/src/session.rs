@@ -5,6 +5,7 @@
 mod calls;
 mod client_tasks;
 mod deferred;
+mod doubts;
 pub(crate) mod inbox;
 mod lost;
 mod pending;
@@ -48,7 +49,7 @@ use crate::{
 use client_tasks::ClientTasks;
 pub use client_tasks::{CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX};
 pub use deferred::UnsentCall;
-use lost::Doubts;
+use doubts::Doubts;
 use pending::PendingTable;
 pub use task_questions::{TASK_QUESTIONS_MAX, TaskQuestions, Unanswered};
 pub use tasks::TaskHold;

@@ -13,7 +13,7 @@ use platform::{Full, Share, Shares, Taken};
 use tokio::sync::oneshot;
 use wire::rpc::Message;
 
-use super::lost::Doubted;
+use super::doubts::Doubted;
 use crate::{fault::Fault, session_api::CallEvents};
 
 /// A request as it goes to the server: its frame, and the headers that mirror it.
