@@ -184,7 +184,7 @@ async fn document<T: for<'d> Deserialize<'d>>(
     if fetched.status.as_u16() == 429 || fetched.status.is_server_error() {
         return Err(busy(place, &fetched));
     }
-    // A page for people at this place is no document, nor is an error that is told with 200.
+    // A page for people at this place is no document, nor is an error with the status 200.
     let is_document = |members: &Map<String, Value>| members.get(member).is_some_and(Value::is_string);
     if !fetched.status.is_success() || !read_json(&fetched.body).is_ok_and(|members| is_document(&members)) {
         return Ok(None);

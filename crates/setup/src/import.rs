@@ -170,7 +170,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A program and the arguments that are written behind it in the same text. `None` if it cannot be told where these begin.
+    /// A program and the arguments that are written behind it in the same text. `None` if it is not clear where these begin.
     fn program(&mut self, command: String) -> Option<(String, Vec<String>)> {
         let mut words = command.split_whitespace().map(str::to_owned);
         let (Some(program), args) = (words.next(), words.collect::<Vec<_>>()) else {

@@ -1,4 +1,4 @@
-//! Clients in browsers (Fetch standard, "CORS protocol"): the origins that may speak to the gateway anyway are told so.
+//! Clients in browsers (Fetch standard, "CORS protocol"): the origins that may speak to the gateway anyway may read its answers.
 //!
 //! The endpoints of MCP alone: what operators use has no pages of others. Metadata and sign-in answer every origin themselves.
 

@@ -60,14 +60,14 @@ fn a_server_that_announces_a_change_whenever_it_is_asked_is_asked_less_and_less(
     // Without a pause these are some sixty.
     let before = lists.load(Ordering::SeqCst);
     assert!((2..=9).contains(&before), "{before} lists");
-    let told = |stream: &crate::http::Events| {
+    let notified = |stream: &crate::http::Events| {
         let all = stream.so_far();
         all.iter().filter(|one| one["method"] == "notifications/tools/list_changed").count()
     };
-    assert_eq!(told(&stream), 0, "nothing has changed");
+    assert_eq!(notified(&stream), 0, "nothing has changed");
     client.call("s_echo", json!({}));
     until("the change is listed", || client.names("tools").contains(&"s_late".to_owned()).then_some(()));
-    until("the change is told", || (told(&stream) == 1).then_some(()));
+    until("the change is notified", || (notified(&stream) == 1).then_some(()));
 }
 
 #[test]
