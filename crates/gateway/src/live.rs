@@ -29,6 +29,10 @@ impl Handles for Live {
     type Content = Arc<Proposed>;
     type Ruling = Arc<Ruling>;
 
+    fn is_same_request(one: &Arc<Proposed>, other: &Arc<Proposed>) -> bool {
+        one.is_same_request(other)
+    }
+
     fn kept_bytes(ruling: Option<&Arc<Ruling>>, answer: Option<&Answer>) -> usize {
         let params = ruling.and_then(|ruling| ruling.params.as_ref()).map_or(0, String::len);
         params + answer.map_or(0, |answer| answer.payload.bytes.len())

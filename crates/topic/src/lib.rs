@@ -70,7 +70,9 @@ pub use names::{
     NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
 };
 pub use pausing::{MISSED_BYTES_MAX, MISSED_NOTICES_MAX};
-pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX};
+pub use proposals::{
+    CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX, REJECTED_PROPOSALS_MAX,
+};
 pub use refusals::of_request as request_refusal;
 pub use replay::{Cursor, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay, RingLimits};
 pub use request_log::REQUESTS_MAX;

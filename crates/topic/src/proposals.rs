@@ -2,6 +2,7 @@
 
 mod closed;
 mod proposal;
+mod rejected;
 
 use std::{
     collections::{BTreeSet, HashMap as Map},
@@ -15,6 +16,8 @@ use crate::{Handles, event::Terms, members::account};
 pub use closed::CLOSED_PROPOSALS_MAX;
 use closed::ClosedDigests;
 pub(crate) use proposal::{Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished};
+pub use rejected::REJECTED_PROPOSALS_MAX;
+use rejected::RejectedIds;
 
 /// The most ended proposals that queries still return. Beyond it the proposer that has most loses its oldest; all guests count as one.
 pub const ENDED_PROPOSALS_MAX: usize = 1000;
@@ -58,6 +61,8 @@ pub(crate) struct Proposals<H: Handles> {
     ended: Latest<OperationId>,
     /// Digests of the envelopes of those that are over, kept or not.
     pub(crate) closed: ClosedDigests,
+    /// Ids of envelopes whose proposals were rejected when they arrived.
+    pub(crate) rejected: RejectedIds,
     opened: u64,
     /// The beginning of guests' ids.
     guests: &'static str,
@@ -69,6 +74,7 @@ impl<H: Handles> Proposals<H> {
         let (counts, accounts, deadlines, by_envelope, by_fulfilment, in_room, ended, closed) =
             <_>::default();
         let (all, open, opened) = (HashMap::new(), Amount::default(), 0);
+        let rejected = RejectedIds::new(guests);
         Self {
             all,
             counts,
@@ -80,6 +86,7 @@ impl<H: Handles> Proposals<H> {
             in_room,
             ended,
             closed,
+            rejected,
             opened,
             guests,
         }

@@ -14,7 +14,7 @@ use wire::{rpc::Message, time::rfc3339};
 use super::{content::Proposed, journal};
 use crate::incoming::{Incoming, Names};
 use crate::live::{Event, ProposalView};
-use crate::{call::Call, dispatch::Dispatch, record::Record, room_reply::RoomReply};
+use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_reply::RoomReply};
 use access::config::McpCalls;
 
 /// The kind of the envelope that tells a proposer the state of its proposal.
@@ -147,17 +147,16 @@ pub(crate) fn relay(dispatch: &Arc<Dispatch>, message: &Bytes, to: &ParticipantI
     dispatch.announce(&gateway, &[to.as_str()], kind, correlation, envelope.payload(), None);
 }
 
+/// Tells the sender of a proposal that it had sent already what became of it.
+pub(crate) fn remind(dispatch: &Arc<Dispatch>, link: &Link, proposal: &ProposalView) {
+    let (from, to) = (ParticipantId::gateway(), link.participant.id.as_str());
+    let payload = State::of(proposal).payload();
+    dispatch.answer_alone(link.id, &from, &[to], PROPOSAL_STATE, &proposal.envelope, &payload);
+}
+
 /// Notifies the proposer of the state of its proposal.
 fn notify_proposer(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
-    let ProposalView { id, envelope, state, decided_by, reason, absent, .. } = proposal;
-    let state = State {
-        id: Some(*id),
-        by: decided_by.as_ref(),
-        reason: reason.as_deref(),
-        absent,
-        ..State::new(envelope, *state)
-    };
-    send_state(dispatch, &proposal.by, envelope, &state.payload());
+    send_state(dispatch, &proposal.by, &proposal.envelope, &State::of(proposal).payload());
 }
 
 /// Answers the envelope that fulfilled a proposal which no participant in the room has answered, or can.
@@ -193,6 +192,12 @@ struct State<'p> {
 impl<'p> State<'p> {
     fn new(envelope: &'p str, state: ProposalState) -> Self {
         Self { envelope, id: None, state, by: None, reason: None, absent: &[] }
+    }
+
+    fn of(proposal: &'p ProposalView) -> Self {
+        let ProposalView { id, envelope, state, decided_by, reason, absent, .. } = proposal;
+        let (by, reason) = (decided_by.as_ref(), reason.as_deref());
+        Self { id: Some(*id), by, reason, absent, ..Self::new(envelope, *state) }
     }
 
     fn payload(&self) -> Vec<u8> {

@@ -9,6 +9,7 @@ use store::OpenedProposal;
 use tokio::sync::oneshot;
 
 use store::recorder::Permit;
+use wire::digest::call_params;
 
 use crate::link::Link;
 
@@ -19,6 +20,8 @@ pub struct Proposed {
     pub opened: OpenedProposal,
     /// The held call behind it, if there was one in this run of the gateway.
     pub(crate) call: Option<OperationId>,
+    /// The length of its envelope, which is kept until the journal has the opening; 0 if there is none.
+    envelope_bytes: usize,
     /// Permit for the entry about its opening.
     opening: Mutex<Option<Permit>>,
     /// Permit for the entry about its end.
@@ -30,10 +33,27 @@ impl Proposed {
     pub(crate) fn new(
         opened: OpenedProposal,
         call: Option<OperationId>,
+        envelope_bytes: usize,
         permits: [Option<Permit>; 2],
     ) -> Arc<Self> {
         let [opening, ending] = permits.map(Mutex::new);
-        Arc::new(Self { opened, call, opening, ending })
+        Arc::new(Self { opened, call, envelope_bytes, opening, ending })
+    }
+
+    /// Whether another proposal is the same request of the same participant to the same addressees, however it is spelled.
+    pub(crate) fn is_same_request(&self, other: &Self) -> bool {
+        let (own, other) = (&self.opened, &other.opened);
+        let request =
+            |opened: &OpenedProposal| call_params(opened.params.as_deref().unwrap_or("{}").as_bytes()).ok();
+        own.by == other.by
+            && own.to == other.to
+            && own.method == other.method
+            && request(own) == request(other)
+    }
+
+    /// The bytes that it has in memory until the journal has its opening.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        bytes_of(&self.opened) + self.envelope_bytes
     }
 
     /// Takes the permit for the entry about its opening.

@@ -34,7 +34,7 @@ pub(crate) fn store(
     let Some(journal) = &dispatch.journal else { return report(true) };
     let record = record_of(proposal, &content.opened, &change, unix_ms());
     // On the proposer's account until it is durable: see [`waiting::has_room`].
-    let waits = matches!(change, Record::Opened).then(|| waiting::take(journal, &content.opened)).flatten();
+    let waits = matches!(change, Record::Opened).then(|| waiting::take(journal, &content)).flatten();
     submit(journal, record, move |durable| {
         drop(waits);
         report(durable);

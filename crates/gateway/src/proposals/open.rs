@@ -37,7 +37,7 @@ impl Opening {
         let by = ParticipantId::new(&opened.by).ok()?;
         let to = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
         let terms = terms_of(opened, by, to, opened.digest.parse().ok()?, expires_ms);
-        let content = Proposed::new(opened.clone(), None, [None, ending]);
+        let content = Proposed::new(opened.clone(), None, 0, [None, ending]);
         Some(Self { id: opened.id.parse().ok()?, content, terms })
     }
 }
@@ -65,6 +65,8 @@ struct Wanted<'w> {
     params: Option<String>,
     /// The held call.
     call: Option<OperationId>,
+    /// The length of the envelope that proposes; 0 if there is none.
+    envelope_bytes: usize,
 }
 
 /// Holds a call as a proposal. Where its caller has an account, a session of its own says first what would be called.
@@ -126,6 +128,7 @@ fn hold(
         envelope: format!("{:032x}", u128::from_le_bytes(random())),
         params: relay::legacy_params(request, own.as_deref()),
         call: Some(call.id),
+        envelope_bytes: 0,
     };
     let definition = tool_of(server, wanted.by, wanted.method, wanted.context);
     match open(dispatch, wanted, definition) {
@@ -171,6 +174,7 @@ pub(crate) fn of_envelope(
         envelope: envelope.id().to_owned(),
         params: call.params().map(|params| String::from_utf8_lossy(params).into_owned()),
         call: None,
+        envelope_bytes: envelope.frame().len(),
     };
     if let Some(why) = unfit_at(dispatch, &wanted) {
         let act = (wanted.method, wanted.context);
@@ -201,7 +205,7 @@ fn open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Result
 }
 
 fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Result<Opening, Refusal> {
-    let Wanted { by, to, method, context, envelope, params, call } = wanted;
+    let Wanted { by, to, method, context, envelope, params, call, envelope_bytes } = wanted;
     let digest = digest(&to, method, params.as_deref(), tool.as_deref());
     let digest = digest
         .map_err(|why| Refusal::new(RefusalCode::Malformed, format!("this cannot be proposed: {why}")))?;
@@ -227,13 +231,14 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
         at_ms,
         expires_ms: at_ms.saturating_add(ttl_ms),
     };
-    if dispatch.journal.as_ref().is_some_and(|journal| !waiting::has_room(journal, &opened)) {
+    let expires_ms = dispatch.context.now_ms().saturating_add(ttl_ms);
+    let terms = terms_of(&opened, by.clone(), to.into(), digest, expires_ms);
+    let content = Proposed::new(opened, call, envelope_bytes, permits);
+    if dispatch.journal.as_ref().is_some_and(|journal| !waiting::has_room(journal, &content)) {
         let why = "too much of your proposals waits to be written down";
         return Err(Refusal::new(RefusalCode::Overloaded, why).hint("propose more slowly"));
     }
-    let expires_ms = dispatch.context.now_ms().saturating_add(ttl_ms);
-    let terms = terms_of(&opened, by.clone(), to.into(), digest, expires_ms);
-    Ok(Opening { id, content: Proposed::new(opened, call, permits), terms })
+    Ok(Opening { id, content, terms })
 }
 
 fn digest(

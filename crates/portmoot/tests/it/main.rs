@@ -69,6 +69,7 @@ mod mcpx_rules;
 mod mirrored_calls;
 mod mistakes;
 mod mixed_eras;
+mod named_once;
 mod oauth_client;
 mod odd_lists;
 mod on_demand;

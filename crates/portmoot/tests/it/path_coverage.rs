@@ -51,6 +51,10 @@ impl Handles for Names {
     type Content = ();
     type Ruling = ();
 
+    fn is_same_request(_: &(), _: &()) -> bool {
+        true
+    }
+
     fn kept_bytes(_: Option<&()>, _: Option<&()>) -> usize {
         0
     }

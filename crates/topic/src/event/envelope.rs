@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState, Refusal};
 
 use crate::Handles;
 
@@ -19,8 +19,9 @@ pub struct Say<'a, H: Handles> {
     pub to: &'a [&'a str],
     /// The id of the envelope that this one answers or fulfils.
     pub correlation: Option<&'a str>,
-    /// The digest under which [`Say::correlation`] would be kept if it named a proposal that is over.
-    pub correlation_digest: Option<u128>,
+    /// The digest under which the id of the proposal that this envelope makes or names is kept once that is over: of [`Say::id`] if it
+    /// proposes, of [`Say::correlation`] if it requests.
+    pub proposal_digest: Option<u128>,
     /// The envelope's bytes.
     pub message: H::Message,
     /// The length of the bytes.
@@ -45,6 +46,11 @@ pub enum Intent<H: Handles> {
         /// The same in full.
         content: H::Content,
     },
+    /// `mcp/proposal` of what cannot be proposed: it is rejected, and no participant gets it.
+    Reject {
+        /// The reason, in words for the sender.
+        refusal: Box<Refusal>,
+    },
     /// `mcp/response`: the sender answers a request.
     Answer {
         /// [`Outcome::Ok`] or [`Outcome::Error`].
@@ -57,7 +63,7 @@ pub enum Intent<H: Handles> {
         /// The name of the request that the sender cancels.
         tag: H::Tag,
     },
-    /// Kind and payload differ, so that no receiver may act on it (MCPx v0.1, section 4.3).
+    /// Kind and payload of a request differ, so that no receiver may act on it (MCPx v0.1, section 4.3).
     Mismatch,
 }
 

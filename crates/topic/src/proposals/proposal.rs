@@ -105,6 +105,10 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) phase: Phase<H>,
     /// The reason for which it is withdrawn as soon as the change that is being written is on disk.
     pub(crate) recalled: Option<Arc<str>>,
+    /// The digest under which its envelope's id is kept once it is over, if it came as an envelope in this run.
+    pub(crate) id_digest: Option<u128>,
+    /// Its envelope, until its opening is on disk: then participants get it.
+    pub(crate) unpublished: Option<Unpublished<H>>,
     /// A decision that arrived before the opening was on disk.
     pub(crate) queued: Option<Box<Ruling<H>>>,
     /// Requests of the proposer itself that run once the withdrawal is on disk.
@@ -140,6 +144,8 @@ impl<H: Handles> Proposal<H> {
             call: None,
             phase,
             recalled: None,
+            id_digest: None,
+            unpublished: None,
             queued: None,
             deferred: Vec::new(),
             decided: None,

@@ -21,6 +21,7 @@ mod early;
 mod envelope;
 mod fulfilments;
 mod holds;
+mod ids;
 mod interests;
 mod limits;
 mod listens;

@@ -167,6 +167,12 @@ fn effect(effect: &Effect) -> String {
             let held = if *held { " held" } else { "" };
             format!("not proposed p{} of {by}{held}: {}", proposal.0, cause.as_str())
         }
+        Effect::Rejected { by, envelope, refusal } => {
+            format!("rejected {envelope} of {by}: {}", refusal.code)
+        }
+        Effect::Remind { handle, proposal } => {
+            format!("remind {handle} of p{} {}", proposal.id.0, proposal.state)
+        }
         Effect::Approved { proposal, servers } => {
             format!("approved p{} at {}", proposal.id.0, names(servers))
         }

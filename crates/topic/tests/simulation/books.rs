@@ -69,6 +69,8 @@ pub(crate) struct Books {
     pub(crate) mirrors: Mirrors,
     pub(crate) ends: Ends,
     pub(crate) log: Log,
+    /// Ids of envelopes whose proposals were rejected in this life of the topic, with their senders.
+    pub(crate) rejected: BTreeMap<String, ParticipantId>,
     /// The gateway is about to stop.
     pub(crate) stopping: bool,
     /// Operations in the order of opening.
@@ -155,6 +157,10 @@ impl Books {
             Effect::NotProposed { proposal, by, content, held, .. } => {
                 self.not_proposed(*proposal, by, (*content, *held), turn);
             }
+            Effect::Rejected { by, envelope, .. } => {
+                assert_eq!(self.rejected.get(&**envelope), Some(by), "{envelope} was not rejected");
+            }
+            Effect::Remind { handle, proposal } => self.reminded(*handle, proposal, turn),
             Effect::Approved { proposal, servers } => self.approved(proposal, servers, turn),
             Effect::Concluded { proposal } => self.concluded(proposal, turn),
             Effect::Relay { message, to } => self.relayed(*message, to),
@@ -178,6 +184,7 @@ impl Books {
         self.unpublished.clear();
         self.mirrors = Mirrors::default();
         self.log = Log::default();
+        self.rejected.clear();
         self.stopping = false;
     }
 }

@@ -100,6 +100,11 @@ pub(crate) const SEEN: &[&str] = &[
     "proposed",
     "not proposed: limit",
     "not proposed: repeat",
+    "rejected on arrival",
+    "reminded",
+    "withheld: id taken",
+    "sent again while it was opened",
+    "proposal published",
     "not proposed: moot",
     "not proposed: log unavailable",
     "approved",
@@ -196,6 +201,9 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             (RefusalCode::CapabilityViolation, true) => "withheld: not admitted",
             (RefusalCode::CapabilityViolation, false) => "withheld: reserved",
             (RefusalCode::RateLimited, _) => "withheld: rate",
+            (RefusalCode::Conflict, _) if refusal.message.starts_with("the id of this") => {
+                "withheld: id taken"
+            }
             _ => "withheld: malformed",
         },
         Effect::Receive { .. } => "passed on",
@@ -242,6 +250,8 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             Cause::Moot => "not proposed: moot",
             _ => "not proposed: log unavailable",
         },
+        Effect::Rejected { .. } => "rejected on arrival",
+        Effect::Remind { .. } => "reminded",
         Effect::Approved { .. } => "approved",
         Effect::Concluded { proposal } => match proposal.state {
             ProposalState::Completed => "completed",

@@ -21,7 +21,7 @@ variants!(EVENTS, event, Event<'_>, "event ", Event:
 
 variants!(EFFECTS, effect, Effect, "effect ", Effect:
     NotJoined Closed Withhold Receive Ignore Deliver Hold Park Pause Report Settle Refuse Drop Cancel Ask SettleAsk RefuseAsk
-    CancelAsk Notify ListChanged Unsubscribe Unwatch Store Proposed NotProposed Approved Concluded Relay Ruled
+    CancelAsk Notify ListChanged Unsubscribe Unwatch Store Proposed NotProposed Rejected Remind Approved Concluded Relay Ruled
     RefuseDecision);
 
 variants!(ROOM_EFFECTS, room_effect, RoomEffect, "room effect ", RoomEffect:

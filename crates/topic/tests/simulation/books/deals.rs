@@ -184,6 +184,23 @@ impl Books {
         assert_eq!((&deal.by, deal.content, deal.held), (by, content, held));
         assert!(!deal.gone && deal.durable.is_empty(), "{id} is on disk");
         (deal.gone, deal.recalled) = (true, false);
+        if !held {
+            let envelope = deal.envelope.clone();
+            self.rejected.entry(envelope).or_insert_with(|| by.clone());
+        }
+    }
+
+    /// A proposer that sends its proposal once more gets the state.
+    pub(crate) fn reminded(&mut self, handle: u64, view: &ProposalView, turn: &Turn) {
+        assert_eq!(turn.reminds, Some(view.id));
+        let deal = &self.deals[&view.id];
+        let own = self.links.values().find(|link| link.handle == handle).expect("its sender is here");
+        assert_eq!((&own.participant, &view.by, view.content), (&deal.by, &deal.by, deal.content));
+        assert!(!deal.durable.is_empty(), "{} is not on disk", view.id);
+        if let Some(state) = deal.over {
+            assert_eq!(view.state, state);
+        }
+        assert!(view.state != ProposalState::Rejected || deal.approved == 0);
     }
 
     pub(crate) fn approved(&mut self, view: &ProposalView, servers: &[ParticipantId], turn: &Turn) {

@@ -30,7 +30,7 @@ impl World {
     /// A new envelope id; sometimes one that has proposed already.
     pub(crate) fn envelope(&mut self) -> String {
         let known: Vec<String> = self.books.deals.values().map(|deal| deal.envelope.clone()).collect();
-        let again = self.prng.pick(&known).cloned().filter(|_| self.prng.one_in(10));
+        let again = self.prng.pick(&known).cloned().filter(|_| self.prng.one_in(6));
         again.unwrap_or_else(|| format!("e{}", self.number()))
     }
 

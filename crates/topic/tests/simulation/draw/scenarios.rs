@@ -30,7 +30,7 @@ impl World {
             let Some(link) = self.prng.pick(&links).copied() else { return self.join() };
             return self.request_at(link);
         };
-        for _ in 0..=self.prng.below(2) {
+        for _ in 0..=1 + self.prng.below(2) {
             let operation = self.fresh();
             self.asks(operation, &server, About::Call(call), "roots/list");
         }
