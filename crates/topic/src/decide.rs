@@ -58,12 +58,12 @@ impl<H: Handles> Topic<H> {
     }
 
     fn rule(&mut self, id: OperationId, ruling: Ruling<H>) {
-        let Ruling { by, state, reason, handle, .. } = ruling.clone();
+        let Ruling { by, state, reason, handle, fulfilment, .. } = ruling.clone();
         self.proposals.turn(id, Phase::Deciding(Box::new(ruling)));
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         proposal.updated_ms = self.now_ms;
         let (content, record) =
-            (proposal.content.clone(), Record::Decided { by, state, reason, ruling: handle });
+            (proposal.content.clone(), Record::Decided { by, state, reason, fulfilment, ruling: handle });
         self.effects.push(Effect::Store { proposal: id, content, record });
     }
 

@@ -196,20 +196,24 @@ impl<H: Handles> Proposals<H> {
         all.filter(of).collect()
     }
 
-    /// Sets the envelope that fulfils one, once its approval is on disk, or removes it.
+    /// Sets the envelope that fulfils one, once its approval is on disk.
     pub(crate) fn fulfil(&mut self, id: OperationId, envelope: Option<Arc<str>>) {
         let Some(proposal) = self.all.get_mut(&id) else { return };
-        let older = std::mem::replace(&mut proposal.fulfilment, envelope.clone());
-        if let Some(older) = older
-            && let Some(all) = self.by_fulfilment.get_mut(&older)
-        {
-            all.retain(|other| *other != id);
-            if all.is_empty() {
-                self.by_fulfilment.remove(&older);
-            }
-        }
+        proposal.fulfilment.clone_from(&envelope);
         if let Some(envelope) = envelope {
             self.by_fulfilment.entry(envelope).or_default().push(id);
+        }
+    }
+
+    /// Has answers to the envelope that fulfils one settle it no more.
+    fn unfulfil(&mut self, id: OperationId) {
+        let fulfilment = self.all.get(&id).and_then(|proposal| proposal.fulfilment.clone());
+        let Some(envelope) = fulfilment else { return };
+        if let Some(all) = self.by_fulfilment.get_mut(&envelope) {
+            all.retain(|other| *other != id);
+            if all.is_empty() {
+                self.by_fulfilment.remove(&envelope);
+            }
         }
     }
 
@@ -246,7 +250,7 @@ impl<H: Handles> Proposals<H> {
         now_ms: u64,
     ) {
         self.unschedule(id);
-        self.fulfil(id, None);
+        self.unfulfil(id);
         let Some(proposal) = self.get_mut(id) else { return };
         proposal.over = Some((state, reason));
         proposal.updated_ms = now_ms;
@@ -261,7 +265,6 @@ impl<H: Handles> Proposals<H> {
     /// Removes one that was never opened.
     pub(crate) fn remove(&mut self, id: OperationId) -> Option<Proposal<H>> {
         self.unschedule(id);
-        self.fulfil(id, None);
         let proposal = self.all.remove(&id)?;
         self.by_envelope.remove(&proposal.terms.envelope);
         self.count_out(&proposal.terms);

@@ -171,7 +171,8 @@ impl<H: Handles> Topic<H> {
         }
         let mut proposal = Proposal::new(terms, content, Phase::Pending);
         (proposal.held, proposal.public, proposal.updated_ms) = (held, public.map(Arc::from), self.now_ms);
-        if let Some(EndedProposal { state, reason, decided, answer }) = end {
+        if let Some(EndedProposal { state, reason, decided, fulfilment, answer }) = end {
+            proposal.fulfilment = fulfilment;
             proposal.over = Some((state, reason));
             proposal.decided = decided.map(|(by, ruling)| (by, Some(ruling)));
             proposal.answer = answer;

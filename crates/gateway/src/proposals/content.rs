@@ -92,8 +92,8 @@ impl Ruling {
     }
 
     /// A decision that the journal has.
-    pub(crate) fn restored(params: Option<String>, envelope: Option<String>) -> Self {
-        Self { params, envelope, ..Self::default() }
+    pub(crate) fn restored(params: Option<String>) -> Self {
+        Self { params, ..Self::default() }
     }
 
     /// The receiver of what becomes of the decision.

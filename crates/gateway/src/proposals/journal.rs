@@ -60,16 +60,18 @@ fn record_of(
     let id = proposal.to_string();
     match change {
         Record::Opened => store::Record::ProposalOpened(opened.clone()),
-        Record::Decided { by, state, reason, ruling } => store::Record::ProposalDecided(DecidedProposal {
-            id,
-            by: by.to_string(),
-            decision: decision_of(*state),
-            reason: reason.as_deref().map(str::to_owned),
-            digest: Some(opened.digest.clone()),
-            params: ruling.as_ref().and_then(|ruling| ruling.params.clone()),
-            envelope: ruling.as_ref().and_then(|ruling| ruling.envelope.clone()),
-            at_ms,
-        }),
+        Record::Decided { by, state, reason, fulfilment, ruling } => {
+            store::Record::ProposalDecided(DecidedProposal {
+                id,
+                by: by.to_string(),
+                decision: decision_of(*state),
+                reason: reason.as_deref().map(str::to_owned),
+                digest: Some(opened.digest.clone()),
+                params: ruling.as_ref().and_then(|ruling| ruling.params.clone()),
+                envelope: fulfilment.as_deref().map(str::to_owned),
+                at_ms,
+            })
+        }
         Record::Ended { state, reason, answer } => store::Record::ProposalEnded(EndedProposal {
             id,
             state: state.as_str().to_owned(),
@@ -199,13 +201,14 @@ fn end_of(proposal: &store::Proposal) -> Option<topic::EndedProposal<Live>> {
     };
     let ruling = |decided: &DecidedProposal| {
         let by = ParticipantId::new(&decided.by).ok()?;
-        Some((by, Arc::new(Ruling::restored(decided.params.clone(), decided.envelope.clone()))))
+        Some((by, Arc::new(Ruling::restored(decided.params.clone()))))
     };
     let answer = proposal.ended.as_ref().and_then(|end| end.answer.clone());
     Some(topic::EndedProposal {
         state,
         reason: reason.map(Arc::from),
         decided: decided.and_then(ruling),
+        fulfilment: decided.and_then(|decided| decided.envelope.as_deref()).map(Arc::from),
         answer: answer.and_then(|answer| payload::read_answer(answer.into())),
     })
 }
@@ -249,8 +252,8 @@ mod tests {
 
     fn decided(state: ProposalState, reason: Option<&str>) -> Record<Live> {
         let by = ParticipantId::new("boss").unwrap();
-        let ruling = Ruling::restored(Some("{}".into()), Some("f1".into()));
-        Record::Decided { by, state, reason: reason.map(Arc::from), ruling: Some(Arc::new(ruling)) }
+        let (ruling, fulfilment) = (Some(Arc::new(Ruling::restored(Some("{}".into())))), Some("f1".into()));
+        Record::Decided { by, state, reason: reason.map(Arc::from), fulfilment, ruling }
     }
 
     #[test]
@@ -263,7 +266,7 @@ mod tests {
         assert_eq!(completed.answer.unwrap().payload.bytes, ANSWER);
         let (by, ruling) = completed.decided.unwrap();
         assert_eq!((by.as_str(), ruling.params.as_deref()), ("boss", Some("{}")));
-        assert_eq!(ruling.envelope.as_deref(), Some("f1"));
+        assert_eq!(completed.fulfilment.as_deref(), Some("f1"));
     }
 
     #[test]

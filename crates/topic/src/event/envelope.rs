@@ -152,6 +152,8 @@ pub struct EndedProposal<H: Handles> {
     pub reason: Option<Arc<str>>,
     /// The participant that decided, with the shell's part of its decision.
     pub decided: Option<(ParticipantId, H::Ruling)>,
+    /// The envelope that fulfilled it.
+    pub fulfilment: Option<Arc<str>>,
     /// The answer of the server or participant that carried it out.
     pub answer: Option<H::Answer>,
 }

@@ -32,6 +32,9 @@ fn a_fulfilment_is_an_approval_that_is_on_disk_before_a_server_has_it() {
     let expected = ["store p1 ended completed with 5", "settle 11 with 5 for p1"];
     assert_eq!(shown(&stage.answer(ONE, 11, 5)), expected);
     assert_eq!(shown(&stage.stored(1)), ["concluded p1 completed"]);
+    let over = stage.topic.proposal(op(1)).unwrap();
+    assert_eq!(over.fulfilment.as_deref(), Some("f1"), "its proposer finds the answer by it");
+    assert_eq!(shown(&stage.send(Envelope::answer(BOB, "a", &["ann"], "f1"))).len(), 1, "it is over");
 }
 
 #[test]

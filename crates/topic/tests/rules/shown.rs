@@ -193,7 +193,7 @@ fn effect(effect: &Effect) -> String {
 fn record(record: &Record<Numbers>) -> String {
     match record {
         Record::Opened => "opened".into(),
-        Record::Decided { by, state, reason, ruling } => {
+        Record::Decided { by, state, reason, ruling, .. } => {
             let own = if ruling.is_none() { " unasked" } else { "" };
             format!("decided {state} by {by}{own}{}", some(": ", reason.as_deref()))
         }

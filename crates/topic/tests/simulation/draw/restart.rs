@@ -176,5 +176,5 @@ fn ended(deal: &Deal, state: ProposalState) -> EndedProposal<Numbers> {
         Written::Decided { by, ruling: Some(ruling), .. } => Some((by.clone(), *ruling)),
         Written::Opened | Written::Decided { .. } | Written::Ended { .. } => None,
     });
-    EndedProposal { state, reason: None, decided, answer: deal.answer }
+    EndedProposal { state, reason: None, decided, fulfilment: None, answer: deal.answer }
 }
