@@ -81,7 +81,7 @@ impl Stage {
     }
 
     fn step(&mut self, event: Event<'_, Nothing>) {
-        drop(self.topic.step(0, event));
+        drop(self.topic.step(topic::Now::default(), event));
     }
 
     fn join(&mut self, link: LinkId, name: &str, texts: &[&str]) {

@@ -20,6 +20,7 @@ mod bucket;
 mod catalog;
 mod config;
 mod decide;
+mod departures;
 mod diff;
 mod effect;
 mod event;
@@ -53,6 +54,7 @@ pub use admission::BuiltinTool;
 pub use audience::{Audience, Listener, Reach};
 pub use catalog::{Route, UpstreamIndex};
 pub use config::{AUTHORIZE, GATHER_MS, Limits, PAUSE_MS, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
+pub use departures::DEPARTURES_MAX;
 pub use effect::{
     Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, ProposalView, Receiver, Record,
     RefusedDecision, RoomEffect, Rule, Verdict,
@@ -77,5 +79,6 @@ pub use refusals::of_request as request_refusal;
 pub use replay::{Cursor, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay, RingLimits};
 pub use request_log::REQUESTS_MAX;
 pub use roster::{Person, Roster};
+pub use step::Now;
 pub use topic::{Present, Server, Topic};
 pub use view::{ListItem, Manifest, PerList, Quarantine, Quarantined, Withholding};

@@ -10,7 +10,7 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Latest, OperationId, ParticipantId, ProposalState};
+use model::{Digest, Latest, OperationId, ParticipantId, ProposalState};
 
 use crate::{Handles, event::Terms, members::account};
 pub use closed::CLOSED_PROPOSALS_MAX;
@@ -52,6 +52,8 @@ pub(crate) struct Proposals<H: Handles> {
     open: Amount,
     /// The pending ones, and those whose answer is awaited in the room, by the time at which that ends.
     deadlines: BTreeSet<(u64, OperationId)>,
+    /// The pending ones, by the time on the wall clock at which they expire.
+    wall_deadlines: BTreeSet<(u64, OperationId)>,
     /// By the envelope that proposed.
     by_envelope: Map<Arc<str>, OperationId>,
     /// Those that run, by the envelope that fulfils.
@@ -74,13 +76,14 @@ impl<H: Handles> Proposals<H> {
         let (counts, accounts, deadlines, by_envelope, by_fulfilment, in_room, ended, closed) =
             <_>::default();
         let (all, open, opened) = (HashMap::new(), Amount::default(), 0);
-        let rejected = RejectedIds::new(guests);
+        let (rejected, wall_deadlines) = (RejectedIds::new(guests), BTreeSet::new());
         Self {
             all,
             counts,
             accounts,
             open,
             deadlines,
+            wall_deadlines,
             by_envelope,
             by_fulfilment,
             in_room,
@@ -226,19 +229,54 @@ impl<H: Handles> Proposals<H> {
         }
     }
 
+    fn wall_deadline(&self, id: OperationId) -> Option<(u64, OperationId)> {
+        let proposal = self.get(id)?;
+        matches!(proposal.phase, Phase::Pending).then_some((proposal.terms.expires_wall_ms, id))
+    }
+
     fn schedule(&mut self, id: OperationId) {
         self.deadlines.extend(self.deadline(id));
+        self.wall_deadlines.extend(self.wall_deadline(id));
     }
 
     fn unschedule(&mut self, id: OperationId) {
         if let Some(deadline) = self.deadline(id) {
             self.deadlines.remove(&deadline);
         }
+        if let Some(deadline) = self.wall_deadline(id) {
+            self.wall_deadlines.remove(&deadline);
+        }
     }
 
-    /// The next deadline, with its proposal.
-    pub(crate) fn next_deadline(&self) -> Option<(u64, OperationId)> {
-        self.deadlines.first().copied()
+    /// The next deadline on the steady clock.
+    pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
+        self.deadlines.first().map(|(until_ms, _)| *until_ms)
+    }
+
+    /// The next deadline on the wall clock.
+    pub(crate) fn next_wall_deadline_ms(&self) -> Option<u64> {
+        self.wall_deadlines.first().map(|(until_ms, _)| *until_ms)
+    }
+
+    /// A proposal whose time has run out, on one of the clocks.
+    pub(crate) fn due(&self, now_ms: u64, wall_ms: u64) -> Option<OperationId> {
+        let first = |all: &BTreeSet<(u64, OperationId)>, at_ms| {
+            all.first().filter(|(until_ms, _)| *until_ms <= at_ms).map(|(_, id)| *id)
+        };
+        first(&self.deadlines, now_ms).or_else(|| first(&self.wall_deadlines, wall_ms))
+    }
+
+    /// Has reviewers see another content, of so many bytes, under another digest.
+    pub(crate) fn describe(&mut self, id: OperationId, digest: Digest, content: H::Content, bytes: usize) {
+        let Some(proposal) = self.get_mut(id) else { return };
+        proposal.content = content;
+        let older = std::mem::replace(&mut proposal.terms.bytes, bytes);
+        proposal.terms.digest = digest;
+        let by = proposal.terms.by.clone();
+        let own = self.accounts.get_mut(account(&by, self.guests));
+        for amount in own.into_iter().chain([&mut self.open]) {
+            amount.bytes = amount.bytes - older + bytes;
+        }
     }
 
     /// Ends one: it is kept for queries only, and the oldest of those are dropped.
@@ -301,6 +339,12 @@ impl<H: Handles> Proposals<H> {
                 self.by_envelope.remove(&gone.terms.envelope);
             }
         }
+    }
+
+    /// Those that are open to decisions, in no order.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = (OperationId, &Proposal<H>)> {
+        let pending = |own: &Proposal<H>| own.over.is_none() && matches!(own.phase, Phase::Pending);
+        self.all.iter().filter(move |(_, own)| pending(own)).map(|(id, own)| (*id, own))
     }
 
     /// The proposals of one participant that are not over, in the order of opening.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use model::{OperationId, ParticipantId, Refusal};
+use model::{Digest, OperationId, ParticipantId, Refusal};
 
 use crate::{
     Handles, Limits, Topic,
     effect::{Cause, Effect, Record},
     event::{End, EndedProposal, Restore, Terms},
     operations::{Operation, State},
-    proposals::{Phase, Proposal},
+    proposals::{Amount, Phase, Proposal},
     refusals,
     say::Said,
 };
@@ -161,6 +161,19 @@ impl<H: Handles> Topic<H> {
             Err(Cause::Repeated)
         } else {
             Ok(())
+        }
+    }
+
+    /// Has a pending proposal be decided about under the definition that its server has listed since, if there is room for it.
+    pub(crate) fn describe(&mut self, id: OperationId, digest: Digest, content: H::Content, bytes: usize) {
+        let pending = self.proposals.get(id).filter(|own| matches!(own.phase, Phase::Pending));
+        let Some(Terms { by, bytes: older, .. }) = pending.map(|own| &own.terms) else { return };
+        let Limits { proposal_bytes_max, proposal_bytes_per_participant_max, .. } = self.limits;
+        let fits = |amount: Amount, bytes_max| (amount.bytes - older).saturating_add(bytes) <= bytes_max;
+        if fits(self.proposals.open(), proposal_bytes_max)
+            && fits(self.proposals.on_account(by), proposal_bytes_per_participant_max)
+        {
+            self.proposals.describe(id, digest, content, bytes);
         }
     }
 

@@ -71,9 +71,11 @@ fn words(cause: Cause) -> Refusal {
         Cause::Moot => (Code::Cancelled, "the call or session of this is over", None),
         Cause::Taken => (Code::Forbidden, "this name is taken", None),
         Cause::Replaced => (Code::Conflict, "another connection of the same participant took over", None),
-        Cause::Reserved => {
-            (Code::CapabilityViolation, "kinds under `system` and `presence` are the gateway's own", None)
-        }
+        Cause::Reserved => (
+            Code::CapabilityViolation,
+            "kinds under `system`, `presence` and `portmoot` are the gateway's own",
+            None,
+        ),
         Cause::Own => (
             Code::Conflict,
             "no participant decides about a proposal of its own",
@@ -106,6 +108,11 @@ fn words(cause: Cause) -> Refusal {
             Code::Conflict,
             "the id of this envelope names another proposal, or one that is decided",
             Some("propose it under an id that was never used"),
+        ),
+        Cause::Away => (
+            Code::UpstreamDown,
+            "none of the participants that would carry this out is here at the moment, so it was not approved",
+            Some("it is still pending: approve it once they are back"),
         ),
         Cause::LogUnavailable => (
             Code::LogUnavailable,

@@ -146,7 +146,8 @@ impl<M: Clone> Ring<M> {
     ) -> Replay<M> {
         let newest = self.next.saturating_sub(u64::try_from(at_most).unwrap_or(u64::MAX));
         let oldest = self.messages.front().map_or(self.next, |entry| entry.offset).max(newest);
-        let known = from.is_none_or(|from| from.epoch == self.epoch);
+        // A place that is still to come is of another ring, whatever it says.
+        let known = from.is_none_or(|from| from.epoch == self.epoch && from.offset <= self.next);
         let wanted =
             from.filter(|from| from.epoch == self.epoch).map_or(0, |from| from.offset.min(self.next));
         let first = wanted.max(oldest);
@@ -186,7 +187,7 @@ mod tests {
             (Some((7, 2)), (2, true, vec![2, 3, 4])),
             (Some((7, 4)), (4, true, vec![4])),
             (Some((7, 5)), (5, true, vec![])),
-            (Some((7, 9)), (5, true, vec![])),
+            (Some((7, 9)), (5, false, vec![])),
             (Some((7, 1)), (2, false, vec![2, 3, 4])),
             (Some((6, 5)), (2, false, vec![2, 3, 4])),
         ] {

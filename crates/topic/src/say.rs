@@ -26,6 +26,8 @@ pub(crate) struct Said<'a, H: Handles> {
 
 /// The head of the kinds by which a server notifies about a request.
 const NOTIFICATIONS: &str = "mcp/request:notifications/";
+/// The beginning of the heads of the gateway's own kinds.
+const GATEWAYS: &str = "portmoot/";
 /// Heads of the kinds by which it answers or notifies.
 const ANSWERS: [&str; 2] = ["mcp/response:", NOTIFICATIONS];
 
@@ -104,7 +106,9 @@ impl<H: Handles> Topic<H> {
         let member = self.members.get_mut(seat).ok_or(Cause::Moot)?;
         member.take_token(self.now_ms)?;
         let parsed = KindRef::parse(kind).map_err(|_| Cause::Malformed)?;
-        if parsed.is_reserved() {
+        // A state of a proposal that others could report would be believed.
+        let is_own = parsed.head() == model::GATEWAY || parsed.head().starts_with(GATEWAYS);
+        if parsed.is_reserved() || is_own {
             return Err(Cause::Reserved.into());
         }
         let (own, member) = self.members.linked(link).ok_or(Cause::Moot)?;

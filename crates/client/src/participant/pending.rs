@@ -216,9 +216,9 @@ impl PendingCalls {
         let _ = proposal.updates.try_send(ProposalUpdate::State(state, reason.map(str::to_owned)));
         let Some(fulfilment) = fulfilment else { return };
         let is_placed = |answer: &Envelope| answer.correlation_id() == Some(fulfilment);
-        let (placed, unplaced) = std::mem::take(&mut self.unplaced).into_iter().partition(is_placed);
+        let (placed, unplaced): (VecDeque<Envelope>, _) =
+            std::mem::take(&mut self.unplaced).into_iter().partition(is_placed);
         self.unplaced = unplaced;
-        let placed: Vec<Envelope> = placed;
         for answer in &placed {
             // One that violates the protocol was forwarded as any other when it came.
             let _ = self.deliver(answer, me, view);

@@ -22,6 +22,12 @@ pub struct Proposed {
     pub(crate) call: Option<OperationId>,
     /// The length of its envelope, which is kept until the journal has the opening; 0 if there is none.
     envelope_bytes: usize,
+    /// Permits for the entries about it, which its versions share.
+    permits: Arc<Permits>,
+}
+
+#[derive(Debug)]
+struct Permits {
     /// Permit for the entry about its opening.
     opening: Mutex<Option<Permit>>,
     /// Permit for the entry about its end.
@@ -37,7 +43,14 @@ impl Proposed {
         permits: [Option<Permit>; 2],
     ) -> Arc<Self> {
         let [opening, ending] = permits.map(Mutex::new);
-        Arc::new(Self { opened, call, envelope_bytes, opening, ending })
+        let permits = Arc::new(Permits { opening, ending });
+        Arc::new(Self { opened, call, envelope_bytes, permits })
+    }
+
+    /// The same proposal as its reviewers see it from now on.
+    pub(super) fn described(&self, opened: OpenedProposal) -> Arc<Self> {
+        let (call, envelope_bytes, permits) = (self.call, self.envelope_bytes, Arc::clone(&self.permits));
+        Arc::new(Self { opened, call, envelope_bytes, permits })
     }
 
     /// Whether another proposal is the same request of the same participant to the same addressees, however it is spelled.
@@ -58,12 +71,12 @@ impl Proposed {
 
     /// Takes the permit for the entry about its opening.
     pub(crate) fn opening_permit(&self) -> Option<Permit> {
-        self.opening.lock().take()
+        self.permits.opening.lock().take()
     }
 
     /// Takes the permit for the entry about its end.
     pub(crate) fn ending_permit(&self) -> Option<Permit> {
-        self.ending.lock().take()
+        self.permits.ending.lock().take()
     }
 }
 

@@ -12,6 +12,7 @@ use topic::{Record, Restore};
 use wire::mcpx::payload;
 
 use super::content::{Proposed, Ruling};
+use super::describe;
 use super::open::Opening;
 use super::waiting;
 use crate::dispatch::{Dispatch, Report};
@@ -145,6 +146,7 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     proposers.sort_unstable();
     proposers.dedup();
     proposers.iter().for_each(|proposer| dispatch.refresh(proposer));
+    dispatch.servers().iter().for_each(|server| describe::of_server(dispatch, &server.id));
 }
 
 /// The public name under which a held call was judged, if its server gives it another name.

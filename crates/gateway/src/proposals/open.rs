@@ -52,7 +52,8 @@ fn terms_of(
     let method = Method::Other(opened.method.as_str().into());
     let (context, envelope) = (opened.context.as_deref().map(Into::into), opened.envelope.as_str().into());
     let bytes = content::bytes_of(opened);
-    Terms { by, method, context, to, envelope, digest, expires_ms, bytes }
+    let expires_wall_ms = opened.expires_ms;
+    Terms { by, method, context, to, envelope, digest, expires_ms, expires_wall_ms, bytes }
 }
 
 /// What a participant proposes.
@@ -239,6 +240,21 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
         return Err(Refusal::new(RefusalCode::Overloaded, why).hint("propose more slowly"));
     }
     Ok(Opening { id, content, terms })
+}
+
+/// A proposal whose tool had no definition, with the one that its server lists now, and the digest of both; `None` if there is still
+/// none, or had been one.
+pub(super) fn described(dispatch: &Dispatch, proposed: &Proposed) -> Option<(Digest, Arc<Proposed>)> {
+    let opened = &proposed.opened;
+    if opened.tool.is_some() || opened.method != "tools/call" {
+        return None;
+    }
+    let to: Vec<ParticipantId> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+    let by = ParticipantId::new(&opened.by).ok()?;
+    let tool = definition(dispatch, &by, &to, &opened.method, opened.context.as_deref())?;
+    let digest = digest(&to, &opened.method, opened.params.as_deref(), Some(&tool)).ok()?;
+    let opened = OpenedProposal { tool: Some(tool), digest: digest.to_string(), ..opened.clone() };
+    Some((digest, proposed.described(opened)))
 }
 
 fn digest(

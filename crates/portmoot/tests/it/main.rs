@@ -138,6 +138,7 @@ mod timed_rights;
 mod tls;
 mod tmux;
 mod tokens;
+mod told_truly;
 mod twelve;
 mod uri_collisions;
 mod wires;

@@ -98,10 +98,19 @@ pub struct Terms {
     pub envelope: Arc<str>,
     /// The digest of the request as reviewers see it.
     pub digest: Digest,
-    /// When the proposal expires.
+    /// When the proposal expires, on the steady clock.
     pub expires_ms: u64,
+    /// The same on the wall clock; the first of both counts.
+    pub expires_wall_ms: u64,
     /// The bytes of its content.
     pub bytes: usize,
+}
+
+impl Terms {
+    /// Whether the proposal's time has run out, on one of the clocks.
+    pub(crate) fn is_over(&self, now_ms: u64, wall_ms: u64) -> bool {
+        self.expires_ms <= now_ms || self.expires_wall_ms <= wall_ms
+    }
 }
 
 /// A participant's decision about a proposal.

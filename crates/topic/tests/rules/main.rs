@@ -11,12 +11,15 @@
 mod apps;
 mod asks;
 mod audience;
+mod away;
 mod cancelling;
 mod catalog;
 mod changes;
+mod clocks;
 mod closed;
 mod cost;
 mod deciding;
+mod described;
 mod early;
 mod envelope;
 mod fulfilments;

@@ -76,6 +76,10 @@ pub(crate) struct Books {
     /// Operations in the order of opening.
     pub(crate) opened: u64,
     pub(crate) now_ms: u64,
+    pub(crate) wall_ms: u64,
+    /// When participants left that may come back, and when this life of the topic began.
+    pub(crate) left_ms: BTreeMap<ParticipantId, u64>,
+    pub(crate) began_ms: Option<u64>,
     /// How often each effect was seen.
     pub(crate) tally: Tally,
 }
@@ -84,7 +88,9 @@ impl Books {
     /// Enters the effects of one step, in order.
     pub(crate) fn enter(&mut self, effects: &Effects, turn: &Turn, now_ms: u64) {
         self.now_ms = now_ms;
+        self.began_ms.get_or_insert(now_ms);
         self.give_up(turn);
+        self.outlive(turn);
         self.mirrors.begin();
         self.ends = Ends::of(turn.leaving.iter().map(|(link, _)| *link));
         for effect in &effects.room {
@@ -185,6 +191,8 @@ impl Books {
         self.mirrors = Mirrors::default();
         self.log = Log::default();
         self.rejected.clear();
+        self.left_ms.clear();
+        self.began_ms = None;
         self.stopping = false;
     }
 }

@@ -125,6 +125,11 @@ pub(crate) const SEEN: &[&str] = &[
     "decision refused: unknown",
     "decision refused: expired",
     "decision refused: mismatch",
+    "decision refused: away",
+    "described",
+    "went on without its approver",
+    "the wall clock jumped",
+    "the wall clock was set back",
     // Turns of the scenarios.
     "let go",
     "parked and let go",
@@ -272,6 +277,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             Cause::LogUnavailable => "decision refused: log unavailable",
             Cause::Expired => "decision refused: expired",
             Cause::Mismatch => "decision refused: mismatch",
+            Cause::Away => "decision refused: away",
             _ => "decision refused: unknown",
         },
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use json::{JsonError, Members, Span};
 use model::{KindError, KindRef};
 
-use super::envelope::Envelope;
+use super::envelope::{Envelope, double_of};
 use super::kind::{Head, kind_of};
 use crate::mcp::Params;
 use crate::rpc::{self, Id, Malformed, Message, MessageKind};
@@ -223,11 +223,9 @@ fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
 }
 
 /// Refuses members that differ from one of these only in letter case.
-fn refuse_doubles(members: &Members<'_>, exact: &[&str]) -> Result<(), Mismatch> {
-    // To upper and then to lower case, which also finds letters outside ASCII that fold to it.
-    let folded = |text: &str| text.to_uppercase().to_lowercase();
+fn refuse_doubles(members: &Members<'_>, exact: &[&'static str]) -> Result<(), Mismatch> {
     for (key, _) in members.iter() {
-        if let Some(meant) = exact.iter().find(|one| **one != key && folded(one) == folded(key)) {
+        if let Some(meant) = double_of(key, exact) {
             return Err(Mismatch::Payload(format!("the member {key:?} could be taken for `{meant}`")));
         }
     }

@@ -44,7 +44,8 @@ impl Books {
         let oldest = room.oldest.max(next.saturating_sub(room.kept.history));
         let same = since.filter(|since| since.epoch == replay.next.epoch);
         let wanted = same.map_or(0, |since| usize::try_from(since.offset).unwrap().min(next));
-        let complete = wanted >= oldest && (since.is_none() || same.is_some());
+        let known = same.is_some_and(|since| usize::try_from(since.offset).unwrap() <= next);
+        let complete = wanted >= oldest && (since.is_none() || known);
         self.compare(link, listener, replay, (wanted.max(oldest), complete));
         self.count("replayed");
     }
@@ -73,6 +74,6 @@ impl Books {
         let listener = RoomListener { participant: participant.clone(), listener, knows: Default::default() };
         let wanted = from.min(self.room.published.len());
         let first = wanted.max(self.room.oldest);
-        self.compare(LinkId(0), &listener, replay, (first, wanted >= self.room.oldest));
+        self.compare(LinkId(0), &listener, replay, (first, wanted >= self.room.oldest && from == wanted));
     }
 }

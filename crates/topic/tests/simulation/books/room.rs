@@ -116,6 +116,11 @@ impl Books {
             }
             RoomEffect::Left(participant) => {
                 assert!(self.room.here.remove(participant), "{participant} left twice");
+                let is_server = turn.dismissed.contains(participant)
+                    || turn.available.as_ref().is_some_and(|(server, _)| server == participant);
+                if !is_server {
+                    self.left_ms.insert(participant.clone(), self.now_ms);
+                }
                 let here = |listener: &RoomListener| listener.participant == *participant;
                 assert!(!self.room.listeners.values().any(here), "{participant} left and listens");
                 self.room

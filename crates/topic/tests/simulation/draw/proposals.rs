@@ -9,6 +9,7 @@ use crate::{
     books::{
         deals::{Deal, Written},
         envelopes::{Envelope, Fate},
+        limits::LIMITS,
         unpublished::Unpublished,
     },
     draw::held::{SHOWN, blank, terms},
@@ -75,8 +76,12 @@ impl World {
             content = self.number();
         }
         let own = Some(own.to_owned());
-        let deal =
-            Deal { own, ..blank(by.clone(), "tools/call", to.clone(), &envelope, (expires_ms, content)) };
+        let expires_wall_ms = expires_ms + (self.wall_ms() - self.now_ms);
+        let deal = Deal {
+            own,
+            expires_wall_ms,
+            ..blank(by.clone(), "tools/call", to.clone(), &envelope, (expires_ms, content))
+        };
         let kind = format!("mcp/proposal:tools/call:{}", deal.own.as_deref().unwrap_or_default());
         let (id, to, correlation) = (envelope.clone(), to.iter().map(ToString::to_string).collect(), None);
         let drawn = Envelope { link, id, kind: kind.clone(), to, correlation };
@@ -181,6 +186,25 @@ impl World {
     pub(crate) fn decide(&mut self) {
         let proposal = self.any_deal(|deal| deal.writing.is_none() || deal.durable.is_empty());
         self.decides(proposal);
+    }
+
+    /// The server of a proposal lists its tool for the first time: decisions are about another content from now on.
+    pub(crate) fn describe(&mut self) {
+        let (proposal, content) = (self.any_deal(|_| true), self.number());
+        let bytes = usize::try_from(content % 8).unwrap();
+        let open = || self.books.deals.values().filter(|deal| deal.is_known() && deal.over.is_none());
+        if let Some(deal) = self.books.deals.get(&proposal).filter(|deal| deal.is_pending()) {
+            let own = open().filter(|known| known.by == deal.by).map(Deal::bytes).sum::<usize>();
+            let all = open().map(Deal::bytes).sum::<usize>();
+            let fits = all - deal.bytes() + bytes <= LIMITS.proposal_bytes_max
+                && own - deal.bytes() + bytes <= LIMITS.proposal_bytes_per_participant_max;
+            if fits {
+                self.books.deals.get_mut(&proposal).unwrap().content = content;
+                self.books.count("described");
+            }
+        }
+        let effects = self.live(Event::Describe { proposal, digest: SHOWN, content, bytes }, Turn::default());
+        assert!(effects.all.is_empty() && effects.room.is_empty());
     }
 
     pub(crate) fn decides(&mut self, proposal: OperationId) {
