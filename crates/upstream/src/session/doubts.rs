@@ -52,7 +52,7 @@ impl Refused {
 
     /// Statuses that are about time, size or load say nothing about the session.
     fn of_status(status: u16) -> Option<Self> {
-        matches!(status, 400..=499 | 500).then_some(())?;
+        matches!(status, 400..=500).then_some(())?;
         (!matches!(status, 405 | 408 | 413 | 414 | 415 | 425 | 429 | 431)).then_some(Self::Status(status))
     }
 
