@@ -17,10 +17,9 @@ use crate::problem::Problem;
 /// # Errors
 /// One problem with its place when the text is not JSON or repeats a member.
 pub(crate) fn read(layer: &Arc<Layer>) -> Result<Node, Problem> {
-    let plain = without_comments(&layer.text);
-    let text = plain.as_deref().unwrap_or(&layer.text);
-    let source = Source { text, layer };
-    serde_json::from_str::<IgnoredAny>(text).map_err(|error| {
+    let text = without_comments(&layer.text);
+    let source = Source { text: &text, layer };
+    serde_json::from_str::<IgnoredAny>(&text).map_err(|error| {
         let why = error.to_string();
         // The location names the line.
         let message = why.split(" at line ").next().unwrap_or_default();

@@ -97,12 +97,13 @@ fn unusable(
         let place = location.as_ref().unwrap_or(&entry.location);
         notices.push(format!("{place}: {message}, so the server `{}` cannot start", entry.key));
     }
-    let why = found.first().map(|problem| problem.message.clone())?;
+    let Problem { message, hint, .. } = found.first()?.clone();
+    let fix = hint.unwrap_or_else(|| "change its entry in the file".to_owned());
     let name = ParticipantId::new(&free_name(&server_name(&entry.key))).ok()?;
     let server = ServerConfig {
         prefix: default_prefix(name.as_str()).into(),
         name,
-        transport: Transport::Unusable { why },
+        transport: Transport::Unusable { why: message, fix },
         era: EraChoice::default(),
         sessions: Sessions::default(),
         timeouts: Timeouts::default(),
@@ -174,7 +175,8 @@ fn server(
     let transport = match unset.into_iter().map(|one| one.variable).next() {
         Some(variable) => {
             let why = format!("the environment variable `{variable}` is not set");
-            transport.map(|_| Transport::Unusable { why })
+            let fix = format!("set {variable}, or write a default: ${{{variable}:-...}}");
+            transport.map(|_| Transport::Unusable { why, fix })
         }
         None => transport,
     };

@@ -8,7 +8,7 @@ mod announcements;
 use std::{sync::Arc, sync::atomic::Ordering};
 
 use access::config::ToolsList;
-use lists::{Manifests, PageRequest, Reader, Seen};
+use lists::{AcceptedNames, Manifests, PageRequest, Reader, Seen};
 use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
@@ -114,7 +114,11 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
 fn reader(call: &Call, list: ListKind) -> Reader {
     let client = call.client();
     match list {
-        ListKind::Tools => Reader { tasks: task::shown(client.version), apps: client.shows_apps() },
+        ListKind::Tools => Reader {
+            tasks: task::shown(client.version),
+            apps: client.shows_apps(),
+            names: AcceptedNames::of(client.client_info.as_deref()),
+        },
         ListKind::Prompts | ListKind::Resources | ListKind::Templates | ListKind::Skills => Reader::PLAIN,
     }
 }

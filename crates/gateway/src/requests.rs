@@ -16,7 +16,8 @@ use crate::returns::{self, Return};
 use store::recorder::Permit;
 
 use crate::{
-    apps, builtin, delivery, dispatch::Dispatch, manifests::Announcement, record::Record, skills, tasks,
+    apps, builtin, delivery, dispatch::Dispatch, manifests::Announcement, narrow_names, record::Record,
+    skills, tasks,
 };
 
 impl Dispatch {
@@ -27,6 +28,8 @@ impl Dispatch {
         incoming: Incoming,
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
+        let mut incoming = incoming;
+        narrow_names::name_publicly(self, link, &mut incoming);
         // A call by the tool `proxy` is the request that it stands for from here on.
         let (mut incoming, reply) = builtin::unwrap(self, link, incoming, reply);
         apps::name_publicly(self, link, &mut incoming);

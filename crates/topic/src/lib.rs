@@ -69,7 +69,8 @@ pub use interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX};
 pub use lists::{ListSnapshot, Listing};
 pub use members::APPS_PER_LINK_MAX;
 pub use names::{
-    NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
+    NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, may_be_narrow, narrow_name,
+    public_name, public_uri,
 };
 pub use pausing::{MISSED_BYTES_MAX, MISSED_NOTICES_MAX};
 pub use proposals::{

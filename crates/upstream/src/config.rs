@@ -62,6 +62,8 @@ pub enum Transport {
     Unusable {
         /// Why, for operators.
         why: String,
+        /// What they do about it.
+        fix: String,
     },
 }
 

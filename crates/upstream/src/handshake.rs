@@ -72,7 +72,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             let dial_in = setup.environment.dial_in.as_ref().ok_or(LinkError::NotConnected)?;
             dial_in.dial(inbox())?
         }
-        Transport::Unusable { why } => return Err(Fault::Unusable(why.clone())),
+        Transport::Unusable { why, .. } => return Err(Fault::Unusable(why.clone())),
     };
     // A second link is dropped, which closes it.
     let _ = session.link.set(link);

@@ -305,11 +305,10 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
         // `refresh` logs what it cannot fetch.
         let _ = refresh(&session, &handshake, stale).await;
         let after = session.manifest();
-        let is_changed = |kind: &ListKind| before.list(*kind) != after.list(*kind);
-        let changed: Vec<ListKind> = announced.iter().copied().filter(is_changed).collect();
-        quiet.refreshed(!announced.is_empty() && changed.is_empty());
-        if !Arc::ptr_eq(&before, &after) {
-            session.emit(SessionEvent::Changed(&changed));
+        let is_changed = |kind: ListKind| before.list(kind) != after.list(kind);
+        let passed_on = quiet.refreshed(&announced, is_changed);
+        if !passed_on.is_empty() || !Arc::ptr_eq(&before, &after) {
+            session.emit(SessionEvent::Changed(&passed_on));
         }
     }
 }
@@ -320,20 +319,28 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
 struct Quiet {
     barren: u32,
     until: Option<Instant>,
+    /// The lists of which one announcement without a change was passed on, as bits.
+    passed_on: u64,
 }
 
 impl Quiet {
-    /// Takes the outcome of a refresh.
-    fn refreshed(&mut self, is_barren: bool) {
+    /// Takes the outcome of a refresh, and returns the announcements that clients get: those of changes, and of each list the first
+    /// without one, for a server may know of changes that its list does not show.
+    fn refreshed(&mut self, announced: &[ListKind], is_changed: impl Fn(ListKind) -> bool) -> Vec<ListKind> {
         let now = Instant::now();
         // One that was quiet for long has begun anew.
-        let is_old = self.until.is_none_or(|until| now > until + QUIET_MAX);
-        self.barren = match is_barren {
-            true if is_old => 1,
-            true => self.barren.saturating_add(1),
-            false => 0,
-        };
+        if self.until.is_none_or(|until| now > until + QUIET_MAX) {
+            (self.barren, self.passed_on) = (0, 0);
+        }
+        let (changed, same): (Vec<ListKind>, Vec<ListKind>) =
+            announced.iter().partition(|kind| is_changed(**kind));
+        let is_barren = changed.is_empty() && !same.is_empty();
+        self.barren = if is_barren { self.barren.saturating_add(1) } else { 0 };
         self.until = is_barren.then(|| now + pause(self.barren));
+        let mut passed_on = changed;
+        passed_on.extend(same.iter().filter(|kind| self.passed_on & bit(**kind) == 0));
+        self.passed_on |= same.iter().fold(0, |all, kind| all | bit(*kind));
+        passed_on
     }
 
     /// Waits for the end of the pause, unless something else than an announcement wants a list.
@@ -370,6 +377,17 @@ async fn at(then: Option<Instant>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_each_list_one_announcement_without_a_change_is_passed_on() {
+        let mut quiet = Quiet::default();
+        let (tools, prompts) = (ListKind::Tools, ListKind::Prompts);
+        assert_eq!(quiet.refreshed(&[tools], |_| false), [tools]);
+        assert_eq!(quiet.refreshed(&[tools, prompts], |_| false), [prompts]);
+        assert_eq!(quiet.refreshed(&[tools, prompts], |_| false), []);
+        assert_eq!(quiet.refreshed(&[tools, prompts], |kind| kind == tools), [tools]);
+        assert_eq!(quiet.refreshed(&[], |_| true), []);
+    }
 
     #[test]
     fn the_pause_grows_up_to_its_maximum() {

@@ -99,8 +99,8 @@ impl Registry {
     pub(super) fn in_force_of(&self, server: &ServerConfig) -> ServerConfig {
         let mut server = server.clone();
         if self.off.lock().contains(server.name.as_str()) {
-            let why = format!("it is disabled: portmoot servers enable {}", server.name);
-            server.transport = Transport::Unusable { why };
+            let fix = format!("portmoot servers enable {}", server.name);
+            server.transport = Transport::Unusable { why: format!("it is disabled: {fix}"), fix };
         }
         server
     }

@@ -299,11 +299,7 @@ fn server(server: &ServerConfig) -> Check {
         Transport::Stdio(child) | Transport::Proto(ProtoConfig::Child { child, .. }) => {
             command(&what, child, server)
         }
-        Transport::Unusable { why } => failed(
-            &what,
-            format!("{why}, so it cannot start"),
-            "change its configuration; of a variable that is not set: set it, or write a default: ${NAME:-...}",
-        ),
+        Transport::Unusable { why, fix } => failed(&what, format!("{why}, so it cannot start"), fix.clone()),
         Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_))
         | Transport::Http(_)
         | Transport::Sse(_)

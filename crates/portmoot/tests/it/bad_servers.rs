@@ -167,7 +167,7 @@ fn hostile_answers() {
             Some("wrong") => lines(&[
                 fine("wrong").replace(&format!("\"id\":{id}"), &format!("\"id\":\"{id}\"")),
                 fine("wrong").replace(&format!("\"id\":{id}"), "\"id\":999999"),
-                fine("wrong").replace(&format!("\"id\":{id}"), &format!("\"id\":{id}.0")),
+                fine("wrong").replace(&format!("\"id\":{id}"), &format!("\"id\":{id}.5")),
                 fine("wrong").replace(&format!("\"id\":{id}"), "\"id\":null"),
                 error("null"),
                 error("18446744073709551616"),

@@ -38,7 +38,7 @@ fn an_entry_that_the_gateway_cannot_use_is_down_and_says_why() {
         assert!(gateway.log().contains("so the server `x` cannot start"), "{entry} {}", gateway.log());
         // Callers do not see it.
         let client = Client::plain(&gateway);
-        assert_eq!(client.call("good_echo", json!({ "text": "x" }))["result"]["content"][0]["text"], "x");
+        assert_eq!(client.call("good_echo", json!({ "text": "x" }))["content"][0]["text"], "x");
     }
 }
 
@@ -101,7 +101,7 @@ fn servers_with_names_of_callers_leave_callers_in() {
         names.iter().all(has).then_some(())
     });
     let said = client.call("server-local_echo", json!({ "text": "x" }));
-    assert_eq!(said["result"]["content"][0]["text"], "x", "{said}");
+    assert_eq!(said["content"][0]["text"], "x", "{said}");
     assert!(gateway.log().contains("the server `local` is called `server-local`"), "{}", gateway.log());
 }
 
@@ -125,7 +125,8 @@ fn names_of_east_asian_letters_have_prefixes_that_differ() {
             "{prefixes:?}"
         );
         until("it is called", || {
-            let said = client.call(&format!("{prefix}_echo"), json!({ "text": "x" }));
+            let call = json!({ "name": format!("{prefix}_echo"), "arguments": { "text": "x" } });
+            let said = client.ask("tools/call", call);
             (said["result"]["content"][0]["text"] == "x").then_some(())
         });
     }

@@ -90,7 +90,7 @@ fn a_server_is_reached_through_the_proxy_of_the_environment() {
     let gateway = Gateway::start(&home, server);
     gateway.ready("s");
     let said = Client::plain(&gateway).call("s_echo", json!({}));
-    assert_eq!(said["result"]["content"][0]["text"], "x", "{said}");
+    assert_eq!(said["content"][0]["text"], "x", "{said}");
     let expected =
         "POST http://mcp.internal.example/mcp HTTP/1.1 host=mcp.internal.example basic yw5uonmzy3jlda==";
     assert!(proxy.seen().iter().any(|seen| seen == expected), "{:?}", proxy.seen());

@@ -182,7 +182,7 @@ fn table(url: &str, more: &str) -> String {
 
 fn echoes(client: &Client, text: &str) {
     let said = client.call("s_echo", json!({ "text": text }));
-    assert_eq!(said["result"]["content"][0]["text"], text, "{said}");
+    assert_eq!(said["content"][0]["text"], text, "{said}");
 }
 
 /// The table of a peer on a pipe that runs all the time.
@@ -239,7 +239,8 @@ fn a_refusal_of_one_call_leaves_its_session_alone() {
     gateway.ready("s");
     let client = Client::plain(&gateway);
     for _ in 0..3 {
-        let said = client.call("s_refuse", json!({ "text": "no" }));
+        let call = json!({ "name": "s_refuse", "arguments": { "text": "no" } });
+        let said = client.ask("tools/call", call);
         assert_eq!(said["error"]["message"], "refused", "{said}");
         echoes(&client, "yes");
     }
@@ -302,7 +303,7 @@ fn an_answer_that_cannot_be_parsed_fails_its_request_at_once() {
         gateway.ready("s");
         let client = Client::plain(&gateway);
         let asked = std::time::Instant::now();
-        let said = client.call("s_broken", json!({}));
+        let said = client.ask("tools/call", json!({ "name": "s_broken", "arguments": {} }));
         assert!(said["error"]["message"].as_str().unwrap().contains("cannot be parsed"), "{said}");
         assert!(asked.elapsed().as_secs() < 10, "a call has 60 s: {:?}", asked.elapsed());
         echoes(&client, "x");

@@ -28,7 +28,8 @@ fn servers(home: &Home, gateway: &Gateway, verb: &str, name: &str, token: &str) 
 }
 
 fn echoes(client: &Client, tool: &str) -> bool {
-    client.call(tool, json!({ "text": "x" }))["result"]["content"][0]["text"] == "x"
+    let call = json!({ "name": tool, "arguments": { "text": "x" } });
+    client.ask("tools/call", call)["result"]["content"][0]["text"] == "x"
 }
 
 fn pids(gateway: &Gateway) -> Vec<u64> {

@@ -47,7 +47,9 @@ impl Session {
     }
 
     fn doubt(self: &Arc<Self>, doubted: Option<Doubted>, refused: Refused) -> bool {
-        let is_session = self.era() == Era::Legacy && self.coding() == Coding::Json;
+        // That of a participant is as old as its connection, and cannot be lost apart from it.
+        let is_participant = self.setup.environment.dial_in.is_some();
+        let is_session = self.era() == Era::Legacy && self.coding() == Coding::Json && !is_participant;
         if !is_session || !self.doubts.wants_check(refused) {
             return false;
         }

@@ -21,7 +21,7 @@ pub use outgoing::Outgoing;
 pub(crate) use request::whole;
 pub use request::{
     decode_request, encode_question, encode_request, legacy_params, method, param_text, set_arguments,
-    with_arguments, with_target, with_tool,
+    with_arguments, with_tool,
 };
 
 /// A message as a payload, with its marks. `params` are those of a request or notification.

@@ -118,20 +118,6 @@ fn encode_slowly(request: &Request, progress: bool, out: &Outgoing<'_>) -> Resul
     Ok(message.edited(&splice))
 }
 
-/// The request with another target; `None` if it names none, or cannot be read again.
-#[must_use]
-pub fn with_target(request: &Request, name: &str) -> Option<Request> {
-    let message = Message::read(whole(request)).ok()?;
-    let params = Params::read(&message).ok()?;
-    params.target()?;
-    let (mut splice, mut edit) = (Splice::new(), params.edit());
-    edit.set_target(name);
-    edit.finish(&mut splice);
-    let edited = Message::read(message.edited(&splice)).ok()?;
-    let params = Params::read(&edited).ok()?;
-    Some(decode_request(&params, request.payload.form))
-}
-
 /// A server's question for a client that reads `form`, under this number. `public_uri` returns a URI's public spelling if
 /// it differs. `None` if the client's form has no such question.
 #[must_use]
