@@ -65,6 +65,17 @@ impl Room {
     }
 }
 
+/// The refusal of an envelope, among what the room says meanwhile.
+#[track_caller]
+fn refused(socket: &mut Socket, id: &str, code: &str) {
+    let received = socket.receive_until(|received| received["kind"] == "system/error");
+    assert_eq!(
+        (&received["payload"]["error"], &received["correlation_id"]),
+        (&json!(code), &json!(id)),
+        "{received}"
+    );
+}
+
 #[test]
 fn what_is_rejected_on_arrival_runs_never() {
     let mut room = Room::new();
@@ -91,7 +102,7 @@ fn what_is_rejected_on_arrival_runs_never() {
         room.agent.send(ECHO, id, &["tools"], json!({}), &echoes("x"));
         state(&mut room.agent, id, "rejected");
         room.reviewers[0].send(ECHO, id, &["tools"], json!({}), &echoes("x"));
-        room.reviewers[0].refused(id, "conflict");
+        refused(&mut room.reviewers[0], id, "conflict");
     }
     let seen = room.seen();
     assert!(!seen.iter().any(|one| one["kind"] == ECHO), "{seen:?}");
@@ -104,9 +115,9 @@ fn no_other_content_comes_under_the_id_of_a_proposal() {
     let shown = room.reviewed.shown("p1");
     room.seen();
     room.agent.send(ECHO, "p1", &["tools"], json!({}), &echoes("9999 to Eve"));
-    room.agent.refused("p1", "conflict");
+    refused(&mut room.agent, "p1", "conflict");
     room.reviewers[1].send(ECHO, "p1", &["tools"], json!({}), &echoes("9999 to Eve"));
-    room.reviewers[1].refused("p1", "conflict");
+    refused(&mut room.reviewers[1], "p1", "conflict");
     let seen = room.seen();
     assert!(!seen.iter().any(|one| one["kind"] == ECHO), "{seen:?}");
     assert_eq!(room.reviewed.shown("p1"), shown);
@@ -116,7 +127,7 @@ fn no_other_content_comes_under_the_id_of_a_proposal() {
     for signal in ["KILL", ""] {
         let mut boss = Socket::enter(&room.reviewed.gateway, "chief", DIRECTED);
         boss.send(ECHO, "p1", &["tools"], json!({}), &echoes("9999 to Eve"));
-        boss.refused("p1", "conflict");
+        refused(&mut boss, "p1", "conflict");
         if !signal.is_empty() {
             room.reviewed.restart(signal);
         }
