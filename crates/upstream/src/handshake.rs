@@ -249,7 +249,10 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
             }
         }
     };
-    for older in older_revisions(&answer, version) {
+    // Versions of proto-mcp are not these.
+    let is_json = session.coding() == Coding::Json;
+    let older = if is_json { older_revisions(&answer, version) } else { Vec::new() };
+    for older in older {
         tracing::info!(
             server = session.upstream(),
             asked = older.as_str(),
