@@ -86,8 +86,11 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Rejects an envelope that proposes what cannot be proposed.
-    pub(crate) fn reject_said(&mut self, said: Said<'_, H>, refusal: Box<Refusal>) {
+    pub(crate) fn reject_said(&mut self, mut said: Said<'_, H>, refusal: Box<Refusal>, published: bool) {
         if !self.is_taken(&said, None) {
+            if let Some(envelope) = said.unpublished.take().filter(|_| published) {
+                self.publish(envelope.message, envelope.bytes, envelope.audience);
+            }
             self.remember_rejected(said.say.proposal_digest, &said.from);
             self.effects.push(Effect::Rejected { by: said.from, envelope: said.say.id.into(), refusal });
         }

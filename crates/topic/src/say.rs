@@ -156,7 +156,7 @@ impl<H: Handles> Topic<H> {
             Intent::Propose { proposal, terms, content } => {
                 self.propose_said(envelope, proposal, terms, content);
             }
-            Intent::Reject { refusal } => self.reject_said(envelope, refusal),
+            Intent::Reject { refusal, published } => self.reject_said(envelope, refusal, published),
             Intent::Answer { outcome, answer } => self.answered(envelope, outcome, answer),
         }
     }

@@ -47,11 +47,14 @@ fn proposal(dispatch: &Dispatch, link: &Link, envelope: &Envelope) -> Intent<Liv
     let opening = match strict(envelope.kind(), envelope.payload_bytes()) {
         Ok(check::Act::Proposal(call)) => open::of_envelope(dispatch, link, envelope, &call),
         Ok(check::Act::Request(_) | check::Act::Answer(_) | check::Act::Other) => return Intent::None,
-        Err(mismatch) => Err(mismatched(dispatch, envelope, &mismatch)),
+        Err(mismatch) => {
+            let refusal = Box::new(mismatched(dispatch, envelope, &mismatch));
+            return Intent::Reject { refusal, published: true };
+        }
     };
     match opening {
         Ok(open::Opening { id: proposal, content, terms }) => Intent::Propose { proposal, terms, content },
-        Err(refusal) => Intent::Reject { refusal: Box::new(refusal) },
+        Err(refusal) => Intent::Reject { refusal: Box::new(refusal), published: false },
     }
 }
 

@@ -308,16 +308,20 @@ async fn a_kind_that_differs_from_its_payload_is_refused_and_counted() {
     });
     let payload: Value = serde_json::from_slice(answer.await.payload()).unwrap();
     assert_eq!(payload["error"]["code"], -32600, "{payload}");
-    // The same in a proposal, which no other receives, and a request for another participant: nothing runs.
+    // The same in a proposal, and a request for another participant: nothing runs.
     let (boss, mut seen) = join(&gateway, "boss").await;
     boss.send("mcp/proposal:tools/call:echo", &["worker"], None, &call).unwrap();
+    assert_eq!(misbehaved(&mut noticed).await, "boss");
     boss.send("mcp/request:tools/call:wipe", &["mallory"], None, &call).unwrap();
     boss.send("mcp/proposal:tools/call:wipe", &["worker"], None, &call).unwrap();
     let proposed = |event| matches!(event, Event::Proposal(_)).then_some(());
     receive(&mut noticed, "a proposal", proposed).await;
     let honest = boss.request("worker", "tools/call", &echo("still here")).await.unwrap();
     assert_eq!(read(&honest)["content"][0]["text"], "still here");
-    assert_eq!(worker.violations().into_iter().collect::<Vec<_>>(), [("mallory".to_owned(), 1)]);
+    assert_eq!(
+        worker.violations().into_iter().collect::<Vec<_>>(),
+        [("boss".to_owned(), 1), ("mallory".to_owned(), 1)]
+    );
     // Mallory, which serves no tools, answers the request with its own error, not with the worker's result.
     let said = |event| match event {
         Event::Other(envelope) if envelope.from() == "mallory" => Some(envelope),

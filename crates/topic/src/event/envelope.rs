@@ -46,10 +46,13 @@ pub enum Intent<H: Handles> {
         /// The same in full.
         content: H::Content,
     },
-    /// `mcp/proposal` of what cannot be proposed: it is rejected, and no participant gets it.
+    /// `mcp/proposal` of what cannot be proposed: it is rejected.
     Reject {
         /// The reason, in words for the sender.
         refusal: Box<Refusal>,
+        /// Whether it is published all the same: its payload is not what its kind says, which participants see for themselves (MCPx v0.1,
+        /// sections 4.2 and 4.3).
+        published: bool,
     },
     /// `mcp/response`: the sender answers a request.
     Answer {

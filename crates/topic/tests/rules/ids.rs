@@ -67,7 +67,7 @@ fn what_is_rejected_on_arrival_is_decided() {
     let mut stage = self::stage();
     let refusal = Box::new(Refusal::new(RefusalCode::Malformed, "kind and payload differ"));
     let reject = |link| Envelope {
-        intent: Intent::Reject { refusal: refusal.clone() },
+        intent: Intent::Reject { refusal: refusal.clone(), published: false },
         ..Envelope::new(link, "p1", "mcp/proposal:tools/call:a", &["one"])
     };
     assert_eq!(shown(&stage.send(reject(BOB))), ["rejected p1 of bob: malformed"]);
@@ -78,6 +78,19 @@ fn what_is_rejected_on_arrival_is_decided() {
     assert_eq!(shown(&stage.send(reject(ANN))), ["withhold from 1: conflict"]);
     assert_eq!(shown(&stage.send(under_p1(ANN, "ann", 3, 3))), ["withhold from 1: conflict"]);
     is_decided(&mut stage);
+}
+
+#[test]
+fn a_proposal_that_is_not_what_its_kind_says_is_published_and_decided() {
+    let mut stage = stage();
+    let refusal = Box::new(Refusal::new(RefusalCode::Malformed, "kind and payload differ"));
+    let reject = || Envelope {
+        intent: Intent::Reject { refusal: refusal.clone(), published: true },
+        ..Envelope::new(BOB, "p1", "mcp/proposal:tools/call:a", &["one"])
+    };
+    assert_eq!(shown(&stage.send(reject())), ["publish p1", "rejected p1 of bob: malformed"]);
+    is_decided(&mut stage);
+    assert_eq!(shown(&stage.send(reject())), ["rejected p1 of bob: conflict"]);
 }
 
 #[test]
@@ -101,7 +114,7 @@ fn an_id_names_one_proposal() {
             assert_eq!(taken, [format!("withhold from {}: conflict", link.0)], "{why}");
         }
         let refusal = Box::new(Refusal::new(RefusalCode::Malformed, "kind and payload differ"));
-        let intent = Intent::Reject { refusal };
+        let intent = Intent::Reject { refusal, published: true };
         let reject = Envelope { intent, ..Envelope::new(BOB, "p1", "mcp/proposal:tools/call:a", &["one"]) };
         assert_eq!(shown(&stage.send(reject)), ["withhold from 2: conflict"], "{why}");
     };

@@ -126,7 +126,8 @@ impl World {
         }
         let refusal = Box::new(Refusal::new(RefusalCode::Malformed, "kind and payload differ"));
         let turn = Turn { waits: true, ..self.turn_of(again) };
-        let (fate, _, effects) = self.sends_waiting(drawn, turn, Intent::Reject { refusal });
+        let (fate, _, effects) =
+            self.sends_waiting(drawn, turn, Intent::Reject { refusal, published: false });
         match again {
             _ if fate != Fate::Published => {}
             Some(again) => self.check_again(again, &effects.all),
