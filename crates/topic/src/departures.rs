@@ -12,7 +12,7 @@ pub const DEPARTURES_MAX: usize = 4096;
 /// The times at which participants left.
 #[derive(Debug)]
 pub(crate) struct Departures {
-    /// The time of the topic's first step: until then nobody could be there.
+    /// The time of the topic's first step: until then no participant could be there.
     began_ms: Option<u64>,
     left_ms: HashMap<ParticipantId, u64>,
     order: Latest<(ParticipantId, u64)>,

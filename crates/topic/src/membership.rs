@@ -220,7 +220,7 @@ impl<H: Handles> Topic<H> {
             let Some(open) = self.operations.get_mut(id).filter(|open| open.is_approved_in_room()) else {
                 continue;
             };
-            // The name is one of the link's: nobody cancels it by that any more.
+            // The name is one of the link's: no client cancels it by that any more.
             (open.link, open.tag) = (own, None);
             self.members.finish(link, id);
             self.members.begin(own, id);

@@ -228,7 +228,7 @@ impl<H: Handles> Topic<H> {
         }
         let Some(proposal) = self.proposals.remove(id) else { return };
         let Proposal { terms, content, held, call, deferred, id_digest, .. } = proposal;
-        // Its proposer is told that it is rejected.
+        // Its proposer gets the state `rejected`.
         self.remember_rejected(id_digest, &terms.by);
         self.not_proposed(id, terms.by, content, held, cause);
         for requests in deferred {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{Handles, Topic, effect::Effects, event::Event, proposals::Ruling};
 
-/// The time of a step, on two clocks: what people were told in hours and minutes ends by whichever is first.
+/// The time of a step, on two clocks: a promise in hours and minutes ends by whichever is first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Now {
     /// A steady clock, in milliseconds: rate limits, proposals and parked operations depend on it. It may stand, as while the machine

@@ -63,7 +63,7 @@ pub(crate) fn not_proposed(
     }
 }
 
-/// Tells a participant that its envelope proposes nothing. Nobody else has the proposal.
+/// Notifies a participant alone that its envelope proposes nothing.
 pub(crate) fn no_proposal(dispatch: &Arc<Dispatch>, by: &ParticipantId, envelope: &str, why: &str) {
     let state = State { reason: Some(why), ..State::new(envelope, ProposalState::Rejected) };
     send_state_alone(dispatch, by, envelope, &state.payload());
@@ -160,7 +160,7 @@ pub(crate) fn remind(dispatch: &Arc<Dispatch>, link: &Link, proposal: &ProposalV
     dispatch.answer_alone(link.id, &from, &[to], PROPOSAL_STATE, &proposal.envelope, &payload);
 }
 
-/// Notifies the proposer of the state of its proposal, and whoever receives proposals: their reviewers learn what is decided.
+/// Notifies the proposer of the state of its proposal, and all that receive proposals, so that reviewers learn what is decided.
 fn notify(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     let payload = State::of(proposal).payload();
     let (by, envelope) = (&proposal.by, &*proposal.envelope);

@@ -42,7 +42,7 @@ impl Room {
         }
     }
 
-    /// Both reviewers fulfil it, at the server and at a participant: nothing runs, and nobody gets it.
+    /// Both reviewers fulfil it, at the server and at a participant: nothing runs, and no other participant gets it.
     #[track_caller]
     fn runs_never(&mut self, proposal: &str) {
         self.seen();

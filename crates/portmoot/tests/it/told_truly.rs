@@ -1,4 +1,4 @@
-//! What participants are told of proposals, over real sockets: which request fulfils one, what became of it, and what may still be
+//! Reports of proposals to participants, over real sockets: which request fulfils one, what became of it, and what may still be
 //! decided.
 
 use std::sync::{Arc, Mutex};
@@ -73,6 +73,7 @@ fn whoever_receives_proposals_hears_what_is_decided() {
         (&json!("boss"), &json!("f1"))
     );
     state(&mut chief, "p1", "completed");
+    stage.agent.receive_until(|received| received["payload"]["state"] == "completed");
     let two = stage.propose("p2", "x");
     assert_eq!(stage.decide("boss", &two, "reject", &json!({ "reason": "no" })).status, 200);
     state(&mut chief, "p2", "pending");
@@ -87,6 +88,9 @@ fn whoever_receives_proposals_hears_what_is_decided() {
     let next = clerk.receive_until(|received| received["kind"] != "system/presence");
     assert_eq!(next["id"], "mark", "in directed mode it hears nothing of others' proposals: {next}");
     // The lists of a reviewer that came later have the id that a fulfilment names.
+    for rejected in ["p2", "p3"] {
+        state(&mut stage.agent, rejected, "rejected");
+    }
     stage.propose("p4", "x");
     chief.call("l1", &["portmoot"], "list_proposals", json!({}));
     let listed = outcome(&mut chief, "l1");

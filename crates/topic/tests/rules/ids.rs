@@ -1,4 +1,4 @@
-//! Ids that name a proposal: each names one, for ever, and what its proposer is told of it holds.
+//! Ids that name a proposal: each names one, for ever, and what its proposer receives about it holds.
 
 use model::{DeliveryMode, LinkId, Refusal, RefusalCode};
 use topic::{Limits, REJECTED_PROPOSALS_MAX};

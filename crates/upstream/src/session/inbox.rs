@@ -87,23 +87,26 @@ fn answer_number(answer: &[u8]) -> Option<u64> {
     let at_start = head
         .strip_prefix("{\"jsonrpc\":\"2.0\",\"id\":")
         .or_else(|| head.strip_prefix("{\"id\":"))
-        .and_then(|rest| integer_before(rest, ","));
+        .and_then(leading_integer)
+        .and_then(|(number, rest)| rest.starts_with(',').then_some(number));
     // A request or notification has no answer's number, wherever it says what.
     let tail = compact(answer.get(answer.len().saturating_sub(ID_BYTES_MAX)..).unwrap_or(answer));
     let is_answer = head.starts_with("{\"jsonrpc\":\"2.0\",\"result\":") || head.starts_with("{\"result\":");
     let at_end = || {
         let (_, rest) = tail.rsplit_once(",\"id\":").filter(|_| is_answer)?;
-        integer_before(rest, "}").or_else(|| integer_before(rest, ",\"jsonrpc\":\"2.0\"}"))
+        let (number, rest) = leading_integer(rest)?;
+        // A brace more, and it is the id of something inside of the answer.
+        matches!(rest, "}" | ",\"jsonrpc\":\"2.0\"}").then_some(number)
     };
     at_start.or_else(at_end)
 }
 
-/// The integer at the start of a text, `7` or `7.0`, if this follows it.
-fn integer_before(text: &str, end: &str) -> Option<u64> {
+/// The integer at the start of a text, `7` or `7.0`, and what follows it.
+fn leading_integer(text: &str) -> Option<(u64, &str)> {
     let digits = text.get(..text.find(|c: char| !c.is_ascii_digit())?)?;
     let rest = text.get(digits.len()..)?;
     let rest = rest.strip_prefix('.').map_or(rest, |rest| rest.trim_start_matches('0'));
-    rest.starts_with(end).then(|| digits.parse().ok()).flatten()
+    Some((digits.parse().ok()?, rest))
 }
 
 impl Session {

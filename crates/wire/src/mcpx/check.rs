@@ -162,6 +162,7 @@ fn request(kind: KindRef<'_>, payload: Bytes) -> Result<Call, Mismatch> {
     json::refuse_duplicates(&payload)?;
     let outer = json::members(&payload, Span::all(&payload))?;
     refuse_doubles(&outer, &["jsonrpc", "id", "method", "params"])?;
+    refuse_null(&outer)?;
     let message = Message::read(payload.clone())?;
     match message.shape() {
         MessageKind::Request | MessageKind::Notification => call(kind, message),
@@ -177,6 +178,7 @@ fn proposal(kind: KindRef<'_>, payload: &Bytes) -> Result<Call, Mismatch> {
     json::refuse_duplicates(payload)?;
     let members = json::members(payload, Span::all(payload))?;
     refuse_doubles(&members, &["jsonrpc", "method", "params"])?;
+    refuse_null(&members)?;
     if members.get("jsonrpc").is_some_and(|version| json::text(version.raw).as_deref() != Some("2.0")) {
         return Err(wrong("`jsonrpc` must be \"2.0\""));
     }
@@ -219,6 +221,16 @@ fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
         }
         (Some(expected), None) => Err(Mismatch::NoTarget { expected: expected.to_owned() }),
         (Some(_) | None, target) => Ok(Call { message, target }),
+    }
+}
+
+/// Refuses params that are null, which are none over MCP: participants read the envelope as it was sent.
+fn refuse_null(members: &Members<'_>) -> Result<(), Mismatch> {
+    match members.get("params") {
+        Some(params) if params.raw == b"null" => {
+            Err(Mismatch::Payload("`params` must be an object".to_owned()))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -171,6 +171,8 @@ impl World {
         }
         self.books.judge_deals(participant);
         self.live(Event::Revoke { participant }, Turn { leaving, ..Turn::default() });
+        // It may not come back, so nothing waits for it.
+        self.books.left_ms.remove(participant);
         self.books.wear(participant);
     }
 
