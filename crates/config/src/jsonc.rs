@@ -1,8 +1,7 @@
 //! JSON with comments and trailing commas, as editors accept it in their files.
 
-use jsonc_parser::ParseOptions;
-use jsonc_parser::scanner::{Scanner, ScannerOptions};
 use jsonc_parser::tokens::Token;
+use jsonc_parser::{ParseOptions, Scanner, ScannerOptions};
 
 /// What editors accept in their JSON files: comments and trailing commas, nothing else that JSON has not.
 pub const OPTIONS: ParseOptions = ParseOptions {
