@@ -26,6 +26,8 @@ use crate::{declared::Handshake, fault::Fault, schema, sent, status::Quarantined
 const COALESCE: Duration = Duration::from_millis(50);
 /// The longest pause between refreshes that bring nothing new.
 const QUIET_MAX: Duration = Duration::from_secs(30);
+/// The most announcements of one list without a change that clients get, until the server is quiet for a while.
+const UNCHANGED_MAX: usize = 3;
 /// How long a server that declares no list may take to say that it has tools.
 const UNDECLARED: Duration = Duration::from_secs(1);
 /// Values in the schemas of all tools of a server whose arguments are checked; a pattern counts for many.
@@ -319,18 +321,18 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
 struct Quiet {
     barren: u32,
     until: Option<Instant>,
-    /// The lists of which one announcement without a change was passed on, as bits.
-    passed_on: u64,
+    /// The lists of which an announcement without a change was passed on, once for each.
+    passed_on: Vec<ListKind>,
 }
 
 impl Quiet {
-    /// Takes the outcome of a refresh, and returns the announcements that clients get: those of changes, and of each list the first
+    /// Takes the outcome of a refresh, and returns the announcements that clients get: those of changes, and of each list the first few
     /// without one, for a server may know of changes that its list does not show.
     fn refreshed(&mut self, announced: &[ListKind], is_changed: impl Fn(ListKind) -> bool) -> Vec<ListKind> {
         let now = Instant::now();
         // One that was quiet for long has begun anew.
         if self.until.is_none_or(|until| now > until + QUIET_MAX) {
-            (self.barren, self.passed_on) = (0, 0);
+            *self = Self::default();
         }
         let (changed, same): (Vec<ListKind>, Vec<ListKind>) =
             announced.iter().partition(|kind| is_changed(**kind));
@@ -338,8 +340,12 @@ impl Quiet {
         self.barren = if is_barren { self.barren.saturating_add(1) } else { 0 };
         self.until = is_barren.then(|| now + pause(self.barren));
         let mut passed_on = changed;
-        passed_on.extend(same.iter().filter(|kind| self.passed_on & bit(**kind) == 0));
-        self.passed_on |= same.iter().fold(0, |all, kind| all | bit(*kind));
+        for kind in same {
+            if self.passed_on.iter().filter(|other| **other == kind).count() < UNCHANGED_MAX {
+                self.passed_on.push(kind);
+                passed_on.push(kind);
+            }
+        }
         passed_on
     }
 
@@ -379,13 +385,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_each_list_one_announcement_without_a_change_is_passed_on() {
+    fn of_each_list_a_few_announcements_without_a_change_are_passed_on() {
         let mut quiet = Quiet::default();
         let (tools, prompts) = (ListKind::Tools, ListKind::Prompts);
-        assert_eq!(quiet.refreshed(&[tools], |_| false), [tools]);
+        for _ in 0..UNCHANGED_MAX {
+            assert_eq!(quiet.refreshed(&[tools], |_| false), [tools]);
+        }
         assert_eq!(quiet.refreshed(&[tools, prompts], |_| false), [prompts]);
-        assert_eq!(quiet.refreshed(&[tools, prompts], |_| false), []);
-        assert_eq!(quiet.refreshed(&[tools, prompts], |kind| kind == tools), [tools]);
+        assert_eq!(quiet.refreshed(&[tools], |_| false), []);
+        assert_eq!(quiet.refreshed(&[tools, prompts], |kind| kind == tools), [tools, prompts]);
         assert_eq!(quiet.refreshed(&[], |_| true), []);
     }
 
