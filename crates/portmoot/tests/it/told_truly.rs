@@ -80,6 +80,9 @@ fn whoever_receives_proposals_hears_what_is_decided() {
     assert_eq!(state(&mut chief, "p2", "rejected")["payload"]["reason"], "no");
     // What is rejected on arrival has one state only, for its sender.
     stage.agent.send("mcp/proposal:tools/call:safe", "p3", &["tools"], json!({}), &echoes("x"));
+    for rejected in ["p2", "p3"] {
+        state(&mut stage.agent, rejected, "rejected");
+    }
     stage.boss.chat("mark");
     for id in ["p3", "mark"] {
         let next = chief.receive_until(|received| received["kind"] != "system/presence");
@@ -88,9 +91,6 @@ fn whoever_receives_proposals_hears_what_is_decided() {
     let next = clerk.receive_until(|received| received["kind"] != "system/presence");
     assert_eq!(next["id"], "mark", "in directed mode it hears nothing of others' proposals: {next}");
     // The lists of a reviewer that came later have the id that a fulfilment names.
-    for rejected in ["p2", "p3"] {
-        state(&mut stage.agent, rejected, "rejected");
-    }
     stage.propose("p4", "x");
     chief.call("l1", &["portmoot"], "list_proposals", json!({}));
     let listed = outcome(&mut chief, "l1");
