@@ -78,7 +78,7 @@ mod tests {
     fn comments_and_trailing_commas_become_blanks_and_all_else_stays() {
         for (text, expect) in [
             ("{}", "{}"),
-            ("{ // x\n \"a\": [1, 2, /* , */ ], }", "{     \n \"a\": [1, 2           ]  }"),
+            ("{ // x\n \"a\": [1, 2, /* , */ ], }", "{     \n \"a\": [1, 2          ]  }"),
             (r#"{"a": "// no, /* no */ ,]"}"#, r#"{"a": "// no, /* no */ ,]"}"#),
             ("/* \u{e9} */{}", "         {}"),
             // These are no JSON, and stay so.

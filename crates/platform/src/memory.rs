@@ -12,7 +12,7 @@ pub fn hide_memory() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The growth of the process since the last look from which on unused memory is given back, in bytes.
+/// The growth of the memory of the process since the last look from which on unused memory is given back, in bytes.
 const GROWN_BYTES: u64 = 4 << 20;
 
 /// Memory that the allocator keeps although the program has freed it.
@@ -21,7 +21,7 @@ const GROWN_BYTES: u64 = 4 << 20;
 /// some bytes that live longer lie behind it.
 #[derive(Debug, Default)]
 pub struct UnusedMemory {
-    /// The resident size after the last look, in bytes.
+    /// The memory after the last look, in bytes.
     before: u64,
 }
 
@@ -31,22 +31,24 @@ impl UnusedMemory {
     /// What is in use counts once: a process that stays large is not searched again before it grows again. A search takes about a
     /// millisecond for each 100 MiB. Only with glibc on Linux; other allocators give memory back by themselves.
     pub fn give_back(&mut self) {
-        let now = resident_bytes();
+        let now = own_bytes();
         if now < self.before.saturating_add(GROWN_BYTES) {
             self.before = self.before.min(now);
             return;
         }
         trim();
-        self.before = resident_bytes();
+        self.before = own_bytes();
     }
 }
 
-/// The resident size of this process in bytes; 0 where it is not known.
-fn resident_bytes() -> u64 {
+/// The resident memory of this process without that of files, in bytes; 0 where it is not known.
+fn own_bytes() -> u64 {
     let Ok(sizes) = std::fs::read_to_string("/proc/self/statm") else { return 0 };
-    let pages = sizes.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    let pages =
+        |place| sizes.split(' ').nth(place).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default();
+    let (resident, of_files) = (pages(1), pages(2));
     let page = u64::try_from(rustix::param::page_size()).unwrap_or_default();
-    pages.unwrap_or_default().saturating_mul(page)
+    resident.saturating_sub(of_files).saturating_mul(page)
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -63,7 +65,7 @@ fn trim() {}
 mod tests {
     use rustix::process::{DumpableBehavior, dumpable_behavior};
 
-    use super::{GROWN_BYTES, UnusedMemory, resident_bytes};
+    use super::{GROWN_BYTES, UnusedMemory, own_bytes};
 
     #[test]
     fn the_kernel_dumps_no_hidden_memory() {
@@ -76,10 +78,10 @@ mod tests {
     fn what_a_flood_took_is_given_back() {
         let mut unused = UnusedMemory::default();
         unused.give_back();
-        let before = resident_bytes();
+        let before = own_bytes();
         // Small pieces between which some stay: the end of the heap is in use.
         let mut pieces: Vec<Vec<u8>> = (0..20_000).map(|_| vec![1; 2_000]).collect();
-        let grown = resident_bytes() - before;
+        let grown = own_bytes() - before;
         assert!(grown > 8 * GROWN_BYTES, "{grown}");
         let mut number = 0;
         pieces.retain(|_| {
@@ -87,7 +89,7 @@ mod tests {
             number % 1_000 == 0
         });
         unused.give_back();
-        let kept = resident_bytes().saturating_sub(before);
+        let kept = own_bytes().saturating_sub(before);
         assert!(kept < grown / 4, "{kept} of {grown}");
         assert_eq!(pieces.len(), 20);
     }

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::authorization::flood::resident;
+use crate::authorization::flood::own_memory;
 use crate::support::{Client, Gateway, fixture, until};
 use crate::ws::{GOOD, people, token};
 
@@ -62,7 +62,7 @@ fn strangers_over_http2_cost_little_memory_and_leave_none() {
     ann.names("tools");
     // The services are made for the first question.
     drop(flood(gateway.address(), "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"));
-    let memory = || until("its memory", || resident(gateway.pid()));
+    let memory = || until("its memory", || own_memory(gateway.pid()));
     let start = memory();
     for path in [
         "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
