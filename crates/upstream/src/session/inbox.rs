@@ -137,7 +137,7 @@ impl Session {
             }
         }
         match stream_of {
-            Some(number) if !self.pending.lock().requests.contains_key(&number) => Flow::Settled,
+            Some(number) if self.pending.lock().is_settled(number) => Flow::Settled,
             Some(_) | None => Flow::Open,
         }
     }
@@ -202,6 +202,10 @@ impl Session {
 
     /// Handles the failure of one request.
     fn failed(self: &Arc<Self>, number: u64, failure: LinkError) {
+        // The end of the stream on which a refusal came says nothing new.
+        if self.pending.lock().is_doubted(number) {
+            return;
+        }
         if let LinkError::SessionGone | LinkError::SessionReplaced = failure
             && self.await_reopen(number, failure == LinkError::SessionGone)
         {

@@ -175,6 +175,16 @@ impl PendingTable {
         self.requests.get(&number).is_some_and(|request| request.sent.is_some())
     }
 
+    /// Whether a request has ended, and its end waits for the check of the session.
+    pub(super) fn is_doubted(&self, number: u64) -> bool {
+        self.awaiting_check.iter().flatten().any(|doubted| doubted.number == number)
+    }
+
+    /// Whether the link has no more to deliver for a request.
+    pub(super) fn is_settled(&self, number: u64) -> bool {
+        !self.requests.contains_key(&number) || self.is_doubted(number)
+    }
+
     /// Takes what was sent for a request: it is sent again only once.
     pub(super) fn take_sent(&mut self, number: u64) -> Option<SentRequest> {
         self.requests.get_mut(&number)?.sent.take()
