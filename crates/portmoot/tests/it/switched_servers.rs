@@ -14,8 +14,8 @@ fn site() -> (Home, Gateway) {
                   [participants.ann]\ntoken_env = \"ANN\"\ncapabilities = [\"mcp/*\", \"portmoot/servers\"]\n";
     let config = format!(
         "{}{}[servers.off]\ntype = \"demo\"\nenabled = false\n{people}",
-        fixture("a", &[]),
-        fixture("b", &[])
+        fixture("a", &["--name", "switched-a"]),
+        fixture("b", &["--name", "switched-b"])
     );
     let gateway = Gateway::start(&home, &config);
     gateway.ready("a");
@@ -32,9 +32,9 @@ fn echoes(client: &Client, tool: &str) -> bool {
     client.ask("tools/call", call)["result"]["content"][0]["text"] == "x"
 }
 
-fn pids(gateway: &Gateway) -> Vec<u64> {
-    let program = harness::fixture_binary().display().to_string();
-    below(gateway.pid(), &program)
+/// The processes of the server `a` or `b`.
+fn pids(gateway: &Gateway, server: &str) -> Vec<u64> {
+    below(gateway.pid(), &format!("switched-{server}"))
 }
 
 #[test]
@@ -42,16 +42,17 @@ fn a_server_is_restarted_and_no_other() {
     let (home, gateway) = site();
     let client = Client::of(&gateway, ANN);
     assert!(echoes(&client, "a_echo") && echoes(&client, "b_echo"));
-    let before = pids(&gateway);
+    let (before_a, before_b) = (pids(&gateway, "a"), pids(&gateway, "b"));
     let ran = servers(&home, &gateway, "restart", "a", BOSS).expect(0);
     assert!(ran.stderr.contains("the server `a` is restarted"), "{}", ran.stderr);
     until("it runs again", || echoes(&client, "a_echo").then_some(()));
     assert!(echoes(&client, "b_echo"));
     until("the process before is gone", || {
-        let now = pids(&gateway);
-        let stayed = before.iter().filter(|pid| now.contains(pid)).count();
-        (now.len() == before.len() && stayed == before.len() / 2).then_some(())
+        let now = pids(&gateway, "a");
+        (!now.is_empty() && before_a.iter().all(|pid| !now.contains(pid))).then_some(())
     });
+    let now = pids(&gateway, "b");
+    assert!(before_b.iter().any(|pid| now.contains(pid)), "{before_b:?} {now:?}");
 }
 
 #[test]
