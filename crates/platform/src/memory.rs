@@ -12,7 +12,7 @@ pub fn hide_memory() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The growth of the memory of the process since the last look from which on unused memory is given back, in bytes.
+/// The growth of unused memory since the last look from which on it is given back, in bytes.
 const GROWN_BYTES: u64 = 4 << 20;
 
 /// Memory that the allocator keeps although the program has freed it.
@@ -21,34 +21,32 @@ const GROWN_BYTES: u64 = 4 << 20;
 /// some bytes that live longer lie behind it.
 #[derive(Debug, Default)]
 pub struct UnusedMemory {
-    /// The memory after the last look, in bytes.
-    before: u64,
+    /// The least since unused memory was last given back, in bytes: it counts as unused from then on too.
+    known: u64,
 }
 
 impl UnusedMemory {
-    /// Gives unused memory back if the process has grown by 4 MiB since the last look. To be called now and then.
+    /// Gives unused memory back if it has grown by 4 MiB since the last time. To be called now and then.
     ///
-    /// What is in use counts once: a process that stays large is not searched again before it grows again. A search takes about a
-    /// millisecond for each 100 MiB. Only with glibc on Linux; other allocators give memory back by themselves.
+    /// A look takes microseconds, and giving back about a millisecond for each 100 MiB. Only with glibc on Linux; other allocators give
+    /// memory back by themselves.
     pub fn give_back(&mut self) {
-        let now = own_bytes();
-        if now < self.before.saturating_add(GROWN_BYTES) {
-            self.before = self.before.min(now);
-            return;
+        let unused = unused_bytes();
+        self.known = self.known.min(unused);
+        if unused >= self.known.saturating_add(GROWN_BYTES) {
+            trim();
+            self.known = unused_bytes();
         }
-        trim();
-        self.before = own_bytes();
     }
 }
 
-/// The resident memory of this process without that of files, in bytes; 0 where it is not known.
-fn own_bytes() -> u64 {
-    let Ok(sizes) = std::fs::read_to_string("/proc/self/statm") else { return 0 };
-    let pages =
-        |place| sizes.split(' ').nth(place).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default();
-    let (resident, of_files) = (pages(1), pages(2));
-    let page = u64::try_from(rustix::param::page_size()).unwrap_or_default();
-    resident.saturating_sub(of_files).saturating_mul(page)
+/// The bytes that the allocator keeps free; beyond 4 GiB it counts from 0 again.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "no library wraps this function of glibc")]
+fn unused_bytes() -> u64 {
+    // SAFETY: `mallinfo` has no conditions: it reads counters under the allocator's own locks.
+    let counters = unsafe { libc::mallinfo() };
+    u64::from(counters.fordblks.cast_unsigned())
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -59,13 +57,18 @@ fn trim() {
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn unused_bytes() -> u64 {
+    0
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn trim() {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use rustix::process::{DumpableBehavior, dumpable_behavior};
 
-    use super::{GROWN_BYTES, UnusedMemory, own_bytes};
+    use super::UnusedMemory;
 
     #[test]
     fn the_kernel_dumps_no_hidden_memory() {
@@ -73,16 +76,24 @@ mod tests {
         assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
     }
 
+    /// The resident memory of this process without that of files, in bytes.
+    fn own_bytes() -> u64 {
+        let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
+        let pages: Vec<u64> = sizes.split_whitespace().map(|pages| pages.parse().unwrap()).collect();
+        (pages[1] - pages[2]) * rustix::param::page_size() as u64
+    }
+
     #[test]
     #[cfg(target_env = "gnu")]
-    fn what_a_flood_took_is_given_back() {
+    fn what_a_flood_took_is_given_back_once_it_is_over() {
         let mut unused = UnusedMemory::default();
         unused.give_back();
         let before = own_bytes();
         // Small pieces between which some stay: the end of the heap is in use.
         let mut pieces: Vec<Vec<u8>> = (0..20_000).map(|_| vec![1; 2_000]).collect();
+        unused.give_back();
         let grown = own_bytes() - before;
-        assert!(grown > 8 * GROWN_BYTES, "{grown}");
+        assert!(grown > 32 << 20, "{grown}");
         let mut number = 0;
         pieces.retain(|_| {
             number += 1;
