@@ -65,6 +65,7 @@ pub(crate) const SEEN: &[&str] = &[
     "refused: redefined",
     "refused: repeated",
     "refused: expired",
+    "refused: away",
     // Questions.
     "asked",
     "ask settled",
@@ -313,6 +314,7 @@ fn refused(cause: Cause) -> &'static str {
         Cause::Redefined => "refused: redefined",
         Cause::Repeated => "refused: repeated",
         Cause::Expired => "refused: expired",
+        Cause::Away => "refused: away",
         other => panic!("no call is refused because of {other:?}"),
     }
 }
