@@ -150,6 +150,10 @@ impl<'a> Converter<'a, '_> {
         };
         let is_required = is_required && !shape.nullable;
         let mut rules = rules::of(shape, &ty);
+        let is_several = matches!(label, Label::Repeated | Label::Map);
+        if is_several && !is_required && rules::refuse_none(&rules) {
+            rules.insert(0, rules::unless_empty());
+        }
         let label = match label {
             Label::Optional if is_required && self.style == Style::Spec => Label::Plain,
             Label::Plain | Label::Optional if is_required => {

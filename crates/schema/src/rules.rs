@@ -61,6 +61,17 @@ pub(crate) fn required() -> Rule {
     Rule { path: "required".to_owned(), value: "true".to_owned() }
 }
 
+/// The rule by which the others count only where something is: a list or map that is left out is empty.
+pub(crate) fn unless_empty() -> Rule {
+    Rule { path: "ignore".to_owned(), value: "IGNORE_IF_ZERO_VALUE".to_owned() }
+}
+
+/// Whether an empty list or map breaks these rules.
+pub(crate) fn refuse_none(rules: &[Rule]) -> bool {
+    let is_least = |rule: &Rule| ["repeated.min_items", "map.min_pairs"].contains(&rule.path.as_str());
+    rules.iter().any(|rule| is_least(rule) && rule.value != "0")
+}
+
 struct Rules<'a> {
     node: Node<'a>,
     prefix: String,
