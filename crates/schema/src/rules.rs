@@ -2,7 +2,7 @@
 
 use crate::file::{Rule, Type};
 use crate::node::Node;
-use crate::pattern::is_pattern;
+use crate::pattern::{self, is_pattern};
 use crate::print::literal;
 use crate::shape::{Kind, ValueShape};
 
@@ -119,10 +119,11 @@ impl Rules<'_> {
         }
         self.count("minLength", "min_len");
         self.count("maxLength", "max_len");
-        if let Some(pattern) = self.node.get("pattern").and_then(Node::text)
-            && is_pattern(&pattern)
-        {
-            self.add("pattern", &literal(&pattern));
+        if let Some(pattern) = self.node.get("pattern").and_then(Node::text) {
+            let pattern = pattern::of_json(&pattern);
+            if is_pattern(&pattern) {
+                self.add("pattern", &literal(&pattern));
+            }
         }
         let format = self.node.get("format").and_then(Node::text);
         let known = |format: &str| FORMATS.iter().find(|(name, rule)| *name == format && !rule.is_empty());
