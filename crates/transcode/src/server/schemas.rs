@@ -66,6 +66,15 @@ impl SentSchema {
         })
     }
 
+    /// The tool and the reference of a schema that is elsewhere.
+    #[must_use]
+    pub fn far(&self) -> Option<(String, String)> {
+        match &self.source {
+            DescriptorSource::Inline(_) => None,
+            DescriptorSource::Reference(reference) => Some((self.tool.clone(), reference.clone())),
+        }
+    }
+
     /// The same schema with the set that its reference stands for.
     #[must_use]
     pub fn resolved(self, set: Bytes) -> Self {
