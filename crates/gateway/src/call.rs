@@ -17,6 +17,7 @@ use wire::mcp::{relay, task::TaskWish};
 
 use crate::incoming::{Incoming, Names, Parks, Tag};
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
+use schema::ToolSchema;
 use transcode::shown::JsonView;
 
 use crate::{context::call_number, proposals::content::Waits};
@@ -244,6 +245,11 @@ impl Call {
             state,
             over,
         })
+    }
+
+    /// The schema by which its arguments were checked when it came, if it is written in protobuf.
+    pub(crate) fn checked_by(&self) -> Option<&ToolSchema> {
+        self.shown.as_ref()?.schema()
     }
 
     /// The topic at its server, and where it has delivered the call.

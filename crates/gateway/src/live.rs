@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use model::{Answer, Form, Notice, OperationId, ParticipantId};
+use model::{Answer, Coding, Form, Notice, OperationId, ParticipantId};
 use topic::Handles;
 use upstream::{Manifest, Question, Session, Upstream, dial_in::DialIn};
 use wire::mcp::input;
@@ -99,9 +99,10 @@ impl ConfiguredServer {
         self.listed_to(participant, form).or_else(shown).unwrap_or_default()
     }
 
-    /// Whether the arguments of its calls are checked by its tools' schemas.
-    pub(crate) fn validates(&self) -> bool {
-        self.upstream.spec().config.validate
+    /// Whether the arguments of its calls are checked by its tools' schemas, as this manifest has them: always, if these are messages
+    /// of proto-mcp.
+    pub(crate) fn validates(&self, manifest: &Manifest) -> bool {
+        self.upstream.spec().config.validate || manifest.coding == Coding::Proto
     }
 }
 

@@ -315,10 +315,10 @@ impl Session {
         }
     }
 
-    /// Whether the arguments of its calls are checked by its tools' schemas, which are JSON Schemas.
+    /// Whether the arguments of its calls are checked by its tools' schemas: always, if these are messages of proto-mcp.
     #[must_use]
     pub fn validates(&self) -> bool {
-        self.setup.spec.config.validate && self.coding() == Coding::Json
+        self.setup.spec.config.validate || self.coding() == Coding::Proto
     }
 
     /// True until the session has ended.

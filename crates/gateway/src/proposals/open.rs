@@ -149,12 +149,11 @@ fn hold(
 
 /// The end of a held call whose arguments do not fit.
 fn unfit_of(call: &Call, shown: &Request, server: &Server, own: Option<&str>) -> Option<End<Answer>> {
-    let is_tool = call.request.method.as_str() == "tools/call";
-    let server = server.upstream().filter(|server| is_tool && server.validates())?;
+    let server = server.upstream().filter(|_| call.request.method.as_str() == "tools/call")?;
     let session = server.upstream.open_session(&call.link.caller(call.client.as_ref()));
     let known = || server.manifest_for(&call.link.participant.id, call.link.form);
     let manifest = session.map_or_else(known, |session| session.manifest());
-    unfit::end(call, shown, &manifest, own)
+    server.validates(&manifest).then(|| unfit::end(call, shown, &manifest, own))?
 }
 
 /// The proposal that an envelope makes whose payload agrees with its kind.
@@ -177,23 +176,24 @@ pub(crate) fn of_envelope(
         call: None,
         envelope_bytes: envelope.frame().len(),
     };
-    if let Some(why) = unfit_at(dispatch, &wanted) {
+    if let Some(refusal) = unfit_at(dispatch, &wanted) {
         let act = (wanted.method, wanted.context);
         Record::of(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
-        return Err(Refusal::new(RefusalCode::SchemaViolation, why));
+        return Err(refusal);
     }
     let definition = definition(dispatch, wanted.by, &wanted.to, wanted.method, wanted.context);
     open(dispatch, wanted, definition)
 }
 
-/// Why one of the servers that check arguments could not run a proposed call. It is checked again when it runs.
-fn unfit_at(dispatch: &Dispatch, wanted: &Wanted<'_>) -> Option<String> {
+/// The refusal of a proposed call that one of the servers whose arguments are checked could not run. It is checked again when it runs.
+fn unfit_at(dispatch: &Dispatch, wanted: &Wanted<'_>) -> Option<Refusal> {
     let ("tools/call", Some(tool)) = (wanted.method, wanted.context) else { return None };
     let params = wanted.params.as_deref().unwrap_or("{}").as_bytes();
     wanted.to.iter().find_map(|to| {
         let server = dispatch.with(|topic| topic.server(to))?.handle;
-        let server = server.upstream().filter(|server| server.validates())?;
-        unfit::of(&server.manifest_for(wanted.by, Form::ENVELOPE), tool, params)
+        let server = server.upstream()?;
+        let manifest = server.manifest_for(wanted.by, Form::ENVELOPE);
+        server.validates(&manifest).then(|| unfit::of(&manifest, tool, params))?
     })
 }
 
