@@ -84,7 +84,7 @@ mod tests {
             // These are no JSON, and stay so.
             ("{\"a\": 1,, }", "{\"a\": 1,, }"),
             ("[,]", "[,]"),
-            ("{ // mine\n \"a\": nothing, }", "{        \n \"a\": nothing  }"),
+            ("{ // mine\n \"a\": nothing, }", "{        \n \"a\": nothing, }"),
             ("[1, 'a' // b", "[1, 'a' // b"),
             ("{a: 1}", "{a: 1}"),
         ] {
