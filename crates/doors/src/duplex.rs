@@ -76,7 +76,8 @@ pub(crate) async fn serve(
     mut input: impl AsyncRead + Unpin,
     mut writer: JoinHandle<io::Result<()>>,
 ) -> io::Result<()> {
-    let (mut written, mut is_refused) = (None, false);
+    let mut written = None;
+    let mut is_refused;
     let ended = loop {
         is_refused = !client.take().await;
         if is_refused || out.has_ended() {
