@@ -33,7 +33,7 @@ use book::{Book, Next, Phase};
 pub type Flight = Arc<AsyncMutex<()>>;
 
 /// The access token of a caller that is exchanged for tokens of one account, and of no other.
-pub struct Subject {
+pub(crate) struct ExchangedToken {
     token: Secret,
     /// When it ends, Unix milliseconds.
     ends_ms: u64,
@@ -49,7 +49,7 @@ pub struct Account {
     /// The participant; `None` is the account that all callers share.
     pub participant: Option<String>,
     /// What its tokens are issued for, where callers' tokens are exchanged.
-    subject: Option<Subject>,
+    subject: Option<ExchangedToken>,
     /// Moves with every change of the header.
     stamp: AtomicU64,
     /// Until when the header may be sent without asking; 0 if it may not.
@@ -95,14 +95,14 @@ impl Account {
     /// The account of a participant for an access token, which ends then (Unix milliseconds).
     #[must_use]
     pub fn of_token(site: &Arc<Site>, participant: &str, token: Secret, ends_ms: u64) -> Arc<Self> {
-        let subject = Subject { token, ends_ms, turn: AtomicU64::new(0) };
+        let subject = ExchangedToken { token, ends_ms, turn: AtomicU64::new(0) };
         Self::with(site, Some(participant.to_owned()), Some(subject), Book::new(Phase::Open, None), None)
     }
 
     fn with(
         site: &Arc<Site>,
         participant: Option<String>,
-        subject: Option<Subject>,
+        subject: Option<ExchangedToken>,
         book: Book,
         flight: Option<Flight>,
     ) -> Arc<Self> {

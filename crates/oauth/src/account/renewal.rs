@@ -7,7 +7,7 @@ use platform::unix_ms;
 use store::audit::Verdict;
 
 use super::book::{Book, Phase};
-use super::{Account, Subject, authorization_server, saved};
+use super::{Account, ExchangedToken, authorization_server, saved};
 use crate::config::Kind;
 use crate::registration::Use;
 use crate::site::fault_of;
@@ -139,7 +139,7 @@ impl Account {
         let client = self.site.client(server, Use::Native, None).await?;
         let scopes = self.scopes(&found);
         let grant = match (config.kind, &self.subject) {
-            (Kind::Exchange, Some(Subject { token: subject, .. })) => {
+            (Kind::Exchange, Some(ExchangedToken { token: subject, .. })) => {
                 token::Grant::Exchange { subject, scopes: &scopes, audience: config.audience.as_deref() }
             }
             (Kind::Exchange, None) => {
