@@ -127,7 +127,7 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     let ended = proposals.iter().filter(|proposal| proposal.has_ended());
     close(dispatch, ended.map(|proposal| &*proposal.opened.envelope));
     let mut proposers = Vec::new();
-    let mut bearers = Bearers::default();
+    let mut bearers = FormerBearers::default();
     for proposal in &proposals {
         bearers.pass(dispatch, &proposal.opened);
         let expires_ms = on_own_clock(proposal.opened.expires_ms);
@@ -155,9 +155,9 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
 
 /// Proposers whose proposals are brought back, in the order in which they were opened, and whether their names had other bearers then.
 #[derive(Default)]
-struct Bearers(BTreeMap<String, bool>);
+struct FormerBearers(BTreeMap<String, bool>);
 
-impl Bearers {
+impl FormerBearers {
     /// Takes the next proposal. The first of a present bearer ends what is its of those before.
     fn pass(&mut self, dispatch: &Arc<Dispatch>, opened: &OpenedProposal) {
         let since_ms = dispatch.context.sealer.incarnations().since_ms(&opened.by);

@@ -151,8 +151,8 @@ impl World {
 
     pub(crate) fn revoke(&mut self) {
         // It draws nothing, so that it moves no seed: rules/disowned.rs has what it does to a name that was here.
-        let unheard_of = id("of-another-topic");
-        let event = Event::Disown { participant: &unheard_of };
+        let absent = id("of-another-topic");
+        let event = Event::Disown { participant: &absent };
         self.books.count(variants::event(&event));
         let now = topic::Now { steady_ms: self.now_ms, wall_ms: self.wall_ms() };
         let effects = self.topic.step(now, event);
