@@ -23,7 +23,8 @@ struct Site {
 
 impl Site {
     fn start(mut server: Command) -> Site {
-        let server = Running::start(server.stderr(Stdio::null()), "listening on http://");
+        server.stderr(Stdio::null());
+        let server = Running::start(server, "listening on http://");
         let home = Home::new();
         let key = home.write("key", &"5ea1ed0f".repeat(8));
         std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
