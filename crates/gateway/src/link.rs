@@ -140,19 +140,9 @@ impl Link {
         outlet: Arc<dyn Outlet>,
     ) -> Self {
         let (rejected, held, written) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self {
-            id,
-            participant,
-            form,
-            coding: Coding::Json,
-            client,
-            has_tasks,
-            outlet,
-            rejected,
-            scope: <_>::default(),
-            held,
-            written,
-        }
+        let scope = TokenScope::opened_with(participant.token());
+        let coding = Coding::Json;
+        Self { id, participant, form, coding, client, has_tasks, outlet, rejected, scope, held, written }
     }
 
     /// Its participant's share of the room's queue, once it has joined.
@@ -178,6 +168,7 @@ impl Link {
             account: account(&self.participant.id),
             form: self.form,
             client: client.unwrap_or(&self.client),
+            token: self.scope.latest().token,
         }
     }
 }
