@@ -58,7 +58,10 @@ impl Books {
         (first, complete): (usize, bool),
     ) {
         let numbered = self.room.published.iter().enumerate().skip(first);
-        let must = numbered.filter(|(_, message)| message.is_for(link, listener));
+        // What a former bearer of the name was sent is none of the present one's.
+        let own_since = self.room.disowned.get(&listener.participant).copied().unwrap_or_default();
+        let is_own = |at: usize, message: &Message| at >= own_since || message.to.is_empty();
+        let must = numbered.filter(|(at, message)| is_own(*at, message) && message.is_for(link, listener));
         let must: Vec<(u64, u64)> = must.map(|(at, message)| (at as u64, message.message)).collect();
         assert_eq!(replay.messages, must, "{listener:?}");
         assert_eq!(

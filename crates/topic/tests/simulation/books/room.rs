@@ -61,6 +61,8 @@ pub(crate) struct Room {
     pub(crate) kept: topic::RingLimits,
     /// The place of the oldest message that is kept.
     pub(crate) oldest: usize,
+    /// Names that have had another bearer before, with the place of the first message to the present one.
+    pub(crate) disowned: BTreeMap<ParticipantId, usize>,
 }
 
 impl Books {

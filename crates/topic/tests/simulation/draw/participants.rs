@@ -161,7 +161,19 @@ impl World {
         let waits = self.books.deals.values().filter(|deal| deal.is_pending()).map(|deal| deal.by.clone());
         let absent: Vec<ParticipantId> = waits.filter(|by| !self.books.is_here(by)).collect();
         let absent = self.prng.pick(&absent).cloned().filter(|_| self.prng.one_in(2));
-        self.revokes(&absent.unwrap_or(any));
+        let revoked = absent.unwrap_or(any);
+        self.revokes(&revoked);
+        if self.prng.one_in(2) {
+            self.disowns(&revoked);
+        }
+    }
+
+    /// A name gets another bearer.
+    fn disowns(&mut self, participant: &ParticipantId) {
+        let next = self.books.room.published.len();
+        self.books.room.disowned.insert(participant.clone(), next);
+        let effects = self.live(Event::Disown { participant }, Turn::default());
+        assert!(effects.all.is_empty() && effects.room.is_empty());
     }
 
     pub(crate) fn revokes(&mut self, participant: &ParticipantId) {
