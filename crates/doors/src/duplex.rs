@@ -78,8 +78,11 @@ pub(crate) async fn serve(
 ) -> io::Result<()> {
     let (mut written, mut is_refused) = (None, false);
     let ended = loop {
-        is_refused = !client.take().await;
-        if is_refused || out.has_ended() {
+        if !client.take().await {
+            is_refused = true;
+            break Ok(());
+        }
+        if out.has_ended() {
             break Ok(());
         }
         let read = tokio::select! {
