@@ -79,8 +79,11 @@ pub(crate) async fn serve(
     let mut written = None;
     let mut is_refused;
     let ended = loop {
-        is_refused = !client.take().await;
-        if is_refused || out.has_ended() {
+        if !client.take().await {
+            is_refused = true;
+            break Ok(());
+        }
+        if out.has_ended() {
             break Ok(());
         }
         let read = tokio::select! {

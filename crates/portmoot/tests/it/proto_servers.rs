@@ -215,7 +215,9 @@ fn rules_of_a_message_hold_for_every_caller() {
         ("scout", &["mcp/proposal:*", "mcp/response:*"]),
     ]);
     let record = home.path().join("record");
-    let gateway = Gateway::start(&home, &(config + &child("p", &["--record", record.to_str().unwrap()])));
+    let server = child("p", &["--record", record.to_str().unwrap()]);
+    let built_in = "[topics.main]\nbuiltin = [\"proxy\"]\n";
+    let gateway = Gateway::start(&home, &[&config, built_in, &server].concat());
     gateway.ready("p");
     #[track_caller]
     fn is_unfit(result: &Value, place: &str) {
