@@ -256,7 +256,7 @@ mod tests {
         let to_bob = Audience { to: Box::new(["bob".into()]), ..Audience::broadcast() };
         ring.push(&0, &to_bob, 1);
         ring.push(&1, &Audience::broadcast(), 1);
-        let chosen = ring.since(None, 9, |audience| audience.to.is_empty());
+        let chosen = ring.since("cid", None, 9, |audience| audience.to.is_empty());
         assert_eq!((chosen.messages, chosen.complete), (vec![(1, 1)], true));
     }
 
