@@ -77,7 +77,7 @@ pub(crate) async fn serve(
     mut writer: JoinHandle<io::Result<()>>,
 ) -> io::Result<()> {
     let mut written = None;
-    let mut is_refused;
+    let mut is_refused = false;
     let ended = loop {
         if !client.take().await {
             is_refused = true;
