@@ -201,7 +201,9 @@ impl Bearers {
         };
         let audience = known.audience(config, &claims.audiences);
         let mut bearer = Participant::clone(&participant);
-        bearer.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, checked_until_ms: until_ms, audience }));
+        let token = Some(hash.digest());
+        bearer.bearer =
+            Some(Arc::new(Bearer { token, narrowing, ends_ms, checked_until_ms: until_ms, audience }));
         bearer.expires_ms = claims.expires_ms;
         let audiences = claims.audiences.clone();
         let checked = Arc::new(Checked { participant: Arc::new(bearer), audiences, issuer: at, until_ms });

@@ -111,7 +111,7 @@ async fn discover(dispatch: Arc<Dispatch>, _: Arc<Call>) -> Result<Vec<u8>, Refu
 /// Passes the caller's log level on to the sessions that it uses. The topic has noted the level, and no server can make this
 /// fail.
 async fn pass_level(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
-    let caller = call.link.caller(call.client.as_ref());
+    let caller = call.caller();
     for server in dispatch.servers() {
         if let Some(session) = server.upstream.open_session(&caller) {
             dispatch.pass_level(&session, call.link.id).await;

@@ -140,6 +140,7 @@ impl Link {
         outlet: Arc<dyn Outlet>,
     ) -> Self {
         let (rejected, held, written) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let scope = TokenScope::opened_with(participant.token());
         Self {
             id,
             participant,
@@ -149,7 +150,7 @@ impl Link {
             has_tasks,
             outlet,
             rejected,
-            scope: <_>::default(),
+            scope,
             held,
             written,
         }
@@ -178,6 +179,7 @@ impl Link {
             account: account(&self.participant.id),
             form: self.form,
             client: client.unwrap_or(&self.client),
+            token: self.scope.latest().token,
         }
     }
 }

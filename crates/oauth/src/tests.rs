@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use client::{Accounts as _, Challenge, LinkError};
+use client::{AccountHolder, Accounts as _, Challenge, LinkError};
 use http::HeaderValue;
+use model::{Digest, ParticipantId};
+use platform::unix_ms;
 use store::{JournalWriter, recorder::Recorder};
 use tls::ClientTls;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,11 +19,12 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use crate::account::Account;
+use crate::account::session::SessionAccount;
 use crate::config::{Account as Whose, AuthConfig, Kind};
 use crate::logins::{LoginError, SignInRequest};
 use crate::registration::Use;
 use crate::vault::Vault;
-use crate::{Accounts, Configured, Server};
+use crate::{Accounts, CheckedToken, Configured, EXCHANGED_TOKENS_MAX, Server};
 use client::{AccountFault, Authorize};
 
 /// A scripted server: metadata of a resource and its authorization server at one origin, and what the token endpoint answers.
@@ -529,8 +532,54 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
         refused(&ann, 0, unauthorized()).await,
         Err(AccountFault::MetadataRefused(_) | AccountFault::Refused(_))
     ));
-    all.set_subject("ann", "inbound");
-    assert_eq!(refused(&ann, 0, unauthorized()).await, Ok(()));
-    let asked = script.asked().pop().unwrap();
-    assert!(asked.contains("subject_token=inbound") && asked.contains("audience=api"), "{asked}");
+    // Each token is exchanged for its own bearer, also if another one came later.
+    let (now_ms, participant) = (unix_ms(), ParticipantId::new("ann").unwrap());
+    let came = |token: &str, at: u8, ends_ms: u64| {
+        let hash = Digest([at; 32]);
+        all.came(CheckedToken { participant: "ann", token, hash, ends_ms });
+        let holder = AccountHolder { participant: &participant, token: Some(hash) };
+        (server.of_holder(Some(holder)), hash)
+    };
+    let (narrow, of_narrow) = came("narrow", 1, now_ms + 60_000);
+    let (wide, of_wide) = came("wide", 2, now_ms + 60_000);
+    assert_eq!(server.latest_token("ann"), Some(of_wide));
+    assert_eq!(came("narrow", 1, now_ms + 60_000).1, of_narrow);
+    assert_eq!(server.latest_token("ann"), Some(of_narrow));
+    for (account, token) in [(&narrow, "narrow"), (&wide, "wide")] {
+        assert_eq!(refused(account, 0, unauthorized()).await, Ok(()));
+        let asked = script.asked().pop().unwrap();
+        assert!(
+            asked.contains(&format!("subject_token={token}&")) && asked.contains("audience=api"),
+            "{asked}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn accounts_of_exchanged_tokens_end_with_them_and_have_a_bound() {
+    let (script, all) = (Script::start().await, accounts(None));
+    let exchange = AuthConfig { kind: Kind::Exchange, account: Whose::Caller, ..AuthConfig::default() };
+    let server = server(&all, &script, exchange);
+    let (ann, now_ms) = (ParticipantId::new("ann").unwrap(), unix_ms());
+    let hash = |at: usize| {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&at.to_be_bytes());
+        Digest(bytes)
+    };
+    let came = |at: usize, ends_ms: u64| {
+        all.came(CheckedToken { participant: "ann", token: "t", hash: hash(at), ends_ms });
+        SessionAccount::new(
+            server.of_holder(Some(AccountHolder { participant: &ann, token: Some(hash(at)) })),
+        )
+    };
+    let ended = came(0, now_ms.saturating_sub(1));
+    let first = came(1, u64::MAX);
+    assert!(ended.is_void() && !first.is_void());
+    for at in 2..=EXCHANGED_TOKENS_MAX {
+        came(at, u64::MAX);
+    }
+    assert!(!first.is_void());
+    came(EXCHANGED_TOKENS_MAX + 1, u64::MAX);
+    assert!(first.is_void(), "it was used longest ago");
+    assert_eq!(server.all(&all.logins).len(), 1, "participants are listed, not tokens");
 }

@@ -276,7 +276,7 @@ impl Session {
     /// What an HTTP link of this session connects to, with the account of its owner.
     pub(crate) fn http(&self, config: &HttpConfig) -> Result<HttpSpec, Fault> {
         let mut spec = self.setup.spec.http(config)?;
-        let owner = self.setup.owner.as_ref().map(SessionOwner::participant);
+        let owner = self.setup.owner.as_ref().map(SessionOwner::holder);
         spec.authorize = self.setup.environment.accounts.as_ref().map(|accounts| accounts.account(owner));
         Ok(spec)
     }

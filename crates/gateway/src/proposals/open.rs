@@ -87,7 +87,7 @@ pub(crate) fn held(
     };
     let (dispatch, call, at, to) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(at), to.clone());
     tokio::spawn(async move {
-        let opened = at.upstream.session(&call.link.caller(call.client.as_ref())).await;
+        let opened = at.upstream.session(&call.caller()).await;
         match opened.and_then(|session| accounts::own_name(&at, &call, &session, own)) {
             Ok(_) if call.is_over() => {}
             Ok(own) => hold(&dispatch, &call, &to, &Server::Upstream(at), own),
@@ -150,7 +150,7 @@ fn hold(
 /// The end of a held call whose arguments do not fit.
 fn unfit_of(call: &Call, shown: &Request, server: &Server, own: Option<&str>) -> Option<End<Answer>> {
     let server = server.upstream().filter(|_| call.request.method.as_str() == "tools/call")?;
-    let session = server.upstream.open_session(&call.link.caller(call.client.as_ref()));
+    let session = server.upstream.open_session(&call.caller());
     let known = || server.manifest_for(&call.link.participant.id, call.link.form);
     let manifest = session.map_or_else(known, |session| session.manifest());
     server.validates(&manifest).then(|| unfit::end(call, shown, &manifest, own))?
