@@ -357,7 +357,7 @@ fn end(dispatch: &Arc<Dispatch>, call: &Call, end: End<Answer>) {
 /// Gives the caller its answer: with the gateway's ids of tasks, and under public URIs. A task that outlives the gateway is on disk
 /// first.
 pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer) {
-    let answer = with_questions(call, answer);
+    let answer = returns::seal_servers(dispatch, call, with_questions(call, answer));
     let renamed = tasks::rename_answer(dispatch, call, answer);
     call.end();
     let (answer, created) = match renamed {

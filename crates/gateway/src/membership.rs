@@ -18,9 +18,9 @@ use crate::{
     dial_in,
     dial_in::RoomOutbox,
     dispatch::Dispatch,
+    incoming::named,
     link::{Link, Written},
     listen,
-    requests::named,
     tasks::relay as tasks,
 };
 use access::config::{BuiltIn, Limits, ToolsList};
