@@ -100,6 +100,11 @@ impl Dispatch {
         tasks::cancel_all(self, participant);
     }
 
+    /// Takes that a name has another bearer from now on: nothing of the former one is the next one's.
+    pub fn disown(self: &Arc<Self>, participant: &ParticipantId) {
+        self.take(Event::Disown { participant });
+    }
+
     /// Gives a participant what it may do now, or ends its links and withdraws its proposals if it may not be here. It need not
     /// be present.
     pub fn refresh(self: &Arc<Self>, participant: &ParticipantId) {

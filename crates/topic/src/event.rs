@@ -30,6 +30,12 @@ pub enum Event<'a, H: Handles> {
         /// The participant.
         participant: &'a ParticipantId,
     },
+    /// A name has another bearer from now on: what the former one was sent and has proposed is none of the next one's. It need not be in
+    /// the topic.
+    Disown {
+        /// The name.
+        participant: &'a ParticipantId,
+    },
     /// A participant's capabilities change. Open operations that they no longer admit end, and so do pending proposals that
     /// the participant could no longer make. It need not be in the topic.
     Regrant {

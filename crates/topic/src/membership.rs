@@ -84,7 +84,7 @@ impl<H: Handles> Topic<H> {
         let history = self.ring.kept().history;
         let id = member.id.as_str();
         let replay = (history > 0)
-            .then(|| self.ring.since(since, history, |audience| audience.includes(link, id, listener)));
+            .then(|| self.ring.since(id, since, history, |audience| audience.includes(link, id, listener)));
         let person = member.person();
         self.effects.publish(RoomEffect::Enter { link, handle, person, listener, roster, replay });
     }

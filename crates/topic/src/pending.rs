@@ -82,11 +82,16 @@ impl<H: Handles> Topic<H> {
 
     /// The proposal of a participant, by its id.
     pub fn own_proposal(&self, id: OperationId, by: &ParticipantId) -> Option<ProposalView<H>> {
-        self.proposal(id).filter(|proposal| proposal.by == *by)
+        self.proposal(id).filter(|_| self.owns(id, by))
+    }
+
+    /// Whether a proposal, on disk or not, is of the present bearer of this name.
+    pub fn owns(&self, id: OperationId, by: &ParticipantId) -> bool {
+        self.proposals.known(id).is_some_and(|proposal| proposal.is_of(by))
     }
 
     fn may_see(&self, proposal: &Proposal<H>, who: &ParticipantId, capabilities: &Capabilities) -> bool {
-        proposal.terms.by == *who
+        proposal.is_of(who)
             || proposal.is_asked_for(capabilities)
             || (proposal.over.is_none() && self.covers(capabilities, proposal))
     }

@@ -357,6 +357,12 @@ impl<H: Handles> Proposals<H> {
             .collect()
     }
 
+    /// Takes that a name has another bearer from now on: what the former one has proposed is none of the next one's.
+    pub(crate) fn disown(&mut self, by: &ParticipantId) {
+        let own = self.all.values_mut().filter(|proposal| proposal.terms.by == *by);
+        own.for_each(|proposal| proposal.is_disowned = true);
+    }
+
     /// The proposals for which `fits` holds, in the order of opening.
     pub(crate) fn in_order(
         &self,

@@ -24,6 +24,10 @@ impl<H: Handles> Topic<H> {
             Event::Join(join) => self.join(join),
             Event::Leave { link } => self.leave(link),
             Event::Revoke { participant } => self.revoke(participant),
+            Event::Disown { participant } => {
+                self.ring.disown(participant.as_str());
+                self.proposals.disown(participant);
+            }
             Event::Narrow { link, narrowing } => self.narrow(link, narrowing),
             Event::Regrant { participant, capabilities } => {
                 self.regrant(participant, capabilities, None);

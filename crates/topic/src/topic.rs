@@ -349,6 +349,6 @@ impl<H: Handles> Topic<H> {
         // No link has this number: the reader's own messages are included anyway.
         let none = LinkId(u64::MAX);
         let includes = |audience: &crate::Audience| audience.includes(none, participant.as_str(), everything);
-        self.ring.since(Some(from), usize::MAX, includes)
+        self.ring.since(participant.as_str(), Some(from), usize::MAX, includes)
     }
 }

@@ -1,5 +1,6 @@
 //! Journal of proposals: a record of each change, and their return after a restart.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{Answer, OperationId, ParticipantId, ProposalState};
@@ -126,7 +127,9 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     let ended = proposals.iter().filter(|proposal| proposal.has_ended());
     close(dispatch, ended.map(|proposal| &*proposal.opened.envelope));
     let mut proposers = Vec::new();
+    let mut bearers = FormerBearers::default();
     for proposal in &proposals {
+        bearers.pass(dispatch, &proposal.opened);
         let expires_ms = on_own_clock(proposal.opened.expires_ms);
         let is_pending = proposal.decided.is_none() && !proposal.has_ended();
         let ending = is_pending.then(|| dispatch.audit.reserve_or_count());
@@ -143,10 +146,37 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
         }
         restore_one(dispatch, opening, proposal);
     }
+    bearers.end(dispatch);
     proposers.sort_unstable();
     proposers.dedup();
     proposers.iter().for_each(|proposer| dispatch.refresh(proposer));
     dispatch.servers().iter().for_each(|server| describe::of_server(dispatch, &server.id));
+}
+
+/// Proposers whose proposals are brought back, in the order in which they were opened, and whether their names had other bearers then.
+#[derive(Default)]
+struct FormerBearers(BTreeMap<String, bool>);
+
+impl FormerBearers {
+    /// Takes the next proposal. The first of a present bearer ends what is its of those before.
+    fn pass(&mut self, dispatch: &Arc<Dispatch>, opened: &OpenedProposal) {
+        let since_ms = dispatch.context.sealer.incarnations().since_ms(&opened.by);
+        let is_former = since_ms.is_some_and(|since_ms| opened.at_ms < since_ms);
+        let before = self.0.insert(opened.by.clone(), is_former);
+        if before == Some(true) && !is_former {
+            disown(dispatch, &opened.by);
+        }
+    }
+
+    fn end(self, dispatch: &Arc<Dispatch>) {
+        self.0.iter().filter(|(_, is_former)| **is_former).for_each(|(by, _)| disown(dispatch, by));
+    }
+}
+
+fn disown(dispatch: &Arc<Dispatch>, name: &str) {
+    if let Ok(participant) = ParticipantId::new(name) {
+        dispatch.take(Event::Disown { participant: &participant });
+    }
 }
 
 /// The public name under which a held call was judged, if its server gives it another name.

@@ -11,6 +11,7 @@ mod inspector;
 mod jobs;
 mod killed;
 mod lists;
+mod next_bearer;
 mod own_lists;
 mod pages;
 mod redirects;

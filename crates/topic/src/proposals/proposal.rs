@@ -130,6 +130,8 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) updated_ms: u64,
     /// Operations that wait for its end.
     pub(crate) waiting: Vec<OperationId>,
+    /// Whether its proposer's name has another bearer by now.
+    pub(crate) is_disowned: bool,
 }
 
 impl<H: Handles> Proposal<H> {
@@ -157,7 +159,13 @@ impl<H: Handles> Proposal<H> {
             end_lost: false,
             updated_ms: 0,
             waiting: Vec::new(),
+            is_disowned: false,
         }
+    }
+
+    /// Whether it is of the present bearer of this name.
+    pub(crate) fn is_of(&self, who: &ParticipantId) -> bool {
+        self.terms.by == *who && !self.is_disowned
     }
 
     /// Its addressees, for capabilities to match.

@@ -20,6 +20,7 @@ mod closed;
 mod cost;
 mod deciding;
 mod described;
+mod disowned;
 mod early;
 mod envelope;
 mod fulfilments;

@@ -292,7 +292,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
     match event {
         Event::Join(_) | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
         // The simulation narrows to nothing less: rules/narrowing.rs has what it does.
-        Event::Narrow { .. } => false,
+        Event::Narrow { .. } | Event::Disown { .. } => false,
         Event::Configure { .. } | Event::Serve { .. } | Event::Attach { .. } | Event::Detach { .. } => true,
         Event::Listed { .. } => true,
         Event::Available { .. } => false,

@@ -150,6 +150,13 @@ impl World {
     }
 
     pub(crate) fn revoke(&mut self) {
+        // It draws nothing, so that it moves no seed: rules/disowned.rs has what it does to a name that was here.
+        let absent = id("of-another-topic");
+        let event = Event::Disown { participant: &absent };
+        self.books.count(variants::event(&event));
+        let now = topic::Now { steady_ms: self.now_ms, wall_ms: self.wall_ms() };
+        let effects = self.topic.step(now, event);
+        assert!(effects.all.is_empty() && effects.room.is_empty(), "nothing is of that name");
         let any = id(self.prng.any(&CALLERS));
         let waits = self.books.deals.values().filter(|deal| deal.is_pending()).map(|deal| deal.by.clone());
         let absent: Vec<ParticipantId> = waits.filter(|by| !self.books.is_here(by)).collect();
