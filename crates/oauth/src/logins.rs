@@ -296,7 +296,11 @@ impl Logins {
         is_in_force(&pending.account.site)?;
         let code = match (response.code, response.error) {
             (Some(code), None) => code,
-            (_, Some(error)) => return Err(LoginError::Denied(error)),
+            (_, Some(error)) => {
+                // Its words follow its code, and could be anything.
+                let words = response.description.map(|text| format!(" ({text})"));
+                return Err(LoginError::Denied(error + &words.unwrap_or_default()));
+            }
             (None, None) => return Err(LoginError::Unreadable),
         };
         let grant = Grant::Code {
@@ -481,6 +485,7 @@ struct Response {
     code: Option<Secret>,
     issuer: Option<String>,
     error: Option<String>,
+    description: Option<String>,
 }
 
 impl Response {
@@ -490,13 +495,14 @@ impl Response {
             return Err(LoginError::Unreadable);
         }
         let url = Url::parse(callback).map_err(|_| LoginError::Unreadable)?;
-        let (mut state, mut code, mut issuer, mut error) = (None, None, None, None);
+        let (mut state, mut code, mut issuer, mut error, mut description) = (None, None, None, None, None);
         for (name, value) in url.query_pairs() {
             let slot = match &*name {
                 "state" => &mut state,
                 "code" => &mut code,
                 "iss" => &mut issuer,
                 "error" => &mut error,
+                "error_description" => &mut description,
                 _ => continue,
             };
             // A parameter that comes twice could mean either.
@@ -505,7 +511,9 @@ impl Response {
             }
         }
         let state = state.map(Secret::new).ok_or(LoginError::Unreadable)?;
-        Ok(Self { state, code: code.map(Secret::new), issuer, error: error.map(|error| shown(&error)) })
+        let code = code.map(Secret::new);
+        let (error, description) = (error.map(|text| shown(&text)), description.map(|text| shown(&text)));
+        Ok(Self { state, code, issuer, error, description })
     }
 
     /// Refuses an answer from another authorization server (RFC 9207 section 2.4), whatever it says.

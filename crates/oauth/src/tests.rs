@@ -316,6 +316,40 @@ async fn an_answer_counts_once_for_who_began_and_from_who_was_asked() {
         format!("http://127.0.0.1:1/callback?state={state}&error=access_denied&iss={}", script.origin);
     let ended = all.logins.complete(&denied, Some("boss"), None).await.err();
     assert_eq!(ended, Some(LoginError::Denied("access_denied".to_owned())));
+    // The words of the authorization server are shown, made safe and no longer than a line.
+    let state = state_of(&all.logins.begin(&account, wish()).await.unwrap().url);
+    let words = format!("Unregistered%1B%5B2J%0Aredirect_uri{}", "x".repeat(1_000));
+    let denied = format!(
+        "http://127.0.0.1:1/callback?state={state}&error=invalid_request&error_description={words}&iss={}",
+        script.origin
+    );
+    let Some(LoginError::Denied(why)) = all.logins.complete(&denied, Some("boss"), None).await.err() else {
+        panic!("it was denied");
+    };
+    assert!(why.starts_with("invalid_request (Unregistered") && why.contains("redirect_uri"), "{why}");
+    assert!(!why.chars().any(char::is_control) && why.chars().count() < 300, "{why}");
+}
+
+#[tokio::test]
+async fn scopes_of_a_token_answer_may_be_a_list() {
+    let (script, all) = (Script::start().await, accounts(None));
+    let machine = AuthConfig {
+        kind: Kind::ClientCredentials,
+        client_id: Some("me".to_owned()),
+        ..AuthConfig::default()
+    };
+    for (scope, granted) in [
+        (r#"["read","write more"]"#, vec!["read", "write", "more"]),
+        (r#""read write""#, vec!["read", "write"]),
+        ("[]", vec![]),
+    ] {
+        let auth = AuthConfig { scopes: vec![format!("asked-{}", granted.len())], ..machine.clone() };
+        let account = server(&all, &script, auth).of(None);
+        let body = format!(r#"{{"access_token":"t","token_type":"Bearer","scope":{scope}}}"#);
+        script.tokens.lock().unwrap().push((200, body));
+        assert_eq!(refused(&account, 0, unauthorized()).await, Ok(()));
+        assert_eq!(account.state().scopes, granted, "{scope}");
+    }
 }
 
 #[tokio::test]

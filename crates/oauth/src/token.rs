@@ -110,7 +110,7 @@ struct Answer {
     token_type: String,
     expires_in: Option<Value>,
     refresh_token: Option<Zeroizing<String>>,
-    scope: Option<String>,
+    scope: Option<Value>,
     issued_token_type: Option<String>,
 }
 
@@ -309,6 +309,19 @@ fn read(body: &[u8], server: &AuthorizationServer, is_exchange: bool) -> Result<
         refresh: answer.refresh_token.map(|mut token| Secret::new(std::mem::take(&mut *token))),
         expires_ms: lifetime_ms.map(|lifetime| unix_ms().saturating_add(lifetime)),
         lifetime_ms,
-        scopes: answer.scope.map(|scope| scope.split_ascii_whitespace().map(str::to_owned).collect()),
+        scopes: answer.scope.as_ref().and_then(scopes),
     })
+}
+
+/// Scopes with blanks between them, or, as some servers write them, a list of scopes; `None` of anything else, which names none.
+fn scopes(value: &Value) -> Option<Vec<String>> {
+    let split = |text: &str| text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    match value {
+        Value::String(text) => Some(split(text)),
+        Value::Array(all) => {
+            let texts: Option<Vec<&str>> = all.iter().map(Value::as_str).collect();
+            Some(texts?.into_iter().flat_map(split).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
 }
