@@ -121,6 +121,7 @@ pub(crate) async fn complete(
     let logins = &api.registry.accounts.logins;
     let account = logins.complete(&callback, Some(caller.id.as_str()), None).await;
     let account = account.map_err(|error| error.refusal(&name))?;
+    api.registry.wait_for_start(&name).await;
     Ok(Json(AccountView::of(&server, account.participant.clone(), account.state())))
 }
 
@@ -169,6 +170,7 @@ pub(crate) async fn poll_device(
     let server = named(&api, &name)?;
     match api.registry.accounts.logins.poll_device(&id, caller.id.as_str()).await {
         Ok(account) => {
+            api.registry.wait_for_start(&name).await;
             let view = AccountView::of(&server, account.participant.clone(), account.state());
             Ok((StatusCode::OK, Json(DeviceLogin { account: Some(view), retry_after_ms: None })))
         }

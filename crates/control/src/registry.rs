@@ -18,7 +18,7 @@ use platform::{Mutex, RwLock, Share, Shares, random};
 use room::Close;
 use store::JournalWriter;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use upstream::{FieldNumbers, KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
 
 pub use switches::Switch;
@@ -229,8 +229,21 @@ impl Registry {
     /// Takes that the account of a participant at a server has changed.
     fn account_changed(&self, server: &str, participant: Option<&str>) {
         let id = |name: &str| ParticipantId::new(name).ok();
-        if let Some((server, participant)) = id(server).zip(participant.and_then(id)) {
-            self.topics().iter().for_each(|dispatch| dispatch.account_changed(&server, &participant));
+        let Some(id_of_server) = id(server) else { return };
+        if let Some(participant) = participant.and_then(id) {
+            self.topics().iter().for_each(|dispatch| dispatch.account_changed(&id_of_server, &participant));
+        } else if participant.is_none()
+            && self.accounts.server(server).is_some_and(|server| server.of(None).is_ready())
+        {
+            self.topics().iter().for_each(|dispatch| dispatch.shared_account_changed(&id_of_server));
+        }
+    }
+
+    /// Waits until a server that has just been signed in at has started or failed to, within its `start_timeout`.
+    pub async fn wait_for_start(&self, server: &str) {
+        let upstream = self.upstreams().into_iter().find(|upstream| upstream.spec().name() == server);
+        if let Some(upstream) = upstream {
+            let _ = timeout(upstream.spec().start_timeout(), upstream.settled()).await;
         }
     }
 
