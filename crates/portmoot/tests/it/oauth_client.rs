@@ -14,6 +14,7 @@ mod lists;
 mod next_bearer;
 mod own_lists;
 mod pages;
+mod providers;
 mod redirects;
 mod service;
 mod tasks;
