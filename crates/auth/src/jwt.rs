@@ -130,7 +130,7 @@ impl<'t> Jwt<'t> {
     }
 
     /// Whether it has a claim that only ID tokens have; or is good for nothing that it names, and is for the client to which it was
-    /// given, as far as can be told: for the one in `azp`, or, where no client is named, for one that has an id and no address.
+    /// given, as far as can be seen: for the one in `azp`, or, where no client is named, for one that has an id and no address.
     fn is_like_id_token(&self) -> bool {
         let has = |claims: &[&str]| claims.iter().any(|claim| self.claims.contains_key(*claim));
         if has(&OF_ID_TOKENS) || has(&OF_ACCESS_TOKENS) {

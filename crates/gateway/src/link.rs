@@ -141,8 +141,19 @@ impl Link {
     ) -> Self {
         let (rejected, held, written) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let scope = TokenScope::opened_with(participant.token());
-        let coding = Coding::Json;
-        Self { id, participant, form, coding, client, has_tasks, outlet, rejected, scope, held, written }
+        Self {
+            id,
+            participant,
+            form,
+            coding: Coding::Json,
+            client,
+            has_tasks,
+            outlet,
+            rejected,
+            scope,
+            held,
+            written,
+        }
     }
 
     /// Its participant's share of the room's queue, once it has joined.

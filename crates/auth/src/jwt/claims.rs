@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::TokenFault;
 
-/// Members of an issuer's answer that machines' tokens do not have.
+/// Members of an issuer's answer that machines' tokens do not have, or only with the id of their client.
 const OF_PERSONS: [&str; 10] = [
     "username",
     "user_name",
@@ -93,7 +93,7 @@ impl Claims {
         if is_absent("sub") {
             named_by = if !is_absent("username") {
                 SubjectClaim::Username
-            } else if OF_PERSONS.into_iter().all(is_absent) {
+            } else if OF_PERSONS.into_iter().all(|name| is_absent(name) || all.get(name) == client.as_ref()) {
                 SubjectClaim::ClientId
             } else {
                 return Err(TokenFault::Nameless);

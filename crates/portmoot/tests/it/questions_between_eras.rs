@@ -385,7 +385,7 @@ fn progress_of_a_call_reaches_its_caller_although_it_was_away() {
 /// A gateway with a modern server on a pipe, `new`, and one over HTTP, `web`.
 fn with_modern() -> (Home, Running, Gateway) {
     let web = Running::fixture(&["--era", "modern"]);
-    let (home, config) = people(&[("ann", &["mcp/*"])]);
+    let (home, config) = people(&[("ann", &["mcp/*"]), ("bob", &["mcp/*"])]);
     let new = fixture("new", &["--era", "modern"]);
     let gateway = Gateway::start(&home, &format!("{config}{new}[servers.web]\nurl = {:?}\n", web.url()));
     gateway.ready("new");
