@@ -21,6 +21,7 @@ const TESTS: &[&str] = &[
     "intruders::an_answer_from_a_participant_that_was_not_asked_settles_no_request",
     "lost_standing::a_removed_participants_proposals_are_withdrawn",
     "named_once::a_proposal_that_is_sent_again_is_told_its_state",
+    "oauth_client::next_bearer::nothing_that_a_bearer_of_a_name_owned_is_within_reach_of_the_next",
     "one_path::a_retry_of_a_held_call_is_rate_limited_and_recorded",
     "one_path::a_servers_questions_reach_only_the_addressees_of_its_capabilities",
     "one_path::giving_up_a_retry_withdraws_its_proposal",

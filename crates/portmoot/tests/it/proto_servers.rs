@@ -249,11 +249,11 @@ fn rules_of_a_message_hold_for_every_caller() {
     assert_eq!(serde_json::from_str::<Value>(&all.stdout).unwrap()["proposals"], json!([]));
 
     // In a room: a request, and a proposal.
-    let mut socket = Socket::enter(&gateway, "ann", "");
+    let (mut socket, _) = Socket::welcomed(&gateway, "ann", "");
     socket.call("c1", &["p"], "find", json!({ "query": "a" }));
     let said = socket.receive_until(|envelope| envelope["from"] == "p");
     is_unfit(&said["payload"]["result"], "- query: ");
-    let mut proposer = Socket::enter(&gateway, "scout", "?echo=false");
+    let (mut proposer, _) = Socket::welcomed(&gateway, "scout", "?echo=false");
     let payload =
         json!({ "method": "tools/call", "params": { "name": "find", "arguments": { "query": "a" } } });
     proposer.send("mcp/proposal:tools/call:find", "wrong", &["p"], json!({}), &payload);
