@@ -112,9 +112,9 @@ fn signature(tool: &[u8]) -> String {
         |key: &str| required.as_array().is_some_and(|all| all.iter().any(|one| one.as_str() == Some(key)));
     let argument = |(key, schema): (&str, json::Member<'_>)| {
         let schema: Value = serde_json::from_slice(schema.raw).unwrap_or_default();
-        let kind = match &schema["type"] {
-            Value::String(kind) => kind.clone(),
-            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
+        let kind = match schema.get("type") {
+            Some(Value::String(kind)) => kind.clone(),
+            Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
             _ => "any".to_owned(),
         };
         format!("{key}{}: {kind}", if is_required(key) { "" } else { "?" })
