@@ -175,7 +175,7 @@ fn properties_keep_their_names_in_json() {
         r#"{"type":"object","properties":{"maxResults":{"type":"string"},"max_results":{"type":"string"},
           "$filter":{"type":"string"},"größe":{"type":"string"},"":{"type":"string"}}}"#,
         &[
-            "optional string max_results = 1;",
+            r#"optional string x_max_results = 1 [json_name = "maxResults"];"#,
             r#"optional string max_results_2 = 2 [json_name = "max_results"];"#,
             r#"optional string filter = 3 [json_name = "$filter"];"#,
             r#"optional string gr_e = 4 [json_name = "größe"];"#,

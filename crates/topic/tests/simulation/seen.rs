@@ -65,7 +65,6 @@ pub(crate) const SEEN: &[&str] = &[
     "refused: redefined",
     "refused: repeated",
     "refused: expired",
-    "refused: away",
     // Questions.
     "asked",
     "ask settled",
@@ -305,7 +304,7 @@ fn refused(cause: Cause) -> &'static str {
         Cause::Malformed => "refused: malformed",
         Cause::RateLimited => "refused: rate",
         Cause::Limit => "refused: limit",
-        Cause::UpstreamDown => "refused: upstream down",
+        Cause::UpstreamDown | Cause::Away => "refused: upstream down",
         Cause::Failed => "refused: failed",
         Cause::Moot => "refused: moot",
         Cause::Decided => "refused: decided",
@@ -314,7 +313,6 @@ fn refused(cause: Cause) -> &'static str {
         Cause::Redefined => "refused: redefined",
         Cause::Repeated => "refused: repeated",
         Cause::Expired => "refused: expired",
-        Cause::Away => "refused: away",
         other => panic!("no call is refused because of {other:?}"),
     }
 }
