@@ -318,6 +318,8 @@ fn the_refusal_of_a_message_that_is_too_long_arrives() {
     let mut read = Vec::new();
     pipe.stdout.take().unwrap().read_to_end(&mut read).unwrap();
     assert_eq!(refused(&read), -32600);
+    until("the relay ends", || pipe.try_wait().unwrap());
+    assert!(pipe.wait().is_ok());
 }
 
 /// What a client writes at once, without waiting for an answer.
