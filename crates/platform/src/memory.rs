@@ -76,16 +76,15 @@ mod tests {
         assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
     }
 
-    /// The resident memory of this process without that of files, in bytes.
-    fn own_bytes() -> u64 {
-        let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
-        let pages: Vec<u64> = sizes.split_whitespace().map(|pages| pages.parse().unwrap()).collect();
-        (pages[1] - pages[2]) * rustix::param::page_size() as u64
-    }
-
     #[test]
     #[cfg(target_env = "gnu")]
     fn what_a_flood_took_is_given_back_once_it_is_over() {
+        // The resident memory of this process without that of files, in bytes.
+        let own_bytes = || {
+            let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
+            let pages: Vec<u64> = sizes.split_whitespace().map(|pages| pages.parse().unwrap()).collect();
+            (pages[1] - pages[2]) * rustix::param::page_size() as u64
+        };
         let mut unused = UnusedMemory::default();
         unused.give_back();
         let before = own_bytes();
