@@ -13,10 +13,10 @@ use crate::{
 
 impl World {
     pub(crate) fn story(&mut self) {
-        match self.prng.below(10) {
-            0..=2 => self.story_of_a_call(),
-            3..=5 => self.story_of_the_room(),
-            6..=8 => self.story_of_questions(),
+        match self.prng.below(14) {
+            0..=3 => self.story_of_a_call(),
+            4..=6 => self.story_of_the_room(),
+            7..=12 => self.story_of_questions(),
             _ => self.story_of_departures(),
         }
     }
