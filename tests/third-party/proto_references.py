@@ -117,7 +117,7 @@ def main(report):
     report["asked"] = sum(tool.HasField("inline_schema") for tool in asked.values())
     reference = report["references"].get(options.tool)
     if reference:
-        for name, only in {"exact": reference, "any": reference.rsplit(":", 1)[0], "other": reference[:-1] + "x"}.items():
+        for name, only in {"exact": reference, "any": reference.rsplit(":", 1)[0], "label": reference.rsplit(":", 1)[0] + ":v1", "other": reference[:-1] + "x"}.items():
             report[name] = list(listed(peer, bsr_refs=[only]))
         files, symbol = resolve(reference)
         report["files"] = [file.name for file in files]

@@ -183,6 +183,54 @@ async def test_a_proposal_ends_by_the_approved_fulfilment(gateway: Gateway) -> N
         assert portmoot.ToolResult.read(await proposal.outcome(5)).text == "hi"
 
 
+@pytest.mark.parametrize("mode", ["all", "directed", "directed+proposals"])
+@pytest.mark.parametrize("is_early", [False, True])
+async def test_each_of_two_proposals_of_one_tool_gets_its_own_answer(gateway: Gateway, mode: Any, is_early: bool) -> None:
+    others = ("portmoot", "worker", "boss")
+    async with gateway.joined("mcp/proposal:*", others=others, mode=mode) as (me, session):
+        proposals = [await me.propose_tool("worker", "echo", {"text": text}) for text in ("a", "b")]
+        sent = [await session.receive() for _ in proposals]
+
+        async def report() -> None:
+            for envelope in sent:
+                state = {"proposal": envelope["id"], "state": "running", "by": "boss", "fulfilment": f"f {envelope['id']}"}
+                await session.say("portmoot/proposal", {**state, "edited": True}, to=["me"])
+
+        async def answer() -> None:
+            for envelope in reversed(sent):
+                text = envelope["payload"]["params"]["arguments"]["text"]
+                payload = {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": text}]}}
+                about: Any = {"to": ["boss", "me"], "correlation_id": f"f {envelope['id']}"}
+                await session.say("mcp/response:tools/call:echo", payload, sender="worker", **about)
+
+        if mode == "all":
+            for envelope in sent:
+                call = {"jsonrpc": "2.0", "id": 1, **envelope["payload"]}
+                about: Any = {"sender": "boss", "to": ["worker"], "correlation_id": envelope["id"]}
+                await session.say(CALL, call, id=f"f {envelope['id']}", **about)
+        for step in (answer, report) if is_early else (report, answer):
+            await step()
+        assert [portmoot.ToolResult.read(await one.outcome(5)).text for one in proposals] == ["a", "b"]
+
+
+async def test_a_proposal_that_the_gateway_does_not_have_ends_after_the_reconnect(gateway: Gateway) -> None:
+    async with gateway.joined("mcp/proposal:*") as (me, session):
+        proposal = await me.propose_tool("worker", "echo")
+        await session.receive()
+        await session.close()
+        session = await gateway.session()
+        await session.welcome("mcp/proposal:*")
+        # It is asked twice: it may be about to be written down.
+        for _ in range(2):
+            call = await session.receive()
+            assert call["payload"]["params"]["name"] == "wait_for_proposal"
+            value = {"content": [{"type": "text", "text": "unknown_target: there is no such proposal"}], "isError": True}
+            kind = "mcp/response:tools/call:wait_for_proposal"
+            await session.say(kind, result(call, value), sender="portmoot", correlation_id=call["id"])
+        with pytest.raises(portmoot.errors.NotProposed):
+            await proposal.outcome(5)
+
+
 @pytest.mark.parametrize(("state", "reason"), [("rejected", "not today"), ("expired", None), ("withdrawn", "changed")])
 async def test_a_proposal_that_is_not_carried_out_ends(gateway: Gateway, state: str, reason: str | None) -> None:
     async with gateway.joined("mcp/proposal:*") as (me, session):
@@ -227,7 +275,7 @@ async def test_reviewers_see_proposals_and_fulfil_them_as_written(gateway: Gatew
 
 
 async def test_the_gateways_tools_decide_and_list(gateway: Gateway) -> None:
-    listed: dict[str, Any] = {"id": "ab", "state": "pending", "by": "scout", "to": ["worker"], "method": "tools/call", "target": "echo"}
+    listed: dict[str, Any] = {"id": "ab", "envelope": "p1", "state": "pending", "by": "scout", "to": ["worker"], "method": "tools/call", "target": "echo"}
     listed |= {"own": False, "may_decide": True, "in_full": True, "params": {"name": "echo"}, "digest": "d" * 64}
     asked: list[tuple[str, dict[str, Any]]] = []
 
@@ -250,6 +298,7 @@ async def test_the_gateways_tools_decide_and_list(gateway: Gateway) -> None:
         tasks.start_soon(tools, session)
         first, second = await me.waiting()
         assert (first.id, second.id, first.sender, first.may_decide) == ("ab", "cd", "scout", True)
+        assert first.envelope == "p1"
         assert await first.approve({"text": "other"}) == "running"
         assert asked[-1] == ("approve_proposal", {"id": "ab", "digest": "d" * 64, "arguments": {"text": "other"}})
         await second.reject("no")

@@ -16,6 +16,8 @@ pub const GRANTS: &str = "portmoot/grants";
 pub const TOKENS: &str = "portmoot/tokens";
 /// The capability about servers: their states and logs, and tokens of participants that serve.
 pub const SERVERS: &str = "portmoot/servers";
+/// The capability to restart, disable and enable servers, and the kind under which that is recorded.
+pub const RESTART: &str = "portmoot/restart";
 /// The capability to sign in and out at servers, for all callers or for others.
 pub const ACCOUNTS: &str = "portmoot/accounts";
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use auth::jwt::{ACCESS_TOKEN_BYTES_MAX, Claims, Jwt, TokenFault, is_jwt};
+use auth::jwt::{ACCESS_TOKEN_BYTES_MAX, Claims, Jwt, SubjectClaim, TokenFault, is_jwt};
 use auth::{Bearer, Participant, Presented, PublicUrl, TOKEN_PREFIX, TokenAudience, TokenHash};
 use model::{Narrowing, ParticipantId, Refusal, RefusalCode, Scopes, TopicName};
 use oauth::dialer::Dialer;
@@ -201,10 +201,14 @@ impl Bearers {
         };
         let audience = known.audience(config, &claims.audiences);
         let mut bearer = Participant::clone(&participant);
-        bearer.bearer = Some(Arc::new(Bearer { narrowing, ends_ms, checked_until_ms: until_ms, audience }));
+        let token = Some(hash.digest());
+        bearer.bearer =
+            Some(Arc::new(Bearer { token, narrowing, ends_ms, checked_until_ms: until_ms, audience }));
         bearer.expires_ms = claims.expires_ms;
         let audiences = claims.audiences.clone();
-        let checked = Arc::new(Checked { participant: Arc::new(bearer), audiences, issuer: at, until_ms });
+        let named_by = claims.named_by;
+        let participant = Arc::new(bearer);
+        let checked = Arc::new(Checked { participant, named_by, audiences, issuer: at, until_ms });
         self.cache.insert(hash, &checked, now_ms);
         Ok(checked)
     }
@@ -282,7 +286,9 @@ impl Bearers {
         hash: TokenHash,
     ) -> Result<Arc<Checked>, TokenRefused> {
         let asked = |one: &&(usize, &(IssuerConfig, Arc<Issuer>))| {
-            matches!(one.1.0.source, TokenCheck::Introspection(..))
+            let (config, _) = one.1;
+            matches!(config.source, TokenCheck::Introspection(..))
+                && token.starts_with(config.token_prefix.as_str())
         };
         let mut last = TokenRefused::Fault(TokenFault::Malformed);
         let mut is_unsure = false;
@@ -365,7 +371,16 @@ impl Bearers {
             Err(_) if !is_jwt(token) => {
                 let asked = self.ask(&known, token, TokenHash::of(token)).await;
                 let found = asked.map_err(|refused| refused.refusal(token).message.into_owned());
-                note("its issuer says that it is active", found.as_ref().err().cloned());
+                let what = match found.as_ref().map(|checked| checked.named_by) {
+                    Ok(SubjectClaim::Username) => {
+                        "its issuer says that it is active, and names its subject by `username`"
+                    }
+                    Ok(SubjectClaim::ClientId) => {
+                        "its issuer says that it is active, and names its client alone"
+                    }
+                    Ok(SubjectClaim::Sub) | Err(_) => "its issuer says that it is active",
+                };
+                note(what, found.as_ref().err().cloned());
                 let found = found.ok().filter(|checked| {
                     let fault = known.check_audience(checked, topic).err();
                     note("it is for this gateway", fault.map(|refusal| refusal.to_string()))
@@ -450,7 +465,7 @@ impl Known {
         let at = self.issuers.iter().position(of_token).ok_or(TokenFault::Issuer)?;
         let (config, _) = self.issuers.get(at).ok_or(TokenFault::Issuer)?;
         if matches!(config.source, TokenCheck::Introspection(..)) {
-            return Err(TokenFault::Type.into());
+            return Err(TokenFault::NotOpaque.into());
         }
         jwt.check_head(&config.rules)?;
         Ok((at, jwt))

@@ -24,6 +24,8 @@ pub struct IssuerConfig {
     pub audiences: Vec<String>,
     /// Whether an opaque token without an audience is for its client.
     pub audience_of_client: bool,
+    /// How the opaque tokens begin about which it is asked; it sees no others.
+    pub token_prefix: String,
     /// Addresses that its names may resolve to although they are not public.
     pub allowed: Vec<Subnet>,
     /// The name of a participant: a text with claims in braces.

@@ -159,7 +159,7 @@ impl SignIns {
             .map(|to| Narrowing { to, step_up: self.step_up.clone() });
         let ends_ms = token.expires_ms;
         participant.bearer =
-            Some(Arc::new(Bearer { narrowing, ends_ms, checked_until_ms: ends_ms, audience }));
+            Some(Arc::new(Bearer { token: None, narrowing, ends_ms, checked_until_ms: ends_ms, audience }));
         participant.expires_ms = Some(token.expires_ms);
         Ok(Arc::new(participant))
     }

@@ -2,49 +2,79 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use model::Narrowing;
+use model::{Digest, Narrowing};
 use platform::Mutex;
 
-/// What the latest access token on a link narrowed its participant's capabilities to.
+/// An access token as far as what a request does depends on it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ScopedToken {
+    /// What it narrows its participant's capabilities to.
+    pub narrowing: Option<Narrowing>,
+    /// Its SHA-256, if it is an issuer's: servers at which it is exchanged know its bearer by it.
+    pub token: Option<Digest>,
+}
+
+impl ScopedToken {
+    /// The token with which a participant came in.
+    #[must_use]
+    pub fn of(participant: &auth::Participant) -> Self {
+        Self { narrowing: participant.narrowing().cloned(), token: participant.token() }
+    }
+
+    /// Whether requests with it are as those without an access token.
+    fn is_plain(&self) -> bool {
+        self.narrowing.is_none() && self.token.is_none()
+    }
+}
+
+/// The latest access token on a link.
 #[derive(Debug, Default)]
 pub struct TokenScope {
-    narrowing: Mutex<Option<Narrowing>>,
+    latest: Mutex<ScopedToken>,
     /// Held while its caller acts.
     acting: Mutex<()>,
-    /// Whether it was ever narrowed: all others need no lock.
+    /// Whether there ever was one that matters: all others need no lock.
     is_used: AtomicBool,
 }
 
 impl TokenScope {
-    /// What it is narrowed to now. Another token may narrow it otherwise at any time, unless this is asked while its caller acts.
-    pub fn narrowing(&self) -> Option<Narrowing> {
-        if !self.is_used.load(Ordering::Acquire) {
-            return None;
-        }
-        self.narrowing.lock().clone()
+    /// The scope of a link that was opened with this token of an issuer, if it was one.
+    #[must_use]
+    pub fn opened_with(token: Option<Digest>) -> Self {
+        let is_used = AtomicBool::new(token.is_some());
+        let latest = Mutex::new(ScopedToken { narrowing: None, token });
+        Self { latest, acting: Mutex::default(), is_used }
     }
 
-    /// Acts with a token that narrows to this: calls `narrow` first if the token before narrowed to something else, and keeps others
-    /// from doing so meanwhile.
+    /// The token with which its caller acts now. Another may come at any time, unless this is asked while its caller acts.
+    pub fn latest(&self) -> ScopedToken {
+        if !self.is_used.load(Ordering::Acquire) {
+            return ScopedToken::default();
+        }
+        self.latest.lock().clone()
+    }
+
+    /// Acts with a token: calls `narrow` first if the token before narrowed to something else, and keeps others from acting
+    /// meanwhile.
     pub fn during<T>(
         &self,
-        narrowing: Option<&Narrowing>,
+        token: &ScopedToken,
         narrow: impl FnOnce(Option<Narrowing>),
         act: impl FnOnce() -> T,
     ) -> T {
-        if narrowing.is_none() && !self.is_used.load(Ordering::Acquire) {
+        if token.is_plain() && !self.is_used.load(Ordering::Acquire) {
             return act();
         }
         let _alone = self.acting.lock();
         self.is_used.store(true, Ordering::Release);
-        let mut held = self.narrowing.lock();
-        let differs = held.as_ref() != narrowing;
-        if differs {
-            *held = narrowing.cloned();
+        let mut latest = self.latest.lock();
+        let differs = latest.narrowing != token.narrowing;
+        if *latest != *token {
+            latest.clone_from(token);
         }
-        drop(held);
+        drop(latest);
         if differs {
-            narrow(narrowing.cloned());
+            narrow(token.narrowing.clone());
         }
         act()
     }
@@ -62,20 +92,33 @@ mod tests {
         let (scope, seen) = (TokenScope::default(), RefCell::new(Vec::new()));
         let small = Narrowing { to: Arc::default(), step_up: None };
         let full = Narrowing { to: Arc::new(model::Capabilities::full()), step_up: None };
-        for token in [None, Some(&small), Some(&small), Some(&full), None, None] {
+        for narrowing in [None, Some(&small), Some(&small), Some(&full), None, None] {
+            let token = ScopedToken { narrowing: narrowing.cloned(), token: None };
             scope.during(
-                token,
+                &token,
                 |now| seen.borrow_mut().push(now),
                 || {
                     assert_eq!(
                         scope.is_used.load(Ordering::Relaxed),
-                        token.is_some() || !seen.borrow().is_empty()
+                        narrowing.is_some() || !seen.borrow().is_empty()
                     );
-                    assert_eq!(scope.narrowing().as_ref(), token, "who acts can ask");
+                    assert_eq!(scope.latest(), token, "who acts can ask");
                 },
             );
-            assert_eq!(scope.narrowing().as_ref(), token);
+            assert_eq!(scope.latest(), token);
         }
         assert_eq!(*seen.borrow(), [Some(small), Some(full), None]);
+    }
+
+    #[test]
+    fn each_act_has_its_own_token_and_is_narrowed_only_by_another_scope() {
+        let (one, other) = (Digest([1; 32]), Digest([2; 32]));
+        let scope = TokenScope::opened_with(Some(one));
+        assert_eq!(scope.latest().token, Some(one));
+        for token in [Some(other), None, Some(one)] {
+            let narrow = |_| panic!("the scope is as before");
+            let acts_with = ScopedToken { narrowing: None, token };
+            scope.during(&acts_with, narrow, || assert_eq!(scope.latest().token, token));
+        }
     }
 }

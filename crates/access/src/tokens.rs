@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::identities::{bearer, configured};
 use crate::{Authority, config::Config, grants::Grants, guests::is_gateways_name, journal::not_written};
 
-/// Digits of the hash of its first token that tell one bearer of a name from the next.
+/// Digits of the hash of its first token that tell one bearer of a name from the next. The time of that token follows them.
 const INCARNATION_DIGITS: usize = 16;
 
 /// A request for a token.
@@ -99,7 +99,7 @@ pub fn issue(
     let sha256 = TokenHash::of(&token).to_string();
     let issued = IssuedToken {
         name: request.name,
-        incarnation: Some(sha256.chars().take(INCARNATION_DIGITS).collect()),
+        incarnation: Some(format!("{}.{now_ms}", sha256.get(..INCARNATION_DIGITS).unwrap_or(&sha256))),
         sha256,
         capabilities: request.capabilities,
         topics: request.topics,

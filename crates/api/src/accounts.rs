@@ -49,6 +49,22 @@ pub(crate) async fn accounts(
     Ok(Json(AccountList { accounts: servers.iter().flat_map(of).collect() }))
 }
 
+/// Where a command on the gateway's machine waits for the browser of a sign-in. Needs what `login` needs.
+#[utoipa::path(
+    get,
+    path = "/api/v1/servers/{name}/login",
+    params(("name" = String, Path)),
+    responses((status = 200, body = LoginCallback), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn callback(
+    State(api): State<Api>,
+    Caller(caller): Caller,
+    Path(name): Path<String>,
+) -> ApiResult<Json<LoginCallback>> {
+    let site = &account(&api, &caller, &name, None)?.site;
+    Ok(Json(LoginCallback { port: site.callback_port(), fixed: site.config.callback_port.is_some() }))
+}
+
 /// Begins to sign in at a server. Needs `portmoot/accounts`, except for one's own account at a server where each caller has one.
 ///
 /// The answer has the address to open in a browser. What the browser is sent to afterwards completes the sign-in.
@@ -105,6 +121,7 @@ pub(crate) async fn complete(
     let logins = &api.registry.accounts.logins;
     let account = logins.complete(&callback, Some(caller.id.as_str()), None).await;
     let account = account.map_err(|error| error.refusal(&name))?;
+    api.registry.wait_for_start(&name).await;
     Ok(Json(AccountView::of(&server, account.participant.clone(), account.state())))
 }
 
@@ -153,6 +170,7 @@ pub(crate) async fn poll_device(
     let server = named(&api, &name)?;
     match api.registry.accounts.logins.poll_device(&id, caller.id.as_str()).await {
         Ok(account) => {
+            api.registry.wait_for_start(&name).await;
             let view = AccountView::of(&server, account.participant.clone(), account.state());
             Ok((StatusCode::OK, Json(DeviceLogin { account: Some(view), retry_after_ms: None })))
         }
@@ -305,6 +323,16 @@ impl AccountView {
             since: state.since_ms.map(rfc3339),
         }
     }
+}
+
+/// Where a sign-in's browser comes back.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LoginCallback {
+    /// The port on 127.0.0.1 that the gateway's client is registered with; absent before the first registration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Whether it is configured (`callback_port`): no other port is registered in its place.
+    pub fixed: bool,
 }
 
 /// A sign-in to begin.

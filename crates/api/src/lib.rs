@@ -19,6 +19,7 @@ mod routes;
 mod schemas;
 mod servers;
 mod state;
+mod switches;
 mod tokens;
 mod tools;
 

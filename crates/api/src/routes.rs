@@ -13,7 +13,7 @@ use utoipa::OpenApi;
 
 use crate::{
     accounts, error::ApiError, health, logins, metrics, participants, pins, proposals, rights, schemas,
-    servers, state::Api,
+    servers, state::Api, switches,
 };
 use crate::{tokens, tools};
 
@@ -30,7 +30,11 @@ use crate::{tokens, tools};
         servers::servers,
         servers::server,
         servers::logs,
+        switches::restart,
+        switches::disable,
+        switches::enable,
         accounts::accounts,
+        accounts::callback,
         accounts::begin,
         accounts::complete,
         accounts::begin_device,
@@ -92,8 +96,11 @@ pub fn router(
         .route("/api/v1/servers", get(servers::servers))
         .route("/api/v1/servers/{name}", get(servers::server))
         .route("/api/v1/servers/{name}/logs", get(servers::logs))
+        .route("/api/v1/servers/{name}/restart", post(switches::restart))
+        .route("/api/v1/servers/{name}/disable", post(switches::disable))
+        .route("/api/v1/servers/{name}/enable", post(switches::enable))
         .route("/api/v1/accounts", get(accounts::accounts))
-        .route("/api/v1/servers/{name}/login", post(accounts::begin))
+        .route("/api/v1/servers/{name}/login", get(accounts::callback).post(accounts::begin))
         .route("/api/v1/servers/{name}/login/complete", post(accounts::complete))
         .route("/api/v1/servers/{name}/login/device", post(accounts::begin_device))
         .route("/api/v1/servers/{name}/login/device/{id}", post(accounts::poll_device))

@@ -6,7 +6,7 @@ use access::{AccessJournal, Authority, identities::bearer_token};
 use auth::{ClientCertificate, Participant, Presented};
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::{HeaderMap, header, request::Parts};
+use axum::http::{HeaderMap, HeaderValue, header, request::Parts};
 use control::{Registry, admin::Admin};
 use model::{KindRef, Refusal, RefusalCode, TopicName};
 use platform::unix_ms;
@@ -101,7 +101,12 @@ pub(crate) struct Body<T>(pub(crate) T);
 impl<T: DeserializeOwned> FromRequest<Api> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, api: &Api) -> ApiResult<Self> {
+    async fn from_request(mut request: Request, api: &Api) -> ApiResult<Self> {
+        let headers = request.headers_mut();
+        // The request that MCPx v0.1 prints (11.3) has no type. No page of a browser sends one with a token unasked.
+        if headers.contains_key(header::AUTHORIZATION) {
+            headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+        }
         let Json(body) = Json::from_request(request, api).await?;
         Ok(Self(body))
     }
@@ -117,8 +122,6 @@ pub(crate) async fn blocking<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
-
     use super::*;
 
     #[test]

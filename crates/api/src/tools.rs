@@ -110,6 +110,9 @@ pub(crate) struct Tools {
 pub(crate) struct Tool {
     /// Its public name.
     pub name: String,
+    /// Its name for clients that accept letters, digits, `_` and `-` only, such as Claude Desktop, if that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub narrow_name: Option<String>,
     /// Its server.
     pub server: String,
     /// A title for people. The server writes it: untrusted.
@@ -140,6 +143,7 @@ impl Tool {
         let text = |key: &str| Some(json::text(&item.get(key)?)?.into_owned());
         Self {
             name: public.to_owned(),
+            narrow_name: topic::narrow_name(public),
             server: server.to_string(),
             title: text("title"),
             description: text("description"),

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use model::{
-    Capabilities, DeliveryMode, Narrowing, ParticipantId, RateLimit, Refusal, RefusalCode, TopicName,
+    Capabilities, DeliveryMode, Digest, Narrowing, ParticipantId, RateLimit, Refusal, RefusalCode, TopicName,
 };
 
 use crate::certificate::{CertificateId, Presented};
@@ -210,6 +210,8 @@ pub struct Participant {
 /// What the access token of an issuer says beside whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bearer {
+    /// Its SHA-256, if a server's authorization server may see the token in exchange for one of its own: it is an issuer's.
+    pub token: Option<Digest>,
     /// What it narrows the participant's capabilities to; `None` leaves them.
     pub narrowing: Option<Narrowing>,
     /// When what was opened with it ends, in Unix milliseconds: at its expiry, and what clocks may differ.
@@ -290,6 +292,12 @@ impl Participant {
     #[must_use]
     pub fn narrowing(&self) -> Option<&Narrowing> {
         self.bearer.as_ref()?.narrowing.as_ref()
+    }
+
+    /// The SHA-256 of the access token of an issuer that it came with.
+    #[must_use]
+    pub fn token(&self) -> Option<Digest> {
+        self.bearer.as_ref()?.token
     }
 
     /// Whether it came with an access token that has to be checked again before the next request. `now_ms` gives Unix

@@ -10,7 +10,7 @@ mod fault;
 mod keys;
 
 pub use algorithm::Algorithm;
-pub use claims::{Claims, is_same_audience};
+pub use claims::{Claims, SubjectClaim, is_same_audience};
 pub use fault::TokenFault;
 pub use keys::{JWKS_BYTES_MAX, JWKS_KEYS_MAX, KeySet, KeySetError};
 
@@ -24,6 +24,8 @@ pub const ACCESS_TOKEN_BYTES_MAX: usize = 8 * 1024;
 const FOREIGN_TYPES: [&str; 4] = ["logout+jwt", "dpop+jwt", "oauth-id-jag+jwt", "secevent+jwt"];
 /// Claims that only ID tokens have (OpenID Connect Core 1.0, sections 2 and 3.1.3.6).
 const OF_ID_TOKENS: [&str; 4] = ["nonce", "at_hash", "c_hash", "s_hash"];
+/// What a token calls itself in its claims (`token_use` of Cognito, `typ` of Keycloak) that is no access token.
+const OTHER_USES: [&str; 5] = ["id", "refresh", "offline", "logout", "id_token"];
 /// Claims that say what an access token is good for, or which client has it. ID tokens have none of them.
 const OF_ACCESS_TOKENS: [&str; 6] = ["scope", "scp", "client_id", "cid", "roles", "permissions"];
 
@@ -117,19 +119,33 @@ impl<'t> Jwt<'t> {
         if !rules.types.iter().any(|known| known == kind) {
             return Err(TokenFault::Type);
         }
-        if kind != "at+jwt" && self.is_like_id_token() { Err(TokenFault::Type) } else { Ok(()) }
+        let is_other = self.is_of_another_use() || (kind != "at+jwt" && self.is_like_id_token());
+        if is_other { Err(TokenFault::Type) } else { Ok(()) }
     }
 
-    /// Whether it has a claim that only ID tokens have, or is for no one but the client to which it was given, and good for nothing
-    /// that it names.
+    /// Whether its claims call it an ID token, or another one that is no access token.
+    fn is_of_another_use(&self) -> bool {
+        let named = ["token_use", "typ"].into_iter().filter_map(|name| self.claims.get(name)?.as_str());
+        named.map(str::to_ascii_lowercase).any(|named| OTHER_USES.contains(&named.as_str()))
+    }
+
+    /// Whether it has a claim that only ID tokens have; or is good for nothing that it names, and is for the client to which it was
+    /// given, as far as can be seen: for the one in `azp`, or, where no client is named, for one that has an id and no address.
     fn is_like_id_token(&self) -> bool {
         let has = |claims: &[&str]| claims.iter().any(|claim| self.claims.contains_key(*claim));
-        let audience = match self.claims.get("aud") {
-            Some(Value::Array(all)) if all.len() == 1 => all.first(),
-            audience => audience,
+        if has(&OF_ID_TOKENS) || has(&OF_ACCESS_TOKENS) {
+            return has(&OF_ID_TOKENS);
+        }
+        let audiences: Vec<&Value> = match self.claims.get("aud") {
+            Some(Value::Array(all)) => all.iter().collect(),
+            audience => audience.into_iter().collect(),
         };
-        let is_for_its_client = audience.is_some() && audience == self.claims.get("azp");
-        has(&OF_ID_TOKENS) || (is_for_its_client && !has(&OF_ACCESS_TOKENS))
+        let has_address = |one: &&Value| one.as_str().is_some_and(|one| one.contains(':'));
+        match (self.claims.get("azp").or_else(|| self.claims.get("appid")), audiences.as_slice()) {
+            (Some(client), [audience]) => *audience == client,
+            (Some(_), _) | (None, []) => false,
+            (None, audiences) => !audiences.iter().any(has_address),
+        }
     }
 
     /// Checks the signature with the key that the token names; if it names none, with the only one that fits.

@@ -45,6 +45,13 @@ impl Incarnations {
         *known = by_name;
     }
 
+    /// When the present bearer of a name got its first token, in Unix milliseconds, if its incarnation says so.
+    #[must_use]
+    pub fn since_ms(&self, name: &str) -> Option<u64> {
+        let known = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(name)?.split_once('.')?.1.parse().ok()
+    }
+
     /// A principal with its incarnation.
     fn bearer<'p>(&self, principal: &'p str) -> Cow<'p, str> {
         if !self.has_some.load(Ordering::Acquire) {

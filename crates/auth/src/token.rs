@@ -31,6 +31,12 @@ impl TokenHash {
         TokenHash(Sha256::digest(token.as_bytes()).into())
     }
 
+    /// The hash itself, for what is kept by token. It is compared as it is: only where no stranger can learn from the time.
+    #[must_use]
+    pub fn digest(&self) -> model::Digest {
+        model::Digest(self.0)
+    }
+
     /// The first 8 bytes, for an index. Equal prefixes do not mean equal hashes.
     #[must_use]
     pub fn prefix(&self) -> u64 {

@@ -48,7 +48,7 @@ pub(crate) fn entry(event: &Event, known: &EventContext<'_>) -> Option<Entry> {
         Event::Left(seen) => note(format!("* {} has left", visible::line(&seen.id))),
         // The proposal itself has been shown.
         Event::ProposalState { to, state: ProposalState::Pending, .. } if to != known.me => return None,
-        Event::ProposalState { proposal, to, state, by, reason, absent } => {
+        Event::ProposalState { proposal, to, state, by, reason, edited, absent, .. } => {
             let number = (known.number)(to, proposal);
             let which = number.map_or_else(
                 || shortened(&visible::line(proposal), ID_COLUMNS),
@@ -62,7 +62,8 @@ pub(crate) fn entry(event: &Event, known: &EventContext<'_>) -> Option<Entry> {
                 [] => String::new(),
                 names => format!(" (not here: {})", visible::line(&names.join(", "))),
             };
-            note(format!("* {whose} {which}{of} is {state}{by}{reason}{absent}"))
+            let edited = if *edited { ", edited" } else { "" };
+            note(format!("* {whose} {which}{of} is {state}{by}{edited}{reason}{absent}"))
         }
         Event::Refused { error, .. } => trouble(format!("! refused: {}", lines(&error.message))),
         Event::Violation { from, why, .. } => {
@@ -393,7 +394,9 @@ mod tests {
             |proposal: &str, to: &str, state, by: Option<&str>, reason: Option<&str>, absent: &[&str]| {
                 let absent = absent.iter().map(|one| (*one).to_owned()).collect();
                 let (by, reason) = (by.map(str::to_owned), reason.map(str::to_owned));
-                Event::ProposalState { proposal: proposal.into(), to: to.into(), state, by, reason, absent }
+                let (fulfilment, edited) = (None, state == ProposalState::Completed);
+                let (proposal, to) = (proposal.into(), to.into());
+                Event::ProposalState { proposal, to, state, by, reason, fulfilment, edited, absent }
             };
         for (event, expect) in [
             (state("known", "scout", ProposalState::Pending, None, None, &[]), None),
@@ -404,6 +407,10 @@ mod tests {
             (
                 state("known", "scout", ProposalState::Rejected, Some("boss"), Some("no\u{7}\n"), &[]),
                 Some("* the proposal #7 of scout is rejected by boss: no\\u{7}"),
+            ),
+            (
+                state("known", "boss", ProposalState::Completed, Some("boss"), None, &[]),
+                Some("* your proposal #7 is completed by boss, edited"),
             ),
             (
                 state("0123456789abcdef0123456789abcdef-1", "scout", ProposalState::Expired, None, None, &[]),

@@ -6,7 +6,7 @@
 use std::{fmt, pin::Pin, sync::Arc};
 
 use http::{HeaderMap, HeaderValue, StatusCode, header::WWW_AUTHENTICATE};
-use model::ParticipantId;
+use model::{Digest, ParticipantId};
 use tokio::sync::watch;
 
 use crate::account::AccountFault;
@@ -70,16 +70,28 @@ impl Challenge {
     }
 }
 
+/// The holder of an account: whose requests it authorizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccountHolder<'a> {
+    /// The participant.
+    pub participant: &'a ParticipantId,
+    /// The SHA-256 of the access token with which it came, where that is exchanged for one of the server.
+    pub token: Option<Digest>,
+}
+
 /// The accounts at one server.
 pub trait Accounts: Send + Sync {
     /// What authorizes the sessions of this caller; `None` is the session that callers share.
-    fn account(&self, caller: Option<&ParticipantId>) -> Arc<dyn Authorize>;
+    fn account(&self, caller: Option<AccountHolder<'_>>) -> Arc<dyn Authorize>;
 
     /// Why no session of this caller can open now, if that lasts until a person acts.
-    fn blocked(&self, caller: Option<&ParticipantId>) -> Option<AccountFault>;
+    fn blocked(&self, caller: Option<AccountHolder<'_>>) -> Option<AccountFault>;
 
     /// Whether each caller has an account of its own, and no session is shared.
     fn are_of_callers(&self) -> bool;
+
+    /// Whether each access token of a caller has an account of its own: it is exchanged for one of the server.
+    fn are_of_tokens(&self) -> bool;
 
     /// Moves whenever an account changes in a way that sessions must notice: signed in, out, lost.
     fn changes(&self) -> watch::Receiver<u64>;

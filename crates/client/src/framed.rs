@@ -42,7 +42,8 @@ impl FramedLink {
     ) -> Result<Self, LinkError> {
         let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
         let url = endpoint::parse(&spec.url).map_err(unusable)?;
-        let socket = Connector::new(url.clone(), &spec.tls, spec.limits.connect).connect().await?;
+        let direct = Connector::new(url.clone(), &spec.tls, spec.limits.connect);
+        let socket = if websocket { direct.through_proxy(false) } else { direct }.connect().await?;
         let socket = TokioIo::new(socket);
         let (queue, frame_bytes_max) = (
             Arc::new(SendQueue::new(Framing::Frames, QUEUE_BYTES_MAX, queue_len_max)),

@@ -66,7 +66,8 @@ impl GrpcLink {
     pub(crate) async fn connect(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
         let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
         let url = endpoint::parse(&spec.url).map_err(unusable)?;
-        let socket = Connector::new(url.clone(), &spec.tls, spec.limits.connect).http2().connect().await?;
+        let socket = Connector::new(url.clone(), &spec.tls, spec.limits.connect).through_proxy(false);
+        let socket = socket.http2().connect().await?;
         let limits = &spec.limits;
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::error::{LinkError, SendError};
-use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
+use crate::transport::{Closing, Connecting, Inbox, LinkTransport, SendMeta};
 
 use peer::Peer;
 use requests::{LinkState, OutgoingRequest};
@@ -85,6 +85,11 @@ impl LinkTransport for HttpLink {
         if let Some(listener) = self.state.listener.lock().take() {
             listener.abort();
         }
+    }
+    fn connect_again(&self) -> Connecting<'_> {
+        Box::pin(async move {
+            if self.request_streams { Ok(()) } else { exchange::open_stream(&self.state).await }
+        })
     }
     fn flush(&self) -> Closing<'_> {
         Box::pin(exchange::flush(&self.state))

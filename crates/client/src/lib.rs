@@ -28,7 +28,7 @@ mod stdio;
 mod transport;
 
 pub use account::AccountFault;
-pub use authorize::{Accounts, Authorize, Authorizing, Challenge, Grant};
+pub use authorize::{AccountHolder, Accounts, Authorize, Authorizing, Challenge, Grant};
 pub use error::{LinkError, SendError};
 pub use guard::Guard;
 pub use http::{HttpLimits, HttpSpec, Post, Posted, post};

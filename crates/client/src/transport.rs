@@ -49,6 +49,12 @@ pub trait LinkTransport: Send + Sync + 'static {
     /// Forgets the HTTP session, so that the next handshake opens another one.
     fn forget_session(&self) {}
 
+    /// Opens the connection again on which a session depends (HTTP+SSE), so that the next handshake has another one. Other transports
+    /// do nothing.
+    fn connect_again(&self) -> Connecting<'_> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Waits until the server has taken the notifications and answers that were sent before, for a bounded time. On a transport that
     /// keeps all messages in order there is nothing to wait for.
     fn flush(&self) -> Closing<'_> {
@@ -95,6 +101,9 @@ pub trait LinkTransport: Send + Sync + 'static {
 /// The close of a link, or another step of it, as it goes on.
 pub type Closing<'l> = Pin<Box<dyn Future<Output = ()> + Send + 'l>>;
 
+/// The opening of a connection as it goes on.
+pub type Connecting<'l> = Pin<Box<dyn Future<Output = Result<(), LinkError>> + Send + 'l>>;
+
 /// The verdict of the inbox on a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
@@ -116,6 +125,10 @@ pub trait Inbox: Send + Sync + 'static {
     fn failed(&self, request: u64, error: LinkError);
     /// The server no longer knows the HTTP session, as a message showed that is no request. The link goes on.
     fn session_gone(&self) {}
+    /// The server refused the stream that belongs to no request, which it had opened before. The link goes on.
+    fn stream_refused(&self, failure: &LinkError) {
+        let _ = failure;
+    }
     /// The link has ended. Called once, after the last message.
     fn closed(&self, why: LinkError);
     /// A message longer than the limit was skipped; `head` is its beginning.

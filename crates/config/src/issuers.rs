@@ -79,6 +79,7 @@ fn issuer(entry: &TreeEntry, table: &Table<'_>, env: Env<'_>, profiles: &Profile
         let message = format!("`{}` is more than {} s", table.full("skew"), SKEW_MAX.as_secs());
         table.note_value("skew", message, "set the clocks: tokens would be valid for much longer");
     }
+    let token_prefix = table.text("token_prefix").unwrap_or_default().to_owned();
     let allowed = allowed(table);
     let participant = table.text("name").unwrap_or(NAME).to_owned();
     let groups = table.text("groups").unwrap_or(GROUPS).to_owned();
@@ -101,6 +102,7 @@ fn issuer(entry: &TreeEntry, table: &Table<'_>, env: Env<'_>, profiles: &Profile
         source: source?,
         audiences,
         audience_of_client,
+        token_prefix,
         allowed,
         participant,
         groups,

@@ -8,23 +8,25 @@ use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 
 use crate::excerpt::secrets;
+use crate::jsonc::without_comments;
 use crate::node::{Layer, Node, TreeEntry, Value};
 use crate::problem::Problem;
 
-/// Reads a JSON document. A `null` member counts as absent.
+/// Reads a JSON document, which may have comments and trailing commas. A `null` member counts as absent.
 ///
 /// # Errors
 /// One problem with its place when the text is not JSON or repeats a member.
 pub(crate) fn read(layer: &Arc<Layer>) -> Result<Node, Problem> {
-    let source = Source { text: &layer.text, layer };
-    serde_json::from_str::<IgnoredAny>(&layer.text).map_err(|error| {
+    let text = without_comments(&layer.text);
+    let source = Source { text: &text, layer };
+    serde_json::from_str::<IgnoredAny>(&text).map_err(|error| {
         let why = error.to_string();
         // The location names the line.
         let message = why.split(" at line ").next().unwrap_or_default();
         let problem = source.problem(layer.place(error.line(), error.column()), "", &message);
-        problem.hint("this file must be JSON, without comments")
+        problem.hint("this file must be JSON; comments and commas at the end of lists are accepted")
     })?;
-    let whole = Span::all(layer.text.as_bytes());
+    let whole = Span::all(text.as_bytes());
     let tree = source.node(whole, "")?.unwrap_or_else(|| Node::empty(layer));
     let _ = layer.secrets.set(secrets(&tree));
     Ok(tree)

@@ -25,6 +25,8 @@ pub struct Layer {
     pub(crate) text: String,
     /// The positions of its line ends.
     line_ends: Vec<usize>,
+    /// Whether it is a file of an MCP client: what its program understands and the gateway does not, stops no other server.
+    pub(crate) is_of_client: bool,
     /// The places of secrets in the text, once it has been read.
     pub(crate) secrets: OnceLock<Vec<Span>>,
 }
@@ -77,9 +79,18 @@ impl Layer {
 
     /// A file.
     pub(crate) fn file(name: impl Into<String>, origin: Origin, text: impl Into<String>) -> Arc<Layer> {
-        let text = text.into();
+        Arc::new(Layer::of_text(name.into(), origin, text.into()))
+    }
+
+    /// A file of an MCP client, which the operator has named.
+    pub(crate) fn client_file(name: impl Into<String>, text: impl Into<String>) -> Arc<Layer> {
+        let file = Layer::of_text(name.into(), Origin::Operator, text.into());
+        Arc::new(Layer { is_of_client: true, ..file })
+    }
+
+    fn of_text(name: String, origin: Origin, text: String) -> Layer {
         let line_ends = text.match_indices('\n').map(|(at, _)| at).collect();
-        Arc::new(Layer { name: name.into(), origin, text, line_ends, secrets: OnceLock::new() })
+        Layer { name, origin, text, line_ends, is_of_client: false, secrets: OnceLock::new() }
     }
 
     /// A location in this layer whose line is not known.

@@ -45,6 +45,18 @@ impl Problems {
         self.found.borrow_mut().push(problem);
     }
 
+    /// The number of problems so far.
+    pub(crate) fn count(&self) -> usize {
+        self.found.borrow().len()
+    }
+
+    /// Takes the problems after the first ones.
+    pub(crate) fn take_from(&self, count: usize) -> Vec<Problem> {
+        let mut found = self.found.borrow_mut();
+        let count = count.min(found.len());
+        found.split_off(count)
+    }
+
     pub(crate) fn into_inner(self) -> Vec<Problem> {
         self.found.into_inner()
     }

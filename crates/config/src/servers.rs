@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::is_gateways_name;
+
 use crate::expand::is_reference;
 use crate::node::{Node, TreeEntry, Value};
 use crate::problem::Problem;
@@ -16,9 +18,10 @@ use crate::reader::{DURATION, Problems, Table, duration};
 use crate::tls_files;
 use crate::values::{Env, Unset, Variables, capabilities, participant_id};
 pub(crate) use auth::without_resource;
-use model::{Capabilities, GATEWAY, ParticipantId};
+use model::{Capabilities, GATEWAY, IdError, ParticipantId};
 use oauth::config::AuthConfig;
 use sandbox::{SANDBOXES, Sandbox};
+use sha2::{Digest as _, Sha256};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
     Confinement, EraChoice, FirstUse, HttpConfig, IDLE_STOP, Mode, Policy, ProtoConfig, Secret, ServerConfig,
@@ -68,9 +71,50 @@ pub(crate) fn read(
 ) -> (Vec<ServerConfig>, Vec<(ParticipantId, AuthConfig)>) {
     let standard = Standard::read(root);
     let tables = root.tables("servers");
-    let servers =
-        tables.into_iter().filter_map(|(entry, table)| server(entry, table, standard, (env, notices)));
+    let mut one = |(entry, table): (&TreeEntry, Table<'_>)| {
+        let (problems, before) = (table.problems(), table.problems().count());
+        let server = server(entry, table, standard, (env, notices));
+        if !entry.location.layer.is_of_client {
+            return server;
+        }
+        match problems.take_from(before) {
+            found if found.is_empty() => server,
+            found => unusable(entry, &found, notices),
+        }
+    };
+    let servers = tables.into_iter().filter_map(&mut one);
     servers.map(|(server, auth)| (server.clone(), (server.name, auth))).unzip()
+}
+
+/// A server of a client's file that the gateway cannot use as it is written: it is down and says why, and the others run. `None` if it
+/// has no name that a server can have.
+fn unusable(
+    entry: &TreeEntry,
+    found: &[Problem],
+    notices: &mut Vec<String>,
+) -> Option<(ServerConfig, AuthConfig)> {
+    for Problem { message, location, .. } in found {
+        let place = location.as_ref().unwrap_or(&entry.location);
+        notices.push(format!("{place}: {message}, so the server `{}` cannot start", entry.key));
+    }
+    let Problem { message, hint, .. } = found.first()?.clone();
+    let fix = hint.unwrap_or_else(|| "change its entry in the file".to_owned());
+    let name = ParticipantId::new(&free_name(&server_name(&entry.key))).ok()?;
+    let server = ServerConfig {
+        prefix: default_prefix(name.as_str()).into(),
+        name,
+        transport: Transport::Unusable { why: message, fix },
+        era: EraChoice::default(),
+        sessions: Sessions::default(),
+        timeouts: Timeouts::default(),
+        capabilities: Arc::new(Capabilities::upstream()),
+        enabled: true,
+        validate: false,
+        pins: Policy::default(),
+        start: Start::default(),
+        idle_stop: IDLE_STOP,
+    };
+    Some((server, AuthConfig { kind: oauth::config::Kind::Headers, ..AuthConfig::default() }))
 }
 
 /// Keys of `[server]` that are the defaults of every server.
@@ -112,7 +156,7 @@ fn server(
     // A disabled server needs no variables.
     let written = |_: &str| Some(String::new());
     let env: Env<'_> = if enabled { env } else { &written };
-    let name = server_id(entry, table.problems());
+    let name = server_id(entry, table.problems(), notices);
     let variables = Variables::of(env);
     let mut transport = transport(&table, &variables, enabled);
     let has_process = transport.as_ref().is_none_or(|transport| transport.child().is_some());
@@ -129,7 +173,11 @@ fn server(
         ));
     }
     let transport = match unset.into_iter().map(|one| one.variable).next() {
-        Some(variable) => transport.map(|_| Transport::Unset { variable }),
+        Some(variable) => {
+            let why = format!("the environment variable `{variable}` is not set");
+            let fix = format!("set {variable}, or write a default: ${{{variable}:-...}}");
+            transport.map(|_| Transport::Unusable { why, fix })
+        }
         None => transport,
     };
     let prefix = prefix(&table, name.as_ref());
@@ -186,8 +234,23 @@ pub(crate) fn server_name(key: &str) -> String {
     if words.is_empty() { key.to_owned() } else { words.join("-") }
 }
 
-fn server_id(entry: &TreeEntry, problems: &Problems) -> Option<ParticipantId> {
-    let name = server_name(&entry.key);
+/// The name under which a server of this name is in topics: its own, or another one where that belongs to callers or the gateway
+/// (`local`, `anonymous-1`, `system`, and what looks like them).
+#[must_use]
+pub fn free_name(name: &str) -> String {
+    let is_taken = is_gateways_name(name) || ParticipantId::new(name) == Err(IdError::Reserved);
+    if is_taken && name != GATEWAY { format!("server-{name}") } else { name.to_owned() }
+}
+
+fn server_id(entry: &TreeEntry, problems: &Problems, notices: &mut Vec<String>) -> Option<ParticipantId> {
+    let written = server_name(&entry.key);
+    let name = free_name(&written);
+    if name != written {
+        notices.push(format!(
+            "{}: the server `{written}` is called `{name}`: callers or the gateway have its own name",
+            entry.location
+        ));
+    }
     if name == GATEWAY {
         let problem =
             Problem::new("config_name", format!("a server cannot be called `{GATEWAY}`")).at(&entry.location);
@@ -377,9 +440,8 @@ fn check_headers(table: &Table<'_>, headers: &[(String, Secret)]) -> bool {
 
 /// The prefix of public names. Tool names have letters, digits, `_`, `-` and `.` only.
 fn prefix(table: &Table<'_>, name: Option<&ParticipantId>) -> Arc<str> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     match table.text("prefix") {
-        Some(prefix) if prefix.chars().all(fits) => prefix.into(),
+        Some(prefix) if prefix.chars().all(fits_prefix) => prefix.into(),
         Some(prefix) => {
             let message = format!(
                 "`{}`: `{}` cannot be part of a tool name",
@@ -389,11 +451,29 @@ fn prefix(table: &Table<'_>, name: Option<&ParticipantId>) -> Arc<str> {
             table.note_value("prefix", message, "use letters, digits, `_`, `-` and `.`");
             prefix.into()
         }
-        None => {
-            let name = name.map(ParticipantId::as_str).unwrap_or_default();
-            name.chars().map(|c| if fits(c) { c } else { '_' }).collect::<String>().into()
-        }
+        None => default_prefix(name.map(ParticipantId::as_str).unwrap_or_default()).into(),
     }
+}
+
+/// The prefix of a server without a configured one: its name with `_` for other characters. Where these are letters of other scripts,
+/// which would all be `_`, what is left is followed by digits that differ where names differ.
+fn default_prefix(name: &str) -> String {
+    let fitting: String = name.chars().map(|c| if fits_prefix(c) { c } else { '_' }).collect();
+    if name.is_ascii() {
+        return fitting;
+    }
+    let mut left: String = fitting.split('_').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("_");
+    if left.is_empty() {
+        left.push('s');
+    }
+    let digest = Sha256::digest(name.as_bytes());
+    let digits: String = digest.iter().take(3).map(|byte| format!("{byte:02x}")).collect();
+    format!("{left}_{digits}")
+}
+
+/// Whether a character may be part of a prefix.
+fn fits_prefix(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_-.".contains(c)
 }
 
 /// Timeouts of a server, or of a participant that serves.

@@ -31,6 +31,8 @@ pub struct Sources {
     pub listen: Option<String>,
     /// `--data-dir`.
     pub data_dir: Option<PathBuf>,
+    /// Whether an entry of a client's file that cannot be used is a problem of the whole configuration, as any other.
+    pub strict: bool,
     /// Store nothing on disk unless `--data-dir` is given: `portmoot stdio`.
     pub keep_nothing: bool,
 }
@@ -109,7 +111,7 @@ impl Sources {
         let (mut files, mut notices) = (Vec::new(), Vec::new());
         let mut clients = Node::empty(&defaults(""));
         for path in &self.mcp_config {
-            let file = client_file::adapt(json_file::read(&read(path, Origin::Operator)?)?)?;
+            let file = client_file::adapt(json_file::read(&self.read_client_file(path)?)?)?;
             clients.overlay(file.tree);
             notices.extend(file.notices);
         }
@@ -140,6 +142,13 @@ impl Sources {
         // `load` replaces it after the check.
         let config = Config::default();
         Ok(Loaded { config, tree, files, notices, demo, found })
+    }
+
+    fn read_client_file(&self, path: &Path) -> Result<Arc<Layer>, Problem> {
+        match self.strict {
+            true => read(path, Origin::Operator),
+            false => read_as(path, Origin::Operator, Layer::client_file),
+        }
     }
 
     /// The configuration file: `--config`, else `portmoot.toml` in the current directory, else the user's.
@@ -215,10 +224,18 @@ fn base_dir(env: Env<'_>, of_service: &str, variable: &str, below_home: &str) ->
 }
 
 fn read(path: &Path, origin: Origin) -> Result<Arc<Layer>, Problem> {
+    read_as(path, origin, |name, text| Layer::file(name, origin, text))
+}
+
+fn read_as(
+    path: &Path,
+    origin: Origin,
+    layer: impl Fn(String, String) -> Arc<Layer>,
+) -> Result<Arc<Layer>, Problem> {
     let name = path.display().to_string();
     match read_file(path) {
         // Some editors write a byte order mark.
-        Ok(text) => Ok(Layer::file(name, origin, text.strip_prefix('\u{feff}').unwrap_or(&text))),
+        Ok(text) => Ok(layer(name, text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())),
         Err(error) => {
             let problem = Problem::new("config_unreadable", format!("cannot read this file: {error}"));
             Err(problem.at(&Layer::new(name, origin).unknown_line()))

@@ -424,7 +424,8 @@ fn client_files_are_converted() {
     for (json, expect) in [
         ("{}", "has neither `mcpServers`"),
         ("[", "[config_syntax]"),
-        ("// no\n{}", "without comments"),
+        ("{'a': 1}", "comments and commas at the end of lists are accepted"),
+        ("// no\n{}", "has neither `mcpServers`"),
         (r#"{"mcpServers":{"a":{"command":"x","command":"y"}}}"#, "the member `command` occurs twice"),
         ("{\"mcpServers\":{\n\"a\":null,\n\"a\":{}}}", "mcp.json:3"),
         ("{\n\"a\":18446744073709551615}", "a number is too large [config_syntax]\n  at mcp.json:2"),

@@ -11,6 +11,7 @@ use platform::{random, unix_ms};
 use store::{JournalWriter, Record};
 
 use crate::registry::Registry;
+use access::config::Config;
 use access::grants::{GrantRequest, Grants};
 use access::tokens::{self, RevokedTokens, Token, TokenRequest, TokenWithSecret};
 use access::{AccessJournal, Authority, GRANTS, TOKENS, not_written};
@@ -70,10 +71,19 @@ impl Admin {
                 let issued = tokens::issue(journal, &config, authority, request, &random(), unix_ms())?;
                 // Before the token is valid: those of an earlier participant of this name have ended.
                 self.registry.set_grants(self.journal.grants(&config));
+                self.disown(&config, &issued.shown.name);
                 self.registry.set_identities(self.journal.identities(&config));
                 Ok(issued)
             })
         })
+    }
+
+    /// Ends what a name owns in topics, unless it is that of a configured participant: its next bearer is another participant.
+    fn disown(&self, config: &Config, name: &str) {
+        let is_configured = config.participants.iter().any(|one| one.participant.id.as_str() == name);
+        if let Some(id) = ParticipantId::new(name).ok().filter(|_| !is_configured) {
+            self.registry.topics().iter().for_each(|dispatch| dispatch.disown(&id));
+        }
     }
 
     /// Issues another token to a participant that has one, which stays valid for a while. Returns the new one, for the only time.

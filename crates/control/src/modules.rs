@@ -123,9 +123,11 @@ impl<'l> ListedModules<'l> {
     pub fn schema(&self, tool: &str) -> Option<(ToolSchema, Option<String>)> {
         let found = Found::of(self.dispatch, self.asking, tool)?;
         let schema = found.schema()?;
-        let reference = match found.manifest.sent.get(&found.own) {
-            Some(sent) => sent.reference.clone(),
-            None => self.own_reference(&found, &schema),
+        let sent = &found.manifest.sent;
+        let reference = match (sent.get(&found.own), sent.reference(&found.own)) {
+            (_, Some(reference)) => Some(reference.to_owned()),
+            (Some(_), None) => None,
+            (None, None) => self.own_reference(&found, &schema),
         };
         Some((schema, reference))
     }

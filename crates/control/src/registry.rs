@@ -1,24 +1,27 @@
 //! Registry: servers, topics, identities and grants that are in force.
 
 mod reload;
+mod switches;
 mod visitors;
 
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-use std::{collections::HashMap, sync::Arc};
 
 use ::registry::Shelf;
 use auth::{Identities, Sealer};
 use client::Guard;
 use model::{ParticipantId, TopicName};
 use oauth::Accounts;
-use platform::{RwLock, Share, Shares, random};
+use platform::{Mutex, RwLock, Share, Shares, random};
 use room::Close;
 use store::JournalWriter;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use upstream::{FieldNumbers, KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
 
+pub use switches::Switch;
 pub use visitors::Visitor;
 
 use store::recorder::Recorder;
@@ -95,6 +98,10 @@ pub struct Registry {
     limits_wires: AtomicBool,
     topics: RwLock<HashMap<TopicName, Arc<Dispatch>>>,
     upstreams: RwLock<Vec<(ServerConfig, Arc<Upstream>)>>,
+    /// The servers that operators have disabled, by name.
+    off: Mutex<BTreeSet<String>>,
+    /// Held while a configuration is taken over.
+    applying: Mutex<()>,
     /// The bytes that wait, with a share for each participant.
     pub held: Arc<Shares>,
     /// How many legacy sessions are open over HTTP. The doors write it, for the metrics.
@@ -139,6 +146,8 @@ impl Registry {
             limits_wires: AtomicBool::new(false),
             topics: RwLock::default(),
             upstreams: RwLock::default(),
+            off: Mutex::default(),
+            applying: Mutex::default(),
             held,
             http_sessions: AtomicUsize::new(0),
             shelf: Shelf::default(),
@@ -220,8 +229,21 @@ impl Registry {
     /// Takes that the account of a participant at a server has changed.
     fn account_changed(&self, server: &str, participant: Option<&str>) {
         let id = |name: &str| ParticipantId::new(name).ok();
-        if let Some((server, participant)) = id(server).zip(participant.and_then(id)) {
-            self.topics().iter().for_each(|dispatch| dispatch.account_changed(&server, &participant));
+        let Some(id_of_server) = id(server) else { return };
+        if let Some(participant) = participant.and_then(id) {
+            self.topics().iter().for_each(|dispatch| dispatch.account_changed(&id_of_server, &participant));
+        } else if participant.is_none()
+            && self.accounts.server(server).is_some_and(|server| server.of(None).is_ready())
+        {
+            self.topics().iter().for_each(|dispatch| dispatch.shared_account_changed(&id_of_server));
+        }
+    }
+
+    /// Waits until a server that has just been signed in at has started or failed to, within its `start_timeout`.
+    pub async fn wait_for_start(&self, server: &str) {
+        let upstream = self.upstreams().into_iter().find(|upstream| upstream.spec().name() == server);
+        if let Some(upstream) = upstream {
+            let _ = timeout(upstream.spec().start_timeout(), upstream.settled()).await;
         }
     }
 

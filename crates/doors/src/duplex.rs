@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use gateway::{Dispatch, Link};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use wire::rpc;
 
 use crate::stream::{Reader, Stream};
@@ -19,6 +19,12 @@ const WRITE_BYTES: usize = 64 * 1024;
 const DRAIN: Duration = Duration::from_secs(5);
 /// Time between two looks for open requests meanwhile.
 const POLL: Duration = Duration::from_millis(10);
+
+/// Longest time in which a client whose message is not read to its end may still write it: a connection that ends before that takes
+/// the refusal with it.
+const LINGER: Duration = Duration::from_secs(3);
+/// Bytes of such a message that are read at once.
+const DISCARDED_BYTES: usize = 8 * 1024;
 
 /// Where one message ends and the next begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +77,13 @@ pub(crate) async fn serve(
     mut writer: JoinHandle<io::Result<()>>,
 ) -> io::Result<()> {
     let mut written = None;
+    let mut is_refused = false;
     let ended = loop {
-        if !client.take().await || out.has_ended() {
+        if !client.take().await {
+            is_refused = true;
+            break Ok(());
+        }
+        if out.has_ended() {
             break Ok(());
         }
         let read = tokio::select! {
@@ -95,6 +106,9 @@ pub(crate) async fn serve(
         Some(written) => written,
         None => writer.await,
     };
+    if is_refused {
+        linger(&mut input).await;
+    }
     match written {
         Ok(written) => ended.and(written),
         Err(_) => ended,
@@ -114,7 +128,17 @@ async fn write(mut reader: Reader, mut output: impl AsyncWrite + Unpin, framing:
         waiting.clear();
         waiting.shrink_to(WRITE_BYTES);
     }
-    Ok(())
+    // The client sees the end, and need not wait for that of the connection.
+    output.shutdown().await
+}
+
+/// Reads on until a client closes its side, for a bounded time: it may still be writing what was refused.
+pub async fn linger(input: &mut (impl AsyncRead + Unpin)) {
+    let rest = async {
+        let mut discarded = vec![0; DISCARDED_BYTES];
+        while input.read(&mut discarded).await.is_ok_and(|read| read > 0) {}
+    };
+    let _ = timeout(LINGER, rest).await;
 }
 
 /// Waits for the answers of what is open on these links, within a bound.

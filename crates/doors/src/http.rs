@@ -3,6 +3,7 @@
 mod authorization;
 mod body;
 mod connection;
+mod cors;
 mod endpoint;
 mod events;
 mod framed;
@@ -54,6 +55,7 @@ use crate::links::ClientLinks;
 use body::Body;
 use connection::Connection;
 pub(crate) use connection::ConnectionEnds;
+use cors::Page;
 use handover::{HeldEvents, Watched};
 use head::Head;
 use origin::{Foreign, Hosts};
@@ -291,6 +293,21 @@ impl h2::Route for Arc<Endpoints> {
 }
 
 async fn route(
+    endpoints: &Endpoints,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let Some(page) = Page::of(&request, || endpoints.links.registry.config()) else {
+        return answer(endpoints, connection, request).await;
+    };
+    match page.preflight(&request) {
+        Some(response) => response,
+        // Its memory is on the heap: few clients are in browsers.
+        None => page.shown(Box::pin(answer(endpoints, connection, request)).await),
+    }
+}
+
+async fn answer(
     endpoints: &Endpoints,
     connection: Arc<Connection>,
     request: Request<Incoming>,

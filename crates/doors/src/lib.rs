@@ -26,6 +26,7 @@ mod slot;
 mod stdio;
 mod stream;
 
+pub use duplex::linger;
 pub use entrance::Doors;
 pub use pipe::first_byte;
 

@@ -1,6 +1,7 @@
 //! Servers at which each caller has an account: names in lists that are not known before, changes of accounts.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use model::{ListKind, ParticipantId, Refusal};
 use topic::{AUTHORIZE, Cause, Target, public_name};
@@ -82,6 +83,13 @@ impl Dispatch {
     /// Whether the lists of a caller at a server stay its own while it has no session there.
     pub(crate) fn keeps_lists(&self, server: &ConfiguredServer, caller: &ParticipantId) -> bool {
         server.callers.as_ref().is_some_and(|callers| callers.is_connected(caller))
+    }
+
+    /// Takes that the account that all callers of a server share has changed: once it has tokens the server starts, and is waited for.
+    pub fn shared_account_changed(&self, server: &ParticipantId) {
+        let Some(server) = self.server(server).filter(|server| server.callers.is_none()) else { return };
+        server.upstream.unsettle();
+        self.settled.store(false, Ordering::Release);
     }
 
     /// Takes that the account of a participant at a server has changed: its clients' lists there are others now. Sessions of a sign-in

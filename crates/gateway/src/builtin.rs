@@ -23,6 +23,8 @@ use crate::{listen, live::ConfiguredServer, manifests, tasks::list as task_list}
 pub(crate) use proxy::unwrap;
 pub use tools::manifest;
 
+/// Methods for whose notifications a room has no addressee.
+const SUBSCRIPTIONS: [&str; 2] = ["resources/subscribe", "resources/unsubscribe"];
 /// The methods that servers carry out for a room.
 const CARRIED_OUT: [&str; 4] = ["tools/call", "resources/read", "prompts/get", "completion/complete"];
 
@@ -67,10 +69,11 @@ fn serve_room(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
 }
 
 /// Answers a call of a room for its server, unless the server must carry it out; true if it was answered. An approved proposal
-/// is always carried out by the server.
+/// is carried out by the server, but for what no room has.
 pub(crate) fn answer_hosted(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &ConfiguredServer) -> bool {
     let approved = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
     let method = call.request.method.as_str();
+    let approved = approved && !SUBSCRIPTIONS.contains(&method);
     if call.names == Names::Public || approved || CARRIED_OUT.contains(&method) {
         return false;
     }
@@ -108,7 +111,7 @@ async fn discover(dispatch: Arc<Dispatch>, _: Arc<Call>) -> Result<Vec<u8>, Refu
 /// Passes the caller's log level on to the sessions that it uses. The topic has noted the level, and no server can make this
 /// fail.
 async fn pass_level(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
-    let caller = call.link.caller(call.client.as_ref());
+    let caller = call.caller();
     for server in dispatch.servers() {
         if let Some(session) = server.upstream.open_session(&caller) {
             dispatch.pass_level(&session, call.link.id).await;
@@ -120,11 +123,11 @@ async fn pass_level(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>,
 /// The refusal of a method that no server carries out for the room.
 fn not_in_room(method: &str) -> Refusal {
     let refusal = unknown_method(method);
-    match method {
-        "resources/subscribe" | "resources/unsubscribe" => refusal.hint(
+    match SUBSCRIPTIONS.contains(&method) {
+        true => refusal.hint(
             "a room has no notifications of resources: read the resource again with resources/read, or subscribe over MCP",
         ),
-        _ => refusal,
+        false => refusal,
     }
 }
 

@@ -4,19 +4,20 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use access::account;
+use access::{ScopedToken, account};
 use model::{
-    Answer, LinkId, ListKind, LogLevel, Narrowing, Notice, OperationId, ParticipantId, Refusal, RefusalCode,
-    Request,
+    Answer, Digest, LinkId, ListKind, LogLevel, Narrowing, Notice, OperationId, ParticipantId, Refusal,
+    RefusalCode, Request,
 };
 use platform::{Full, Mutex, Taken};
 use tokio::sync::Notify;
 use upstream::tasks::CallTask;
-use upstream::{CallEvents, CallNumber, ClientProfile, Outgoing, Question, Session};
+use upstream::{CallEvents, CallNumber, Caller, ClientProfile, Outgoing, Question, Session};
 use wire::mcp::{relay, task::TaskWish};
 
 use crate::incoming::{Incoming, Names, Parks, Tag};
 use crate::link::{Link, Passed, Questioned, Respell, Undelivered};
+use schema::ToolSchema;
 use transcode::shown::JsonView;
 
 use crate::{context::call_number, proposals::content::Waits};
@@ -164,6 +165,8 @@ pub struct Call {
     pub(crate) client: Option<ClientProfile>,
     /// What its access token narrows its participant's capabilities to. By now the link may serve a request with another token.
     pub narrowing: Option<Narrowing>,
+    /// The SHA-256 of the access token of an issuer with which it came: servers exchange this one for it, and no other.
+    pub(crate) token: Option<Digest>,
     pub(crate) parks: Parks,
     pub(crate) wish: TaskWish,
     pub(crate) names: Names,
@@ -219,6 +222,7 @@ impl Call {
         let (is_retry, shown) = (state.is_some(), JsonView::of(&request, schema));
         let (delivered, waits, back, sessions, moved, held, kept, state, over) = <_>::default();
         let task = CallTask::default();
+        let ScopedToken { narrowing, token } = link.scope.latest();
         Arc::new(Self {
             id,
             link: Arc::clone(link),
@@ -226,7 +230,8 @@ impl Call {
             shown,
             tag,
             client,
-            narrowing: link.scope.narrowing(),
+            narrowing,
+            token,
             parks,
             wish,
             names,
@@ -244,6 +249,11 @@ impl Call {
             state,
             over,
         })
+    }
+
+    /// The schema by which its arguments were checked when it came, if it is written in protobuf.
+    pub(crate) fn checked_by(&self) -> Option<&ToolSchema> {
+        self.shown.as_ref()?.schema()
     }
 
     /// The topic at its server, and where it has delivered the call.
@@ -345,6 +355,11 @@ impl Call {
             from: self.link.participant.id.as_str(),
             account: account(proposer.unwrap_or(&self.link.participant.id)),
         }
+    }
+
+    /// Its caller as a server's session knows it.
+    pub(crate) fn caller(&self) -> Caller<'_> {
+        Caller { token: self.token, ..self.link.caller(self.client.as_ref()) }
     }
 
     /// What its caller's client declares.

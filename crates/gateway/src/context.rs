@@ -6,7 +6,8 @@ use std::{sync::Arc, time::Instant};
 use auth::Sealer;
 use model::{LinkId, OperationId};
 use oauth::Accounts;
-use platform::{millis, random};
+use platform::{millis, random, unix_ms};
+use topic::Now;
 use upstream::{CallNumber, FieldNumbers, Numbers};
 
 /// Clock, ids and seal of one gateway, and its accounts at servers.
@@ -35,7 +36,12 @@ impl Context {
         Self { began: Instant::now(), sealer, accounts, fields, links, numbers, run, direct }
     }
 
-    /// Milliseconds since the gateway started; never goes back.
+    /// The time of a step of a topic.
+    pub(crate) fn now(&self) -> Now {
+        Now { steady_ms: self.now_ms(), wall_ms: unix_ms() }
+    }
+
+    /// Milliseconds since the gateway started, without those that the machine slept; never goes back.
     pub fn now_ms(&self) -> u64 {
         millis(self.began.elapsed())
     }

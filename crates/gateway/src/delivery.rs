@@ -97,16 +97,18 @@ pub(crate) fn to_server(
 /// account, what was proposed uses its proposer's.
 fn caller_of<'a>(dispatch: &'a Dispatch, call: &'a Call, server: &ConfiguredServer) -> Caller<'a> {
     let is_parked = call.is_parked();
-    if server.callers.is_some() {
+    if let Some(callers) = &server.callers {
         let proposer = call.delivered.get().and_then(|delivered| delivered.proposer.as_ref());
         let participant = proposer.unwrap_or(&call.link.participant.id);
         if is_parked || *participant != call.link.participant.id {
             // In the modern form sessions belong to participants, not to links.
             let own = dispatch.own.caller(None);
-            return Caller { participant, account: account(participant), form: Form::Modern, ..own };
+            // What was approved may run long after the token with which it was proposed has ended.
+            let token = callers.accounts.latest_token(participant.as_str());
+            return Caller { participant, account: account(participant), form: Form::Modern, token, ..own };
         }
     }
-    if is_parked { dispatch.own.caller(None) } else { call.link.caller(call.client.as_ref()) }
+    if is_parked { dispatch.own.caller(None) } else { call.caller() }
 }
 
 /// Sends a call by a session of its server, if what the session lists has its target and does not withhold it.
@@ -253,11 +255,14 @@ pub(crate) fn move_unsent(dispatch: &Arc<Dispatch>, call: &Call, from: &Arc<Sess
     if unsent.is_empty() {
         return;
     }
-    let (dispatch, from, link, client) =
-        (Arc::clone(dispatch), Arc::clone(from), Arc::clone(&call.link), call.client.clone());
+    let (dispatch, from, link) = (Arc::clone(dispatch), Arc::clone(from), Arc::clone(&call.link));
+    let (client, token) = (call.client.clone(), call.token);
     tokio::spawn(async move {
         let next = match dispatch.server_named(from.upstream()) {
-            Some(server) => server.upstream.session(&link.caller(client.as_ref())).await,
+            Some(server) => {
+                let caller = Caller { token, ..link.caller(client.as_ref()) };
+                server.upstream.session(&caller).await
+            }
             None => Err(Refusal::new(RefusalCode::UpstreamDown, "the server was removed")),
         };
         for unsent in unsent {
@@ -288,7 +293,7 @@ fn subscribe(
     let (dispatch, call, server) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(server));
     tokio::spawn(async move {
         let (link, uri) = (call.link.id, uri_of(&call, own.as_deref()));
-        let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
+        let done = match server.upstream.session(&call.caller()).await {
             Ok(_) if call.is_over() => return,
             Ok(session) => session.subscribe(link, account(&call.link.participant.id), uri).await,
             Err(refusal) => Err(refusal),
@@ -352,7 +357,7 @@ fn end(dispatch: &Arc<Dispatch>, call: &Call, end: End<Answer>) {
 /// Gives the caller its answer: with the gateway's ids of tasks, and under public URIs. A task that outlives the gateway is on disk
 /// first.
 pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer) {
-    let answer = with_questions(call, answer);
+    let answer = returns::seal_servers(dispatch, call, with_questions(call, answer));
     let renamed = tasks::rename_answer(dispatch, call, answer);
     call.end();
     let (answer, created) = match renamed {

@@ -32,6 +32,8 @@ use upstream::tasks::Tasks;
 const PATH: &str = "gateway::path";
 /// Longest sleep of a topic's timer.
 const TIMER_MAX: Duration = Duration::from_secs(3600);
+/// The same while something ends by the wall clock, which goes on while the machine sleeps and the timer does not.
+const WALL_LOOK: Duration = Duration::from_secs(5);
 
 /// The settings of one topic, for as long as it is open.
 #[derive(Debug, Clone)]
@@ -105,6 +107,7 @@ impl Dispatch {
             operations_per_link_max: settings.limits.participant_calls_max,
             operations_per_participant_max: settings.limits.participant_calls_max,
             pause_ms: millis(settings.limits.pause),
+            away_ms: millis(settings.limits.away),
             proposal_bytes_max: settings.limits.proposal_bytes_max,
             proposal_bytes_per_participant_max: settings.limits.participant_proposal_bytes_max,
             ..topic::Limits::default()
@@ -162,7 +165,7 @@ impl Dispatch {
     pub(crate) fn step(&self, event: Event<'_>) -> Effects<Live> {
         tracing::trace!(target: PATH, event = <&str>::from(&event));
         let mut topic = self.topic.lock();
-        let mut effects = topic.step(self.context.now_ms(), event);
+        let mut effects = topic.step(self.context.now(), event);
         if !effects.room.is_empty() {
             let events = std::mem::take(&mut effects.room);
             self.room.push(events.into_iter().filter_map(|effect| self.room_event(effect)));
@@ -181,14 +184,19 @@ impl Dispatch {
         effects
     }
 
-    /// When the next tick is due. A step that makes it earlier wakes the timer from now on.
-    fn arm(&self) -> Option<u64> {
-        self.with(|topic| {
+    /// How long it is until the next tick is due. A step that makes it earlier wakes the timer from now on.
+    fn arm(&self) -> Duration {
+        let (next_ms, wall_ms) = self.with(|topic| {
             let next_ms = topic.next_deadline_ms();
             // Under the lock: a step before it is seen here, and a step after it sees this.
             self.armed_ms.store(next_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
-            next_ms
-        })
+            (next_ms, topic.next_wall_deadline_ms())
+        });
+        let now = self.context.now();
+        let until = |at_ms: u64, now_ms| Duration::from_millis(at_ms.saturating_sub(now_ms));
+        let wait = next_ms.map_or(TIMER_MAX, |at_ms| until(at_ms, now.steady_ms));
+        let look = wall_ms.map_or(TIMER_MAX, |at_ms| until(at_ms, now.wall_ms).min(WALL_LOOK));
+        wait.min(look).min(TIMER_MAX)
     }
 
     /// Carries out effects, in order.
@@ -297,17 +305,17 @@ async fn tick(dispatch: Weak<Dispatch>, timer: Arc<Notify>) {
     loop {
         let wait = {
             let Some(dispatch) = dispatch.upgrade() else { return };
-            let now_ms = dispatch.context.now_ms();
-            let mut next_ms = dispatch.arm();
-            if next_ms.is_some_and(|next_ms| next_ms <= now_ms) {
+            let wait = dispatch.arm();
+            if wait.is_zero() {
                 dispatch.take(Event::Tick);
-                next_ms = dispatch.arm();
+                dispatch.arm()
+            } else {
+                wait
             }
-            next_ms.map_or(TIMER_MAX, |next_ms| Duration::from_millis(next_ms.saturating_sub(now_ms)))
         };
         tokio::select! {
             () = timer.notified() => {}
-            () = tokio::time::sleep(wait.min(TIMER_MAX)) => {}
+            () = tokio::time::sleep(wait) => {}
         }
     }
 }

@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use json::quote;
-use model::{LinkId, ParticipantId, Refusal, RefusalCode};
+use model::{KindRef, LinkId, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use room::{RoomEvent, text};
-use topic::{Audience, Effects, Ignored, Intent, Reach, Say, Verdict};
+use topic::{Audience, Effects, Ignored, Reach, Say, Verdict};
 use wire::mcpx::system::{self, ErrorDraft, Person, Stamp};
-use wire::mcpx::{self, Breach, Draft, Envelope, check::strict, payload};
+use wire::mcpx::{self, Breach, Draft, Envelope, Head, check::strict, payload};
 use wire::time::rfc3339;
 
 use crate::live::{Event, Live};
-use crate::{dispatch::Dispatch, link::Link, proposals::announce, record::Record};
+use crate::{dispatch::Dispatch, link::Link, record::Record};
 
 /// How the kinds of requests and of their answers begin.
 const REQUEST: &str = "mcp/request:";
@@ -28,7 +28,7 @@ impl Dispatch {
     /// Takes an envelope of a WebSocket: published to its audience, or answered with a `system/error`.
     pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
         match self.step_envelope(link, &envelope) {
-            Ok((effects, unproposable)) => self.finish_envelope(link, &envelope, effects, unproposable),
+            Ok(effects) => self.run_all(effects.all),
             Err(refusal) => self.tell_refused(link.id, &link.participant.id, &envelope, &refusal),
         }
     }
@@ -38,22 +38,22 @@ impl Dispatch {
     /// # Errors
     /// Why the envelope is not published.
     pub(crate) fn speak(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) -> Result<(), Box<Refusal>> {
-        let (mut effects, unproposable) = self.step_envelope(link, &envelope)?;
+        let mut effects = self.step_envelope(link, &envelope)?;
         match effects.refusal.take() {
             Some(refusal) => Err(refusal),
             None => {
-                self.finish_envelope(link, &envelope, effects, unproposable);
+                self.run_all(effects.all);
                 Ok(())
             }
         }
     }
 
-    /// Steps the topic with an envelope, and records the verdict. Returns also why the proposal that it makes cannot be taken.
+    /// Steps the topic with an envelope, and records the verdict.
     fn step_envelope(
         self: &Arc<Self>,
         link: &Arc<Link>,
         envelope: &Envelope,
-    ) -> Result<(Effects<Live>, Option<Refusal>), Box<Refusal>> {
+    ) -> Result<Effects<Live>, Box<Refusal>> {
         let permit = self.audit.reserve_on(link.audit())?;
         let (id, from) = (&link.participant.id, link.participant.id.as_str());
         if envelope.from() != from {
@@ -66,7 +66,7 @@ impl Dispatch {
             return Err(Box::new(refusal));
         }
         let to = addressees(envelope);
-        let (intent, unproposable) = match ask::read(self, link, envelope, &to) {
+        let intent = match ask::read(self, link, envelope, &to) {
             Ok(ask) => ask,
             Err(refusal) => {
                 Record::of(self).envelope(permit, envelope, from, false, Some(refusal.code.as_str()));
@@ -75,14 +75,19 @@ impl Dispatch {
         };
         // Also of a proposal that the topic knows now: it may keep only the digest by the time of the step.
         let digest = |about: &str| store::closed_digest(self.name().as_str(), about);
-        let requests = matches!(intent, Intent::Request(_));
+        let head = KindRef::parse(envelope.kind()).ok().and_then(Head::of);
+        let about = match head {
+            Some(Head::Proposal) => Some(envelope.id()),
+            Some(Head::Request) => envelope.correlation_id(),
+            Some(Head::Response) | None => None,
+        };
         let effects = self.step(Event::Say(Say {
             link: link.id,
             id: envelope.id(),
             kind: envelope.kind(),
             to: &to,
             correlation: envelope.correlation_id(),
-            correlation_digest: envelope.correlation_id().filter(|_| requests).map(digest),
+            proposal_digest: about.map(digest),
             message: envelope.frame().clone(),
             bytes: envelope.frame().len(),
             intent,
@@ -93,21 +98,7 @@ impl Dispatch {
             Some(Verdict::Refused(cause)) => (false, Some(cause.as_str())),
         };
         Record::of(self).envelope(permit, envelope, from, admitted, why);
-        Ok((effects, unproposable))
-    }
-
-    fn finish_envelope(
-        self: &Arc<Self>,
-        link: &Link,
-        envelope: &Envelope,
-        effects: Effects<Live>,
-        unproposable: Option<Refusal>,
-    ) {
-        let published = effects.refusal.is_none();
-        self.run_all(effects.all);
-        if let Some(refusal) = unproposable.filter(|_| published) {
-            announce::no_proposal(self, &link.participant.id, envelope.id(), &refusal.to_string());
-        }
+        Ok(effects)
     }
 
     /// Publishes an envelope in the name of the gateway or of a participant for which it acts, and returns the envelope's id.
@@ -271,10 +262,6 @@ fn tell_mismatch(
     by: &[ParticipantId],
     mismatch: &str,
 ) {
-    if !envelope.kind().starts_with(REQUEST) {
-        let why = format!("kind and payload differ: {mismatch}");
-        return announce::no_proposal(dispatch, from, envelope.id(), &why);
-    }
     let kind = envelope.kind().replacen(REQUEST, RESPONSE, 1);
     let payload = payload::mismatch(mismatch, envelope.payload_bytes());
     for server in by {

@@ -81,3 +81,13 @@ pub(crate) enum Names {
     /// As the server has them.
     Own,
 }
+
+/// The tool, prompt or URI that a request names, as the topic looks it up.
+pub(crate) fn named(request: &model::Request) -> Option<topic::Target<'_>> {
+    Some(match request.target.as_ref()? {
+        model::Target::Tool(name) => topic::Target::Tool(name),
+        model::Target::Prompt(name) => topic::Target::Prompt(name),
+        model::Target::Uri(uri) => topic::Target::Uri(uri),
+        model::Target::Task(_) => return None,
+    })
+}

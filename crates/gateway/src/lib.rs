@@ -23,6 +23,7 @@ mod live;
 pub mod manifests;
 mod membership;
 mod mirror;
+mod narrow_names;
 pub mod proposals;
 mod questions;
 mod record;

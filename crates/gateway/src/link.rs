@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use access::{TokenScope, account};
 use auth::{Participant, Wire};
 use bytes::Bytes;
-use model::{Form, LinkId, ListKind, Notice, OperationId, Refusal, Request};
+use model::{Coding, Form, LinkId, ListKind, Notice, OperationId, Refusal, Request};
 use platform::Share;
 use room::Socket;
 use topic::Ended;
@@ -20,6 +20,8 @@ pub struct Link {
     pub participant: Arc<Participant>,
     /// The form of its payloads.
     pub form: Form,
+    /// How its client's messages are spelled.
+    pub coding: Coding,
     /// What its client declared in the handshake. A modern client declares it with each request.
     pub client: ClientProfile,
     /// Whether its client's protocol has tasks. proto-mcp 1.0 has no message for them.
@@ -127,7 +129,8 @@ impl Link {
 
     /// A link that has yet to join, of a client of proto-mcp: nothing of it is known but what its calls say.
     pub fn of_proto(id: LinkId, participant: Arc<Participant>, outlet: Arc<dyn Outlet>) -> Arc<Self> {
-        Arc::new(Self::with(id, participant, (Form::Legacy, plain_client(), false), outlet))
+        let link = Self::with(id, participant, (Form::Legacy, plain_client(), false), outlet);
+        Arc::new(Self { coding: Coding::Proto, ..link })
     }
 
     fn with(
@@ -137,15 +140,17 @@ impl Link {
         outlet: Arc<dyn Outlet>,
     ) -> Self {
         let (rejected, held, written) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let scope = TokenScope::opened_with(participant.token());
         Self {
             id,
             participant,
             form,
+            coding: Coding::Json,
             client,
             has_tasks,
             outlet,
             rejected,
-            scope: <_>::default(),
+            scope,
             held,
             written,
         }
@@ -174,6 +179,7 @@ impl Link {
             account: account(&self.participant.id),
             form: self.form,
             client: client.unwrap_or(&self.client),
+            token: self.scope.latest().token,
         }
     }
 }

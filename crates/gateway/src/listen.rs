@@ -83,7 +83,7 @@ async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
             return;
         }
         let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) else { continue };
-        let done = match server.upstream.session(&call.link.caller(call.client.as_ref())).await {
+        let done = match server.upstream.session(&call.caller()).await {
             Ok(session) => {
                 session.subscribe(call.link.id, account(&call.link.participant.id), &own).await.map(drop)
             }
@@ -126,7 +126,7 @@ fn session_of(dispatch: &Dispatch, call: &Call, task: &Task) -> Option<Arc<Sessi
         return task.session();
     }
     let server = dispatch.server(&task.origin.server)?;
-    server.upstream.open_session(&call.link.caller(call.client.as_ref()))
+    server.upstream.open_session(&call.caller())
 }
 
 /// Ends at the servers what a listen request asked for, as far as nothing else on its link does.

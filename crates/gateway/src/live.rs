@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use model::{Answer, Form, Notice, OperationId, ParticipantId};
+use model::{Answer, Coding, Form, Notice, OperationId, ParticipantId};
 use topic::Handles;
 use upstream::{Manifest, Question, Session, Upstream, dial_in::DialIn};
 use wire::mcp::input;
@@ -28,6 +28,10 @@ impl Handles for Live {
     type Message = Bytes;
     type Content = Arc<Proposed>;
     type Ruling = Arc<Ruling>;
+
+    fn is_same_request(one: &Arc<Proposed>, other: &Arc<Proposed>) -> bool {
+        one.is_same_request(other)
+    }
 
     fn kept_bytes(ruling: Option<&Arc<Ruling>>, answer: Option<&Answer>) -> usize {
         let params = ruling.and_then(|ruling| ruling.params.as_ref()).map_or(0, String::len);
@@ -95,9 +99,10 @@ impl ConfiguredServer {
         self.listed_to(participant, form).or_else(shown).unwrap_or_default()
     }
 
-    /// Whether the arguments of its calls are checked by its tools' schemas.
-    pub(crate) fn validates(&self) -> bool {
-        self.upstream.spec().config.validate
+    /// Whether the arguments of its calls are checked by its tools' schemas, as this manifest has them: always, if these are messages
+    /// of proto-mcp.
+    pub(crate) fn validates(&self, manifest: &Manifest) -> bool {
+        self.upstream.spec().config.validate || manifest.coding == Coding::Proto
     }
 }
 

@@ -8,7 +8,7 @@ mod announcements;
 use std::{sync::Arc, sync::atomic::Ordering};
 
 use access::config::ToolsList;
-use lists::{Manifests, PageRequest, Reader, Seen};
+use lists::{AcceptedNames, Manifests, PageRequest, Reader, Seen};
 use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
@@ -57,7 +57,7 @@ async fn after_wait(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
         let (call, server) = (Arc::clone(call), Arc::clone(server));
         let within = dispatch.settings.topic.list_wait;
         opening.spawn(async move {
-            let caller = call.link.caller(call.client.as_ref());
+            let caller = call.caller();
             let _ = timeout(within, server.upstream.session(&caller)).await;
         });
     }
@@ -83,7 +83,7 @@ fn known(dispatch: &Dispatch, call: &Call) -> Option<Manifests> {
 /// What a server lists to a caller now: what its own session there lists, else what the server listed last to all. `None` where each
 /// caller has an account, and this one has no session yet: only a session in its name says what it is listed. No process starts for it.
 fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
-    let caller = call.link.caller(call.client.as_ref());
+    let caller = call.caller();
     if let Some(callers) = &server.callers
         && !callers.is_connected(caller.participant)
     {
@@ -114,7 +114,11 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
 fn reader(call: &Call, list: ListKind) -> Reader {
     let client = call.client();
     match list {
-        ListKind::Tools => Reader { tasks: task::shown(client.version), apps: client.shows_apps() },
+        ListKind::Tools => Reader {
+            tasks: task::shown(client.version),
+            apps: client.shows_apps(),
+            names: AcceptedNames::of(client.client_info.as_deref()),
+        },
         ListKind::Prompts | ListKind::Resources | ListKind::Templates | ListKind::Skills => Reader::PLAIN,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 
-use model::{Capabilities, LinkId, ListKind, Narrowing, ParticipantId, Refusal, Request};
+use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
 use topic::{Ended, Join, Joining, ListScope, RingLimits, UpstreamNames};
 use upstream::{
     Compiled, Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig, dial_in::DialIn,
@@ -18,13 +18,13 @@ use crate::{
     dial_in,
     dial_in::RoomOutbox,
     dispatch::Dispatch,
+    incoming::named,
     link::{Link, Written},
     listen,
-    requests::named,
     tasks::relay as tasks,
 };
-use access::account;
 use access::config::{BuiltIn, Limits, ToolsList};
+use access::{ScopedToken, account};
 
 impl Dispatch {
     /// Lets a link join with these capabilities.
@@ -68,22 +68,18 @@ impl Dispatch {
         participant: &auth::Participant,
         act: impl FnOnce() -> T,
     ) -> T {
-        self.narrowed(link, participant.narrowing(), act)
+        self.with_token(link, &ScopedToken::of(participant), act)
     }
 
     /// Does for the caller of a call what follows from it, by the access token that the call came with.
     pub(crate) fn as_caller<T>(self: &Arc<Self>, call: &Call, act: impl FnOnce() -> T) -> T {
-        self.narrowed(&call.link, call.narrowing.as_ref(), act)
+        let token = ScopedToken { narrowing: call.narrowing.clone(), token: call.token };
+        self.with_token(&call.link, &token, act)
     }
 
-    fn narrowed<T>(
-        self: &Arc<Self>,
-        link: &Link,
-        narrowing: Option<&Narrowing>,
-        act: impl FnOnce() -> T,
-    ) -> T {
+    fn with_token<T>(self: &Arc<Self>, link: &Link, token: &ScopedToken, act: impl FnOnce() -> T) -> T {
         let narrow = |narrowing| drop(self.take(Event::Narrow { link: link.id, narrowing }));
-        link.scope.during(narrowing, narrow, act)
+        link.scope.during(token, narrow, act)
     }
 
     /// Lets a link leave. What it opened is cancelled.
@@ -102,6 +98,11 @@ impl Dispatch {
     pub fn revoke(self: &Arc<Self>, participant: &ParticipantId) {
         self.take(Event::Revoke { participant });
         tasks::cancel_all(self, participant);
+    }
+
+    /// Takes that a name has another bearer from now on: nothing of the former one is the next one's.
+    pub fn disown(self: &Arc<Self>, participant: &ParticipantId) {
+        self.take(Event::Disown { participant });
     }
 
     /// Gives a participant what it may do now, or ends its links and withdraws its proposals if it may not be here. It need not

@@ -9,14 +9,15 @@ use upstream::Question;
 use wire::mcp::{input, relay};
 
 use crate::call::{Call, CallTopic, Delivered, Reply};
-use crate::incoming::{Incoming, Names, Parks, Tag};
+use crate::incoming::{Incoming, Names, Parks, Tag, named};
 use crate::link::{Link, Undelivered};
 use crate::live::{Effect, Event, ServerQuestion};
 use crate::returns::{self, Return};
 use store::recorder::Permit;
 
 use crate::{
-    apps, builtin, delivery, dispatch::Dispatch, manifests::Announcement, record::Record, skills, tasks,
+    apps, builtin, delivery, dispatch::Dispatch, manifests::Announcement, narrow_names, record::Record,
+    skills, tasks,
 };
 
 impl Dispatch {
@@ -27,15 +28,22 @@ impl Dispatch {
         incoming: Incoming,
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
+        let mut incoming = incoming;
+        narrow_names::name_publicly(self, link, &mut incoming);
         // A call by the tool `proxy` is the request that it stands for from here on.
         let (mut incoming, reply) = builtin::unwrap(self, link, incoming, reply);
         apps::name_publicly(self, link, &mut incoming);
         let back = returns::open(self, link, &incoming.request, incoming.state.as_deref());
         let id = match &back {
             Ok(Return::Paused { call, .. }) => *call,
-            Ok(Return::None | Return::Anew { .. } | Return::Proposal(_)) | Err(_) => self.context.operation(),
+            Ok(Return::None | Return::Server(_) | Return::Anew { .. } | Return::Proposal(_)) | Err(_) => {
+                self.context.operation()
+            }
         };
-        let comes_back = !matches!(back, Ok(Return::None));
+        let comes_back = !matches!(back, Ok(Return::None | Return::Server(_)));
+        if let Ok(Return::Server(state)) = &back {
+            incoming.request = input::back_with_state(&incoming.request, state).unwrap_or(incoming.request);
+        }
         if let Ok(Return::Anew { declined }) = &back {
             // What its server gets is the request as it was made first.
             incoming.declined = *declined;
@@ -80,7 +88,7 @@ impl Dispatch {
         };
         let (link, operation, tag) = (link.id, call.id, call.tag.clone());
         let parked = match back {
-            Return::None | Return::Anew { .. } => None,
+            Return::None | Return::Server(_) | Return::Anew { .. } => None,
             Return::Proposal(proposal) => Some(Parked::Proposal { proposal, until_ms: self.hold_until_ms() }),
             Return::Paused { round, answers, .. } => Some(Parked::Questions { round, answers }),
         };
@@ -162,16 +170,6 @@ impl Dispatch {
         let (tag, question) = (Some(tag), Arc::new(asked));
         self.take(Event::Ask(Ask { server: &server, operation, tag, about, method, question }));
     }
-}
-
-/// The tool, prompt or URI that a request names, as the topic looks it up.
-pub(crate) fn named(request: &model::Request) -> Option<topic::Target<'_>> {
-    Some(match request.target.as_ref()? {
-        Target::Tool(name) => topic::Target::Tool(name),
-        Target::Prompt(name) => topic::Target::Prompt(name),
-        Target::Uri(uri) => topic::Target::Uri(uri),
-        Target::Task(_) => return None,
-    })
 }
 
 /// What a server sends about a call becomes an event of the call's topic.

@@ -1,11 +1,11 @@
 //! Callers that were answered for now and come back: the sealed states that they hold (`requestState`), and what these open.
 
 use access::Purpose;
-use model::{Answer, OperationId, Refusal, RefusalCode, Request};
+use model::{Answer, Form, OperationId, ParticipantId, Refusal, RefusalCode, Request};
 use platform::unix_ms;
 use wire::mcp::input;
 
-use crate::{call::Call, dispatch::Dispatch, link::Link};
+use crate::{call::Call, dispatch::Dispatch, incoming::named, link::Link};
 
 /// How long a state may be used, in milliseconds: a day.
 const STATE_MS: u64 = 24 * 3600 * 1000;
@@ -14,6 +14,9 @@ const STATE_BYTES_MAX: usize = 1024;
 /// How each state of the gateway begins, so that a changed one is refused and not taken for a server's.
 const PREFIX: &str = "portmoot.";
 const STATE: Purpose = Purpose { name: "state", valid_ms: STATE_MS };
+/// How each state of a server begins that the gateway has sealed: none is given on to a caller as it is.
+const SERVER_PREFIX: &str = "portmoot-server.";
+const SERVER_STATE: Purpose = Purpose { name: "server state", valid_ms: STATE_MS };
 
 /// Why a caller was answered for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +32,10 @@ pub(crate) enum Why {
 /// What a request comes back to.
 #[derive(Debug)]
 pub(crate) enum Return {
-    /// To nothing of the gateway's: its state, if it has one, is its server's.
+    /// To nothing: it has no state.
     None,
+    /// To its server, which gave it this state.
+    Server(String),
     /// To a request that was answered with a link to a connect page, and is made anew. The flag says whether the person refused to open it.
     Anew { declined: bool },
     /// To a proposal.
@@ -51,6 +56,32 @@ pub(crate) fn seal(dispatch: &Dispatch, call: &Call, why: Why) -> String {
     format!("{PREFIX}{sealed}")
 }
 
+/// Seals the state that a modern server gives its caller with questions: good for the caller's participant, this server and this target.
+/// A server that all callers use by one account could not tell them apart.
+pub(crate) fn seal_servers(dispatch: &Dispatch, call: &Call, answer: Answer) -> Answer {
+    let Some(server) = call.delivered.get().map(|delivered| &delivered.server) else { return answer };
+    if call.request.payload.form != Form::Modern || *server == ParticipantId::gateway() {
+        return answer;
+    }
+    let Some(state) = input::state_of(&answer) else { return answer };
+    let bound = input::target_binding(&call.request).map(|digest| digest.to_string()).unwrap_or_default();
+    let text = format!("{server} {bound} {state}");
+    let sealed = SERVER_STATE.seal(&dispatch.context.sealer, &call.link.participant.id, unix_ms(), &text);
+    input::with_state(&answer, &format!("{SERVER_PREFIX}{sealed}")).unwrap_or(answer)
+}
+
+/// The state of the server, if it was sealed for this participant, the server to which the request goes, and its target.
+fn open_servers(dispatch: &Dispatch, link: &Link, request: &Request, sealed: &str) -> Option<String> {
+    let text = SERVER_STATE.open(&dispatch.context.sealer, &link.participant.id, unix_ms(), sealed)?;
+    let mut parts = text.splitn(3, ' ');
+    let (server, bound, state) = (parts.next()?, parts.next()?, parts.next()?);
+    let routed = named(request).and_then(|target| dispatch.route(link.id, target));
+    // What leads to no server is refused as any unknown target.
+    let is_its = routed.is_none_or(|(routed, _)| routed.id.as_str() == server);
+    let is_bound = input::target_binding(request).is_some_and(|digest| digest.to_string() == bound);
+    (is_its && is_bound).then(|| state.to_owned())
+}
+
 /// Opens the state of a request.
 ///
 /// # Errors
@@ -62,8 +93,12 @@ pub(crate) fn open(
     request: &Request,
     state: Option<&str>,
 ) -> Result<Return, Refusal> {
-    let Some(sealed) = state.and_then(|state| state.strip_prefix(PREFIX)) else { return Ok(Return::None) };
-    let sealed = Some(sealed).filter(|sealed| sealed.len() <= STATE_BYTES_MAX).ok_or_else(unknown)?;
+    let Some(state) = state else { return Ok(Return::None) };
+    if let Some(sealed) = state.strip_prefix(SERVER_PREFIX) {
+        return open_servers(dispatch, link, request, sealed).map(Return::Server).ok_or_else(unknown);
+    }
+    let sealed =
+        state.strip_prefix(PREFIX).filter(|sealed| sealed.len() <= STATE_BYTES_MAX).ok_or_else(unknown)?;
     let (sealer, who) = (&dispatch.context.sealer, &link.participant.id);
     let text = STATE.open(sealer, who, unix_ms(), sealed).ok_or_else(unknown)?;
     let (why, bound) = read(&text).ok_or_else(unknown)?;

@@ -91,6 +91,10 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
         Effect::NotProposed { proposal, by, content, held, refusal, cause } => {
             announce::not_proposed(dispatch, proposal, &by, &content, held, &refusal, cause);
         }
+        Effect::Rejected { by, envelope, refusal } => {
+            announce::no_proposal(dispatch, &by, &envelope, &refusal.to_string());
+        }
+        Effect::Remind { handle, proposal } => announce::remind(dispatch, &handle, &proposal),
         Effect::Approved { proposal, servers } => announce::approved(dispatch, &proposal, &servers),
         Effect::Concluded { proposal } => announce::concluded(dispatch, &proposal),
         Effect::Relay { message, to } => announce::relay(dispatch, &message, &to),

@@ -9,6 +9,7 @@ use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
 
 use crate::live::{ConfiguredServer, Event, ServerQuestion};
+use crate::proposals::describe;
 use crate::tasks::{awaiting, notices, relay as tasks};
 use crate::{dispatch::Dispatch, incoming::Tag};
 
@@ -95,6 +96,7 @@ impl Dispatch {
         let hidden = || self.with(|topic| topic.quarantined(&server.id).to_vec());
         let before = hidden();
         self.list(|| Some(listed(&server.id, ListScope::Shared, &server.manifests(), announced)));
+        describe::of_server(self, &server.id);
         for one in hidden().iter().filter(|one| !before.contains(one)) {
             let (server, name, reason) = (server.id.as_str(), &*one.own, one.why.to_string());
             tracing::warn!(target: "portmoot::servers", server, list = ?one.list, name, reason, "not offered to callers");

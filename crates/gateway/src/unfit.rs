@@ -1,21 +1,22 @@
-//! Calls whose arguments do not fit the input schema of their tool, at servers with `validate = true`.
+//! Calls whose arguments do not fit their tool: its input schema, at servers with `validate = true`, or its message, at servers of
+//! proto-mcp.
 
-use model::{Answer, Outcome, Payload, Refusal, RefusalCode, Request, Target};
+use model::{Answer, Coding, Outcome, Payload, Refusal, RefusalCode, Request, Target};
 use topic::End;
 use upstream::Manifest;
 use wire::mcp::{result, task::TaskWish};
+use wire::proto::Kind;
 
 use crate::call::Call;
 
 /// Why such a call or proposal is refused, in the audit log.
 pub(crate) const WORD: &str = "unfit";
-const WHY: &str = "the arguments do not fit the input schema of the tool, so it was not called";
 
-/// The end of a call whose arguments do not fit. `request` is the call in JSON, as the server gets it, `own` the server's own name of
-/// its tool if the caller spells it otherwise.
+/// The end of a call whose arguments do not fit. `request` is the call as the server gets it, `own` the server's own name of its tool
+/// if the caller spells it otherwise.
 ///
 /// The tool itself answers, with an error that a model can read (MCP 2025-11-25, "Error Handling"); a caller that asked for a task gets
-/// none.
+/// none. Clients of proto-mcp get a refusal from servers of proto-mcp, as do all if the arguments are no message of the tool.
 pub(crate) fn end(
     call: &Call,
     request: &Request,
@@ -23,19 +24,24 @@ pub(crate) fn end(
     own: Option<&str>,
 ) -> Option<End<Answer>> {
     let named = request.target.as_ref().map(Target::as_str);
-    let why = of(manifest, own.or(named)?, request.payload.body_bytes())?;
-    Some(match call.wish {
-        TaskWish::Asks => End::Failed(Box::new(Refusal::new(RefusalCode::SchemaViolation, why))),
-        TaskWish::None | TaskWish::Declares => {
-            let form = call.request.payload.form;
-            let payload = Payload::body(form, result::words(&why, true, form));
-            End::Answered { outcome: Outcome::Ok, answer: Answer { outcome: Outcome::Ok, payload } }
+    let tool = own.or(named)?;
+    let refusal = match request.payload.coding {
+        Coding::Json => of(manifest, tool, request.payload.body_bytes())?,
+        Coding::Proto => {
+            let (_, message) = Kind::split(&request.payload.bytes)?;
+            manifest.check_message(tool, &message, call.checked_by()).err()?
         }
-    })
+    };
+    let between_peers = call.link.coding == Coding::Proto && manifest.coding == Coding::Proto;
+    if refusal.code != RefusalCode::SchemaViolation || call.wish == TaskWish::Asks || between_peers {
+        return Some(End::Failed(Box::new(refusal)));
+    }
+    let form = call.request.payload.form;
+    let payload = Payload::body(form, result::words(&refusal.message, true, form));
+    Some(End::Answered { outcome: Outcome::Ok, answer: Answer { outcome: Outcome::Ok, payload } })
 }
 
-/// What does not fit, in words for the caller: each violation on a line of its own.
-pub(crate) fn of(manifest: &Manifest, tool: &str, params: &[u8]) -> Option<String> {
-    let violations = manifest.check(tool, json::at(params, &["arguments"])).err()?;
-    Some(format!("{WHY}:\n{violations}"))
+/// The refusal of arguments in JSON that do not fit.
+pub(crate) fn of(manifest: &Manifest, tool: &str, params: &[u8]) -> Option<Refusal> {
+    manifest.check(tool, json::at(params, &["arguments"])).err()
 }

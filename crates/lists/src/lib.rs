@@ -23,7 +23,7 @@ mod tests;
 
 pub use cache::{IndexCache, LIST_BYTES_MAX, LISTS_MAX, PageCache};
 pub use lookup::look_up;
-pub use merged::{ListEntry, Manifests, Merged, Reader};
+pub use merged::{AcceptedNames, ListEntry, Manifests, Merged, Reader};
 pub use modules::{ModuleNames, Modules};
 pub use names::topic_manifest;
 pub use page::{CURSOR_MS, PAGE_ITEMS_MAX, PageRequest, bad_cursor};

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap, ops::Range, sync::Arc};
 use access::config::ToolsList;
 use bytes::Bytes;
 use model::{GATEWAY, ListKind, ParticipantId};
-use topic::{BuiltinTool, ListSnapshot};
+use topic::{BuiltinTool, ListSnapshot, narrow_name};
 use upstream::Manifest;
 use wire::mcp::extensions;
 use wire::mcp::list::{Item, RenderedList};
@@ -15,18 +15,44 @@ use wire::mcp::uris;
 /// What each server lists for a caller, the gateway's own participant first.
 pub type Manifests = Vec<(ParticipantId, Arc<Manifest>)>;
 
-/// How much of what servers list a caller's client reads.
+/// The names of tools that a client accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AcceptedNames {
+    /// All.
+    All,
+    /// Those of letters, digits, `_` and `-` ([`narrow_name`]).
+    Narrow,
+}
+
+/// Clients that refuse all tools of a server, or the whole conversation, if one tool has another name: Claude on the desktop and the web.
+const NARROW: [&str; 2] = ["claude-ai", "Anthropic/ClaudeAI"];
+
+impl AcceptedNames {
+    /// Those of a client that calls itself so in its `clientInfo`, raw JSON.
+    #[must_use]
+    pub fn of(client_info: Option<&[u8]>) -> Self {
+        let name = client_info.and_then(|info| json::at(info, &["name"])).and_then(json::text);
+        match name {
+            Some(name) if NARROW.contains(&&*name) => Self::Narrow,
+            Some(_) | None => Self::All,
+        }
+    }
+}
+
+/// How much of what servers list a caller's client reads, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reader {
     /// What a list of tools says about tasks.
     pub tasks: TaskListing,
     /// Whether the client shows apps (MCP Apps): others are not listed what is for apps alone.
     pub apps: bool,
+    /// The names of tools that the client accepts.
+    pub names: AcceptedNames,
 }
 
 impl Reader {
     /// A reader of what the servers wrote that is for models.
-    pub const PLAIN: Self = Self { tasks: TaskListing::AsWritten, apps: false };
+    pub const PLAIN: Self = Self { tasks: TaskListing::AsWritten, apps: false, names: AcceptedNames::All };
 }
 
 /// One entry of a list.
@@ -99,6 +125,11 @@ impl<'m> Merged<'m> {
                 tasks => tasks,
             };
             let (server, public) = (listing.upstream, listing.public);
+            let narrow = match reader.names {
+                AcceptedNames::Narrow if list == ListKind::Tools => narrow_name(&public),
+                AcceptedNames::Narrow | AcceptedNames::All => None,
+            };
+            let public = narrow.map_or(public, Cow::Owned);
             let found = items.find(listing.own);
             let found = found.filter(|item| reader.apps || !extensions::is_for_apps_alone(list, &item.raw));
             entries.extend(found.map(|item| ListEntry { server, item, public, tasks }));

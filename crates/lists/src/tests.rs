@@ -31,6 +31,10 @@ impl Handles for Nothing {
     type Content = ();
     type Ruling = ();
 
+    fn is_same_request(_: &(), _: &()) -> bool {
+        true
+    }
+
     fn kept_bytes(_: Option<&()>, _: Option<&()>) -> usize {
         0
     }
@@ -77,7 +81,7 @@ impl Stage {
     }
 
     fn step(&mut self, event: Event<'_, Nothing>) {
-        drop(self.topic.step(0, event));
+        drop(self.topic.step(topic::Now::default(), event));
     }
 
     fn join(&mut self, link: LinkId, name: &str, texts: &[&str]) {

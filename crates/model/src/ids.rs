@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr, sync::Arc};
 
 use unicode_normalization::is_nfkc;
+use unicode_security::mixed_script::AugmentedScriptSet;
 use unicode_security::{MixedScript, skeleton};
 
 use crate::context::is_hidden;
@@ -39,7 +40,7 @@ pub enum IdError {
     /// A compatibility form of other characters, such as wide letters, or an accent that is not joined to its letter.
     #[error("the name has another normal form (NFKC), with which it could be confused")]
     Form,
-    /// Letters of several scripts, such as Latin and Cyrillic.
+    /// Letters of several scripts that look alike, such as Latin and Cyrillic.
     #[error("the name mixes scripts, so that it can look like another name")]
     MixedScripts,
     /// `system`, anything that begins with `system:`, or a name that looks like one of the gateway's.
@@ -56,7 +57,7 @@ pub struct ParticipantId(Arc<str>);
 
 impl ParticipantId {
     /// Accepts 1 to [`PARTICIPANT_BYTES_MAX`] bytes of visible characters, without white space, in Unicode's normal form
-    /// NFKC, of one script, and not the gateway's names in any spelling that looks like them. [`GATEWAY`] itself is
+    /// NFKC, of one script, or of Latin letters with Han, kana, bopomofo or Hangul (UTS 39 "Highly Restrictive"), and not the gateway's names in any spelling that looks like them. [`GATEWAY`] itself is
     /// accepted: envelopes are addressed to it.
     ///
     /// # Errors
@@ -74,7 +75,7 @@ impl ParticipantId {
         if !name.is_ascii() && !is_nfkc(name) {
             return Err(IdError::Form);
         }
-        if !name.is_ascii() && !name.is_single_script() {
+        if !name.is_ascii() && !is_of_one_script(name) {
             return Err(IdError::MixedScripts);
         }
         if name != GATEWAY && imitates_the_gateway(name) {
@@ -104,6 +105,13 @@ impl ParticipantId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether the letters of a name are of one script, or of Latin and an East Asian one: neither has letters that look like the other's.
+fn is_of_one_script(name: &str) -> bool {
+    let others: String = name.chars().filter(|symbol| !symbol.is_ascii_alphabetic()).collect();
+    let scripts = AugmentedScriptSet::for_str(&others);
+    name.is_single_script() || scripts.hanb || scripts.jpan || scripts.kore
 }
 
 /// Whether a name is, or looks like, [`GATEWAY`], `system`, or something below `system:`.
@@ -222,7 +230,22 @@ mod tests {
         check("αgent", Err(IdError::MixedScripts));
         check("ｂｏｓｓ", Err(IdError::Form));
         check("e\u{301}va", Err(IdError::Form));
-        for fine in ["éva", "Борис", "太郎", "たろうタロウ", "지민", "müller-2", "🔧"] {
+        for mixed in ["地图д", "地图αmcp", "たろう지민x", "ไทยmcp"] {
+            check(mixed, Err(IdError::MixedScripts));
+        }
+        for fine in [
+            "éva",
+            "Борис",
+            "太郎",
+            "たろうタロウ",
+            "지민",
+            "müller-2",
+            "🔧",
+            "地图mcp",
+            "メモmcp",
+            "검색-tools",
+            "ㄅㄆmcp",
+        ] {
             check(fine, Ok(()));
         }
         let id = |name: &str| ParticipantId::new(name).unwrap();

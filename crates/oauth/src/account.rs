@@ -32,6 +32,15 @@ use book::{Book, Next, Phase};
 /// Held while an account asks for tokens.
 pub type Flight = Arc<AsyncMutex<()>>;
 
+/// The access token of a caller that is exchanged for tokens of one account, and of no other.
+pub(crate) struct ExchangedToken {
+    token: Secret,
+    /// When it ends, Unix milliseconds.
+    ends_ms: u64,
+    /// When its bearer came with it last, among those of the server.
+    turn: AtomicU64,
+}
+
 /// The tokens of one participant at one server.
 pub struct Account {
     me: Weak<Account>,
@@ -39,6 +48,8 @@ pub struct Account {
     pub site: Arc<Site>,
     /// The participant; `None` is the account that all callers share.
     pub participant: Option<String>,
+    /// What its tokens are issued for, where callers' tokens are exchanged.
+    subject: Option<ExchangedToken>,
     /// Moves with every change of the header.
     stamp: AtomicU64,
     /// Until when the header may be sent without asking; 0 if it may not.
@@ -74,21 +85,65 @@ impl Account {
             (None, false) => Phase::Open,
         };
         let (was_kept, is_waiting) = (saved.is_some(), flight.is_some());
-        let account = Arc::new_cyclic(|me| Self {
-            me: Weak::clone(me),
-            site: Arc::clone(site),
-            participant,
-            stamp: AtomicU64::new(1),
-            fresh_until_ms: AtomicU64::new(0),
-            sign_ins: AtomicU64::new(0),
-            book: Mutex::new(Book::new(phase, saved)),
-            flight: flight.unwrap_or_default(),
-        });
-        account.publish(&mut account.book.lock());
+        let account = Self::with(site, participant, None, Book::new(phase, saved), flight);
         if is_waiting {
             tokio::spawn(Arc::clone(&account).succeed(was_kept));
         }
         account
+    }
+
+    /// The account of a participant for an access token, which ends then (Unix milliseconds).
+    #[must_use]
+    pub fn of_token(site: &Arc<Site>, participant: &str, token: Secret, ends_ms: u64) -> Arc<Self> {
+        let subject = ExchangedToken { token, ends_ms, turn: AtomicU64::new(0) };
+        Self::with(site, Some(participant.to_owned()), Some(subject), Book::new(Phase::Open, None), None)
+    }
+
+    fn with(
+        site: &Arc<Site>,
+        participant: Option<String>,
+        subject: Option<ExchangedToken>,
+        book: Book,
+        flight: Option<Flight>,
+    ) -> Arc<Self> {
+        let account = Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            site: Arc::clone(site),
+            participant,
+            subject,
+            stamp: AtomicU64::new(1),
+            fresh_until_ms: AtomicU64::new(0),
+            sign_ins: AtomicU64::new(0),
+            book: Mutex::new(book),
+            flight: flight.unwrap_or_default(),
+        });
+        account.publish(&mut account.book.lock());
+        account
+    }
+
+    /// Notes that its bearer came with the token that it is for, at this turn.
+    pub fn came(&self, turn: u64) {
+        if let Some(subject) = &self.subject {
+            subject.turn.fetch_max(turn, Ordering::Relaxed);
+        }
+    }
+
+    /// When its bearer came last; `None` of an account that is for no token.
+    #[must_use]
+    pub fn last_turn(&self) -> Option<u64> {
+        self.subject.as_ref().map(|subject| subject.turn.load(Ordering::Relaxed))
+    }
+
+    /// Whether the token that it is for has ended.
+    #[must_use]
+    pub fn has_ended(&self, now_ms: u64) -> bool {
+        self.subject.as_ref().is_some_and(|subject| subject.ends_ms <= now_ms)
+    }
+
+    /// Ends it with the token that it is for: its sessions end too.
+    pub fn end(&self) {
+        let _tokens = self.forget(Phase::Blocked(AccountFault::Replaced));
+        self.sign_ins.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Its flight, if it asks for tokens now.
@@ -280,16 +335,6 @@ impl Account {
             scopes.push(offline.to_owned());
         }
         scopes
-    }
-
-    /// Takes the token of the caller, which may be exchanged for one of the server.
-    pub fn set_subject(&self, subject: Secret) {
-        let mut book = self.book.lock();
-        if book.subject.as_ref() != Some(&subject) {
-            book.subject = Some(subject);
-            book.expire();
-            self.publish(&mut book);
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::config::{AuthConfig, Kind};
 use crate::dialer::{Dialer, Reach};
 use crate::metadata::{
-    AuthorizationServer, ProtectedResource, authorization_server, protected_resource, shown,
+    AuthorizationServer, ProtectedResource, authorization_server, is_same_issuer, protected_resource, shown,
 };
 use crate::trouble::Trouble;
 use url::Url;
@@ -40,7 +40,7 @@ pub async fn discover(
         issuers.push(url.origin().ascii_serialization());
     }
     if let Some(pinned) = &config.issuer {
-        if !issuers.is_empty() && !issuers.contains(pinned) {
+        if !issuers.is_empty() && !issuers.iter().any(|issuer| is_same_issuer(issuer, pinned)) {
             let message = format!(
                 "the server names the authorization server `{}`, and its configuration accepts `{pinned}` alone",
                 issuers.first().map(|issuer| shown(issuer)).unwrap_or_default()
@@ -65,7 +65,12 @@ pub async fn discover(
     Err(failed.unwrap_or_else(|| {
         Trouble::Metadata(match issuers.first() {
             Some(issuer) => format!("there is no metadata of the authorization server `{}`", shown(issuer)),
-            None => "the server wants a sign-in, and its metadata names no authorization server".to_owned(),
+            None if resource.is_some() => {
+                "the server wants a sign-in, and its metadata names no authorization server".to_owned()
+            }
+            None => "the server wants a sign-in, and no metadata names its authorization server: if it is its own, as in the \
+                     revision 2025-03-26, set legacy_discovery = true in its auth table"
+                .to_owned(),
         })
     }))
 }

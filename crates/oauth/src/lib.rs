@@ -32,5 +32,7 @@ mod trouble;
 pub mod vault;
 
 pub use secret::Secret;
-pub use server::{Accounts, Configured, ConnectRequest, SERVER_ACCOUNTS_MAX, Server};
+pub use server::{
+    Accounts, CheckedToken, Configured, ConnectRequest, EXCHANGED_TOKENS_MAX, SERVER_ACCOUNTS_MAX, Server,
+};
 pub use trouble::Trouble;

@@ -15,7 +15,7 @@ use url::Url;
 use crate::account::{Account, saved};
 use crate::dialer::parse_url;
 use crate::discovery::Discovery;
-use crate::metadata::shown;
+use crate::metadata::{read_json, shown};
 use crate::pkce::{challenge, unguessable};
 use crate::registration::{CALLBACK_PATH, Use};
 use crate::secret::Secret;
@@ -93,8 +93,8 @@ impl LoginError {
         let refusal = Refusal::new(code, self.to_string());
         match self {
             Self::Trouble(Trouble::NoRegistration(host)) => refusal.hint(format!(
-                "register a client at {host} with the redirect URI http://127.0.0.1{CALLBACK_PATH}, then set client_id \
-                 and issuer in [servers.{server}.auth]"
+                "register a client at {host} with the redirect URI http://127.0.0.1:PORT{CALLBACK_PATH}, then set client_id, \
+                 issuer and callback_port in [servers.{server}.auth]"
             )),
             Self::Unknown | Self::Replaced | Self::MixUp | Self::Denied(_) => {
                 refusal.hint(format!("begin again: portmoot servers login {server}"))
@@ -205,7 +205,7 @@ impl Logins {
         let server = &found.server;
         let endpoint = server.authorization_endpoint.as_deref();
         let endpoint = endpoint.ok_or_else(|| no_endpoint(&found, "authorization endpoint"))?;
-        let client = site.client(server, wish.usage).await?;
+        let client = site.client(server, wish.usage, Some(&wish.redirect_uri)).await?;
         let scopes = if wish.scopes.is_empty() { account.scopes(&found) } else { wish.scopes };
         let (verifier, state) = (unguessable(), unguessable());
         let resource = site.resource(Some(&found));
@@ -296,7 +296,11 @@ impl Logins {
         is_in_force(&pending.account.site)?;
         let code = match (response.code, response.error) {
             (Some(code), None) => code,
-            (_, Some(error)) => return Err(LoginError::Denied(error)),
+            (_, Some(error)) => {
+                // Its words follow its code, and could be anything.
+                let words = response.description.map(|text| format!(" ({text})"));
+                return Err(LoginError::Denied(error + &words.unwrap_or_default()));
+            }
             (None, None) => return Err(LoginError::Unreadable),
         };
         let grant = Grant::Code {
@@ -336,7 +340,7 @@ impl Logins {
         let server = &found.server;
         let endpoint = server.device_authorization_endpoint.as_deref();
         let endpoint = endpoint.ok_or_else(|| no_endpoint(&found, "device authorization endpoint"))?;
-        let client = site.client(server, Use::Native).await?;
+        let client = site.client(server, Use::Native, None).await?;
         let scopes = if scopes.is_empty() { account.scopes(&found) } else { scopes };
         let resource = site.resource(Some(&found));
         let mut form = FormBody::new();
@@ -347,15 +351,14 @@ impl Logins {
             form.add("resource", resource);
         }
         let fetched = post(site.way(), endpoint, server, &client, form).await?;
-        if !fetched.status.is_success() {
-            let trouble = refusal(endpoint, server, &fetched);
+        if let Err(trouble) = refusal(server, &fetched) {
             if trouble.is_error("invalid_client") {
                 site.forget_client(&server.issuer, Use::Native).await;
             }
             return Err(trouble.into());
         }
         let unusable = || Trouble::Metadata(format!("{} answered with something else", server.host()));
-        let answer: DeviceAnswer = serde_json::from_slice(&fetched.body).map_err(|_| unusable())?;
+        let answer: DeviceAnswer = read_json(&fetched.body).map_err(|_| unusable())?;
         // People open it: it must be an address, and no more.
         parse_url(&answer.verification_uri).map_err(Trouble::from)?;
         let complete_url = answer.verification_uri_complete.filter(|url| parse_url(url).is_ok());
@@ -482,6 +485,7 @@ struct Response {
     code: Option<Secret>,
     issuer: Option<String>,
     error: Option<String>,
+    description: Option<String>,
 }
 
 impl Response {
@@ -491,13 +495,14 @@ impl Response {
             return Err(LoginError::Unreadable);
         }
         let url = Url::parse(callback).map_err(|_| LoginError::Unreadable)?;
-        let (mut state, mut code, mut issuer, mut error) = (None, None, None, None);
+        let (mut state, mut code, mut issuer, mut error, mut description) = (None, None, None, None, None);
         for (name, value) in url.query_pairs() {
             let slot = match &*name {
                 "state" => &mut state,
                 "code" => &mut code,
                 "iss" => &mut issuer,
                 "error" => &mut error,
+                "error_description" => &mut description,
                 _ => continue,
             };
             // A parameter that comes twice could mean either.
@@ -506,7 +511,9 @@ impl Response {
             }
         }
         let state = state.map(Secret::new).ok_or(LoginError::Unreadable)?;
-        Ok(Self { state, code: code.map(Secret::new), issuer, error: error.map(|error| shown(&error)) })
+        let code = code.map(Secret::new);
+        let (error, description) = (error.map(|text| shown(&text)), description.map(|text| shown(&text)));
+        Ok(Self { state, code, issuer, error, description })
     }
 
     /// Refuses an answer from another authorization server (RFC 9207 section 2.4), whatever it says.

@@ -1,6 +1,7 @@
 //! Metadata documents: protected resources (RFC 9728) and authorization servers (RFC 8414, OpenID Connect Discovery).
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use url::{Host, Url};
 
 use crate::dialer::{DialError, Dialer, Fetch, Fetched, Reach, Redirects, parse_url};
@@ -97,7 +98,9 @@ pub async fn protected_resource(
 ) -> Result<Option<ProtectedResource>, Trouble> {
     let places = named.map(str::to_owned).into_iter().chain(resource_places(server));
     for place in places {
-        let Some(document) = document::<ProtectedResource>(dialer, &place, reach).await? else { continue };
+        let Some(document) = document::<ProtectedResource>(dialer, &place, reach, "resource").await? else {
+            continue;
+        };
         if !is_resource_of(&document.resource, server) {
             let message = format!(
                 "the server's metadata is of another resource, `{}`: it is not followed",
@@ -124,8 +127,10 @@ pub async fn authorization_server(
         return Err(Trouble::Metadata(format!("the issuer `{}` has a query", shown(issuer))));
     }
     for place in issuer_places(&url) {
-        let Some(document) = document::<AuthorizationServer>(dialer, &place, reach).await? else { continue };
-        if document.issuer != issuer {
+        let Some(document) = document::<AuthorizationServer>(dialer, &place, reach, "issuer").await? else {
+            continue;
+        };
+        if !is_same_issuer(&document.issuer, issuer) {
             let message = format!(
                 "the metadata of the issuer `{}` names another one, `{}`: it is not followed",
                 shown(issuer),
@@ -139,11 +144,35 @@ pub async fn authorization_server(
     Ok(None)
 }
 
-/// A JSON document; `None` for an answer that says that there is none.
+/// Whether two issuer identifiers are one: the same text, except that an empty path and `/` are the same resource (RFC 3986 section
+/// 6.2.3), and servers mix them.
+pub(crate) fn is_same_issuer(one: &str, other: &str) -> bool {
+    bare(one) == bare(other)
+}
+
+/// An issuer without the slash that is its whole path.
+fn bare(issuer: &str) -> &str {
+    const SLASHES_OF_SCHEME: usize = 2;
+    let bare = issuer.strip_suffix('/').filter(|bare| bare.matches('/').count() == SLASHES_OF_SCHEME);
+    bare.unwrap_or(issuer)
+}
+
+/// Reads a JSON object from outside. A member that is null is absent: servers write those that they have no value for as null.
+///
+/// # Errors
+/// What does not fit.
+pub(crate) fn read_json<T: for<'d> Deserialize<'d>>(body: &[u8]) -> Result<T, serde_json::Error> {
+    let mut members: Map<String, Value> = serde_json::from_slice(body)?;
+    members.retain(|_, value| !value.is_null());
+    T::deserialize(Value::Object(members))
+}
+
+/// A JSON document with this member, without which it is none; `None` for an answer that says that there is none.
 async fn document<T: for<'d> Deserialize<'d>>(
     dialer: &Dialer,
     place: &str,
     reach: &Reach,
+    member: &str,
 ) -> Result<Option<T>, Trouble> {
     let fetch = Fetch::get(place)?.redirects(Redirects::SameOrigin);
     let fetched = dialer.fetch(fetch, reach).await;
@@ -155,8 +184,19 @@ async fn document<T: for<'d> Deserialize<'d>>(
     if fetched.status.as_u16() == 429 || fetched.status.is_server_error() {
         return Err(busy(place, &fetched));
     }
-    // A page for people at this place is no document.
-    Ok(fetched.status.is_success().then(|| serde_json::from_slice(&fetched.body).ok()).flatten())
+    // A page for people at this place is no document, nor is an error with the status 200.
+    let is_document = |members: &Map<String, Value>| members.get(member).is_some_and(Value::is_string);
+    if !fetched.status.is_success() || !read_json(&fetched.body).is_ok_and(|members| is_document(&members)) {
+        return Ok(None);
+    }
+    let wrong = |error: serde_json::Error| {
+        Trouble::Metadata(format!(
+            "the metadata at {} cannot be used: {}",
+            shown(place),
+            shown(&error.to_string())
+        ))
+    };
+    read_json(&fetched.body).map(Some).map_err(wrong)
 }
 
 /// The trouble of an answer by a server that fails or wants fewer requests.

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::config::AuthConfig;
 use crate::dialer::{Dialer, Fetch, Reach};
-use crate::metadata::{AuthorizationServer, busy};
+use crate::metadata::{AuthorizationServer, busy, read_json};
 use crate::secret::Secret;
-use crate::token::{Client, ClientAuth, DEVICE_GRANT, refusal};
+use crate::token::{Client, ClientAuth, DEVICE_GRANT, refusal, seconds};
 use crate::trouble::Trouble;
 
 /// The path of the callback of a command on the same machine, whose port may be any.
@@ -46,7 +46,8 @@ impl Use {
     }
 }
 
-/// The redirect URIs of one use. Those of the loopback interface have no port: any may follow (RFC 8252 section 7.3).
+/// The redirect URIs of one use. Those of the loopback interface have no port: any may follow (RFC 8252 section 7.3). Since not every
+/// authorization server keeps to that, a registration also has those with the port that a sign-in uses.
 #[must_use]
 pub fn redirect_uris(how: Use, public_url: Option<&str>) -> Vec<String> {
     match (how, public_url) {
@@ -132,14 +133,29 @@ pub struct Registered {
     pub client: Client,
     /// When its secret expires, Unix milliseconds; `None` is never.
     pub expires_ms: Option<u64>,
+    /// The redirect URIs with which it was registered.
+    pub redirect_uris: Vec<String>,
+}
+
+impl Registered {
+    /// The port on the loopback interface to which a browser comes back at this path, if the client was registered with one.
+    #[must_use]
+    pub fn port_of(&self, path: &str) -> Option<u16> {
+        self.redirect_uris.iter().find_map(|uri| loopback_port(uri, path))
+    }
+}
+
+/// The port of a redirect URI on the loopback interface with this path.
+#[must_use]
+pub fn loopback_port(uri: &str, path: &str) -> Option<u16> {
+    uri.strip_prefix("http://127.0.0.1:")?.strip_suffix(path)?.parse().ok()
 }
 
 #[derive(Deserialize)]
 struct Answer {
     client_id: String,
     client_secret: Option<String>,
-    #[serde(default)]
-    client_secret_expires_at: u64,
+    client_secret_expires_at: Option<Value>,
     token_endpoint_auth_method: Option<String>,
 }
 
@@ -151,7 +167,7 @@ pub async fn register(
     (dialer, reach): (&Dialer, &Reach),
     server: &AuthorizationServer,
     how: Use,
-    public_url: Option<&str>,
+    redirect_uris: Vec<String>,
 ) -> Result<Registered, Trouble> {
     let endpoint = server.registration_endpoint.as_deref();
     let endpoint = endpoint.ok_or_else(|| Trouble::NoRegistration(server.host()))?;
@@ -164,7 +180,7 @@ pub async fn register(
     let wish = json!({
         "client_name": NAME,
         "application_type": how.as_str(),
-        "redirect_uris": redirect_uris(how, public_url),
+        "redirect_uris": redirect_uris,
         "grant_types": grants,
         "response_types": ["code"],
         "token_endpoint_auth_method": method,
@@ -177,12 +193,10 @@ pub async fn register(
     if matches!(fetched.status.as_u16(), 401 | 403 | 404 | 405) {
         return Err(Trouble::NoRegistration(server.host()));
     }
-    if !fetched.status.is_success() {
-        return Err(refusal(endpoint, server, &fetched));
-    }
+    refusal(server, &fetched)?;
     let unusable =
         || Trouble::Metadata(format!("{} answered a registration with something else", server.host()));
-    let answer: Answer = serde_json::from_slice(&fetched.body).map_err(|_| unusable())?;
+    let answer: Answer = read_json(&fetched.body).map_err(|_| unusable())?;
     let is_id =
         |id: &str| !id.is_empty() && id.len() <= 2_048 && id.bytes().all(|byte| (0x20..0x7f).contains(&byte));
     if !is_id(&answer.client_id) {
@@ -194,10 +208,12 @@ pub async fn register(
         (Some(secret), Some("client_secret_post")) => ClientAuth::Post(secret),
         (Some(secret), _) => with_secret(secret, server),
     };
-    let expires_ms = answer.client_secret_expires_at.saturating_mul(1_000);
+    let expires_ms =
+        answer.client_secret_expires_at.as_ref().and_then(seconds).unwrap_or(0).saturating_mul(1_000);
     Ok(Registered {
         client: Client { id: answer.client_id, auth },
         expires_ms: (expires_ms > 0).then_some(expires_ms),
+        redirect_uris,
     })
 }
 

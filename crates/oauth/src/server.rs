@@ -1,10 +1,11 @@
 //! Accounts at one server, and of all servers: what sessions ask for tokens, and what the API and pages act on.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use client::{AccountFault, Authorize};
-use model::ParticipantId;
+use client::{AccountFault, AccountHolder, Authorize};
+use model::Digest;
 use platform::{Mutex, RwLock, unix_ms};
 use tls::ClientTls;
 use tokio::sync::{Semaphore, watch};
@@ -26,11 +27,31 @@ pub const SERVER_ACCOUNTS_MAX: usize = 100_000;
 /// The flights of accounts, by participant.
 type Flights = HashMap<Option<String>, Flight>;
 
+/// Access tokens of one participant that are exchanged at one server at a time. Of more the one that was used longest ago ends.
+pub const EXCHANGED_TOKENS_MAX: usize = 1_000;
+
 /// One server with its accounts.
 pub struct Server {
     /// The server.
     pub site: Arc<Site>,
     accounts: Mutex<HashMap<Option<String>, Arc<Account>>>,
+    /// Accounts of single access tokens, where these are exchanged, by participant and the token's SHA-256.
+    exchanged: Mutex<HashMap<String, HashMap<Digest, Arc<Account>>>>,
+    /// How often callers came with tokens that are exchanged.
+    turns: AtomicU64,
+}
+
+/// An access token that was checked, and whose it is.
+#[derive(Clone, Copy)]
+pub struct CheckedToken<'a> {
+    /// The participant.
+    pub participant: &'a str,
+    /// The token.
+    pub token: &'a str,
+    /// Its SHA-256.
+    pub hash: Digest,
+    /// When it ends, Unix milliseconds.
+    pub ends_ms: u64,
 }
 
 impl Server {
@@ -50,7 +71,8 @@ impl Server {
         let other =
             |(who, flight): (Option<String>, _)| (who.clone(), Account::new(&site, who, None, Some(flight)));
         accounts.extend(others.map(other));
-        Self { accounts: Mutex::new(accounts), site }
+        let (exchanged, turns) = <_>::default();
+        Self { accounts: Mutex::new(accounts), site, exchanged, turns }
     }
 
     /// Ends the use of this configuration, and returns the flights of the accounts that ask for tokens now. No other begins.
@@ -72,9 +94,65 @@ impl Server {
         Arc::clone(accounts.entry(participant.clone()).or_insert_with(new))
     }
 
-    /// Takes a participant's account out. The next that is asked for is a new one.
-    fn take(&self, participant: &str) -> Option<Arc<Account>> {
-        self.accounts.lock().remove(&Some(participant.to_owned()))
+    /// The account of a caller: of its access token alone, where that is exchanged.
+    #[must_use]
+    pub fn of_holder(&self, holder: Option<AccountHolder<'_>>) -> Arc<Account> {
+        let participant = holder.map(|holder| holder.participant.as_str());
+        let of_token = || {
+            let exchanged = self.exchanged.lock();
+            exchanged.get(participant?)?.get(&holder?.token?).cloned()
+        };
+        of_token().unwrap_or_else(|| self.of(participant))
+    }
+
+    /// The SHA-256 of the access token with which a participant came last, where these are exchanged.
+    #[must_use]
+    pub fn latest_token(&self, participant: &str) -> Option<Digest> {
+        let exchanged = self.exchanged.lock();
+        let own = exchanged.get(participant)?.iter();
+        own.max_by_key(|(_, account)| account.last_turn()).map(|(hash, _)| *hash)
+    }
+
+    /// Whether callers' access tokens are exchanged here.
+    #[must_use]
+    pub fn exchanges(&self) -> bool {
+        self.site.config.kind == Kind::Exchange && self.is_of_callers()
+    }
+
+    /// Takes the access token with which a participant came in. Accounts of tokens of it that have ended end with their sessions.
+    fn came(&self, checked: CheckedToken<'_>, now_ms: u64) {
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut exchanged = self.exchanged.lock();
+        if let Some(known) = exchanged.get(checked.participant).and_then(|own| own.get(&checked.hash)) {
+            return known.came(turn);
+        }
+        // A new token is rare: what has ended is looked for now, of all participants.
+        let mut ended = Vec::new();
+        exchanged.retain(|_, own| {
+            ended.extend(own.extract_if(|_, account| account.has_ended(now_ms)).map(|(_, account)| account));
+            !own.is_empty()
+        });
+        let own = exchanged.entry(checked.participant.to_owned()).or_default();
+        if own.len() >= EXCHANGED_TOKENS_MAX {
+            let first = own.iter().min_by_key(|(_, account)| account.last_turn()).map(|(hash, _)| *hash);
+            ended.extend(first.and_then(|first| own.remove(&first)));
+        }
+        let token = Secret::new(checked.token.to_owned());
+        let account = Account::of_token(&self.site, checked.participant, token, checked.ends_ms);
+        account.came(turn);
+        own.insert(checked.hash, account);
+        drop(exchanged);
+        for account in ended {
+            account.end();
+            self.site.changed(account.participant.as_deref());
+        }
+    }
+
+    /// Takes a participant's accounts out. The next that is asked for is a new one.
+    fn take(&self, participant: &str) -> Vec<Arc<Account>> {
+        let kept = self.accounts.lock().remove(&Some(participant.to_owned()));
+        let exchanged = self.exchanged.lock().remove(participant).unwrap_or_default();
+        kept.into_iter().chain(exchanged.into_values()).collect()
     }
 
     /// Whether each caller has an account of its own.
@@ -86,7 +164,12 @@ impl Server {
     /// The accounts, the shared one first, then by participant.
     #[must_use]
     pub fn all(&self, logins: &Logins) -> Vec<(Option<String>, AccountState)> {
-        let accounts: BTreeMap<_, _> = self.accounts.lock().clone().into_iter().collect();
+        let mut accounts: BTreeMap<_, _> = self.accounts.lock().clone().into_iter().collect();
+        // Of a participant's exchanges the latest is shown.
+        for (participant, own) in &*self.exchanged.lock() {
+            let latest = own.values().max_by_key(|account| account.last_turn());
+            accounts.extend(latest.map(|latest| (Some(participant.clone()), Arc::clone(latest))));
+        }
         let state = |(who, account): (Option<String>, Arc<Account>)| {
             let mut state = account.state();
             if !matches!(state.state, "ready" | "refreshing" | "open") && logins.is_pending(&account) {
@@ -99,20 +182,24 @@ impl Server {
 }
 
 impl client::Accounts for Server {
-    fn account(&self, caller: Option<&ParticipantId>) -> Arc<dyn Authorize> {
-        Arc::new(SessionAccount::new(self.of(caller.map(ParticipantId::as_str))))
+    fn account(&self, caller: Option<AccountHolder<'_>>) -> Arc<dyn Authorize> {
+        Arc::new(SessionAccount::new(self.of_holder(caller)))
     }
 
-    fn blocked(&self, caller: Option<&ParticipantId>) -> Option<AccountFault> {
+    fn blocked(&self, caller: Option<AccountHolder<'_>>) -> Option<AccountFault> {
         match (self.is_of_callers(), caller) {
             // There is no shared session that could be blocked.
             (true, None) => None,
-            (_, caller) => self.of(caller.map(ParticipantId::as_str)).blocked(),
+            (_, caller) => self.of_holder(caller).blocked(),
         }
     }
 
     fn are_of_callers(&self) -> bool {
         self.is_of_callers()
+    }
+
+    fn are_of_tokens(&self) -> bool {
+        self.exchanges()
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -250,14 +337,18 @@ impl Accounts {
     /// be called inside a runtime.
     pub fn end_all_of(&self, participant: &str, by: &str) {
         for server in self.servers() {
-            let Some(account) = server.take(participant) else { continue };
-            server.site.changed(Some(participant));
-            let by = by.to_owned();
-            tokio::spawn(async move {
-                if let Err(error) = account.sign_out(&by).await {
-                    tracing::warn!(%error, "an account of a participant that is no more could not be ended");
-                }
-            });
+            let taken = server.take(participant);
+            if !taken.is_empty() {
+                server.site.changed(Some(participant));
+            }
+            for account in taken {
+                let by = by.to_owned();
+                tokio::spawn(async move {
+                    if let Err(error) = account.sign_out(&by).await {
+                        tracing::warn!(%error, "an account of a participant that is no more could not be ended");
+                    }
+                });
+            }
         }
     }
 
@@ -273,13 +364,10 @@ impl Accounts {
         keys
     }
 
-    /// Takes the token with which a participant came in, for the servers at which it is exchanged, and for no other purpose. The token
-    /// was checked.
-    pub fn set_subject(&self, participant: &str, token: &str) {
-        for server in self.servers.read().values() {
-            if server.site.config.kind == Kind::Exchange && server.is_of_callers() {
-                server.of(Some(participant)).set_subject(Secret::new(token.to_owned()));
-            }
+    /// Takes the token with which a participant came in, for the servers at which it is exchanged, and for no other purpose.
+    pub fn came(&self, checked: CheckedToken<'_>) {
+        for server in self.servers.read().values().filter(|server| server.exchanges()) {
+            server.came(checked, unix_ms());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Site: one MCP server as its accounts see it - address, configuration, what discovery found, clients, notice of changes.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -16,8 +17,11 @@ use crate::config::{AuthConfig, Kind, Resource};
 use crate::connect::Connects;
 use crate::dialer::{Dialer, Reach, parse_url};
 use crate::discovery::{Discovery, discover};
-use crate::metadata::AuthorizationServer;
-use crate::registration::{GATEWAY_CALLBACK_PATH, Registered, Use, by_document, configured, register};
+use crate::metadata::{AuthorizationServer, is_same_issuer};
+use crate::registration::{
+    CALLBACK_PATH, GATEWAY_CALLBACK_PATH, Registered, Use, by_document, configured, loopback_port,
+    redirect_uris, register,
+};
 use crate::token::Client;
 use crate::trouble::Trouble;
 use crate::vault::{AccountPlace, Saved, Vault};
@@ -140,7 +144,8 @@ impl Site {
     /// Whether an account that is kept for it is of use as it is configured.
     #[must_use]
     pub fn takes(&self, kept: &Saved) -> bool {
-        !self.is_machine() && self.config.issuer.as_ref().is_none_or(|issuer| *issuer == kept.issuer)
+        !self.is_machine()
+            && self.config.issuer.as_ref().is_none_or(|issuer| is_same_issuer(issuer, &kept.issuer))
     }
 
     /// How its authorization server is reached.
@@ -207,11 +212,17 @@ impl Site {
             || server.registration_endpoint.is_some()
     }
 
-    /// The client at this authorization server: configured, by a document, or registered, now if it was not before.
+    /// The client at this authorization server: configured, by a document, or registered, now if it was not before or not with this
+    /// redirect URI, which many authorization servers compare with its port.
     ///
     /// # Errors
     /// [`Trouble`]; [`Trouble::NoRegistration`] where one has to be registered by hand.
-    pub async fn client(&self, server: &AuthorizationServer, how: Use) -> Result<Client, Trouble> {
+    pub async fn client(
+        &self,
+        server: &AuthorizationServer,
+        how: Use,
+        redirect_uri: Option<&str>,
+    ) -> Result<Client, Trouble> {
         if let Some(client) = configured(&self.config, server)? {
             return Ok(client);
         }
@@ -220,14 +231,18 @@ impl Site {
             return Ok(client);
         }
         let _turn = self.registering.lock().await;
-        let known = |(issuer, usage, registered): &(String, Use, Registered)| {
-            let is_valid = registered.expires_ms.is_none_or(|expires| unix_ms() < expires);
-            (*issuer == server.issuer && *usage == how && is_valid).then(|| registered.client.clone())
+        let is_its =
+            |(issuer, usage, _): &&(String, Use, Registered)| *issuer == server.issuer && *usage == how;
+        let known = self.clients.lock().iter().find(is_its).map(|(.., registered)| registered.clone());
+        let is_registered = |known: &Registered| {
+            let comes_back = redirect_uri.is_none_or(|uri| known.redirect_uris.iter().any(|one| one == uri));
+            comes_back && known.expires_ms.is_none_or(|expires| unix_ms() < expires)
         };
-        if let Some(client) = self.clients.lock().iter().find_map(known) {
-            return Ok(client);
+        if let Some(known) = known.as_ref().filter(|known| is_registered(known)) {
+            return Ok(known.client.clone());
         }
-        let registered = register(self.way(), server, how, public_url).await?;
+        let uris = self.redirect_uris(how, redirect_uri, known.as_ref());
+        let registered = register(self.way(), server, how, uris).await?;
         let (place, vault) = (self.place(None), &self.services.vault);
         if let Err(error) = vault.keep_client(&place, &server.issuer, how, Some(&registered)).await {
             tracing::warn!(server = self.name, %error, "a registration is not kept");
@@ -237,6 +252,30 @@ impl Site {
         let client = registered.client.clone();
         clients.push((server.issuer.clone(), how, registered));
         Ok(client)
+    }
+
+    /// The redirect URIs to register a client with: the one that is used now, the gateway's own, those of the loopback interface
+    /// without a port, and of the client before the one at another path, so that two ways to sign in share a client.
+    fn redirect_uris(&self, how: Use, wanted: Option<&str>, before: Option<&Registered>) -> Vec<String> {
+        let own = self.services.callback().filter(|(_, usage)| *usage == how).map(|(uri, _)| uri);
+        let mut uris: Vec<String> = wanted.map(str::to_owned).into_iter().chain(own).collect();
+        for path in [CALLBACK_PATH, GATEWAY_CALLBACK_PATH] {
+            let is_taken = uris.iter().any(|uri| loopback_port(uri, path).is_some());
+            let before = before.and_then(|before| before.port_of(path)).filter(|_| !is_taken);
+            uris.extend(before.map(|port| format!("http://127.0.0.1:{port}{path}")));
+        }
+        uris.extend(redirect_uris(how, self.services.public_url.as_deref()));
+        let mut seen = HashSet::new();
+        uris.retain(|uri| seen.insert(uri.clone()));
+        uris
+    }
+
+    /// The port on which a command on the same machine waits for the browser: the configured one, else the one with which a client was
+    /// registered.
+    #[must_use]
+    pub fn callback_port(&self) -> Option<u16> {
+        let registered = || self.clients.lock().iter().find_map(|(.., one)| one.port_of(CALLBACK_PATH));
+        self.config.callback_port.or_else(registered)
     }
 
     /// Forgets the client that was registered on the spot: the authorization server does not know it any more.

@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use client::{Accounts as _, Challenge, LinkError};
+use client::{AccountHolder, Accounts as _, Challenge, LinkError};
 use http::HeaderValue;
+use model::{Digest, ParticipantId};
+use platform::unix_ms;
 use store::{JournalWriter, recorder::Recorder};
 use tls::ClientTls;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,11 +19,12 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use crate::account::Account;
+use crate::account::session::SessionAccount;
 use crate::config::{Account as Whose, AuthConfig, Kind};
 use crate::logins::{LoginError, SignInRequest};
 use crate::registration::Use;
 use crate::vault::Vault;
-use crate::{Accounts, Configured, Server};
+use crate::{Accounts, CheckedToken, Configured, EXCHANGED_TOKENS_MAX, Server};
 use client::{AccountFault, Authorize};
 
 /// A scripted server: metadata of a resource and its authorization server at one origin, and what the token endpoint answers.
@@ -29,8 +32,14 @@ struct Script {
     origin: String,
     /// Members that replace those of the authorization server's metadata.
     metadata: Mutex<HashMap<&'static str, serde_json::Value>>,
-    /// `resource` of the resource's metadata.
+    /// `resource` of the resource's metadata; empty if it has none.
     resource: Mutex<String>,
+    /// Its authorization server.
+    issuer: Mutex<String>,
+    /// The secret of clients that are registered.
+    secret: Mutex<Option<String>>,
+    /// The bodies of registrations.
+    wishes: Mutex<Vec<String>>,
     /// Status and body of the next answers of the token endpoint; then tokens that live for an hour.
     tokens: Mutex<Vec<(u16, String)>>,
     /// The bodies of token requests.
@@ -48,6 +57,9 @@ impl Script {
         let origin = format!("http://{}", listener.local_addr().unwrap());
         let script = Arc::new(Self {
             resource: Mutex::new(format!("{origin}/mcp")),
+            issuer: Mutex::new(origin.clone()),
+            secret: Mutex::default(),
+            wishes: Mutex::default(),
             origin,
             metadata: Mutex::default(),
             tokens: Mutex::default(),
@@ -94,9 +106,13 @@ impl Script {
         let origin = &self.origin;
         match path {
             "/.well-known/oauth-protected-resource/mcp" => {
-                let resource = self.resource.lock().unwrap().clone();
+                let (resource, issuer) =
+                    (self.resource.lock().unwrap().clone(), self.issuer.lock().unwrap().clone());
+                if resource.is_empty() {
+                    return (404, String::new());
+                }
                 let document = serde_json::json!({
-                    "resource": resource, "authorization_servers": [origin], "scopes_supported": ["read"],
+                    "resource": resource, "authorization_servers": [issuer], "scopes_supported": ["read"],
                 });
                 (200, document.to_string())
             }
@@ -117,8 +133,13 @@ impl Script {
                 (200, document.to_string())
             }
             "/register" => {
+                self.wishes.lock().unwrap().push(body.to_owned());
                 let count = self.registered.fetch_add(1, Ordering::SeqCst);
-                (201, format!(r#"{{"client_id":"client-{count}"}}"#))
+                let secret = self.secret.lock().unwrap().clone();
+                let answer = serde_json::json!({
+                    "client_id": format!("client-{count}"), "client_secret": secret, "client_secret_expires_at": null,
+                });
+                (201, answer.to_string())
             }
             "/token" => {
                 self.asked.lock().unwrap().push(body.to_owned());
@@ -295,6 +316,40 @@ async fn an_answer_counts_once_for_who_began_and_from_who_was_asked() {
         format!("http://127.0.0.1:1/callback?state={state}&error=access_denied&iss={}", script.origin);
     let ended = all.logins.complete(&denied, Some("boss"), None).await.err();
     assert_eq!(ended, Some(LoginError::Denied("access_denied".to_owned())));
+    // The words of the authorization server are shown, made safe and no longer than a line.
+    let state = state_of(&all.logins.begin(&account, wish()).await.unwrap().url);
+    let words = format!("Unregistered%1B%5B2J%0Aredirect_uri{}", "x".repeat(1_000));
+    let denied = format!(
+        "http://127.0.0.1:1/callback?state={state}&error=invalid_request&error_description={words}&iss={}",
+        script.origin
+    );
+    let Some(LoginError::Denied(why)) = all.logins.complete(&denied, Some("boss"), None).await.err() else {
+        panic!("it was denied");
+    };
+    assert!(why.starts_with("invalid_request (Unregistered") && why.contains("redirect_uri"), "{why}");
+    assert!(!why.chars().any(char::is_control) && why.chars().count() < 300, "{why}");
+}
+
+#[tokio::test]
+async fn scopes_of_a_token_answer_may_be_a_list() {
+    let (script, all) = (Script::start().await, accounts(None));
+    let machine = AuthConfig {
+        kind: Kind::ClientCredentials,
+        client_id: Some("me".to_owned()),
+        ..AuthConfig::default()
+    };
+    for (scope, granted) in [
+        (r#"["read","write more"]"#, vec!["read", "write", "more"]),
+        (r#""read write""#, vec!["read", "write"]),
+        ("[]", vec![]),
+    ] {
+        let auth = AuthConfig { scopes: vec![format!("asked-{}", granted.len())], ..machine.clone() };
+        let account = server(&all, &script, auth).of(None);
+        let body = format!(r#"{{"access_token":"t","token_type":"Bearer","scope":{scope}}}"#);
+        script.tokens.lock().unwrap().push((200, body));
+        assert_eq!(refused(&account, 0, unauthorized()).await, Ok(()));
+        assert_eq!(account.state().scopes, granted, "{scope}");
+    }
 }
 
 #[tokio::test]
@@ -511,8 +566,54 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
         refused(&ann, 0, unauthorized()).await,
         Err(AccountFault::MetadataRefused(_) | AccountFault::Refused(_))
     ));
-    all.set_subject("ann", "inbound");
-    assert_eq!(refused(&ann, 0, unauthorized()).await, Ok(()));
-    let asked = script.asked().pop().unwrap();
-    assert!(asked.contains("subject_token=inbound") && asked.contains("audience=api"), "{asked}");
+    // Each token is exchanged for its own bearer, also if another one came later.
+    let (now_ms, participant) = (unix_ms(), ParticipantId::new("ann").unwrap());
+    let came = |token: &str, at: u8, ends_ms: u64| {
+        let hash = Digest([at; 32]);
+        all.came(CheckedToken { participant: "ann", token, hash, ends_ms });
+        let holder = AccountHolder { participant: &participant, token: Some(hash) };
+        (server.of_holder(Some(holder)), hash)
+    };
+    let (narrow, of_narrow) = came("narrow", 1, now_ms + 60_000);
+    let (wide, of_wide) = came("wide", 2, now_ms + 60_000);
+    assert_eq!(server.latest_token("ann"), Some(of_wide));
+    assert_eq!(came("narrow", 1, now_ms + 60_000).1, of_narrow);
+    assert_eq!(server.latest_token("ann"), Some(of_narrow));
+    for (account, token) in [(&narrow, "narrow"), (&wide, "wide")] {
+        assert_eq!(refused(account, 0, unauthorized()).await, Ok(()));
+        let asked = script.asked().pop().unwrap();
+        assert!(
+            asked.contains(&format!("subject_token={token}&")) && asked.contains("audience=api"),
+            "{asked}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn accounts_of_exchanged_tokens_end_with_them_and_have_a_bound() {
+    let (script, all) = (Script::start().await, accounts(None));
+    let exchange = AuthConfig { kind: Kind::Exchange, account: Whose::Caller, ..AuthConfig::default() };
+    let server = server(&all, &script, exchange);
+    let (ann, now_ms) = (ParticipantId::new("ann").unwrap(), unix_ms());
+    let hash = |at: usize| {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&at.to_be_bytes());
+        Digest(bytes)
+    };
+    let came = |at: usize, ends_ms: u64| {
+        all.came(CheckedToken { participant: "ann", token: "t", hash: hash(at), ends_ms });
+        SessionAccount::new(
+            server.of_holder(Some(AccountHolder { participant: &ann, token: Some(hash(at)) })),
+        )
+    };
+    let ended = came(0, now_ms.saturating_sub(1));
+    let first = came(1, u64::MAX);
+    assert!(ended.is_void() && !first.is_void());
+    for at in 2..=EXCHANGED_TOKENS_MAX {
+        came(at, u64::MAX);
+    }
+    assert!(!first.is_void());
+    came(EXCHANGED_TOKENS_MAX + 1, u64::MAX);
+    assert!(first.is_void(), "it was used longest ago");
+    assert_eq!(server.all(&all.logins).len(), 1, "participants are listed, not tokens");
 }

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::dialer::{Dialer, Fetch, Fetched, Reach};
 use crate::jwt::SigningKey;
-use crate::metadata::{AuthorizationServer, busy, shown};
+use crate::metadata::{AuthorizationServer, busy, read_json, shown};
 use crate::secret::Secret;
 use crate::trouble::Trouble;
 
@@ -110,7 +110,7 @@ struct Answer {
     token_type: String,
     expires_in: Option<Value>,
     refresh_token: Option<Zeroizing<String>>,
-    scope: Option<String>,
+    scope: Option<Value>,
     issued_token_type: Option<String>,
 }
 
@@ -186,9 +186,7 @@ pub async fn request(
     form.add_some("resource", resource);
     let endpoint = server.token_endpoint.as_deref().ok_or_else(|| no_endpoint(server, "token_endpoint"))?;
     let fetched = post((dialer, reach), endpoint, server, client, form).await?;
-    if !fetched.status.is_success() {
-        return Err(refusal(endpoint, server, &fetched));
-    }
+    refusal(server, &fetched)?;
     let is_exchange = matches!(grant, Grant::Exchange { .. });
     read(&fetched.body, server, is_exchange)
 }
@@ -207,11 +205,11 @@ pub async fn revoke(
     let Some(endpoint) = server.revocation_endpoint.as_deref() else { return Ok(()) };
     let mut form = FormBody::new();
     form.add("token", token.expose()).add("token_type_hint", hint);
-    let fetched = post(way, endpoint, server, client, form).await?;
-    if fetched.status.is_success() { Ok(()) } else { Err(refusal(endpoint, server, &fetched)) }
+    refusal(server, &post(way, endpoint, server, client, form).await?)
 }
 
-/// Posts a form to an endpoint as this client.
+/// Posts a form to an endpoint as this client. The form has its id also where a header names it: authorization servers look it up
+/// there first (RFC 6749 section 3.2.1).
 ///
 /// # Errors
 /// [`Trouble`].
@@ -223,11 +221,10 @@ pub(crate) async fn post(
     mut form: FormBody,
 ) -> Result<Fetched, Trouble> {
     let mut header = None;
+    form.add("client_id", &client.id);
     match &client.auth {
-        ClientAuth::None => drop(form.add("client_id", &client.id)),
-        ClientAuth::Post(secret) => {
-            form.add("client_id", &client.id).add("client_secret", secret.expose());
-        }
+        ClientAuth::None => {}
+        ClientAuth::Post(secret) => drop(form.add("client_secret", secret.expose())),
         ClientAuth::Basic(secret) => {
             let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
             let pair = Zeroizing::new(format!("{}:{}", encode(&client.id), encode(secret.expose())));
@@ -238,8 +235,7 @@ pub(crate) async fn post(
             let id = URL_SAFE_NO_PAD.encode(random::<16>());
             let unsigned = || Trouble::Metadata("the machine has no randomness to sign with".to_owned());
             let assertion = key.assertion(&client.id, &server.issuer, &id, unix_ms()).ok_or_else(unsigned)?;
-            form.add("client_id", &client.id).add("client_assertion_type", ASSERTION_TYPE);
-            form.add("client_assertion", &assertion);
+            form.add("client_assertion_type", ASSERTION_TYPE).add("client_assertion", &assertion);
         }
     }
     let mut fetch = Fetch::post(endpoint, "application/x-www-form-urlencoded", form.body())?;
@@ -254,16 +250,18 @@ pub(crate) async fn post(
     Ok(fetched)
 }
 
-/// The error in an answer that is no success.
-pub(crate) fn refusal(endpoint: &str, server: &AuthorizationServer, fetched: &Fetched) -> Trouble {
-    let read = serde_json::from_slice::<Refusal>(&fetched.body).ok();
-    let _ = endpoint;
-    let (error, description) = match read {
-        Some(Refusal { error, error_description }) => (error, error_description),
-        None => (format!("HTTP status {}", fetched.status.as_u16()), None),
+/// Refuses an answer that is no success, or a success with an error in it: some servers answer every request with 200.
+///
+/// # Errors
+/// [`Trouble::Refused`].
+pub(crate) fn refusal(server: &AuthorizationServer, fetched: &Fetched) -> Result<(), Trouble> {
+    let (error, description) = match read_json::<Refusal>(&fetched.body) {
+        Ok(Refusal { error, error_description }) => (error, error_description),
+        Err(_) if fetched.status.is_success() => return Ok(()),
+        Err(_) => (format!("HTTP status {}", fetched.status.as_u16()), None),
     };
     let description = description.map(|text| shown(&text).chars().take(DESCRIPTION_CHARS_MAX).collect());
-    Trouble::Refused { host: server.host(), error: shown(&error), description }
+    Err(Trouble::Refused { host: server.host(), error: shown(&error), description })
 }
 
 fn no_endpoint(server: &AuthorizationServer, name: &str) -> Trouble {
@@ -274,10 +272,19 @@ fn scope_of(scopes: &[String]) -> Option<String> {
     (!scopes.is_empty()).then(|| scopes.join(" "))
 }
 
+/// A number of seconds, which some servers write as a text.
+pub(crate) fn seconds(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => number.as_u64().or_else(|| number.as_f64().map(|seconds| seconds as u64)),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
 fn read(body: &[u8], server: &AuthorizationServer, is_exchange: bool) -> Result<IssuedTokens, Trouble> {
     let unusable = |what: &str| Trouble::Metadata(format!("{} {what}", server.host()));
     let answer: Answer =
-        serde_json::from_slice(body).map_err(|_| unusable("answered a token request with something else"))?;
+        read_json(body).map_err(|_| unusable("answered a token request with something else"))?;
     if !answer.token_type.eq_ignore_ascii_case("bearer") {
         return Err(unusable("issued a token that is no bearer token"));
     }
@@ -292,18 +299,29 @@ fn read(body: &[u8], server: &AuthorizationServer, is_exchange: bool) -> Result<
     if !fits(&answer.access_token) || !answer.refresh_token.as_ref().is_none_or(|token| fits(token)) {
         return Err(unusable("issued a token that cannot be sent"));
     }
-    let seconds = answer.expires_in.and_then(|value| match value {
-        Value::Number(number) => number.as_u64().or_else(|| number.as_f64().map(|seconds| seconds as u64)),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    });
-    let lifetime_ms =
-        seconds.map(|seconds| Duration::from_secs(seconds).as_millis().min(u128::from(u64::MAX / 2)) as u64);
+    let lifetime_ms = answer
+        .expires_in
+        .as_ref()
+        .and_then(seconds)
+        .map(|seconds| Duration::from_secs(seconds).as_millis().min(u128::from(u64::MAX / 2)) as u64);
     Ok(IssuedTokens {
         access: Secret::new(std::mem::take(&mut *{ answer.access_token })),
         refresh: answer.refresh_token.map(|mut token| Secret::new(std::mem::take(&mut *token))),
         expires_ms: lifetime_ms.map(|lifetime| unix_ms().saturating_add(lifetime)),
         lifetime_ms,
-        scopes: answer.scope.map(|scope| scope.split_ascii_whitespace().map(str::to_owned).collect()),
+        scopes: answer.scope.as_ref().and_then(scopes),
     })
+}
+
+/// Scopes with blanks between them, or, as some servers write them, a list of scopes; `None` of anything else, which names none.
+fn scopes(value: &Value) -> Option<Vec<String>> {
+    let split = |text: &str| text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    match value {
+        Value::String(text) => Some(split(text)),
+        Value::Array(all) => {
+            let texts: Option<Vec<&str>> = all.iter().map(Value::as_str).collect();
+            Some(texts?.into_iter().flat_map(split).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
 }

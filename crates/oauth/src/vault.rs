@@ -87,6 +87,8 @@ struct WrittenClient {
     secret: Option<Zeroizing<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    redirect_uris: Vec<String>,
 }
 
 /// Seals, writes and reads.
@@ -123,7 +125,7 @@ impl Vault {
             expires_ms: tokens.expires_ms,
             lifetime_ms: tokens.lifetime_ms,
             scopes: saved.scopes.clone(),
-            client: WrittenClient::of(&saved.client, None),
+            client: WrittenClient::of(&saved.client),
             usage: saved.usage.as_str().to_owned(),
             token_endpoint: saved.token_endpoint.clone(),
             revocation_endpoint: saved.revocation_endpoint.clone(),
@@ -224,7 +226,11 @@ impl Vault {
         let sealed = match client {
             None => Some(String::new()),
             Some(registered) => {
-                let written = WrittenClient::of(&registered.client, registered.expires_ms);
+                let written = WrittenClient {
+                    expires_ms: registered.expires_ms,
+                    redirect_uris: registered.redirect_uris.clone(),
+                    ..WrittenClient::of(&registered.client)
+                };
                 self.seal(CLIENT, &principal(place, issuer, how.as_str()), &written)?
             }
         };
@@ -288,7 +294,7 @@ impl Vault {
 }
 
 impl WrittenClient {
-    fn of(client: &Client, expires_ms: Option<u64>) -> Self {
+    fn of(client: &Client) -> Self {
         let (method, secret) = match &client.auth {
             ClientAuth::None => ("none", None),
             ClientAuth::Basic(secret) => ("client_secret_basic", Some(secret)),
@@ -296,7 +302,13 @@ impl WrittenClient {
             ClientAuth::PrivateKey(_) => ("private_key_jwt", None),
         };
         let secret = secret.map(|secret| Zeroizing::new(secret.expose().to_owned()));
-        Self { id: client.id.clone(), method: method.to_owned(), secret, expires_ms }
+        Self {
+            id: client.id.clone(),
+            method: method.to_owned(),
+            secret,
+            expires_ms: None,
+            redirect_uris: Vec::new(),
+        }
     }
 
     fn read(self, key: Option<&Arc<SigningKey>>) -> Option<Registered> {
@@ -307,7 +319,11 @@ impl WrittenClient {
             ("private_key_jwt", _) => ClientAuth::PrivateKey(Arc::clone(key?)),
             _ => ClientAuth::None,
         };
-        Some(Registered { client: Client { id: self.id, auth }, expires_ms: self.expires_ms })
+        Some(Registered {
+            client: Client { id: self.id, auth },
+            expires_ms: self.expires_ms,
+            redirect_uris: self.redirect_uris,
+        })
     }
 }
 
@@ -370,7 +386,11 @@ mod tests {
         let url = "https://mcp.example/mcp";
         vault.keep(&place("jira", url, None), &saved("canary-a1")).await.unwrap();
         vault.keep(&place("jira", url, Some("ann")), &saved("canary-a2")).await.unwrap();
-        let registered = Registered { client: saved("").client, expires_ms: Some(9) };
+        let registered = Registered {
+            client: saved("").client,
+            expires_ms: Some(9),
+            redirect_uris: vec!["http://127.0.0.1:5/callback".to_owned()],
+        };
         let at = place("jira", url, None);
         vault.keep_client(&at, "https://idp.example", Use::Native, Some(&registered)).await.unwrap();
 

@@ -9,7 +9,7 @@
 //! - [`unix_ms`], [`millis`]: the wall clock.
 //! - [`open_regular`], [`replace_file`]: files that no one can make the program wait for, and that are whole or absent.
 //! - [`random`]: bytes of the operating system.
-//! - [`hide_memory`]: no core file, no other process that reads secrets.
+//! - [`hide_memory`]: no core file, no other process that reads secrets. [`UnusedMemory`]: given back to the system.
 
 mod clock;
 #[cfg(feature = "count_locks")]
@@ -25,7 +25,7 @@ pub use clock::{millis, unix_ms};
 pub use counted::{Mutex, RwLock, locks};
 pub use files::{open_regular, replace_file};
 pub use limiter::{ADDRESSES_MAX, Limiter};
-pub use memory::hide_memory;
+pub use memory::{UnusedMemory, hide_memory};
 pub use parking_lot::{Condvar, MutexGuard, RwLockReadGuard};
 #[cfg(not(feature = "count_locks"))]
 pub use parking_lot::{Mutex, RwLock};

@@ -35,9 +35,7 @@ pub(crate) fn describe(server: &ServerConfig) -> String {
             }
             out
         }
-        Transport::Unset { variable } => {
-            format!("server `{name}` cannot start: the environment variable `{variable}` is not set")
-        }
+        Transport::Unusable { why, .. } => format!("server `{name}` cannot start: {}", visible::line(why)),
         Transport::Demo => format!("server `{name}` is built in"),
         Transport::Participant => format!("server `{name}` is a participant with `serves = true`"),
     }

@@ -15,6 +15,7 @@ mod scripted;
 
 use std::pin::Pin;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
@@ -24,6 +25,9 @@ use crate::cli::{Cli, Command};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::{LOG_TARGET, LogFormat, Output};
+
+/// How long the end of the program waits for its threads.
+const THREADS_END: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == client::guard::ARG) {
@@ -53,7 +57,10 @@ fn program() -> ExitCode {
         Ok(runtime) => {
             // Behind a pointer, or the compiler copies every command into each way in which a runtime can drive it.
             let command: Pin<Box<dyn Future<Output = _>>> = Box::pin(commands::run(cli, output));
-            runtime.block_on(command)
+            let ended = runtime.block_on(command);
+            // A read of the input that waits for a client would keep the program until that writes.
+            runtime.shutdown_timeout(THREADS_END);
+            ended
         }
         Err(error) => {
             Err(Failure::new(Exit::Failed, "no_runtime", format!("cannot start worker threads: {error}")))

@@ -13,8 +13,10 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use access::config::Config;
+use platform::UnusedMemory;
 use running::Gateway;
 use tokio::io::DuplexStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -28,12 +30,16 @@ use terminal::failure::Failure;
 use terminal::output::Output;
 use tls::ServerTls;
 
+/// The time between looks at the memory that the process no longer uses.
+const MEMORY_LOOK: Duration = Duration::from_secs(5);
+
 /// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`.
 ///
 /// # Errors
 /// When the gateway cannot start.
 pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> Result<Exit, Failure> {
     survive_limits()?;
+    tokio::spawn(give_back_memory());
     let mut hangup = listen(SignalKind::hangup())?;
     let mut terminate = listen(SignalKind::terminate())?;
     let mut interrupt = listen(SignalKind::interrupt())?;
@@ -131,6 +137,7 @@ fn banner(loaded: &Loaded, own_url: &str, tokens: bool) -> String {
 /// When the gateway cannot start or the pipe breaks.
 pub(crate) async fn stdio(loaded: Loaded, topic: &str) -> Result<Exit, Failure> {
     survive_limits()?;
+    tokio::spawn(give_back_memory());
     let mut terminate = listen(SignalKind::terminate())?;
     let gateway = start(loaded.config)?;
     let mut serving = std::pin::pin!(gateway.stdio(topic, tokio::io::stdin(), tokio::io::stdout()));
@@ -209,6 +216,21 @@ fn survive_limits() -> Result<(), Failure> {
         drop(listen(SignalKind::from_raw(number.as_raw()))?);
     }
     Ok(())
+}
+
+/// Gives back what floods have left, for as long as the process runs.
+async fn give_back_memory() {
+    let mut unused = UnusedMemory::default();
+    loop {
+        tokio::time::sleep(MEMORY_LOOK).await;
+        // The allocator is locked meanwhile, piece by piece: no worker thread waits for it.
+        let looked = tokio::task::spawn_blocking(move || {
+            unused.give_back();
+            unused
+        });
+        let Ok(after) = looked.await else { return };
+        unused = after;
+    }
 }
 
 fn listen(kind: SignalKind) -> Result<Signal, Failure> {

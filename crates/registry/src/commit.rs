@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use schema::{VALIDATE_PROTO, VALIDATE_TEXT};
+use schema::{OWNER, VALIDATE_PROTO, VALIDATE_TEXT};
 
 use crate::digest::{self, DIGEST_BYTES};
 use crate::messages::Timestamp;
@@ -12,8 +12,6 @@ use crate::messages::module::{Commit as CommitMessage, Digest};
 /// Texts of proto files by their paths.
 pub type Files = BTreeMap<String, Arc<str>>;
 
-/// The owner of all modules.
-pub const OWNER: &str = "portmoot";
 /// The module with `buf/validate/validate.proto`, which all others depend on: each with a copy of its own could not be
 /// used together.
 pub(crate) const VALIDATE_MODULE: &str = "protovalidate";

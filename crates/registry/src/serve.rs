@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use prost::Message;
-use schema::{VALIDATE_PROTO, compile};
+pub use schema::OWNER;
+use schema::{LABELS, VALIDATE_PROTO, compile};
 
-pub use crate::commit::OWNER;
 use crate::commit::{Commit, VALIDATE_MODULE, module_id, owner_id};
 use crate::connect::{Code, Error};
 use crate::messages::{Timestamp, module, owner, reflect};
@@ -15,10 +15,8 @@ use crate::shelf::{Shelf, Viewer};
 
 /// References in one request (`buf.registry.module.v1`: `max_items`).
 const REFERENCES_MAX: usize = 250;
-/// The label that is meant where none is named.
+/// The one of [`LABELS`] that is meant where none is named.
 const DEFAULT_LABEL: &str = "main";
-/// All labels; each is the module as it is now.
-const LABELS: [&str; 2] = [DEFAULT_LABEL, "v1"];
 
 pub(crate) const GET_COMMITS: &str = "/buf.registry.module.v1.CommitService/GetCommits";
 pub(crate) const GET_GRAPH: &str = "/buf.registry.module.v1.GraphService/GetGraph";

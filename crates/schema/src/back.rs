@@ -6,6 +6,7 @@ use json::Object;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
 
 use crate::names::pascal;
+use crate::pattern::shown;
 
 /// Messages that stand inside each other; deeper ones are definitions.
 const INSIDE_MAX: usize = 16;
@@ -295,7 +296,7 @@ fn text(object: &mut Object<'_>, rules: Option<&DynamicMessage>) {
     count(object, rules, [("min_len", "minLength"), ("max_len", "maxLength")]);
     let Some(rules) = rules else { return };
     if let Some(Value::String(pattern)) = rule(rules, "pattern") {
-        object.text("pattern", &pattern);
+        object.text("pattern", &shown(&pattern));
     }
     for (name, format) in crate::rules::formats() {
         if rule(rules, name) == Some(Value::Bool(true)) {

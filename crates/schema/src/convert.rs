@@ -1,6 +1,6 @@
 //! JSON Schema to proto3 messages.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::file::{Absent, Field, File, Label, Message, Type};
 use crate::names::{Names, camel, pascal, snake};
@@ -111,6 +111,11 @@ impl<'a> Converter<'a, '_> {
         message.comment = object.node.description().map(std::borrow::Cow::into_owned);
         let (mut names, mut inner) = (Names::default(), Names::default());
         let properties = object.node.get("properties").and_then(Node::members);
+        let all: HashSet<_> = properties
+            .iter()
+            .flat_map(json::Members::iter)
+            .map(|(property, _)| property.to_owned())
+            .collect();
         for (property, member) in properties.iter().flat_map(json::Members::iter) {
             let shape = ValueShape::read(self.document, Node(member.raw));
             let (label, ty) = self.place(&shape, property, path, (&mut message.messages, &mut inner), depth);
@@ -118,7 +123,7 @@ impl<'a> Converter<'a, '_> {
             message.fields.push(self.field(
                 &shape,
                 (label, ty),
-                names.unique(&snake(property)),
+                field_name(&mut names, property, &all),
                 property,
                 is_required,
             ));
@@ -150,6 +155,10 @@ impl<'a> Converter<'a, '_> {
         };
         let is_required = is_required && !shape.nullable;
         let mut rules = rules::of(shape, &ty);
+        let is_several = matches!(label, Label::Repeated | Label::Map);
+        if is_several && !is_required && rules::refuse_none(&rules) {
+            rules.insert(0, rules::unless_empty());
+        }
         let label = match label {
             Label::Optional if is_required && self.style == Style::Spec => Label::Plain,
             Label::Plain | Label::Optional if is_required => {
@@ -262,4 +271,16 @@ impl<'a> Converter<'a, '_> {
     fn apart_from_root(&self, name: String) -> String {
         if name == self.root { name + "Value" } else { name }
     }
+}
+
+/// The name of a property's field. Google's runtimes keep the names of fields, of their JSON and of what `optional` adds (`_name`) in
+/// one table, so that none may be the exact name of another property.
+fn field_name(names: &mut Names, property: &str, all: &HashSet<String>) -> String {
+    let is_taken =
+        |name: &String| name != property && all.contains(name) || all.contains(&format!("_{name}"));
+    let mut name = names.unique(&snake(property));
+    while is_taken(&name) {
+        name = names.unique(&format!("x_{name}"));
+    }
+    name
 }

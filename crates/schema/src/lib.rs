@@ -44,7 +44,7 @@ pub use files::SetError;
 pub use module::{Module, convert_all, package_of};
 pub use names::{Names, pascal, snake};
 pub use numbers::Numbers;
-pub use reference::{NoReference, Reference};
+pub use reference::{LABELS, NoReference, OWNER, Reference};
 pub use set::Descriptors;
 pub use sources::{Sources, compile_sources};
 pub use tool::{ToolReference, ToolSchema};

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// The owner of all modules of the gateway's own registry.
+pub const OWNER: &str = "portmoot";
+/// The labels of each of them: the module as it is now.
+pub const LABELS: [&str; 2] = ["main", "v1"];
 /// Bytes of a reference.
 const REFERENCE_BYTES_MAX: usize = 1_024;
 
@@ -34,14 +38,15 @@ impl Reference {
         self.version.as_ref().is_some_and(|version| version.len() == 32 && version.bytes().all(is_digit))
     }
 
-    /// Whether a filter selects this reference: the same, or without a version the same in any version.
+    /// Whether a filter selects this reference: the same, or without a version the same in any version. A label of the gateway's own
+    /// registry is the commit that a list names.
     #[must_use]
     pub fn is_selected_by(&self, filter: &Self) -> bool {
-        let mut unversioned = self.clone();
-        if filter.version.is_none() {
-            unversioned.version = None;
-        }
-        unversioned == *filter
+        let is_latest =
+            |version: &String| self.owner == OWNER && self.is_commit() && LABELS.contains(&version.as_str());
+        let is_any = filter.version.as_ref().is_none_or(is_latest);
+        let version = if is_any { filter.version.clone() } else { self.version.clone() };
+        Self { version, ..self.clone() } == *filter
     }
 }
 
@@ -151,6 +156,15 @@ mod tests {
         assert!(read("a/b/c/d:v1").is_selected_by(&read("a/b/c/d:v1")));
         assert!(!read("a/b/c/d:v1").is_selected_by(&read("a/b/c/d:v2")));
         assert!(!read("a/b/c/d").is_selected_by(&read("a/b/c/d:v1")));
+        let own = read("a/portmoot/c/d:14773a54b55a338caf7123c15ca207e3");
+        for (version, is_selected) in [(":v1", true), (":main", true), ("", true), (":v2", false)] {
+            assert_eq!(
+                own.is_selected_by(&read(&format!("a/portmoot/c/d{version}"))),
+                is_selected,
+                "{version}"
+            );
+        }
+        assert!(!read("a/b/c/d:14773a54b55a338caf7123c15ca207e3").is_selected_by(&read("a/b/c/d:v1")));
         assert!(!read("a/b/c/e:v1").is_selected_by(&read("a/b/c/d")));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::file::{Rule, Type};
 use crate::node::Node;
-use crate::pattern::is_pattern;
+use crate::pattern::{self, is_pattern};
 use crate::print::literal;
 use crate::shape::{Kind, ValueShape};
 
@@ -61,6 +61,17 @@ pub(crate) fn required() -> Rule {
     Rule { path: "required".to_owned(), value: "true".to_owned() }
 }
 
+/// The rule by which the others count only where something is: a list or map that is left out is empty.
+pub(crate) fn unless_empty() -> Rule {
+    Rule { path: "ignore".to_owned(), value: "IGNORE_IF_ZERO_VALUE".to_owned() }
+}
+
+/// Whether an empty list or map breaks these rules.
+pub(crate) fn refuse_none(rules: &[Rule]) -> bool {
+    let is_least = |rule: &Rule| ["repeated.min_items", "map.min_pairs"].contains(&rule.path.as_str());
+    rules.iter().any(|rule| is_least(rule) && rule.value != "0")
+}
+
 struct Rules<'a> {
     node: Node<'a>,
     prefix: String,
@@ -108,10 +119,11 @@ impl Rules<'_> {
         }
         self.count("minLength", "min_len");
         self.count("maxLength", "max_len");
-        if let Some(pattern) = self.node.get("pattern").and_then(Node::text)
-            && is_pattern(&pattern)
-        {
-            self.add("pattern", &literal(&pattern));
+        if let Some(pattern) = self.node.get("pattern").and_then(Node::text) {
+            let pattern = pattern::of_json(&pattern);
+            if is_pattern(&pattern) {
+                self.add("pattern", &literal(&pattern));
+            }
         }
         let format = self.node.get("format").and_then(Node::text);
         let known = |format: &str| FORMATS.iter().find(|(name, rule)| *name == format && !rule.is_empty());

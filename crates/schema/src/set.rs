@@ -9,6 +9,7 @@ use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, Me
 use crate::common::{common, complete, is_common};
 use crate::cycles::{Cycles, edited};
 use crate::files::{self, Bounds, RawFile, SetError};
+use crate::pattern::file_for_library;
 use crate::validate::Rules;
 
 /// The descriptors of one schema with all that it imports. Cheap to clone.
@@ -58,7 +59,8 @@ impl Descriptors {
     }
 
     pub(crate) fn of_files(mut files: Vec<RawFile>) -> Result<Self, SetError> {
-        let mut ruled: Vec<_> = files.iter_mut().map(|file| std::mem::take(&mut file.ruled)).collect();
+        let mut ruled: Vec<_> =
+            files.iter_mut().map(|file| file_for_library(std::mem::take(&mut file.ruled))).collect();
         let mut pool = pool_of(&ruled)?;
         if let Some(entry) = pool.all_messages().find(|message| message.is_map_entry() && !is_entry(message))
         {

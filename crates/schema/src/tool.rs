@@ -93,6 +93,12 @@ impl ToolSchema {
         Ok(Self { costs, ..found })
     }
 
+    /// Whether this is the other one, or a copy of it. Equal schemas that were read apart are not.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.costs, &other.costs) && self.input == other.input
+    }
+
     /// The message of the arguments; [`STRUCT`] if no message names them.
     #[must_use]
     pub fn input(&self) -> &MessageDescriptor {

@@ -85,7 +85,7 @@ pub fn read(entry: &TableEntry, shape: &ClientFormat, project: &Path) -> Importe
 
 impl Reader<'_> {
     fn server(&mut self) -> Option<Server> {
-        let kind = self.word("type").or_else(|| self.word("transport")).unwrap_or_default();
+        let kind = self.word("type").or_else(|| self.word("transport")).unwrap_or_default().to_lowercase();
         if BUILT_IN.contains(&kind.as_str()) {
             return None;
         }
@@ -104,7 +104,14 @@ impl Reader<'_> {
 
     /// The name in the configuration: white space becomes `-`, and what no name may have is left out.
     fn own_name(&mut self) -> Option<String> {
-        let name = self.name.split_whitespace().collect::<Vec<_>>().join("-");
+        let joined = self.name.split_whitespace().collect::<Vec<_>>().join("-");
+        let name = config::free_name(&joined);
+        if name != joined {
+            self.notes.push(format!(
+                "`{}` is called `{name}`: callers or the gateway have its own name",
+                self.name.escape_debug()
+            ));
+        }
         match ParticipantId::new(&name) {
             Ok(_) if name != GATEWAY => Some(name),
             Ok(_) => None,
@@ -133,7 +140,8 @@ impl Reader<'_> {
         let url = url.filter(|url: &String| !url.is_empty());
         match (command.filter(|command| !command.is_empty()), url) {
             (Some(command), _) => {
-                let args = self.texts("args");
+                let (command, mut args) = self.program(command)?;
+                args.extend(self.texts("args"));
                 let mut env = self.pairs("env");
                 env.extend(self.pairs("envs"));
                 if self.map.contains_key("envFile") {
@@ -160,6 +168,27 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    /// A program and the arguments that are written behind it in the same text. `None` if it is not clear where these begin.
+    fn program(&mut self, command: String) -> Option<(String, Vec<String>)> {
+        let mut words = command.split_whitespace().map(str::to_owned);
+        let (Some(program), args) = (words.next(), words.collect::<Vec<_>>()) else {
+            return Some((command, Vec::new()));
+        };
+        if args.is_empty() || Path::new(&command).exists() {
+            return Some((command, Vec::new()));
+        }
+        let is_program = !program.contains('/') || Path::new(&program).is_file();
+        if !is_program || command.contains(['\'', '"', '\\']) {
+            self.notes.push(format!(
+                "`{}`: its command has arguments in it, and it is not clear where they begin: left out",
+                self.name
+            ));
+            return None;
+        }
+        self.notes.push(format!("`{}`: its command is the program `{program}` with arguments", self.name));
+        Some((program, args))
     }
 
     /// The directory: clients start servers in the project, the gateway does not.
@@ -226,7 +255,11 @@ impl Reader<'_> {
 
     fn flag(&mut self, key: &'static str) -> Option<bool> {
         self.known.push(key);
-        self.map.get(key).and_then(Value::as_bool)
+        match self.map.get(key)? {
+            Value::Bool(flag) => Some(*flag),
+            Value::String(text) => text.trim().to_lowercase().parse().ok(),
+            Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
+        }
     }
 
     fn millis(&mut self, key: &'static str, unit: u64) -> Option<u64> {
@@ -368,5 +401,64 @@ mod tests {
             Path::new("/"),
         );
         assert_eq!((odd.server, odd.notes.len()), (None, 1));
+    }
+
+    #[test]
+    fn a_command_line_is_a_program_with_arguments_where_that_is_clear() {
+        let check = |command: &str| {
+            let found = import(&ClientFormat::PLAIN, json!({ "command": command, "args": ["last"] }));
+            let transport = found.server.map(|server| server.transport);
+            (transport, found.notes.len())
+        };
+        for (command, expect) in [
+            ("npx", Some(("npx", vec!["last"], 0))),
+            ("npx -y foo --bar", Some(("npx", vec!["-y", "foo", "--bar", "last"], 1))),
+            ("/bin/sh -x", Some(("/bin/sh", vec!["-x", "last"], 1))),
+            ("/no/such/My App/run", None),
+            ("npx -y 'a b'", None),
+        ] {
+            let (transport, notes) = check(command);
+            let found = match &transport {
+                Some(Transport::Command { command, args, .. }) => {
+                    Some((command.as_str(), args.iter().map(String::as_str).collect(), notes))
+                }
+                _ => None,
+            };
+            assert_eq!(found, expect, "{command}");
+            assert!(transport.is_some() || notes == 1, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_callers_or_the_gateway_becomes_another_one() {
+        for (written, expect) in [
+            ("local", "server-local"),
+            ("Local", "server-Local"),
+            ("anonymous-1", "server-anonymous-1"),
+            ("system:x", "server-system:x"),
+            ("locals", "locals"),
+            ("地图mcp", "地图mcp"),
+        ] {
+            let entry = TableEntry { name: written.to_owned(), value: json!({ "command": "x" }) };
+            let found = read(&entry, &ClientFormat::PLAIN, Path::new("/"));
+            assert_eq!(found.server.unwrap().name, expect);
+            assert_eq!(found.notes.len(), usize::from(written != expect), "{written}");
+        }
+    }
+
+    #[test]
+    fn flags_may_be_written_as_texts() {
+        for (value, enabled) in [
+            (json!({ "command": "x", "disabled": "true" }), false),
+            (json!({ "command": "x", "disabled": "False" }), true),
+            (json!({ "command": "x", "enabled": "false" }), false),
+            (json!({ "command": "x", "disabled": true }), false),
+        ] {
+            assert_eq!(
+                import(&ClientFormat::PLAIN, value.clone()).server.unwrap().enabled,
+                enabled,
+                "{value}"
+            );
+        }
     }
 }

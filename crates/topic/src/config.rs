@@ -111,6 +111,9 @@ pub struct Limits {
     pub gather_ms: u64,
     /// How long such a call waits for its caller, milliseconds.
     pub pause_ms: u64,
+    /// How long a participant that has left counts as away for a moment, milliseconds: what it is to carry out is not approved
+    /// meanwhile, and stays pending.
+    pub away_ms: u64,
     /// Proposals of the topic that are not over; each may have one parked call.
     pub proposals_max: usize,
     /// The same of one participant; of all guests together as well.
@@ -143,6 +146,7 @@ impl Default for Limits {
             rounds_max: 64,
             gather_ms: GATHER_MS,
             pause_ms: PAUSE_MS,
+            away_ms: 0,
             proposals_max: 10_000,
             proposals_per_participant_max: 256,
             proposal_bytes_max: 64 << 20,

@@ -10,6 +10,7 @@ use crate::{
     catalog::ClientName,
     effect::{Cause, Effect, Record, RefusedDecision},
     event::Decision,
+    members::Member,
     operations::State,
     proposals::{Phase, Proposal, Ruling},
     refusals,
@@ -26,6 +27,8 @@ impl<H: Handles> Topic<H> {
     /// Takes a decision of a participant that may decide, if the proposal is still open to it.
     fn settle_decision(&mut self, id: OperationId, ruling: Ruling<H>) {
         let is_withheld = ruling.approves.is_some() && self.is_withheld(id);
+        let are_away = ruling.approves.is_some() && self.are_away(id, &ruling.named);
+        let (now_ms, wall_ms) = (self.now_ms, self.wall_ms);
         let Some(proposal) = self.proposals.get_mut(id) else {
             return self.refuse_ruling(id, ruling, Cause::Decided);
         };
@@ -35,11 +38,12 @@ impl<H: Handles> Topic<H> {
                 proposal.queued = Some(Box::new(ruling));
                 return;
             }
-            Phase::Pending if proposal.terms.expires_ms <= self.now_ms => Some(Cause::Expired),
+            Phase::Pending if proposal.terms.is_over(now_ms, wall_ms) => Some(Cause::Expired),
             Phase::Pending if is_withheld => Some(Cause::ToolChanged),
             Phase::Pending => match ruling.approves {
                 Some((shown, _)) if shown != proposal.terms.digest => Some(Cause::Differs),
                 Some((_, current)) if current != Some(proposal.terms.digest) => Some(Cause::Redefined),
+                Some(_) if are_away => Some(Cause::Away),
                 Some(_) | None => None,
             },
             Phase::Deciding(_) | Phase::Running | Phase::Ending(..) => Some(Cause::Decided),
@@ -57,13 +61,25 @@ impl<H: Handles> Topic<H> {
         proposal.terms.to.iter().any(|to| self.withholds(to, method, own))
     }
 
+    /// Whether none of the participants that would carry out a proposal is there, and one may be back in a moment: an approval would be
+    /// used up in vain. A configured server is waited for when it runs.
+    fn are_away(&self, id: OperationId, named: &[ParticipantId]) -> bool {
+        let Some(Proposal { terms, .. }) = self.proposals.known(id) else { return false };
+        let asked = if terms.to.is_empty() { named } else { &terms.to };
+        let mut asked = asked.iter().filter(|one| **one != terms.by);
+        let waits = |one: &ParticipantId| self.catalog.index(one).is_some() && !self.serves(one);
+        let is_here = |one: &ParticipantId| self.members.of_id(one).is_some_and(Member::is_caller);
+        let is_away = |one: &ParticipantId| self.departures.is_recent(one, self.now_ms, self.limits.away_ms);
+        !asked.clone().any(|one| waits(one) || is_here(one)) && asked.any(is_away)
+    }
+
     fn rule(&mut self, id: OperationId, ruling: Ruling<H>) {
-        let Ruling { by, state, reason, handle, .. } = ruling.clone();
+        let Ruling { by, state, reason, handle, fulfilment, .. } = ruling.clone();
         self.proposals.turn(id, Phase::Deciding(Box::new(ruling)));
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         proposal.updated_ms = self.now_ms;
         let (content, record) =
-            (proposal.content.clone(), Record::Decided { by, state, reason, ruling: handle });
+            (proposal.content.clone(), Record::Decided { by, state, reason, fulfilment, ruling: handle });
         self.effects.push(Effect::Store { proposal: id, content, record });
     }
 
@@ -166,9 +182,7 @@ impl<H: Handles> Topic<H> {
 
     /// Ends proposals whose time has run out: pending ones expire, and those that wait for an answer in the room fail.
     pub(crate) fn expire_due(&mut self) {
-        while let Some((until_ms, id)) = self.proposals.next_deadline()
-            && until_ms <= self.now_ms
-        {
+        while let Some(id) = self.proposals.due(self.now_ms, self.wall_ms) {
             match self.proposals.get(id).is_some_and(Proposal::is_running) {
                 true => self.ending(id, ProposalState::Failed, Some("there was no answer".into())),
                 false => self.ending(id, ProposalState::Expired, None),

@@ -282,6 +282,22 @@ pub enum Effect<H: Handles> {
         /// The cause, for records.
         cause: Cause,
     },
+    /// An envelope proposes nothing, and its id can never be fulfilled: its sender hears of it.
+    Rejected {
+        /// The sender.
+        by: ParticipantId,
+        /// The envelope's id.
+        envelope: Arc<str>,
+        /// The reason that the sender gets.
+        refusal: Box<Refusal>,
+    },
+    /// A participant has sent a proposal of its own once more: it gets the present state.
+    Remind {
+        /// The sender's link.
+        handle: H::Link,
+        /// The proposal.
+        proposal: Box<ProposalView<H>>,
+    },
     /// A proposal runs now, once: in this step with a held call, else with [`Event::Execute`](crate::Event::Execute) at the
     /// servers named here, else by a participant that answers in the room.
     Approved {

@@ -6,7 +6,8 @@ mod envelope;
 use std::sync::Arc;
 
 use model::{
-    Capabilities, LinkId, ListKind, LogLevel, Method, Narrowing, OperationId, Outcome, ParticipantId, Refusal,
+    Capabilities, Digest, LinkId, ListKind, LogLevel, Method, Narrowing, OperationId, Outcome, ParticipantId,
+    Refusal,
 };
 
 use crate::{Audience, Handles, Manifest, RingLimits, UpstreamNames};
@@ -27,6 +28,12 @@ pub enum Event<'a, H: Handles> {
     /// the topic.
     Revoke {
         /// The participant.
+        participant: &'a ParticipantId,
+    },
+    /// A name has another bearer from now on: what the former one was sent and has proposed is none of the next one's. It need not be in
+    /// the topic.
+    Disown {
+        /// The name.
         participant: &'a ParticipantId,
     },
     /// A participant's capabilities change. Open operations that they no longer admit end, and so do pending proposals that
@@ -179,6 +186,18 @@ pub enum Event<'a, H: Handles> {
         fulfilment: Option<&'a str>,
         /// The shell's part of the decision.
         ruling: H::Ruling,
+    },
+    /// A pending proposal that had no definition of its tool has one now: its server lists the tool for the first time. Reviewers are
+    /// shown it from now on, and decide about it.
+    Describe {
+        /// The proposal.
+        proposal: OperationId,
+        /// The digest of the request as reviewers see it from now on.
+        digest: Digest,
+        /// The proposal in full, as reviewers see it from now on.
+        content: H::Content,
+        /// The bytes of this content.
+        bytes: usize,
     },
     /// The journal has written the latest [`Effect::Store`](crate::Effect::Store) of this proposal, or cannot write it. Then the
     /// topic undoes an opening or a decision; an end holds.

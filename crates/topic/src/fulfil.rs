@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{KindRef, LinkId, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{DeliveryMode, KindRef, LinkId, OperationId, Outcome, ParticipantId, ProposalState};
 
 use crate::{
     Handles, Topic,
@@ -84,6 +84,12 @@ impl<H: Handles> Topic<H> {
                 "not in the topic any more and has not answered: it may have carried it out",
             );
         }
+    }
+
+    /// Whether a participant receives every message of the room.
+    fn hears_all(&self, participant: &ParticipantId) -> bool {
+        let listener = self.listener(participant).and_then(|link| self.members.link(link)?.listener);
+        listener.is_some_and(|listener| listener.mode == DeliveryMode::All)
     }
 
     /// Fails a running proposal if none of the participants that were asked to carry it out in the room is there to answer.
@@ -179,9 +185,10 @@ impl<H: Handles> Topic<H> {
         {
             return self.refuse_plainly(call, cause);
         }
-        let RoomRequests { link, tag, method, context, .. } = requests;
+        let RoomRequests { tag, method, context, .. } = requests;
+        let link = self.link_of(requests.link, proposal);
         let withheld = self.withholds(&server, method.as_str(), context.as_deref());
-        let seat = match self.room_for(*link, &server).and_then(|seat| match withheld {
+        let seat = match self.room_for(link, &server).and_then(|seat| match withheld {
             true => Err(Cause::ToolChanged),
             false => Ok(seat),
         }) {
@@ -198,10 +205,18 @@ impl<H: Handles> Topic<H> {
             own.call = Some(operation);
         }
         let state = State::Delivered { proposal };
-        let opened = Operation::new(state, *link, seat, method.clone(), Handle::Call(call));
+        let opened = Operation::new(state, link, seat, method.clone(), Handle::Call(call));
         let (context, tag) = (context.clone(), tag.clone());
         self.open(operation, Operation { context, tag, in_room: true, ..opened });
         self.hand_over(operation);
+    }
+
+    /// The link that opens the call of a request in the room: its sender's; the gateway's own, if it carries out a proposal and its sender
+    /// has left since it approved.
+    fn link_of(&self, sender: LinkId, proposal: Option<OperationId>) -> LinkId {
+        let is_here = self.members.link(sender).is_some();
+        let own = || self.gateway_seat().and_then(|seat| self.server_link(seat));
+        proposal.filter(|_| !is_here).and_then(|_| own()).unwrap_or(sender)
     }
 
     /// Whether a server's entry, by its own name, is withheld from all callers.
@@ -266,6 +281,7 @@ impl<H: Handles> Topic<H> {
         correlation: &str,
         (outcome, answer, message): (Outcome, H::Answer, H::Message),
     ) {
+        let hears = |proposer: &ParticipantId| to.is_empty() || self.hears_all(proposer);
         let is_named = |id: &&OperationId| {
             let decided = self.proposals.get(**id).and_then(|own| own.decided.as_ref());
             decided.is_some_and(|(by, _)| to.contains(&by.as_str()))
@@ -276,12 +292,15 @@ impl<H: Handles> Topic<H> {
         };
         let Some(id) = meant.copied() else { return };
         // A server carries out a held call, and its answer counts.
-        let fits = |own: &&mut Proposal<H>| own.is_running() && !own.held && own.is_answered_by(from, kind);
-        let Some(proposal) = self.proposals.get_mut(id).filter(fits) else { return };
-        proposal.answer = Some(answer);
-        // The responder may have left the proposer out (MCPx v0.1, section 3.2.1).
-        if !to.contains(&proposal.terms.by.as_str()) {
-            self.effects.push(Effect::Relay { message, to: proposal.terms.by.clone() });
+        let fits = |own: &&Proposal<H>| own.is_running() && !own.held && own.is_answered_by(from, kind);
+        let Some(proposal) = self.proposals.get(id).filter(fits) else { return };
+        let proposer = proposal.terms.by.clone();
+        // The responder may have left the proposer out (MCPx v0.1, section 3.2.1), which may hear everything all the same.
+        if !to.contains(&proposer.as_str()) && !hears(&proposer) {
+            self.effects.push(Effect::Relay { message, to: proposer });
+        }
+        if let Some(proposal) = self.proposals.get_mut(id) {
+            proposal.answer = Some(answer);
         }
         let (state, reason) = match outcome {
             Outcome::Ok => (ProposalState::Completed, None),

@@ -27,6 +27,9 @@ pub trait Handles: Clone + Debug + 'static {
     /// The shell's part of a decision: edited params, and the caller that waits until the decision is on disk.
     type Ruling: Clone + Debug;
 
+    /// Whether two contents are the same request of one participant to the same addressees, however it is spelled.
+    fn is_same_request(one: &Self::Content, other: &Self::Content) -> bool;
+
     /// The bytes that a proposal that is over keeps of its decision and its answer.
     fn kept_bytes(ruling: Option<&Self::Ruling>, answer: Option<&Self::Answer>) -> usize;
 

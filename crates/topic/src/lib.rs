@@ -20,6 +20,7 @@ mod bucket;
 mod catalog;
 mod config;
 mod decide;
+mod departures;
 mod diff;
 mod effect;
 mod event;
@@ -53,6 +54,7 @@ pub use admission::BuiltinTool;
 pub use audience::{Audience, Listener, Reach};
 pub use catalog::{Route, UpstreamIndex};
 pub use config::{AUTHORIZE, GATHER_MS, Limits, PAUSE_MS, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
+pub use departures::DEPARTURES_MAX;
 pub use effect::{
     Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, ProposalView, Receiver, Record,
     RefusedDecision, RoomEffect, Rule, Verdict,
@@ -67,13 +69,17 @@ pub use interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX};
 pub use lists::{ListSnapshot, Listing};
 pub use members::APPS_PER_LINK_MAX;
 pub use names::{
-    NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, public_name, public_uri,
+    NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, may_be_narrow, narrow_name,
+    public_name, public_uri,
 };
 pub use pausing::{MISSED_BYTES_MAX, MISSED_NOTICES_MAX};
-pub use proposals::{CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX};
+pub use proposals::{
+    CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX, REJECTED_PROPOSALS_MAX,
+};
 pub use refusals::of_request as request_refusal;
 pub use replay::{Cursor, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay, RingLimits};
 pub use request_log::REQUESTS_MAX;
 pub use roster::{Person, Roster};
+pub use step::Now;
 pub use topic::{Present, Server, Topic};
 pub use view::{ListItem, Manifest, PerList, Quarantine, Quarantined, Withholding};

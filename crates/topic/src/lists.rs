@@ -11,6 +11,7 @@ use crate::{
     catalog::{Catalog, Overrides, UpstreamIndex},
     config::UpstreamNames,
     event::ListScope,
+    names::narrow_name,
     view::method,
 };
 
@@ -107,6 +108,17 @@ impl ListSnapshot {
             }
         }
         listings
+    }
+
+    /// The public name of the tool that has this narrow one ([`narrow_name`](crate::narrow_name)), if no tool has it itself: one that the
+    /// caller may use or propose, so that it learns of no other.
+    pub fn tool_of_narrow(&self, narrow: &str) -> Option<String> {
+        let mut views = self.catalog.each(&self.overrides).map(|(.., view)| view.list(ListKind::Tools));
+        if views.any(|entries| entries.get(narrow).is_some()) {
+            return None;
+        }
+        let is_it = |listing: &Listing<'_>| narrow_name(&listing.public).is_some_and(|name| name == narrow);
+        self.list(ListKind::Tools).into_iter().find(is_it).map(|listing| listing.public.into_owned())
     }
 
     /// The public spelling of a URI that a server wrote; `None` if it stays as it is.

@@ -84,7 +84,7 @@ impl<H: Handles> Topic<H> {
         let history = self.ring.kept().history;
         let id = member.id.as_str();
         let replay = (history > 0)
-            .then(|| self.ring.since(since, history, |audience| audience.includes(link, id, listener)));
+            .then(|| self.ring.since(id, since, history, |audience| audience.includes(link, id, listener)));
         let person = member.person();
         self.effects.publish(RoomEffect::Enter { link, handle, person, listener, roster, replay });
     }
@@ -189,7 +189,10 @@ impl<H: Handles> Topic<H> {
         if own.listener.is_some() {
             self.effects.publish(RoomEffect::Exit { link, why });
         }
-        for id in self.operations.in_order(&own.open) {
+        if why != Some(Ended::Revoked) {
+            self.outlive(link);
+        }
+        for id in self.open_of(link) {
             self.mirror_end(id, Outcome::Cancelled, None);
         }
         let Some(mut gone) = self.members.disconnect(link) else { return };
@@ -209,6 +212,21 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Has the calls of approved proposals go on without the link on which they were approved, as after an approval over the API: the
+    /// approval holds, and the proposer waits for the outcome.
+    fn outlive(&mut self, link: LinkId) {
+        let Some(own) = self.gateway_seat().and_then(|seat| self.server_link(seat)) else { return };
+        for id in self.open_of(link) {
+            let Some(open) = self.operations.get_mut(id).filter(|open| open.is_approved_in_room()) else {
+                continue;
+            };
+            // The name is one of the link's: no client cancels it by that any more.
+            (open.link, open.tag) = (own, None);
+            self.members.finish(link, id);
+            self.members.begin(own, id);
+        }
+    }
+
     pub(crate) fn revoke(&mut self, participant: &ParticipantId) {
         let own = self.members.of_id(participant).filter(|member| member.is_caller());
         let mut links = own.map(|member| member.links.clone()).unwrap_or_default();
@@ -216,6 +234,7 @@ impl<H: Handles> Topic<H> {
         for link in links {
             self.close_link(link, Some(Ended::Revoked));
         }
+        self.departures.forget(participant);
         self.fail_asked(participant);
         self.recall_of(participant, None);
     }
@@ -251,7 +270,9 @@ impl<H: Handles> Topic<H> {
             }
         }
         self.members.free(seat);
-        if !is_caller {
+        if is_caller {
+            self.departures.note(&id, self.now_ms);
+        } else {
             self.forget_subscriptions(&id);
             self.forget_views(&id);
         }

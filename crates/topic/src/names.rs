@@ -40,7 +40,35 @@ pub fn public_name(prefix: &str, own: &str) -> String {
         return whole;
     }
     let kept: String = whole.chars().take(NAME_CHARS_MAX - HASH_CHARS - 1).collect();
-    let hash = fnv1a(&whole);
+    hashed(&kept, &whole)
+}
+
+/// A public name for clients that accept letters, digits, `_` and `-` only: other characters become `_`, and a hash of the whole follows.
+/// `None` for a name that has no others.
+#[must_use]
+pub fn narrow_name(public: &str) -> Option<String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    if public.chars().all(fits) {
+        return None;
+    }
+    let kept = public.chars().take(NAME_CHARS_MAX - HASH_CHARS - 1);
+    let kept: String = kept.map(|c| if fits(c) { c } else { '_' }).collect();
+    Some(hashed(&kept, public))
+}
+
+/// Whether a name ends as the narrow ones do.
+#[must_use]
+pub fn may_be_narrow(name: &str) -> bool {
+    let hash = name.as_bytes().last_chunk::<{ HASH_CHARS + 1 }>();
+    hash.is_some_and(|hash| {
+        hash.split_first()
+            .is_some_and(|(sign, digits)| *sign == b'_' && digits.iter().all(u8::is_ascii_hexdigit))
+    })
+}
+
+/// The beginning of a name with a hash of the whole.
+fn hashed(kept: &str, whole: &str) -> String {
+    let hash = fnv1a(whole);
     format!("{kept}_{:08x}", (hash ^ (hash >> 32)) & 0xffff_ffff)
 }
 

@@ -179,6 +179,16 @@ impl<H: Handles> Operation<H> {
         admitted(capabilities, self.method.as_str(), self.context.as_deref(), server)
     }
 
+    /// Whether it carries out a proposal that an envelope approved.
+    pub(crate) fn is_approved_in_room(&self) -> bool {
+        let proposal = match self.state {
+            State::Delivered { proposal } | State::Paused { proposal } => proposal,
+            State::Held { .. } | State::Parked { .. } | State::Waiting { .. } => None,
+            State::Kept | State::Asked { .. } => None,
+        };
+        self.in_room && proposal.is_some()
+    }
+
     /// The level from which on its caller wants log messages, of a link that has set this one.
     pub(crate) fn log_level(&self, of_link: Option<LogLevel>) -> Option<LogLevel> {
         match self.logs {

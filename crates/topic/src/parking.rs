@@ -16,6 +16,9 @@ use crate::{
     refusals, requests,
 };
 
+/// The reason of a proposal whose call was cancelled after its server had it.
+const CANCELLED: &str = "the call was cancelled while it ran: it may have been carried out";
+
 impl<H: Handles> Topic<H> {
     /// Delivers a held call to its server, on the authority of the participant that approved it.
     pub(crate) fn release(&mut self, proposal: OperationId, call: OperationId) {
@@ -177,7 +180,7 @@ impl<H: Handles> Topic<H> {
                     Outcome::Ok => (ProposalState::Completed, None),
                     Outcome::Error => (ProposalState::Failed, Some("the server answered with an error")),
                     Outcome::Refused => (ProposalState::Failed, Some("there was no answer to the call")),
-                    Outcome::Cancelled => (ProposalState::Failed, Some("the call was cancelled")),
+                    Outcome::Cancelled => (ProposalState::Failed, Some(CANCELLED)),
                 };
                 self.conclude(proposal, state, reason.map(Arc::from));
             }

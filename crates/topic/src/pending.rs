@@ -7,6 +7,7 @@ use model::{Capabilities, OperationId, ParticipantId, ProposalState};
 use crate::{
     Handles, Topic,
     effect::{DECIDERS_SHOWN_MAX, ProposalView},
+    members::Member,
     proposals::Proposal,
 };
 
@@ -34,6 +35,11 @@ impl<H: Handles> Topic<H> {
                 && self.may_see(proposal, who, capabilities)
         };
         self.proposals.in_order(wanted).map(|(id, proposal)| glance(id, proposal)).collect()
+    }
+
+    /// Proposals that are open to decisions, with their contents, in no order.
+    pub fn undecided(&self) -> impl Iterator<Item = (OperationId, &H::Content)> {
+        self.proposals.pending().map(|(id, proposal)| (id, &proposal.content))
     }
 
     /// The number of proposals that are not over, including those whose opening is being written.
@@ -76,11 +82,16 @@ impl<H: Handles> Topic<H> {
 
     /// The proposal of a participant, by its id.
     pub fn own_proposal(&self, id: OperationId, by: &ParticipantId) -> Option<ProposalView<H>> {
-        self.proposal(id).filter(|proposal| proposal.by == *by)
+        self.proposal(id).filter(|_| self.owns(id, by))
+    }
+
+    /// Whether a proposal, on disk or not, is of the present bearer of this name.
+    pub fn owns(&self, id: OperationId, by: &ParticipantId) -> bool {
+        self.proposals.known(id).is_some_and(|proposal| proposal.is_of(by))
     }
 
     fn may_see(&self, proposal: &Proposal<H>, who: &ParticipantId, capabilities: &Capabilities) -> bool {
-        proposal.terms.by == *who
+        proposal.is_of(who)
             || proposal.is_asked_for(capabilities)
             || (proposal.over.is_none() && self.covers(capabilities, proposal))
     }
@@ -89,7 +100,7 @@ impl<H: Handles> Topic<H> {
         let mut view = glance(id, proposal);
         if view.state == ProposalState::Pending {
             view.deciders = self.deciders(proposal);
-            let is_here = |one: &&ParticipantId| self.members.of_id(one).is_some();
+            let is_here = |one: &&ParticipantId| self.members.of_id(one).is_some_and(Member::is_seen);
             view.absent = proposal.terms.to.iter().filter(|one| !is_here(one)).cloned().collect();
         }
         view

@@ -2,6 +2,7 @@
 
 mod closed;
 mod proposal;
+mod rejected;
 
 use std::{
     collections::{BTreeSet, HashMap as Map},
@@ -9,12 +10,14 @@ use std::{
 };
 
 use foldhash::{HashMap, HashMapExt};
-use model::{Latest, OperationId, ParticipantId, ProposalState};
+use model::{Digest, Latest, OperationId, ParticipantId, ProposalState};
 
 use crate::{Handles, event::Terms, members::account};
 pub use closed::CLOSED_PROPOSALS_MAX;
 use closed::ClosedDigests;
 pub(crate) use proposal::{Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished};
+pub use rejected::REJECTED_PROPOSALS_MAX;
+use rejected::RejectedIds;
 
 /// The most ended proposals that queries still return. Beyond it the proposer that has most loses its oldest; all guests count as one.
 pub const ENDED_PROPOSALS_MAX: usize = 1000;
@@ -49,6 +52,8 @@ pub(crate) struct Proposals<H: Handles> {
     open: Amount,
     /// The pending ones, and those whose answer is awaited in the room, by the time at which that ends.
     deadlines: BTreeSet<(u64, OperationId)>,
+    /// The pending ones, by the time on the wall clock at which they expire.
+    wall_deadlines: BTreeSet<(u64, OperationId)>,
     /// By the envelope that proposed.
     by_envelope: Map<Arc<str>, OperationId>,
     /// Those that run, by the envelope that fulfils.
@@ -58,6 +63,8 @@ pub(crate) struct Proposals<H: Handles> {
     ended: Latest<OperationId>,
     /// Digests of the envelopes of those that are over, kept or not.
     pub(crate) closed: ClosedDigests,
+    /// Ids of envelopes whose proposals were rejected when they arrived.
+    pub(crate) rejected: RejectedIds,
     opened: u64,
     /// The beginning of guests' ids.
     guests: &'static str,
@@ -69,17 +76,20 @@ impl<H: Handles> Proposals<H> {
         let (counts, accounts, deadlines, by_envelope, by_fulfilment, in_room, ended, closed) =
             <_>::default();
         let (all, open, opened) = (HashMap::new(), Amount::default(), 0);
+        let (rejected, wall_deadlines) = (RejectedIds::new(guests), BTreeSet::new());
         Self {
             all,
             counts,
             accounts,
             open,
             deadlines,
+            wall_deadlines,
             by_envelope,
             by_fulfilment,
             in_room,
             ended,
             closed,
+            rejected,
             opened,
             guests,
         }
@@ -189,20 +199,24 @@ impl<H: Handles> Proposals<H> {
         all.filter(of).collect()
     }
 
-    /// Sets the envelope that fulfils one, once its approval is on disk, or removes it.
+    /// Sets the envelope that fulfils one, once its approval is on disk.
     pub(crate) fn fulfil(&mut self, id: OperationId, envelope: Option<Arc<str>>) {
         let Some(proposal) = self.all.get_mut(&id) else { return };
-        let older = std::mem::replace(&mut proposal.fulfilment, envelope.clone());
-        if let Some(older) = older
-            && let Some(all) = self.by_fulfilment.get_mut(&older)
-        {
-            all.retain(|other| *other != id);
-            if all.is_empty() {
-                self.by_fulfilment.remove(&older);
-            }
-        }
+        proposal.fulfilment.clone_from(&envelope);
         if let Some(envelope) = envelope {
             self.by_fulfilment.entry(envelope).or_default().push(id);
+        }
+    }
+
+    /// Has answers to the envelope that fulfils one settle it no more.
+    fn unfulfil(&mut self, id: OperationId) {
+        let fulfilment = self.all.get(&id).and_then(|proposal| proposal.fulfilment.clone());
+        let Some(envelope) = fulfilment else { return };
+        if let Some(all) = self.by_fulfilment.get_mut(&envelope) {
+            all.retain(|other| *other != id);
+            if all.is_empty() {
+                self.by_fulfilment.remove(&envelope);
+            }
         }
     }
 
@@ -215,19 +229,54 @@ impl<H: Handles> Proposals<H> {
         }
     }
 
+    fn wall_deadline(&self, id: OperationId) -> Option<(u64, OperationId)> {
+        let proposal = self.get(id)?;
+        matches!(proposal.phase, Phase::Pending).then_some((proposal.terms.expires_wall_ms, id))
+    }
+
     fn schedule(&mut self, id: OperationId) {
         self.deadlines.extend(self.deadline(id));
+        self.wall_deadlines.extend(self.wall_deadline(id));
     }
 
     fn unschedule(&mut self, id: OperationId) {
         if let Some(deadline) = self.deadline(id) {
             self.deadlines.remove(&deadline);
         }
+        if let Some(deadline) = self.wall_deadline(id) {
+            self.wall_deadlines.remove(&deadline);
+        }
     }
 
-    /// The next deadline, with its proposal.
-    pub(crate) fn next_deadline(&self) -> Option<(u64, OperationId)> {
-        self.deadlines.first().copied()
+    /// The next deadline on the steady clock.
+    pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
+        self.deadlines.first().map(|(until_ms, _)| *until_ms)
+    }
+
+    /// The next deadline on the wall clock.
+    pub(crate) fn next_wall_deadline_ms(&self) -> Option<u64> {
+        self.wall_deadlines.first().map(|(until_ms, _)| *until_ms)
+    }
+
+    /// A proposal whose time has run out, on one of the clocks.
+    pub(crate) fn due(&self, now_ms: u64, wall_ms: u64) -> Option<OperationId> {
+        let first = |all: &BTreeSet<(u64, OperationId)>, at_ms| {
+            all.first().filter(|(until_ms, _)| *until_ms <= at_ms).map(|(_, id)| *id)
+        };
+        first(&self.deadlines, now_ms).or_else(|| first(&self.wall_deadlines, wall_ms))
+    }
+
+    /// Has reviewers see another content, of so many bytes, under another digest.
+    pub(crate) fn describe(&mut self, id: OperationId, digest: Digest, content: H::Content, bytes: usize) {
+        let Some(proposal) = self.get_mut(id) else { return };
+        proposal.content = content;
+        let older = std::mem::replace(&mut proposal.terms.bytes, bytes);
+        proposal.terms.digest = digest;
+        let by = proposal.terms.by.clone();
+        let own = self.accounts.get_mut(account(&by, self.guests));
+        for amount in own.into_iter().chain([&mut self.open]) {
+            amount.bytes = amount.bytes - older + bytes;
+        }
     }
 
     /// Ends one: it is kept for queries only, and the oldest of those are dropped.
@@ -239,7 +288,7 @@ impl<H: Handles> Proposals<H> {
         now_ms: u64,
     ) {
         self.unschedule(id);
-        self.fulfil(id, None);
+        self.unfulfil(id);
         let Some(proposal) = self.get_mut(id) else { return };
         proposal.over = Some((state, reason));
         proposal.updated_ms = now_ms;
@@ -254,7 +303,6 @@ impl<H: Handles> Proposals<H> {
     /// Removes one that was never opened.
     pub(crate) fn remove(&mut self, id: OperationId) -> Option<Proposal<H>> {
         self.unschedule(id);
-        self.fulfil(id, None);
         let proposal = self.all.remove(&id)?;
         self.by_envelope.remove(&proposal.terms.envelope);
         self.count_out(&proposal.terms);
@@ -293,6 +341,12 @@ impl<H: Handles> Proposals<H> {
         }
     }
 
+    /// Those that are open to decisions, in no order.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = (OperationId, &Proposal<H>)> {
+        let pending = |own: &Proposal<H>| own.over.is_none() && matches!(own.phase, Phase::Pending);
+        self.all.iter().filter(move |(_, own)| pending(own)).map(|(id, own)| (*id, own))
+    }
+
     /// The proposals of one participant that are not over, in the order of opening.
     pub(crate) fn of(&self, by: &ParticipantId) -> Vec<OperationId> {
         if self.count(by) == 0 {
@@ -301,6 +355,12 @@ impl<H: Handles> Proposals<H> {
         self.in_order(|proposal| proposal.over.is_none() && proposal.terms.by == *by)
             .map(|(id, _)| id)
             .collect()
+    }
+
+    /// Takes that a name has another bearer from now on: what the former one has proposed is none of the next one's.
+    pub(crate) fn disown(&mut self, by: &ParticipantId) {
+        let own = self.all.values_mut().filter(|proposal| proposal.terms.by == *by);
+        own.for_each(|proposal| proposal.is_disowned = true);
     }
 
     /// The proposals for which `fits` holds, in the order of opening.

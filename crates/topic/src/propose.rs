@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use model::{OperationId, ParticipantId};
+use model::{Digest, OperationId, ParticipantId, Refusal};
 
 use crate::{
     Handles, Limits, Topic,
     effect::{Cause, Effect, Record},
     event::{End, EndedProposal, Restore, Terms},
     operations::{Operation, State},
-    proposals::{Phase, Proposal},
+    proposals::{Amount, Phase, Proposal},
     refusals,
+    say::Said,
 };
 
 impl<H: Handles> Topic<H> {
@@ -63,15 +64,73 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Opens a proposal that was published as an envelope.
-    pub(crate) fn propose_said(&mut self, id: OperationId, terms: Terms, content: H::Content) {
-        if self.proposals.known(id).is_some() {
+    /// Opens the proposal of an envelope, which is published once the opening is on disk: before, a kill would leave participants
+    /// with a proposal that the gateway does not know, and each fulfilment would run.
+    pub(crate) fn propose_said(
+        &mut self,
+        said: Said<'_, H>,
+        id: OperationId,
+        terms: Terms,
+        content: H::Content,
+    ) {
+        if self.proposals.known(id).is_some() || self.is_taken(&said, Some(&content)) {
             return;
         }
         if let Err(cause) = self.may_propose(&terms) {
+            self.remember_rejected(said.say.proposal_digest, &terms.by);
             return self.not_proposed(id, terms.by, content, false, cause);
         }
-        self.enter_proposal(id, Proposal::new(terms, content, Phase::Opening));
+        let (id_digest, unpublished) = (said.say.proposal_digest, said.unpublished);
+        let proposal = Proposal { id_digest, unpublished, ..Proposal::new(terms, content, Phase::Opening) };
+        self.enter_proposal(id, proposal);
+    }
+
+    /// Rejects an envelope that proposes what cannot be proposed.
+    pub(crate) fn reject_said(&mut self, mut said: Said<'_, H>, refusal: Box<Refusal>, published: bool) {
+        if !self.is_taken(&said, None) {
+            if let Some(envelope) = said.unpublished.take().filter(|_| published) {
+                self.publish(envelope.message, envelope.bytes, envelope.audience);
+            }
+            self.remember_rejected(said.say.proposal_digest, &said.from);
+            self.effects.push(Effect::Rejected { by: said.from, envelope: said.say.id.into(), refusal });
+        }
+    }
+
+    /// Whether the id of a proposing envelope names a proposal already, for ever: then nothing is proposed and nothing published. Who
+    /// sends its own once more gets the present state.
+    fn is_taken(&mut self, said: &Said<'_, H>, content: Option<&H::Content>) -> bool {
+        let (link, by, digest) = (said.say.link, &said.from, said.say.proposal_digest);
+        if let Some(known) = self.proposals.of_envelope(said.say.id) {
+            let own = self.proposals.known(known).filter(|own| own.terms.by == *by);
+            let again = own.zip(content).filter(|(own, content)| H::is_same_request(&own.content, content));
+            match again.map(|(own, _)| own.is_open()) {
+                None => self.withhold(link, said.say.message.clone(), Cause::Repeated),
+                // Its sender hears of it as soon as the opening is on disk.
+                Some(false) => {}
+                Some(true) => {
+                    let state = self.handle(link).zip(self.view_of(known));
+                    let remind = |(handle, proposal)| Effect::Remind { handle, proposal };
+                    self.effects.all.extend(state.map(remind));
+                }
+            }
+            return true;
+        }
+        if digest.and_then(|digest| self.proposals.rejected.by(digest)) == Some(by) {
+            let (by, envelope, refusal) = (by.clone(), said.say.id.into(), refusals::rejected_before());
+            self.effects.push(Effect::Rejected { by, envelope, refusal });
+            return true;
+        }
+        let is_closed = self.is_closed(digest);
+        if is_closed {
+            self.withhold(link, said.say.message.clone(), Cause::Repeated);
+        }
+        is_closed
+    }
+
+    fn remember_rejected(&mut self, digest: Option<u128>, by: &ParticipantId) {
+        if let Some(digest) = digest {
+            self.proposals.rejected.add(digest, by);
+        }
     }
 
     fn enter_proposal(&mut self, id: OperationId, proposal: Proposal<H>) {
@@ -108,6 +167,19 @@ impl<H: Handles> Topic<H> {
         }
     }
 
+    /// Has a pending proposal be decided about under the definition that its server has listed since, if there is room for it.
+    pub(crate) fn describe(&mut self, id: OperationId, digest: Digest, content: H::Content, bytes: usize) {
+        let pending = self.proposals.get(id).filter(|own| matches!(own.phase, Phase::Pending));
+        let Some(Terms { by, bytes: older, .. }) = pending.map(|own| &own.terms) else { return };
+        let Limits { proposal_bytes_max, proposal_bytes_per_participant_max, .. } = self.limits;
+        let fits = |amount: Amount, bytes_max| (amount.bytes - older).saturating_add(bytes) <= bytes_max;
+        if fits(self.proposals.open(), proposal_bytes_max)
+            && fits(self.proposals.on_account(by), proposal_bytes_per_participant_max)
+        {
+            self.proposals.describe(id, digest, content, bytes);
+        }
+    }
+
     pub(crate) fn restore(&mut self, restore: Restore<'_, H>) {
         let Restore { proposal: id, terms, content, held, public, end } = restore;
         if self.proposals.known(id).is_some() {
@@ -115,7 +187,8 @@ impl<H: Handles> Topic<H> {
         }
         let mut proposal = Proposal::new(terms, content, Phase::Pending);
         (proposal.held, proposal.public, proposal.updated_ms) = (held, public.map(Arc::from), self.now_ms);
-        if let Some(EndedProposal { state, reason, decided, answer }) = end {
+        if let Some(EndedProposal { state, reason, decided, fulfilment, answer }) = end {
+            proposal.fulfilment = fulfilment;
             proposal.over = Some((state, reason));
             proposal.decided = decided.map(|(by, ruling)| (by, Some(ruling)));
             proposal.answer = answer;
@@ -128,11 +201,16 @@ impl<H: Handles> Topic<H> {
         self.proposals.turn(id, Phase::Pending);
         let Some(proposal) = self.proposals.get_mut(id) else { return };
         let (recalled, queued, call) = (proposal.recalled.take(), proposal.queued.take(), proposal.call);
+        let unpublished = proposal.unpublished.take();
         if let Some(reason) = recalled {
-            // The proposer has left meanwhile: no participant sees the proposal.
+            // The proposer may not be here any more: no participant sees the proposal.
             self.recall(id, reason);
-        } else if let Some(view) = self.view_of(id) {
-            self.effects.push(Effect::Proposed { proposal: view });
+        } else {
+            if let Some(kept) = unpublished {
+                self.publish(kept.message, kept.bytes, kept.audience);
+            }
+            let view = self.view_of(id);
+            self.effects.all.extend(view.map(|proposal| Effect::Proposed { proposal }));
         }
         if let Some(queued) = queued {
             self.decide(id, *queued);
@@ -149,7 +227,9 @@ impl<H: Handles> Topic<H> {
             self.refuse_ruling(id, *queued, Cause::Unknown);
         }
         let Some(proposal) = self.proposals.remove(id) else { return };
-        let Proposal { terms, content, held, call, deferred, .. } = proposal;
+        let Proposal { terms, content, held, call, deferred, id_digest, .. } = proposal;
+        // Its proposer gets the state `rejected`.
+        self.remember_rejected(id_digest, &terms.by);
         self.not_proposed(id, terms.by, content, held, cause);
         for requests in deferred {
             self.run_deferred(requests);

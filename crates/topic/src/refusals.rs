@@ -71,9 +71,11 @@ fn words(cause: Cause) -> Refusal {
         Cause::Moot => (Code::Cancelled, "the call or session of this is over", None),
         Cause::Taken => (Code::Forbidden, "this name is taken", None),
         Cause::Replaced => (Code::Conflict, "another connection of the same participant took over", None),
-        Cause::Reserved => {
-            (Code::CapabilityViolation, "kinds under `system` and `presence` are the gateway's own", None)
-        }
+        Cause::Reserved => (
+            Code::CapabilityViolation,
+            "kinds under `system`, `presence` and `portmoot` are the gateway's own",
+            None,
+        ),
         Cause::Own => (
             Code::Conflict,
             "no participant decides about a proposal of its own",
@@ -102,9 +104,16 @@ fn words(cause: Cause) -> Refusal {
             "its server has changed this since it was approved, so it is not called",
             Some("the operator looks at the change and approves it: portmoot pins show SERVER"),
         ),
-        Cause::Repeated => {
-            (Code::Malformed, "this cannot be proposed: an envelope of this id has proposed already", None)
-        }
+        Cause::Repeated => (
+            Code::Conflict,
+            "the id of this envelope names another proposal, or one that is decided",
+            Some("propose it under an id that was never used"),
+        ),
+        Cause::Away => (
+            Code::UpstreamDown,
+            "none of the participants that would carry this out is here at the moment, so it was not approved",
+            Some("it is still pending: approve it once they are back"),
+        ),
         Cause::LogUnavailable => (
             Code::LogUnavailable,
             "this cannot be written down now, so it was not done",
@@ -127,6 +136,12 @@ pub(crate) fn of_envelope(cause: Cause, kind: &str) -> Box<Refusal> {
         Cause::Malformed => Refusal::new(RefusalCode::Malformed, "the kind cannot be read"),
         other => words(other),
     })
+}
+
+/// The refusal of a proposal that is sent once more after it was rejected when it arrived.
+pub(crate) fn rejected_before() -> Box<Refusal> {
+    let why = "a proposal of this id was rejected when it arrived";
+    Box::new(Refusal::new(RefusalCode::Conflict, why).hint("propose it under an id that was never used"))
 }
 
 /// The refusal of a proposal.

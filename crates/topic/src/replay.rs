@@ -78,6 +78,8 @@ pub(crate) struct Ring<M> {
     kept: RingLimits,
     messages: VecDeque<OfferedEntry<M>>,
     bytes: usize,
+    /// Names that have another bearer since this offset: of the messages before, those with addressees are not the next one's.
+    disowned: Vec<(Box<str>, u64)>,
 }
 
 #[derive(Debug)]
@@ -90,7 +92,7 @@ struct OfferedEntry<M> {
 
 impl<M: Clone> Ring<M> {
     pub(crate) fn new(epoch: u64, kept: RingLimits) -> Self {
-        Self { epoch, next: 0, kept, messages: VecDeque::new(), bytes: 0 }
+        Self { epoch, next: 0, kept, messages: VecDeque::new(), bytes: 0, disowned: Vec::new() }
     }
 
     pub(crate) fn kept(&self) -> RingLimits {
@@ -116,6 +118,15 @@ impl<M: Clone> Ring<M> {
         self.shrink();
     }
 
+    /// Takes that a name has another bearer from now on.
+    pub(crate) fn disown(&mut self, name: &str) {
+        let oldest = self.messages.front().map_or(self.next, |entry| entry.offset);
+        self.disowned.retain(|(other, since)| **other != *name && *since > oldest);
+        if oldest < self.next {
+            self.disowned.push((name.into(), self.next));
+        }
+    }
+
     fn shrink(&mut self) {
         while self.messages.len() > self.kept.messages() || self.bytes > REPLAY_BYTES_MAX {
             let Some(oldest) = self.messages.pop_front() else { return };
@@ -136,21 +147,29 @@ impl<M: Clone> Ring<M> {
         self.cursor(self.next.saturating_sub(self.kept.history as u64))
     }
 
-    /// The messages since a place for which `includes` holds, among the `at_most` newest of the ring. A place of another epoch is
+    /// The messages for a reader since a place for which `includes` holds, among the `at_most` newest of the ring. A place of another epoch is
     /// before all messages.
     pub(crate) fn since(
         &self,
+        reader: &str,
         from: Option<Cursor>,
         at_most: usize,
         includes: impl Fn(&Audience) -> bool,
     ) -> Replay<M> {
+        let disowned = self.disowned.iter().find(|(name, _)| **name == *reader);
+        let owned_since = disowned.map_or(0, |(_, since)| *since);
+        let is_owned = |entry: &OfferedEntry<M>| entry.offset >= owned_since || entry.audience.to.is_empty();
         let newest = self.next.saturating_sub(u64::try_from(at_most).unwrap_or(u64::MAX));
         let oldest = self.messages.front().map_or(self.next, |entry| entry.offset).max(newest);
-        let known = from.is_none_or(|from| from.epoch == self.epoch);
+        // A place that is still to come is of another ring, whatever it says.
+        let known = from.is_none_or(|from| from.epoch == self.epoch && from.offset <= self.next);
         let wanted =
             from.filter(|from| from.epoch == self.epoch).map_or(0, |from| from.offset.min(self.next));
         let first = wanted.max(oldest);
-        let chosen = self.messages.iter().filter(|entry| entry.offset >= first && includes(&entry.audience));
+        let chosen = self
+            .messages
+            .iter()
+            .filter(|entry| entry.offset >= first && is_owned(entry) && includes(&entry.audience));
         Replay {
             first: self.cursor(first),
             next: self.next(),
@@ -172,7 +191,7 @@ mod tests {
 
     fn since(ring: &Ring<u64>, from: Option<(u64, u64)>, at_most: usize) -> (u64, bool, Vec<u64>) {
         let from = from.map(|(epoch, offset)| Cursor { epoch, offset });
-        let Replay { first, next, complete, messages } = ring.since(from, at_most, |_| true);
+        let Replay { first, next, complete, messages } = ring.since("cid", from, at_most, |_| true);
         assert_eq!((first.epoch, next), (7, ring.next()));
         assert!(messages.iter().all(|(offset, number)| offset == number));
         (first.offset, complete, messages.into_iter().map(|(_, number)| number).collect())
@@ -186,7 +205,7 @@ mod tests {
             (Some((7, 2)), (2, true, vec![2, 3, 4])),
             (Some((7, 4)), (4, true, vec![4])),
             (Some((7, 5)), (5, true, vec![])),
-            (Some((7, 9)), (5, true, vec![])),
+            (Some((7, 9)), (5, false, vec![])),
             (Some((7, 1)), (2, false, vec![2, 3, 4])),
             (Some((6, 5)), (2, false, vec![2, 3, 4])),
         ] {
@@ -237,7 +256,7 @@ mod tests {
         let to_bob = Audience { to: Box::new(["bob".into()]), ..Audience::broadcast() };
         ring.push(&0, &to_bob, 1);
         ring.push(&1, &Audience::broadcast(), 1);
-        let chosen = ring.since(None, 9, |audience| audience.to.is_empty());
+        let chosen = ring.since("cid", None, 9, |audience| audience.to.is_empty());
         assert_eq!((chosen.messages, chosen.complete), (vec![(1, 1)], true));
     }
 

@@ -16,16 +16,18 @@ use crate::{
 };
 
 /// An envelope that was admitted.
-struct Said<'a, H: Handles> {
-    from: ParticipantId,
-    kind: KindRef<'a>,
-    say: Say<'a, H>,
+pub(crate) struct Said<'a, H: Handles> {
+    pub(crate) from: ParticipantId,
+    pub(crate) kind: KindRef<'a>,
+    pub(crate) say: Say<'a, H>,
     /// Its message, unless that is published.
-    unpublished: Option<Unpublished<H>>,
+    pub(crate) unpublished: Option<Unpublished<H>>,
 }
 
 /// The head of the kinds by which a server notifies about a request.
 const NOTIFICATIONS: &str = "mcp/request:notifications/";
+/// The beginning of the heads of the gateway's own kinds.
+const GATEWAYS: &str = "portmoot/";
 /// Heads of the kinds by which it answers or notifies.
 const ANSWERS: [&str; 2] = ["mcp/response:", NOTIFICATIONS];
 
@@ -56,8 +58,9 @@ impl<H: Handles> Topic<H> {
             bytes,
             audience: Audience::new(Some(link), to, kind, self.reach_of(parsed, correlation)),
         });
-        // What becomes of the proposal decides first whether participants get a request that names one.
-        let waits = matches!(intent, Intent::Request(_)) && self.names_proposal(&say);
+        // What becomes of the proposal decides first whether participants get it, and a request that names one.
+        let asks = parsed.head() == model::REQUEST && !kind.starts_with(NOTIFICATIONS);
+        let waits = parsed.head() == model::PROPOSAL || asks && self.names_proposal(&say);
         if let Some(envelope) = unpublished.take_if(|_| !waits) {
             self.publish(envelope.message, envelope.bytes, envelope.audience);
         }
@@ -77,12 +80,24 @@ impl<H: Handles> Topic<H> {
     /// Whether an envelope names a proposal, be it over.
     fn names_proposal(&mut self, say: &Say<'_, H>) -> bool {
         let known = say.correlation.is_some_and(|id| self.proposals.of_envelope(id).is_some());
-        known || self.is_closed(say.correlation_digest)
+        known || self.is_closed(say.proposal_digest)
     }
 
-    /// Whether a proposal of this digest is over, and the topic knows no more of it.
-    fn is_closed(&mut self, digest: Option<u128>) -> bool {
-        digest.is_some_and(|digest| self.proposals.closed.contains(self.now_ms, digest))
+    /// Whether a proposal of this digest is over or was rejected when it arrived, and the topic knows no more of it.
+    pub(crate) fn is_closed(&mut self, digest: Option<u128>) -> bool {
+        let proposals = &mut self.proposals;
+        digest.is_some_and(|digest| {
+            proposals.rejected.by(digest).is_some() || proposals.closed.contains(self.now_ms, digest)
+        })
+    }
+
+    /// Does not publish an envelope that was admitted: its sender gets the refusal.
+    pub(crate) fn withhold(&mut self, link: LinkId, message: H::Message, cause: Cause) {
+        let refusal = refusals::plain(cause);
+        self.effects.verdict = Some(Verdict::Refused(cause));
+        self.effects.refusal = Some(refusal.clone());
+        let withhold = |handle| Effect::Withhold { handle, message, refusal };
+        self.effects.all.extend(self.handle(link).map(withhold));
     }
 
     /// The rule that admits an envelope; takes a token.
@@ -91,7 +106,9 @@ impl<H: Handles> Topic<H> {
         let member = self.members.get_mut(seat).ok_or(Cause::Moot)?;
         member.take_token(self.now_ms)?;
         let parsed = KindRef::parse(kind).map_err(|_| Cause::Malformed)?;
-        if parsed.is_reserved() {
+        // A state of a proposal that others could report would be believed.
+        let is_own = parsed.head() == model::GATEWAY || parsed.head().starts_with(GATEWAYS);
+        if parsed.is_reserved() || is_own {
             return Err(Cause::Reserved.into());
         }
         let (own, member) = self.members.linked(link).ok_or(Cause::Moot)?;
@@ -129,16 +146,17 @@ impl<H: Handles> Topic<H> {
 
     fn act(&mut self, envelope: Said<'_, H>, intent: Intent<H>) {
         match intent {
-            Intent::None => {}
-            Intent::Mismatch => self.mismatch(&envelope),
+            Intent::None => self.nothing(envelope),
+            Intent::Mismatch => self.mismatch(envelope),
             Intent::Request(requested) => {
                 self.log.ask(&envelope.from, envelope.say.id, envelope.say.to);
                 self.requested(envelope, requested);
             }
             Intent::Cancel { tag } => self.cancel(envelope.say.link, OperationRef::Tag(tag)),
             Intent::Propose { proposal, terms, content } => {
-                self.propose_said(proposal, terms, content);
+                self.propose_said(envelope, proposal, terms, content);
             }
+            Intent::Reject { refusal, published } => self.reject_said(envelope, refusal, published),
             Intent::Answer { outcome, answer } => self.answered(envelope, outcome, answer),
         }
     }
@@ -146,7 +164,7 @@ impl<H: Handles> Topic<H> {
     /// A request that may fulfil a proposal, or that names servers which the gateway plays.
     fn requested(&mut self, mut envelope: Said<'_, H>, requested: Requested<H>) {
         let named = envelope.say.correlation.and_then(|id| self.proposals.of_envelope(id));
-        let is_closed = named.is_none() && self.is_closed(envelope.say.correlation_digest);
+        let is_closed = named.is_none() && self.is_closed(envelope.say.proposal_digest);
         let plays = self.played(&envelope);
         if named.is_none() && !is_closed && plays.is_empty() {
             return self.between_participants(&envelope);
@@ -267,11 +285,21 @@ impl<H: Handles> Topic<H> {
         self.answered_in_room(&from, kind, say.to, correlation, (outcome, answer, say.message));
     }
 
-    fn mismatch(&mut self, envelope: &Said<'_, H>) {
-        let proposes = envelope.kind.head() == model::PROPOSAL;
-        let by = if proposes { vec![ParticipantId::gateway()] } else { self.played(envelope) };
-        if !by.is_empty() && (proposes || !self.log.is_repeat(&envelope.from, envelope.say.id)) {
-            self.ignore(envelope, by, Ignored::Mismatch);
+    fn mismatch(&mut self, mut envelope: Said<'_, H>) {
+        let by = self.played(&envelope);
+        // A receiver that does not compare kind and payload would carry out what is no approval.
+        let unpublished = envelope.unpublished.take();
+        if !by.is_empty() && !self.log.is_repeat(&envelope.from, envelope.say.id) {
+            self.ignore(&envelope, by, Ignored::Mismatch);
+        } else if unpublished.is_some() {
+            self.withhold(envelope.say.link, envelope.say.message, Cause::Mismatch);
+        }
+    }
+
+    /// An envelope that asks the gateway for nothing. One that names a proposal like a request, and is none, is not published.
+    fn nothing(&mut self, envelope: Said<'_, H>) {
+        if envelope.unpublished.is_some() {
+            self.withhold(envelope.say.link, envelope.say.message, Cause::Mismatch);
         }
     }
 

@@ -4,17 +4,30 @@ use std::sync::Arc;
 
 use crate::{Handles, Topic, effect::Effects, event::Event, proposals::Ruling};
 
+/// The time of a step, on two clocks: a promise in hours and minutes ends by whichever is first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Now {
+    /// A steady clock, in milliseconds: rate limits, proposals and parked operations depend on it. It may stand, as while the machine
+    /// sleeps, or jump forward; an earlier time than that of the step before counts as that.
+    pub steady_ms: u64,
+    /// The wall clock, in milliseconds: proposals depend on it too. It goes on while the machine sleeps, and may jump.
+    pub wall_ms: u64,
+}
+
 impl<H: Handles> Topic<H> {
     /// Takes one step. Pure: the same topic, time and event give the same effects, in the same order.
-    ///
-    /// `now_ms` is a steady clock in milliseconds; rate limits, proposals and parked operations depend on it. It may stand or jump
-    /// forward; an earlier time than that of the step before counts as that.
-    pub fn step(&mut self, now_ms: u64, event: Event<'_, H>) -> Effects<H> {
-        self.now_ms = self.now_ms.max(now_ms);
+    pub fn step(&mut self, now: Now, event: Event<'_, H>) -> Effects<H> {
+        self.now_ms = self.now_ms.max(now.steady_ms);
+        self.wall_ms = now.wall_ms;
+        self.departures.begin(self.now_ms);
         match event {
             Event::Join(join) => self.join(join),
             Event::Leave { link } => self.leave(link),
             Event::Revoke { participant } => self.revoke(participant),
+            Event::Disown { participant } => {
+                self.ring.disown(participant.as_str());
+                self.proposals.disown(participant);
+            }
             Event::Narrow { link, narrowing } => self.narrow(link, narrowing),
             Event::Regrant { participant, capabilities } => {
                 self.regrant(participant, capabilities, None);
@@ -52,6 +65,9 @@ impl<H: Handles> Topic<H> {
                 let decided = Ruling::new(by.clone(), decision, Some(ruling));
                 self.decide(proposal, Ruling { outside, fulfilment, ..decided });
             }
+            Event::Describe { proposal, digest, content, bytes } => {
+                self.describe(proposal, digest, content, bytes);
+            }
             Event::Written { proposal, stored } => self.written(proposal, stored),
             Event::Tick => {
                 self.expire_due();
@@ -69,10 +85,14 @@ impl<H: Handles> Topic<H> {
         std::mem::take(&mut self.effects)
     }
 
-    /// The time of the next [`Event::Tick`] that has effects, milliseconds.
+    /// The time on the steady clock of the next [`Event::Tick`] that has effects, milliseconds.
     pub fn next_deadline_ms(&self) -> Option<u64> {
         let operations = self.deadlines.first().map(|(until_ms, _)| *until_ms);
-        let proposals = self.proposals.next_deadline().map(|(until_ms, _)| until_ms);
-        operations.into_iter().chain(proposals).min()
+        operations.into_iter().chain(self.proposals.next_deadline_ms()).min()
+    }
+
+    /// The time on the wall clock of the next [`Event::Tick`] that has effects, whatever the steady clock says then, milliseconds.
+    pub fn next_wall_deadline_ms(&self) -> Option<u64> {
+        self.proposals.next_wall_deadline_ms()
     }
 }

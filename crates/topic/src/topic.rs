@@ -9,6 +9,7 @@ use crate::{
     admission::{Looker, admits},
     catalog::{Catalog, Route, UpstreamIndex},
     config::{Limits, TopicConfig, UpstreamNames},
+    departures::Departures,
     effect::Effects,
     event::Target,
     interests::Interests,
@@ -41,8 +42,12 @@ pub struct Topic<H: Handles> {
     pub(crate) deadlines: BTreeSet<(u64, OperationId)>,
     /// Whether the gateway is about to stop: then cancelling withdraws no proposal.
     pub(crate) stopping: bool,
-    /// The time of the step, milliseconds.
+    /// The participants that have left lately.
+    pub(crate) departures: Departures,
+    /// The time of the step on the steady clock, milliseconds.
     pub(crate) now_ms: u64,
+    /// The same on the wall clock.
+    pub(crate) wall_ms: u64,
     /// The effects of the step, so far.
     pub(crate) effects: Effects<H>,
 }
@@ -88,7 +93,9 @@ impl<H: Handles> Topic<H> {
             present: vec![None; upstreams.len()],
             deadlines: BTreeSet::new(),
             stopping: false,
+            departures: Departures::new(guests),
             now_ms: 0,
+            wall_ms: 0,
             effects: Effects::default(),
         }
     }
@@ -342,6 +349,6 @@ impl<H: Handles> Topic<H> {
         // No link has this number: the reader's own messages are included anyway.
         let none = LinkId(u64::MAX);
         let includes = |audience: &crate::Audience| audience.includes(none, participant.as_str(), everything);
-        self.ring.since(Some(from), usize::MAX, includes)
+        self.ring.since(participant.as_str(), Some(from), usize::MAX, includes)
     }
 }

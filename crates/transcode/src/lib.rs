@@ -9,6 +9,7 @@
 //! | [`server`] | what callers that speak JSON ask of servers of proto-mcp, and what these answer |
 //! | [`shown`] | requests and answers between two peers of proto-mcp, in JSON for people |
 
+mod arguments;
 pub mod client;
 pub mod server;
 pub mod shown;

@@ -25,6 +25,12 @@ impl JsonView {
         (request.payload.coding == Coding::Proto).then(|| Box::new(Self { schema, request: OnceLock::new() }))
     }
 
+    /// The schema by which its client's door has checked the arguments.
+    #[must_use]
+    pub fn schema(&self) -> Option<&ToolSchema> {
+        self.schema.as_ref()
+    }
+
     /// The request with params in JSON.
     ///
     /// # Errors

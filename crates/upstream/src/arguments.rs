@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::schema;
 use plan::Plan;
+pub(crate) use words::of_rules;
 
 /// Bytes of a compiled pattern.
 const PATTERN_SIZE_MAX: usize = 4 << 20;

@@ -58,10 +58,12 @@ pub enum Transport {
     Demo,
     /// A participant that dials in and serves (`serves = true`).
     Participant,
-    /// None: its configuration needs an environment variable that is not set.
-    Unset {
-        /// The name of the variable.
-        variable: String,
+    /// None: its configuration cannot be used, for example because an environment variable is not set.
+    Unusable {
+        /// Why, for operators.
+        why: String,
+        /// What they do about it.
+        fix: String,
     },
 }
 
@@ -149,7 +151,7 @@ impl Transport {
         match self {
             Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
             Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => None,
-            Self::Http(_) | Self::Sse(_) | Self::Demo | Self::Participant | Self::Unset { .. } => None,
+            Self::Http(_) | Self::Sse(_) | Self::Demo | Self::Participant | Self::Unusable { .. } => None,
         }
     }
 
@@ -158,7 +160,7 @@ impl Transport {
         match self {
             Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
             Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => None,
-            Self::Http(_) | Self::Sse(_) | Self::Demo | Self::Participant | Self::Unset { .. } => None,
+            Self::Http(_) | Self::Sse(_) | Self::Demo | Self::Participant | Self::Unusable { .. } => None,
         }
     }
 
@@ -171,7 +173,7 @@ impl Transport {
                 Some(http)
             }
             Self::Proto(ProtoConfig::Child { .. }) | Self::Stdio(_) => None,
-            Self::Demo | Self::Participant | Self::Unset { .. } => None,
+            Self::Demo | Self::Participant | Self::Unusable { .. } => None,
         }
     }
 }

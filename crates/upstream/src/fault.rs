@@ -21,9 +21,9 @@ pub(crate) enum Fault {
     /// A server of proto-mcp speaks another major version, or refuses the gateway's.
     #[error("{0}")]
     Version(String),
-    /// The configuration of the server needs this environment variable, which is not set.
-    #[error("the environment variable `{0}` is not set")]
-    Unset(String),
+    /// The configuration of the server cannot be used.
+    #[error("{0}")]
+    Unusable(String),
 }
 
 impl Fault {
@@ -43,10 +43,15 @@ impl Fault {
             Self::Unsent(SendError::Closed) => (UpstreamDown, "is not running", RESTARTING),
             Self::Timeout => (UpstreamTimeout, "did not answer in time", ""),
             Self::Answer(_) | Self::Version(_) => (UpstreamFailed, "gave an unusable answer", ""),
-            Self::Unset(_) => (UpstreamDown, "cannot start as it is configured", "tell the operator"),
+            Self::Unusable(_) => (UpstreamDown, "cannot start as it is configured", "tell the operator"),
         };
         let refusal = Refusal::new(code, format!("the server `{server}` {what}"));
-        if hint.is_empty() { refusal } else { refusal.hint(hint) }
+        match self {
+            // The reader's own words.
+            Self::Link(LinkError::Malformed(why)) => refusal.hint(why.clone()),
+            _ if hint.is_empty() => refusal,
+            _ => refusal.hint(hint),
+        }
     }
 }
 
@@ -56,7 +61,7 @@ impl Fault {
         match self {
             Self::Timeout | Self::Version(_) => true,
             Self::Link(LinkError::Exited { .. } | LinkError::Broken(_) | LinkError::Malformed(_)) => true,
-            Self::Link(_) | Self::Unsent(_) | Self::Answer(_) | Self::Unset(_) => false,
+            Self::Link(_) | Self::Unsent(_) | Self::Answer(_) | Self::Unusable(_) => false,
         }
     }
 
@@ -69,7 +74,7 @@ impl Fault {
             | Self::Timeout
             | Self::Answer(_)
             | Self::Version(_)
-            | Self::Unset(_) => self.to_string(),
+            | Self::Unusable(_) => self.to_string(),
         }
     }
 }

@@ -72,7 +72,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             let dial_in = setup.environment.dial_in.as_ref().ok_or(LinkError::NotConnected)?;
             dial_in.dial(inbox())?
         }
-        Transport::Unset { variable } => return Err(Fault::Unset(variable.clone())),
+        Transport::Unusable { why, .. } => return Err(Fault::Unusable(why.clone())),
     };
     // A second link is dropped, which closes it.
     let _ = session.link.set(link);
@@ -86,7 +86,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             Transport::Http(_) if setup.http_sse => initialize(session, None).await?,
             Transport::Sse(_) | Transport::Proto(_) => initialize(session, None).await?,
             Transport::Stdio(_) | Transport::Demo => probe(session, true).await?,
-            Transport::Http(_) | Transport::Participant | Transport::Unset { .. } => {
+            Transport::Http(_) | Transport::Participant | Transport::Unusable { .. } => {
                 probe(session, false).await?
             }
         },
@@ -212,13 +212,16 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     let info = client
         .and_then(|client| client.client_info.clone())
         .unwrap_or_else(|| setup.environment.identity.clone());
-    let params: [(&str, &[u8]); 3] = [
-        ("protocolVersion", &quote(version.as_str()).into_bytes()),
-        ("capabilities", &capabilities),
-        ("clientInfo", &info),
-    ];
-    let mut initialize = session.request(Era::Legacy, "initialize", &params, Some(START_MAX))?;
-    let answer = match probe {
+    let ask = |version: Version| {
+        let params: [(&str, &[u8]); 3] = [
+            ("protocolVersion", &quote(version.as_str()).into_bytes()),
+            ("capabilities", &capabilities),
+            ("clientInfo", &info),
+        ];
+        session.request(Era::Legacy, "initialize", &params, Some(START_MAX))
+    };
+    let mut initialize = ask(version)?;
+    let mut answer = match probe {
         None => initialize.answer().await?,
         Some(mut probe) => {
             let (answer, late) = tokio::select! {
@@ -246,6 +249,23 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
             }
         }
     };
+    // Versions of proto-mcp are not these.
+    let is_json = session.coding() == Coding::Json;
+    let older = if is_json { older_revisions(&answer, version) } else { Vec::new() };
+    for older in older {
+        tracing::info!(
+            server = session.upstream(),
+            asked = older.as_str(),
+            "the server refused the revision"
+        );
+        if let Some(link) = session.link.get() {
+            link.forget_session();
+        }
+        answer = ask(older)?.answer().await?;
+        if answer.shape() == MessageKind::Result {
+            break;
+        }
+    }
     let raw = result(&answer).map_err(|fault| of_version(session, &answer, fault))?;
     let chosen = json::at(&raw, &["protocolVersion"]).and_then(text);
     let version = chosen.as_deref().and_then(Version::parse).filter(|version| version.era() == Era::Legacy);
@@ -261,6 +281,24 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
         link.listen().await;
     }
     Ok(())
+}
+
+/// The revisions to ask a server for that refused this one, the newest first: those that its error names ("Lifecycle", "Version
+/// Negotiation"), or all older ones where it names none and its words are about the version.
+fn older_revisions(answer: &Message, refused: Version) -> Vec<Version> {
+    let Some(error) = answer.error_object() else { return Vec::new() };
+    let named = error.data.and_then(|data| json::at(data, &["supported"])).map(versions);
+    let words = error.message.to_lowercase();
+    let is_of_version = named.is_some() || words.contains("version") || words.contains("revision");
+    let is_older = |version: &Version| {
+        *version < refused
+            && version.era() == Era::Legacy
+            && named.as_ref().is_none_or(|named| named.contains(version))
+    };
+    let mut older: Vec<Version> =
+        Version::ALL.iter().copied().filter(|version| is_of_version && is_older(version)).collect();
+    older.sort_unstable_by(|one, other| other.cmp(one));
+    older
 }
 
 /// Why a server did not take the handshake: it may speak another version of proto-mcp.

@@ -86,7 +86,7 @@ async fn open(session: &Session) -> Option<PendingAnswer> {
             | Fault::Timeout
             | Fault::Answer(_)
             | Fault::Version(_)
-            | Fault::Unset(_),
+            | Fault::Unusable(_),
         ) => return None,
     };
     let number = stream.number;

@@ -8,20 +8,28 @@ use json::quote;
 use model::Coding;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use wire::mcp::list::{Item, split};
+use wire::mcp::list::{BadItem, Item, split};
 use wire::mcp::{Era, extensions, header::annotations, task};
 use wire::mcp::{ListKind, ListNames};
+use wire::rpc::code;
 
 use crate::arguments::{Arguments, Checks};
 use crate::judged::{judge_instructions, judge_list};
 use crate::manifest::{Compiled, List, Manifest, Written};
 use crate::origin::Origin;
 use crate::sent::{Resolve, Retry};
+use crate::session::requests::result;
 use crate::session::{Session, SessionEvent};
 use crate::{declared::Handshake, fault::Fault, schema, sent, status::Quarantined};
 
 /// Changes within this time cause one refresh.
 const COALESCE: Duration = Duration::from_millis(50);
+/// The longest pause between refreshes that bring nothing new.
+const QUIET_MAX: Duration = Duration::from_secs(30);
+/// The most announcements of one list without a change that clients get, until the server is quiet for a while.
+const UNCHANGED_MAX: usize = 3;
+/// How long a server that declares no list may take to say that it has tools.
+const UNDECLARED: Duration = Duration::from_secs(1);
 /// Values in the schemas of all tools of a server whose arguments are checked; a pattern counts for many.
 const CHECKED_VALUES_MAX: usize = 500_000;
 /// All lists, as bits.
@@ -65,10 +73,13 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
         if !extensions::lists(&handshake.capabilities, kind) {
             manifest.set(kind, List::default());
             session.written.lock().set(kind, List::default());
+            if kind == ListKind::Tools && stale == ALL {
+                manifest.quarantined = undeclared(session, handshake).await;
+            }
             continue;
         }
         match fetch(session, kind).await {
-            Ok(mut list) => {
+            Ok((mut list, bad)) => {
                 if kind == ListKind::Tools && session.coding() == Coding::Proto {
                     let sent = session.sent_schemas.take();
                     let server = (session.upstream(), session.setup.environment.resolve.as_ref());
@@ -83,6 +94,9 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
                 judge_list(&origin, &mut manifest, kind, &mut list);
                 let verdicts = Verdicts::of_all(&origin, kind, &list).await;
                 add(&origin, &mut manifest, kind, list, verdicts);
+                if kind == ListKind::Tools {
+                    manifest.quarantined.extend(bad);
+                }
             }
             Err(fault) => {
                 tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, %fault, "a list could not be fetched");
@@ -103,21 +117,46 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
     outcome
 }
 
-/// Fetches all pages of one list.
-async fn fetch(session: &Session, kind: ListKind) -> Result<List, Fault> {
+/// The tools of a server that declares no list at all, and yet may have some: nothing of it is offered, and operators see why.
+async fn undeclared(session: &Session, handshake: &Handshake) -> Vec<Quarantined> {
+    let declares = |list: &str| json::at(&handshake.capabilities, &[list]).is_some();
+    if ["tools", "resources", "prompts"].into_iter().any(declares) {
+        return Vec::new();
+    }
+    let Ok(answer) = session.ask(session.era(), "tools/list", &[], UNDECLARED).await else {
+        return Vec::new();
+    };
+    let page = split(ListKind::Tools, &answer).unwrap_or_default();
+    let reason = "its server does not declare `tools` among its capabilities, as servers that have some must";
+    page.items.into_iter().map(|tool| Quarantined { name: tool.key, reason: reason.to_owned() }).collect()
+}
+
+/// Fetches all pages of one list, and names those of its items that cannot be offered.
+async fn fetch(session: &Session, kind: ListKind) -> Result<(List, Vec<Quarantined>), Fault> {
     let limits = session.setup.spec.limits;
     let warn = |what: &str| {
         tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, "{what}")
     };
     let mut list = List { public: true, ..List::default() };
+    let mut left_out = Vec::new();
+    let patience = session.setup.spec.timeout(None);
     let mut cursor: Option<String> = None;
     for number in 0..limits.pages_max {
         let raw = cursor.as_deref().map(quote);
         let params: Vec<(&str, &[u8])> = raw.iter().map(|raw| ("cursor", raw.as_bytes())).collect();
-        let message = session.request_result(session.era(), ListNames::of(kind).method, &params).await?;
+        let message = session.ask(session.era(), ListNames::of(kind).method, &params, patience).await?;
+        let is_unknown = message.error_object().is_some_and(|error| error.code == code::METHOD_NOT_FOUND);
+        if is_unknown && number == 0 {
+            // Many servers declare a list, and do not implement it: it is empty.
+            warn("the server declares this list, and does not have the method");
+            return Ok((List::default(), left_out));
+        }
+        result(&message)?;
         let page = split(kind, &message).map_err(|error| Fault::Answer(error.to_string()))?;
-        for bad in &page.bad {
-            warn(&format!("left out an invalid item: number {}, {}", bad.at, bad.why));
+        for BadItem { at, key, why } in page.bad {
+            let name = key.clone().unwrap_or_else(|| format!("number {at}"));
+            warn(&format!("left out an invalid item: {}, {why}", name.escape_debug()));
+            left_out.extend(key.map(|name| Quarantined { name, reason: why }));
         }
         if number == 0 {
             list.extras = page.extras;
@@ -129,16 +168,16 @@ async fn fetch(session: &Session, kind: ListKind) -> Result<List, Fault> {
         if list.items.len() > limits.items_max {
             list.items.truncate(limits.items_max);
             warn("the list is too long; the rest is left out");
-            return Ok(list);
+            return Ok((list, left_out));
         }
         match page.next_cursor {
             // A repeated cursor would loop.
             Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
-            Some(_) | None => return Ok(list),
+            Some(_) | None => return Ok((list, left_out)),
         }
     }
     warn("the list has too many pages; the rest is left out");
-    Ok(list)
+    Ok((list, left_out))
 }
 
 /// Adds a list to the manifest; unusable tools go to the quarantine, each with a reason.
@@ -239,7 +278,7 @@ fn check(
 /// Refreshes stale lists, lists tools again whose references had no answer, and restores legacy subscriptions, while the session lives.
 pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: Option<Arc<dyn Resolve>>) {
     let first = resolve.map(|resolve| resolve.retry()).unwrap_or_default();
-    let (mut retry, mut next) = (Retry::default(), None);
+    let (mut retry, mut next, mut quiet) = (Retry::default(), None, Quiet::default());
     loop {
         tokio::select! {
             () = upkeep.notified() => {}
@@ -250,6 +289,7 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
             }
         }
         tokio::time::sleep(COALESCE).await;
+        quiet.wait(&session, &upkeep).await;
         let Some(session) = session.upgrade().filter(|session| session.is_open()) else { return };
         let stale = session.stale.swap(0, Ordering::SeqCst);
         let is_unresolved = session.unresolved.load(Ordering::SeqCst);
@@ -266,10 +306,70 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
         let before = session.manifest();
         // `refresh` logs what it cannot fetch.
         let _ = refresh(&session, &handshake, stale).await;
-        if !announced.is_empty() || !Arc::ptr_eq(&before, &session.manifest()) {
-            session.emit(SessionEvent::Changed(&announced));
+        let after = session.manifest();
+        let is_changed = |kind: ListKind| before.list(kind) != after.list(kind);
+        let passed_on = quiet.refreshed(&announced, is_changed);
+        if !passed_on.is_empty() || !Arc::ptr_eq(&before, &after) {
+            session.emit(SessionEvent::Changed(&passed_on));
         }
     }
+}
+
+/// The pause after announcements of a server that have brought nothing new: it grows with each, so that a server that announces a change
+/// whenever it is asked for its lists is not asked for ever.
+#[derive(Default)]
+struct Quiet {
+    barren: u32,
+    until: Option<Instant>,
+    /// The lists of which an announcement without a change was passed on, once for each.
+    passed_on: Vec<ListKind>,
+}
+
+impl Quiet {
+    /// Takes the outcome of a refresh, and returns the announcements that clients get: those of changes, and of each list the first few
+    /// without one, for a server may know of changes that its list does not show.
+    fn refreshed(&mut self, announced: &[ListKind], is_changed: impl Fn(ListKind) -> bool) -> Vec<ListKind> {
+        let now = Instant::now();
+        // One that was quiet for long has begun anew.
+        if self.until.is_none_or(|until| now > until + QUIET_MAX) {
+            *self = Self::default();
+        }
+        let (changed, same): (Vec<ListKind>, Vec<ListKind>) =
+            announced.iter().partition(|kind| is_changed(**kind));
+        let is_barren = changed.is_empty() && !same.is_empty();
+        self.barren = if is_barren { self.barren.saturating_add(1) } else { 0 };
+        self.until = is_barren.then(|| now + pause(self.barren));
+        let mut passed_on = changed;
+        for kind in same {
+            if self.passed_on.iter().filter(|other| **other == kind).count() < UNCHANGED_MAX {
+                self.passed_on.push(kind);
+                passed_on.push(kind);
+            }
+        }
+        passed_on
+    }
+
+    /// Waits for the end of the pause, unless something else than an announcement wants a list.
+    async fn wait(&self, session: &Weak<Session>, upkeep: &Notify) {
+        let Some(until) = self.until else { return };
+        loop {
+            let is_announced = session.upgrade().is_some_and(|session| {
+                session.stale.load(Ordering::SeqCst) & !session.announced.load(Ordering::SeqCst) == 0
+            });
+            if !is_announced || Instant::now() >= until {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => return,
+                () = upkeep.notified() => {}
+            }
+        }
+    }
+}
+
+/// The pause after so many refreshes in a row that have brought nothing new.
+fn pause(barren: u32) -> Duration {
+    COALESCE.saturating_mul(2_u32.saturating_pow(barren)).min(QUIET_MAX)
 }
 
 /// Waits until then, or for ever.
@@ -283,6 +383,27 @@ async fn at(then: Option<Instant>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_each_list_a_few_announcements_without_a_change_are_passed_on() {
+        let mut quiet = Quiet::default();
+        let (tools, prompts) = (ListKind::Tools, ListKind::Prompts);
+        for _ in 0..UNCHANGED_MAX {
+            assert_eq!(quiet.refreshed(&[tools], |_| false), [tools]);
+        }
+        assert_eq!(quiet.refreshed(&[tools, prompts], |_| false), [prompts]);
+        assert_eq!(quiet.refreshed(&[tools], |_| false), []);
+        assert_eq!(quiet.refreshed(&[tools, prompts], |kind| kind == tools), [tools, prompts]);
+        assert_eq!(quiet.refreshed(&[], |_| true), []);
+    }
+
+    #[test]
+    fn the_pause_grows_up_to_its_maximum() {
+        let pauses: Vec<_> = (1..=12).map(|barren| pause(barren).as_millis()).collect();
+        assert_eq!(pauses[..3], [100, 200, 400]);
+        assert_eq!(pauses[9..], [30_000, 30_000, 30_000]);
+        assert_eq!(pause(u32::MAX), QUIET_MAX);
+    }
 
     #[test]
     fn schemas_by_which_arguments_are_checked_are_limited_together() {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use model::Coding;
+use model::{Coding, Refusal, RefusalCode};
 use schema::{Module, Tool, ToolSchema};
 use vetting::{Definition, Part, Withheld};
 use wire::mcp::header::{self, HeaderParam};
@@ -13,10 +13,13 @@ use wire::mcp::task::Support;
 use wire::mcp::{ListKind, Params, Version};
 use wire::{mcp::list::Item, rpc::Message};
 
-use crate::arguments::Checks;
+use crate::arguments::{Checks, of_rules};
 use crate::field_numbers::FieldNumbers;
 use crate::sent::SentTools;
 use crate::status::Quarantined;
+
+/// The first line of a refusal whose other lines name what does not fit.
+const UNFIT: &str = "the arguments do not fit the input schema of the tool, so it was not called";
 
 /// The lists of the server of one session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -145,15 +148,41 @@ impl Manifest {
         }
     }
 
-    /// Checks the arguments of a call of one of its tools, by the tool's own name. A tool that the server does not list takes any, and
-    /// so does one of a server of proto-mcp, whose messages have rules of their own.
+    /// Checks the arguments of a call of one of its tools, by the tool's own name: by the input schema, or by the message that a server
+    /// of proto-mcp has for them. A tool that the server does not list takes any.
     ///
     /// # Errors
-    /// What does not fit, in words for the caller: a line for each violation.
-    pub fn check(&self, tool: &str, arguments: Option<&[u8]>) -> Result<(), String> {
-        if self.coding != Coding::Json {
-            return Ok(());
+    /// What does not fit, in words for the caller, a line for each violation: [`RefusalCode::SchemaViolation`], and
+    /// [`RefusalCode::Malformed`] for arguments that are no such message.
+    pub fn check(&self, tool: &str, arguments: Option<&[u8]>) -> Result<(), Refusal> {
+        match (self.coding, self.sent.get(tool)) {
+            (Coding::Json, _) => self.check_json(tool, arguments).map_err(|violations| {
+                let why = format!("{UNFIT}:\n{violations}");
+                Refusal::new(RefusalCode::SchemaViolation, why)
+            }),
+            (Coding::Proto, Some(sent)) => {
+                sent.check(arguments.filter(|raw| *raw != b"null").unwrap_or(b"{}")).map_err(by_line)
+            }
+            (Coding::Proto, None) => Ok(()),
         }
+    }
+
+    /// Checks a call in protobuf that passes to a server of proto-mcp as it is, a `CallToolRequest`. `checked` is the schema by which
+    /// that was done before.
+    ///
+    /// # Errors
+    /// As [`Manifest::check`].
+    pub fn check_message(
+        &self,
+        tool: &str,
+        call: &Bytes,
+        checked: Option<&ToolSchema>,
+    ) -> Result<(), Refusal> {
+        self.sent.get(tool).map_or(Ok(()), |sent| sent.check_message(call, checked))
+    }
+
+    /// What does not fit: a line for each violation.
+    fn check_json(&self, tool: &str, arguments: Option<&[u8]>) -> Result<(), String> {
         // A server whose names have no prefix is also asked for what the lists leave out.
         if let Some(unusable) = self.quarantined.iter().find(|one| one.name == tool) {
             return Err(format!("- {}", unusable.reason));
@@ -252,5 +281,16 @@ impl Manifest {
             Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
         };
         mirrored.into_iter().filter_map(valid).collect()
+    }
+}
+
+/// A refusal by the rules of a message in the words of one by a JSON Schema.
+fn by_line(refusal: Refusal) -> Refusal {
+    match refusal.code {
+        RefusalCode::SchemaViolation => {
+            let message = format!("{UNFIT}:\n{}", of_rules(&refusal.violations)).into();
+            Refusal { message, ..refusal }
+        }
+        _ => refusal,
     }
 }

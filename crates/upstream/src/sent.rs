@@ -57,13 +57,29 @@ impl SentSchemas {
 
 /// The messages of a server's tools, by its own names of them. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SentTools(Arc<HashMap<String, SentTool>>);
+pub struct SentTools(Arc<Sent>);
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sent {
+    tools: HashMap<String, SentTool>,
+    /// The references that stand for no schema here, by the tools that came with them.
+    unresolved: HashMap<String, String>,
+}
 
 impl SentTools {
     /// The messages of a tool; `None` if its arguments are a `google.protobuf.Struct`.
     #[must_use]
     pub fn get(&self, tool: &str) -> Option<&SentTool> {
-        self.0.get(tool)
+        self.0.tools.get(tool)
+    }
+
+    /// The reference to a tool's schema as the server wrote it, whether or not it was resolved.
+    #[must_use]
+    pub fn reference(&self, tool: &str) -> Option<&str> {
+        match self.get(tool) {
+            Some(sent) => sent.reference.as_deref(),
+            None => self.0.unresolved.get(tool).map(String::as_str),
+        }
     }
 }
 
@@ -87,6 +103,7 @@ pub(crate) async fn read(
     tools: &mut [Item],
 ) -> Read {
     let mut unusable = Vec::new();
+    let mut references: HashMap<_, _> = sent.iter().filter_map(SentSchema::far).collect();
     let sent = inline(resolve, sent, &mut unusable).await;
     let is_unresolved = resolve.is_some() && !unusable.is_empty();
     let mut found = HashMap::with_capacity(sent.len());
@@ -113,7 +130,9 @@ pub(crate) async fn read(
             *item = described;
         }
     }
-    Read { tools: SentTools(Arc::new(found)), unusable, is_unresolved }
+    references.retain(|tool, _| !found.contains_key(tool));
+    let sent = Sent { tools: found, unresolved: references };
+    Read { tools: SentTools(Arc::new(sent)), unusable, is_unresolved }
 }
 
 /// The schemas of a list.

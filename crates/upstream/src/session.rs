@@ -5,7 +5,9 @@
 mod calls;
 mod client_tasks;
 mod deferred;
+mod doubts;
 pub(crate) mod inbox;
+mod lost;
 mod pending;
 mod questions;
 pub(crate) mod requests;
@@ -47,6 +49,7 @@ use crate::{
 use client_tasks::ClientTasks;
 pub use client_tasks::{CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX};
 pub use deferred::UnsentCall;
+use doubts::Doubts;
 use pending::PendingTable;
 pub use task_questions::{TASK_QUESTIONS_MAX, TaskQuestions, Unanswered};
 pub use tasks::TaskHold;
@@ -195,6 +198,7 @@ pub struct Session {
     /// Whether the session has ended.
     pub(crate) ended: watch::Sender<bool>,
     health: Health,
+    doubts: Doubts,
     /// Messages that could not be parsed.
     unreadable: AtomicU64,
     opened_at: Instant,
@@ -248,6 +252,7 @@ impl Session {
             covered: watch::Sender::new(0),
             ended: watch::Sender::new(false),
             health: Health::default(),
+            doubts: Doubts::default(),
             unreadable: AtomicU64::new(0),
             opened_at: Instant::now(),
             last_call_ms: AtomicU64::new(0),
@@ -271,7 +276,7 @@ impl Session {
     /// What an HTTP link of this session connects to, with the account of its owner.
     pub(crate) fn http(&self, config: &HttpConfig) -> Result<HttpSpec, Fault> {
         let mut spec = self.setup.spec.http(config)?;
-        let owner = self.setup.owner.as_ref().map(SessionOwner::participant);
+        let owner = self.setup.owner.as_ref().map(SessionOwner::holder);
         spec.authorize = self.setup.environment.accounts.as_ref().map(|accounts| accounts.account(owner));
         Ok(spec)
     }
@@ -310,10 +315,10 @@ impl Session {
         }
     }
 
-    /// Whether the arguments of its calls are checked by its tools' schemas, which are JSON Schemas.
+    /// Whether the arguments of its calls are checked by its tools' schemas: always, if these are messages of proto-mcp.
     #[must_use]
     pub fn validates(&self) -> bool {
-        self.setup.spec.config.validate && self.coding() == Coding::Json
+        self.setup.spec.config.validate || self.coding() == Coding::Proto
     }
 
     /// True until the session has ended.

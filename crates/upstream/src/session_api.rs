@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use model::{Answer, Form, LinkId, LogLevel, Notice, ParticipantId, Refusal, Request};
+use client::AccountHolder;
+use model::{Answer, Digest, Form, LinkId, LogLevel, Notice, ParticipantId, Refusal, Request};
 use wire::mcp::{Version, extensions};
 
 use crate::question::Question;
@@ -38,13 +39,20 @@ pub enum SessionKey {
     /// All callers share the session.
     Shared,
     /// One legacy client session of the gateway owns it.
-    Legacy(LinkId),
+    Legacy {
+        /// The client session.
+        link: LinkId,
+        /// The access token for which it is, where tokens are exchanged.
+        token: Option<Digest>,
+    },
     /// One modern caller owns it.
     Principal {
         /// The caller.
         participant: ParticipantId,
         /// Hash of the client capabilities that the caller declares.
         capabilities: u64,
+        /// The access token for which it is, where tokens are exchanged.
+        token: Option<Digest>,
     },
 }
 
@@ -59,7 +67,7 @@ impl SessionKey {
     pub fn is_own(&self) -> bool {
         match self {
             Self::Shared => false,
-            Self::Legacy(_) | Self::Principal { .. } => true,
+            Self::Legacy { .. } | Self::Principal { .. } => true,
         }
     }
 
@@ -67,7 +75,7 @@ impl SessionKey {
     #[must_use]
     pub fn owner(&self) -> Option<LinkId> {
         match self {
-            Self::Legacy(link) => Some(*link),
+            Self::Legacy { link, .. } => Some(*link),
             Self::Shared | Self::Principal { .. } => None,
         }
     }
@@ -126,6 +134,8 @@ pub struct Caller<'a> {
     pub form: Form,
     /// The declarations of its client: on its link, or in this request.
     pub client: &'a ClientProfile,
+    /// The SHA-256 of the access token of an issuer with which it came. Where tokens are exchanged, a session is of one alone.
+    pub token: Option<Digest>,
 }
 
 /// A caller that is remembered: the owner of a session.
@@ -136,6 +146,7 @@ pub(crate) struct SessionOwner {
     account: Box<str>,
     form: Form,
     pub(crate) client: ClientProfile,
+    token: Option<Digest>,
 }
 
 impl SessionOwner {
@@ -143,27 +154,38 @@ impl SessionOwner {
         &self.participant
     }
 
+    pub(crate) fn holder(&self) -> AccountHolder<'_> {
+        self.caller().holder()
+    }
+
     pub(crate) fn caller(&self) -> Caller<'_> {
-        let Self { link, participant, account, form, client } = self;
-        Caller { link: *link, participant, account, form: *form, client }
+        let Self { link, participant, account, form, client, token } = self;
+        Caller { link: *link, participant, account, form: *form, client, token: *token }
     }
 }
 
 impl From<&Caller<'_>> for SessionOwner {
     fn from(caller: &Caller<'_>) -> Self {
-        let Caller { link, participant, account, form, client } = *caller;
-        Self { link, participant: participant.clone(), account: account.into(), form, client: client.clone() }
+        let Caller { link, participant, account, form, client, token } = *caller;
+        let (participant, client) = (participant.clone(), client.clone());
+        Self { link, participant, account: account.into(), form, client, token }
     }
 }
 
-impl Caller<'_> {
+impl<'a> Caller<'a> {
+    /// The holder of the account that its sessions use.
+    pub(crate) fn holder(&self) -> AccountHolder<'a> {
+        AccountHolder { participant: self.participant, token: self.token }
+    }
+
     /// The key of the sessions that this caller alone uses. A modern client has no session of its own that could own one.
     pub(crate) fn key(&self) -> SessionKey {
         match self.form {
-            Form::Legacy => SessionKey::Legacy(self.link),
+            Form::Legacy => SessionKey::Legacy { link: self.link, token: self.token },
             Form::Modern => SessionKey::Principal {
                 participant: self.participant.clone(),
                 capabilities: hash(&self.client.capabilities),
+                token: self.token,
             },
         }
     }

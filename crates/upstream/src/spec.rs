@@ -34,6 +34,12 @@ impl UpstreamSpec {
         tool.and_then(|tool| times.tools.get(tool)).copied().unwrap_or(times.request).min(times.max)
     }
 
+    /// The time that a start may take.
+    #[must_use]
+    pub fn start_timeout(&self) -> Duration {
+        self.config.timeouts.start
+    }
+
     /// What starts the child process.
     pub(crate) fn stdio(&self, config: &StdioConfig, framing: Framing) -> StdioSpec {
         StdioSpec {

@@ -51,7 +51,7 @@ pub struct Upstream {
     /// Held while callers are moved to one session.
     sharing: tokio::sync::Mutex<()>,
     logged: Mutex<Logged>,
-    started_at: Instant,
+    started_at: Mutex<Instant>,
 }
 
 impl std::fmt::Debug for Upstream {
@@ -95,7 +95,7 @@ impl Upstream {
             single: AtomicBool::new(false),
             sharing: tokio::sync::Mutex::default(),
             logged: Mutex::default(),
-            started_at: Instant::now(),
+            started_at: Mutex::new(Instant::now()),
         });
         upstream.spawn_tasks();
         upstream
@@ -136,7 +136,18 @@ impl Upstream {
     /// The time under supervision.
     #[must_use]
     pub fn age(&self) -> Duration {
-        self.started_at.elapsed()
+        self.started_at.lock().elapsed()
+    }
+
+    /// Has lists and calls wait as for a server that has just been started, if its shared session is not open: its account has tokens
+    /// now, so that it opens.
+    pub fn unsettle(&self) {
+        let book = self.book.lock();
+        if book.closed || book.sessions().any(|session| session.is_open() && !session.key().is_own()) {
+            return;
+        }
+        *self.started_at.lock() = Instant::now();
+        self.settled.send_replace(false);
     }
 
     /// Whether the first start has ended, in success or failure.

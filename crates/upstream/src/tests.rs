@@ -187,7 +187,14 @@ async fn session(
     let participant = &ParticipantId::new("scout").unwrap();
     fixture
         .upstream
-        .session(&Caller { link: LinkId(link), participant, account: "scout", form: era, client })
+        .session(&Caller {
+            link: LinkId(link),
+            participant,
+            account: "scout",
+            form: era,
+            client,
+            token: None,
+        })
         .await
 }
 
@@ -352,7 +359,7 @@ async fn questions_reach_only_the_caller_that_declared_them() {
     assert_eq!(refused["code"], -32601);
 
     let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Legacy).await.unwrap();
-    assert_eq!(own.key(), &SessionKey::Legacy(LinkId(7)));
+    assert_eq!(own.key(), &SessionKey::Legacy { link: LinkId(7), token: None });
     let mut events = call(&own, "ask", &json!({}));
     let question = match next(&mut events).await {
         CallEvent::Question(question, message) => {

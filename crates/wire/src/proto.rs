@@ -34,6 +34,8 @@ pub const CONTRACT: &str = include_str!("../proto/buf/mcp/v1/mcp.proto");
 pub const VERSION: &str = "1.0.0";
 /// The subprotocol of WebSockets that carry it.
 pub const SUBPROTOCOL: &str = "proto-mcp.v1";
+/// The header with which a gateway that accepts a WebSocket says how long a message there may be, in bytes.
+pub const MESSAGE_BYTES_HEADER: &str = "portmoot-message-bytes-max";
 
 #[cfg(test)]
 mod tests;

@@ -52,10 +52,12 @@ impl Event<'_> {
     }
 }
 
-/// A message event: `data` with the id by which a client resumes after it, if it has one.
+/// A message event: `data` with the id by which a client resumes after it, if it has one. Its type is written, since some clients do
+/// not know the standard's default; an event without data, which only gives an id, has none.
 #[must_use]
 pub fn encode(id: Option<&str>, data: &[u8]) -> Bytes {
-    Event { id, data, ..Event::default() }.encode()
+    let event = (!data.is_empty()).then_some("message");
+    Event { id, event, data, ..Event::default() }.encode()
 }
 
 #[cfg(test)]

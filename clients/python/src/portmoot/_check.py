@@ -278,17 +278,9 @@ def _text(value: object) -> str:
 
 
 def _refuse_doubles(keys: Iterable[str], exact: Iterable[str]) -> None:
-    """Refuses members that differ from one of these only in letter case, which some JSON readers take for the same."""
-
-    def folded(text: str) -> str:
-        return text.upper().lower()
-
-    meant = {folded(one): one for one in exact}
-    for key in keys:
-        one = meant.get(folded(key))
-        if one is not None and one != key:
-            quoted = _json.write(key)
-            raise Mismatch(f"the member {quoted} could be taken for `{one}`")
+    double = _json.double_of(keys, exact)
+    if double is not None:
+        raise Mismatch(double)
 
 
 def check(frame: str) -> tuple[Envelope, Act]:

@@ -20,6 +20,7 @@ PARTICIPANT_BYTES_MAX = 128
 """The longest name of a participant, in bytes of UTF-8."""
 TO_MAX = 64
 """The most addressees of one envelope."""
+_DEFINED = ("protocol", "id", "ts", "from", "to", "kind", "correlation_id", "payload")
 
 
 class EnvelopeError(ValueError):
@@ -72,6 +73,9 @@ class Envelope:
             raise EnvelopeError(str(error)) from None
         if parts.duplicate is not None:
             raise EnvelopeError(_json.twice(parts.duplicate))
+        double = _json.double_of(parts, _DEFINED)
+        if double is not None:
+            raise EnvelopeError(double)
         if _string(parts, "protocol") != PROTOCOL:
             raise EnvelopeError(f'this gateway speaks "{PROTOCOL}" and no other', "unsupported_protocol")
         envelope = cls(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
@@ -110,6 +110,20 @@ class Members(dict[str, Member]):
 
     duplicate: str | None = None
     """The first member that occurs twice."""
+
+
+def double_of(keys: Iterable[str], exact: Iterable[str]) -> str | None:
+    """The fault of a member that differs from one of these only in letter case: some JSON readers take it for the same."""
+
+    def folded(text: str) -> str:
+        return text.upper().lower()
+
+    meant = {folded(one): one for one in exact}
+    for key in keys:
+        one = meant.get(folded(key))
+        if one is not None and one != key:
+            return f"the member {write(key)} could be taken for `{one}`"
+    return None
 
 
 def members(text: str, *, unique: bool = False) -> Members:

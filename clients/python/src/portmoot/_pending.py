@@ -20,6 +20,8 @@ from .errors import Busy, CallError, Lost, Refused, SystemError
 PENDING_MAX = 1024
 """Requests and proposals that may be pending at one time."""
 _FULFILMENTS_MAX = 16
+_UNPLACED_MAX = 64
+"""Answers that came before the report which request they answer."""
 _UPDATES_MAX = 16
 
 Outcome: TypeAlias = "Answer | CallError"
@@ -61,7 +63,12 @@ class State:
     reason: str | None
 
 
-Update: TypeAlias = "Answer | State | SystemError"
+@dataclass(frozen=True)
+class Unknown:
+    """The gateway does not have the proposal."""
+
+
+Update: TypeAlias = "Answer | State | SystemError | Unknown"
 
 
 class Updates:
@@ -97,15 +104,24 @@ class PendingProposal:
     updates: Updates
     fulfilments: dict[str, _Fulfilment] = field(default_factory=dict)
     approved_by: str | None = None
-    early: list[tuple[str | None, Answer]] = field(default_factory=list)
-    """Answers that came before the report whose approval counted."""
+    fulfilment: str | None = None
+    """The request whose approval counted, once the gateway has reported it."""
+    early: list[tuple[str, str | None, Answer]] = field(default_factory=list)
+    """Answers that came before the report whose approval counted, each with its request and that one's sender."""
 
-    def approved(self, by: str) -> None:
+    def approved(self, by: str, fulfilment: str | None) -> None:
         self.approved_by = by
+        self.fulfilment = fulfilment or self.fulfilment
         early, self.early = self.early, []
-        for fulfiller, answer in early:
-            if fulfiller is None or fulfiller == by:
+        for request_id, fulfiller, answer in early:
+            if self.is_answered_by(request_id, fulfiller):
                 self.updates.push(answer)
+
+    def is_answered_by(self, request_id: str, fulfiller: str | None) -> bool:
+        """Whether the answer to this request is the outcome."""
+        if self.fulfilment is not None:
+            return request_id == self.fulfilment
+        return fulfiller is None or fulfiller == self.approved_by
 
 
 class Match(Enum):
@@ -129,6 +145,7 @@ class PendingCalls:
     def __init__(self) -> None:
         self.requests: dict[str, PendingRequest] = {}
         self.proposals: dict[str, PendingProposal] = {}
+        self._unplaced: deque[Envelope] = deque(maxlen=_UNPLACED_MAX)
 
     def add_request(self, id: str, request: PendingRequest) -> None:
         self._check_limit()
@@ -166,13 +183,19 @@ class PendingCalls:
             return True
         return False
 
-    def update_state(self, id: str, state: str, by: str | None, reason: str | None) -> None:
+    def update_state(self, id: str, state: State, by: str | None, fulfilment: str | None) -> tuple[Envelope, ...]:
+        """Delivers the state of a proposal, as the gateway reports it, the participant that has decided, and the request that
+        fulfils it. Returns the answers to that request which came before, to be delivered now."""
         proposal = self.proposals.get(id)
         if proposal is None:
-            return
-        if by is not None and state in ("running", "completed", "failed"):
-            proposal.approved(by)
-        proposal.updates.push(State(state, reason))
+            return ()
+        if by is not None and state.state in ("running", "completed", "failed"):
+            proposal.approved(by, fulfilment)
+        proposal.updates.push(state)
+        placed = tuple(one for one in self._unplaced if fulfilment is not None and one.correlation_id == fulfilment)
+        for one in placed:
+            self._unplaced.remove(one)
+        return placed
 
     def add_fulfilment(self, request: Envelope, me: str) -> None:
         """Adds a request that names a pending proposal to its fulfilments, if it is the proposed call, of another participant, and to
@@ -211,25 +234,32 @@ class PendingCalls:
             return Match.NONE
         if request_id in self.requests:
             return self._answer_request(request_id, response, me)
-        proposal = next((one for one in self.proposals.values() if request_id in one.fulfilments), None)
+        proposal = next((one for one in self.proposals.values() if request_id == one.fulfilment), None)
+        if proposal is None:
+            proposal = next((one for one in self.proposals.values() if request_id in one.fulfilments), None)
         if proposal is None and view.misses_fulfilments and me in response.to:
-            proposal = self._only_fit(response)
+            fitting = self._fitting(response)
+            if view.reports_approvals and fitting:
+                # The report that a proposal runs names the request which fulfils it.
+                self._unplaced.append(response)
+            elif len(fitting) == 1:
+                proposal = fitting[0]
         if proposal is None:
             return Match.NONE
         fulfilment = proposal.fulfilments.get(request_id)
         may_answer = proposal.to if fulfilment is None else fulfilment.to
-        # The gateway may repeat an answer that left the proposer out.
-        if response.sender != GATEWAY and response.sender not in may_answer:
+        # The gateway may repeat an answer that left the proposer out; any participant may answer what names none.
+        if response.sender != GATEWAY and may_answer and response.sender not in may_answer:
             raise Mismatch("it answers a request to others")
         answer = answer_to(proposal.kind, response)
         by = None if fulfilment is None else fulfilment.by
         if proposal.approved_by is not None:
-            if by is not None and by != proposal.approved_by:
+            if not proposal.is_answered_by(request_id, by):
                 return Match.NONE
             proposal.updates.push(answer)
         elif view.reports_approvals:
             if len(proposal.early) < _FULFILMENTS_MAX:
-                proposal.early.append((by, answer))
+                proposal.early.append((request_id, by, answer))
         else:
             proposal.updates.push(answer)
         return Match.DELIVERED
@@ -248,15 +278,15 @@ class PendingCalls:
         request.slot.settle(answer)
         return Match.DELIVERED
 
-    def _only_fit(self, response: Envelope) -> PendingProposal | None:
-        """The proposal that this response fits, if there is exactly one."""
+    def _fitting(self, response: Envelope) -> list[PendingProposal]:
+        """The proposals that this response may answer, by its sender and its kind."""
         try:
             kind = Kind.parse(response.kind)
-            fitting = [
+            return [
                 one
                 for one in self.proposals.values()
-                if (response.sender == GATEWAY or response.sender in one.to) and kind.answers(Kind.parse(one.kind))
+                if (response.sender == GATEWAY or not one.to or response.sender in one.to)
+                and kind.answers(Kind.parse(one.kind))
             ]
         except KindError:
-            return None
-        return fitting[0] if len(fitting) == 1 else None
+            return []

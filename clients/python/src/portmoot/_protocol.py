@@ -17,7 +17,7 @@ from ._capability import Capability
 from ._check import Call, Mismatch, Proposed, Request, chat, id_in, strict
 from ._envelope import Envelope, EnvelopeError
 from ._kind import CHAT, GATEWAY, PROPOSAL, REQUEST, RESPONSE, SYSTEM, Kind, KindError
-from ._pending import Match, PendingCalls, View
+from ._pending import Match, PendingCalls, State, View
 from .errors import RpcError, SystemError
 
 log = logging.getLogger("portmoot")
@@ -296,11 +296,14 @@ class Protocol:
             operation=_optional(payload.get("operation")),
             by=_optional(payload.get("by")),
             reason=_optional(payload.get("reason")),
+            fulfilment=_optional(payload.get("fulfilment")),
+            edited=payload.get("edited") is True,
             absent=tuple(str(one) for one in absent) if isinstance(absent, list) else (),
         )
-        # Another proposer may have used the same id.
         if changed.to == self.id:
-            self.pending.update_state(proposal, changed.state, changed.by, changed.reason)
+            state = State(changed.state, changed.reason)
+            for answer in self.pending.update_state(proposal, state, changed.by, changed.fulfilment):
+                self.pending.deliver(answer, self.id, self._view())
         return changed
 
     # Memory of others.

@@ -136,6 +136,10 @@ class Ended(CallError):
         """The reason that the reviewer or the gateway gave."""
 
 
+class NotProposed(CallError):
+    """The gateway does not have the proposal: the connection broke before it arrived, or before it was written down. Nothing was run."""
+
+
 class ToolFailed(CallError):
     """A tool of the gateway, such as ``withdraw_proposal``, answered with an error in words."""
 

@@ -119,10 +119,10 @@ class Proposed:
 
 @dataclass(frozen=True)
 class ProposalChanged:
-    """A proposal changed its state, as the gateway reports it to the proposer."""
+    """A proposal changed its state, as the gateway reports it to the proposer and to all that receive proposals."""
 
     proposal: str
-    """The proposal's id. Participants choose ids themselves, so two proposers may use the same one."""
+    """The proposal's id."""
     to: str
     """The proposer, which the report is addressed to."""
     state: str
@@ -132,6 +132,10 @@ class ProposalChanged:
     by: str | None = None
     """The participant that decided, if one did."""
     reason: str | None = None
+    fulfilment: str | None = None
+    """The id of the request that fulfils it, which its answer has as ``correlation_id``."""
+    edited: bool = False
+    """Whether it runs with other arguments than the proposed ones."""
     absent: tuple[str, ...] = ()
     """Of a pending proposal: participants that it names and that were not in the topic."""
 

@@ -21,7 +21,7 @@ from ._connection import Address, Backoff, Connection, dial
 from ._envelope import Envelope, EnvelopeError, write
 from ._json import JsonError
 from ._kind import CHAT, GATEWAY, PROPOSAL, REQUEST, Kind, KindError
-from ._pending import PendingProposal, PendingRequest, Slot, Updates
+from ._pending import PendingProposal, PendingRequest, Slot, State, Unknown, Updates
 from ._protocol import Cursor, Job, Protocol, Refuse, ReplyTo
 from ._queue import Events
 from .errors import (
@@ -60,6 +60,8 @@ REVIEWS_MAX = 256
 _INTERNAL, _BUSY = -32603, -32000
 _CLOSE_TIMEOUT_S = 1.0
 _PAGE = 100
+_LAST_LOOK_S = 1.0
+"""How much later the gateway is asked once more about a proposal that it does not have."""
 
 
 def connect(
@@ -604,23 +606,37 @@ class Participant:
             self._tasks.start_soon(self._look_after, open)
 
     async def _look_after(self, proposals: tuple[str, ...]) -> None:
-        for id in proposals:
-            pending = self._protocol.pending.proposals.get(id)
-            if pending is None:
-                continue
-            try:
-                seen = await self._gateway_tool("wait_for_proposal", {"proposal": id, "wait": False})
-                if seen.get("answered") is True:
-                    pending.updates.push(await self._answer_of(id, pending.kind))
-                elif seen.get("state") in _events.STATES and seen["state"] != "pending":
-                    by, reason = seen.get("by"), seen.get("reason")
-                    self._protocol.pending.update_state(id, str(seen["state"]), by, reason)
-            except (NotConnected, Lost):
-                # The next welcome leads here again.
-                return
-            except (CallError, ConnectError) as error:
-                # It may not have arrived before the connection broke, and then nothing more will be heard of it.
-                log.warning("the gateway does not say what became of the proposal %s: %s", id, error)
+        lost = [id for id in proposals if not await self._look(id, is_last=False)]
+        if lost:
+            # The gateway may be about to write down what arrived on the connection that broke.
+            await anyio.sleep(_LAST_LOOK_S)
+        for id in lost:
+            await self._look(id, is_last=True)
+
+    async def _look(self, id: str, *, is_last: bool) -> bool:
+        """Asks what became of a proposal. False if the gateway does not have it."""
+        pending = self._protocol.pending.proposals.get(id)
+        if pending is None:
+            return True
+        try:
+            seen = await self._gateway_tool("wait_for_proposal", {"proposal": id, "wait": False})
+            if seen.get("answered") is True:
+                pending.updates.push(await self._answer_of(id, pending.kind))
+            elif seen.get("state") in _events.STATES and seen["state"] != "pending":
+                state = State(str(seen["state"]), seen.get("reason"))
+                self._protocol.pending.update_state(id, state, seen.get("by"), seen.get("fulfilment"))
+        except (NotConnected, Lost):
+            # The next welcome leads here again.
+            return True
+        except ToolFailed as error:
+            if str(error).startswith("unknown_target"):
+                if is_last:
+                    pending.updates.push(Unknown())
+                return False
+            log.warning("the gateway does not say what became of the proposal %s: %s", id, error)
+        except (CallError, ConnectError) as error:
+            log.warning("the gateway does not say what became of the proposal %s: %s", id, error)
+        return True
 
     async def _answer_of(self, id: str, kind: str) -> Answer:
         """The answer that a proposal of this participant led to."""

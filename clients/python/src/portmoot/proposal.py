@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from ._check import Answer, Call
-from ._pending import State, Updates
-from .errors import Answered, CallTimeout, Changed, Ended, Refused, SystemError, ToolFailed
+from ._pending import State, Unknown, Updates
+from .errors import Answered, CallTimeout, Changed, Ended, NotProposed, Refused, SystemError, ToolFailed
 from .events import Proposed
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Proposal:
             Ended: the proposal was rejected or withdrawn, has expired, or was fulfilled without an answer that reached this
                 participant.
             Refused: the gateway refused it.
+            NotProposed: it was lost with a connection that broke.
             CallTimeout: there is no outcome yet.
         """
         limit = self._participant.proposal_timeout if timeout is None else timeout
@@ -55,6 +56,9 @@ class Proposal:
                 if isinstance(update, SystemError):
                     self._forget()
                     raise Refused(update)
+                if isinstance(update, Unknown):
+                    self._forget()
+                    raise NotProposed("the gateway does not have this proposal: it was lost with the connection; propose it anew")
                 if update.state in ("completed", "failed"):
                     self._ended = update
                     end = min(end, anyio.current_time() + _GRACE_S)
@@ -199,6 +203,8 @@ class WaitingProposal:
 
     id: str
     """Its id for the gateway, the API and the command line."""
+    envelope: str
+    """The id of the envelope that proposed, which the request that fulfils it has as ``correlation_id``."""
     state: str
     sender: str
     """The proposer."""
@@ -221,6 +227,7 @@ class WaitingProposal:
     def _read(cls, listed: Mapping[str, Any], participant: Participant) -> WaitingProposal:
         return cls(
             id=str(listed["id"]),
+            envelope=str(listed.get("envelope", "")),
             state=str(listed["state"]),
             sender=str(listed["by"]),
             to=tuple(map(str, listed["to"])),

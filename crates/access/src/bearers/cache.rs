@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use auth::jwt::SubjectClaim;
 use auth::{Participant, TokenHash};
 use platform::Mutex;
 
@@ -18,6 +19,8 @@ const PART_REFUSED_MAX: usize = 64;
 pub(super) struct Checked {
     /// Its participant, with what the token adds.
     pub(super) participant: Arc<Participant>,
+    /// The claim that names its subject.
+    pub(super) named_by: SubjectClaim,
     /// Its audiences.
     pub(super) audiences: Vec<String>,
     /// The place of its issuer in the configuration.
@@ -144,7 +147,8 @@ mod tests {
     fn checked(until_ms: u64) -> Arc<Checked> {
         let topics = vec![TopicName::new("main").unwrap()];
         let participant = Participant::new(ParticipantId::new("a:b").unwrap(), Arc::default(), topics);
-        Arc::new(Checked { participant: Arc::new(participant), audiences: Vec::new(), issuer: 0, until_ms })
+        let (participant, named_by, audiences) = (Arc::new(participant), SubjectClaim::Sub, Vec::new());
+        Arc::new(Checked { participant, named_by, audiences, issuer: 0, until_ms })
     }
 
     #[test]

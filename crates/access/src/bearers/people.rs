@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use auth::Participant;
-use auth::jwt::Claims;
+use auth::jwt::{Claims, SubjectClaim};
 use model::ParticipantId;
 use platform::Mutex;
 
@@ -18,6 +18,7 @@ const KNOWN_MS: u64 = 24 * 3_600_000;
 struct Person {
     issuer: String,
     subject: String,
+    named_by: SubjectClaim,
     /// Its claims as JSON, for another configuration.
     claims: Box<str>,
     participant: Arc<Participant>,
@@ -44,7 +45,8 @@ impl People {
         let mut people = self.0.lock();
         let mut until_ms = ends_ms.min(now_ms.saturating_add(KNOWN_MS)).saturating_add(KNOWN_MS);
         if let Some(known) = people.get(&participant.id).filter(|known| known.until_ms > now_ms) {
-            if known.issuer != issuer || known.subject != claims.subject {
+            let is_same = known.issuer == issuer && known.subject == claims.subject;
+            if !is_same || known.named_by != claims.named_by {
                 let why = format!("the name `{}` belongs to another subject of the issuer", participant.id);
                 return Err(TokenRefused::NoPlace(why));
             }
@@ -60,7 +62,8 @@ impl People {
         let (issuer, subject) = (issuer.to_owned(), claims.subject.clone());
         let participant = Arc::clone(participant);
         let id = participant.id.clone();
-        people.insert(id, Person { issuer, subject, claims: text.into(), participant, until_ms });
+        let (named_by, claims) = (claims.named_by, text.into());
+        people.insert(id, Person { issuer, subject, named_by, claims, participant, until_ms });
         Ok(())
     }
 
@@ -86,6 +89,7 @@ impl People {
             let all = serde_json::from_str(&known.claims).unwrap_or_default();
             let claims = Claims {
                 subject: known.subject.clone(),
+                named_by: known.named_by,
                 audiences: Vec::new(),
                 scopes: Vec::new(),
                 expires_ms: None,
@@ -130,6 +134,20 @@ mod tests {
         assert_eq!(people.all(end_ms).len(), 1);
         people.renew(end_ms, |_, _| Some(participant("corp:other")));
         assert!(people.all(end_ms).is_empty());
+    }
+
+    #[test]
+    fn a_person_with_the_username_of_a_client_is_another_subject() {
+        let (people, ann) = (People::default(), participant("corp:ann"));
+        let claims = |answer: serde_json::Value| {
+            Claims::of_answer(answer.as_object().unwrap().clone(), "", false, (0, 0)).unwrap()
+        };
+        let machine = claims(json!({"active": true, "client_id": "ann"}));
+        let person = claims(json!({"active": true, "client_id": "app", "username": "ann"}));
+        assert_eq!(machine.subject, person.subject);
+        assert!(people.enter("corp", &machine, &ann, 10, 0).is_ok());
+        assert!(matches!(people.enter("corp", &person, &ann, 10, 0), Err(TokenRefused::NoPlace(_))));
+        assert!(people.enter("corp", &machine, &ann, 10, 0).is_ok());
     }
 
     #[test]

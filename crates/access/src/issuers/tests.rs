@@ -27,6 +27,7 @@ fn issuer() -> IssuerConfig {
         source: TokenCheck::Keys(None),
         audiences: Vec::new(),
         audience_of_client: false,
+        token_prefix: String::new(),
         allowed: Vec::new(),
         participant: "{preferred_username}".into(),
         groups: "realm_access.roles".into(),

@@ -4,11 +4,50 @@ use serde_json::{Map, Value};
 
 use super::TokenFault;
 
+/// Members of an issuer's answer that machines' tokens do not have, or only with the id of their client.
+const OF_PERSONS: [&str; 10] = [
+    "username",
+    "user_name",
+    "preferred_username",
+    "user_id",
+    "uid",
+    "email",
+    "name",
+    "given_name",
+    "family_name",
+    "upn",
+];
+
+/// The claim by which a subject is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubjectClaim {
+    /// `sub`.
+    Sub,
+    /// `username`, of an issuer's answer without `sub`.
+    Username,
+    /// `client_id`, of an issuer's answer about a machine's token.
+    ClientId,
+}
+
+impl SubjectClaim {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sub => "sub",
+            Self::Username => "username",
+            Self::ClientId => "client_id",
+        }
+    }
+}
+
 /// The claims of a token that is its issuer's and valid now. For which endpoint is still to be checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claims {
-    /// `sub`: the person or program, unique within the issuer.
+    /// The person or program, unique within the issuer among those that are named by the same claim.
     pub subject: String,
+    /// The claim that names it.
+    pub named_by: SubjectClaim,
     /// `aud`: the resources for which the token was issued. Empty if it does not say.
     pub audiences: Vec<String>,
     /// `scope` or `scp`.
@@ -26,8 +65,8 @@ impl Claims {
         if claims.expires_ms.is_none() { Err(TokenFault::NoExpiry) } else { Ok(claims) }
     }
 
-    /// Checks what an issuer answered about an opaque token: `active`, and `iss`, `exp` and `nbf` if they are there. A machine's
-    /// token may have a `client_id` and no `sub`. With `audience_of_client` a token without an audience is for its client.
+    /// Checks what an issuer answered about an opaque token: `active`, and `iss`, `exp` and `nbf` if they are there. A person
+    /// without `sub` is named by `username`, and a machine by its `client_id`. With `audience_of_client` a token without an audience is for its client.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -48,13 +87,24 @@ impl Claims {
             return Err(TokenFault::Bound);
         }
         let client = all.get("client_id").cloned();
-        if let (false, Some(client)) = (all.contains_key("sub"), &client) {
-            all.insert("sub".to_owned(), client.clone());
+        let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+        let is_absent = |name: &str| all.get(name).is_none_or(Value::is_null);
+        let mut named_by = SubjectClaim::Sub;
+        if is_absent("sub") {
+            named_by = if !is_absent("username") {
+                SubjectClaim::Username
+            } else if OF_PERSONS.into_iter().all(|name| is_absent(name) || all.get(name) == client.as_ref()) {
+                SubjectClaim::ClientId
+            } else {
+                return Err(TokenFault::Nameless);
+            };
+            let name = all.get(named_by.name()).filter(|name| is_text(name)).cloned();
+            all.insert("sub".to_owned(), name.ok_or(TokenFault::NoSubject)?);
         }
         if let (true, false, Some(client)) = (audience_of_client, all.contains_key("aud"), client) {
             all.insert("aud".to_owned(), client);
         }
-        Self::read(all, skew_secs, now_ms)
+        Ok(Self { named_by, ..Self::read(all, skew_secs, now_ms)? })
     }
 
     fn read(all: Map<String, Value>, skew_secs: u64, now_ms: u64) -> Result<Self, TokenFault> {
@@ -77,7 +127,8 @@ impl Claims {
         let subject = subject.ok_or(TokenFault::NoSubject)?.to_owned();
         let audiences = texts(all.get("aud"), false);
         let scopes = ["scope", "scp"].into_iter().find_map(|name| all.get(name));
-        Ok(Self { subject, audiences, scopes: texts(scopes, true), expires_ms, all })
+        let named_by = SubjectClaim::Sub;
+        Ok(Self { subject, named_by, audiences, scopes: texts(scopes, true), expires_ms, all })
     }
 
     /// Checks that the token is for one of these audiences.

@@ -20,6 +20,9 @@ pub enum TokenFault {
     /// An ID token, a logout token, or another type that is not among the issuer's.
     #[error("the token is no access token")]
     Type,
+    /// A JWT of an issuer that is asked about opaque tokens.
+    #[error("the token is a JWT, and its issuer is asked about opaque tokens alone")]
+    NotOpaque,
     /// The issuer is not configured.
     #[error("the issuer of the token is not known here")]
     Issuer,
@@ -53,6 +56,9 @@ pub enum TokenFault {
     /// It does not say whose it is.
     #[error("the token has no subject")]
     NoSubject,
+    /// Its issuer answers about a person's token without saying which person.
+    #[error("the issuer's answer is about a person and has neither `sub` nor `username`")]
+    Nameless,
     /// Its issuer says that it is not active: expired, revoked, or never issued.
     #[error("the token is not active")]
     Inactive,
@@ -77,7 +83,9 @@ impl TokenFault {
             | Self::NoExpiry
             | Self::NotYet
             | Self::Bound
+            | Self::NotOpaque
             | Self::NoSubject
+            | Self::Nameless
             | Self::Inactive => RefusalCode::Unauthenticated,
         };
         Refusal::new(code, self.to_string())

@@ -228,6 +228,8 @@ fn other_types_are_accepted_where_an_issuer_has_them() {
     assert!(check_by(&token(&with(plain.clone(), json!({"typ": null})), &claims()), &rules).is_ok());
     let full = with(plain.clone(), json!({"typ": "application/at+jwt"}));
     assert!(check_by(&token(&full, &with(claims(), json!({"nonce": "n"}))), &rules).is_ok());
+    let of_id = with(claims(), json!({"token_use": "ID"}));
+    assert_eq!(check_by(&token(&full, &of_id), &rules).map(|_| ()), Err(TokenFault::Type));
     for claim in OF_ID_TOKENS {
         let found = check_by(&token(&plain, &with(claims(), json!({claim: "n"}))), &rules);
         assert_eq!(found.map(|_| ()), Err(TokenFault::Type), "{claim}");
@@ -243,10 +245,21 @@ fn other_types_are_accepted_where_an_issuer_has_them() {
         (json!({"aud": [own], "azp": own, "scope": "read"}), true),
         (json!({"aud": own, "azp": own, "scope": null, "client_id": own}), true),
         (json!({"aud": own, "azp": "another", "scope": null}), true),
+        (json!({"aud": "6f8c", "scope": null}), false),
+        (json!({"aud": ["6f8c", "a1b2"], "scope": null}), false),
+        (json!({"aud": "6f8c", "scope": "read"}), true),
+        (json!({"aud": "6f8c", "appid": "another", "scope": null}), true),
+        (json!({"aud": "api://6f8c", "scope": null}), true),
+        (json!({"token_use": "id"}), false),
+        (json!({"token_use": "access"}), true),
+        (json!({"typ": "ID"}), false),
+        (json!({"typ": "Refresh"}), false),
+        (json!({"typ": "Bearer"}), true),
         (json!({"aud": [own, "another"], "azp": own, "scope": null}), true),
     ] {
         let found = check_by(&token(&plain, &with(claims(), changes.clone())), &rules);
-        assert_eq!(found.is_ok(), is_access, "{changes}");
+        // Some are for others, and refused for that.
+        assert_eq!(found.map(|_| ()) != Err(TokenFault::Type), is_access, "{changes}");
     }
 }
 
@@ -271,6 +284,27 @@ fn answers_about_opaque_tokens_are_checked() {
         ("no active", with(active(), json!({"active": null})), false, Err(F::Inactive)),
         ("active as a text", with(active(), json!({"active": "true"})), false, Err(F::Inactive)),
         ("a machine", with(active(), json!({"sub": null})), false, Ok(("c", "a"))),
+        (
+            "a person by username",
+            with(active(), json!({"sub": null, "username": "bob"})),
+            false,
+            Ok(("bob", "a")),
+        ),
+        ("sub before username", with(active(), json!({"username": "bob"})), false, Ok(("ann", "a"))),
+        ("an empty username", with(active(), json!({"sub": null, "username": ""})), false, Err(F::NoSubject)),
+        (
+            "a username that is a list",
+            with(active(), json!({"sub": null, "username": ["b"]})),
+            false,
+            Err(F::NoSubject),
+        ),
+        ("an empty sub", with(active(), json!({"sub": ""})), false, Err(F::NoSubject)),
+        (
+            "a person without name",
+            with(active(), json!({"sub": null, "email": "b@x"})),
+            false,
+            Err(F::Nameless),
+        ),
         ("foreign iss", with(active(), json!({"iss": "x"})), false, Err(F::Issuer)),
         ("own iss", with(active(), json!({"iss": ISSUER})), false, Ok(("ann", "a"))),
         ("expired", with(active(), json!({"exp": NOW - 60})), false, Err(F::Expired)),
@@ -283,6 +317,13 @@ fn answers_about_opaque_tokens_are_checked() {
         let found = found.as_ref().map(|one| (one.subject.as_str(), one.audiences[0].as_str()));
         assert_eq!(found, expect.as_ref().map(|one| *one), "{what}");
     }
+    let named_by = |changes: Value| {
+        let answer = with(active(), changes).as_object().unwrap().clone();
+        Claims::of_answer(answer, ISSUER, false, (30, NOW_MS)).unwrap().named_by.name()
+    };
+    assert_eq!(named_by(json!({})), "sub");
+    assert_eq!(named_by(json!({"sub": null, "username": "c"})), "username");
+    assert_eq!(named_by(json!({"sub": null})), "client_id");
     let answer = with(active(), json!({"aud": null}));
     let none = Claims::of_answer(answer.as_object().unwrap().clone(), ISSUER, false, (30, NOW_MS)).unwrap();
     assert_eq!(none.check_audience(["a"]), Err(F::NoAudience));

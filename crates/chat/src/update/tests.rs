@@ -264,6 +264,8 @@ fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
         state: ProposalState::Rejected,
         by: Some("chief".into()),
         reason: None,
+        fulfilment: None,
+        edited: false,
         absent: Vec::new(),
     };
     stage.pending(&[harmless("a"), harmless("b")]);

@@ -1,14 +1,17 @@
-//! Dialing: TCP, TLS for `https`, one time limit for both, and the socket that hyper reads and writes.
+//! Dialing: TCP, TLS for `https`, one time limit for both, the proxies of the environment, and the socket that hyper reads and writes.
 
 use std::io::{self, IoSlice};
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::{error::Error, pin::Pin, time::Duration};
 
-use http::{Uri, uri::Scheme};
+use http::{HeaderValue, Uri, uri::Scheme};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use tls::ClientTls;
 use tokio::{net::TcpStream, time::timeout};
@@ -16,6 +19,28 @@ use tokio_rustls::rustls::{ClientConfig, Error as TlsError};
 use tower::{Service, ServiceExt};
 
 use crate::error::LinkError;
+
+/// The proxies of `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case of letters, as they were at the start.
+static PROXIES: LazyLock<Matcher> = LazyLock::new(Matcher::from_env);
+
+/// The proxy between this machine and a server.
+#[derive(Debug, Clone)]
+struct Proxy {
+    uri: Uri,
+    authorization: Option<HeaderValue>,
+    /// Whether it passes bytes on (`CONNECT`), or the requests that name their server.
+    is_tunnel: bool,
+}
+
+impl Proxy {
+    /// The proxy that the environment names for a URL; none for this machine's own addresses.
+    fn of(url: &Uri) -> Option<Intercept> {
+        let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+        let is_local = host.eq_ignore_ascii_case("localhost")
+            || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        PROXIES.intercept(url).filter(|_| !is_local)
+    }
+}
 
 /// Opens connections to one origin.
 ///
@@ -31,18 +56,39 @@ struct Target {
     tls: ClientTls,
     limit: Duration,
     http2: bool,
+    proxy: Option<Proxy>,
 }
 
 impl Connector {
     /// A connector to the origin of this URL. `limit` is the time to connect, TLS included.
     pub(crate) fn new(url: Uri, tls: &ClientTls, limit: Duration) -> Self {
-        Self(Arc::new(Target { url, tls: tls.clone(), limit, http2: false }))
+        Self(Arc::new(Target { url, tls: tls.clone(), limit, http2: false, proxy: None }))
+    }
+
+    /// The same through the proxy that the environment names for the URL, if it names one. Requests without TLS are passed on by it if
+    /// `names_server`: then each names its server.
+    pub(crate) fn through_proxy(self, names_server: bool) -> Self {
+        let Target { url, tls, limit, http2, .. } = &*self.0;
+        let is_tunnel = !names_server || url.scheme() == Some(&Scheme::HTTPS);
+        let proxy = Proxy::of(url).map(|found| Proxy {
+            uri: found.uri().clone(),
+            authorization: found.basic_auth().cloned(),
+            is_tunnel,
+        });
+        Self(Arc::new(Target { url: url.clone(), tls: tls.clone(), limit: *limit, http2: *http2, proxy }))
+    }
+
+    /// What each request tells a proxy that passes it on, if there is one.
+    pub(crate) fn passed_on(&self) -> Option<Option<HeaderValue>> {
+        let proxy = self.0.proxy.as_ref().filter(|proxy| !proxy.is_tunnel)?;
+        Some(proxy.authorization.clone())
     }
 
     /// The same, for HTTP/2 alone.
     pub(crate) fn http2(self) -> Self {
-        let Target { url, tls, limit, .. } = &*self.0;
-        Self(Arc::new(Target { url: url.clone(), tls: tls.clone(), limit: *limit, http2: true }))
+        let Target { url, tls, limit, proxy, .. } = &*self.0;
+        let (url, tls, limit, proxy) = (url.clone(), tls.clone(), *limit, proxy.clone());
+        Self(Arc::new(Target { url, tls, limit, http2: true, proxy }))
     }
 
     /// Opens one connection.
@@ -74,12 +120,38 @@ impl Service<Uri> for Connector {
 
 async fn open(target: &Target) -> Result<HttpSocket, Box<dyn Error + Send + Sync>> {
     let url = target.url.clone();
-    let stream = if url.scheme() == Some(&Scheme::HTTPS) {
-        secure(&target.tls, target.http2)?.oneshot(url).await?
-    } else {
-        MaybeHttpsStream::Http(tcp().oneshot(url).await?)
+    let is_secure = url.scheme() == Some(&Scheme::HTTPS);
+    let Some(proxy) = &target.proxy else {
+        let stream = match is_secure {
+            true => secure(&target.tls, target.http2, tcp())?.oneshot(url).await?,
+            false => MaybeHttpsStream::Http(tcp().oneshot(url).await?),
+        };
+        return Ok(HttpSocket { stream, is_passed_on: false });
     };
-    Ok(HttpSocket(stream))
+    if proxy.uri.scheme() != Some(&Scheme::HTTP) {
+        return Err("the proxy of the environment has no http:// URL".into());
+    }
+    let through = |error: Box<dyn Error + Send + Sync>| -> Box<dyn Error + Send + Sync> {
+        let why = match link_error(&*error) {
+            LinkError::Unreachable(why) => why,
+            other => return Box::new(other),
+        };
+        format!("through the proxy of the environment: {why}").into()
+    };
+    if !proxy.is_tunnel {
+        let stream = tcp().oneshot(proxy.uri.clone()).await.map_err(|error| through(error.into()))?;
+        return Ok(HttpSocket { stream: MaybeHttpsStream::Http(stream), is_passed_on: true });
+    }
+    let tunnel = Tunnel::new(proxy.uri.clone(), tcp());
+    let tunnel = match proxy.authorization.clone() {
+        Some(authorization) => tunnel.with_auth(authorization),
+        None => tunnel,
+    };
+    let stream = match is_secure {
+        true => secure(&target.tls, target.http2, tunnel)?.oneshot(url).await.map_err(through)?,
+        false => MaybeHttpsStream::Http(tunnel.oneshot(url).await.map_err(|error| through(error.into()))?),
+    };
+    Ok(HttpSocket { stream, is_passed_on: false })
 }
 
 fn tcp() -> HttpConnector {
@@ -90,12 +162,12 @@ fn tcp() -> HttpConnector {
 }
 
 /// The connector for `https`.
-fn secure(tls: &ClientTls, http2: bool) -> Result<HttpsConnector<HttpConnector>, tls::TlsError> {
+fn secure<C>(tls: &ClientTls, http2: bool, over: C) -> Result<HttpsConnector<C>, tls::TlsError> {
     let builder = HttpsConnectorBuilder::new().with_tls_config(ClientConfig::clone(&*tls.config()?));
     let builder = builder.https_only();
     Ok(match http2 {
-        true => builder.enable_http2().wrap_connector(tcp()),
-        false => builder.enable_http1().wrap_connector(tcp()),
+        true => builder.enable_http2().wrap_connector(over),
+        false => builder.enable_http1().wrap_connector(over),
     })
 }
 
@@ -117,12 +189,16 @@ fn link_error(error: &(dyn Error + 'static)) -> LinkError {
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct HttpSocket(MaybeHttpsStream<TokioIo<TcpStream>>);
+pub(crate) struct HttpSocket {
+    stream: MaybeHttpsStream<TokioIo<TcpStream>>,
+    /// Whether a proxy reads the requests and passes them on.
+    is_passed_on: bool,
+}
 
 impl Connection for HttpSocket {
     /// Nothing, where the stream inside would have its addresses copied into the extensions of each response.
     fn connected(&self) -> Connected {
-        Connected::new()
+        Connected::new().proxy(self.is_passed_on)
     }
 }
 
@@ -132,25 +208,25 @@ impl Read for HttpSocket {
         cx: &mut Context<'_>,
         into: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, into)
+        Pin::new(&mut self.stream).poll_read(cx, into)
     }
 }
 
 impl Write for HttpSocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+        Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
+        self.stream.is_write_vectored()
     }
 
     fn poll_write_vectored(
@@ -158,6 +234,6 @@ impl Write for HttpSocket {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(cx, pieces)
+        Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
     }
 }

@@ -193,6 +193,7 @@ pub(super) async fn listen(link: Arc<LinkState>, listening: oneshot::Sender<()>)
             }
             Err(error) => {
                 misses += 1;
+                link.inbox.stream_refused(&error);
                 tracing::debug!(server = &*link.peer.name, %error, "the event stream cannot be opened");
             }
         }
@@ -202,18 +203,28 @@ pub(super) async fn listen(link: Arc<LinkState>, listening: oneshot::Sender<()>)
 
 /// Opens the stream of an HTTP+SSE server, waits for the endpoint that it names, and reads on.
 pub(super) async fn open_sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Arc<LinkState>, LinkError> {
-    let peer = Peer::new(spec)?;
+    let state = Arc::new(LinkState::new(Peer::new(spec)?, inbox));
+    open_stream(&state).await?;
+    Ok(state)
+}
+
+/// Opens the stream, in place of the one before.
+pub(super) async fn open_stream(state: &Arc<LinkState>) -> Result<(), LinkError> {
+    let peer = &state.peer;
+    peer.redirect_to_configured();
     let reply = peer.open_stream(None).await?;
+    let base = reply.at;
     let mut events = Events::new(reply.body, peer.limits.frame_bytes_max);
     let endpoint = timeout(peer.limits.head, endpoint(&mut events));
     let endpoint = endpoint.await.map_err(|_| LinkError::Timeout)??;
-    if !peer.redirect(endpoint.trim()) {
+    if !peer.redirect(&base, endpoint.trim()) {
         return Err(LinkError::Malformed("the endpoint is on another origin".to_owned()));
     }
-    let state = Arc::new(LinkState::new(peer, inbox));
-    let reader = tokio::spawn(read_sse(Arc::clone(&state), events));
-    *state.listener.lock() = Some(reader.abort_handle());
-    Ok(state)
+    let reader = tokio::spawn(read_sse(Arc::clone(state), events));
+    if let Some(before) = state.listener.lock().replace(reader.abort_handle()) {
+        before.abort();
+    }
+    Ok(())
 }
 
 /// Reads events up to the one that names the endpoint.

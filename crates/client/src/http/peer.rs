@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::{error::Error, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
@@ -45,6 +45,8 @@ pub(crate) struct Peer {
     pub(crate) limits: HttpLimits,
     /// As configured.
     url: Uri,
+    /// Whether requests name their server: a proxy passes them on.
+    names_server: bool,
     client: Client<Connector, Full<Bytes>>,
     next: Mutex<RequestTemplate>,
     authorize: Option<Arc<dyn Authorize>>,
@@ -57,12 +59,17 @@ pub(crate) struct Peer {
 struct RequestTemplate {
     /// The headers of a POST, with session and version as negotiated by now.
     headers: HeaderMap,
+    /// The endpoint of a POST: the configured URL, or where the server has led from it.
+    endpoint: Uri,
+    /// The same as a request names it.
     uri: Uri,
 }
 
 /// A response whose body is not read yet.
 pub(crate) struct HttpReply {
     pub(crate) body: Incoming,
+    /// Where it comes from: the endpoint of the request, or where redirects have led from it.
+    pub(crate) at: Uri,
     status: StatusCode,
     headers: HeaderMap,
     /// The session that the request named.
@@ -90,15 +97,32 @@ impl Peer {
         headers.insert(HOST, host.ok_or_else(|| unusable("the host is not a valid name"))?);
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, JSON_OR_STREAM);
+        let connector = Connector::new(url.clone(), &spec.tls, spec.limits.connect).through_proxy(true);
+        let passed_on = connector.passed_on();
+        let names_server = passed_on.is_some();
+        if let Some(mut authorization) = passed_on.flatten() {
+            authorization.set_sensitive(true);
+            headers.insert(PROXY_AUTHORIZATION, authorization);
+        }
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_MAX)
             .pool_max_idle_per_host(spec.limits.idle_connections_max)
             .set_host(false)
-            .build(Connector::new(url.clone(), &spec.tls, spec.limits.connect));
-        let next = Mutex::new(RequestTemplate { headers, uri: endpoint::request_uri(url.clone()) });
+            .build(connector);
+        let uri = if names_server { url.clone() } else { endpoint::request_uri(url.clone()) };
+        let next = Mutex::new(RequestTemplate { headers, endpoint: url.clone(), uri });
         let (authorize, stamp) = (spec.authorize.clone(), AtomicU64::new(0));
-        Ok(Self { name: Arc::clone(&spec.name), limits: spec.limits, url, client, next, authorize, stamp })
+        Ok(Self {
+            name: Arc::clone(&spec.name),
+            limits: spec.limits,
+            url,
+            names_server,
+            client,
+            next,
+            authorize,
+            stamp,
+        })
     }
 
     /// Sets the version that later requests name.
@@ -119,14 +143,30 @@ impl Peer {
         self.next.lock().headers.contains_key(SESSION)
     }
 
-    /// Sends later requests to this reference, relative to the configured URL; false when it leads to another origin.
-    pub(crate) fn redirect(&self, reference: &str) -> bool {
-        let endpoint = endpoint::join(&self.url, reference);
+    /// Sends later messages to this reference, relative to `base`; false when it leads to another origin.
+    pub(crate) fn redirect(&self, base: &Uri, reference: &str) -> bool {
+        let endpoint = endpoint::join(base, reference);
         let is_on_origin = endpoint.is_some();
         if let Some(endpoint) = endpoint {
-            self.next.lock().uri = endpoint::request_uri(endpoint);
+            self.send_to(endpoint);
         }
         is_on_origin
+    }
+
+    /// Sends later messages to the configured URL.
+    pub(crate) fn redirect_to_configured(&self) {
+        self.send_to(self.url.clone());
+    }
+
+    fn send_to(&self, endpoint: Uri) {
+        let uri = self.uri_of(&endpoint);
+        let mut next = self.next.lock();
+        (next.endpoint, next.uri) = (endpoint, uri);
+    }
+
+    /// An endpoint as a request names it.
+    fn uri_of(&self, endpoint: &Uri) -> Uri {
+        if self.names_server { endpoint.clone() } else { endpoint::request_uri(endpoint.clone()) }
     }
 
     /// POSTs one message; a status that is no success is an error.
@@ -143,8 +183,11 @@ impl Peer {
                 request.headers_mut().insert(name, value.clone());
             }
             let reply = self.send(request).await?;
-            if redirects < REDIRECTS_MAX && self.is_redirected(&reply) {
+            if redirects < REDIRECTS_MAX
+                && let Some(endpoint) = redirected(&reply)
+            {
                 redirects += 1;
+                self.send_to(endpoint);
                 continue;
             }
             if !self.is_authorized_again(stamp, &mut refusals, &reply).await? {
@@ -197,18 +240,31 @@ impl Peer {
 
     /// Opens an event stream, after `last_event_id` if one is given. A reply that is none is [`LinkError::Malformed`].
     pub(crate) async fn open_stream(&self, last_event_id: Option<&str>) -> Result<HttpReply, LinkError> {
-        let mut refusals = 0;
+        let (mut redirects, mut refusals) = (0, 0);
+        // Messages are sent where they were: a page for people may be where the stream is not.
+        let mut at = None;
         let reply = loop {
             let stamp = self.authorized().await?;
             let mut request = self.request(Method::GET, Bytes::new());
+            if let Some(at) = &at {
+                *request.uri_mut() = self.uri_of(at);
+            }
             let headers = request.headers_mut();
             headers.remove(CONTENT_TYPE);
             headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
             if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
                 headers.insert(LAST_EVENT_ID, id);
             }
-            let reply =
+            let mut reply =
                 timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkError::Timeout)??;
+            reply.at = at.clone().unwrap_or(reply.at);
+            if redirects < REDIRECTS_MAX
+                && let Some(endpoint) = redirected(&reply)
+            {
+                redirects += 1;
+                at = Some(endpoint);
+                continue;
+            }
             if !self.is_authorized_again(stamp, &mut refusals, &reply).await? {
                 break self.success(reply).await?;
             }
@@ -240,6 +296,7 @@ impl Peer {
 
     async fn send(&self, request: Request<Full<Bytes>>) -> Result<HttpReply, LinkError> {
         let named = request.headers().get(SESSION).cloned();
+        let at = self.next.lock().endpoint.clone();
         let response = self.client.request(request).await.map_err(|error| link_error(&error))?;
         let (head, body) = response.into_parts();
         if named.is_none()
@@ -248,18 +305,7 @@ impl Peer {
         {
             self.next.lock().headers.entry(SESSION).or_insert_with(|| session.clone());
         }
-        Ok(HttpReply { body, status: head.status, headers: head.headers, session: named })
-    }
-
-    /// Whether a POST is to be repeated elsewhere: only where the status keeps method and body, and only on the same
-    /// origin, because the configured credentials go with it.
-    fn is_redirected(&self, reply: &HttpReply) -> bool {
-        matches!(reply.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
-            && reply
-                .headers
-                .get(LOCATION)
-                .and_then(|reference| reference.to_str().ok())
-                .is_some_and(|reference| self.redirect(reference))
+        Ok(HttpReply { body, at, status: head.status, headers: head.headers, session: named })
     }
 
     /// Returns a reply whose status is a success; any other becomes an error with its body.
@@ -293,6 +339,13 @@ impl Peer {
         })?;
         Ok(collected.to_bytes())
     }
+}
+
+/// Where a request is to be repeated: only where the status keeps method and body, and only on the same origin, because the configured
+/// credentials go with it.
+fn redirected(reply: &HttpReply) -> Option<Uri> {
+    matches!(reply.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT).then_some(())?;
+    endpoint::join(&reply.at, reply.headers.get(LOCATION)?.to_str().ok()?)
 }
 
 /// Why a request got no response: the connector's reason, or the connection's. hyper's client adds only its own step.

@@ -78,10 +78,9 @@ pub enum Event {
     },
     /// A participant proposed a call.
     Proposal(Box<IncomingProposal>),
-    /// A proposal changed its state, as the gateway reports it to the proposer. A participant in [`Mode::All`](super::Mode::All)
-    /// receives the reports about proposals of others too.
+    /// A proposal changed its state, as the gateway reports it to the proposer and to all that receive proposals.
     ProposalState {
-        /// The proposal's id. Participants choose ids themselves, so two proposers may use the same one.
+        /// The proposal's id.
         proposal: String,
         /// The proposer, which the report is addressed to.
         to: String,
@@ -91,6 +90,10 @@ pub enum Event {
         by: Option<String>,
         /// The reason, if there is one.
         reason: Option<String>,
+        /// The id of the request that fulfils it, which its answer has as `correlation_id`.
+        fulfilment: Option<String>,
+        /// Whether it runs with other arguments than the proposed ones.
+        edited: bool,
         /// Of a pending proposal: participants that it names and that were not in the topic.
         absent: Vec<String>,
     },
@@ -137,10 +140,10 @@ impl Event {
             // The call of a proposal is a copy.
             Self::Proposal(proposal) => 2 * proposal.envelope.frame().len(),
             Self::Other(envelope) => envelope.frame().len(),
-            Self::ProposalState { proposal, to, by, reason, absent, .. } => {
+            Self::ProposalState { proposal, to, by, reason, fulfilment, absent, .. } => {
                 let len = |text: &Option<String>| text.as_ref().map_or(0, String::len);
                 let absent: usize = absent.iter().map(String::len).sum();
-                proposal.len() + to.len() + len(by) + len(reason) + absent
+                proposal.len() + to.len() + len(by) + len(reason) + len(fulfilment) + absent
             }
             Self::History { past, .. } => past.iter().map(Self::bytes).sum(),
             Self::Refused { error, .. } => error.message.len(),

@@ -2,7 +2,7 @@
 //!
 //! An answer counts only when its sender is in the request's `to`, its JSON-RPC id is the request's and its kind fits.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use model::{GATEWAY, KindRef, ProposalState};
 use tokio::sync::{mpsc, oneshot};
@@ -17,6 +17,8 @@ use super::error::CallError;
 pub const PENDING_MAX: usize = 1024;
 /// Fulfilments of one proposal whose answers are followed.
 const FULFILMENTS_MAX: usize = 16;
+/// Answers that came before the report which request they answer, and are kept.
+const UNPLACED_MAX: usize = 64;
 /// Updates of one proposal that may wait to be read.
 const UPDATES_MAX: usize = 16;
 
@@ -57,9 +59,32 @@ struct PendingProposal {
     fulfilments: HashMap<String, Fulfilment>,
     /// The participant whose approval counted, once the gateway has reported it.
     approved_by: Option<String>,
-    /// Answers that came before that report, each with the sender of the request that it answers, if that is known.
-    early: Vec<(Option<String>, Message)>,
+    /// The request whose approval counted, once the gateway has reported it.
+    fulfilment: Option<String>,
+    /// Answers that came before that report.
+    early: Vec<EarlyAnswer>,
     updates: mpsc::Sender<ProposalUpdate>,
+}
+
+/// An answer that came before the report whose approval counted.
+#[derive(Debug)]
+struct EarlyAnswer {
+    /// The request that it answers.
+    request: String,
+    /// That one's sender, if it is known.
+    by: Option<String>,
+    message: Message,
+}
+
+/// The state of a proposal, as the gateway reports it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StateReport<'r> {
+    pub(super) state: ProposalState,
+    /// The participant that decided.
+    pub(super) by: Option<&'r str>,
+    pub(super) reason: Option<&'r str>,
+    /// The request that fulfils it.
+    pub(super) fulfilment: Option<&'r str>,
 }
 
 /// A request that may fulfil a proposal.
@@ -71,12 +96,21 @@ struct Fulfilment {
 
 impl PendingProposal {
     /// Takes the report that this participant's approval counted, and passes on the answers that waited for it.
-    fn approved(&mut self, by: &str) {
+    fn approved(&mut self, by: &str, fulfilment: Option<&str>) {
         self.approved_by = Some(by.to_owned());
-        for (fulfiller, answer) in std::mem::take(&mut self.early) {
-            if fulfiller.is_none_or(|fulfiller| fulfiller == by) {
-                self.answered(answer);
+        self.fulfilment = fulfilment.map(str::to_owned).or(self.fulfilment.take());
+        for EarlyAnswer { request, by, message } in std::mem::take(&mut self.early) {
+            if self.is_answered_by(&request, by.as_deref()) {
+                self.answered(message);
             }
+        }
+    }
+
+    /// Whether the answer to this request is the outcome; `fulfiller` sent the request, if that is known.
+    fn is_answered_by(&self, request: &str, fulfiller: Option<&str>) -> bool {
+        match &self.fulfilment {
+            Some(fulfilment) => request == fulfilment,
+            None => fulfiller.is_none_or(|fulfiller| Some(fulfiller) == self.approved_by.as_deref()),
         }
     }
 
@@ -99,7 +133,8 @@ pub(super) enum Match {
 /// What a participant receives of its topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct View {
-    /// It may not receive every fulfilment: a response that names it and fits exactly one proposal answers that proposal.
+    /// It may not receive every fulfilment. The gateway's report names the one that counts; without reports, a response that names
+    /// the participant and fits exactly one proposal answers that proposal.
     pub(super) misses_fulfilments: bool,
     /// The gateway reports whose approval of a proposal counts: an answer to another participant's request is no outcome.
     pub(super) reports_approvals: bool,
@@ -110,6 +145,8 @@ pub(super) struct View {
 pub(super) struct PendingCalls {
     requests: HashMap<String, PendingRequest>,
     proposals: HashMap<String, PendingProposal>,
+    /// Answers to requests that this participant has not received, oldest first.
+    unplaced: VecDeque<Envelope>,
 }
 
 impl PendingCalls {
@@ -129,8 +166,8 @@ impl PendingCalls {
     ) -> Result<mpsc::Receiver<ProposalUpdate>, CallError> {
         self.check_limit()?;
         let (updates, receiver) = mpsc::channel(UPDATES_MAX);
-        let (fulfilments, approved_by, early) = <_>::default();
-        let proposal = PendingProposal { to, kind, fulfilments, approved_by, early, updates };
+        let (fulfilments, approved_by, fulfilment, early) = <_>::default();
+        let proposal = PendingProposal { to, kind, fulfilments, approved_by, fulfilment, early, updates };
         self.proposals.insert(id.to_owned(), proposal);
         Ok(receiver)
     }
@@ -168,20 +205,23 @@ impl PendingCalls {
         }
     }
 
-    /// Delivers the state of a proposal, as the gateway reports it, and the participant that has decided.
-    pub(super) fn update_state(
-        &mut self,
-        proposal: &str,
-        state: ProposalState,
-        by: Option<&str>,
-        reason: Option<&str>,
-    ) {
+    /// Delivers the state of a proposal, and the answers to the request that fulfils it which came before.
+    pub(super) fn update_state(&mut self, proposal: &str, report: StateReport<'_>, me: &str, view: View) {
         use ProposalState::{Completed, Failed, Running};
-        if let Some(proposal) = self.proposals.get_mut(proposal) {
-            if let Some(by) = by.filter(|_| matches!(state, Running | Completed | Failed)) {
-                proposal.approved(by);
-            }
-            let _ = proposal.updates.try_send(ProposalUpdate::State(state, reason.map(str::to_owned)));
+        let StateReport { state, by, reason, fulfilment } = report;
+        let Some(proposal) = self.proposals.get_mut(proposal) else { return };
+        if let Some(by) = by.filter(|_| matches!(state, Running | Completed | Failed)) {
+            proposal.approved(by, fulfilment);
+        }
+        let _ = proposal.updates.try_send(ProposalUpdate::State(state, reason.map(str::to_owned)));
+        let Some(fulfilment) = fulfilment else { return };
+        let is_placed = |answer: &Envelope| answer.correlation_id() == Some(fulfilment);
+        let (placed, unplaced): (VecDeque<Envelope>, _) =
+            std::mem::take(&mut self.unplaced).into_iter().partition(is_placed);
+        self.unplaced = unplaced;
+        for answer in &placed {
+            // One that violates the protocol was forwarded as any other when it came.
+            let _ = self.deliver(answer, me, view);
         }
     }
 
@@ -214,17 +254,32 @@ impl PendingCalls {
         if self.requests.contains_key(request_id) {
             return self.answer_request(request_id, response, me);
         }
-        let known = self.proposals.iter().find(|(_, proposal)| proposal.fulfilments.contains_key(request_id));
-        let id = match known {
-            Some((id, _)) => Some(id.clone()),
-            None if view.misses_fulfilments && response.to().any(|to| to == me) => self.only_fit(response),
-            None => None,
+        let fulfils =
+            |(_, proposal): &(&String, &PendingProposal)| proposal.fulfilment.as_deref() == Some(request_id);
+        let may_fulfil =
+            |(_, proposal): &(&String, &PendingProposal)| proposal.fulfilments.contains_key(request_id);
+        let known = self.proposals.iter().find(fulfils).or_else(|| self.proposals.iter().find(may_fulfil));
+        let id = match known.map(|(id, _)| id.clone()) {
+            None if view.misses_fulfilments && response.to().any(|to| to == me) => {
+                match (self.fitting(response).as_slice(), view.reports_approvals) {
+                    ([], _) => None,
+                    // The report that a proposal runs names the request which fulfils it.
+                    (_, true) => {
+                        self.keep_unplaced(response.clone());
+                        None
+                    }
+                    ([only], false) => Some(only.clone()),
+                    (_, false) => None,
+                }
+            }
+            known => known,
         };
         let Some(proposal) = id.and_then(|id| self.proposals.get_mut(&id)) else { return Match::None };
         let fulfilment = proposal.fulfilments.get(request_id);
         let may_answer = fulfilment.map_or(&proposal.to, |fulfilment| &fulfilment.to);
-        // The gateway may repeat an answer that left the proposer out.
-        if response.from() != GATEWAY && !may_answer.iter().any(|one| one == response.from()) {
+        // The gateway may repeat an answer that left the proposer out; any participant may answer what names none.
+        let is_asked = may_answer.is_empty() || may_answer.iter().any(|one| one == response.from());
+        if response.from() != GATEWAY && !is_asked {
             return Match::Violation("it answers a request to others".to_owned());
         }
         match answer_to(&proposal.kind, response) {
@@ -232,10 +287,10 @@ impl PendingCalls {
                 let by = fulfilment.map(|fulfilment| fulfilment.by.clone());
                 match &proposal.approved_by {
                     // The request was no approval, whatever its receiver has made of it.
-                    Some(approver) if by.as_ref().is_some_and(|by| by != approver) => return Match::None,
+                    Some(_) if !proposal.is_answered_by(request_id, by.as_deref()) => return Match::None,
                     None if view.reports_approvals => {
                         if proposal.early.len() < FULFILMENTS_MAX {
-                            proposal.early.push((by, message));
+                            proposal.early.push(EarlyAnswer { request: request_id.to_owned(), by, message });
                         }
                     }
                     _ => proposal.answered(message),
@@ -270,14 +325,21 @@ impl PendingCalls {
         Match::Delivered
     }
 
-    /// The id of the proposal that this response fits, if there is exactly one.
-    fn only_fit(&self, response: &Envelope) -> Option<String> {
-        let kind = KindRef::parse(response.kind()).ok()?;
-        let mut fitting = self.proposals.iter().filter(|(_, proposal)| {
-            (response.from() == GATEWAY || proposal.to.iter().any(|one| one == response.from()))
+    /// The ids of the proposals that this response may answer, by its sender and its kind.
+    fn fitting(&self, response: &Envelope) -> Vec<String> {
+        let Ok(kind) = KindRef::parse(response.kind()) else { return Vec::new() };
+        let fits = |proposal: &PendingProposal| {
+            let is_asked = proposal.to.is_empty() || proposal.to.iter().any(|one| one == response.from());
+            (response.from() == GATEWAY || is_asked)
                 && KindRef::parse(&proposal.kind).is_ok_and(|request| answers(kind, request))
-        });
-        let (id, _) = fitting.next()?;
-        fitting.next().is_none().then(|| id.clone())
+        };
+        self.proposals.iter().filter(|(_, proposal)| fits(proposal)).map(|(id, _)| id.clone()).collect()
+    }
+
+    fn keep_unplaced(&mut self, answer: Envelope) {
+        if self.unplaced.len() >= UNPLACED_MAX {
+            self.unplaced.pop_front();
+        }
+        self.unplaced.push_back(answer);
     }
 }

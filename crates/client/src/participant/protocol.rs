@@ -13,7 +13,7 @@ use wire::rpc::{self, Id, Message};
 
 use super::error::RpcError;
 use super::event::{Event, IncomingProposal};
-use super::pending::{Match, PendingCalls, View};
+use super::pending::{Match, PendingCalls, StateReport, View};
 use super::roster::{Recent, Roster, Violations};
 use super::serve::{FulfilledProposal, IncomingRequest, ServeResult};
 
@@ -85,6 +85,10 @@ struct StatePayload {
     by: Option<String>,
     #[serde(default)]
     reason: Option<String>,
+    #[serde(default)]
+    fulfilment: Option<String>,
+    #[serde(default)]
+    edited: bool,
     #[serde(default)]
     absent: Vec<String>,
 }
@@ -285,11 +289,13 @@ impl Protocol {
             }
             PROPOSAL_STATE if envelope.from() == GATEWAY => {
                 let event = read_state(envelope)?;
-                // Another proposer may have used the same id.
-                if let Event::ProposalState { proposal, to, state, by, reason, .. } = &event
+                if let Event::ProposalState { proposal, to, state, by, reason, fulfilment, .. } = &event
                     && self.roster.is_me(to)
                 {
-                    self.pending.update_state(proposal, *state, by.as_deref(), reason.as_deref());
+                    let (by, reason, fulfilment) = (by.as_deref(), reason.as_deref(), fulfilment.as_deref());
+                    let report = StateReport { state: *state, by, reason, fulfilment };
+                    let view = self.view();
+                    self.pending.update_state(proposal, report, self.roster.id(), view);
                 }
                 Some(event)
             }
@@ -317,10 +323,10 @@ fn other(envelope: Envelope) -> Vec<Reaction> {
 }
 
 fn read_state(envelope: &Envelope) -> Option<Event> {
-    let StatePayload { proposal, state, by, reason, absent } =
+    let StatePayload { proposal, state, by, reason, fulfilment, edited, absent } =
         serde_json::from_slice(envelope.payload()).ok()?;
-    let to = envelope.to().next()?.to_owned();
-    Some(Event::ProposalState { proposal, to, state: state.parse().ok()?, by, reason, absent })
+    let (to, state) = (envelope.to().next()?.to_owned(), state.parse().ok()?);
+    Some(Event::ProposalState { proposal, to, state, by, reason, fulfilment, edited, absent })
 }
 
 /// Where the error goes for a request whose kind and payload disagree; `None` when its JSON-RPC id cannot be read.

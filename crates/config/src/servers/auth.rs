@@ -52,7 +52,7 @@ pub(super) fn read(server: &Table<'_>, transport: Option<&Transport>, env: Env<'
             | Transport::Proto(_)
             | Transport::Demo
             | Transport::Participant
-            | Transport::Unset { .. },
+            | Transport::Unusable { .. },
         )
         | None => None,
     };
@@ -72,6 +72,7 @@ pub(super) fn read(server: &Table<'_>, transport: Option<&Transport>, env: Env<'
         client_id: table.text("client_id").map(str::to_owned),
         client_secret: client_secret(&table, env),
         private_key: private_key(&table, env),
+        callback_port: callback_port(&table),
         client_metadata_url: url(&table, "client_metadata_url"),
         scopes: scopes(&table),
         authorize_params: params(&table),
@@ -162,6 +163,16 @@ fn url(table: &Table<'_>, key: &'static str) -> Option<String> {
         );
     }
     Some(text.to_owned())
+}
+
+fn callback_port(table: &Table<'_>) -> Option<u16> {
+    let port = table.count("callback_port")?;
+    let port = u16::try_from(port).ok().filter(|port| *port > 0);
+    if port.is_none() {
+        let message = format!("`{}` must be a port, 1 to 65535", table.full("callback_port"));
+        table.note_value("callback_port", message, "the one that the client is registered with");
+    }
+    port
 }
 
 fn client_secret(table: &Table<'_>, env: Env<'_>) -> Option<Secret> {

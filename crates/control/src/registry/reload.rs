@@ -98,6 +98,17 @@ impl Registry {
     }
 
     pub(super) fn apply(self: &Arc<Self>, config: Config) {
+        let _applying = self.applying.lock();
+        self.take_over(config, None);
+    }
+
+    /// Takes over the configuration in force once more, after a server was disabled or enabled; the one of this name starts anew.
+    pub(super) fn apply_again(self: &Arc<Self>, renewed: Option<&str>) {
+        let _applying = self.applying.lock();
+        self.take_over(self.config().as_ref().clone(), renewed);
+    }
+
+    fn take_over(self: &Arc<Self>, config: Config, renewed: Option<&str>) {
         let limits_wires = config.participants.iter().any(|one| one.participant.wires != Wires::ALL);
         self.limits_wires.store(limits_wires, Ordering::Relaxed);
         let me = Arc::downgrade(self);
@@ -106,7 +117,9 @@ impl Registry {
         let mut old = std::mem::take(&mut *self.upstreams.write());
         let mut upstreams = Vec::new();
         for server in config.servers.iter().filter(|server| server.enabled) {
+            let server = &self.in_force_of(server);
             let (accounts, unchanged) = self.accounts_of(&config, server);
+            let unchanged = unchanged && renewed != Some(server.name.as_str());
             let same = |(known, _): &(_, _)| unchanged && known == server;
             if let Some(at) = old.iter().position(same) {
                 upstreams.push(old.swap_remove(at));

@@ -7,6 +7,7 @@ use std::{net::IpAddr, sync::Arc, sync::atomic::Ordering};
 use auth::{ACCESS_TOKEN_PREFIX, LOCAL_USER, Participant, Presented, Wire, Wires};
 use json::quote;
 use model::{Capabilities, DeliveryMode, ParticipantId, Refusal, RefusalCode, TopicName};
+use oauth::CheckedToken;
 use platform::{default_share, unix_ms};
 use store::audit::Verdict;
 
@@ -86,9 +87,13 @@ impl Registry {
         }
         let is_of_issuer = presented.bearer.is_some_and(|token| self.is_of_issuer(token));
         let of_issuer = is_of_issuer.then(|| self.bearers.identify(presented, topic)).flatten();
-        if let (Some(Ok(participant)), Some(token)) = (&of_issuer, presented.bearer) {
+        if let (Some(Ok(participant)), Some(token)) = (&of_issuer, presented.bearer)
+            && let Some(bearer) = participant.bearer.as_deref()
+            && let Some(hash) = bearer.token
+        {
             // Of no other token is known that an authorization server elsewhere may see it.
-            self.accounts.set_subject(participant.id.as_str(), token);
+            let participant = participant.id.as_str();
+            self.accounts.came(CheckedToken { participant, token, hash, ends_ms: bearer.ends_ms });
         }
         of_issuer.unwrap_or_else(|| self.identities.read().identify(presented, unix_ms()))
     }

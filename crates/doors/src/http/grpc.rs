@@ -4,6 +4,7 @@
 
 mod kept;
 mod looks;
+mod reflect;
 mod rpc;
 mod status;
 

@@ -251,7 +251,7 @@ mod tests {
         let mut expected = String::new();
         for number in 0..20 {
             stream.send(format!("{{\"n\":{number}}}").into(), None).unwrap();
-            let event = format!("data: {{\"n\":{number}}}\n\n");
+            let event = format!("event: message\ndata: {{\"n\":{number}}}\n\n");
             expected += &format!("{:x}\r\n{event}\r\n", event.len());
         }
         stream.end();

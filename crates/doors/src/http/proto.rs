@@ -14,14 +14,15 @@ use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use room::Close;
+use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
-use wire::proto::SUBPROTOCOL;
 use wire::proto::frame::{PREFIX, unprefixed};
+use wire::proto::{MESSAGE_BYTES_HEADER, SUBPROTOCOL};
 
 use super::authorization::token_end;
 use super::body::Body;
@@ -30,6 +31,7 @@ use super::head::bearer;
 use super::request::not_allowed;
 use super::response::{self, Answered};
 use super::ws::{accept, refused};
+use crate::duplex;
 use crate::outlet::Visitor;
 use crate::proto::Session;
 use crate::stream::{Lifetime, Reader, Stream};
@@ -71,12 +73,14 @@ pub(crate) fn serve(
     };
     let host = request.headers().get(HOST).and_then(|host| Some(host.to_str().ok()?.into()));
     let upgrade = hyper::upgrade::on(&mut request);
+    let bytes_max = connection.links.registry.limits().body_bytes_max;
     tokio::spawn(begin(upgrade, connection, (visitor, host)));
     let mut response = response::empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_ACCEPT, key);
+    headers.insert(MESSAGE_BYTES_HEADER, HeaderValue::from(bytes_max));
     if let Some(subprotocol) = subprotocol {
         headers.insert(SEC_WEBSOCKET_PROTOCOL, subprotocol);
     }
@@ -113,7 +117,7 @@ async fn begin(
         .read_buffer_size(READ_BYTES)
         .max_message_size(Some(bytes_max.saturating_add(PREFIX)))
         .max_frame_size(Some(bytes_max.saturating_add(PREFIX)));
-    let (sink, stream) = Socket::from_raw_socket(upgraded, Role::Server, Some(config)).await.split();
+    let (sink, mut stream) = Socket::from_raw_socket(upgraded, Role::Server, Some(config)).await.split();
     let out = Stream::new(0, Lifetime::Reader, 0, &links.registry.bounds(&visitor.participant.id));
     let Some(reader) = out.read(None) else { return };
     let mut writer = tokio::spawn(write(reader, sink));
@@ -123,7 +127,7 @@ async fn begin(
     let close = match Session::begin(links, (visitor, host), &out).await {
         Some(mut session) => {
             let close = tokio::select! {
-                close = read(stream, &mut session, &out, &limits) => close,
+                close = read(&mut stream, &mut session, &out, &limits) => close,
                 () = connection.stopping() => close(CloseCode::Away, "the gateway stops"),
                 () = token_end(&bearer) => {
                     close(Close::TokenEnded.code().into(), Close::TokenEnded.reason())
@@ -145,8 +149,15 @@ async fn begin(
             Some(written) => written,
             None => writer.await,
         };
-        if let Ok(Ok(mut sink)) = written {
-            drop(sink.send(Message::Close(Some(close))).await);
+        let Ok(Ok(mut sink)) = written else { return };
+        let is_too_long = close.code == CloseCode::Size;
+        drop(sink.send(Message::Close(Some(close))).await);
+        if let Ok(mut socket) = sink.reunite(stream)
+            && is_too_long
+        {
+            let socket = socket.get_mut();
+            drop(socket.shutdown().await);
+            duplex::linger(socket).await;
         }
     });
     if closed.await.is_err() {
@@ -160,7 +171,7 @@ fn close(code: CloseCode, why: &'static str) -> CloseFrame {
 
 /// Takes what the client sends, until one of the two has enough. Returns with which words the connection is closed.
 async fn read(
-    mut stream: SplitStream<Socket>,
+    stream: &mut SplitStream<Socket>,
     session: &mut Session,
     out: &Stream,
     limits: &Limits,

@@ -69,6 +69,8 @@ pub(super) struct ProposalPage {
 #[derive(Serialize)]
 pub(super) struct ShownProposal {
     id: String,
+    /// The id of the envelope that proposed, which a request that fulfils it names.
+    envelope: String,
     state: &'static str,
     by: String,
     to: Vec<String>,
@@ -231,6 +233,7 @@ fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
     };
     ShownProposal {
         id: proposal.id.to_string(),
+        envelope: text(&proposal.envelope),
         state: proposal.state.as_str(),
         by: text(&opened.by),
         to: opened.to.iter().map(|to| text(to)).collect(),

@@ -123,11 +123,11 @@ fn named(call: &Call) -> Option<BuiltinTool> {
 
 /// The caller's own proposal that the argument `id`, or `proposal` as envelopes call it, names. It need not be on disk yet.
 fn own(dispatch: &Dispatch, call: &Call) -> Result<OperationId, Refusal> {
-    let who = call.link.participant.id.as_str();
+    let who = &call.link.participant.id;
     let named = ["id", "proposal"].iter().find_map(|key| arguments::text(&call.request, key));
     let own = dispatch.with(|topic| {
         let id = reviews::named(topic, &named?)?;
-        topic.proposed(id).filter(|(content, _)| content.opened.by == who).map(|_| id)
+        topic.owns(id, who).then_some(id)
     });
     own.ok_or_else(answers::unknown)
 }

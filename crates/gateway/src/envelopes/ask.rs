@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Form, GATEWAY, KindRef, Method, OperationId, ParticipantId, Refusal};
+use model::{Form, GATEWAY, KindRef, Method, OperationId, ParticipantId, Refusal, RefusalCode};
 use topic::{Intent, Requested};
 use wire::mcp::{Params, relay, task::TaskWish};
 use wire::mcpx::check::{self, strict};
@@ -11,10 +11,7 @@ use wire::mcpx::{Envelope, Head, kind_of, payload};
 use crate::incoming::{Incoming, Names, Tag};
 use crate::live::{Live, Server};
 use crate::proposals::{decide, open};
-use crate::{call::Call, dispatch::Dispatch, link::Link, room_reply::RoomReply};
-
-/// What an envelope asks for, and why the proposal that it makes cannot be taken, if it cannot.
-pub(super) type Ask = (Intent<Live>, Option<Refusal>);
+use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_reply::RoomReply};
 
 /// Reads what an envelope asks for. Payloads of envelopes that concern participants alone are not opened.
 ///
@@ -25,14 +22,14 @@ pub(super) fn read(
     link: &Arc<Link>,
     envelope: &Envelope,
     to: &[&str],
-) -> Result<Ask, Refusal> {
+) -> Result<Intent<Live>, Refusal> {
     // The topic refuses what is no kind.
-    let Ok(kind) = KindRef::parse(envelope.kind()) else { return Ok((Intent::None, None)) };
+    let Ok(kind) = KindRef::parse(envelope.kind()) else { return Ok(Intent::None) };
     Ok(match Head::of(kind) {
-        None => (Intent::None, None),
-        Some(Head::Response) => (answer(dispatch, envelope), None),
+        None => Intent::None,
+        Some(Head::Response) => answer(dispatch, envelope),
         Some(Head::Proposal) => proposal(dispatch, link, envelope),
-        Some(Head::Request) => (request(dispatch, link, envelope, kind, to)?, None),
+        Some(Head::Request) => request(dispatch, link, envelope, kind, to)?,
     })
 }
 
@@ -46,17 +43,25 @@ fn answer(dispatch: &Dispatch, envelope: &Envelope) -> Intent<Live> {
         .map_or(Intent::None, |answer| Intent::Answer { outcome: answer.outcome, answer })
 }
 
-fn proposal(dispatch: &Dispatch, link: &Link, envelope: &Envelope) -> Ask {
-    match strict(envelope.kind(), envelope.payload_bytes()) {
-        Ok(check::Act::Proposal(call)) => match open::of_envelope(dispatch, link, envelope, &call) {
-            Ok(open::Opening { id: proposal, content, terms }) => {
-                (Intent::Propose { proposal, terms, content }, None)
-            }
-            Err(refusal) => (Intent::None, Some(refusal)),
-        },
-        Ok(check::Act::Request(_) | check::Act::Answer(_) | check::Act::Other) => (Intent::None, None),
-        Err(_) => (Intent::Mismatch, None),
+fn proposal(dispatch: &Dispatch, link: &Link, envelope: &Envelope) -> Intent<Live> {
+    let opening = match strict(envelope.kind(), envelope.payload_bytes()) {
+        Ok(check::Act::Proposal(call)) => open::of_envelope(dispatch, link, envelope, &call),
+        Ok(check::Act::Request(_) | check::Act::Answer(_) | check::Act::Other) => return Intent::None,
+        Err(mismatch) => {
+            let refusal = Box::new(mismatched(dispatch, envelope, &mismatch));
+            return Intent::Reject { refusal, published: true };
+        }
+    };
+    match opening {
+        Ok(open::Opening { id: proposal, content, terms }) => Intent::Propose { proposal, terms, content },
+        Err(refusal) => Intent::Reject { refusal: Box::new(refusal), published: false },
     }
+}
+
+/// The refusal of a proposal whose kind and payload differ, which is recorded.
+fn mismatched(dispatch: &Dispatch, envelope: &Envelope, mismatch: &check::Mismatch) -> Refusal {
+    Record::of(dispatch).ignored(envelope, &[GATEWAY], &format!("mismatch: {mismatch}"));
+    Refusal::new(RefusalCode::Malformed, format!("kind and payload differ: {mismatch}"))
 }
 
 fn request(

@@ -120,6 +120,10 @@ async fn refused_envelopes_are_not_published() {
 async fn a_published_proposal_is_known() {
     let stage = Stage::new(&["mcp/proposal:*"]);
     assert_eq!(stage.speak(proposal("p1")), Ok(()));
+    // Once it is on disk.
+    while stage.published().is_empty() {
+        tokio::task::yield_now().await;
+    }
     assert_eq!(stage.published().first().unwrap()["id"], "p1");
     assert!(stage.dispatch.with(|topic| topic.proposed_by("p1").is_some()));
 }
@@ -130,9 +134,7 @@ async fn a_proposal_whose_kind_and_payload_differ_is_rejected() {
     let payload = json!({ "method": "tools/call", "params": { "name": "fill" } });
     let proposal = json!({ "id": "p1", "kind": "mcp/proposal:tools/call:dig", "payload": payload });
     assert_eq!(stage.speak(proposal), Ok(()));
-    let [kind, correlation, payload] = stage.last();
-    assert_eq!([kind, correlation], ["portmoot/proposal", "p1"]);
-    assert_eq!(payload["state"], "rejected");
+    assert_eq!(stage.published().len(), 1, "its sender alone receives the state");
     assert!(stage.dispatch.with(|topic| topic.proposed_by("p1").is_none()));
 }
 

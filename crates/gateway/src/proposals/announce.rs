@@ -9,12 +9,13 @@ use store::OpenedProposal;
 use topic::{Audience, Cause, Reach};
 use wire::mcp::{Params, relay, task::TaskWish};
 use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
-use wire::{rpc::Message, time::rfc3339};
+use wire::rpc::{Id, Message};
+use wire::time::rfc3339;
 
 use super::{content::Proposed, journal};
 use crate::incoming::{Incoming, Names};
 use crate::live::{Event, ProposalView};
-use crate::{call::Call, dispatch::Dispatch, record::Record, room_reply::RoomReply};
+use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_reply::RoomReply};
 use access::config::McpCalls;
 
 /// The kind of the envelope that tells a proposer the state of its proposal.
@@ -43,7 +44,7 @@ pub(crate) fn proposed(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
             (opened.by.as_str(), opened.envelope.as_str(), Head::Proposal, None);
         post(dispatch, &Post { from, to: &to, head, opened, id, correlation, payload: &payload });
     }
-    notify_proposer(dispatch, proposal);
+    notify(dispatch, proposal);
 }
 
 /// A proposal was not taken. A held call's caller is refused by the topic.
@@ -62,11 +63,10 @@ pub(crate) fn not_proposed(
     }
 }
 
-/// Tells a participant that its envelope proposes nothing.
+/// Notifies a participant alone that its envelope proposes nothing.
 pub(crate) fn no_proposal(dispatch: &Arc<Dispatch>, by: &ParticipantId, envelope: &str, why: &str) {
     let state = State { reason: Some(why), ..State::new(envelope, ProposalState::Rejected) };
-    let payload = state.payload();
-    send_state(dispatch, by, envelope, &payload);
+    send_state_alone(dispatch, by, envelope, &state.payload());
 }
 
 /// A proposal runs now: the proposer is notified, and these servers carry it out. An approval that did not come as an envelope is
@@ -84,7 +84,7 @@ pub(crate) fn approved(dispatch: &Arc<Dispatch>, proposal: &ProposalView, server
         let (from, head, correlation) = (by.as_str(), Head::Request, Some(opened.envelope.as_str()));
         post(dispatch, &Post { from, to: &to, head, opened, id: fulfilment, correlation, payload: &request });
     }
-    notify_proposer(dispatch, proposal);
+    notify(dispatch, proposal);
     for server in servers {
         execute(dispatch, proposal, server, request.clone(), fulfilment);
     }
@@ -121,12 +121,18 @@ pub(crate) fn answered(
 ) {
     let (Some(server), Some(fulfilment)) = (server, proposal.fulfilment.as_deref()) else { return };
     let opened = &proposal.content.opened;
-    let payload = payload::answer(answer, &opened.method, None);
+    let payload = payload::answer(answer, &opened.method, asked_by(proposal).as_ref());
     let to = concerned(proposal);
     let (id, from, correlation) =
         (dispatch.context.operation().to_string(), server.as_str(), Some(fulfilment));
     let (id, head) = (id.as_str(), Head::Response);
     post(dispatch, &Post { from, to: &to, head, opened, id, correlation, payload: &payload });
+}
+
+/// The JSON-RPC id of the request in the room that fulfilled a proposal, if one did.
+fn asked_by(proposal: &ProposalView) -> Option<Id> {
+    let (_, message) = proposal.ruling.as_ref()?.sender.as_ref()?;
+    Message::id_in(Envelope::read(message.clone()).ok()?.payload_bytes())
 }
 
 /// A proposal is over: the proposer is notified, and the topic keeps the digest of its envelope.
@@ -135,7 +141,7 @@ pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     let method = proposal.content.opened.method.as_str();
     let answer = proposal.answer.as_ref().map(|answer| payload::answer(answer, method, None));
     Record::of(dispatch).concluded(proposal, answer.as_deref());
-    notify_proposer(dispatch, proposal);
+    notify(dispatch, proposal);
     tell_fulfiller(dispatch, proposal);
 }
 
@@ -147,22 +153,32 @@ pub(crate) fn relay(dispatch: &Arc<Dispatch>, message: &Bytes, to: &ParticipantI
     dispatch.announce(&gateway, &[to.as_str()], kind, correlation, envelope.payload(), None);
 }
 
-/// Notifies the proposer of the state of its proposal.
-fn notify_proposer(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
-    let ProposalView { id, envelope, state, decided_by, reason, absent, .. } = proposal;
-    let state = State {
-        id: Some(*id),
-        by: decided_by.as_ref(),
-        reason: reason.as_deref(),
-        absent,
-        ..State::new(envelope, *state)
-    };
-    send_state(dispatch, &proposal.by, envelope, &state.payload());
+/// Tells the sender of a proposal that it had sent already what became of it.
+pub(crate) fn remind(dispatch: &Arc<Dispatch>, link: &Link, proposal: &ProposalView) {
+    let (from, to) = (ParticipantId::gateway(), link.participant.id.as_str());
+    let payload = State::of(proposal).payload();
+    dispatch.answer_alone(link.id, &from, &[to], PROPOSAL_STATE, &proposal.envelope, &payload);
 }
 
-/// Answers the envelope that fulfilled a proposal which no participant in the room has answered, or can.
+/// Notifies the proposer of the state of its proposal, and all that receive proposals, so that reviewers learn what is decided.
+fn notify(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
+    let payload = State::of(proposal).payload();
+    let (by, envelope) = (&proposal.by, &*proposal.envelope);
+    if proposal.held && dispatch.settings.topic.mcp_calls == McpCalls::None {
+        // The room has not seen the call.
+        return send_state_alone(dispatch, by, envelope, &payload);
+    }
+    let to = [by.as_str()];
+    let audience = Audience { proposes: true, ..Audience::new(None, &to, PROPOSAL_STATE, Reach::Listeners) };
+    let gateway = ParticipantId::gateway();
+    dispatch.announce(&gateway, &to, PROPOSAL_STATE, Some(envelope), &payload, Some(audience));
+}
+
+/// Answers the envelope that fulfilled a proposal which no participant in the room has answered, or can; or a held call to which its
+/// server gave no answer.
 fn tell_fulfiller(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
-    let unanswered = proposal.in_room && proposal.answer.is_none() && proposal.state == ProposalState::Failed;
+    let awaited = proposal.in_room || proposal.held;
+    let unanswered = awaited && proposal.answer.is_none() && proposal.state == ProposalState::Failed;
     let sender = proposal.ruling.as_ref().and_then(|ruling| ruling.sender.as_ref());
     let Some((link, message)) = sender.filter(|_| unanswered) else { return };
     let Ok(envelope) = Envelope::read(message.clone()) else { return };
@@ -171,9 +187,12 @@ fn tell_fulfiller(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     dispatch.tell_refused(link.id, &link.participant.id, &envelope, &refusal);
 }
 
-fn send_state(dispatch: &Arc<Dispatch>, proposer: &ParticipantId, envelope: &str, payload: &[u8]) {
-    let gateway = ParticipantId::gateway();
-    dispatch.announce(&gateway, &[proposer.as_str()], PROPOSAL_STATE, Some(envelope), payload, None);
+/// Sends a state to the link alone on which the proposer listens, if it listens.
+fn send_state_alone(dispatch: &Arc<Dispatch>, proposer: &ParticipantId, envelope: &str, payload: &[u8]) {
+    let (gateway, to) = (ParticipantId::gateway(), [proposer.as_str()]);
+    if let Some(link) = dispatch.with(|topic| topic.listener(proposer)) {
+        dispatch.answer_alone(link, &gateway, &to, PROPOSAL_STATE, envelope, payload);
+    }
 }
 
 /// The state of a proposal, as its proposer gets it.
@@ -186,13 +205,33 @@ struct State<'p> {
     /// The participant that decided.
     by: Option<&'p ParticipantId>,
     reason: Option<&'p str>,
+    /// The envelope that fulfils it: its answer names that one, not the proposal.
+    fulfilment: Option<&'p str>,
+    /// Whether other params run than the proposed ones.
+    edited: bool,
     /// Participants that the proposal names and that are not here.
     absent: &'p [ParticipantId],
 }
 
 impl<'p> State<'p> {
     fn new(envelope: &'p str, state: ProposalState) -> Self {
-        Self { envelope, id: None, state, by: None, reason: None, absent: &[] }
+        Self {
+            envelope,
+            id: None,
+            state,
+            by: None,
+            reason: None,
+            fulfilment: None,
+            edited: false,
+            absent: &[],
+        }
+    }
+
+    fn of(proposal: &'p ProposalView) -> Self {
+        let ProposalView { id, envelope, state, decided_by, reason, fulfilment, absent, .. } = proposal;
+        let (by, reason, fulfilment) = (decided_by.as_ref(), reason.as_deref(), fulfilment.as_deref());
+        let edited = proposal.ruling.as_ref().is_some_and(|ruling| ruling.params.is_some());
+        Self { id: Some(*id), by, reason, fulfilment, edited, absent, ..Self::new(envelope, *state) }
     }
 
     fn payload(&self) -> Vec<u8> {
@@ -202,7 +241,10 @@ impl<'p> State<'p> {
             payload.text("proposal", self.envelope).optional_text("operation", id.as_deref());
             payload.text("state", self.state.as_str());
             payload.optional_text("by", decider.map(ParticipantId::as_str));
-            payload.optional_text("reason", self.reason);
+            payload.optional_text("reason", self.reason).optional_text("fulfilment", self.fulfilment);
+            if self.edited {
+                payload.bool("edited", true);
+            }
             if !self.absent.is_empty() {
                 payload.texts("absent", self.absent.iter().map(ParticipantId::as_str));
             }
@@ -267,6 +309,10 @@ mod tests {
         let pending = State { absent: &ghost, ..State::new("p1", ProposalState::Pending) };
         let expected = r#"{"proposal":"p1","state":"pending","absent":["ghost"]}"#;
         assert_eq!(String::from_utf8(pending.payload()).unwrap(), expected);
+        let running =
+            State { fulfilment: Some("f1"), edited: true, ..State::new("p1", ProposalState::Running) };
+        let expected = r#"{"proposal":"p1","state":"running","fulfilment":"f1","edited":true}"#;
+        assert_eq!(String::from_utf8(running.payload()).unwrap(), expected);
         let withdrawn = notice(ProposalState::Withdrawn, id, by, None);
         assert!(!withdrawn.contains("boss"), "{withdrawn}");
     }

@@ -9,6 +9,7 @@ use store::OpenedProposal;
 use tokio::sync::oneshot;
 
 use store::recorder::Permit;
+use wire::digest::call_params;
 
 use crate::link::Link;
 
@@ -19,6 +20,14 @@ pub struct Proposed {
     pub opened: OpenedProposal,
     /// The held call behind it, if there was one in this run of the gateway.
     pub(crate) call: Option<OperationId>,
+    /// The length of its envelope, which is kept until the journal has the opening; 0 if there is none.
+    envelope_bytes: usize,
+    /// Permits for the entries about it, which its versions share.
+    permits: Arc<Permits>,
+}
+
+#[derive(Debug)]
+struct Permits {
     /// Permit for the entry about its opening.
     opening: Mutex<Option<Permit>>,
     /// Permit for the entry about its end.
@@ -30,20 +39,44 @@ impl Proposed {
     pub(crate) fn new(
         opened: OpenedProposal,
         call: Option<OperationId>,
+        envelope_bytes: usize,
         permits: [Option<Permit>; 2],
     ) -> Arc<Self> {
         let [opening, ending] = permits.map(Mutex::new);
-        Arc::new(Self { opened, call, opening, ending })
+        let permits = Arc::new(Permits { opening, ending });
+        Arc::new(Self { opened, call, envelope_bytes, permits })
+    }
+
+    /// The same proposal as its reviewers see it from now on.
+    pub(super) fn described(&self, opened: OpenedProposal) -> Arc<Self> {
+        let (call, envelope_bytes, permits) = (self.call, self.envelope_bytes, Arc::clone(&self.permits));
+        Arc::new(Self { opened, call, envelope_bytes, permits })
+    }
+
+    /// Whether another proposal is the same request of the same participant to the same addressees, however it is spelled.
+    pub(crate) fn is_same_request(&self, other: &Self) -> bool {
+        let (own, other) = (&self.opened, &other.opened);
+        let request =
+            |opened: &OpenedProposal| call_params(opened.params.as_deref().unwrap_or("{}").as_bytes()).ok();
+        own.by == other.by
+            && own.to == other.to
+            && own.method == other.method
+            && request(own) == request(other)
+    }
+
+    /// The bytes that it has in memory until the journal has its opening.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        bytes_of(&self.opened) + self.envelope_bytes
     }
 
     /// Takes the permit for the entry about its opening.
     pub(crate) fn opening_permit(&self) -> Option<Permit> {
-        self.opening.lock().take()
+        self.permits.opening.lock().take()
     }
 
     /// Takes the permit for the entry about its end.
     pub(crate) fn ending_permit(&self) -> Option<Permit> {
-        self.ending.lock().take()
+        self.permits.ending.lock().take()
     }
 }
 
@@ -72,8 +105,8 @@ impl Ruling {
     }
 
     /// A decision that the journal has.
-    pub(crate) fn restored(params: Option<String>, envelope: Option<String>) -> Self {
-        Self { params, envelope, ..Self::default() }
+    pub(crate) fn restored(params: Option<String>) -> Self {
+        Self { params, ..Self::default() }
     }
 
     /// The receiver of what becomes of the decision.

@@ -9,6 +9,7 @@ use wire::mcpx::{Envelope, check};
 use wire::{digest::call_params, mcp::relay};
 
 use super::content::{Proposed, Ruling};
+use super::describe;
 use super::open::current_digest;
 use crate::live::{Event, Live};
 use crate::{dispatch::Dispatch, link::Link, record::Record};
@@ -76,6 +77,10 @@ impl Dispatch {
             self.wait_for_servers().await;
             self.refresh_proposer(&content.opened);
         }
+        let content = match &choice {
+            Choice::Approve { .. } => describe::one(self, proposal, content),
+            Choice::Reject { .. } | Choice::Withdraw { .. } => Arc::clone(content),
+        };
         let permit = self.audit.reserve_of(by).inspect_err(not_decided)?;
         let mut fulfilment = None;
         let decision = match &choice {
@@ -140,10 +145,12 @@ pub(crate) fn ruling_of(
 ) -> Result<Option<Fulfilling>, Refusal> {
     let named = envelope.correlation_id();
     let content = named.and_then(|named| {
-        dispatch.with(|topic| topic.proposed_by(named).map(|(_, content)| Arc::clone(content)))
+        dispatch.with(|topic| topic.proposed_by(named).map(|(id, content)| (id, Arc::clone(content))))
     });
-    let others = |content: &Arc<Proposed>| content.opened.by != link.participant.id.as_str();
-    let Some(content) = content.filter(others) else { return Ok(None) };
+    let others =
+        |(_, content): &(OperationId, Arc<Proposed>)| content.opened.by != link.participant.id.as_str();
+    let Some((proposal, content)) = content.filter(others) else { return Ok(None) };
+    let content = describe::one(dispatch, proposal, &content);
     let opened = &content.opened;
     dispatch.refresh_proposer(opened);
     let params = call.params().map(|params| String::from_utf8_lossy(params).into_owned());

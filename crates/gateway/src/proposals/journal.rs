@@ -1,5 +1,6 @@
 //! Journal of proposals: a record of each change, and their return after a restart.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{Answer, OperationId, ParticipantId, ProposalState};
@@ -12,6 +13,7 @@ use topic::{Record, Restore};
 use wire::mcpx::payload;
 
 use super::content::{Proposed, Ruling};
+use super::describe;
 use super::open::Opening;
 use super::waiting;
 use crate::dispatch::{Dispatch, Report};
@@ -34,7 +36,7 @@ pub(crate) fn store(
     let Some(journal) = &dispatch.journal else { return report(true) };
     let record = record_of(proposal, &content.opened, &change, unix_ms());
     // On the proposer's account until it is durable: see [`waiting::has_room`].
-    let waits = matches!(change, Record::Opened).then(|| waiting::take(journal, &content.opened)).flatten();
+    let waits = matches!(change, Record::Opened).then(|| waiting::take(journal, &content)).flatten();
     submit(journal, record, move |durable| {
         drop(waits);
         report(durable);
@@ -60,16 +62,18 @@ fn record_of(
     let id = proposal.to_string();
     match change {
         Record::Opened => store::Record::ProposalOpened(opened.clone()),
-        Record::Decided { by, state, reason, ruling } => store::Record::ProposalDecided(DecidedProposal {
-            id,
-            by: by.to_string(),
-            decision: decision_of(*state),
-            reason: reason.as_deref().map(str::to_owned),
-            digest: Some(opened.digest.clone()),
-            params: ruling.as_ref().and_then(|ruling| ruling.params.clone()),
-            envelope: ruling.as_ref().and_then(|ruling| ruling.envelope.clone()),
-            at_ms,
-        }),
+        Record::Decided { by, state, reason, fulfilment, ruling } => {
+            store::Record::ProposalDecided(DecidedProposal {
+                id,
+                by: by.to_string(),
+                decision: decision_of(*state),
+                reason: reason.as_deref().map(str::to_owned),
+                digest: Some(opened.digest.clone()),
+                params: ruling.as_ref().and_then(|ruling| ruling.params.clone()),
+                envelope: fulfilment.as_deref().map(str::to_owned),
+                at_ms,
+            })
+        }
         Record::Ended { state, reason, answer } => store::Record::ProposalEnded(EndedProposal {
             id,
             state: state.as_str().to_owned(),
@@ -123,7 +127,9 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     let ended = proposals.iter().filter(|proposal| proposal.has_ended());
     close(dispatch, ended.map(|proposal| &*proposal.opened.envelope));
     let mut proposers = Vec::new();
+    let mut bearers = FormerBearers::default();
     for proposal in &proposals {
+        bearers.pass(dispatch, &proposal.opened);
         let expires_ms = on_own_clock(proposal.opened.expires_ms);
         let is_pending = proposal.decided.is_none() && !proposal.has_ended();
         let ending = is_pending.then(|| dispatch.audit.reserve_or_count());
@@ -140,9 +146,37 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
         }
         restore_one(dispatch, opening, proposal);
     }
+    bearers.end(dispatch);
     proposers.sort_unstable();
     proposers.dedup();
     proposers.iter().for_each(|proposer| dispatch.refresh(proposer));
+    dispatch.servers().iter().for_each(|server| describe::of_server(dispatch, &server.id));
+}
+
+/// Proposers whose proposals are brought back, in the order in which they were opened, and whether their names had other bearers then.
+#[derive(Default)]
+struct FormerBearers(BTreeMap<String, bool>);
+
+impl FormerBearers {
+    /// Takes the next proposal. The first of a present bearer ends what is its of those before.
+    fn pass(&mut self, dispatch: &Arc<Dispatch>, opened: &OpenedProposal) {
+        let since_ms = dispatch.context.sealer.incarnations().since_ms(&opened.by);
+        let is_former = since_ms.is_some_and(|since_ms| opened.at_ms < since_ms);
+        let before = self.0.insert(opened.by.clone(), is_former);
+        if before == Some(true) && !is_former {
+            disown(dispatch, &opened.by);
+        }
+    }
+
+    fn end(self, dispatch: &Arc<Dispatch>) {
+        self.0.iter().filter(|(_, is_former)| **is_former).for_each(|(by, _)| disown(dispatch, by));
+    }
+}
+
+fn disown(dispatch: &Arc<Dispatch>, name: &str) {
+    if let Ok(participant) = ParticipantId::new(name) {
+        dispatch.take(Event::Disown { participant: &participant });
+    }
 }
 
 /// The public name under which a held call was judged, if its server gives it another name.
@@ -199,13 +233,14 @@ fn end_of(proposal: &store::Proposal) -> Option<topic::EndedProposal<Live>> {
     };
     let ruling = |decided: &DecidedProposal| {
         let by = ParticipantId::new(&decided.by).ok()?;
-        Some((by, Arc::new(Ruling::restored(decided.params.clone(), decided.envelope.clone()))))
+        Some((by, Arc::new(Ruling::restored(decided.params.clone()))))
     };
     let answer = proposal.ended.as_ref().and_then(|end| end.answer.clone());
     Some(topic::EndedProposal {
         state,
         reason: reason.map(Arc::from),
         decided: decided.and_then(ruling),
+        fulfilment: decided.and_then(|decided| decided.envelope.as_deref()).map(Arc::from),
         answer: answer.and_then(|answer| payload::read_answer(answer.into())),
     })
 }
@@ -249,8 +284,8 @@ mod tests {
 
     fn decided(state: ProposalState, reason: Option<&str>) -> Record<Live> {
         let by = ParticipantId::new("boss").unwrap();
-        let ruling = Ruling::restored(Some("{}".into()), Some("f1".into()));
-        Record::Decided { by, state, reason: reason.map(Arc::from), ruling: Some(Arc::new(ruling)) }
+        let (ruling, fulfilment) = (Some(Arc::new(Ruling::restored(Some("{}".into())))), Some("f1".into()));
+        Record::Decided { by, state, reason: reason.map(Arc::from), fulfilment, ruling }
     }
 
     #[test]
@@ -263,7 +298,7 @@ mod tests {
         assert_eq!(completed.answer.unwrap().payload.bytes, ANSWER);
         let (by, ruling) = completed.decided.unwrap();
         assert_eq!((by.as_str(), ruling.params.as_deref()), ("boss", Some("{}")));
-        assert_eq!(ruling.envelope.as_deref(), Some("f1"));
+        assert_eq!(completed.fulfilment.as_deref(), Some("f1"));
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Opening {
         let by = ParticipantId::new(&opened.by).ok()?;
         let to = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
         let terms = terms_of(opened, by, to, opened.digest.parse().ok()?, expires_ms);
-        let content = Proposed::new(opened.clone(), None, [None, ending]);
+        let content = Proposed::new(opened.clone(), None, 0, [None, ending]);
         Some(Self { id: opened.id.parse().ok()?, content, terms })
     }
 }
@@ -52,7 +52,8 @@ fn terms_of(
     let method = Method::Other(opened.method.as_str().into());
     let (context, envelope) = (opened.context.as_deref().map(Into::into), opened.envelope.as_str().into());
     let bytes = content::bytes_of(opened);
-    Terms { by, method, context, to, envelope, digest, expires_ms, bytes }
+    let expires_wall_ms = opened.expires_ms;
+    Terms { by, method, context, to, envelope, digest, expires_ms, expires_wall_ms, bytes }
 }
 
 /// What a participant proposes.
@@ -65,6 +66,8 @@ struct Wanted<'w> {
     params: Option<String>,
     /// The held call.
     call: Option<OperationId>,
+    /// The length of the envelope that proposes; 0 if there is none.
+    envelope_bytes: usize,
 }
 
 /// Holds a call as a proposal. Where its caller has an account, a session of its own says first what would be called.
@@ -84,7 +87,7 @@ pub(crate) fn held(
     };
     let (dispatch, call, at, to) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(at), to.clone());
     tokio::spawn(async move {
-        let opened = at.upstream.session(&call.link.caller(call.client.as_ref())).await;
+        let opened = at.upstream.session(&call.caller()).await;
         match opened.and_then(|session| accounts::own_name(&at, &call, &session, own)) {
             Ok(_) if call.is_over() => {}
             Ok(own) => hold(&dispatch, &call, &to, &Server::Upstream(at), own),
@@ -126,6 +129,7 @@ fn hold(
         envelope: format!("{:032x}", u128::from_le_bytes(random())),
         params: relay::legacy_params(request, own.as_deref()),
         call: Some(call.id),
+        envelope_bytes: 0,
     };
     let definition = tool_of(server, wanted.by, wanted.method, wanted.context);
     match open(dispatch, wanted, definition) {
@@ -145,12 +149,11 @@ fn hold(
 
 /// The end of a held call whose arguments do not fit.
 fn unfit_of(call: &Call, shown: &Request, server: &Server, own: Option<&str>) -> Option<End<Answer>> {
-    let is_tool = call.request.method.as_str() == "tools/call";
-    let server = server.upstream().filter(|server| is_tool && server.validates())?;
-    let session = server.upstream.open_session(&call.link.caller(call.client.as_ref()));
+    let server = server.upstream().filter(|_| call.request.method.as_str() == "tools/call")?;
+    let session = server.upstream.open_session(&call.caller());
     let known = || server.manifest_for(&call.link.participant.id, call.link.form);
     let manifest = session.map_or_else(known, |session| session.manifest());
-    unfit::end(call, shown, &manifest, own)
+    server.validates(&manifest).then(|| unfit::end(call, shown, &manifest, own))?
 }
 
 /// The proposal that an envelope makes whose payload agrees with its kind.
@@ -171,24 +174,26 @@ pub(crate) fn of_envelope(
         envelope: envelope.id().to_owned(),
         params: call.params().map(|params| String::from_utf8_lossy(params).into_owned()),
         call: None,
+        envelope_bytes: envelope.frame().len(),
     };
-    if let Some(why) = unfit_at(dispatch, &wanted) {
+    if let Some(refusal) = unfit_at(dispatch, &wanted) {
         let act = (wanted.method, wanted.context);
         Record::of(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
-        return Err(Refusal::new(RefusalCode::SchemaViolation, why));
+        return Err(refusal);
     }
     let definition = definition(dispatch, wanted.by, &wanted.to, wanted.method, wanted.context);
     open(dispatch, wanted, definition)
 }
 
-/// Why one of the servers that check arguments could not run a proposed call. It is checked again when it runs.
-fn unfit_at(dispatch: &Dispatch, wanted: &Wanted<'_>) -> Option<String> {
+/// The refusal of a proposed call that one of the servers whose arguments are checked could not run. It is checked again when it runs.
+fn unfit_at(dispatch: &Dispatch, wanted: &Wanted<'_>) -> Option<Refusal> {
     let ("tools/call", Some(tool)) = (wanted.method, wanted.context) else { return None };
     let params = wanted.params.as_deref().unwrap_or("{}").as_bytes();
     wanted.to.iter().find_map(|to| {
         let server = dispatch.with(|topic| topic.server(to))?.handle;
-        let server = server.upstream().filter(|server| server.validates())?;
-        unfit::of(&server.manifest_for(wanted.by, Form::ENVELOPE), tool, params)
+        let server = server.upstream()?;
+        let manifest = server.manifest_for(wanted.by, Form::ENVELOPE);
+        server.validates(&manifest).then(|| unfit::of(&manifest, tool, params))?
     })
 }
 
@@ -201,7 +206,7 @@ fn open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Result
 }
 
 fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Result<Opening, Refusal> {
-    let Wanted { by, to, method, context, envelope, params, call } = wanted;
+    let Wanted { by, to, method, context, envelope, params, call, envelope_bytes } = wanted;
     let digest = digest(&to, method, params.as_deref(), tool.as_deref());
     let digest = digest
         .map_err(|why| Refusal::new(RefusalCode::Malformed, format!("this cannot be proposed: {why}")))?;
@@ -227,13 +232,29 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
         at_ms,
         expires_ms: at_ms.saturating_add(ttl_ms),
     };
-    if dispatch.journal.as_ref().is_some_and(|journal| !waiting::has_room(journal, &opened)) {
+    let expires_ms = dispatch.context.now_ms().saturating_add(ttl_ms);
+    let terms = terms_of(&opened, by.clone(), to.into(), digest, expires_ms);
+    let content = Proposed::new(opened, call, envelope_bytes, permits);
+    if dispatch.journal.as_ref().is_some_and(|journal| !waiting::has_room(journal, &content)) {
         let why = "too much of your proposals waits to be written down";
         return Err(Refusal::new(RefusalCode::Overloaded, why).hint("propose more slowly"));
     }
-    let expires_ms = dispatch.context.now_ms().saturating_add(ttl_ms);
-    let terms = terms_of(&opened, by.clone(), to.into(), digest, expires_ms);
-    Ok(Opening { id, content: Proposed::new(opened, call, permits), terms })
+    Ok(Opening { id, content, terms })
+}
+
+/// A proposal whose tool had no definition, with the one that its server lists now, and the digest of both; `None` if there is still
+/// none, or had been one.
+pub(super) fn described(dispatch: &Dispatch, proposed: &Proposed) -> Option<(Digest, Arc<Proposed>)> {
+    let opened = &proposed.opened;
+    if opened.tool.is_some() || opened.method != "tools/call" {
+        return None;
+    }
+    let to: Vec<ParticipantId> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+    let by = ParticipantId::new(&opened.by).ok()?;
+    let tool = definition(dispatch, &by, &to, &opened.method, opened.context.as_deref())?;
+    let digest = digest(&to, &opened.method, opened.params.as_deref(), Some(&tool)).ok()?;
+    let opened = OpenedProposal { tool: Some(tool), digest: digest.to_string(), ..opened.clone() };
+    Some((digest, proposed.described(opened)))
 }
 
 fn digest(

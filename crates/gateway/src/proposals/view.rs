@@ -134,6 +134,7 @@ impl<'v> View<'v> {
             if let Some(reason) = &proposal.reason {
                 data.text("reason", reason);
             }
+            data.optional_text("fulfilment", proposal.fulfilment.as_deref());
             data.bool("answered", self.answer.is_some());
         });
         tool_result(&self.verdict(), false, self.form, |result| {

@@ -7,17 +7,18 @@ use model::ParticipantId;
 use platform::{Share, Taken};
 use store::{JournalWriter, OpenedProposal};
 
-use super::content::bytes_of;
+use super::content::Proposed;
 
 /// Whether one more proposal fits into what its proposer may have waiting.
-pub(super) fn has_room(journal: &JournalWriter, opened: &OpenedProposal) -> bool {
-    account_of(journal, opened).is_none_or(|account| account.has_room(bytes_of(opened)))
+pub(super) fn has_room(journal: &JournalWriter, proposed: &Proposed) -> bool {
+    let account = account_of(journal, &proposed.opened);
+    account.is_none_or(|account| account.has_room(proposed.waiting_bytes()))
 }
 
 /// Puts a proposal on its proposer's account.
-pub(super) fn take(journal: &JournalWriter, opened: &OpenedProposal) -> Option<Taken> {
-    let mut taken = account_of(journal, opened)?.take(0).ok()?;
-    taken.add(bytes_of(opened));
+pub(super) fn take(journal: &JournalWriter, proposed: &Proposed) -> Option<Taken> {
+    let mut taken = account_of(journal, &proposed.opened)?.take(0).ok()?;
+    taken.add(proposed.waiting_bytes());
     Some(taken)
 }
 

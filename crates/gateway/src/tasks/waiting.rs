@@ -27,7 +27,7 @@ pub(super) async fn session_of(
         return task.session().ok_or_else(lost);
     }
     let server = dispatch.server(&task.origin.server).ok_or_else(lost)?;
-    server.upstream.session(&call.link.caller(call.client.as_ref())).await
+    server.upstream.session(&call.caller()).await
 }
 
 impl AwaitsEnd for Waiting<'_> {

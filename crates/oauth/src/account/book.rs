@@ -4,7 +4,6 @@ use client::AccountFault;
 use http::HeaderValue;
 use zeroize::Zeroizing;
 
-use crate::secret::Secret;
 use crate::vault::Saved;
 
 /// Sign-ins for one set of scopes that did not satisfy the server, before it is given up for a while.
@@ -65,8 +64,6 @@ pub(super) struct Book {
     header: Option<HeaderValue>,
     /// The scopes of the last challenge, joined with those that are granted.
     pub(super) wanted: Vec<String>,
-    /// The caller's own token, to be exchanged.
-    pub(super) subject: Option<Secret>,
     /// How often a person signed in with these scopes lately, and when last.
     sign_ins: Vec<(Vec<String>, usize, u64)>,
     failures: u32,
@@ -82,7 +79,6 @@ impl Book {
             held: saved,
             header,
             wanted: Vec::new(),
-            subject: None,
             sign_ins: Vec::new(),
             failures: 0,
             waits: None,
@@ -123,17 +119,6 @@ impl Book {
             }
             fault => fault.clone(),
         })
-    }
-
-    /// Has the token renewed before the next request.
-    pub(super) fn expire(&mut self) {
-        if let Some(held) = &mut self.held {
-            held.tokens.expires_ms = Some(0);
-        }
-        (self.failures, self.waits) = (0, None);
-        if matches!(self.phase, Phase::Blocked(_)) {
-            self.phase = Phase::Open;
-        }
     }
 
     pub(super) fn can_renew(&self, is_machine: bool) -> bool {

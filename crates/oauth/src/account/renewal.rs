@@ -7,7 +7,7 @@ use platform::unix_ms;
 use store::audit::Verdict;
 
 use super::book::{Book, Phase};
-use super::{Account, authorization_server, saved};
+use super::{Account, ExchangedToken, authorization_server, saved};
 use crate::config::Kind;
 use crate::registration::Use;
 use crate::site::fault_of;
@@ -136,11 +136,10 @@ impl Account {
             None => self.site.discover(None).await?,
         };
         let (server, config) = (&found.server, &self.site.config);
-        let client = self.site.client(server, Use::Native).await?;
+        let client = self.site.client(server, Use::Native, None).await?;
         let scopes = self.scopes(&found);
-        let subject = self.book.lock().subject.clone();
-        let grant = match (config.kind, &subject) {
-            (Kind::Exchange, Some(subject)) => {
+        let grant = match (config.kind, &self.subject) {
+            (Kind::Exchange, Some(ExchangedToken { token: subject, .. })) => {
                 token::Grant::Exchange { subject, scopes: &scopes, audience: config.audience.as_deref() }
             }
             (Kind::Exchange, None) => {

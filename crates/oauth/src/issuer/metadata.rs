@@ -6,6 +6,7 @@ use url::{Position, Url};
 
 use super::error::IssuerError;
 use crate::dialer::{Dialer, Fetch, Reach, Redirects};
+use crate::metadata::read_json;
 
 /// What an issuer says of itself.
 #[derive(Debug, Clone, Deserialize)]
@@ -61,7 +62,7 @@ impl Metadata {
             return Err(IssuerError::Status(url.to_owned(), fetched.status.as_u16()));
         }
         let wrong = |_| IssuerError::Answer(url.to_owned(), "the answer is no metadata of an issuer".into());
-        serde_json::from_slice(&fetched.body).map_err(wrong)
+        read_json(&fetched.body).map_err(wrong)
     }
 
     pub(super) fn jwks_url(&self) -> Result<&str, IssuerError> {

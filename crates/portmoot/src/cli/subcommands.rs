@@ -46,6 +46,31 @@ pub(crate) enum ServersCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
+    /// Start a server anew, for example after an update of its program
+    ///
+    /// Its sessions and its process end first; open calls are refused. Needs the capability portmoot/restart.
+    Restart {
+        /// Configured name of the server
+        name: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// End a server until it is enabled, or the gateway starts again
+    ///
+    /// To disable it for good, write `enabled = false` in the configuration. Needs the capability portmoot/restart.
+    Disable {
+        /// Configured name of the server
+        name: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Start a server that was disabled
+    Enable {
+        /// Configured name of the server
+        name: String,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Sign in at a server that wants a token
     ///
     /// Opens the authorization server in a browser and waits for it to come back to this machine. The running gateway keeps the

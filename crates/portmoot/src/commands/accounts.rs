@@ -152,12 +152,7 @@ async fn by_browser(
     args: &LoginArgs,
     output: Output,
 ) -> Result<Value, Failure> {
-    let unusable = |error: std::io::Error| {
-        Failure::new(Exit::Failed, "cannot_listen", format!("cannot wait for the browser: {error}"))
-            .hint("use --paste")
-    };
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(unusable)?;
-    let port = listener.local_addr().map_err(unusable)?.port();
+    let (listener, port) = listener(endpoint, name).await?;
     let begun = begin(endpoint, &["servers", name, "login"], args, Some(port)).await?;
     let url = cell(&begun, "url");
     let is_opened = !args.no_browser && std::io::stderr().is_terminal() && open(&url);
@@ -177,6 +172,28 @@ async fn by_browser(
     };
     answer(&mut stream, "200 OK", said).await;
     completed
+}
+
+/// A listener for the browser, at the port with which the gateway's client is registered: many authorization servers accept no
+/// other. Another port is registered if that one is taken, unless it is configured.
+async fn listener(endpoint: &Remote, name: &str) -> Result<(TcpListener, u16), Failure> {
+    // A gateway that does not say it, or a caller who may not know it, goes on with any port.
+    let answer = api::get(endpoint, &["servers", name, "login"], &[]).await;
+    let registered: Value = answer.and_then(|answer| answer.read()).unwrap_or_default();
+    let port = registered.get("port").and_then(Value::as_u64).and_then(|port| u16::try_from(port).ok());
+    let is_fixed = registered.get("fixed").and_then(Value::as_bool).unwrap_or_default();
+    let mut bound = TcpListener::bind(("127.0.0.1", port.unwrap_or(0))).await;
+    if bound.is_err() && !is_fixed {
+        bound = TcpListener::bind(("127.0.0.1", 0)).await;
+    }
+    let unusable = |error: std::io::Error| {
+        let at = port.filter(|_| is_fixed).map(|port| format!(" at port {port}")).unwrap_or_default();
+        Failure::new(Exit::Failed, "cannot_listen", format!("cannot wait for the browser{at}: {error}"))
+            .hint("use --paste")
+    };
+    let listener = bound.map_err(unusable)?;
+    let port = listener.local_addr().map_err(unusable)?.port();
+    Ok((listener, port))
 }
 
 async fn by_device(

@@ -52,7 +52,7 @@ pub(crate) fn data_dir(loaded: &Loaded, then: &str) -> Result<PathBuf, Failure> 
 pub(crate) fn run(command: ConfigCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         ConfigCommand::Check(args) => {
-            check(&Sources { listen: args.listen, ..sources(&args.config) }, output)
+            check(&Sources { listen: args.listen, strict: true, ..sources(&args.config) }, output)
         }
         ConfigCommand::Schema => {
             output.result(config::SCHEMA);

@@ -299,10 +299,7 @@ fn server(server: &ServerConfig) -> Check {
         Transport::Stdio(child) | Transport::Proto(ProtoConfig::Child { child, .. }) => {
             command(&what, child, server)
         }
-        Transport::Unset { variable } => {
-            let found = format!("the environment variable `{variable}` is not set, so it cannot start");
-            failed(&what, found, format!("set {variable}, or write a default: ${{{variable}:-...}}"))
-        }
+        Transport::Unusable { why, fix } => failed(&what, format!("{why}, so it cannot start"), fix.clone()),
         Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_))
         | Transport::Http(_)
         | Transport::Sse(_)

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, stdout};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use json::visible;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::cli::{GatewayArgs, PromptsCommand, ResourcesCommand};
@@ -107,23 +108,33 @@ async fn list(
 }
 
 /// All entries of a list, as they are in MCP.
-pub(super) async fn all(
+async fn all(
     endpoint: &dyn Endpoint,
     topic: &str,
     member: &str,
     output: Output,
 ) -> Result<Vec<Value>, Failure> {
+    let written = written(endpoint, topic, member, output).await?;
+    Ok(written.iter().filter_map(|entry| serde_json::from_str(entry.get()).ok()).collect())
+}
+
+/// All entries of a list, as their servers wrote them.
+pub(super) async fn written(
+    endpoint: &dyn Endpoint,
+    topic: &str,
+    member: &str,
+    output: Output,
+) -> Result<Vec<Box<RawValue>>, Failure> {
     let mut unattended = Unattended;
     let responder = TerminalResponder::new(&mut unattended, output);
     let mut session = ClientSession::open(endpoint, topic, responder).await?;
     let (mut all, mut params) = (Vec::new(), json!({}));
     for _ in 0..PAGES_MAX {
         let page = session.request(&format!("{member}/list"), &params.to_string()).await?;
-        let mut page: Value = serde_json::from_str(&page).unwrap_or_default();
-        if let Some(Value::Array(items)) = page.get_mut(member).map(Value::take) {
-            all.extend(items);
-        }
-        match page.get("nextCursor").and_then(Value::as_str) {
+        let items = json::at(page.as_bytes(), &[member]);
+        let items = items.and_then(|items| serde_json::from_slice::<Vec<Box<RawValue>>>(items).ok());
+        all.extend(items.into_iter().flatten());
+        match json::at(page.as_bytes(), &["nextCursor"]).and_then(json::text) {
             Some(cursor) => params = json!({ "cursor": cursor }),
             None => break,
         }

@@ -7,8 +7,8 @@ use schema::{
     Converted, Numbers, Style, Tool, VALIDATE_PROTO, VALIDATE_TEXT, convert_all, package_of, snake,
 };
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::cli::{GatewayArgs, ProtoCommand, ProtoStyle};
 use crate::commands::target::resolve;
@@ -45,6 +45,7 @@ pub(crate) async fn run(command: ProtoCommand, output: Output) -> Result<Exit, F
         ProtoStyle::Spec => Style::Spec,
     };
     let borrowed: Vec<_> = tools.iter().map(Listed::borrowed).collect();
+    borrowed.iter().try_for_each(check_arguments)?;
     let converted = convert_all(&package, &borrowed, &earlier, style);
     let left = left(&found, &converted);
     match &out {
@@ -170,6 +171,20 @@ fn read(stem: &str, text: &str) -> Result<Vec<Listed>, Failure> {
     }
     Err(Failure::bad_argument(format!("{stem}.json has no tools"))
         .hint("pass a result of tools/list, a list of tools, one tool, or one input schema"))
+}
+
+/// Arguments are an object (MCP, "Tool"): a schema of anything else has no message.
+fn check_arguments(tool: &Tool<'_>) -> Result<(), Failure> {
+    let is_object = match json::at(tool.input, &["type"]) {
+        None => tool.input.first() == Some(&b'{'),
+        Some(of) => serde_json::from_slice::<Value>(of).is_ok_and(|of| of == "object"),
+    };
+    if is_object {
+        return Ok(());
+    }
+    let why = format!("the inputSchema of `{}` is of no object", json::visible::line(tool.name));
+    Err(Failure::bad_argument(why)
+        .hint("arguments are an object: write \"type\": \"object\" and its properties"))
 }
 
 /// A package of lower-case words that ends with a version, as buf's lint rules want it.

@@ -1,8 +1,8 @@
-//! Commands `servers ls` and `servers show`; the others are in `accounts`.
+//! Commands `servers ls`, `servers show`, `servers restart` and so on; those about accounts are in `accounts`.
 
 use serde_json::Value;
 
-use crate::cli::ServersCommand;
+use crate::cli::{RunningArgs, ServersCommand};
 use crate::commands::accounts;
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, print, texts};
@@ -50,6 +50,21 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
             let row = |row: &Value| columns.iter().map(|column| member(row, column)).collect();
             output.listing(&answer, "servers", &columns, row);
         }
+        ServersCommand::Restart { name, gateway } => {
+            switch(&name, ("restart", "restarted"), &gateway, output).await?;
+        }
+        ServersCommand::Disable { name, gateway } => {
+            switch(
+                &name,
+                ("disable", "disabled, until it is enabled or the gateway starts again"),
+                &gateway,
+                output,
+            )
+            .await?;
+        }
+        ServersCommand::Enable { name, gateway } => {
+            switch(&name, ("enable", "enabled"), &gateway, output).await?;
+        }
         ServersCommand::Login { name, args } => return accounts::login(&name, &args, output).await,
         ServersCommand::Logout { name, participant, gateway } => {
             return accounts::logout(&name, participant.as_deref(), &gateway, output).await;
@@ -80,6 +95,22 @@ pub(crate) fn memory(bytes: Option<u64>) -> String {
 fn used_by(server: &Value) -> String {
     let users = texts(server, "users");
     if users.is_empty() { "-".to_owned() } else { users.join(", ") }
+}
+
+/// Restarts, disables or enables a server; `done` is what it is then.
+async fn switch(
+    name: &str,
+    (verb, done): (&str, &str),
+    gateway: &RunningArgs,
+    output: Output,
+) -> Result<(), Failure> {
+    let endpoint = running_endpoint(gateway, output)?;
+    let answer: Value = api::post(&endpoint, &["servers", name, verb], &[], "{}".to_owned()).await?.read()?;
+    match output.json {
+        true => output.result_json(&answer),
+        false => output.message(&format!("the server `{name}` is {done}")),
+    }
+    Ok(())
 }
 
 /// Why a server is not ready: the reason, the cause of the last failure, the last line on stderr; a dash if it is ready.

@@ -1,11 +1,12 @@
 //! Command `tokens`: what the list of tools costs, on the wire and in a model's context (proto-mcp v1.0, "Token Efficiency").
 
 use access::config::BuiltIn;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tiktoken_rs::{CoreBPE, cl100k_base};
 
 use crate::cli::TokensArgs;
-use crate::commands::lists::all;
+use crate::commands::lists::written;
 use crate::commands::target::resolve;
 use crate::remote::list_bytes;
 use terminal::exit::Exit;
@@ -26,7 +27,7 @@ struct Form {
 
 pub(crate) async fn run(args: TokensArgs, output: Output) -> Result<Exit, Failure> {
     let endpoint = resolve(&args.gateway, output)?;
-    let tools = all(&*endpoint, &args.topic, "tools", output).await?;
+    let tools = written(&*endpoint, &args.topic, "tools", output).await?;
     if tools.is_empty() {
         return Err(Failure::new(Exit::NotFound, "no_tools", "there are no tools that you may call")
             .hint("portmoot servers ls"));
@@ -59,19 +60,21 @@ pub(crate) async fn run(args: TokensArgs, output: Output) -> Result<Exit, Failur
     Ok(Exit::Ok)
 }
 
-/// The forms that programs send and models read.
-fn shown(tools: &[Value], bpe: &CoreBPE) -> Vec<Form> {
-    let text = |tool: &Value, key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let lines = |line: &dyn Fn(&Value) -> String| tools.iter().map(line).collect::<Vec<_>>().join("\n");
-    let name = |tool: &Value| text(tool, "name");
-    let sentence = |tool: &Value| first_sentence(&text(tool, "description")).to_owned();
-    let list = json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": tools } }).to_string();
+/// The forms that programs send and models read. What is JSON is counted as its server wrote it.
+fn shown(tools: &[Box<RawValue>], bpe: &CoreBPE) -> Vec<Form> {
+    let lines = |line: &dyn Fn(&[u8]) -> String| {
+        tools.iter().map(|tool| line(tool.get().as_bytes())).collect::<Vec<_>>().join("\n")
+    };
+    let name = |tool: &[u8]| text(tool, "name");
+    let sentence = |tool: &[u8]| first_sentence(&text(tool, "description")).to_owned();
+    let raw: Vec<_> = tools.iter().map(|tool| tool.get().as_bytes()).collect();
+    let joined = tools.iter().map(|tool| tool.get()).collect::<Vec<_>>().join(",");
+    let list = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{joined}]}}}}"#);
     let searched = gateway::built_in_manifest(&[BuiltIn::Proxy, BuiltIn::SearchTools]).tools.items;
-    let searched: Vec<Value> =
-        searched.iter().filter_map(|item| serde_json::from_slice(&item.raw).ok()).collect();
+    let searched: Vec<_> = searched.iter().map(|item| &*item.raw).collect();
     [
         ("JSON-RPC, as tools/list has it", list),
-        ("name, description, schema as JSON", definitions(tools)),
+        ("name, description, schema as JSON", definitions(&raw)),
         ("signatures, first sentences", lines(&|tool| format!("{}: {}", signature(tool), sentence(tool)))),
         ("signatures", lines(&signature)),
         ("names, first sentences", lines(&|tool| format!("{}: {}", name(tool), sentence(tool)))),
@@ -83,27 +86,43 @@ fn shown(tools: &[Value], bpe: &CoreBPE) -> Vec<Form> {
 }
 
 /// What hosts pass on to their models.
-fn definitions(tools: &[Value]) -> String {
-    let definition = |tool: &Value| json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] });
-    Value::Array(tools.iter().map(definition).collect()).to_string()
+fn definitions(tools: &[&[u8]]) -> String {
+    let definition = |tool: &&[u8]| {
+        let members = ["name", "description", "inputSchema"].into_iter().filter_map(|key| {
+            let raw = json::at(tool, &[key])?;
+            Some(format!("\"{key}\":{}", String::from_utf8_lossy(raw)))
+        });
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+    };
+    format!("[{}]", tools.iter().map(definition).collect::<Vec<_>>().join(","))
 }
 
-/// A tool's name with its arguments: `name(a: string, b?: integer)`.
-fn signature(tool: &Value) -> String {
-    let schema = &tool["inputSchema"];
-    let required = |key: &str| {
-        schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one.as_str() == Some(key)))
+/// A text of a tool; nothing if it has none.
+fn text(tool: &[u8], key: &str) -> String {
+    json::at(tool, &[key]).and_then(json::text).unwrap_or_default().into_owned()
+}
+
+/// A tool's name with its arguments in the order of the schema: `name(a: string, b?: integer)`.
+fn signature(tool: &[u8]) -> String {
+    let value = |path: &[&str]| -> Value {
+        json::at(tool, path).and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default()
     };
-    let argument = |(key, schema): (&String, &Value)| {
-        let kind = match &schema["type"] {
-            Value::String(kind) => kind.clone(),
-            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
+    let required = value(&["inputSchema", "required"]);
+    let is_required =
+        |key: &str| required.as_array().is_some_and(|all| all.iter().any(|one| one.as_str() == Some(key)));
+    let argument = |(key, schema): (&str, json::Member<'_>)| {
+        let schema: Value = serde_json::from_slice(schema.raw).unwrap_or_default();
+        let kind = match schema.get("type") {
+            Some(Value::String(kind)) => kind.clone(),
+            Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
             _ => "any".to_owned(),
         };
-        format!("{key}{}: {kind}", if required(key) { "" } else { "?" })
+        format!("{key}{}: {kind}", if is_required(key) { "" } else { "?" })
     };
-    let arguments = schema["properties"].as_object().into_iter().flatten().map(argument);
-    format!("{}({})", tool["name"].as_str().unwrap_or_default(), arguments.collect::<Vec<_>>().join(", "))
+    let properties = json::at(tool, &["inputSchema", "properties"]).unwrap_or(b"{}");
+    let members = json::members(properties, json::Span::all(properties)).ok();
+    let arguments: Vec<_> = members.iter().flat_map(json::Members::iter).map(argument).collect();
+    format!("{}({})", text(tool, "name"), arguments.join(", "))
 }
 
 fn first_sentence(text: &str) -> &str {
@@ -140,15 +159,29 @@ mod tests {
 
     #[test]
     fn signatures_and_sentences() {
-        let tool = json!({ "name": "find", "inputSchema": { "type": "object", "required": ["q"],
-            "properties": { "q": { "type": "string" }, "n": { "type": ["integer", "null"] }, "x": {} } } });
-        assert_eq!(signature(&tool), "find(n?: integer|null, q: string, x?: any)");
-        assert_eq!(signature(&json!({ "name": "now" })), "now()");
+        let tool = br#"{ "name": "find", "inputSchema": { "type": "object", "required": ["q"],
+            "properties": { "q": { "type": "string" }, "n": { "type": ["integer", "null"] }, "b": {} } } }"#;
+        assert_eq!(signature(tool), "find(q: string, n?: integer|null, b?: any)");
+        assert_eq!(signature(br#"{"name":"now"}"#), "now()");
         for (text, sentence) in
             [("One. Two.", "One."), (" One\nTwo", "One"), ("", ""), ("v1.2 is new. Yes", "v1.2 is new.")]
         {
             assert_eq!(first_sentence(text), sentence);
         }
+    }
+
+    #[test]
+    fn lists_are_counted_as_they_were_written() {
+        let tool = r#"{"name":"b", "inputSchema":{"type":"object","a":1.0},"description":"d","x":0}"#;
+        let raw = RawValue::from_string(tool.to_owned()).unwrap();
+        let bytes = |name: &str| {
+            let forms = shown(std::slice::from_ref(&raw), &cl100k_base().unwrap());
+            forms.iter().find(|form| form.name == name).map(|form| form.bytes)
+        };
+        let around = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#.len();
+        assert_eq!(bytes("JSON-RPC, as tools/list has it"), Some(around + tool.len()));
+        let definition = r#"[{"name":"b","description":"d","inputSchema":{"type":"object","a":1.0}}]"#;
+        assert_eq!(bytes("name, description, schema as JSON"), Some(definition.len()));
     }
 
     #[test]

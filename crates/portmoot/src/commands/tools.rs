@@ -47,7 +47,11 @@ pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, F
     }
 }
 
-/// A tool as a row, with the first line of its description.
+/// A tool as a row, with its name for clients that accept fewer characters, and the first line of its description.
 fn row(tool: &Value) -> Vec<String> {
-    vec![cell(tool, "name"), cell(tool, "server"), short(&cell(tool, "description"))]
+    let name = match tool.get("narrow_name").and_then(Value::as_str) {
+        Some(narrow) => format!("{} ({narrow})", cell(tool, "name")),
+        None => cell(tool, "name"),
+    };
+    vec![name, cell(tool, "server"), short(&cell(tool, "description"))]
 }

@@ -53,6 +53,9 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         | Command::Consents(_)
         | Command::Servers(
             ServersCommand::Show { .. }
+            | ServersCommand::Restart { .. }
+            | ServersCommand::Disable { .. }
+            | ServersCommand::Enable { .. }
             | ServersCommand::Login { .. }
             | ServersCommand::Logout { .. }
             | ServersCommand::ConnectCode(_)

@@ -82,6 +82,11 @@ impl ClientSide {
         self.state().pending.values().any(|open| open.method != LISTEN)
     }
 
+    /// Whether a handshake has no answer yet: what the client writes behind it belongs to the session that the answer names.
+    fn is_entering(&self) -> bool {
+        self.state().pending.values().any(|open| open.method == "initialize" && !open.modern)
+    }
+
     fn state(&self) -> MutexGuard<'_, RelayState> {
         self.state.lock()
     }
@@ -208,16 +213,28 @@ async fn read(
     link: &Link,
     client: &Arc<ClientSide>,
 ) -> std::io::Result<()> {
-    let (mut lines, mut number) = (Lines::new(LINE_BYTES_MAX), 0);
+    let (mut lines, mut number, mut is_open) = (Lines::new(LINE_BYTES_MAX), 0, true);
     lines.buffer().extend_from_slice(&begun);
     loop {
-        while let Some(line) = lines.next_line() {
+        while !client.is_entering()
+            && let Some(line) = lines.next_line()
+        {
             number += 1;
             take(link, client, line, number);
         }
-        if input.read_buf(lines.buffer()).await? == 0 {
+        let is_entering = client.is_entering();
+        if !is_open && !is_entering {
             break;
         }
+        let has_room = !is_entering || lines.buffer().len() < LINE_BYTES_MAX;
+        tokio::select! {
+            read = input.read_buf(lines.buffer()), if is_open && has_room => is_open = read? > 0,
+            () = client.settled.notified(), if is_entering => {}
+            () = tokio::time::sleep(DRAIN_TIMEOUT), if !is_open => break,
+        }
+    }
+    if let Some(line) = lines.finish() {
+        take(link, client, line, number + 1);
     }
     // Pending requests are still answered, for a bounded time.
     let answered = async {

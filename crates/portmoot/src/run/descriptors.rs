@@ -85,7 +85,7 @@ fn reserve(config: &Config) -> usize {
             Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => {
                 config.limits.upstream_sessions_max.saturating_add(SHARED_SESSIONS)
             }
-            Transport::Demo | Transport::Participant | Transport::Unset { .. } => 0,
+            Transport::Demo | Transport::Participant | Transport::Unusable { .. } => 0,
         })
     })
 }

@@ -110,14 +110,10 @@ fn chat_says_whose_proposal_has_changed_and_who_decided() {
     let id = proposed["id"].as_str().unwrap();
     let pending = proposer.wait_for_line("* your");
     reader.wait_for_line("? proposal #1 by scout");
-    // Another participant uses the same id: what becomes of its proposal changes nothing about the first one.
+    // Another participant uses the same id: it is refused, and changes nothing about the first one.
     let kind = "mcp/proposal:tools/call:echo";
     boss.send(kind, id, &["worker"], json!({}), &json!({ "method": "tools/call", "params": echo("x") }));
-    let taken = "this cannot be proposed: an envelope of this id has proposed already";
-    for program in [&mut reader, &mut proposer] {
-        let seen = program.wait_for_line("* the proposal");
-        assert!(seen.ends_with(&format!(" of boss is rejected: {taken}")), "{seen}");
-    }
+    boss.refused(id, "conflict");
     reader.type_line("/proposals");
     reader.wait_for_line("? proposal #1 by scout");
     boss.call("no", &["portmoot"], "reject_proposal", json!({ "id": id, "reason": "not today" }));

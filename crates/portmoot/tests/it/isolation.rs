@@ -73,7 +73,7 @@ fn a_call_open_at_a_server_that_is_killed_ends_with_a_plain_refusal() {
 fn a_hung_server_is_degraded_then_started_again_and_its_calls_end_in_time() {
     let home = Home::new();
     let config = fixture("hung", &["--era", "legacy"])
-        + "request_timeout = \"300ms\"\nstart_timeout = \"3s\"\n"
+        + "start = \"always\"\nrequest_timeout = \"300ms\"\nstart_timeout = \"3s\"\n"
         + &fixture("fine", &[]);
     let gateway = Gateway::start(&home, &config);
     let client = Client::plain(&gateway);

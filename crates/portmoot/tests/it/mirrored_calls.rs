@@ -190,8 +190,7 @@ fn questions_to_users_are_not_mirrored() {
         let name = "tools_test_streaming_elicitation";
         let answer = json!({ "action": "accept", "content": { "value": SECRET } });
         for responses in [json!({}), json!({ "value": answer })] {
-            let params =
-                json!({ "name": name, "arguments": {}, "inputResponses": responses, "requestState": SECRET });
+            let params = json!({ "name": name, "arguments": {}, "inputResponses": responses });
             let asked = modern(&gateway, Some(&token("ann")), "tools/call", params).json();
             assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
             let [request, response] = call(&mut watch, "tools/call:test_streaming_elicitation");

@@ -20,6 +20,8 @@ const TESTS: &[&str] = &[
     "grants::a_connected_participant_is_notified_of_grants_and_revocations",
     "intruders::an_answer_from_a_participant_that_was_not_asked_settles_no_request",
     "lost_standing::a_removed_participants_proposals_are_withdrawn",
+    "named_once::a_proposal_that_is_sent_again_is_told_its_state",
+    "oauth_client::next_bearer::nothing_that_a_bearer_of_a_name_owned_is_within_reach_of_the_next",
     "one_path::a_retry_of_a_held_call_is_rate_limited_and_recorded",
     "one_path::a_servers_questions_reach_only_the_addressees_of_its_capabilities",
     "one_path::giving_up_a_retry_withdraws_its_proposal",
@@ -30,6 +32,9 @@ const TESTS: &[&str] = &[
     "proposals::a_refused_call_runs_once_after_approval_over_the_api",
     "questions_between_eras::a_legacy_server_asks_a_modern_client",
     "tasks::legacy::questions_of_a_task_arrive_on_the_stream_that_awaits_its_result",
+    "told_truly::a_proposal_from_before_its_servers_first_list_can_be_approved",
+    "told_truly::approving_what_is_away_for_a_moment_leaves_it_pending",
+    "told_truly::whoever_receives_proposals_hears_what_is_decided",
 ];
 
 // Without names the test program would run every test, this one too.
@@ -50,6 +55,10 @@ impl Handles for Names {
     type Message = ();
     type Content = ();
     type Ruling = ();
+
+    fn is_same_request(_: &(), _: &()) -> bool {
+        true
+    }
 
     fn kept_bytes(_: Option<&()>, _: Option<&()>) -> usize {
         0

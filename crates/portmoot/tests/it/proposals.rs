@@ -245,9 +245,9 @@ fn invalid_proposals_are_refused() {
     let first = stage.propose("p1", "please");
     // An id that is in use, by the same participant and by another.
     stage.agent.send(ECHO, "p1", &["tools"], json!({}), &echoes("something else"));
-    state(&mut stage.agent, "p1", "rejected");
+    stage.agent.refused("p1", "conflict");
     stage.boss.send(ECHO, "p1", &["tools"], json!({}), &echoes("something else"));
-    state(&mut stage.boss, "p1", "rejected");
+    stage.boss.refused("p1", "conflict");
     assert_eq!(stage.shown("p1"), first);
     let add = json!({ "method": "tools/call", "params": { "name": "add", "arguments": { "a": 1, "b": 2 } } });
     for (id, kind, payload) in [
@@ -267,7 +267,7 @@ fn invalid_proposals_are_refused() {
     assert_eq!(stage.executed(), before);
     let audit_log = stage.audit_log();
     for who in ["agent", "boss"] {
-        audit_log.has(who, ECHO, "refused", "malformed: this cannot be proposed: an envelope of this id");
+        audit_log.has(who, ECHO, "refused", "conflict: this id names another proposal");
     }
     audit_log.comes_to(2, "agent", ECHO, "refused", "mismatch: ");
 }

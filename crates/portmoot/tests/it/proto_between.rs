@@ -43,7 +43,7 @@ fn found() -> Value {
 }
 
 /// The calls that the server got, in hexadecimal, without the id that the gateway gave them.
-fn got(record: &Path, tool: &str) -> Vec<String> {
+pub(crate) fn got(record: &Path, tool: &str) -> Vec<String> {
     let text = fs::read_to_string(record).unwrap();
     let of_tool = |line: &&str| line.contains(&hex(tool)) && line.contains(&hex("FindRequest"));
     text.lines().filter(of_tool).map(str::to_owned).collect()

@@ -5,14 +5,17 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
 use harness::{grpc_client, proto_client};
+use prost::Message as _;
 use serde_json::{Value, json};
+use wire::proto::contract::McpMessage;
+use wire::proto::contract::mcp_message::Payload;
 
 use crate::front::{binary, over_stdio, pipe};
 use crate::home::Home;
 use crate::http::{Connection, TIMEOUT};
 use crate::peer::{Peer, answer, small, tool};
 use crate::proto_servers::child;
-use crate::support::{Gateway, fixture};
+use crate::support::{Gateway, fixture, until};
 use crate::ws::{self, Socket};
 
 const TOKEN: &str = "a-token-that-is-long-enough";
@@ -262,4 +265,113 @@ fn a_client_that_may_only_propose_gets_the_result_of_the_approved_call() {
     home.run(&["proposals", "approve", id, "--yes", "--no-wait", "--url", &gateway.url(), "--token", BOSS])
         .expect(0);
     assert_eq!(client.join().unwrap()["answer"], json!(["do it"]));
+}
+
+/// Messages beyond the limit, which their clients write to the end.
+#[test]
+fn the_refusal_of_a_message_that_is_too_long_arrives() {
+    const LIMIT: usize = 4 << 20;
+    let home = Home::new();
+    let gateway = Gateway::start(&home, "");
+    let refused = |answer: &[u8]| {
+        let message = answer.get(4..).and_then(|message| McpMessage::decode(message).ok());
+        match message.and_then(|message| message.payload) {
+            Some(Payload::ErrorResponse(error)) => error.code,
+            other => panic!("{other:?}"),
+        }
+    };
+    for bytes in [LIMIT + 1, LIMIT + 5, LIMIT + LIMIT / 4, 20 << 20] {
+        let message = vec![0x0a; bytes];
+        let frame = [&u32::try_from(bytes).unwrap().to_be_bytes()[..], &message].concat();
+
+        let mut socket = Socket::at(&gateway, "/proto", &[]);
+        socket.frame(0x80 | ws::BINARY, &message);
+        let answer = loop {
+            let next = socket.next().unwrap();
+            if next.opcode == ws::BINARY {
+                break next.payload;
+            }
+        };
+        assert_eq!((refused(&answer), socket.closed()), (-32600, 1009), "{bytes}");
+
+        let mut plain = TcpStream::connect(gateway.address()).unwrap();
+        plain.set_read_timeout(Some(TIMEOUT)).unwrap();
+        plain.write_all(&[&[0, 0, 0, 2][..], &PING, &frame].concat()).unwrap();
+        let mut read = Vec::new();
+        plain.read_to_end(&mut read).unwrap();
+        assert_eq!(refused(&read[6..]), -32600, "{bytes}");
+
+        let mut command = home.command(&["stdio", "--url", &gateway.url()]);
+        let mut pipe = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut input = pipe.stdin.take().unwrap();
+        input.write_all(&frame).unwrap();
+        let mut read = Vec::new();
+        pipe.stdout.take().unwrap().read_to_end(&mut read).unwrap();
+        assert_eq!(refused(&read), -32600, "{bytes}");
+        until("the relay ends, though its input is open", || pipe.try_wait().unwrap());
+    }
+    // The header of one is enough.
+    let mut command = home.command(&["stdio", "--url", &gateway.url()]);
+    let mut pipe = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = pipe.stdin.take().unwrap();
+    input.write_all(&u32::try_from(LIMIT + 1).unwrap().to_be_bytes()).unwrap();
+    let mut read = Vec::new();
+    pipe.stdout.take().unwrap().read_to_end(&mut read).unwrap();
+    assert_eq!(refused(&read), -32600);
+    until("the relay ends", || pipe.try_wait().unwrap());
+    assert!(pipe.wait().is_ok());
+}
+
+/// What a client writes at once, without waiting for an answer.
+#[test]
+fn requests_behind_a_handshake_that_has_no_answer_yet_are_answered() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &fixture("a", &[]));
+    gateway.ready("a");
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let messages = [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }),
+        json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" }),
+    ];
+    // The last line has no end.
+    let text = messages.map(|message| message.to_string()).join("\n");
+    for round in 0..5 {
+        let mut command = home.command(&["stdio", "--url", &gateway.url()]);
+        let mut pipe = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        pipe.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let said = String::from_utf8(pipe.wait_with_output().unwrap().stdout).unwrap();
+        let said = said.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut answered: Vec<_> =
+            said.filter(|line| line["result"].is_object()).filter_map(|line| line["id"].as_u64()).collect();
+        answered.sort_unstable();
+        assert_eq!(answered, [1, 2, 3], "round {round}");
+    }
+}
+
+/// A list that a client asks for before it closes its side, while the only server is still starting.
+#[test]
+fn a_list_before_the_end_of_a_pipe_is_answered() {
+    let server = harness::fixture_binary();
+    let starts = |type_of: &str| {
+        let script = format!("sleep 1; exec {} --stdio", server.display());
+        format!("[servers.a]\ncommand = \"bash\"\nargs = [\"-c\", {script:?}]\n{type_of}")
+    };
+    let list = [0, 0, 0, 4, 8, 2, 0x22, 0];
+    for config in [starts(""), starts("start = \"always\"\n"), child("a", &[])] {
+        let home = Home::new();
+        let words = pipe(&home, &config);
+        // The second run has what the first one kept.
+        for round in 0..2 {
+            let mut command = Command::new(&words[0]);
+            let mut child =
+                command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            child.stdin.take().unwrap().write_all(&list).unwrap();
+            let said = child.wait_with_output().unwrap().stdout;
+            let answer = McpMessage::decode(said.get(4..).unwrap_or_default()).unwrap();
+            let Some(Payload::ListToolsResponse(listed)) = answer.payload else { panic!("{answer:?}") };
+            assert!(answer.id == 2 && listed.tools.iter().any(|tool| tool.name.ends_with("echo")), "{round}");
+        }
+    }
 }

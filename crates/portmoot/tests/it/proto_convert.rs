@@ -79,7 +79,8 @@ fn every_form_of_a_tool_is_read() {
         let shown = home.run(&["proto", "convert", "web_search.json", "--style", "spec"]).expect(0).stdout;
         assert_eq!(shown, sample, "{text}");
     }
-    for (text, exit) in [("{}", 2), ("[1]", 2), ("{", 2)] {
+    let none = r#"{"name":"a","inputSchema":{"type":"string"}}"#;
+    for (text, exit) in [("{}", 2), ("[1]", 2), ("{", 2), (none, 2), (r#"{"type":["string"]}"#, 2)] {
         fs::write(home.path().join("web_search.json"), text).unwrap();
         home.run(&["proto", "convert", "web_search.json"]).expect(exit);
     }

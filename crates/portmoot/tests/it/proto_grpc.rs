@@ -267,3 +267,22 @@ except grpc.RpcError as error:
     let expected = "0801 0801\nNOT_FOUND\nUNIMPLEMENTED\n";
     assert_eq!(text, expected, "{}", String::from_utf8_lossy(&ran.stderr));
 }
+
+#[test]
+fn reflection_answers_about_what_it_does_not_know_and_goes_on() {
+    let gateway = Gateway::serve("");
+    // Requests: file_containing_symbol (4), file_by_filename (3), list_services (7).
+    let script = r#"
+import sys, grpc
+text = lambda key, text: bytes([key << 3 | 2, len(text)]) + text
+questions = [text(4, b"no.such.Symbol"), text(3, b"absent.proto"), text(4, b"buf.mcp.v1.MCPService"), text(7, b"")]
+for version in ("v1", "v1alpha"):
+    ask = grpc.insecure_channel(sys.argv[1]).stream_stream(f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo")
+    answers = list(ask(iter(questions)))
+    print(len(answers), b"no such symbol" in answers[0], b"no such file" in answers[1], b"CallTool" in answers[2], b"MCPService" in answers[3])
+"#;
+    let ran =
+        Command::new(harness::deps().python()).args(["-c", script, gateway.address()]).output().unwrap();
+    let text = String::from_utf8(ran.stdout).unwrap();
+    assert_eq!(text, "4 True True True True\n".repeat(2), "{}", String::from_utf8_lossy(&ran.stderr));
+}

@@ -28,7 +28,7 @@ fn ruled() -> Value {
         "yes": { "type": "boolean", "const": true },
         "list": { "type": "array", "items": { "type": "string", "minLength": 1 }, "minItems": 1, "maxItems": 3, "uniqueItems": true },
         "numbers": { "type": "array", "items": { "type": "integer", "maximum": 2 } },
-        "map": { "type": "object", "additionalProperties": { "type": "string", "maxLength": 2 }, "minProperties": 1, "maxProperties": 2 },
+        "map": { "type": "object", "additionalProperties": { "type": "string", "maxLength": 2 }, "minProperties": 2, "maxProperties": 2 },
         "inner": { "type": "object", "properties": { "camelCase": { "type": "string", "minLength": 2 } }, "required": ["camelCase"] },
         "many": { "type": "array", "items": { "type": "object", "properties": { "n": { "type": "integer", "minimum": 2 } }, "required": ["n"] } },
         "self": { "$ref": "#" },

@@ -2,12 +2,14 @@
 
 use std::process::Command;
 
-use harness::{Running, deps, proto_client, repository};
+use harness::{Running, deps, proto_client, proto_relay, repository};
 use serde_json::{Value, json};
 
 use crate::home::Home;
+use crate::proto_between::got;
 use crate::proto_clients::{TOO_BIG, check as check_client, websocket};
 use crate::support::{Client, Gateway, fixture, modern, until};
+use crate::ws::{Socket, people, token};
 
 /// Versions of a server with which nothing can be done, and why.
 const OTHER_VERSIONS: [(&str, &str); 2] =
@@ -203,4 +205,73 @@ fn a_child_that_speaks_json_is_started_again_where_that_is_allowed() {
     check_client(&proto_client(&["--prefix", "p_", "--ws", &websocket(&gateway)]), "p_", &json!(TOO_BIG));
     let gateway = Gateway::start(&Home::new(), &(table + "fallback = false\n"));
     gateway.wait_for("p", "down");
+}
+
+#[test]
+fn rules_of_a_message_hold_for_every_caller() {
+    let (home, config) = people(&[
+        ("ann", &["mcp/*", "chat"]),
+        ("boss", &["mcp/*"]),
+        ("scout", &["mcp/proposal:*", "mcp/response:*"]),
+    ]);
+    let record = home.path().join("record");
+    let server = child("p", &["--record", record.to_str().unwrap()]);
+    let built_in = "[topics.main]\nbuiltin = [\"proxy\"]\n";
+    let gateway = Gateway::start(&home, &[&config, built_in, &server].concat());
+    gateway.ready("p");
+    #[track_caller]
+    fn is_unfit(result: &Value, place: &str) {
+        assert_eq!(result["isError"], true, "{result}");
+        let text = result["content"][0]["text"].as_str().unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        assert!(lines.len() == 2 && lines[0].ends_with("so it was not called:"), "{text}");
+        assert!(lines[1].starts_with(place), "{text}");
+    }
+    let (ann, scout) = (Client::of(&gateway, &token("ann")), Client::of(&gateway, &token("scout")));
+    for (arguments, place) in [
+        (json!({ "query": "a" }), "- query: "),
+        (json!({}), "- query: "),
+        (json!({ "query": "ab", "limit": 51 }), "- limit: "),
+    ] {
+        is_unfit(&ann.call("p_find", arguments.clone()), place);
+        let call = json!({ "name": "p_find", "arguments": arguments });
+        is_unfit(&modern(&gateway, Some(&token("ann")), "tools/call", call).json()["result"], place);
+        // Nothing that could not run is proposed.
+        is_unfit(&scout.call("p_find", arguments.clone()), place);
+        let proxied = json!({ "action": "call", "type": "tool", "path": "p_find", "args": arguments });
+        let proxied = ann.call("proxy", proxied);
+        assert!(proxied.to_string().contains(place), "{proxied}");
+    }
+    let (url, boss) = (gateway.url(), token("boss"));
+    let ran = home.run(&["tools", "call", "p_find", "query=a", "--url", &url, "--token", &token("ann")]);
+    assert!(ran.code != 0 && (ran.stdout + &ran.stderr).contains("- query: "));
+    let all = home.run(&["proposals", "ls", "--all", "--json", "--url", &url, "--token", &boss]).expect(0);
+    assert_eq!(serde_json::from_str::<Value>(&all.stdout).unwrap()["proposals"], json!([]));
+
+    // In a room: a request, and a proposal.
+    let (mut socket, _) = Socket::welcomed(&gateway, "ann", "");
+    socket.call("c1", &["p"], "find", json!({ "query": "a" }));
+    let said = socket.receive_until(|envelope| envelope["from"] == "p");
+    is_unfit(&said["payload"]["result"], "- query: ");
+    let (mut proposer, _) = Socket::welcomed(&gateway, "scout", "?echo=false");
+    let payload =
+        json!({ "method": "tools/call", "params": { "name": "find", "arguments": { "query": "a" } } });
+    proposer.send("mcp/proposal:tools/call:find", "wrong", &["p"], json!({}), &payload);
+    let state = proposer.receive_until(|envelope| envelope["correlation_id"] == "wrong");
+    assert_eq!(state["payload"]["state"], "rejected", "{state}");
+
+    // Arguments that a reviewer has edited.
+    let open = scout.begin_call("p_find", json!({ "query": "ab" }));
+    let id = gateway.pending(&home, &boss)["id"].as_str().unwrap().to_owned();
+    let edited = ["--arguments", r#"{"query":"a"}"#, "--url", &url, "--token", &boss];
+    home.run(&[&["proposals", "approve", &id, "--yes"], &edited[..]].concat()).expect(0);
+    is_unfit(&open.rest().last().unwrap()["result"], "- query: ");
+    // Callers that write protobuf are refused in their own way.
+    let relayed = proto_relay(&["p_", &websocket(&gateway), &token("ann")]);
+    assert_eq!(relayed["broken_rule"], json!([-33001, [["query", "string.min_len"]]]));
+    let calls = std::fs::read_to_string(&record).unwrap().lines().count();
+    is_unfit(&ann.call("p_find", json!({ "query": "a" })), "- query: ");
+    assert_eq!(std::fs::read_to_string(&record).unwrap().lines().count(), calls);
+    // A field 1 with one letter.
+    assert!(got(&record, "find").iter().all(|call| !call.contains("0a0161")));
 }

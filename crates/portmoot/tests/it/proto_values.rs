@@ -6,12 +6,15 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
+use harness::proto_client;
 use schema::{Marks, Module, Numbers, Tool, ToolSchema, package_of};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::home::Home;
+use crate::proto_clients::websocket;
 use crate::proto_convert::lists;
+use crate::support::Gateway;
 
 #[derive(serde::Deserialize)]
 struct List {
@@ -126,4 +129,55 @@ fn values_of_397_real_tools_survive_googles_runtime() {
     assert!(report["equal"] > 5_000 && report["marked"] > 100, "{report:?}");
     // Whole numbers beyond int64, and those that a double rounds: the program looks that each has one.
     assert!((1..100).contains(&report["refused"]), "{report:?}");
+}
+
+/// Tools whose schemas once became messages that refused what the schema allows, or that Google's runtime could not load; their calls by
+/// a client with that runtime, and what the server got.
+#[test]
+fn odd_schemas_have_messages_for_what_they_allow() {
+    let list = |properties: Value| json!({ "type": "object", "properties": properties });
+    let least = list(json!({
+        "tags": { "type": "array", "items": { "type": "string" }, "minItems": 1 },
+        "map": { "type": "object", "additionalProperties": { "type": "string" }, "minProperties": 1 },
+    }));
+    let names = list(json!({
+        "_id": { "type": "string" }, "id": { "type": "string" }, "fooBar": { "type": "string" }, "foo_bar": { "type": "string" },
+        "__x": { "type": "integer" }, "x": { "type": "array", "items": { "type": "string" } }, "_x": { "type": "boolean" },
+    }));
+    let pattern = list(json!({
+        "digits": { "type": "string", "pattern": "^\\d{2,4}$" }, "word": { "type": "string", "pattern": "^[\\w-]+\\b$" },
+        "blank": { "type": "string", "pattern": "^\\s$" },
+    }));
+    let home = Home::new();
+    let script = home.write("listed.py", include_str!("listed.py"));
+    let tools = [("least", &least), ("names", &names), ("pattern", &pattern)];
+    let tools = tools.map(|(name, schema)| json!({ "name": name, "inputSchema": schema }));
+    let file = home.write("odd.tools", &Value::from(tools.to_vec()).to_string());
+    let gateway = Gateway::start(
+        &home,
+        &format!("[servers.s]\ncommand = \"python3\"\nargs = [{script:?}, {file:?}]\n"),
+    );
+    gateway.ready("s");
+    let call = |tool: &str, arguments: Value| {
+        let words = ["--typed", tool, &arguments.to_string(), "--ws", &websocket(&gateway)];
+        proto_client(&words)["answer"].clone()
+    };
+    for (tool, arguments) in [
+        ("least", json!({})),
+        ("least", json!({ "tags": ["a"] })),
+        (
+            "names",
+            json!({ "_id": "a", "id": "b", "fooBar": "c", "foo_bar": "d", "__x": 1, "_x": true, "x": ["e"] }),
+        ),
+        ("pattern", json!({ "digits": "123", "word": "a-b_1", "blank": "\u{a0}" })),
+    ] {
+        let answer = call(&format!("s_{tool}"), arguments.clone());
+        assert_eq!(answer, json!([format!("{tool} of the server")]), "{arguments}");
+    }
+    for arguments in
+        [json!({ "digits": "\u{e56}\u{1955}" }), json!({ "word": "\u{e9}" }), json!({ "blank": "\u{200b}" })]
+    {
+        let answer = call("s_pattern", arguments.clone());
+        assert_eq!(answer[0], json!(-33001), "{arguments}: {answer}");
+    }
 }

@@ -182,6 +182,36 @@ fn a_state_serves_its_request_and_participant_once() {
 }
 
 #[test]
+fn a_state_of_a_modern_server_serves_its_participant_server_and_target() {
+    let (_home, _web, gateway) = with_modern();
+    let call = |who: &str, name: &str, more: Value| {
+        let mut params = json!({ "name": name, "arguments": {}, "_meta": { ABLE: able() } });
+        params.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        modern(&gateway, Some(&token(who)), "tools/call", params).json()
+    };
+    // Both tools, and both servers, take each other's states.
+    let name = "new_test_input_required_result_request_state";
+    let (asked, state) = questions(&call("ann", name, json!({})));
+    let with =
+        |state: &str| back(&asked[0].0, json!({ "action": "accept", "content": { "ok": true } }), state);
+    let (_, bobs) = questions(&call("bob", name, json!({})));
+    for (who, name, state) in [
+        ("bob", name, state.as_str()),
+        ("ann", name, bobs.as_str()),
+        ("ann", "new_test_input_required_result_tampered_state", &state),
+        ("ann", "web_test_input_required_result_request_state", &state),
+        ("ann", name, &state[..state.len() - 1]),
+        ("ann", name, state.trim_start_matches("portmoot-server.")),
+    ] {
+        let refused = call(who, name, with(state));
+        assert_eq!(refused["error"]["code"], -32602, "{who} {name}: {refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains("requestState"), "{refused}");
+    }
+    assert_eq!(text(&call("ann", name, with(&state))), "Confirmed: state-ok");
+    assert_eq!(text(&call("bob", name, with(&bobs))), "Confirmed: state-ok");
+}
+
+#[test]
 fn a_state_that_has_expired_is_refused() {
     let peer = asking();
     let (home, config) = people(&[("ann", &["mcp/*"])]);
@@ -355,7 +385,7 @@ fn progress_of_a_call_reaches_its_caller_although_it_was_away() {
 /// A gateway with a modern server on a pipe, `new`, and one over HTTP, `web`.
 fn with_modern() -> (Home, Running, Gateway) {
     let web = Running::fixture(&["--era", "modern"]);
-    let (home, config) = people(&[("ann", &["mcp/*"])]);
+    let (home, config) = people(&[("ann", &["mcp/*"]), ("bob", &["mcp/*"])]);
     let new = fixture("new", &["--era", "modern"]);
     let gateway = Gateway::start(&home, &format!("{config}{new}[servers.web]\nurl = {:?}\n", web.url()));
     gateway.ready("new");

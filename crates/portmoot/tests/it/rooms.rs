@@ -73,14 +73,16 @@ fn the_configured_mode_counts_unless_the_address_has_one() {
     let mut received = |name: &str, query: &str| {
         let mut socket = Socket::enter(&gateway, name, query);
         let proposal = "mcp/proposal:tools/call:x";
-        for (id, kind, to) in [("1", "chat", "absent"), ("2", proposal, "absent"), ("3", "chat", name)] {
-            sender.send(kind, id, &[to], json!({}), &json!({}));
+        for (number, kind, to) in [("1", "chat", "absent"), ("2", proposal, "absent"), ("3", "chat", name)] {
+            // An id names one proposal.
+            let id = format!("{number} for {name}{query}");
+            sender.send(kind, &id, &[to], json!({}), &json!({}));
         }
         std::iter::from_fn(|| {
             let id = socket.receive_message()["id"].as_str().unwrap().to_owned();
-            Some(id)
+            Some(id.split(' ').next().unwrap().to_owned())
         })
-        .take_while(|id| id != "3")
+        .take_while(|number| number != "3")
         .collect::<String>()
     };
     for (name, query, expected) in [

@@ -224,9 +224,9 @@ impl Site {
 }
 
 /// A command that has printed an address and waits.
-struct Asking {
+pub(crate) struct Asking {
     child: Child,
-    url: String,
+    pub(crate) url: String,
     /// What it has printed until then.
     said: String,
     rest: JoinHandle<String>,
@@ -234,7 +234,7 @@ struct Asking {
 
 impl Asking {
     #[track_caller]
-    fn begin(home: &Home, args: &[&str]) -> Asking {
+    pub(crate) fn begin(home: &Home, args: &[&str]) -> Asking {
         let mut command = home.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -258,7 +258,7 @@ impl Asking {
         self.end()
     }
 
-    fn end(mut self) -> Ran {
+    pub(crate) fn end(mut self) -> Ran {
         let mut stdout = String::new();
         self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         let code = self.child.wait().unwrap().code().unwrap_or(-1);

@@ -373,6 +373,11 @@ const UNREACHED: &[(&str, &str)] = &[
     ("Starts of servers", "a start that waits goes on within `start_timeout` of the others"),
     ("Uses of servers", "each participant has one place"),
     ("Queue of the audit log", "only a slow disk fills it"),
+    (
+        "Ids of proposals that were rejected on arrival",
+        "4,096 rejections of each of two participants; its tests have them",
+    ),
+    ("Participants that left lately", "4,096 participants take minutes; its test has them"),
     ("Ended sessions", "65,536 sessions take minutes"),
     ("Schemas of other registries", "participants name none; its test has all sets"),
     ("Commits of the schema registry", "its answers change only with the tools; its test has all commits"),

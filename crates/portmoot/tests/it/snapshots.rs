@@ -277,6 +277,9 @@ fn sign_in(stage: &mut Stage) {
     stage.show("servers-login", &["servers", "login", "demo", "--paste"], Both);
     stage.show("servers-logout", &["servers", "logout", "demo"], Both);
     stage.show("servers-connect-code", &["servers", "connect-code"], Both);
+    stage.show("servers-restart", &["servers", "restart", "demo"], Both);
+    stage.show("servers-disable", &["servers", "disable", "demo"], Plain);
+    stage.show("servers-enable", &["servers", "enable", "demo"], Plain);
     stage.show("pins-ls", &["pins", "ls"], Both);
     stage.show("pins-show", &["pins", "show", "demo"], Both);
     stage.show("pins-approve", &["pins", "approve", "demo"], Both);

@@ -197,11 +197,13 @@ fn participants_with_different_profiles_share_a_topic() {
         for (kind, may) in kinds.into_iter().zip(may) {
             let more =
                 if kind.starts_with("mcp/response") { json!({ "correlation_id": "x" }) } else { json!({}) };
-            socket.send(kind, kind, &[who], more, &json!({}));
+            // An id names one proposal.
+            let id = format!("{kind} of {who}");
+            socket.send(kind, &id, &[who], more, &json!({}));
             if may {
-                socket.expect(kind)
+                socket.expect(&id)
             } else {
-                socket.refused(kind, "capability_violation")
+                socket.refused(&id, "capability_violation")
             };
         }
         if who == "monitor" {

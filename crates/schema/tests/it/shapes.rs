@@ -59,6 +59,7 @@ fn lists_and_maps_have_rules_of_their_own_and_of_what_is_in_them() {
         r#"{"type":"array","minItems":1,"uniqueItems":true,"items":{"type":"string","minLength":2}}"#,
         &[
             "repeated string a = 1 [",
+            "(buf.validate.field).ignore = IGNORE_IF_ZERO_VALUE,",
             "(buf.validate.field).repeated.min_items = 1,",
             "(buf.validate.field).repeated.unique = true,",
             "(buf.validate.field).repeated.items.string.min_len = 2",
@@ -174,7 +175,7 @@ fn properties_keep_their_names_in_json() {
         r#"{"type":"object","properties":{"maxResults":{"type":"string"},"max_results":{"type":"string"},
           "$filter":{"type":"string"},"größe":{"type":"string"},"":{"type":"string"}}}"#,
         &[
-            "optional string max_results = 1;",
+            r#"optional string x_max_results = 1 [json_name = "maxResults"];"#,
             r#"optional string max_results_2 = 2 [json_name = "max_results"];"#,
             r#"optional string filter = 3 [json_name = "$filter"];"#,
             r#"optional string gr_e = 4 [json_name = "größe"];"#,
@@ -188,5 +189,63 @@ fn no_text_of_a_schema_leaves_its_comment_or_its_literal() {
     assert_field(
         r#"{"type":"string","description":"*/ one\r\ntwo\u2028three\u000bfour\u0000;","const":"\"; option x = \u0000\u007f"}"#,
         &[r#"optional string a = 1 [(buf.validate.field).string.const = "\"; option x = \000\177"];"#],
+    );
+}
+
+#[test]
+fn a_least_number_does_not_ask_for_lists_and_maps_that_may_be_left_out() {
+    let list = r#"{"type":"array","items":{"type":"string"},"minItems":1}"#;
+    let ignored = "(buf.validate.field).ignore = IGNORE_IF_ZERO_VALUE";
+    assert_field(
+        list,
+        &[
+            "repeated string a = 1 [",
+            &format!("{ignored},"),
+            "(buf.validate.field).repeated.min_items = 1",
+            "];",
+        ],
+    );
+    assert_field(
+        r#"{"type":"object","additionalProperties":{"type":"string"},"minProperties":2}"#,
+        &[
+            "map<string, string> a = 1 [",
+            &format!("{ignored},"),
+            "(buf.validate.field).map.min_pairs = 2",
+            "];",
+        ],
+    );
+    // Nothing is refused that is empty, and what is required must have its least number.
+    assert_field(
+        r#"{"type":"array","items":{"type":"string"},"minItems":0}"#,
+        &["repeated string a = 1 [(buf.validate.field).repeated.min_items = 0];"],
+    );
+    assert_fields(
+        &format!(r#"{{"type":"object","properties":{{"a":{list}}},"required":["a"]}}"#),
+        &["repeated string a = 1 [(buf.validate.field).repeated.min_items = 1];"],
+    );
+}
+
+#[test]
+fn no_field_has_the_name_of_another_property_or_of_what_optional_adds() {
+    let fields = |names: &[&str], lines: &[&str]| {
+        let properties = names.iter().map(|name| format!(r#""{name}":{{"type":"string"}}"#));
+        let properties = properties.collect::<Vec<_>>().join(",");
+        assert_fields(&format!(r#"{{"type":"object","properties":{{{properties}}}}}"#), lines);
+    };
+    fields(&["_id"], &[r#"optional string x_id = 1 [json_name = "_id"];"#]);
+    fields(
+        &["fooBar", "foo_bar"],
+        &[
+            r#"optional string x_foo_bar = 1 [json_name = "fooBar"];"#,
+            r#"optional string foo_bar_2 = 2 [json_name = "foo_bar"];"#,
+        ],
+    );
+    fields(&["foo_bar"], &[r#"optional string foo_bar = 1 [json_name = "foo_bar"];"#]);
+    fields(
+        &["id", "_id"],
+        &[
+            r#"optional string x_id = 1 [json_name = "id"];"#,
+            r#"optional string id_2 = 2 [json_name = "_id"];"#,
+        ],
     );
 }

@@ -140,3 +140,20 @@ fn the_stand_in_for_protoc_has_the_file_itself() {
         .unwrap();
     assert!(!refused.status.success());
 }
+
+#[test]
+fn classes_in_patterns_and_expressions_of_peers_are_those_of_ascii() {
+    let schema = peer(
+        r#"string a = 1 [(buf.validate.field).string.pattern = "^\\d*$"];
+        repeated string b = 2 [(buf.validate.field).repeated.items.string.pattern = "^\\w+$"];
+        string c = 3 [(buf.validate.field).cel = { id: "c", message: "c", expression: "this.matches('^\\\\d*$')" }];"#,
+    );
+    let schema = schema.unwrap();
+    let set = schema.set();
+    assert_eq!(violations(&schema, r#"{"a":"12","b":["a_1"],"c":"3"}"#), []);
+    let broken = violations(&schema, "{\"a\":\"\u{e56}\",\"b\":[\"é\"],\"c\":\"\u{e56}\"}");
+    let rules: Vec<_> = broken.iter().map(|(_, rule)| rule.as_str()).collect();
+    assert_eq!(rules, ["string.pattern", "string.pattern", "c"]);
+    // What is passed on is what came.
+    assert!(set.windows(5).any(|part| part == br"^\d*$"));
+}

@@ -1,24 +1,12 @@
 //! JSON with comments, edited at the places that the syntax tree gives.
 
+use config::jsonc::OPTIONS;
 use jsonc_parser::ast::{Object, ObjectProp, Value as Node};
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
 use super::parts::{EditError, Fields, Table, TableEntry, line_end, place, spliced};
 
-/// What editors accept in their JSON files: comments and trailing commas, nothing else that JSON has not.
-const OPTIONS: ParseOptions = ParseOptions {
-    allow_comments: true,
-    allow_trailing_commas: true,
-    allow_loose_object_property_names: false,
-    allow_missing_commas: false,
-    allow_single_quoted_strings: false,
-    allow_hexadecimal_numbers: false,
-    allow_unary_plus_numbers: false,
-    allow_bare_decimal_point_numbers: false,
-    allow_non_finite_numbers: false,
-    allow_extended_string_escapes: false,
-};
 /// Indentation where the file shows none.
 const INDENT: &str = "  ";
 

@@ -19,6 +19,8 @@ pub enum Record<H: Handles> {
         state: ProposalState,
         /// The reason, in words for the proposer.
         reason: Option<Arc<str>>,
+        /// Of an approval: the envelope that fulfils it.
+        fulfilment: Option<Arc<str>>,
         /// The shell's part of the decision; `None` if the topic withdraws the proposal itself.
         ruling: Option<H::Ruling>,
     },

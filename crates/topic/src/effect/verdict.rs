@@ -88,9 +88,11 @@ pub enum Cause {
     Redefined,
     /// The server has changed the tool or prompt since it was pinned.
     ToolChanged,
-    /// An envelope of this id has already proposed a request.
-    #[strum(serialize = "malformed: this cannot be proposed: an envelope of this id has proposed already")]
+    /// The envelope's id names another proposal already.
+    #[strum(serialize = "conflict: this id names another proposal")]
     Repeated,
+    /// Those that would carry out the proposal are away for a moment.
+    Away,
     /// The journal or the audit log cannot write the record that must be on disk first.
     LogUnavailable,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState};
+use model::{Digest, LinkId, Method, OperationId, Outcome, ParticipantId, ProposalState, Refusal};
 
 use crate::Handles;
 
@@ -19,8 +19,9 @@ pub struct Say<'a, H: Handles> {
     pub to: &'a [&'a str],
     /// The id of the envelope that this one answers or fulfils.
     pub correlation: Option<&'a str>,
-    /// The digest under which [`Say::correlation`] would be kept if it named a proposal that is over.
-    pub correlation_digest: Option<u128>,
+    /// The digest under which the id of the proposal that this envelope makes or names is kept once that is over: of [`Say::id`] if it
+    /// proposes, of [`Say::correlation`] if it requests.
+    pub proposal_digest: Option<u128>,
     /// The envelope's bytes.
     pub message: H::Message,
     /// The length of the bytes.
@@ -45,6 +46,14 @@ pub enum Intent<H: Handles> {
         /// The same in full.
         content: H::Content,
     },
+    /// `mcp/proposal` of what cannot be proposed: it is rejected.
+    Reject {
+        /// The reason, in words for the sender.
+        refusal: Box<Refusal>,
+        /// Whether it is published all the same: its payload is not what its kind says, which participants see for themselves (MCPx v0.1,
+        /// sections 4.2 and 4.3).
+        published: bool,
+    },
     /// `mcp/response`: the sender answers a request.
     Answer {
         /// [`Outcome::Ok`] or [`Outcome::Error`].
@@ -57,7 +66,7 @@ pub enum Intent<H: Handles> {
         /// The name of the request that the sender cancels.
         tag: H::Tag,
     },
-    /// Kind and payload differ, so that no receiver may act on it (MCPx v0.1, section 4.3).
+    /// Kind and payload of a request differ, so that no receiver may act on it (MCPx v0.1, section 4.3).
     Mismatch,
 }
 
@@ -92,10 +101,19 @@ pub struct Terms {
     pub envelope: Arc<str>,
     /// The digest of the request as reviewers see it.
     pub digest: Digest,
-    /// When the proposal expires.
+    /// When the proposal expires, on the steady clock.
     pub expires_ms: u64,
+    /// The same on the wall clock; the first of both counts.
+    pub expires_wall_ms: u64,
     /// The bytes of its content.
     pub bytes: usize,
+}
+
+impl Terms {
+    /// Whether the proposal's time has run out, on one of the clocks.
+    pub(crate) fn is_over(&self, now_ms: u64, wall_ms: u64) -> bool {
+        self.expires_ms <= now_ms || self.expires_wall_ms <= wall_ms
+    }
 }
 
 /// A participant's decision about a proposal.
@@ -146,6 +164,8 @@ pub struct EndedProposal<H: Handles> {
     pub reason: Option<Arc<str>>,
     /// The participant that decided, with the shell's part of its decision.
     pub decided: Option<(ParticipantId, H::Ruling)>,
+    /// The envelope that fulfilled it.
+    pub fulfilment: Option<Arc<str>>,
     /// The answer of the server or participant that carried it out.
     pub answer: Option<H::Answer>,
 }

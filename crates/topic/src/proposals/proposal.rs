@@ -105,6 +105,10 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) phase: Phase<H>,
     /// The reason for which it is withdrawn as soon as the change that is being written is on disk.
     pub(crate) recalled: Option<Arc<str>>,
+    /// The digest under which its envelope's id is kept once it is over, if it came as an envelope in this run.
+    pub(crate) id_digest: Option<u128>,
+    /// Its envelope, until its opening is on disk: then participants get it.
+    pub(crate) unpublished: Option<Unpublished<H>>,
     /// A decision that arrived before the opening was on disk.
     pub(crate) queued: Option<Box<Ruling<H>>>,
     /// Requests of the proposer itself that run once the withdrawal is on disk.
@@ -126,6 +130,8 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) updated_ms: u64,
     /// Operations that wait for its end.
     pub(crate) waiting: Vec<OperationId>,
+    /// Whether its proposer's name has another bearer by now.
+    pub(crate) is_disowned: bool,
 }
 
 impl<H: Handles> Proposal<H> {
@@ -140,6 +146,8 @@ impl<H: Handles> Proposal<H> {
             call: None,
             phase,
             recalled: None,
+            id_digest: None,
+            unpublished: None,
             queued: None,
             deferred: Vec::new(),
             decided: None,
@@ -151,7 +159,13 @@ impl<H: Handles> Proposal<H> {
             end_lost: false,
             updated_ms: 0,
             waiting: Vec::new(),
+            is_disowned: false,
         }
+    }
+
+    /// Whether it is of the present bearer of this name.
+    pub(crate) fn is_of(&self, who: &ParticipantId) -> bool {
+        self.terms.by == *who && !self.is_disowned
     }
 
     /// Its addressees, for capabilities to match.

@@ -25,7 +25,11 @@ fn a_message_is_for_its_addressees_in_directed_modes() {
     let mut stage = stage();
     let modes = [DeliveryMode::All, DeliveryMode::Directed, DeliveryMode::DirectedAndProposals];
     let mut check = |kind: &str, to: &[&str], expected: [bool; 3]| {
-        let effects = stage.say(ANN, kind, to);
+        let mut effects = stage.say(ANN, kind, to);
+        if kind.starts_with("mcp/proposal") {
+            stage.proposes_to(ANN, "ann", 1, to);
+            effects = stage.stored(1);
+        }
         let audience = published(&effects);
         assert_eq!((audience.from, &audience.reach), (Some(ANN), &Reach::Listeners));
         let got = modes.map(|mode| audience.includes(BOB, "bob", Listener { mode, echo: false }));
@@ -41,7 +45,8 @@ fn a_message_is_for_its_addressees_in_directed_modes() {
 #[test]
 fn a_sender_gets_its_own_message_only_if_it_wants_it() {
     let mut stage = stage();
-    let effects = stage.say(BOB, "mcp/proposal:x", &["cid"]);
+    stage.proposes_to(BOB, "bob", 1, &["cid"]);
+    let effects = stage.stored(1);
     let audience = published(&effects);
     let own = |link, echo| audience.includes(link, "bob", Listener { mode: DeliveryMode::All, echo });
     assert!(!own(BOB, false) && own(BOB, true) && own(LinkId(9), false));

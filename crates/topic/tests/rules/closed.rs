@@ -57,7 +57,7 @@ fn proposals_that_ended_before_a_restart_are_known_or_closed() {
     for number in 1..=ENDED_PROPOSALS_MAX as u128 + 1 {
         let envelope = format!("p{number}");
         let (state, decided) = (model::ProposalState::Completed, Some((id("ann"), 3)));
-        let end = Some(EndedProposal { state, reason: None, decided, answer: Some(5) });
+        let end = Some(EndedProposal { state, reason: None, decided, fulfilment: None, answer: Some(5) });
         let (proposal, terms) = (op(number), terms(&by, &to, &envelope));
         stage.step(Event::Restore(Restore {
             proposal,

@@ -97,15 +97,15 @@ fn a_decision_that_came_before_the_opening_was_on_disk_waits_for_it() {
         (shown(&stage.stored(1)), stage)
     };
     let (effects, mut stage) = decide("ann", None, APPROVE);
-    assert_eq!(effects, ["proposed p1", "store p1 decided running by ann"]);
+    assert_eq!(effects, ["publish p1", "proposed p1", "store p1 decided running by ann"]);
     assert_eq!(shown(&stage.stored(1)), ["approved p1 at one", "ruled 9"]);
     let (effects, _) = decide("operator", Some(&full), REJECT);
-    assert_eq!(effects, ["proposed p1", "store p1 decided rejected by operator: too broad"]);
+    assert_eq!(effects, ["publish p1", "proposed p1", "store p1 decided rejected by operator: too broad"]);
     let (effects, _) = decide("bob", None, WITHDRAW);
-    assert_eq!(effects, ["proposed p1", "store p1 decided withdrawn by bob"]);
+    assert_eq!(effects, ["publish p1", "proposed p1", "store p1 decided withdrawn by bob"]);
     let other = Decision::Approve { shown: Digest([8; 32]), current: Some(SHOWN) };
     let (effects, mut stage) = decide("ann", None, other);
-    assert_eq!(effects, ["proposed p1", "refuse decision 9 of ann on p1: differs"]);
+    assert_eq!(effects, ["publish p1", "proposed p1", "refuse decision 9 of ann on p1: differs"]);
     assert_eq!(stage.decide(1, "ann", APPROVE).all.len(), 1, "it is still open");
 }
 
@@ -119,10 +119,16 @@ fn a_decision_that_waits_is_judged_again() {
     };
     let mut stage = opening();
     stage.regrant("ann", &["chat"]);
-    assert_eq!(shown(&stage.stored(1)), ["proposed p1", "refuse decision 9 of ann on p1: not_admitted"]);
+    assert_eq!(
+        shown(&stage.stored(1)),
+        ["publish p1", "proposed p1", "refuse decision 9 of ann on p1: not_admitted"]
+    );
     let mut stage = opening();
     stage.now_ms = EXPIRES_MS;
-    assert_eq!(shown(&stage.stored(1)), ["proposed p1", "refuse decision 9 of ann on p1: expired"]);
+    assert_eq!(
+        shown(&stage.stored(1)),
+        ["publish p1", "proposed p1", "refuse decision 9 of ann on p1: expired"]
+    );
     let mut stage = opening();
     let expected = ["refuse decision 9 of ann on p1: unknown", "not proposed p1 of bob: log_unavailable"];
     assert_eq!(shown(&stage.not_stored(1)), expected);

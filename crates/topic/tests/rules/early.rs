@@ -44,7 +44,7 @@ fn a_fulfilment_is_published_once_its_approval_is_on_disk() {
 fn a_fulfilment_may_come_before_the_opening_is_on_disk() {
     let mut stage = opening();
     assert!(shown(&stage.send(fulfilment("f1"))).is_empty());
-    assert_eq!(shown(&stage.stored(1)), ["proposed p1", "store p1 decided running by ann"]);
+    assert_eq!(shown(&stage.stored(1)), ["publish p1", "proposed p1", "store p1 decided running by ann"]);
     assert_eq!(shown(&stage.stored(1)), ["publish f1", "approved p1 at ", "ruled 9"]);
 }
 
@@ -64,7 +64,7 @@ fn a_fulfilment_that_does_not_count_is_not_published() {
     let mut stage = opening();
     stage.send(fulfilment("f1").redefined());
     assert_eq!(
-        shown(&stage.stored(1))[1],
+        shown(&stage.stored(1))[2],
         "refuse decision 9 of ann on p1: conflict: the server describes the tool otherwise now"
     );
     assert_eq!(shown(&stage.send(answer("a2", "f1", 6))), ["publish a2"]);

@@ -59,14 +59,15 @@ pub(crate) fn digest(envelope: &str) -> u128 {
 impl Stage {
     pub(crate) fn send(&mut self, envelope: Envelope<'_>) -> Effects {
         let Envelope { link, id, kind, to, correlation, intent } = envelope;
-        let (message, bytes, correlation_digest) = (id.to_owned(), id.len(), correlation.map(digest));
+        let about = if kind.starts_with("mcp/proposal") { Some(id) } else { correlation };
+        let (message, bytes, proposal_digest) = (id.to_owned(), id.len(), about.map(digest));
         self.step(Event::Say(Say {
             link,
             id,
             kind,
             to,
             correlation,
-            correlation_digest,
+            proposal_digest,
             message,
             bytes,
             intent,

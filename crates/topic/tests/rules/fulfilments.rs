@@ -32,6 +32,9 @@ fn a_fulfilment_is_an_approval_that_is_on_disk_before_a_server_has_it() {
     let expected = ["store p1 ended completed with 5", "settle 11 with 5 for p1"];
     assert_eq!(shown(&stage.answer(ONE, 11, 5)), expected);
     assert_eq!(shown(&stage.stored(1)), ["concluded p1 completed"]);
+    let over = stage.topic.proposal(op(1)).unwrap();
+    assert_eq!(over.fulfilment.as_deref(), Some("f1"), "its proposer finds the answer by it");
+    assert_eq!(shown(&stage.send(Envelope::answer(BOB, "a", &["ann"], "f1"))).len(), 1, "it is over");
 }
 
 #[test]
@@ -113,13 +116,42 @@ fn a_fulfilment_that_no_server_can_carry_out_has_failed() {
     let effects = shown(&stage.stored(1));
     assert_eq!(effects[3], "refuse 11: unknown");
     assert!(effects[4].starts_with("store p1 ended failed"), "{effects:?}");
+}
+
+#[test]
+fn an_approved_call_outlives_the_connection_of_its_approver() {
+    // It left before the approval was on disk.
     let mut stage = fulfilled();
     stage.leave(ANN);
-    let effects = shown(&stage.stored(1));
-    assert_eq!(
-        effects[3..],
-        ["refuse 11: moot", "store p1 ended failed: the call or session of this is over"]
-    );
+    assert_eq!(shown(&stage.stored(1))[3], "deliver 11 to one for p1");
+    assert_eq!(shown(&stage.answer(ONE, 11, 5))[0], "store p1 ended completed with 5");
+    // It leaves, or comes back on another connection, while the call runs.
+    let running = || {
+        let mut stage = fulfilled();
+        stage.stored(1);
+        stage
+    };
+    for ends in [
+        |stage: &mut Stage| stage.leave(ANN),
+        |stage: &mut Stage| {
+            let mode = DeliveryMode::All;
+            stage.listener(LinkId(5), "ann", &["mcp/*"], mode);
+            stage.leave(ANN)
+        },
+    ] {
+        let mut stage = running();
+        let effects = shown(&ends(&mut stage));
+        assert!(!effects.iter().any(|line| line.contains("11") || line.contains("p1")), "{effects:?}");
+        let expected = ["store p1 ended completed with 5", "settle 11 with 5 for p1"];
+        assert_eq!(shown(&stage.answer(ONE, 11, 5)), expected);
+        assert_eq!(stage.topic.operations_len(), 0);
+    }
+    // One that may not be here any more stops what it has begun, which is said.
+    let mut stage = running();
+    let effects = shown(&stage.revoke("ann"));
+    let why = "the call was cancelled while it ran: it may have been carried out";
+    assert!(effects.contains(&format!("store p1 ended failed: {why}")), "{effects:?}");
+    assert!(effects.contains(&"cancel 11".to_owned()), "{effects:?}");
 }
 
 #[test]
@@ -152,13 +184,36 @@ fn a_fulfilment_in_the_room_is_answered_there() {
     assert_eq!(shown(&stage.stored(1)), ["publish f1", "approved p1 at ", "ruled 9"]);
     let other = Envelope::answer(LinkId(4), "a0", &["ann"], "f0");
     assert_eq!(shown(&stage.send(other)), ["publish a0"]);
-    // The proposer is not among the addressees, so the gateway relays the answer to it.
+    // The proposer is not among the addressees, and hears everything all the same.
     let answer = Envelope::answer(LinkId(4), "a1", &["ann"], "f1");
-    let expected = ["publish a1", "relay a1 to bob", "store p1 ended completed with 5"];
-    assert_eq!(shown(&stage.send(answer)), expected);
+    assert_eq!(shown(&stage.send(answer)), ["publish a1", "store p1 ended completed with 5"]);
     let again = Envelope::answer(LinkId(4), "a2", &["ann"], "f1");
     assert_eq!(shown(&stage.send(again)), ["publish a2"], "the first answer counts");
     assert_eq!(shown(&stage.stored(1)), ["concluded p1 completed"]);
+}
+
+#[test]
+fn an_answer_that_leaves_the_proposer_out_is_relayed_if_it_does_not_hear_it() {
+    let check = |mode: Option<DeliveryMode>, to: &[&str], is_relayed: bool| {
+        let mut stage = stage();
+        stage.listener(LinkId(4), "dan", &["mcp/response:*"], DeliveryMode::All);
+        stage.proposes_to(BOB, "bob", 1, &["dan"]);
+        stage.stored(1);
+        stage.send(Envelope::request(ANN, "f1", &["dan"], &[]).about("p1"));
+        stage.stored(1);
+        stage.leave(BOB);
+        if let Some(mode) = mode {
+            stage.listener(BOB, "bob", &["mcp/proposal:*"], mode);
+        }
+        let effects = shown(&stage.send(Envelope::answer(LinkId(4), "a1", to, "f1")));
+        assert_eq!(effects.contains(&"relay a1 to bob".to_owned()), is_relayed, "{mode:?} {to:?}");
+    };
+    check(Some(DeliveryMode::All), &["ann"], false);
+    check(Some(DeliveryMode::Directed), &["ann"], true);
+    check(Some(DeliveryMode::DirectedAndProposals), &["ann"], true);
+    check(Some(DeliveryMode::Directed), &["ann", "bob"], false);
+    check(Some(DeliveryMode::Directed), &[], false);
+    check(None, &["ann"], true);
 }
 
 #[test]
@@ -198,9 +253,9 @@ fn two_proposals_may_be_fulfilled_under_one_id() {
     stage.regrant("cid", &["mcp/response:*"]);
     let answer = |to| Envelope::answer(CID, "a", to, "f1");
     assert_eq!(shown(&stage.send(answer(&[]))), ["publish a"], "it names neither");
-    assert_eq!(shown(&stage.send(answer(&["dan"])))[2], "store p2 ended completed with 5");
+    assert_eq!(shown(&stage.send(answer(&["dan"])))[1], "store p2 ended completed with 5");
     stage.stored(2);
-    assert_eq!(shown(&stage.send(answer(&[])))[2], "store p1 ended completed with 5");
+    assert_eq!(shown(&stage.send(answer(&[])))[1], "store p1 ended completed with 5");
 }
 
 #[test]

@@ -153,7 +153,11 @@ fn a_call_that_is_cancelled_while_it_is_approved_never_runs() {
     // Cancelling a running call cancels it at its server.
     let mut stage = held();
     stage.approved(1);
-    let expected = ["store p1 ended failed: the call was cancelled", "cancel 11", "drop 11"];
+    let expected = [
+        "store p1 ended failed: the call was cancelled while it ran: it may have been carried out",
+        "cancel 11",
+        "drop 11",
+    ];
     assert_eq!(shown(&stage.cancel(BOB, 11)), expected);
 }
 

@@ -64,8 +64,6 @@ fn an_envelope_whose_kind_and_payload_differ_is_not_acted_on() {
     assert_eq!(shown(&stage.send(again)), ["publish r"], "once");
     let unnamed = mismatch("s", "mcp/request:tools/call:a", &["ann"]);
     assert_eq!(shown(&stage.send(unnamed)), ["publish s"]);
-    let proposal = mismatch("p", "mcp/proposal:tools/call:a", &[]);
-    assert_eq!(shown(&stage.send(proposal)), ["publish p", "ignore p of dan by portmoot: mismatch"]);
 }
 
 #[test]

@@ -23,6 +23,10 @@ impl Handles for Numbers {
     type Content = u128;
     type Ruling = u8;
 
+    fn is_same_request(one: &u128, other: &u128) -> bool {
+        one == other
+    }
+
     fn kept_bytes(_: Option<&Self::Ruling>, answer: Option<&u8>) -> usize {
         answer.map_or(0, |answer| usize::from(*answer))
     }

@@ -63,7 +63,13 @@ fn an_ended_proposal_that_is_forgotten_hides_no_other_of_its_envelope() {
     let mut stage = stage();
     let (by, to) = (id("bob"), [id("one")]);
     let ended = |stage: &mut Stage, number: u128, envelope: &str| {
-        let end = EndedProposal { state: ProposalState::Rejected, reason: None, decided: None, answer: None };
+        let end = EndedProposal {
+            state: ProposalState::Rejected,
+            reason: None,
+            decided: None,
+            fulfilment: None,
+            answer: None,
+        };
         let (proposal, terms) = (op(number), crate::stage::terms(&by, &to, envelope));
         stage.step(Event::Restore(Restore {
             proposal,
@@ -88,8 +94,13 @@ fn ended_proposals_of_one_participant_push_out_no_others() {
     let mut stage = stage();
     let to = [id("one")];
     let ended = |stage: &mut Stage, number: u128, by: &str, bytes: usize| {
-        let end =
-            EndedProposal { state: ProposalState::Rejected, reason: None, decided: None, answer: Some(9) };
+        let end = EndedProposal {
+            state: ProposalState::Rejected,
+            reason: None,
+            decided: None,
+            fulfilment: None,
+            answer: Some(9),
+        };
         let terms = Terms { bytes, ..crate::stage::terms(&id(by), &to, &format!("e{number}")) };
         let (proposal, content) = (op(number), number);
         let restore = Restore { proposal, terms, content, held: false, public: None, end: Some(end) };
@@ -160,7 +171,7 @@ fn a_participant_that_serves_is_not_asked_again_for_a_proposal_that_is_over() {
         let (by, to) = (id("bob"), [id("worker")]);
         let terms = crate::stage::terms(&by, &to, "p1");
         let (state, answer) = (ProposalState::Completed, Some(5));
-        let end = EndedProposal { state, reason: None, decided: None, answer };
+        let end = EndedProposal { state, reason: None, decided: None, fulfilment: None, answer };
         stage.step(Event::Restore(Restore {
             proposal: op(1),
             terms,

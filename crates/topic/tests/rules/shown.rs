@@ -167,6 +167,12 @@ fn effect(effect: &Effect) -> String {
             let held = if *held { " held" } else { "" };
             format!("not proposed p{} of {by}{held}: {}", proposal.0, cause.as_str())
         }
+        Effect::Rejected { by, envelope, refusal } => {
+            format!("rejected {envelope} of {by}: {}", refusal.code)
+        }
+        Effect::Remind { handle, proposal } => {
+            format!("remind {handle} of p{} {}", proposal.id.0, proposal.state)
+        }
         Effect::Approved { proposal, servers } => {
             format!("approved p{} at {}", proposal.id.0, names(servers))
         }
@@ -187,7 +193,7 @@ fn effect(effect: &Effect) -> String {
 fn record(record: &Record<Numbers>) -> String {
     match record {
         Record::Opened => "opened".into(),
-        Record::Decided { by, state, reason, ruling } => {
+        Record::Decided { by, state, reason, ruling, .. } => {
             let own = if ruling.is_none() { " unasked" } else { "" };
             format!("decided {state} by {by}{own}{}", some(": ", reason.as_deref()))
         }

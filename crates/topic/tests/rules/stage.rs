@@ -7,7 +7,7 @@ use model::{
     ParticipantId, RateLimit, Refusal, RefusalCode, TopicName,
 };
 use topic::{
-    About, Ask, Decision, End, Interest, Join, Joining, Limits, ListItem, ListScope, Listener, Manifest,
+    About, Ask, Decision, End, Interest, Join, Joining, Limits, ListItem, ListScope, Listener, Manifest, Now,
     OperationRef, Parked, Request, Restore, Resume, Target, Terms, TopicConfig, UpstreamNames,
 };
 
@@ -28,6 +28,8 @@ pub(crate) const APPROVE: Decision<'static> = Decision::Approve { shown: SHOWN, 
 pub(crate) const RULING: u8 = 9;
 /// The time at which proposals expire.
 pub(crate) const EXPIRES_MS: u64 = 1_000;
+/// The same on the wall clock.
+pub(crate) const WALL_EXPIRES_MS: u64 = 1_700_000_000_000;
 /// The upper half of the ids of envelopes to one participant alone.
 pub(crate) const DIRECT: u64 = 0xd1;
 
@@ -68,12 +70,23 @@ pub(crate) fn refusal() -> Box<Refusal> {
 pub(crate) fn terms(by: &ParticipantId, to: &[ParticipantId], envelope: &str) -> Terms {
     let (method, context) = (Method::Other("tools/call".into()), Some("a".into()));
     let (by, to, envelope) = (by.clone(), to.into(), envelope.into());
-    Terms { by, method, context, to, envelope, digest: SHOWN, expires_ms: EXPIRES_MS, bytes: 10 }
+    Terms {
+        by,
+        method,
+        context,
+        to,
+        envelope,
+        digest: SHOWN,
+        expires_ms: EXPIRES_MS,
+        expires_wall_ms: WALL_EXPIRES_MS,
+        bytes: 10,
+    }
 }
 
 pub(crate) struct Stage {
     pub(crate) topic: Topic,
     pub(crate) now_ms: u64,
+    pub(crate) wall_ms: u64,
 }
 
 impl Stage {
@@ -90,7 +103,7 @@ impl Stage {
         let mut config = TopicConfig::new(TopicName::new("main").unwrap(), configured());
         config.direct = DIRECT;
         change(&mut config);
-        let mut stage = Self { topic: Topic::new(config), now_ms: 0 };
+        let mut stage = Self { topic: Topic::new(config), now_ms: 0, wall_ms: 0 };
         for (link, name) in [(ONE, "one"), (TWO, "two"), (BARE, "bare")] {
             stage.server(link, name);
         }
@@ -99,7 +112,7 @@ impl Stage {
     }
 
     pub(crate) fn step(&mut self, event: Event<'_>) -> Effects {
-        self.topic.step(self.now_ms, event)
+        self.topic.step(Now { steady_ms: self.now_ms, wall_ms: self.wall_ms }, event)
     }
 
     /// Sets the clock, and ticks.

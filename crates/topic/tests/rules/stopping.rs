@@ -53,7 +53,11 @@ fn no_proposal_is_withdrawn_any_more() {
     let mut stage = held();
     stage.approved(1);
     stage.step(Event::Stop);
-    let expected = ["store p1 ended failed: the call was cancelled", "cancel 11", "drop 11"];
+    let expected = [
+        "store p1 ended failed: the call was cancelled while it ran: it may have been carried out",
+        "cancel 11",
+        "drop 11",
+    ];
     assert_eq!(shown(&stage.cancel(BOB, 11)), expected);
     assert!(shown(&stage.answer(ONE, 11, 5)).is_empty());
 }

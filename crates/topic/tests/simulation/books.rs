@@ -69,11 +69,17 @@ pub(crate) struct Books {
     pub(crate) mirrors: Mirrors,
     pub(crate) ends: Ends,
     pub(crate) log: Log,
+    /// Ids of envelopes whose proposals were rejected in this life of the topic, with their senders.
+    pub(crate) rejected: BTreeMap<String, ParticipantId>,
     /// The gateway is about to stop.
     pub(crate) stopping: bool,
     /// Operations in the order of opening.
     pub(crate) opened: u64,
     pub(crate) now_ms: u64,
+    pub(crate) wall_ms: u64,
+    /// When participants left that may come back, and when this life of the topic began.
+    pub(crate) left_ms: BTreeMap<ParticipantId, u64>,
+    pub(crate) began_ms: Option<u64>,
     /// How often each effect was seen.
     pub(crate) tally: Tally,
 }
@@ -82,7 +88,9 @@ impl Books {
     /// Enters the effects of one step, in order.
     pub(crate) fn enter(&mut self, effects: &Effects, turn: &Turn, now_ms: u64) {
         self.now_ms = now_ms;
+        self.began_ms.get_or_insert(now_ms);
         self.give_up(turn);
+        self.outlive(turn);
         self.mirrors.begin();
         self.ends = Ends::of(turn.leaving.iter().map(|(link, _)| *link));
         for effect in &effects.room {
@@ -155,6 +163,10 @@ impl Books {
             Effect::NotProposed { proposal, by, content, held, .. } => {
                 self.not_proposed(*proposal, by, (*content, *held), turn);
             }
+            Effect::Rejected { by, envelope, .. } => {
+                assert_eq!(self.rejected.get(&**envelope), Some(by), "{envelope} was not rejected");
+            }
+            Effect::Remind { handle, proposal } => self.reminded(*handle, proposal, turn),
             Effect::Approved { proposal, servers } => self.approved(proposal, servers, turn),
             Effect::Concluded { proposal } => self.concluded(proposal, turn),
             Effect::Relay { message, to } => self.relayed(*message, to),
@@ -178,6 +190,9 @@ impl Books {
         self.unpublished.clear();
         self.mirrors = Mirrors::default();
         self.log = Log::default();
+        self.rejected.clear();
+        self.left_ms.clear();
+        self.began_ms = None;
         self.stopping = false;
     }
 }

@@ -18,6 +18,10 @@ impl Handles for Numbers {
     type Content = u64;
     type Ruling = u64;
 
+    fn is_same_request(one: &u64, other: &u64) -> bool {
+        one == other
+    }
+
     fn kept_bytes(ruling: Option<&u64>, answer: Option<&u64>) -> usize {
         usize::from(ruling.is_some()) + usize::from(answer.is_some())
     }

@@ -100,6 +100,11 @@ pub(crate) const SEEN: &[&str] = &[
     "proposed",
     "not proposed: limit",
     "not proposed: repeat",
+    "rejected on arrival",
+    "reminded",
+    "withheld: id taken",
+    "sent again while it was opened",
+    "proposal published",
     "not proposed: moot",
     "not proposed: log unavailable",
     "approved",
@@ -120,6 +125,11 @@ pub(crate) const SEEN: &[&str] = &[
     "decision refused: unknown",
     "decision refused: expired",
     "decision refused: mismatch",
+    "decision refused: away",
+    "described",
+    "went on without its approver",
+    "the wall clock jumped",
+    "the wall clock was set back",
     // Turns of the scenarios.
     "let go",
     "parked and let go",
@@ -196,6 +206,9 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             (RefusalCode::CapabilityViolation, true) => "withheld: not admitted",
             (RefusalCode::CapabilityViolation, false) => "withheld: reserved",
             (RefusalCode::RateLimited, _) => "withheld: rate",
+            (RefusalCode::Conflict, _) if refusal.message.starts_with("the id of this") => {
+                "withheld: id taken"
+            }
             _ => "withheld: malformed",
         },
         Effect::Receive { .. } => "passed on",
@@ -242,6 +255,8 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             Cause::Moot => "not proposed: moot",
             _ => "not proposed: log unavailable",
         },
+        Effect::Rejected { .. } => "rejected on arrival",
+        Effect::Remind { .. } => "reminded",
         Effect::Approved { .. } => "approved",
         Effect::Concluded { proposal } => match proposal.state {
             ProposalState::Completed => "completed",
@@ -262,6 +277,7 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             Cause::LogUnavailable => "decision refused: log unavailable",
             Cause::Expired => "decision refused: expired",
             Cause::Mismatch => "decision refused: mismatch",
+            Cause::Away => "decision refused: away",
             _ => "decision refused: unknown",
         },
     }
@@ -288,7 +304,7 @@ fn refused(cause: Cause) -> &'static str {
         Cause::Malformed => "refused: malformed",
         Cause::RateLimited => "refused: rate",
         Cause::Limit => "refused: limit",
-        Cause::UpstreamDown => "refused: upstream down",
+        Cause::UpstreamDown | Cause::Away => "refused: upstream down",
         Cause::Failed => "refused: failed",
         Cause::Moot => "refused: moot",
         Cause::Decided => "refused: decided",

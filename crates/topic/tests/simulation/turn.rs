@@ -69,6 +69,10 @@ pub(crate) struct Turn {
     pub(crate) decision: Option<(OperationId, Decided)>,
     /// The proposal that it makes.
     pub(crate) proposing: Option<OperationId>,
+    /// The id of its envelope names another proposal.
+    pub(crate) taken: bool,
+    /// The proposal of which its sender gets the state.
+    pub(crate) reminds: Option<OperationId>,
     /// Links that it ends.
     pub(crate) leaving: Vec<(LinkId, Option<Ended>)>,
     pub(crate) joining: Option<Arrival>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::{LinkId, ListKind, OperationId, ParticipantId, TopicName};
-use topic::{Listing, Target, TopicConfig, UpstreamNames};
+use topic::{Listing, Now, Target, TopicConfig, UpstreamNames};
 
 use crate::{
     books::{Books, envelopes::DIRECT, interests::same, limits::LIMITS},
@@ -18,6 +18,8 @@ use crate::{
 type Entries = Vec<(String, bool, ParticipantId, Arc<str>)>;
 
 const HOUR_MS: usize = 3_600_000;
+/// The wall clock when the steady one begins.
+const WALL_MS: u64 = 1_700_000_000_000;
 
 pub(crate) struct World {
     pub(crate) topic: Topic,
@@ -25,6 +27,8 @@ pub(crate) struct World {
     pub(crate) books: Books,
     pub(crate) next: u64,
     pub(crate) now_ms: u64,
+    /// What the wall clock is ahead of the steady one.
+    ahead_ms: u64,
     /// The life of the topic's last step, and its time.
     given: Option<(u64, u64)>,
     /// The number of the topic's life: each crash begins another.
@@ -43,7 +47,8 @@ impl World {
         let books = Books { configured, ..Books::default() };
         let prng = Prng(seed);
         let (next, now_ms, given, life, accepted, log) = <_>::default();
-        Self { topic, prng, books, next, now_ms, given, life, accepted, seed, recorded, log }
+        let ahead_ms = WALL_MS;
+        Self { topic, prng, books, next, now_ms, ahead_ms, given, life, accepted, seed, recorded, log }
     }
 
     pub(crate) fn topic(configured: &[UpstreamNames], epoch: u64) -> Topic {
@@ -86,7 +91,8 @@ impl World {
             56..60 => self.propose(),
             60..66 => self.fulfil(),
             66..69 => self.answer_in_room(),
-            69..74 => self.decide(),
+            69..73 => self.decide(),
+            73 => self.describe(),
             74..83 => self.journal(),
             83..86 => self.execute(),
             86 => self.resume(),
@@ -112,7 +118,18 @@ impl World {
             _ => self.prng.below(400),
         };
         self.now_ms += passed_ms as u64;
-        self.books.now_ms = self.now_ms;
+        let step_ms = self.prng.below(HOUR_MS) as u64;
+        match self.prng.below(200) {
+            0 => self.ahead_ms = (self.ahead_ms + step_ms, self.books.count("the wall clock jumped")).0,
+            1 => self.ahead_ms = (self.ahead_ms - step_ms, self.books.count("the wall clock was set back")).0,
+            _ => {}
+        }
+        (self.books.now_ms, self.books.wall_ms) = (self.now_ms, self.wall_ms());
+    }
+
+    /// The wall clock, as on a machine that may have slept, or whose clock was set.
+    pub(crate) fn wall_ms(&self) -> u64 {
+        self.ahead_ms + self.now_ms
     }
 
     /// The time that the topic is given: of two steps in one moment the second may have an earlier one, which counts as that.
@@ -135,7 +152,8 @@ impl World {
         self.books.count(variants::event(&event));
         let given_ms = self.given_ms();
         let before = if touches_lists(&event) { self.seen() } else { Vec::new() };
-        let effects = self.topic.step(given_ms, event);
+        self.books.wall_ms = self.wall_ms();
+        let effects = self.topic.step(Now { steady_ms: given_ms, wall_ms: self.wall_ms() }, event);
         if self.recorded {
             self.log.extend(effects.room.iter().map(|effect| format!("    {effect:?}")));
             self.log.extend(effects.all.iter().map(|effect| format!("    {effect:?}")));
@@ -274,7 +292,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
     match event {
         Event::Join(_) | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
         // The simulation narrows to nothing less: rules/narrowing.rs has what it does.
-        Event::Narrow { .. } => false,
+        Event::Narrow { .. } | Event::Disown { .. } => false,
         Event::Configure { .. } | Event::Serve { .. } | Event::Attach { .. } | Event::Detach { .. } => true,
         Event::Listed { .. } => true,
         Event::Available { .. } => false,
@@ -282,7 +300,7 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Answer { .. } | Event::Cancel { .. } | Event::Say(_) | Event::Announce { .. } => false,
         Event::Execute { .. } | Event::Propose { .. } | Event::Unproposable { .. } => false,
         Event::Restore(_) | Event::Closed { .. } => false,
-        Event::Decide { .. } | Event::Written { .. } => false,
+        Event::Decide { .. } | Event::Describe { .. } | Event::Written { .. } => false,
         Event::Tick | Event::Stop | Event::Notice { .. } | Event::Keep { .. } => false,
     }
 }

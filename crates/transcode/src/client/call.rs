@@ -3,12 +3,13 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use model::{Refusal, RefusalCode, Violation};
+use model::{Refusal, RefusalCode};
 use prost::Message as _;
-use schema::{Invalid, Marks, Module, Numbers, STRUCT, Tool, ToolSchema, Typed, ValueError};
+use schema::{Marks, Module, Numbers, STRUCT, Tool, ToolSchema, Typed};
 use serde_json::{Map, Value as Json};
 use wire::proto::contract::CallToolRequest;
 
+use crate::arguments::{invalid, wrong};
 use crate::key;
 
 /// The name of the tool that takes any object.
@@ -81,27 +82,6 @@ fn arguments(call: &CallToolRequest, tool: &ToolSchema) -> Result<Typed, Refusal
     let typed = tool.arguments_from_message(type_url, value, marks).map_err(wrong)?;
     tool.validate(&typed).map_err(invalid)?;
     Ok(typed)
-}
-
-/// Arguments that are not of the message.
-fn wrong(error: ValueError) -> Refusal {
-    let why = format!("the arguments do not fit the tool's schema: {error}");
-    let violation = Violation { field: error.field, rule: String::new(), message: error.why };
-    Refusal::new(RefusalCode::Malformed, why).violations(vec![violation])
-}
-
-/// Arguments that are of the message, and break its rules.
-fn invalid(invalid: Invalid) -> Refusal {
-    let why = format!("the arguments break the tool's schema: {invalid}");
-    match invalid {
-        Invalid::Violations(all) => {
-            let violation =
-                |one: schema::Violation| Violation { field: one.field, rule: one.rule, message: one.message };
-            let violations = all.into_iter().map(violation).collect();
-            Refusal::new(RefusalCode::SchemaViolation, why).violations(violations)
-        }
-        Invalid::Unchecked(_) => Refusal::new(RefusalCode::SchemaUnresolved, invalid.to_string()),
-    }
 }
 
 /// `_meta` of a call's metadata: texts as they are, all else from the JSON under one key.

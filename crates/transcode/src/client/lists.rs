@@ -122,6 +122,12 @@ fn tool(raw: &str, wanted: &Wanted, lookup: &Lookup<'_>) -> Option<Tool> {
     put("mcp.icons", entry.icons.map(RawValue::get));
     put("mcp.execution", entry.execution.map(RawValue::get));
     put(key::META, entry.meta.map(RawValue::get));
+    put_texts(&mut metadata, entry.meta);
+    let mut put = |key: &str, text: Option<&str>| {
+        if let Some(text) = text {
+            metadata.insert(key.to_owned(), text.to_owned());
+        }
+    };
     if wanted.json_schemas {
         put(key::INPUT_SCHEMA, entry.input_schema.map(RawValue::get));
         put(key::OUTPUT_SCHEMA, entry.output_schema.map(RawValue::get));
@@ -142,6 +148,15 @@ fn tool(raw: &str, wanted: &Wanted, lookup: &Lookup<'_>) -> Option<Tool> {
     };
     let description = entry.description.unwrap_or_default().into_owned();
     Some(Tool { name: entry.name.into_owned(), description, metadata, schema_source })
+}
+
+/// Adds the texts of `_meta` under their own keys, as peers of proto-mcp write them; MCP's own keys are not theirs to name.
+fn put_texts(metadata: &mut HashMap<String, String>, meta: Option<&RawValue>) {
+    let meta = meta.and_then(|meta| serde_json::from_str::<HashMap<String, &RawValue>>(meta.get()).ok());
+    for (key, value) in meta.into_iter().flatten().filter(|(key, _)| !key.starts_with("mcp.")) {
+        let text = json::text(value.get().as_bytes());
+        metadata.extend(text.map(|text| (key, text.into_owned())));
+    }
 }
 
 /// Whether a reference is the one asked for, which may leave the version open.
@@ -198,8 +213,10 @@ pub(super) fn resource(raw: &str) -> Option<Resource> {
         (key::META, entry.meta.map(RawValue::get)),
     ];
     let metadata = metadata.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text?.to_owned())));
+    let mut metadata: HashMap<_, _> = metadata.collect();
+    put_texts(&mut metadata, entry.meta);
     Some(Resource {
-        metadata: metadata.collect(),
+        metadata,
         uri: entry.uri.into_owned(),
         name: entry.name.into_owned(),
         description: entry.description.unwrap_or_default().into_owned(),

@@ -15,8 +15,16 @@ use super::data::{self, Data};
 use super::error::{ServerError, of_texts};
 use crate::key;
 
-/// The media type of an image that names none.
-const IMAGE: &str = "image/png";
+/// The first bytes of images, and their media types.
+const IMAGES: [(&[u8], &str); 5] = [
+    (b"\x89PNG", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"BM", "image/bmp"),
+    (b"<svg", "image/svg+xml"),
+];
+/// The media type of an image that names none, and begins like none that is known.
+const UNKNOWN_IMAGE: &str = "application/octet-stream";
 /// The media type of a message that is not known here.
 const PROTOBUF: &str = "application/x-protobuf";
 
@@ -71,7 +79,7 @@ fn blocks(parts: Vec<ToolContent>, tool: Option<(&ToolSchema, &Marks)>) -> (Vec<
         match content {
             Some(Part::Text(text)) => blocks.push(json!({ "type": "text", "text": text })),
             Some(Part::Image(image)) => {
-                let media = if mime_type.is_empty() { IMAGE } else { &mime_type };
+                let media = if mime_type.is_empty() { media_of(&image) } else { &mime_type };
                 blocks.push(json!({ "type": "image", "data": STANDARD.encode(image), "mimeType": media }));
             }
             Some(Part::Data(any)) => match data::read(&any, &mime_type, tool) {
@@ -91,6 +99,14 @@ fn blocks(parts: Vec<ToolContent>, tool: Option<(&ToolSchema, &Marks)>) -> (Vec<
         blocks.push(json!({ "type": "text", "text": structured.to_string() }));
     }
     (blocks, structured)
+}
+
+/// The media type of an image, by its first bytes.
+fn media_of(image: &[u8]) -> &'static str {
+    if image.starts_with(b"RIFF") && image.get(8..12) == Some(b"WEBP") {
+        return "image/webp";
+    }
+    IMAGES.iter().find(|(first, _)| image.starts_with(first)).map_or(UNKNOWN_IMAGE, |(_, media)| media)
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! Schemas that a server sends with its tools: read together, described in JSON Schema.
 
 use bytes::Bytes;
+use model::Refusal;
 use schema::{Descriptors, SetError, ToolReference, ToolSchema, json_schema};
 use wire::proto::contract::{Tool, tool::SchemaSource};
 
+use crate::arguments::{invalid, wrong};
+use crate::client::call_params;
 use crate::key;
 
 /// The schema of a tool as it came, unread.
@@ -63,6 +66,15 @@ impl SentSchema {
         })
     }
 
+    /// The tool and the reference of a schema that is elsewhere.
+    #[must_use]
+    pub fn far(&self) -> Option<(String, String)> {
+        match &self.source {
+            DescriptorSource::Inline(_) => None,
+            DescriptorSource::Reference(reference) => Some((self.tool.clone(), reference.clone())),
+        }
+    }
+
     /// The same schema with the set that its reference stands for.
     #[must_use]
     pub fn resolved(self, set: Bytes) -> Self {
@@ -100,6 +112,30 @@ pub fn read(sent: &[SentSchema]) -> Vec<(String, Result<SentTool, String>)> {
 }
 
 impl SentTool {
+    /// Checks arguments in JSON as the message that the server gets: whether they are one, and the message's rules. Arguments that
+    /// go as a `google.protobuf.Struct` have no rules.
+    ///
+    /// # Errors
+    /// As [`call_params`].
+    pub fn check(&self, arguments: &[u8]) -> Result<(), Refusal> {
+        match self.schema.arguments_from_json(arguments) {
+            Ok(typed) => self.schema.validate(&typed).map_err(invalid),
+            Err(_) if self.takes_struct => Ok(()),
+            Err(why) => Err(wrong(why)),
+        }
+    }
+
+    /// Checks a `CallToolRequest` whose bytes pass to the server as they are. `checked` is the schema by which it was checked before.
+    ///
+    /// # Errors
+    /// As [`call_params`].
+    pub fn check_message(&self, call: &Bytes, checked: Option<&ToolSchema>) -> Result<(), Refusal> {
+        match checked {
+            Some(checked) if checked.is(&self.schema) => Ok(()),
+            Some(_) | None => call_params(call, &self.schema).map(drop),
+        }
+    }
+
     /// An item of `tools/list` with JSON Schemas of the messages, where the server wrote none. `None` if the item stays as it is.
     #[must_use]
     pub fn described(&self, item: &[u8]) -> Option<Vec<u8>> {
@@ -124,6 +160,7 @@ fn symbol_of(reference: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use model::RefusalCode;
     use schema::compile;
     use serde_json::{Value as Json, json};
 
@@ -156,6 +193,37 @@ mod tests {
         assert!(said.as_ref().unwrap().takes_struct);
         let full = br#"{"name":"find","inputSchema":{"a":1}}"#;
         assert_eq!(said.as_ref().unwrap().described(full), None);
+    }
+
+    #[test]
+    fn arguments_are_checked_as_the_message_that_they_become() {
+        let text = "syntax = \"proto3\"; package acme; import \"buf/validate/validate.proto\"; \
+            message FindRequest { string q = 1 [(buf.validate.field).string.min_len = 2]; }";
+        let set = compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap();
+        let [(_, found)] = &*read(&[tool("find", SchemaSource::InlineSchema(set.into()), &[])]) else {
+            panic!()
+        };
+        let found = found.clone().unwrap();
+        let code =
+            |tool: &SentTool, arguments: &str| tool.check(arguments.as_bytes()).map_err(|why| why.code);
+        for (arguments, expected) in [
+            (r#"{"q":"ab"}"#, Ok(())),
+            (r#"{"q":"a"}"#, Err(RefusalCode::SchemaViolation)),
+            ("{}", Err(RefusalCode::SchemaViolation)),
+            (r#"{"q":5}"#, Err(RefusalCode::Malformed)),
+            ("null", Err(RefusalCode::Malformed)),
+        ] {
+            assert_eq!(code(&found, arguments), expected, "{arguments}");
+        }
+        // What goes as a `Struct` has no message whose rules it could break.
+        let open = SentTool { takes_struct: true, ..found.clone() };
+        assert_eq!(code(&open, r#"{"q":5}"#), Ok(()));
+        assert_eq!(code(&open, r#"{"q":"a"}"#), Err(RefusalCode::SchemaViolation));
+        // A call that was checked by this schema is not checked twice.
+        let call = Bytes::from_static(b"\x0a\x04find");
+        let copy = found.schema.clone();
+        assert!(found.check_message(&call, Some(&copy)).is_ok());
+        assert_eq!(found.check_message(&call, None).unwrap_err().code, RefusalCode::SchemaViolation);
     }
 
     #[test]

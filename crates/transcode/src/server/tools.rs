@@ -63,7 +63,7 @@ mod tests {
             read.result,
             json!({ "tools": [{
                 "name": "a", "description": "d", "inputSchema": { "type": "object" }, "title": "A",
-                "annotations": { "readOnlyHint": true },
+                "annotations": { "readOnlyHint": true }, "_meta": { "owner": "x" },
             }] })
         );
         assert!(read.schemas.is_empty());

@@ -4,24 +4,40 @@ use std::fmt::{self, Write as _};
 
 use json::visible;
 use jsonschema::ValidationError;
+use model::Violation;
 
 /// Violations that are named; the others are counted.
 const VIOLATIONS_MAX: usize = 8;
 /// Bytes of the words for one violation, before hidden characters are made visible.
 const VIOLATION_BYTES_MAX: usize = 300;
 
-/// One line for each violation.
+/// One line for each violation of a JSON Schema.
 pub(super) fn of<'e>(violations: impl Iterator<Item = ValidationError<'e>>) -> String {
+    lines(violations, |violation| {
+        let place = place(violation.instance_path().as_str());
+        bounded(format_args!("{place}: {}", violation.masked_with("this")))
+    })
+}
+
+/// One line for each violation of a rule of a message.
+pub(crate) fn of_rules(violations: &[Violation]) -> String {
+    lines(violations.iter(), |Violation { field, rule, message }| match message.as_str() {
+        "" => bounded(format_args!("{}: {rule}", place(field))),
+        message => bounded(format_args!("{}: {message}", place(field))),
+    })
+}
+
+fn place(path: &str) -> &str {
+    if path.is_empty() { "the arguments" } else { path }
+}
+
+fn lines<V>(violations: impl Iterator<Item = V>, line: impl Fn(V) -> String) -> String {
     let (mut out, mut count) = (String::new(), 0_usize);
     for violation in violations {
         count += 1;
-        if count > VIOLATIONS_MAX {
-            continue;
+        if count <= VIOLATIONS_MAX {
+            let _ = writeln!(out, "- {}", line(violation));
         }
-        let path = violation.instance_path().as_str();
-        let place = if path.is_empty() { "the arguments" } else { path };
-        let line = bounded(format_args!("{place}: {}", violation.masked_with("this")));
-        let _ = writeln!(out, "- {line}");
     }
     match count.saturating_sub(VIOLATIONS_MAX) {
         0 => {}

@@ -82,9 +82,9 @@ impl Session {
         let kept = self.may_resend(request.method.as_str()).then(|| (frame.clone(), headers.clone()));
         let deadlines = Deadlines::new(now, patience, longest);
         let waiter = Waiter::Call { events, progress: request.progress.clone(), place, in_turn };
-        pending
-            .requests
-            .insert(number, PendingRequest { waiter, deadlines: Some(deadlines), sent: kept, questions: 0 });
+        let deadlines = Some(deadlines);
+        let open = PendingRequest { waiter, deadlines, sent: kept, questions: 0, garbled: false };
+        pending.requests.insert(number, open);
         if let Some(requests) = &mut pending.awaiting_reopen {
             requests.push(number);
         } else if defer {

@@ -19,6 +19,10 @@ use crate::{fault::Fault, lists};
 const BATCH_LEN_MAX: usize = 256;
 /// Unreadable messages that are logged one by one; later ones are logged when their count doubles.
 const UNREADABLE_LOGGED: u64 = 20;
+/// The part of an unreadable message at either end in which its id is looked for, in bytes.
+const ID_BYTES_MAX: usize = 256;
+/// The mark with which some programs begin UTF-8 texts.
+const UTF8_MARK: &[u8] = "\u{FEFF}".as_bytes();
 /// Logged part of an unreadable message, in bytes.
 const UNREADABLE_BYTES: usize = 200;
 
@@ -45,6 +49,12 @@ impl Inbox for SessionInbox {
         }
     }
 
+    fn stream_refused(&self, failure: &LinkError) {
+        if let Some(session) = self.0.upgrade() {
+            session.doubts_stream(failure);
+        }
+    }
+
     fn closed(&self, why: LinkError) {
         if let Some(session) = self.0.upgrade() {
             // The supervisor reports an end before the handshake as a failed start.
@@ -66,17 +76,44 @@ impl Inbox for SessionInbox {
     }
 }
 
-/// The request number at the start of an overlong answer: `{"jsonrpc":"2.0","id":7,` in any spacing.
-fn answer_number(head: &[u8]) -> Option<u64> {
-    let text: String = String::from_utf8_lossy(head).chars().filter(|c| !c.is_whitespace()).collect();
-    let rest = text.strip_prefix("{\"jsonrpc\":\"2.0\",\"id\":").or_else(|| text.strip_prefix("{\"id\":"))?;
-    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-    rest.get(digits.len()..)?.starts_with(',').then(|| digits.parse().ok()).flatten()
+/// The request number of an answer that cannot be parsed: at its start, `{"jsonrpc":"2.0","id":7,`, or at its end, `,"id":7}`, in any
+/// spacing.
+fn answer_number(answer: &[u8]) -> Option<u64> {
+    let compact = |part: &[u8]| {
+        let text = String::from_utf8_lossy(part).into_owned();
+        text.chars().filter(|c| !c.is_whitespace()).collect::<String>()
+    };
+    let head = compact(answer.get(..ID_BYTES_MAX).unwrap_or(answer));
+    let at_start = head
+        .strip_prefix("{\"jsonrpc\":\"2.0\",\"id\":")
+        .or_else(|| head.strip_prefix("{\"id\":"))
+        .and_then(leading_integer)
+        .and_then(|(number, rest)| rest.starts_with(',').then_some(number));
+    // A request or notification has no answer's number, wherever it says what.
+    let tail = compact(answer.get(answer.len().saturating_sub(ID_BYTES_MAX)..).unwrap_or(answer));
+    let is_answer = head.starts_with("{\"jsonrpc\":\"2.0\",\"result\":") || head.starts_with("{\"result\":");
+    let at_end = || {
+        let (_, rest) = tail.rsplit_once(",\"id\":").filter(|_| is_answer)?;
+        let (number, rest) = leading_integer(rest)?;
+        // A brace more, and it is the id of something inside of the answer.
+        matches!(rest, "}" | ",\"jsonrpc\":\"2.0\"}").then_some(number)
+    };
+    at_start.or_else(at_end)
+}
+
+/// The integer at the start of a text, `7` or `7.0`, and what follows it.
+fn leading_integer(text: &str) -> Option<(u64, &str)> {
+    let digits = text.get(..text.find(|c: char| !c.is_ascii_digit())?)?;
+    let rest = text.get(digits.len()..)?;
+    let rest = rest.strip_prefix('.').map_or(rest, |rest| rest.trim_start_matches('0'));
+    Some((digits.parse().ok()?, rest))
 }
 
 impl Session {
     /// Handles one frame. `stream_of` is the request on whose response stream it came.
     fn frame(self: &Arc<Self>, frame: Bytes, stream_of: Option<u64>) -> Flow {
+        // RFC 8259 section 8.1: a mark before the text may be ignored.
+        let frame = if frame.starts_with(UTF8_MARK) { frame.slice(UTF8_MARK.len()..) } else { frame };
         if self.health.silent.load(Ordering::Relaxed) {
             self.health.silent.store(false, Ordering::Relaxed);
         }
@@ -87,7 +124,7 @@ impl Session {
                         let _ = self.dispatch(message, stream_of);
                     }
                 }
-                Err(error) => return self.unreadable(&frame, &error.message),
+                Err(error) => return self.unreadable(&frame, stream_of, &error.message),
             }
         } else {
             match Message::read(frame.clone()) {
@@ -96,11 +133,11 @@ impl Session {
                         return Flow::Noise;
                     }
                 }
-                Err(error) => return self.unreadable(&frame, &error.message),
+                Err(error) => return self.unreadable(&frame, stream_of, &error.message),
             }
         }
         match stream_of {
-            Some(number) if !self.pending.lock().requests.contains_key(&number) => Flow::Settled,
+            Some(number) if self.pending.lock().is_settled(number) => Flow::Settled,
             Some(_) | None => Flow::Open,
         }
     }
@@ -115,14 +152,26 @@ impl Session {
     }
 
     /// Handles an answer. An error without an id belongs to the request on whose stream it came.
-    fn answered(&self, message: Message, stream_of: Option<u64>) {
+    fn answered(self: &Arc<Self>, message: Message, stream_of: Option<u64>) {
         let number = match message.id() {
             Some(id) => id.as_number(),
             None => stream_of,
         };
-        match number.and_then(|number| self.settle(number)) {
+        match number {
+            Some(number) if self.doubts_answer(number, &message) => {}
+            Some(number) => self.settle_answer(number, message),
+            None => tracing::debug!(server = self.upstream(), "dropped an answer without an id"),
+        }
+    }
+
+    /// Ends a request with its answer.
+    pub(super) fn settle_answer(&self, number: u64, message: Message) {
+        match self.settle(number) {
             Some(request) => {
                 self.record_answer();
+                if message.shape() == MessageKind::Result {
+                    self.doubts.prove();
+                }
                 // The known header annotations are out of date.
                 if self.over_http()
                     && message.error_object().is_some_and(|error| error.code == code::HEADER_MISMATCH)
@@ -153,19 +202,28 @@ impl Session {
 
     /// Handles the failure of one request.
     fn failed(self: &Arc<Self>, number: u64, failure: LinkError) {
+        // The end of the stream on which a refusal came says nothing new.
+        if self.pending.lock().is_doubted(number) {
+            return;
+        }
         if let LinkError::SessionGone | LinkError::SessionReplaced = failure
             && self.await_reopen(number, failure == LinkError::SessionGone)
         {
             return;
         }
-        // An HTTP error whose body is a JSON-RPC error is an answer.
-        if let LinkError::Http { body, .. } = &failure
-            && let Ok(message) = Message::read(body.clone())
-            && message.shape() == MessageKind::Error
+        if let Some(message) = error_in(&failure)
+            && self.await_headers(number, &message)
         {
-            if self.await_headers(number, &message) {
-                return;
-            }
+            return;
+        }
+        if !self.doubts_failure(number, &failure) {
+            self.fail(number, failure);
+        }
+    }
+
+    /// Ends a request that has failed.
+    pub(super) fn fail(self: &Arc<Self>, number: u64, failure: LinkError) {
+        if let Some(message) = error_in(&failure) {
             return self.finish(number, Ok(message));
         }
         if self.handshake().is_some() {
@@ -286,8 +344,8 @@ impl Session {
         self.upkeep.notify_one();
     }
 
-    /// Logs and counts a message that cannot be parsed.
-    fn unreadable(&self, line: &Bytes, why: &str) -> Flow {
+    /// Logs and counts a message that cannot be parsed. The request that it answers, if it says which, ends at once.
+    fn unreadable(&self, line: &Bytes, stream_of: Option<u64>, why: &str) -> Flow {
         let count = self.unreadable.fetch_add(1, Ordering::Relaxed);
         if count < UNREADABLE_LOGGED || (count + 1).is_power_of_two() {
             let head = String::from_utf8_lossy(line.get(..UNREADABLE_BYTES).unwrap_or(line));
@@ -299,8 +357,25 @@ impl Session {
                 head.escape_debug()
             );
         }
+        if let Some(number) = answer_number(line) {
+            let fault = Fault::Link(LinkError::Malformed(why.to_owned()));
+            self.record_failure(&fault);
+            self.finish(number, Err(fault));
+            return if stream_of == Some(number) { Flow::Settled } else { Flow::Noise };
+        }
+        if let Some(number) = stream_of
+            && let Some(request) = self.pending.lock().requests.get_mut(&number)
+        {
+            request.garbled = true;
+        }
         Flow::Noise
     }
+}
+
+/// The answer in a failure: an HTTP error whose body is a JSON-RPC error is one.
+fn error_in(failure: &LinkError) -> Option<Message> {
+    let LinkError::Http { body, .. } = failure else { return None };
+    Message::read(body.clone()).ok().filter(|message| message.shape() == MessageKind::Error)
 }
 
 /// The listen request that a modern notification belongs to.
@@ -315,10 +390,16 @@ mod tests {
     use super::answer_number;
 
     #[test]
-    fn overlong_answers_are_matched_by_their_first_bytes() {
+    fn answers_that_cannot_be_parsed_are_matched_by_the_bytes_around_their_id() {
         for (head, number) in [
             (r#"{"jsonrpc":"2.0","id":17,"result":{"content":[{"te"#, Some(17)),
             (r#"{ "id": 3, "jsonrpc""#, Some(3)),
+            (r#"{"jsonrpc":"2.0","id":17.0,"result":{"a":NaN}}"#, Some(17)),
+            (r#"{"jsonrpc":"2.0","result":{"a":NaN}, "id": 17}"#, Some(17)),
+            (r#"{"result":{"a":NaN},"id":17,"jsonrpc":"2.0"}"#, Some(17)),
+            (r#"{"jsonrpc":"2.0","result":{"a":NaN,"id":17}}"#, None),
+            (r#"{"jsonrpc":"2.0","method":"x","params":{"a":NaN},"id":17}"#, None),
+            (r#"{"jsonrpc":"2.0","id":17.5,"result":{"a":NaN}}"#, None),
             (r#"{"jsonrpc":"2.0","id":"17","result""#, None),
             (r#"{"jsonrpc":"2.0","id":17"#, None),
             ("garbage", None),

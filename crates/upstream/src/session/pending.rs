@@ -13,6 +13,7 @@ use platform::{Full, Share, Shares, Taken};
 use tokio::sync::oneshot;
 use wire::rpc::Message;
 
+use super::doubts::Doubted;
 use crate::{fault::Fault, session_api::CallEvents};
 
 /// A request as it goes to the server: its frame, and the headers that mirror it.
@@ -37,6 +38,8 @@ pub(super) struct PendingRequest {
     pub(super) sent: Option<SentRequest>,
     /// Open questions of the server that belong to it.
     pub(super) questions: u32,
+    /// Whether something that is no message came on its stream.
+    pub(super) garbled: bool,
 }
 
 impl PendingRequest {
@@ -77,6 +80,8 @@ pub(super) struct PendingTable {
     pub(super) deferred: VecDeque<(u64, SentRequest)>,
     /// Requests that wait until the session is opened again on the same link; `None` while it is open.
     pub(super) awaiting_reopen: Option<Vec<u64>>,
+    /// Refused requests that wait for the check of the session; `None` while it is not checked.
+    pub(super) awaiting_check: Option<Vec<Doubted>>,
     /// Calls whose headers the server refused, with its answers; they wait until its tools are listed again.
     pub(super) awaiting_headers: Option<Vec<(u64, Message)>>,
     /// The present numbers of calls that were sent again with answers, by their first numbers.
@@ -170,6 +175,16 @@ impl PendingTable {
         self.requests.get(&number).is_some_and(|request| request.sent.is_some())
     }
 
+    /// Whether a request has ended, and its end waits for the check of the session.
+    pub(super) fn is_doubted(&self, number: u64) -> bool {
+        self.awaiting_check.iter().flatten().any(|doubted| doubted.number == number)
+    }
+
+    /// Whether the link has no more to deliver for a request.
+    pub(super) fn is_settled(&self, number: u64) -> bool {
+        !self.requests.contains_key(&number) || self.is_doubted(number)
+    }
+
     /// Takes what was sent for a request: it is sent again only once.
     pub(super) fn take_sent(&mut self, number: u64) -> Option<SentRequest> {
         self.requests.get_mut(&number)?.sent.take()
@@ -199,6 +214,7 @@ impl PendingTable {
         let refused = self.awaiting_headers.take().unwrap_or_default().into_iter().map(|(number, _)| number);
         let unsent = deferred.chain(refused).chain(self.awaiting_reopen.take().unwrap_or_default());
         let unsent: HashSet<u64> = unsent.collect();
+        self.awaiting_check = None;
         self.retried.clear();
         self.requests.drain().map(|(number, request)| (request, unsent.contains(&number))).collect()
     }
@@ -222,7 +238,7 @@ mod tests {
 
     fn own(deadlines: Deadlines) -> PendingRequest {
         let waiter = Waiter::Own(oneshot::channel().0);
-        PendingRequest { waiter, deadlines: Some(deadlines), sent: None, questions: 0 }
+        PendingRequest { waiter, deadlines: Some(deadlines), sent: None, questions: 0, garbled: false }
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl Session {
         let number = match (stream_of, &self.setup.key) {
             (Some(number), _) => Some(number),
             (None, SessionKey::Shared) => return None,
-            (None, SessionKey::Legacy(_) | SessionKey::Principal { .. }) => pending.only_call(),
+            (None, SessionKey::Legacy { .. } | SessionKey::Principal { .. }) => pending.only_call(),
         };
         let request = number.and_then(|number| pending.requests.get(&number));
         match request.map(|request| (&request.waiter, number)) {

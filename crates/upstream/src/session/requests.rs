@@ -52,6 +52,16 @@ impl Session {
         self.request_about(era, (method, None), params, patience)
     }
 
+    /// Sends a request without params that is not sent again, whatever becomes of the session.
+    pub(super) fn request_once(
+        &self,
+        era: Era,
+        method: &str,
+        patience: Duration,
+    ) -> Result<PendingAnswer, Fault> {
+        self.open_request(era, (method, None), &[], (Some(patience), false))
+    }
+
     /// The same with the target that the params name.
     pub(super) fn request_about(
         &self,
@@ -59,6 +69,18 @@ impl Session {
         (method, target): (&str, Option<&str>),
         params: &[(&str, &[u8])],
         patience: Option<Duration>,
+    ) -> Result<PendingAnswer, Fault> {
+        let keeps = era == self.era() && self.may_resend(method);
+        self.open_request(era, (method, target), params, (patience, keeps))
+    }
+
+    /// Sends a request; it is kept to be sent again if `keeps`.
+    fn open_request(
+        &self,
+        era: Era,
+        (method, target): (&str, Option<&str>),
+        params: &[(&str, &[u8])],
+        (patience, keeps): (Option<Duration>, bool),
     ) -> Result<PendingAnswer, Fault> {
         let mut pending = self.pending.lock();
         if let Some(fault) = &pending.ended {
@@ -70,12 +92,11 @@ impl Session {
         let (waiter, answer) = oneshot::channel();
         let now = Instant::now();
         let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
-        let sent = (era == self.era() && self.may_resend(method)).then(|| (frame.clone(), headers.clone()));
-        let is_kept = sent.is_some();
-        pending
-            .requests
-            .insert(number, PendingRequest { waiter: Waiter::Own(waiter), deadlines, sent, questions: 0 });
-        if let Some(requests) = pending.awaiting_reopen.as_mut().filter(|_| is_kept) {
+        let sent = keeps.then(|| (frame.clone(), headers.clone()));
+        let waiter = Waiter::Own(waiter);
+        let open = PendingRequest { waiter, deadlines, sent, questions: 0, garbled: false };
+        pending.requests.insert(number, open);
+        if let Some(requests) = pending.awaiting_reopen.as_mut().filter(|_| keeps) {
             requests.push(number);
             self.timer.notify_one();
             return Ok(PendingAnswer { number, answer, received: None });

@@ -1,22 +1,23 @@
-//! Requests over HTTP that the server did not run are sent again, once.
+//! Requests that the server did not run are sent again, once.
 //!
-//! A legacy session that the server forgot (404) is opened again: a new handshake on the same link, and all subscriptions made
-//! again. A modern server that refuses the headers of a call has changed the tool's schema: its tools are listed again.
+//! A legacy session that the server forgot (404, or what `lost` found) is opened again: a new handshake on the same link, and all
+//! subscriptions made again. A modern server that refuses the headers of a call has changed the tool's schema: its tools are listed again.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use model::Coding;
 use wire::mcp::{Era, Params, code};
 use wire::rpc::Message;
 
 use super::{Session, SessionEvent};
-use crate::{handshake, lists};
+use crate::{fault::Fault, handshake, lists};
 
 impl Session {
     /// Whether a request of this method may be sent again, so that it is kept.
     pub(super) fn may_resend(&self, method: &str) -> bool {
         match self.era() {
-            Era::Legacy => self.over_http() && method != "initialize",
+            Era::Legacy => method != "initialize" && self.coding() == Coding::Json,
             Era::Modern => self.over_http() && method == "tools/call",
         }
     }
@@ -56,16 +57,14 @@ impl Session {
         true
     }
 
-    async fn reopen(self: Arc<Self>) {
+    pub(super) async fn reopen(self: Arc<Self>) {
         tracing::info!(server = self.upstream(), "the server forgot the session; opening a new one");
-        if let Some(link) = self.link.get() {
-            link.forget_session();
-        }
-        if let Err(fault) = handshake::initialize(&self, None).await {
+        if let Err(fault) = self.open_again().await {
             tracing::warn!(server = self.upstream(), %fault, "the new session failed");
             self.end(fault);
             return;
         }
+        self.doubts.renew();
         // Lists, subscriptions and the log level belonged to the forgotten session.
         self.setup.interest.renew();
         self.mark_stale(lists::ALL);
@@ -78,6 +77,14 @@ impl Session {
         for (number, request) in again {
             self.send_kept(number, request);
         }
+    }
+
+    async fn open_again(self: &Arc<Self>) -> Result<(), Fault> {
+        if let Some(link) = self.link.get() {
+            link.forget_session();
+            link.connect_again().await?;
+        }
+        handshake::initialize(self, None).await
     }
 
     /// Has a call sent again whose headers the server refused, once the tools are listed again and if its headers are others then;

@@ -222,7 +222,9 @@ impl Session {
         let (place, _) = pending.place(pools, &rounds.account).map_err(|full| self.full(full))?;
         let waiter = Waiter::Call { events, progress: rounds.progress.clone(), place, in_turn: true };
         let deadlines = Some(Deadlines::new(now, self.setup.spec.timeout(None).min(left), left));
-        pending.requests.insert(number, PendingRequest { waiter, deadlines, sent: None, questions: 0 });
+        pending
+            .requests
+            .insert(number, PendingRequest { waiter, deadlines, sent: None, questions: 0, garbled: false });
         pending.retried.insert(rounds.first, number);
         drop(pending);
         self.timer.notify_one();

@@ -95,7 +95,7 @@ impl Upstream {
     /// Opens the session that a caller will use, in the background, if it used the server in the last days: its own if the same client
     /// used one of its own, else the shared one.
     pub async fn warm(&self, caller: &Caller<'_>) {
-        let client = caller.client.name();
+        let (caller, client) = (&self.known(caller), caller.client.name());
         let used =
             self.environment.kept.used(self.spec.name(), caller.participant.as_str(), client.as_deref());
         if !self.spec.config.is_on_demand() || used == Used::No {

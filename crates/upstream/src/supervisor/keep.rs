@@ -179,7 +179,7 @@ async fn restore(upstream: Weak<Upstream>, place: SessionPlace, owner: SessionOw
             let Some(slot) = slot.filter(|_| !book.closed) else { return };
             slot.backoff.remaining(Instant::now()).max(book.backoff.remaining(Instant::now()))
         };
-        if strong.blocked(Some(owner.participant())).is_some() {
+        if strong.blocked(Some(owner.holder())).is_some() {
             match next_account_change(strong, changes).await {
                 true => continue,
                 false => return,

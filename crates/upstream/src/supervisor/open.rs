@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use client::{AccountFault, LinkError};
-use model::{ParticipantId, Refusal, RefusalCode};
+use client::{AccountFault, AccountHolder, LinkError};
+use model::{Refusal, RefusalCode};
 use platform::{Full, Taken, millis};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -33,7 +33,7 @@ impl Upstream {
         if self.is_away() {
             return Err(self.away_refusal());
         }
-        if let Some(fault) = self.blocked(owner.map(|owner| owner.participant)) {
+        if let Some(fault) = self.blocked(owner.map(Caller::holder)) {
             return Err(fault.refusal(self.spec.name()));
         }
         if let Some(owner) = owner.filter(|_| self.spec.config.sessions == Sessions::Call) {
@@ -173,7 +173,7 @@ impl Upstream {
     }
 
     /// Why no session of this caller can open until a person acts; of the shared session without one.
-    pub(super) fn blocked(&self, caller: Option<&ParticipantId>) -> Option<Fault> {
+    pub(super) fn blocked(&self, caller: Option<AccountHolder<'_>>) -> Option<Fault> {
         let fault = self.environment.accounts.as_ref()?.blocked(caller)?;
         Some(Fault::Link(LinkError::Account(fault)))
     }
@@ -181,6 +181,12 @@ impl Upstream {
     /// Moves whenever an account at the server changes.
     pub(super) fn account_changes(&self) -> Option<watch::Receiver<u64>> {
         self.environment.accounts.as_ref().map(|accounts| accounts.changes())
+    }
+
+    /// A caller as sessions here know it: by its access token only where that is exchanged.
+    pub(super) fn known<'a>(&self, caller: &Caller<'a>) -> Caller<'a> {
+        let are_of_tokens = self.environment.accounts.as_ref().is_some_and(|all| all.are_of_tokens());
+        Caller { token: caller.token.filter(|_| are_of_tokens), ..*caller }
     }
 
     /// Whether every caller has an account of its own at the server, so that no session is shared.
@@ -282,7 +288,7 @@ impl Upstream {
             Some(
                 Fault::Link(Unreachable(_) | Untrusted(_) | Unauthorized | Account(_) | Closed)
                 | Fault::Unsent(_)
-                | Fault::Unset(_),
+                | Fault::Unusable(_),
             ) => {}
             Some(_) => book.legacy = Some(false),
         }

@@ -25,8 +25,9 @@ impl Upstream {
     /// # Errors
     /// A refusal that says why the server is not available.
     pub async fn session(&self, caller: &Caller<'_>) -> Result<Arc<Session>, Refusal> {
-        let session = self.choose(caller).await?;
-        self.note_use(caller, session.key().is_own());
+        let caller = self.known(caller);
+        let session = self.choose(&caller).await?;
+        self.note_use(&caller, session.key().is_own());
         Ok(session)
     }
 
@@ -90,6 +91,7 @@ impl Upstream {
     /// The session that [`Upstream::session`] would return, if it is open.
     #[must_use]
     pub fn open_session(&self, caller: &Caller<'_>) -> Option<Arc<Session>> {
+        let caller = &self.known(caller);
         let mut book = self.book.lock();
         let era = book.spoken(caller.form)?;
         let is_own = !self.shares(caller.client, era);
@@ -105,9 +107,10 @@ impl Upstream {
     /// The open session that is a caller's own, without use of it.
     #[must_use]
     pub fn own_session(&self, caller: &Caller<'_>) -> Option<Arc<Session>> {
+        let key = self.known(caller).key();
         let book = self.book.lock();
         let era = book.spoken(caller.form)?;
-        book.slots.get(&(era, caller.key()))?.open().cloned()
+        book.slots.get(&(era, key))?.open().cloned()
     }
 
     /// The manifests of the open sessions that are its modern caller's own and that this link uses.

@@ -16,7 +16,10 @@ use crate::tests::{config, start_for, until};
 
 fn waits(upstream: &Upstream, link: u64) -> bool {
     let book = upstream.book.lock();
-    book.slots[&(Era::Legacy, SessionKey::Legacy(LinkId(link)))].backoff.remaining(Instant::now()).is_some()
+    book.slots[&(Era::Legacy, SessionKey::Legacy { link: LinkId(link), token: None })]
+        .backoff
+        .remaining(Instant::now())
+        .is_some()
 }
 
 #[tokio::test]
@@ -32,7 +35,11 @@ async fn a_change_of_one_account_ends_no_others_back_off() {
         let place = slot.interest.place("ann").unwrap();
         slot.interest.add(LinkId(link), Subscription::Resource("x".to_owned()), place);
         (0..20).for_each(|_| slot.backoff.failed(Instant::now(), "why".to_owned()));
-        upstream.book.lock().slots.insert((Era::Legacy, SessionKey::Legacy(LinkId(link))), slot);
+        upstream
+            .book
+            .lock()
+            .slots
+            .insert((Era::Legacy, SessionKey::Legacy { link: LinkId(link), token: None }), slot);
     }
     let looks = accounts.looks.load(Ordering::SeqCst);
     accounts.change();

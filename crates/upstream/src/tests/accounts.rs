@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ::client::{AccountFault, Accounts, Authorize, Authorizing, Challenge, Grant, LinkError};
+use ::client::{AccountFault, AccountHolder, Accounts, Authorize, Authorizing, Challenge, Grant, LinkError};
 use http::{HeaderValue, Method};
+use model::Digest;
 use tokio::sync::watch;
 
 use super::over_http::{Kind, Server};
@@ -14,6 +15,7 @@ use crate::config::HttpConfig;
 /// Accounts whose tokens name their participant and its sign-in.
 pub(crate) struct Scripted {
     are_of_callers: bool,
+    are_of_tokens: bool,
     sign_ins: Mutex<HashMap<String, Arc<AtomicU64>>>,
     blocked: Mutex<HashSet<String>>,
     /// How often a session has looked whether it could open.
@@ -32,6 +34,7 @@ impl Scripted {
     pub(crate) fn new(are_of_callers: bool) -> Arc<Self> {
         Arc::new(Self {
             are_of_callers,
+            are_of_tokens: false,
             sign_ins: Mutex::default(),
             blocked: Mutex::default(),
             looks: AtomicUsize::new(0),
@@ -39,9 +42,21 @@ impl Scripted {
         })
     }
 
-    fn who(&self, caller: Option<&ParticipantId>) -> String {
-        let own = caller.filter(|_| self.are_of_callers);
-        own.map_or("all", |caller| caller.as_str()).to_owned()
+    /// Accounts of callers, each for one access token.
+    fn by_token() -> Arc<Self> {
+        let mut own = Arc::into_inner(Self::new(true)).unwrap();
+        own.are_of_tokens = true;
+        Arc::new(own)
+    }
+
+    fn who(&self, caller: Option<AccountHolder<'_>>) -> String {
+        match caller.filter(|_| self.are_of_callers) {
+            None => "all".to_owned(),
+            Some(AccountHolder { participant, token: None }) => participant.to_string(),
+            Some(AccountHolder { participant, token: Some(Digest([first, ..])) }) => {
+                format!("{participant}-by-{first}")
+            }
+        }
     }
 
     fn sign_ins(&self, who: &str) -> Arc<AtomicU64> {
@@ -69,13 +84,13 @@ impl Scripted {
 }
 
 impl Accounts for Scripted {
-    fn account(&self, caller: Option<&ParticipantId>) -> Arc<dyn Authorize> {
+    fn account(&self, caller: Option<AccountHolder<'_>>) -> Arc<dyn Authorize> {
         let who = self.who(caller);
         let sign_ins = self.sign_ins(&who);
         Arc::new(Pass { who, at: sign_ins.load(Ordering::SeqCst), sign_ins })
     }
 
-    fn blocked(&self, caller: Option<&ParticipantId>) -> Option<AccountFault> {
+    fn blocked(&self, caller: Option<AccountHolder<'_>>) -> Option<AccountFault> {
         self.looks.fetch_add(1, Ordering::SeqCst);
         self.blocked.lock().contains(&self.who(caller)).then_some(AccountFault::LoginNeeded)
     }
@@ -83,6 +98,10 @@ impl Accounts for Scripted {
     fn are_of_callers(&self) -> bool {
         self.looks.fetch_add(1, Ordering::SeqCst);
         self.are_of_callers
+    }
+
+    fn are_of_tokens(&self) -> bool {
+        self.are_of_tokens
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -115,7 +134,7 @@ impl Authorize for Pass {
 
 async fn of(fixture: &Fixture, who: &str, link: u64, form: Form, client: &ClientProfile) -> Arc<Session> {
     let participant = &ParticipantId::new(who).unwrap();
-    let caller = Caller { link: LinkId(link), participant, account: who, form, client };
+    let caller = Caller { link: LinkId(link), participant, account: who, form, client, token: None };
     fixture.upstream.session(&caller).await.unwrap()
 }
 
@@ -156,8 +175,14 @@ async fn no_session_of_a_caller_goes_on_as_another_person() {
 
     accounts.sign_in("ann");
     // Before the change is announced: no further call finds the session.
-    let caller =
-        Caller { link: LinkId(2), participant: &ann, account: "ann", form: Form::Modern, client: &plain };
+    let caller = Caller {
+        link: LinkId(2),
+        participant: &ann,
+        account: "ann",
+        form: Form::Modern,
+        client: &plain,
+        token: None,
+    };
     assert!(fixture.upstream.open_session(&caller).is_none());
     fixture.upstream.account_changed(Some(&ann));
     let ended = [&link, &modern, &held, &with_task];
@@ -175,6 +200,38 @@ async fn no_session_of_a_caller_goes_on_as_another_person() {
     // The end is none of the server's failures.
     assert_eq!(fixture.upstream.status().restarts, 0);
     fixture.upstream.close().await;
+}
+
+#[tokio::test]
+async fn each_access_token_of_a_caller_has_a_session_of_its_own_where_tokens_are_exchanged() {
+    let server = Server::start(Kind::Legacy).await;
+    let (ann, plain) = (ParticipantId::new("ann").unwrap(), client("{}"));
+    let caller = |link: u64, form: Form, first: u8| {
+        let token = Some(Digest([first; 32]));
+        Caller { link: LinkId(link), participant: &ann, account: "ann", form, client: &plain, token }
+    };
+    let exchanging = over_http(&server, &Scripted::by_token(), Sessions::Auto);
+    // Two clients on one link, as modern ones are, and one legacy client whose token changes.
+    for (link, form) in [(1, Form::Modern), (2, Form::Legacy)] {
+        let mut sessions = Vec::new();
+        for first in [1, 2] {
+            let session = exchanging.upstream.session(&caller(link, form, first)).await.unwrap();
+            assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
+            let sent = server.seen("tools/call").last().unwrap()["authorization"].clone();
+            assert_eq!(sent, format!("ann-by-{first}-0"));
+            sessions.push(session);
+        }
+        for (session, first) in sessions.iter().zip([1, 2]) {
+            let found = exchanging.upstream.open_session(&caller(link, form, first)).unwrap();
+            assert!(Arc::ptr_eq(&found, session));
+        }
+    }
+    exchanging.upstream.close().await;
+    // Elsewhere a renewed token is no reason for another session.
+    let signed_in = over_http(&server, &Scripted::new(true), Sessions::Auto);
+    let first = signed_in.upstream.session(&caller(1, Form::Legacy, 1)).await.unwrap();
+    assert!(Arc::ptr_eq(&first, &signed_in.upstream.session(&caller(1, Form::Legacy, 2)).await.unwrap()));
+    signed_in.upstream.close().await;
 }
 
 #[tokio::test]

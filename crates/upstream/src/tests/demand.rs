@@ -152,6 +152,7 @@ async fn a_server_is_warm_for_a_client_that_used_it_lately() {
         account: "ann",
         form: Era::Legacy,
         client,
+        token: None,
     };
     fixture.upstream.session(&caller(1, &ann, &asked)).await.unwrap();
     fixture.upstream.session(&caller(2, &bob, &plain)).await.unwrap();

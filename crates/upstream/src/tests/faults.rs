@@ -99,7 +99,8 @@ async fn a_call_that_an_ending_session_did_not_take_has_a_successor() {
     assert_eq!(refused.unwrap().code, RefusalCode::UpstreamDown);
     let participant = &ParticipantId::new("scout").unwrap();
     let client = &client("{}");
-    let caller = Caller { link: LinkId(1), participant, account: "scout", form: Era::Legacy, client };
+    let caller =
+        Caller { link: LinkId(1), participant, account: "scout", form: Era::Legacy, client, token: None };
     let successor = fixture.upstream.successor(&session, &caller).await.unwrap();
     assert!(!Arc::ptr_eq(&session, &successor));
     assert!(done(&mut call(&successor, "echo", &json!({}))).await.is_ok());

@@ -9,4 +9,4 @@ pub const MISSING_CAPABILITY: i64 = -32021;
 /// Modern: the receiver does not support the revision.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 /// 2025-11-25: a URL must be opened first. Must not be sent to modern peers.
-pub(crate) const URL_ELICITATION_REQUIRED: i64 = -32042;
+pub const URL_ELICITATION_REQUIRED: i64 = -32042;

@@ -74,6 +74,48 @@ pub fn binding(request: &Request) -> Option<Digest> {
     call.digest().ok()
 }
 
+/// What a server's state is good for: the digest of a request's method and target.
+#[must_use]
+pub fn target_binding(request: &Request) -> Option<Digest> {
+    let target = json::object(|params| {
+        params.text("target", request.target.as_ref().map_or("", model::Target::as_str));
+    });
+    let params = Some(target.as_slice());
+    ReviewedCall { method: request.method.as_str(), to: &[], params, definition: None }.digest().ok()
+}
+
+/// The state (`requestState`) in a result that asks something; `None` of any other answer.
+#[must_use]
+pub fn state_of(answer: &Answer) -> Option<String> {
+    let body = answer.payload.body_bytes();
+    if answer.outcome != Outcome::Ok || memchr::memmem::find(body, b"input_required").is_none() {
+        return None;
+    }
+    json::at(body, &["resultType"]).and_then(json::text).filter(|kind| kind == "input_required")?;
+    Some(json::at(body, &["requestState"]).and_then(json::text)?.into_owned())
+}
+
+/// The same answer with another state; `None` if it cannot be read.
+#[must_use]
+pub fn with_state(answer: &Answer, state: &str) -> Option<Answer> {
+    let state = json::quote(state);
+    let body = json::edited(answer.payload.body_bytes(), &[("requestState", Some(state.as_bytes()))]).ok()?;
+    Some(Answer { outcome: answer.outcome, payload: Payload::body(answer.payload.form, body) })
+}
+
+/// The request of a caller that comes back, with another state; `None` if it cannot be read.
+#[must_use]
+pub fn back_with_state(request: &Request, state: &str) -> Option<Request> {
+    let message = Message::read(relay::whole(request)).ok()?;
+    let params = Params::read(&message).ok()?;
+    let mut splice = Splice::new();
+    let mut edit = params.edit();
+    edit.set("requestState", json::quote(state).as_bytes());
+    edit.finish(&mut splice);
+    let payload = relay::read_again(message.edited(&splice), request.payload.form);
+    Some(Request { payload, ..request.clone() })
+}
+
 /// A legacy server's error -32042 (2025-11-25, "URL Elicitation Required") as a result that asks its questions; a caller comes
 /// back by repeating the request. `None` if it is another answer, or its questions cannot be read.
 #[must_use]

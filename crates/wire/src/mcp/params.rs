@@ -113,7 +113,9 @@ impl<'m> Params<'m> {
     /// The progress token: of a request in `_meta`, of `notifications/progress` in params.
     #[must_use]
     pub fn progress_token(&self) -> Option<Id> {
-        Id::read(self.progress_member()?.raw)
+        let raw = self.progress_member()?.raw;
+        // Servers that write every number as a float do so here too.
+        if self.method == "notifications/progress" { Id::read_answered(raw) } else { Id::read(raw) }
     }
 
     /// `params.protocolVersion` of `initialize`, else the modern key of `_meta`.

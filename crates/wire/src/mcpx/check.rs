@@ -6,7 +6,7 @@ use bytes::Bytes;
 use json::{JsonError, Members, Span};
 use model::{KindError, KindRef};
 
-use super::envelope::Envelope;
+use super::envelope::{Envelope, double_of};
 use super::kind::{Head, kind_of};
 use crate::mcp::Params;
 use crate::rpc::{self, Id, Malformed, Message, MessageKind};
@@ -162,6 +162,7 @@ fn request(kind: KindRef<'_>, payload: Bytes) -> Result<Call, Mismatch> {
     json::refuse_duplicates(&payload)?;
     let outer = json::members(&payload, Span::all(&payload))?;
     refuse_doubles(&outer, &["jsonrpc", "id", "method", "params"])?;
+    refuse_null(&outer)?;
     let message = Message::read(payload.clone())?;
     match message.shape() {
         MessageKind::Request | MessageKind::Notification => call(kind, message),
@@ -177,6 +178,7 @@ fn proposal(kind: KindRef<'_>, payload: &Bytes) -> Result<Call, Mismatch> {
     json::refuse_duplicates(payload)?;
     let members = json::members(payload, Span::all(payload))?;
     refuse_doubles(&members, &["jsonrpc", "method", "params"])?;
+    refuse_null(&members)?;
     if members.get("jsonrpc").is_some_and(|version| json::text(version.raw).as_deref() != Some("2.0")) {
         return Err(wrong("`jsonrpc` must be \"2.0\""));
     }
@@ -222,12 +224,20 @@ fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
     }
 }
 
+/// Refuses params that are null, which are none over MCP: participants read the envelope as it was sent.
+fn refuse_null(members: &Members<'_>) -> Result<(), Mismatch> {
+    match members.get("params") {
+        Some(params) if params.raw == b"null" => {
+            Err(Mismatch::Payload("`params` must be an object".to_owned()))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Refuses members that differ from one of these only in letter case.
-fn refuse_doubles(members: &Members<'_>, exact: &[&str]) -> Result<(), Mismatch> {
-    // To upper and then to lower case, which also finds letters outside ASCII that fold to it.
-    let folded = |text: &str| text.to_uppercase().to_lowercase();
+fn refuse_doubles(members: &Members<'_>, exact: &[&'static str]) -> Result<(), Mismatch> {
     for (key, _) in members.iter() {
-        if let Some(meant) = exact.iter().find(|one| **one != key && folded(one) == folded(key)) {
+        if let Some(meant) = double_of(key, exact) {
             return Err(Mismatch::Payload(format!("the member {key:?} could be taken for `{meant}`")));
         }
     }

@@ -99,7 +99,8 @@ impl Envelope {
     /// `ts` may be missing. Members that the protocol does not define are ignored.
     ///
     /// # Errors
-    /// [`Breach`]: the frame is no JSON object, a top-level member occurs twice (after unescaping), the protocol
+    /// [`Breach`]: the frame is no JSON object, a top-level member occurs twice (after unescaping) or differs from a defined one only
+    /// in letter case, the protocol
     /// is another, a member is missing, mistyped or longer than its limit, a proposal has a `correlation_id` or a response none.
     pub fn read(frame: Bytes) -> Result<Self, Breach> {
         Self::read_as(frame, false)
@@ -186,6 +187,10 @@ fn places(frame: &[u8], tolerant: bool) -> Result<Places, Breach> {
         let id = if key == "id" { None } else { parts.id_to_tell() };
         return Err(breach(&JsonError::Duplicate(key), id));
     }
+    if let Some((key, meant)) = parts.double() {
+        let message = format!("the member {key:?} could be taken for `{meant}`");
+        return Err(Breach { code: RefusalCode::Malformed, message, id: parts.id_to_tell() });
+    }
     let read = parts.protocol().and_then(|()| parts.places());
     read.map_err(|(code, message)| Breach { code, message, id: parts.id_to_tell() })
 }
@@ -199,6 +204,16 @@ type Why = (RefusalCode, String);
 fn malformed(message: impl Into<String>) -> Why {
     (RefusalCode::Malformed, message.into())
 }
+
+/// The name, among these, for which a JSON reader that ignores letter case takes this one.
+pub(super) fn double_of(key: &str, exact: &[&'static str]) -> Option<&'static str> {
+    // To upper and then to lower case, which also finds letters outside ASCII that fold to it.
+    let folded = |text: &str| text.to_uppercase().to_lowercase();
+    exact.iter().find(|one| **one != key && folded(one) == folded(key)).copied()
+}
+
+/// The names of the members that the protocol defines.
+const DEFINED: [&str; 8] = ["protocol", "id", "ts", "from", "to", "kind", "correlation_id", "payload"];
 
 /// The members that the protocol defines.
 #[derive(Default)]
@@ -241,6 +256,14 @@ impl<'a> Parts<'a> {
         let unknown = || json::first_duplicate(self.unknown.iter());
         let twice = self.twice.as_ref().or_else(unknown)?;
         Some(String::from_utf8_lossy(twice).into_owned())
+    }
+
+    /// An unknown member that some JSON readers take for one that the protocol defines, and that one.
+    fn double(&self) -> Option<(String, &'static str)> {
+        self.unknown.iter().find_map(|key| {
+            let key = String::from_utf8_lossy(key);
+            double_of(&key, &DEFINED).map(|meant| (key.into_owned(), meant))
+        })
     }
 
     /// The id, if a refusal can refer to it.

@@ -7,6 +7,9 @@ use std::hash::{Hash, Hasher};
 /// Ids of up to this many bytes (quotes included; a UUID has 38) are kept without an allocation.
 const SHORT: usize = 46;
 
+/// The largest number up to which floats are exact integers: 2^53.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// A JSON-RPC id or an MCP progress token: a string or an integer.
 ///
 /// Equality is typed: `1` is not `"1"`. Strings are compared after unescaping, integers as they are spelled, so
@@ -35,6 +38,18 @@ impl Id {
             _ => false,
         };
         valid.then(|| Self::keep(raw))
+    }
+
+    /// Reads the id of an answer: also an integer that is written as a fraction or with an exponent. JSON has one kind of number, and
+    /// some servers write each as a float.
+    #[must_use]
+    pub(crate) fn read_answered(raw: &[u8]) -> Option<Self> {
+        Self::read(raw).or_else(|| {
+            let begins_as_number = matches!(raw.first(), Some(b'-' | b'0'..=b'9'));
+            let number: f64 = std::str::from_utf8(raw).ok().filter(|_| begins_as_number)?.parse().ok()?;
+            let is_exact = number.fract() == 0.0 && number.abs() <= EXACT_MAX;
+            is_exact.then(|| Self::keep(itoa::Buffer::new().format(number as i64).as_bytes()))
+        })
     }
 
     /// An integer id that the gateway chose.

@@ -92,6 +92,9 @@ impl Message {
     ///
     /// White space around the message does not belong to its frame.
     ///
+    /// `"params":null` becomes `"params":{}`, as if there were none: many programs write every member that they have no value for. In an
+    /// answer an integer id may be written as a fraction.
+    ///
     /// # Errors
     /// [`Malformed`]: -32700 for bad JSON or UTF-8, -32600 for anything that is no JSON-RPC 2.0 message with a
     /// string or integer id (null, fractions and batches included).
@@ -102,8 +105,18 @@ impl Message {
         if outline.is_none() {
             return Self::read_thoroughly(frame);
         }
+        if let Some(null) = parts.null_params() {
+            return Self::read_without_null(&frame, null);
+        }
         let at = parts.check()?;
         Ok(Self { frame, at, outline })
+    }
+
+    /// Reads a message whose params are the null at this place.
+    fn read_without_null(frame: &Bytes, null: Span) -> Result<Self, Malformed> {
+        let mut splice = Splice::new();
+        splice.replace(null, b"{}");
+        Self::read(splice.apply(frame))
     }
 
     /// The id in these bytes, where it can be read, whether or not they are a message.
@@ -132,6 +145,9 @@ impl Message {
         if let Some(key) = members.first_duplicate() {
             let id = parts.id().filter(|_| key != "id");
             return Err(Malformed::json(&JsonError::Duplicate(key), id));
+        }
+        if let Some(null) = parts.null_params() {
+            return Self::read_without_null(&frame, null);
         }
         let at = parts.check()?;
         Ok(Self { frame, at, outline: None })
@@ -297,7 +313,14 @@ impl<'a> Parts<'a> {
     }
 
     fn id(&self) -> Option<Id> {
-        Id::read(self.id?.raw)
+        let raw = self.id?.raw;
+        if self.method.is_some() { Id::read(raw) } else { Id::read_answered(raw) }
+    }
+
+    /// The place of params that are null.
+    fn null_params(&self) -> Option<Span> {
+        self.method?;
+        self.params.filter(|params| params.raw == b"null").map(|params| params.span)
     }
 
     fn check(&self) -> Result<Places, Malformed> {

@@ -22,6 +22,7 @@ fn config(public_url: &str) -> Config {
         source: TokenCheck::Keys(None),
         audiences: Vec::new(),
         audience_of_client: false,
+        token_prefix: String::new(),
         allowed: Vec::new(),
         participant: "{sub}".into(),
         groups: "groups".into(),

@@ -8,11 +8,12 @@ use tonic::Status;
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_health::server::{HealthReporter, HealthService};
-use tonic_reflection::server::Builder;
+use tonic_reflection::pb;
 use tower::ServiceExt as _;
 
 use super::super::body::Body;
 use super::super::metered::{Placed, Questions};
+use super::reflect::Reflection;
 
 /// The longest question, in bytes.
 const QUESTION_BYTES_MAX: usize = 4 * 1024;
@@ -49,9 +50,10 @@ async fn services() -> Router {
             Vec::new()
         }
     };
-    let reflected = || Builder::configure().register_encoded_file_descriptor_set(&set);
-    match reflected().build_v1().and_then(|v1| Ok((v1, reflected().build_v1alpha()?))) {
-        Ok((v1, v1alpha)) => {
+    match Reflection::of(&[&set, pb::v1::FILE_DESCRIPTOR_SET, pb::v1alpha::FILE_DESCRIPTOR_SET]) {
+        Ok(reflection) => {
+            let v1 = pb::v1::server_reflection_server::ServerReflectionServer::new(reflection.clone());
+            let v1alpha = pb::v1alpha::server_reflection_server::ServerReflectionServer::new(reflection);
             services = services
                 .route_service(
                     "/grpc.reflection.v1.ServerReflection/{method}",

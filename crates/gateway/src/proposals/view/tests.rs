@@ -34,7 +34,7 @@ fn proposal(method: &str, state: ProposalState) -> ProposalView {
         id: OperationId(7),
         by: id("scout"),
         envelope: "p1".into(),
-        content: Proposed::new(opened, None, [None, None]),
+        content: Proposed::new(opened, None, 0, [None, None]),
         held: true,
         state,
         reason: None,

@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use wire::proto::contract::ErrorResponse;
 use wire::proto::frame::{FRAME_BYTES_MAX, Frame, Frames, PREFIX, framed, of_field, unprefixed};
-use wire::proto::{Envelope, Kind, SUBPROTOCOL};
+use wire::proto::{Envelope, Kind, MESSAGE_BYTES_HEADER, SUBPROTOCOL};
 use wire::rpc::code;
 
 use super::{DRAIN_TIMEOUT, NEEDS_TOKEN};
@@ -28,6 +28,14 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 
 type Socket = WebSocketStream<GatewayConnection>;
+
+/// How the relay ended.
+enum End {
+    /// The client closed its side.
+    Closed,
+    /// A message was too long to be sent.
+    TooLong,
+}
 
 /// Requests that wait for their answers.
 #[derive(Default)]
@@ -46,27 +54,34 @@ impl Remote {
         &self,
         topic: &str,
         read: BytesMut,
-        input: impl AsyncRead + Unpin,
+        mut input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin,
     ) -> Result<(), Failure> {
-        let (sink, stream) = self.websocket(topic).await?.split();
+        let (socket, bytes_max) = self.websocket(topic).await?;
+        let (sink, stream) = socket.split();
         let (open, too_long) = (Open::default(), Notify::new());
         let reads = async {
-            let ended = read_frames(read, input, sink, &open).await;
+            let ended = read_frames(Frames::new(bytes_max, read), &mut input, sink, &open).await;
             if let Ok(true) = ended {
                 too_long.notify_one();
                 // What it writes after that cannot be read; the answer ends the relay.
                 return pending().await;
             }
-            ended.map(drop)
+            ended.map(|_| End::Closed)
         };
-        tokio::select! {
+        let ended = tokio::select! {
             ended = reads => ended,
-            ended = write_frames(stream, output, &open, &too_long) => ended,
+            ended = write_frames(stream, output, &open, (&too_long, bytes_max)) => ended,
+        };
+        if let Ok(End::TooLong) = ended {
+            // A client that is still writing reads its answer afterwards.
+            doors::linger(&mut input).await;
         }
+        ended.map(drop)
     }
 
-    async fn websocket(&self, topic: &str) -> Result<Socket, Failure> {
+    /// A WebSocket to the gateway, and how long a message there may be, in bytes.
+    async fn websocket(&self, topic: &str) -> Result<(Socket, usize), Failure> {
         let connection = self.connect().await?;
         let failed = |why: &str| Failure::new(Exit::Failed, "gateway_unreachable", why.to_owned());
         let url = format!("{}://{}/proto/{topic}", self.scheme().replacen("http", "ws", 1), self.authority());
@@ -80,7 +95,11 @@ impl Remote {
         let longest = Some(FRAME_BYTES_MAX + PREFIX);
         let config = WebSocketConfig::default().max_message_size(longest).max_frame_size(longest);
         match tokio_tungstenite::client_async_with_config(request, connection, Some(config)).await {
-            Ok((socket, _)) => Ok(socket),
+            Ok((socket, response)) => {
+                let announced = response.headers().get(MESSAGE_BYTES_HEADER);
+                let announced = announced.and_then(|text| text.to_str().ok()?.parse().ok());
+                Ok((socket, announced.unwrap_or(FRAME_BYTES_MAX)))
+            }
             Err(Error::Http(response)) if response.status() == StatusCode::UNAUTHORIZED => {
                 Err(Failure::new(Exit::Unauthenticated, "unauthenticated", NEEDS_TOKEN.to_owned()))
             }
@@ -96,12 +115,11 @@ impl Remote {
 
 /// Sends each message of the client until it closes its side and has its answers. Returns whether a message is too long to be sent.
 async fn read_frames(
-    read: BytesMut,
-    mut input: impl AsyncRead + Unpin,
+    mut frames: Frames,
+    input: &mut (impl AsyncRead + Unpin),
     mut sink: SplitSink<Socket, Message>,
     open: &Open,
 ) -> Result<bool, Failure> {
-    let mut frames = Frames::new(FRAME_BYTES_MAX, read);
     loop {
         while let Some(frame) = frames.next_frame() {
             let message = match frame {
@@ -137,13 +155,14 @@ async fn write_frames(
     mut stream: SplitStream<Socket>,
     mut output: impl AsyncWrite + Unpin,
     open: &Open,
-    too_long: &Notify,
-) -> Result<(), Failure> {
+    (too_long, bytes_max): (&Notify, usize),
+) -> Result<End, Failure> {
     loop {
         let message = tokio::select! {
             message = stream.next() => message,
             () = too_long.notified() => {
-                return output.write_all(&refusal()).await.and(output.flush().await).map_err(broken_pipe);
+                let written = output.write_all(&refusal(bytes_max)).await.and(output.shutdown().await);
+                return written.map(|()| End::TooLong).map_err(broken_pipe);
             }
         };
         let message = match message {
@@ -174,9 +193,9 @@ async fn write_frames(
 }
 
 /// What a client gets whose message is too long to be sent.
-fn refusal() -> Bytes {
+fn refusal(bytes_max: usize) -> Bytes {
     let code = i32::try_from(code::INVALID_REQUEST).unwrap_or_default();
-    let message = format!("the message has more than {FRAME_BYTES_MAX} bytes");
+    let message = format!("the message has more than {bytes_max} bytes");
     of_field(0, &Kind::ErrorResponse.field_of(&ErrorResponse { code, message, data: None }))
         .unwrap_or_default()
 }

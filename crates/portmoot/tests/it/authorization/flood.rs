@@ -143,7 +143,16 @@ impl Flood {
 
 /// The resident memory of a process in bytes.
 pub(crate) fn resident(pid: u32) -> Option<usize> {
+    status(pid, "VmRSS:")
+}
+
+/// The same without that of files, such as the program itself.
+pub(crate) fn own_memory(pid: u32) -> Option<usize> {
+    status(pid, "RssAnon:")
+}
+
+fn status(pid: u32, key: &str) -> Option<usize> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_whitespace().next()?.parse::<usize>().ok().map(|kib| kib * 1024)
 }

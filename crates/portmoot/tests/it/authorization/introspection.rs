@@ -7,6 +7,7 @@ use super::{challenge, initialize, resource};
 use crate::home::Home;
 use crate::http::Reply;
 use crate::support::Gateway;
+use crate::ws::Socket;
 
 const ABOUT: &str = "/token/introspection";
 
@@ -112,6 +113,51 @@ fn a_provider_that_cannot_be_asked_may_know_what_another_does_not() {
     }
     let known = opaque(&provider, "machine", "/mcp");
     assert_eq!(initialize(&gateway, "/mcp", Some(&known)).status, 200);
+    // Unless it is known how the other's tokens begin: it sees no others, and says nothing about them.
+    gateway.stop().expect(0);
+    let away = away.replacen("tokens =", "token_prefix = \"away_\"\ntokens =", 1);
+    let gateway =
+        Gateway::start(&home, &config.replacen("[issuers.corp]", &format!("{away}[issuers.corp]"), 1));
+    for (token, status) in [("of-whom-is-this", 401), ("away_1", 503), (known.as_str(), 200)] {
+        let reply = initialize(&gateway, "/mcp", Some(token));
+        assert_eq!(reply.status, status, "{token}: {reply:?}");
+    }
+}
+
+#[test]
+fn persons_without_sub_are_participants_by_their_usernames() {
+    let provider = Provider::start(600);
+    let (home, gateway) = start(&provider, "unknown = \"ops\"\n");
+    gateway.stop().expect(0);
+    let config = std::fs::read_to_string(home.path().join("portmoot.toml")).unwrap();
+    let config = config.replacen("name = \"{client_id}\"", "name = \"{preferred_username}\"", 1);
+    let gateway = Gateway::start(&home, &config);
+    let answers = |about: serde_json::Value| {
+        let mut answer = json!({ "active": true, "client_id": "app", "aud": resource("/mcp") });
+        answer.as_object_mut().unwrap().extend(about.as_object().unwrap().clone());
+        let body = answer.to_string();
+        provider
+            .control(&json!({"op": "fault", "path": ABOUT, "kind": "answer", "status": 200, "body": body}));
+    };
+    let who = |token: &str| {
+        assert_eq!(initialize(&gateway, "/mcp", Some(token)).status, 200, "{token}");
+        let mut socket = Socket::open_with(&gateway, token, "", &format!("Bearer {token}"));
+        socket.receive()["payload"]["you"]["id"].as_str().unwrap().to_owned()
+    };
+    answers(json!({ "username": "ann" }));
+    assert_eq!(who("token-of-ann"), "corp:ann");
+    answers(json!({ "username": "bob" }));
+    assert_eq!((who("token-of-bob"), who("token-of-ann")), ("corp:bob".to_owned(), "corp:ann".to_owned()));
+    answers(json!({}));
+    assert_eq!(who("token-of-app"), "corp:app");
+    // A person whose username is the id of that client is another subject, and does not get its name.
+    answers(json!({ "username": "app" }));
+    assert_eq!(code(&initialize(&gateway, "/mcp", Some("token-of-another"))), "no_place");
+    for about in [json!({ "email": "eve@example.com" }), json!({ "username": "" })] {
+        answers(about.clone());
+        let reply = initialize(&gateway, "/mcp", Some(&format!("token-of-{}", about.to_string().len())));
+        assert_eq!((reply.status, code(&reply).as_str()), (401, "unauthenticated"), "{about}: {reply:?}");
+    }
 }
 
 #[test]

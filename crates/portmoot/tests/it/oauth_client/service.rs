@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::exchanged::subject;
+use super::exchanged::{claim, subject};
 use super::jobs::Jobs;
 use crate::html::pairs;
 use crate::tls::TlsProxy;
@@ -121,15 +121,8 @@ impl Service {
         assert_eq!(asked["resource"], self.url());
         let registered = self.books.lock().unwrap().clients[&asked["client_id"]].clone();
         let (redirect_uri, code) = (asked["redirect_uri"].clone(), format!("code-{}", self.number()));
-        let without_port = |uri: &str| {
-            let (scheme, rest) = uri.split_once("://").unwrap();
-            let (authority, path) = rest.split_once('/').unwrap();
-            format!("{scheme}://{}/{path}", authority.split(':').next().unwrap())
-        };
-        assert!(
-            registered.iter().any(|known| without_port(known) == without_port(&redirect_uri)),
-            "{registered:?}"
-        );
+        // Byte for byte, as many authorization servers do.
+        assert!(registered.contains(&redirect_uri), "{redirect_uri} {registered:?}");
         let given = Code {
             user: user.to_owned(),
             client: asked["client_id"].clone(),
@@ -309,11 +302,13 @@ impl Service {
             return (400, String::new(), json!({ "error": "invalid_grant" }).to_string());
         };
         let access = format!("access-{user}-{}", self.number());
+        // No more than the token that is given in exchange.
+        let scope = claim(&form["subject_token"], "scope").unwrap_or_else(|| form["scope"].clone());
         let body = json!({ "access_token": access, "token_type": "Bearer", "expires_in": 3600,
-            "issued_token_type": access_token, "scope": form["scope"] });
+            "issued_token_type": access_token, "scope": scope });
         let mut books = self.books.lock().unwrap();
         books.exchanged.push((form["subject_token"].clone(), form["audience"].clone()));
-        books.tokens.insert(access, (user, form["scope"].clone()));
+        books.tokens.insert(access, (user, scope));
         (200, String::new(), body.to_string())
     }
 

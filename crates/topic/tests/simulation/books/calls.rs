@@ -1,7 +1,7 @@
 //! Open calls: the place of each, and the one return of its handle.
 
 use model::{LinkId, LogLevel, OperationId, Outcome, ParticipantId};
-use topic::{Cause, Logs};
+use topic::{Cause, Ended, Logs};
 
 use super::{Books, deals::Written, interests::Listen};
 use crate::{numbers::ProposalView, turn::Turn};
@@ -67,6 +67,28 @@ pub(crate) struct Waiting {
 }
 
 impl Books {
+    /// The link of the gateway's own participant, if that is in the topic.
+    fn own_link(&self) -> Option<LinkId> {
+        self.servers.get(&ParticipantId::gateway()).map(|served| served.link)
+    }
+
+    /// Calls of approved proposals that go on without the link on which an envelope approved them.
+    pub(crate) fn outlive(&mut self, turn: &Turn) {
+        let Some(own) = self.own_link() else { return };
+        let leaves = |link: LinkId| {
+            turn.leaving.iter().any(|(left, why)| *left == link && *why != Some(Ended::Revoked))
+        };
+        let mut count = 0;
+        for open in self.calls.values_mut() {
+            let runs = matches!(open.place, Place::AtServer | Place::Paused) && open.proposal.is_some();
+            if open.in_room && runs && leaves(open.link) {
+                (open.link, open.by, open.tag) = (own, ParticipantId::gateway(), None);
+                count += 1;
+            }
+        }
+        (0..count).for_each(|_| self.count("went on without its approver"));
+    }
+
     fn open_by_handle(&self, call: u64) -> Option<OperationId> {
         self.calls.iter().find(|(_, open)| open.call == call).map(|(operation, _)| *operation)
     }
@@ -147,7 +169,13 @@ impl Books {
                     self.runs_own(named);
                 }
             }
-            self.opens(operation, Call { proposal, ..open.clone() });
+            let mut opened = Call { proposal, ..open.clone() };
+            if let Some(own) =
+                self.own_link().filter(|_| proposal.is_some() && !self.links.contains_key(&open.link))
+            {
+                (opened.link, opened.by) = (own, ParticipantId::gateway());
+            }
+            self.opens(operation, opened);
             (operation, open)
         };
         if let Some(proposal) = proposal {

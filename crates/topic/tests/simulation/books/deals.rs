@@ -5,6 +5,7 @@ use model::{OperationId, ParticipantId, ProposalState};
 use super::{
     Books,
     calls::{Call, Place},
+    limits::LIMITS,
 };
 use crate::{
     numbers::{ProposalView, Record},
@@ -39,6 +40,7 @@ pub(crate) struct Deal {
     pub(crate) to: Vec<ParticipantId>,
     pub(crate) envelope: String,
     pub(crate) expires_ms: u64,
+    pub(crate) expires_wall_ms: u64,
     pub(crate) content: u64,
     pub(crate) held: bool,
     /// The record that the journal has not yet answered.
@@ -97,6 +99,10 @@ impl Deal {
             && self.durable.last() == Some(&Written::Opened)
     }
 
+    pub(crate) fn is_late(&self, now_ms: u64, wall_ms: u64) -> bool {
+        self.expires_ms <= now_ms || self.expires_wall_ms <= wall_ms
+    }
+
     /// Whether it may still end without an approval.
     pub(crate) fn may_be_recalled(&self) -> bool {
         let ending = matches!(self.writing, Some(Written::Ended { .. }));
@@ -149,7 +155,10 @@ impl Books {
             }
         };
         if let Written::Ended { state: ProposalState::Expired, .. } = written {
-            assert!(deal.expires_ms <= now_ms && last == Some(&Written::Opened), "{id} expired early");
+            assert!(
+                deal.is_late(now_ms, self.wall_ms) && last == Some(&Written::Opened),
+                "{id} expired early"
+            );
         }
         let deal = self.deals.get_mut(&id).unwrap();
         if let Written::Decided { ruling: Some(_), .. } = written {
@@ -184,6 +193,23 @@ impl Books {
         assert_eq!((&deal.by, deal.content, deal.held), (by, content, held));
         assert!(!deal.gone && deal.durable.is_empty(), "{id} is on disk");
         (deal.gone, deal.recalled) = (true, false);
+        if !held {
+            let envelope = deal.envelope.clone();
+            self.rejected.entry(envelope).or_insert_with(|| by.clone());
+        }
+    }
+
+    /// A proposer that sends its proposal once more gets the state.
+    pub(crate) fn reminded(&mut self, handle: u64, view: &ProposalView, turn: &Turn) {
+        assert_eq!(turn.reminds, Some(view.id));
+        let deal = &self.deals[&view.id];
+        let own = self.links.values().find(|link| link.handle == handle).expect("its sender is here");
+        assert_eq!((&own.participant, &view.by, view.content), (&deal.by, &deal.by, deal.content));
+        assert!(!deal.durable.is_empty(), "{} is not on disk", view.id);
+        if let Some(state) = deal.over {
+            assert_eq!(view.state, state);
+        }
+        assert!(view.state != ProposalState::Rejected || deal.approved == 0);
     }
 
     pub(crate) fn approved(&mut self, view: &ProposalView, servers: &[ParticipantId], turn: &Turn) {
@@ -313,6 +339,20 @@ impl Books {
         let asked: Vec<&ParticipantId> = if deal.to.is_empty() { named } else { deal.to.iter().collect() };
         let is_here = |one: &&ParticipantId| self.links.values().any(|link| link.participant == **one);
         asked.is_empty() || asked.iter().any(is_here)
+    }
+
+    /// Whether all participants that would carry it out have left and one may be back in a moment; a decision without an envelope names
+    /// none.
+    pub(crate) fn are_away(&self, deal: &Deal, named: &[ParticipantId]) -> bool {
+        let asked = if deal.to.is_empty() { named } else { &deal.to };
+        let mut asked = asked.iter().filter(|one| **one != deal.by);
+        let waits =
+            |one: &ParticipantId| self.configured.iter().any(|names| names.id == *one && !names.serves);
+        let is_here = |one: &ParticipantId| self.links.values().any(|link| link.participant == *one);
+        let is_recent = |at_ms: u64| self.now_ms - at_ms < LIMITS.away_ms;
+        let began = self.began_ms.is_none_or(is_recent);
+        let is_away = |one: &ParticipantId| began || self.left_ms.get(one).copied().is_some_and(is_recent);
+        !asked.clone().any(|one| waits(one) || is_here(one)) && asked.any(is_away)
     }
 
     /// Whether an operation or deadline will end an approved proposal.

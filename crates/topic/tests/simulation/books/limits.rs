@@ -20,6 +20,7 @@ pub(crate) const LIMITS: Limits = Limits {
     rounds_max: 3,
     gather_ms: 400,
     pause_ms: 1_500,
+    away_ms: 700,
     proposals_max: 8,
     proposals_per_participant_max: 4,
     proposal_bytes_max: 24,

@@ -61,6 +61,8 @@ pub(crate) struct Room {
     pub(crate) kept: topic::RingLimits,
     /// The place of the oldest message that is kept.
     pub(crate) oldest: usize,
+    /// Names that have had another bearer before, with the place of the first message to the present one.
+    pub(crate) disowned: BTreeMap<ParticipantId, usize>,
 }
 
 impl Books {
@@ -116,6 +118,11 @@ impl Books {
             }
             RoomEffect::Left(participant) => {
                 assert!(self.room.here.remove(participant), "{participant} left twice");
+                let is_server = turn.dismissed.contains(participant)
+                    || turn.available.as_ref().is_some_and(|(server, _)| server == participant);
+                if !is_server {
+                    self.left_ms.insert(participant.clone(), self.now_ms);
+                }
                 let here = |listener: &RoomListener| listener.participant == *participant;
                 assert!(!self.room.listeners.values().any(here), "{participant} left and listens");
                 self.room

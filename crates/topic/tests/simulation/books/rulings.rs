@@ -35,9 +35,11 @@ impl Books {
             assert_ne!(*by, deal.by, "no participant decides about its own");
             assert!(self.could(&decided, deal), "{by} decided without leave");
             assert!(state == ProposalState::Rejected || decided.same, "not what was shown");
+            let are_away = self.are_away(deal, &decided.named);
+            assert!(state == ProposalState::Rejected || !are_away, "those that would carry it out are away");
         }
         assert!(
-            self.now_ms < deal.expires_ms && (deal.proposed || turn.journal.is_some()),
+            !deal.is_late(self.now_ms, self.wall_ms) && (deal.proposed || turn.journal.is_some()),
             "too late or too soon"
         );
         let by = decided.by.clone();
@@ -98,7 +100,8 @@ impl Books {
         match cause {
             Cause::Own => assert!(own && !decided.withdraws),
             Cause::NotAdmitted => assert!(if decided.withdraws { !own } else { !could && !own }),
-            Cause::Expired => assert!(deal.expires_ms <= self.now_ms && pending),
+            Cause::Expired => assert!(deal.is_late(self.now_ms, self.wall_ms) && pending),
+            Cause::Away => assert!(pending && decided.same && self.are_away(deal, &decided.named)),
             Cause::Differs | Cause::Redefined => assert!(!decided.same && pending),
             Cause::Mismatch => assert!(decided.fulfilment.is_some()),
             Cause::Decided => assert!(!pending, "it is open: {deal:?}"),

@@ -13,6 +13,8 @@ pub(crate) struct Unpublished {
     pub(crate) proposal: OperationId,
     /// It is the proposer's own request; else it fulfils the proposal.
     pub(crate) own: bool,
+    /// It is the proposal itself.
+    pub(crate) proposes: bool,
     pub(crate) link: LinkId,
     pub(crate) kind: String,
     pub(crate) message: Message,
@@ -37,7 +39,11 @@ impl Books {
         assert_eq!(late, counts, "{due:?}");
         for kept in &due {
             let published = counts.contains(&kept.message.message);
-            self.count(if published { "published once it counted" } else { "not published" });
+            self.count(match (published, kept.proposes) {
+                (true, true) => "proposal published",
+                (true, false) => "published once it counted",
+                (false, _) => "not published",
+            });
         }
         self.unpublished = waits;
     }
@@ -45,11 +51,15 @@ impl Books {
     fn is_due(&self, kept: &Unpublished, turn: &Turn) -> bool {
         let deal = &self.deals[&kept.proposal];
         let approved = !kept.own && deal.approved > 0;
-        turn.journal.is_some_and(|(id, _)| id == kept.proposal) && (approved || deal.writing.is_none())
+        let is_due = kept.proposes || approved || deal.writing.is_none();
+        turn.journal.is_some_and(|(id, _)| id == kept.proposal) && is_due
     }
 
     fn counts(&self, kept: &Unpublished) -> bool {
         let deal = &self.deals[&kept.proposal];
+        if kept.proposes {
+            return deal.proposed;
+        }
         if !kept.own {
             return deal.approved > 0;
         }

@@ -53,14 +53,13 @@ impl World {
 
     /// Kind and payload differ.
     fn mismatch(&mut self, drawn: Envelope) {
-        let proposes = drawn.kind.starts_with(PROPOSAL);
         let played = drawn.to.iter().filter(|to| self.is_played(to, false)).count();
         let key = self.books.owner(drawn.link).map(|by| (by, drawn.id.clone()));
         let (fate, effects) = self.sends(drawn, Turn::default(), topic::Intent::Mismatch);
         let ignored = effects.all.iter().any(|effect| matches!(effect, Effect::Ignore { .. }));
-        let acts = fate == Fate::Published && (proposes || played > 0);
+        let acts = fate == Fate::Published && played > 0;
         assert_eq!(ignored, acts, "a receiver that the gateway plays does not act on it");
-        self.books.log.acted.extend(key.filter(|_| acts && !proposes));
+        self.books.log.acted.extend(key.filter(|_| acts));
     }
 
     /// Whether the gateway plays a receiver: a server, or of a held call a participant that serves.
@@ -86,7 +85,10 @@ impl World {
         mut turn: Turn,
         intent: topic::Intent<Numbers>,
     ) -> (Fate, Option<Message>, Effects) {
-        let fate = self.books.fate(&drawn, self.now_ms);
+        let mut fate = self.books.fate(&drawn, self.now_ms);
+        if fate == Fate::Published && turn.taken {
+            fate = Fate::Withheld(Cause::Repeated);
+        }
         let (message, except) = (self.number(), self.books.excepted(&drawn));
         let Envelope { link, id, kind, to, correlation } = drawn;
         if fate == Fate::Published {
@@ -100,14 +102,14 @@ impl World {
         let waiting = turn.message.take_if(|_| turn.waits);
         let names: Vec<&str> = to.iter().map(String::as_str).collect();
         let (correlation, bytes) = (correlation.as_deref(), 10);
-        let correlation_digest = correlation.map(digest);
+        let proposal_digest = if kind.starts_with(PROPOSAL) { Some(&*id) } else { correlation }.map(digest);
         let say = Say {
             link,
             id: &id,
             kind: &kind,
             to: &names,
             correlation,
-            correlation_digest,
+            proposal_digest,
             message,
             bytes,
             intent,

@@ -179,7 +179,8 @@ impl World {
         assert_eq!(withheld, plan == Plan::Refused && !refused, "its sender hears of it once");
         match waits_with {
             Some((proposal, own)) => {
-                self.books.unpublished.push(Unpublished { proposal, own, link, kind, message });
+                let proposes = false;
+                self.books.unpublished.push(Unpublished { proposal, own, proposes, link, kind, message });
             }
             None => self.books.count("not published"),
         }

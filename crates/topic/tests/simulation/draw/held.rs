@@ -30,7 +30,7 @@ impl World {
     /// A new envelope id; sometimes one that has proposed already.
     pub(crate) fn envelope(&mut self) -> String {
         let known: Vec<String> = self.books.deals.values().map(|deal| deal.envelope.clone()).collect();
-        let again = self.prng.pick(&known).cloned().filter(|_| self.prng.one_in(10));
+        let again = self.prng.pick(&known).cloned().filter(|_| self.prng.one_in(6));
         again.unwrap_or_else(|| format!("e{}", self.number()))
     }
 
@@ -54,6 +54,7 @@ impl World {
             held: true,
             own: open.own.clone(),
             public: open.public.clone(),
+            expires_wall_ms: expires_ms + (self.wall_ms() - self.now_ms),
             ..blank(by.clone(), open.method, vec![open.server.clone()], &envelope, (expires_ms, content))
         };
         let not = if by == open.by { self.unproposable(&deal) } else { Some(Cause::Moot) };
@@ -102,6 +103,7 @@ pub(crate) fn terms(deal: &Deal) -> Terms {
         envelope: deal.envelope.as_str().into(),
         digest: SHOWN,
         expires_ms: deal.expires_ms,
+        expires_wall_ms: deal.expires_wall_ms,
         bytes: deal.bytes(),
     }
 }
@@ -125,6 +127,7 @@ pub(crate) fn blank(
         to,
         envelope,
         expires_ms,
+        expires_wall_ms: 0,
         content,
         held,
         writing,

@@ -150,11 +150,30 @@ impl World {
     }
 
     pub(crate) fn revoke(&mut self) {
+        // It draws nothing, so that it moves no seed: rules/disowned.rs has what it does to a name that was here.
+        let absent = id("of-another-topic");
+        let event = Event::Disown { participant: &absent };
+        self.books.count(variants::event(&event));
+        let now = topic::Now { steady_ms: self.now_ms, wall_ms: self.wall_ms() };
+        let effects = self.topic.step(now, event);
+        assert!(effects.all.is_empty() && effects.room.is_empty(), "nothing is of that name");
         let any = id(self.prng.any(&CALLERS));
         let waits = self.books.deals.values().filter(|deal| deal.is_pending()).map(|deal| deal.by.clone());
         let absent: Vec<ParticipantId> = waits.filter(|by| !self.books.is_here(by)).collect();
         let absent = self.prng.pick(&absent).cloned().filter(|_| self.prng.one_in(2));
-        self.revokes(&absent.unwrap_or(any));
+        let revoked = absent.unwrap_or(any);
+        self.revokes(&revoked);
+        if self.prng.one_in(2) {
+            self.disowns(&revoked);
+        }
+    }
+
+    /// A name gets another bearer.
+    fn disowns(&mut self, participant: &ParticipantId) {
+        let next = self.books.room.published.len();
+        self.books.room.disowned.insert(participant.clone(), next);
+        let effects = self.live(Event::Disown { participant }, Turn::default());
+        assert!(effects.all.is_empty() && effects.room.is_empty());
     }
 
     pub(crate) fn revokes(&mut self, participant: &ParticipantId) {
@@ -171,6 +190,8 @@ impl World {
         }
         self.books.judge_deals(participant);
         self.live(Event::Revoke { participant }, Turn { leaving, ..Turn::default() });
+        // It may not come back, so nothing waits for it.
+        self.books.left_ms.remove(participant);
         self.books.wear(participant);
     }
 
@@ -179,7 +200,8 @@ impl World {
             // It draws nothing, so that it moves no seed.
             let event = Event::Narrow { link, narrowing: None };
             self.books.count(variants::event(&event));
-            let effects = self.topic.step(self.now_ms, event);
+            let effects =
+                self.topic.step(topic::Now { steady_ms: self.now_ms, wall_ms: self.wall_ms() }, event);
             assert!(effects.all.is_empty() && effects.room.is_empty(), "nothing is narrowed");
         }
         let server = self.prng.one_in(5);

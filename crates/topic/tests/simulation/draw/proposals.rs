@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, Digest, LinkId, OperationId, ParticipantId};
+use model::{Capabilities, Digest, LinkId, OperationId, ParticipantId, Refusal, RefusalCode};
 use topic::{Decision, Intent};
 
 use crate::{
     books::{
         deals::{Deal, Written},
         envelopes::{Envelope, Fate},
+        limits::LIMITS,
+        unpublished::Unpublished,
     },
     draw::held::{SHOWN, blank, terms},
     names::{CALLERS, NAMES, SERVERS, id},
@@ -16,6 +18,19 @@ use crate::{
     turn::{Decided, Turn},
     world::World,
 };
+
+/// What the sender gets of an envelope whose id names a proposal already.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Again {
+    /// Nothing yet: the opening is not on disk.
+    Nothing,
+    /// The present state of its own proposal.
+    State(OperationId),
+    /// That it is rejected, as before.
+    Rejection,
+    /// A refusal: it names another proposal, or one that only its digest is known of.
+    Refusal,
+}
 
 impl World {
     /// The addressees of a proposal: mostly one server, sometimes others or none.
@@ -31,32 +46,126 @@ impl World {
 
     pub(crate) fn propose(&mut self) {
         let (link, to) = (self.speaker(), self.proposed_to());
+        if self.prng.one_in(8) {
+            return self.proposes_nothing(link);
+        }
         self.proposes(link, to);
+    }
+
+    /// An envelope id that names a proposal already, and sometimes a link of the participant that used it.
+    fn taken_id(&mut self, link: LinkId) -> Option<(String, LinkId)> {
+        let known: Vec<(String, ParticipantId)> =
+            self.books.deals.values().map(|deal| (deal.envelope.clone(), deal.by.clone())).collect();
+        let (envelope, by) = self.prng.pick(&known).cloned().filter(|_| self.prng.one_in(6))?;
+        let own = self.books.links_of(&by).first().copied().filter(|_| !self.prng.one_in(3));
+        Some((envelope, own.unwrap_or(link)))
     }
 
     /// Returns the id of the proposal, if the topic accepts it.
     pub(crate) fn proposes(&mut self, link: LinkId, to: Vec<ParticipantId>) -> Option<OperationId> {
+        let taken = self.taken_id(link);
+        let (envelope, link) = taken.unwrap_or_else(|| (format!("e{}", self.number()), link));
         let by = self.books.owner(link).unwrap_or_else(|| id("ann"));
         let own = self.prng.any(&NAMES[..3]);
-        let (envelope, proposal, content, expires_ms) =
-            (self.envelope(), self.fresh(), self.number(), self.expiry());
+        let (proposal, mut content, expires_ms) = (self.fresh(), self.number(), self.expiry());
+        let named = self.books.deal_of(&envelope);
+        if let Some(known) = named.map(|id| &self.books.deals[&id]).filter(|known| known.by == by) {
+            content = known.content;
+        }
+        if self.prng.one_in(4) {
+            content = self.number();
+        }
         let own = Some(own.to_owned());
-        let deal =
-            Deal { own, ..blank(by.clone(), "tools/call", to.clone(), &envelope, (expires_ms, content)) };
+        let expires_wall_ms = expires_ms + (self.wall_ms() - self.now_ms);
+        let deal = Deal {
+            own,
+            expires_wall_ms,
+            ..blank(by.clone(), "tools/call", to.clone(), &envelope, (expires_ms, content))
+        };
         let kind = format!("mcp/proposal:tools/call:{}", deal.own.as_deref().unwrap_or_default());
         let (id, to, correlation) = (envelope.clone(), to.iter().map(ToString::to_string).collect(), None);
-        let drawn = Envelope { link, id, kind, to, correlation };
+        let drawn = Envelope { link, id, kind: kind.clone(), to, correlation };
+        let again = self.taken(&envelope, &by, Some(content));
         let not = self.unproposable(&deal);
-        if self.books.peek(&drawn, self.now_ms) == Fate::Published {
+        let admitted = self.books.peek(&drawn, self.now_ms) == Fate::Published;
+        if admitted && again.is_none() {
             self.books.deals.insert(proposal, deal.clone());
         }
+        let mut turn = Turn { waits: true, ..self.turn_of(again) };
+        turn.proposing = again.is_none().then_some(proposal);
         let intent = Intent::Propose { proposal, terms: terms(&deal), content };
-        let (fate, effects) =
-            self.sends(drawn, Turn { proposing: Some(proposal), ..Turn::default() }, intent);
-        if fate == Fate::Published {
-            self.check_proposed(proposal, not, &effects.all);
+        let (fate, waiting, effects) = self.sends_waiting(drawn, turn, intent);
+        if fate != Fate::Published {
+            return None;
         }
-        (fate == Fate::Published && not.is_none()).then_some(proposal)
+        if let Some(again) = again {
+            self.check_again(again, &effects.all);
+            return None;
+        }
+        self.check_proposed(proposal, not, &effects.all);
+        match (waiting, not) {
+            (Some(message), None) => {
+                let (own, proposes) = (false, true);
+                self.books.unpublished.push(Unpublished { proposal, own, proposes, link, kind, message });
+            }
+            _ => self.books.count("not published"),
+        }
+        not.is_none().then_some(proposal)
+    }
+
+    /// An envelope of what cannot be proposed.
+    fn proposes_nothing(&mut self, link: LinkId) {
+        let taken = self.taken_id(link);
+        let (envelope, link) = taken.unwrap_or_else(|| (format!("e{}", self.number()), link));
+        let by = self.books.owner(link).unwrap_or_else(|| id("ann"));
+        let kind = "mcp/proposal:tools/call:data".to_owned();
+        let drawn = Envelope { link, id: envelope.clone(), kind, to: Vec::new(), correlation: None };
+        let again = self.taken(&envelope, &by, None);
+        if self.books.peek(&drawn, self.now_ms) == Fate::Published && again.is_none() {
+            self.books.rejected.insert(envelope, by);
+        }
+        let refusal = Box::new(Refusal::new(RefusalCode::Malformed, "kind and payload differ"));
+        let turn = Turn { waits: true, ..self.turn_of(again) };
+        let (fate, _, effects) =
+            self.sends_waiting(drawn, turn, Intent::Reject { refusal, published: false });
+        match again {
+            _ if fate != Fate::Published => {}
+            Some(again) => self.check_again(again, &effects.all),
+            None => assert!(matches!(effects.all.as_slice(), [Effect::Rejected { .. }])),
+        }
+    }
+
+    /// What an envelope gets whose id names a proposal already, for ever.
+    fn taken(&self, envelope: &str, by: &ParticipantId, content: Option<u64>) -> Option<Again> {
+        if let Some(id) = self.books.deal_of(envelope) {
+            let deal = &self.books.deals[&id];
+            return Some(match deal.by == *by && content == Some(deal.content) {
+                true if deal.durable.is_empty() => Again::Nothing,
+                true => Again::State(id),
+                false => Again::Refusal,
+            });
+        }
+        match self.books.rejected.get(envelope) {
+            Some(first) if first == by => Some(Again::Rejection),
+            Some(_) => Some(Again::Refusal),
+            None => self.books.is_closed(envelope).then_some(Again::Refusal),
+        }
+    }
+
+    fn turn_of(&self, again: Option<Again>) -> Turn {
+        let reminds = match again {
+            Some(Again::State(id)) => Some(id),
+            _ => None,
+        };
+        Turn { taken: again == Some(Again::Refusal), reminds, ..Turn::default() }
+    }
+
+    fn check_again(&mut self, again: Again, effects: &[Effect]) {
+        match (again, effects) {
+            (Again::Nothing, []) => self.books.count("sent again while it was opened"),
+            (Again::State(_), [Effect::Remind { .. }]) | (Again::Rejection, [Effect::Rejected { .. }]) => {}
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Any proposal, sometimes one that is over.
@@ -78,6 +187,25 @@ impl World {
     pub(crate) fn decide(&mut self) {
         let proposal = self.any_deal(|deal| deal.writing.is_none() || deal.durable.is_empty());
         self.decides(proposal);
+    }
+
+    /// The server of a proposal lists its tool for the first time: decisions are about another content from now on.
+    pub(crate) fn describe(&mut self) {
+        let (proposal, content) = (self.any_deal(|_| true), self.number());
+        let bytes = usize::try_from(content % 8).unwrap();
+        let open = || self.books.deals.values().filter(|deal| deal.is_known() && deal.over.is_none());
+        if let Some(deal) = self.books.deals.get(&proposal).filter(|deal| deal.is_pending()) {
+            let own = open().filter(|known| known.by == deal.by).map(Deal::bytes).sum::<usize>();
+            let all = open().map(Deal::bytes).sum::<usize>();
+            let fits = all - deal.bytes() + bytes <= LIMITS.proposal_bytes_max
+                && own - deal.bytes() + bytes <= LIMITS.proposal_bytes_per_participant_max;
+            if fits {
+                self.books.deals.get_mut(&proposal).unwrap().content = content;
+                self.books.count("described");
+            }
+        }
+        let effects = self.live(Event::Describe { proposal, digest: SHOWN, content, bytes }, Turn::default());
+        assert!(effects.all.is_empty() && effects.room.is_empty());
     }
 
     pub(crate) fn decides(&mut self, proposal: OperationId) {

@@ -19,9 +19,10 @@ use crate::{
 const KNOWN_MAX: usize = 3;
 
 impl Books {
-    /// Whether a proposal of this envelope was on disk and is no longer known.
+    /// Whether a proposal of this envelope was on disk and is no longer known, or was rejected.
     pub(crate) fn is_closed(&self, envelope: &str) -> bool {
-        self.deals.values().any(|deal| deal.gone && !deal.durable.is_empty() && deal.envelope == envelope)
+        let over = |deal: &Deal| deal.gone && !deal.durable.is_empty() && deal.envelope == envelope;
+        self.deals.values().any(over) || self.rejected.contains_key(envelope)
     }
 
     /// The journal after a crash; the record that was being written has arrived, or not.
@@ -175,5 +176,5 @@ fn ended(deal: &Deal, state: ProposalState) -> EndedProposal<Numbers> {
         Written::Decided { by, ruling: Some(ruling), .. } => Some((by.clone(), *ruling)),
         Written::Opened | Written::Decided { .. } | Written::Ended { .. } => None,
     });
-    EndedProposal { state, reason: None, decided, answer: deal.answer }
+    EndedProposal { state, reason: None, decided, fulfilment: None, answer: deal.answer }
 }

@@ -13,10 +13,11 @@ use crate::{
 
 impl World {
     pub(crate) fn story(&mut self) {
-        match self.prng.below(3) {
-            0 => self.story_of_a_call(),
-            1 => self.story_of_the_room(),
-            _ => self.story_of_questions(),
+        match self.prng.below(14) {
+            0..=3 => self.story_of_a_call(),
+            4..=6 => self.story_of_the_room(),
+            7..=12 => self.story_of_questions(),
+            _ => self.story_of_departures(),
         }
     }
 
@@ -30,7 +31,7 @@ impl World {
             let Some(link) = self.prng.pick(&links).copied() else { return self.join() };
             return self.request_at(link);
         };
-        for _ in 0..=self.prng.below(2) {
+        for _ in 0..=1 + self.prng.below(2) {
             let operation = self.fresh();
             self.asks(operation, &server, About::Call(call), "roots/list");
         }
@@ -71,6 +72,43 @@ impl World {
         self.proceed(proposal);
         (0..3).for_each(|_| self.answer_in_room());
         self.proceed(proposal);
+    }
+
+    /// Those leave that a proposal needs: the participant that would carry it out, or the one that approved it while a server does.
+    fn story_of_departures(&mut self) {
+        let links: Vec<LinkId> = self.books.links.keys().copied().collect();
+        for link in &links {
+            if let Some(by) = self.books.owner(*link) {
+                self.regrants(&by, parse(&["mcp/*", "chat"]));
+            }
+        }
+        let Some(link) = self.prng.pick(&links).copied() else { return self.join() };
+        if self.prng.one_in(2) {
+            let servers: Vec<ParticipantId> = self.books.servers.keys().cloned().collect();
+            let to: Vec<ParticipantId> = self.prng.pick(&servers).cloned().into_iter().collect();
+            let Some(proposal) = self.proposes(link, to) else { return };
+            self.proceed(proposal);
+            self.fulfils(Some(proposal));
+            self.proceed(proposal);
+            let runs = |open: &&Call| open.in_room && open.proposal == Some(proposal);
+            if let Some(approver) = self.books.calls.values().find(runs).map(|open| open.link) {
+                self.leaves(approver);
+            }
+            self.answer();
+            self.proceed(proposal);
+        } else {
+            let others: Vec<ParticipantId> =
+                links.iter().filter_map(|link| self.books.owner(*link)).collect();
+            let Some(worker) = self.prng.pick(&others).cloned() else { return };
+            let Some(proposal) = self.proposes(link, vec![worker.clone()]) else { return };
+            self.proceed(proposal);
+            for link in self.books.links_of(&worker) {
+                self.leaves(link);
+            }
+            self.decides(proposal);
+            self.fulfils(Some(proposal));
+            self.proceed(proposal);
+        }
     }
 
     fn story_of_a_call(&mut self) {

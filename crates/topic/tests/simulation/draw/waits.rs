@@ -127,10 +127,12 @@ impl World {
 
     pub(crate) fn tick(&mut self) {
         self.now_ms += if self.prng.one_in(3) { 1 } else { 300 };
-        let due = self.topic.next_deadline_ms().is_some_and(|due_ms| due_ms <= self.now_ms);
+        let due = self.topic.next_deadline_ms().is_some_and(|due_ms| due_ms <= self.now_ms)
+            || self.topic.next_wall_deadline_ms().is_some_and(|due_ms| due_ms <= self.wall_ms());
         let effects = self.live(Event::Tick, Turn { parks: true, ..Turn::default() });
         assert!(due || effects.all.is_empty(), "nothing is due");
         assert!(self.topic.next_deadline_ms().is_none_or(|due_ms| due_ms > self.now_ms));
+        assert!(self.topic.next_wall_deadline_ms().is_none_or(|due_ms| due_ms > self.wall_ms()));
         let gathers = |(id, open): (&OperationId, &Call)| {
             open.pauses && open.place == Place::AtServer && !self.books.asked_about(*id).is_empty()
         };

@@ -127,6 +127,56 @@ fn the_outcome_of_a_proposal_is_the_answer_to_its_fulfilment() {
     }
 }
 
+/// What two proposals of one tool get, of a proposer that does not receive requests to others, after these steps: `runs P F` is the
+/// report that a proposal is fulfilled by a request, `answer F` that one's answer.
+fn directed(steps: &[&str]) -> [Vec<String>; 2] {
+    let mut protocol = welcomed(true);
+    let join = json!({ "event": "join", "participant": { "id": "portmoot", "capabilities": [] } });
+    receive(&mut protocol, "j", "system:gateway", &[], "system/presence", None, join);
+    let add = |id| protocol.pending.add_proposal(id, vec!["worker".into()], CALL.into()).unwrap();
+    let mut updates = ["p", "q"].map(add);
+    for (number, step) in steps.iter().enumerate() {
+        let id = format!("e{number}");
+        match *step.split(' ').collect::<Vec<_>>().as_slice() {
+            ["runs", proposal, request] => {
+                let state =
+                    json!({ "proposal": proposal, "state": "running", "by": "boss", "fulfilment": request });
+                receive(&mut protocol, &id, "portmoot", &["me"], PROPOSAL_STATE, Some(proposal), state);
+            }
+            ["answer", request] => {
+                let result = json!({ "jsonrpc": "2.0", "id": 7, "result": { "to": request } });
+                receive(&mut protocol, &id, "worker", &["boss", "me"], RESPONSE, Some(request), result);
+            }
+            _ => panic!("{step}"),
+        }
+    }
+    updates.each_mut().map(|updates| {
+        let mut all = Vec::new();
+        while let Ok(update) = updates.try_recv() {
+            if let ProposalUpdate::Answer(answer) = update {
+                let result: Value = serde_json::from_slice(answer.result().unwrap()).unwrap();
+                all.push(result["to"].as_str().unwrap().to_owned());
+            }
+        }
+        all
+    })
+}
+
+#[test]
+fn a_proposer_that_receives_no_requests_of_others_finds_each_answer_by_the_report() {
+    let both = [vec!["f".to_owned()], vec!["g".to_owned()]];
+    for steps in [
+        ["runs p f", "runs q g", "answer g", "answer f"],
+        ["runs q g", "answer g", "runs p f", "answer f"],
+        // Answers may be faster than the reports.
+        ["answer g", "answer f", "runs p f", "runs q g"],
+        ["answer f", "runs p f", "answer g", "runs q g"],
+    ] {
+        assert_eq!(directed(&steps), both, "{steps:?}");
+    }
+    assert_eq!(directed(&["runs p f", "answer h", "answer f"]), [vec!["f".to_owned()], Vec::new()]);
+}
+
 #[test]
 fn only_the_gateway_reports_the_state_of_a_proposal() {
     let mut protocol = welcomed(false);
