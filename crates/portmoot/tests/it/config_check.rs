@@ -282,9 +282,9 @@ fn a_variable_that_is_not_set_stops_only_its_own_server() {
         "{doctor}"
     );
     gateway.stop().expect(0);
-    // What is wrong in the text itself stops the gateway: it is a mistake, whatever the environment.
+    // What is wrong in the text itself is a problem for a check: it is a mistake, whatever the environment.
     home.write("mcp.json", r#"{"mcpServers":{"a":{"command":"sh","args":["${GONE"]}}}"#);
-    let refused = home.run(&[&["serve", "--listen", "127.0.0.1:0"][..], &files].concat()).expect(2).stderr;
+    let refused = home.run(&[&["config", "check"][..], &files].concat()).expect(2).stderr;
     assert!(refused.contains("`servers.a.args`: `${` is never closed"), "{refused}");
 }
 
