@@ -37,6 +37,7 @@ fn config(issuer: &str) -> Arc<Config> {
         skew_secs: 30,
     };
     let issuer = IssuerConfig {
+        token_prefix: String::new(),
         name: "corp".to_owned(),
         rules,
         source: TokenCheck::Keys(Some(format!("{issuer}/keys"))),
