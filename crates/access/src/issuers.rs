@@ -24,7 +24,7 @@ pub struct IssuerConfig {
     pub audiences: Vec<String>,
     /// Whether an opaque token without an audience is for its client.
     pub audience_of_client: bool,
-    /// How the opaque tokens begin about which it is asked; it sees no others.
+    /// The beginning of the opaque tokens about which it is asked; it sees no others.
     pub token_prefix: String,
     /// Addresses that its names may resolve to although they are not public.
     pub allowed: Vec<Subnet>,

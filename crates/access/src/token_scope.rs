@@ -8,7 +8,7 @@ use platform::Mutex;
 /// An access token as far as what a request does depends on it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScopedToken {
-    /// What it narrows its participant's capabilities to.
+    /// The capabilities that it leaves to its participant.
     pub narrowing: Option<Narrowing>,
     /// Its SHA-256, if it is an issuer's: servers at which it is exchanged know its bearer by it.
     pub token: Option<Digest>,

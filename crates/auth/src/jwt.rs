@@ -24,7 +24,7 @@ pub const ACCESS_TOKEN_BYTES_MAX: usize = 8 * 1024;
 const FOREIGN_TYPES: [&str; 4] = ["logout+jwt", "dpop+jwt", "oauth-id-jag+jwt", "secevent+jwt"];
 /// Claims that only ID tokens have (OpenID Connect Core 1.0, sections 2 and 3.1.3.6).
 const OF_ID_TOKENS: [&str; 4] = ["nonce", "at_hash", "c_hash", "s_hash"];
-/// What a token calls itself in its claims (`token_use` of Cognito, `typ` of Keycloak) that is no access token.
+/// The claims in which a token names its own kind (`token_use` of Cognito, `typ` of Keycloak), for kinds that are no access tokens.
 const OTHER_USES: [&str; 5] = ["id", "refresh", "offline", "logout", "id_token"];
 /// Claims that say what an access token is good for, or which client has it. ID tokens have none of them.
 const OF_ACCESS_TOKENS: [&str; 6] = ["scope", "scp", "client_id", "cid", "roles", "permissions"];

@@ -65,8 +65,8 @@ impl Connector {
         Self(Arc::new(Target { url, tls: tls.clone(), limit, http2: false, proxy: None }))
     }
 
-    /// The same through the proxy that the environment names for the URL, if it names one. Requests without TLS are passed on by it if
-    /// `names_server`: then each names its server.
+    /// A connector through the proxy that the environment names for the URL, if it names one. With `names_server` the proxy passes requests
+    /// without TLS on: then each names its server.
     pub(crate) fn through_proxy(self, names_server: bool) -> Self {
         let Target { url, tls, limit, http2, .. } = &*self.0;
         let is_tunnel = !names_server || url.scheme() == Some(&Scheme::HTTPS);
@@ -78,10 +78,17 @@ impl Connector {
         Self(Arc::new(Target { url: url.clone(), tls: tls.clone(), limit: *limit, http2: *http2, proxy }))
     }
 
-    /// What each request tells a proxy that passes it on, if there is one.
-    pub(crate) fn passed_on(&self) -> Option<Option<HeaderValue>> {
+    /// Whether a proxy reads the requests and passes them on, so that each must name its server.
+    pub(crate) fn is_passed_on(&self) -> bool {
+        self.0.proxy.as_ref().is_some_and(|proxy| !proxy.is_tunnel)
+    }
+
+    /// The credentials that each request has for a proxy that passes it on.
+    pub(crate) fn proxy_authorization(&self) -> Option<HeaderValue> {
         let proxy = self.0.proxy.as_ref().filter(|proxy| !proxy.is_tunnel)?;
-        Some(proxy.authorization.clone())
+        let mut authorization = proxy.authorization.clone()?;
+        authorization.set_sensitive(true);
+        Some(authorization)
     }
 
     /// The same, for HTTP/2 alone.

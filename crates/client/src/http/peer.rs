@@ -61,7 +61,7 @@ struct RequestTemplate {
     headers: HeaderMap,
     /// The endpoint of a POST: the configured URL, or where the server has led from it.
     endpoint: Uri,
-    /// The same as a request names it.
+    /// This endpoint as a request names it.
     uri: Uri,
 }
 
@@ -98,10 +98,8 @@ impl Peer {
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, JSON_OR_STREAM);
         let connector = Connector::new(url.clone(), &spec.tls, spec.limits.connect).through_proxy(true);
-        let passed_on = connector.passed_on();
-        let names_server = passed_on.is_some();
-        if let Some(mut authorization) = passed_on.flatten() {
-            authorization.set_sensitive(true);
+        let names_server = connector.is_passed_on();
+        if let Some(authorization) = connector.proxy_authorization() {
             headers.insert(PROXY_AUTHORIZATION, authorization);
         }
         let client = Client::builder(TokioExecutor::new())
