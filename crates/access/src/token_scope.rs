@@ -17,6 +17,7 @@ pub struct ScopedToken {
 impl ScopedToken {
     /// The token with which a participant came in.
     #[must_use]
+    #[inline]
     pub fn of(participant: &auth::Participant) -> Self {
         Self { narrowing: participant.narrowing().cloned(), token: participant.token() }
     }
@@ -47,6 +48,7 @@ impl TokenScope {
     }
 
     /// The token with which its caller acts now. Another may come at any time, unless this is asked while its caller acts.
+    #[inline]
     pub fn latest(&self) -> ScopedToken {
         if !self.is_used.load(Ordering::Acquire) {
             return ScopedToken::default();
@@ -56,6 +58,7 @@ impl TokenScope {
 
     /// Acts with a token: calls `narrow` first if the token before narrowed to something else, and keeps others from acting
     /// meanwhile.
+    #[inline]
     pub fn during<T>(
         &self,
         token: &ScopedToken,

@@ -37,6 +37,7 @@ use std::time::Duration;
 use auth::{Participant, Peer, PublicUrl};
 use axum::Router;
 use bytes::Bytes;
+use http::header::ORIGIN;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri};
@@ -57,7 +58,7 @@ use connection::Connection;
 pub(crate) use connection::ConnectionEnds;
 use cors::Page;
 use handover::{HeldEvents, Watched};
-use head::Head;
+use head::{Head, HeaderField};
 use origin::{Foreign, Hosts};
 use pair::Pairs;
 use paths::topic_of;
@@ -292,22 +293,24 @@ impl h2::Route for Arc<Endpoints> {
     }
 }
 
-async fn route(
-    endpoints: &Endpoints,
+/// Answers a request of a page of another origin that may speak to the gateway: from here on it is a request as any other. Few clients are
+/// in browsers, so the memory of this is on the heap.
+fn for_page<'a>(
+    page: Page,
+    endpoints: &'a Endpoints,
     connection: Arc<Connection>,
-    request: Request<Incoming>,
-) -> Response<Body> {
-    let Some(page) = Page::of(&request, || endpoints.links.registry.config()) else {
-        return answer(endpoints, connection, request).await;
-    };
-    match page.preflight(&request) {
-        Some(response) => response,
-        // Its memory is on the heap: few clients are in browsers.
-        None => page.shown(Box::pin(answer(endpoints, connection, request)).await),
-    }
+    mut request: Request<Incoming>,
+) -> Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>> {
+    request.headers_mut().remove(ORIGIN);
+    Box::pin(async move {
+        match page.preflight(&request) {
+            Some(response) => response,
+            None => page.shown(route(endpoints, connection, request).await),
+        }
+    })
 }
 
-async fn answer(
+async fn route(
     endpoints: &Endpoints,
     connection: Arc<Connection>,
     request: Request<Incoming>,
@@ -317,6 +320,11 @@ async fn answer(
         parts.uri = uri;
     }
     let head = Head::read(&parts.headers);
+    if head.origin != HeaderField::Missing
+        && let Some(page) = Page::of(&parts, &head, &endpoints.links.registry.config())
+    {
+        return for_page(page, endpoints, connection, Request::from_parts(parts, body)).await;
+    }
     let is_grpc = grpc::is_grpc(&head);
     let (mut config, mut visit) =
         connection.known(&head, topic_of(parts.uri.path(), "/mcp").unwrap_or_default());

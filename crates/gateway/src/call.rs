@@ -359,7 +359,7 @@ impl Call {
 
     /// Its caller as a server's session knows it.
     pub(crate) fn caller(&self) -> Caller<'_> {
-        Caller { token: self.token, ..self.link.caller(self.client.as_ref()) }
+        self.link.caller_with(self.client(), self.token)
     }
 
     /// What its caller's client declares.

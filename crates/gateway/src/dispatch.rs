@@ -165,7 +165,8 @@ impl Dispatch {
     pub(crate) fn step(&self, event: Event<'_>) -> Effects<Live> {
         tracing::trace!(target: PATH, event = <&str>::from(&event));
         let mut topic = self.topic.lock();
-        let mut effects = topic.step(self.context.now(), event);
+        let now = self.context.now(topic.next_wall_deadline_ms());
+        let mut effects = topic.step(now, event);
         if !effects.room.is_empty() {
             let events = std::mem::take(&mut effects.room);
             self.room.push(events.into_iter().filter_map(|effect| self.room_event(effect)));
@@ -192,7 +193,7 @@ impl Dispatch {
             self.armed_ms.store(next_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
             (next_ms, topic.next_wall_deadline_ms())
         });
-        let now = self.context.now();
+        let now = self.context.now(wall_ms);
         let until = |at_ms: u64, now_ms| Duration::from_millis(at_ms.saturating_sub(now_ms));
         let wait = next_ms.map_or(TIMER_MAX, |at_ms| until(at_ms, now.steady_ms));
         let look = wall_ms.map_or(TIMER_MAX, |at_ms| until(at_ms, now.wall_ms).min(WALL_LOOK));

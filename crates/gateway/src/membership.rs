@@ -62,6 +62,7 @@ impl Dispatch {
 
     /// Does what a link's caller wants with the access token that `participant` came with: what it requests meanwhile is judged by
     /// that token's scopes.
+    #[inline]
     pub fn as_bearer<T>(
         self: &Arc<Self>,
         link: &Link,
@@ -77,6 +78,7 @@ impl Dispatch {
         self.with_token(&call.link, &token, act)
     }
 
+    #[inline]
     fn with_token<T>(self: &Arc<Self>, link: &Link, token: &ScopedToken, act: impl FnOnce() -> T) -> T {
         let narrow = |narrowing| drop(self.take(Event::Narrow { link: link.id, narrowing }));
         link.scope.during(token, narrow, act)
@@ -306,7 +308,7 @@ impl Dispatch {
         for server in self.servers().into_iter().filter(|server| server.upstream.is_warmed()) {
             let (dispatch, link) = (Arc::downgrade(self), Arc::clone(link));
             tokio::spawn(async move {
-                server.upstream.warm(&link.caller(None)).await;
+                server.upstream.warm(&link.caller()).await;
                 let is_here =
                     |dispatch: Arc<Self>| dispatch.with(|topic| topic.participant(link.id).is_some());
                 if !dispatch.upgrade().is_some_and(is_here) {
