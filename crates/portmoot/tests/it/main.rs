@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::type_complexity)]
 
 mod admission;
+mod api_calls;
 mod attacks;
 mod audit;
 mod audit_log;
