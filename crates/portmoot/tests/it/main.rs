@@ -84,6 +84,7 @@ mod path_cases;
 mod path_coverage;
 mod path_log;
 mod peer;
+mod picture;
 mod program;
 mod progress_order;
 mod proposal_timing;
