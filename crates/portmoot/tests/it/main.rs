@@ -127,6 +127,7 @@ mod shared_accounts;
 mod shares;
 mod siege;
 mod signin;
+mod site;
 mod slow_readers;
 mod snapshots;
 mod socket;
