@@ -11,6 +11,8 @@ use model::{Refusal, RefusalCode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use setup::Fields;
+use store::audit::{AuditEntry, Verdict};
+use store::recorder::entry;
 use utoipa::ToSchema;
 
 use crate::config_file::{Done, Wish};
@@ -118,7 +120,17 @@ async fn changed(
     // A caller that leaves does not leave it half done.
     let done = tokio::spawn(async move {
         let word = if matches!(wish, Wish::Remove) { "removed" } else { "configured" };
-        let end = if is_operator { try_change(&api, &name, wish).await } else { Err(no_operator()) };
+        if !is_operator {
+            let (refusal, from) = (no_operator(), by.id.as_str());
+            let why = format!("{}: {word}", refusal.code.as_str());
+            let refused = entry(None, from, CONFIGURE, Verdict::Refused);
+            // It costs its sender little.
+            api.registry
+                .audit
+                .write_counted(permit, &AuditEntry { to: &[&name], why: Some(&why), ..refused });
+            return Err(refusal);
+        }
+        let end = try_change(&api, &name, wish).await;
         permit.write_change((CONFIGURE, &name, None), by.id.as_str(), word, &end);
         let file = api.file.as_ref().map(|file| file.shown()).unwrap_or_default();
         end.map(|Done { was_there, changed }| {

@@ -224,6 +224,22 @@ fn the_operator_adds_changes_and_removes_a_server() {
 }
 
 #[test]
+fn a_flood_of_strangers_that_would_configure_servers_is_counted() {
+    let home = Home::new();
+    let gateway = Gateway::start(&home, "[server]\ndata_dir = \"data\"\n[servers.demo]\ntype = \"demo\"\n");
+    let mut connection = Connection::open(gateway.address());
+    for _ in 0..300 {
+        let headers = [("content-type", "application/json")];
+        assert_eq!(connection.exchange("PUT", "/api/v1/servers/x", &headers, "{}").status, 403);
+    }
+    gateway.stop().expect(0);
+    let log = AuditLog(&home);
+    let refused = ("local", "portmoot/configure", "refused", "capability_violation");
+    assert_eq!(log.counted(refused.0, refused.1, refused.2, refused.3), 300);
+    assert!(log.count(refused.0, refused.1, refused.2, refused.3) < 300, "they have an entry each");
+}
+
+#[test]
 fn a_gateway_without_a_file_gets_one_and_one_with_a_found_file_keeps_it() {
     let home = Home::new();
     let gateway = Gateway::start_with(&home, &[]);
