@@ -32,7 +32,7 @@ mod task_id;
 mod token_scope;
 pub mod tokens;
 
-pub use authority::{ACCOUNTS, Authority, GRANTS, RESTART, SERVERS, TOKENS};
+pub use authority::{ACCOUNTS, Authority, CONFIGURE, GRANTS, RESTART, SERVERS, TOKENS};
 pub use bounds::{Bounds, STREAM_UNSENT_BYTES_MAX};
 pub use guests::{
     ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, account, is_gateways_name, is_guest,

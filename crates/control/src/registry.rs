@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 use upstream::{FieldNumbers, KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
 
 pub use switches::Switch;
-pub use visitors::Visitor;
+pub use visitors::{CallerLinks, Visitor};
 
 use store::recorder::Recorder;
 

@@ -37,6 +37,7 @@ use std::time::Duration;
 use auth::{Participant, Peer, PublicUrl};
 use axum::Router;
 use bytes::Bytes;
+use control::CallerLinks;
 use http::header::ORIGIN;
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -95,7 +96,8 @@ impl Endpoints {
         request: Request<Incoming>,
         sender: Option<&Participant>,
     ) -> Response<Body> {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        parts.extensions.insert(Arc::<ClientLinks>::clone(&self.links) as Arc<dyn CallerLinks>);
         let body = match self.page_body(connection, &parts, sender, body).await {
             Ok(body) => body,
             Err(refused) => return *refused,

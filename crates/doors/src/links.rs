@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use access::is_guest;
 use auth::Participant;
-use control::Registry;
+use control::{CallerLinks, Registry};
 use gateway::{Dispatch, Joining, Link};
 use model::{Form, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{Mutex, MutexGuard, Shares, unix_ms};
@@ -233,6 +233,13 @@ impl ClientLinks {
             let _ = done.send(());
         });
         wait
+    }
+}
+
+impl CallerLinks for ClientLinks {
+    fn of(&self, (dispatch, participant): &control::Visitor) -> Result<Arc<Link>, Refusal> {
+        let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
+        Ok(Arc::clone(&self.modern(&visitor)?.link))
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::type_complexity)]
 
 mod admission;
+mod api_calls;
 mod attacks;
 mod audit;
 mod audit_log;
@@ -83,6 +84,7 @@ mod path_cases;
 mod path_coverage;
 mod path_log;
 mod peer;
+mod picture;
 mod program;
 mod progress_order;
 mod proposal_timing;
@@ -125,6 +127,7 @@ mod shared_accounts;
 mod shares;
 mod siege;
 mod signin;
+mod site;
 mod slow_readers;
 mod snapshots;
 mod socket;
