@@ -350,9 +350,10 @@ async fn route(
         |foreign: &Foreign| *foreign == Foreign::Host || !authorization::is_sign_in(&config, path);
     let hosts = Hosts::new(&config.hosts, config.listen.ip());
     let is_socket = path == "/ws" || topic_of(path, "/proto").is_some();
-    let is_nobody = head.bearer().is_none() && connection.certificate.is_none();
+    let is_named = || head.bearer().is_some() || connection.certificate.is_some();
+    let may_open = !is_socket || is_named() || hosts.may_open(&head);
     let foreign = hosts.check(&head).err().filter(is_foreign);
-    let foreign = foreign.or((is_socket && is_nobody && !hosts.may_open(&head)).then_some(Foreign::Origin));
+    let foreign = foreign.or((!may_open).then_some(Foreign::Origin));
     if let Some(foreign) = foreign {
         let why = match foreign {
             Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",
