@@ -18,7 +18,7 @@ use oauth::Accounts;
 use platform::{Mutex, RwLock, Share, Shares, random};
 use room::Close;
 use store::JournalWriter;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use upstream::{FieldNumbers, KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
 
@@ -113,6 +113,8 @@ pub struct Registry {
     pub shelf: Shelf,
     /// Identities or grants have changed, and with them the next expiry.
     renewed: Arc<Notify>,
+    /// Sends whenever something has expired.
+    expired: watch::Sender<()>,
 }
 
 impl Registry {
@@ -156,6 +158,7 @@ impl Registry {
             http_sessions: AtomicUsize::new(0),
             shelf: Shelf::default(),
             renewed: Arc::default(),
+            expired: watch::Sender::new(()),
         });
         let me = Arc::downgrade(&registry);
         // Set once: these accounts are this registry's.

@@ -184,3 +184,54 @@ fn a_token_has_at_most_as_many_capabilities_as_a_participant() {
         }
     }
 }
+
+/// A library that sets the wall clock of a process back by an hour.
+#[cfg(target_os = "linux")]
+const AN_HOUR_AGO: &str = "#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *at) {
+  int end = syscall(SYS_clock_gettime, clock, at);
+  if (clock == CLOCK_REALTIME) at->tv_sec -= 3600;
+  return end;
+}
+";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_has_expired_stays_expired_when_the_clock_is_set_back() {
+    let (home, config) = setup();
+    let gateway = Gateway::start(&home, &config);
+    let before = held(&gateway, "fixed");
+    let lasting = root(&gateway, "POST", "tokens", &json!({ "name": "lasting", "lifetime_ms": 3_600_000 }));
+    let brief = root(&gateway, "POST", "tokens", &json!({ "name": "brief", "lifetime_ms": 1_000 }));
+    let [lasting, brief] = [&lasting, &brief].map(|issued| issued["token"].as_str().unwrap().to_owned());
+    let grant = json!({ "add": ["mcp/request:tools/*"], "expires_in_seconds": 1 });
+    root(&gateway, "POST", "participants/fixed/grants", &grant);
+    let status = |gateway: &Gateway, token: &str| gateway.get("/api/v1/tools", Some(token)).status;
+    assert_eq!(status(&gateway, &lasting), 200);
+    let journal = home.path().join("data/journal.jsonl");
+    // The latest time of this name in records that have this member with this value.
+    let latest = |time: &str, member: &str, value: &str| {
+        let text = std::fs::read_to_string(&journal).unwrap();
+        let all = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        all.filter(|record| record[member] == value).filter_map(|record| record[time].as_u64()).max()
+    };
+    let last_end =
+        latest("expires_ms", "name", "brief").max(latest("expires_ms", "participant", "fixed")).unwrap();
+    until("both ends are on record", || (latest("at_ms", "record", "expired")? >= last_end).then_some(()));
+    assert_eq!((held(&gateway, "fixed"), status(&gateway, &brief)), (before.clone(), 401));
+    gateway.stop();
+    let (source, library) = (home.write("clock.c", AN_HOUR_AGO), home.path().join("clock.so"));
+    let built = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]);
+    assert!(built.status().unwrap().success());
+    let mut command = home.command(&["serve", "--listen", "127.0.0.1:0", "--config", "portmoot.toml"]);
+    command.env("LD_PRELOAD", &library);
+    let gateway = Gateway::serve(command);
+    root(&gateway, "POST", "tokens", &json!({ "name": "earlier" }));
+    let created = ["earlier", "lasting"].map(|name| latest("created_ms", "name", name).unwrap());
+    assert!(created[0] + 1_800_000 < created[1], "the clock is not set back: {created:?}");
+    assert_eq!(held(&gateway, "fixed"), before);
+    assert_eq!([&lasting, &brief].map(|token| status(&gateway, token)), [200, 401]);
+}
