@@ -115,6 +115,7 @@ mod registry;
 mod reload;
 mod reviewed;
 mod reviewing;
+mod room_edges;
 mod room_presence;
 mod rooms;
 mod sdk_outcomes;
