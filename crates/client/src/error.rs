@@ -48,9 +48,6 @@ pub enum LinkError {
     /// A message was longer than the limit.
     #[error("message longer than the limit")]
     TooLarge,
-    /// The message is nested deeper than the other side reads.
-    #[error("message nested deeper than the limit")]
-    TooDeep,
     /// The answer is not what the transport prescribes.
     #[error("unreadable answer: {0}")]
     Malformed(String),
@@ -80,4 +77,7 @@ pub enum SendError {
     /// The message alone is longer than the limit.
     #[error("message longer than the limit")]
     TooLarge,
+    /// The message is nested deeper than the other side reads.
+    #[error("message nested deeper than the limit")]
+    TooDeep,
 }

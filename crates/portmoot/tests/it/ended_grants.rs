@@ -203,7 +203,7 @@ int clock_gettime(clockid_t clock, struct timespec *at) {
 fn what_has_expired_stays_expired_when_the_clock_is_set_back() {
     let (home, config) = setup();
     let gateway = Gateway::start(&home, &config);
-    let before = held(&gateway, "fixed");
+    let before = issue(&gateway, "fixed");
     let lasting = root(&gateway, "POST", "tokens", &json!({ "name": "lasting", "lifetime_ms": 3_600_000 }));
     let brief = root(&gateway, "POST", "tokens", &json!({ "name": "brief", "lifetime_ms": 1_000 }));
     let [lasting, brief] = [&lasting, &brief].map(|issued| issued["token"].as_str().unwrap().to_owned());
@@ -224,8 +224,9 @@ fn what_has_expired_stays_expired_when_the_clock_is_set_back() {
     assert_eq!((held(&gateway, "fixed"), status(&gateway, &brief)), (before.clone(), 401));
     gateway.stop();
     let (source, library) = (home.write("clock.c", AN_HOUR_AGO), home.path().join("clock.so"));
-    let built = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]);
-    assert!(built.status().unwrap().success());
+    let mut compiler = std::process::Command::new("cc");
+    let built = compiler.args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status().unwrap();
+    assert!(built.success());
     let mut command = home.command(&["serve", "--listen", "127.0.0.1:0", "--config", "portmoot.toml"]);
     command.env("LD_PRELOAD", &library);
     let gateway = Gateway::serve(command);
