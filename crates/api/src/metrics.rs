@@ -60,6 +60,8 @@ fn process(metrics: &mut Metrics, registry: &Registry) {
     gauge("uptime_seconds", "Seconds since the gateway started", seconds);
     gauge("sessions", "Legacy sessions open over HTTP", number(sessions));
     gauge("held_bytes", held, number(registry.held.taken()));
+    let newcomers = "Bytes that wait of senders that are not known yet";
+    gauge("newcomer_bytes", newcomers, number(registry.newcomers.taken()));
     let (audit, journal) = (registry.audit.is_available(), registry.keeps_journal());
     gauge("audit_available", "0 while requests that must be recorded are refused", i64::from(audit));
     gauge("journal_available", "0 if the journal cannot be written", i64::from(journal));

@@ -1,5 +1,6 @@
 //! Registry: servers, topics, identities and grants that are in force.
 
+mod newcomers;
 mod reload;
 mod switches;
 mod visitors;
@@ -104,6 +105,8 @@ pub struct Registry {
     applying: Mutex<()>,
     /// The bytes that wait, with a share for each participant.
     pub held: Arc<Shares>,
+    /// The bytes of senders that are not known yet, with a share for each address.
+    pub newcomers: Arc<Shares>,
     /// How many legacy sessions are open over HTTP. The doors write it, for the metrics.
     pub http_sessions: AtomicUsize,
     /// The commits of tool schemas that the schema registry or a list has answered with.
@@ -149,6 +152,7 @@ impl Registry {
             off: Mutex::default(),
             applying: Mutex::default(),
             held,
+            newcomers: newcomers::accounts(),
             http_sessions: AtomicUsize::new(0),
             shelf: Shelf::default(),
             renewed: Arc::default(),
