@@ -54,6 +54,7 @@ mod identity;
 mod intruders;
 mod isolation;
 mod issuers;
+mod json_at_a_terminal;
 mod late_approvals;
 mod limits;
 mod listed_server;
