@@ -156,7 +156,7 @@ fn a_token_is_rotated_without_a_gap() {
 
 /// A server whose tool has members, blanks and escapes as no program orders them, and arguments from the last letter to the first.
 fn unordered() -> (Peer, String) {
-    let tool = r#"{"inputSchema": {"type":"object", "required":["zeta"],"properties":{"zeta":{"type":"string"},"mid":{"type":["integer","null"]},"alpha":{}}},"description":"Says it. \u00e9nd more.",  "name":"say"}"#;
+    let tool = r#"{"inputSchema": {"type":"object", "required":["text"],"properties":{"text":{"type":"string"},"mid":{"type":["integer","null"]},"altitude":{}}},"description":"Says it. \u00e9nd more.",  "name":"say"}"#;
     let listed = format!("[{tool}]");
     let peer = Peer::stdio(move |message| {
         small(message, &listed).map(String::into_bytes).into_iter().collect::<Vec<_>>()
@@ -190,13 +190,13 @@ fn tokens_are_counted_of_the_bytes_as_they_are_and_of_arguments_in_their_order()
             "name, description, schema as JSON",
             format!(r#"[{{"name":"say","description":"Says it. \u00e9nd more.","inputSchema":{schema}}}]"#),
         ),
-        ("signatures", "say(zeta: string, mid?: integer|null, alpha?: any)".to_owned()),
+        ("signatures", "say(text: string, mid?: integer|null, altitude?: any)".to_owned()),
         ("names", "say".to_owned()),
     ] {
         let form = form(name);
         assert_eq!((&form["bytes"], &form["tokens"]), (&json!(text.len()), &json!(tokens(&text))), "{name}");
     }
-    let sorted = "say(alpha?: any, mid?: integer|null, zeta: string)";
+    let sorted = "say(altitude?: any, mid?: integer|null, text: string)";
     assert_ne!(form("signatures")["tokens"], json!(tokens(sorted)), "the order of another program");
 }
 

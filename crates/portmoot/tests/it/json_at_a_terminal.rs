@@ -50,9 +50,11 @@ fn json_at_a_terminal_has_its_hidden_characters_as_escapes() {
     let has_changed = Arc::<AtomicBool>::default();
     let peer = server(Arc::clone(&has_changed));
     // What it writes beside the protocol is in its log.
-    let noisy =
-        format!("printf '%s\\n' 'noise {HIDDEN}' >&2; exec 3<>/dev/tcp/127.0.0.1/$0; cat <&3 & exec cat >&3");
-    let child = stdio_server("e", "e", "bash", &["-c", &noisy, &peer.port().to_string()]);
+    let noisy = format!(
+        "printf '%s\\n' 'noise {HIDDEN}' >&2\nexec 3<>/dev/tcp/127.0.0.1/$1\ncat <&3 & exec cat >&3\n"
+    );
+    let noisy = home.write("noisy", &noisy);
+    let child = stdio_server("e", "e", "bash", &[noisy.to_str().unwrap(), &peer.port().to_string()]);
     let config = people
         + "[audit]\npayloads = \"full\"\n[topics.main]\n"
         + &child
@@ -74,15 +76,18 @@ fn json_at_a_terminal_has_its_hidden_characters_as_escapes() {
             .filter(|one| ::json::visible::is_hidden(*one) && !"\n\r\t".contains(*one))
             .collect();
         assert!(raw.is_empty(), "{args:?}: {raw:?} in {shown}");
+        // One value, or one a line.
+        let read = serde_json::Deserializer::from_str(&shown).into_iter::<Value>();
         let read: Value =
-            serde_json::from_str(&shown).unwrap_or_else(|why| panic!("{args:?}: {why}: {shown}"));
+            read.map(|one| one.unwrap_or_else(|why| panic!("{args:?}: {why}: {shown}"))).collect();
         assert_eq!(read.to_string().contains(HIDDEN), carries, "{args:?}: {read}");
     };
     check(&["tools", "ls"], true);
     check(&["tools", "show", "e_act"], true);
     check(&["tools", "call", "e_act", &argument], true);
-    check(&["servers", "ls"], true);
-    check(&["servers", "show", "e"], true);
+    // Their findings quote it with hidden characters visible.
+    check(&["servers", "ls"], false);
+    check(&["servers", "show", "e"], false);
     check(&["logs", "e"], true);
     check(&["resources", "ls"], true);
     check(&["resources", "read", "test://one"], true);
@@ -104,8 +109,8 @@ fn json_at_a_terminal_has_its_hidden_characters_as_escapes() {
     has_changed.store(true, Ordering::SeqCst);
     peer.say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
     until("the change is noticed", || {
-        (gateway.get("/api/v1/servers/e", Some(&boss)).json()["changed"] == json!(["act"])).then_some(())
+        gateway.get("/api/v1/pins/e", Some(&boss)).body.contains("changed").then_some(())
     });
     check(&["pins", "ls"], false);
-    check(&["pins", "show", "e"], true);
+    check(&["pins", "show", "e"], false);
 }

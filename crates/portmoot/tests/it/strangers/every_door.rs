@@ -217,6 +217,7 @@ fn request(gateway: &Gateway, method: &str, pattern: &str) -> String {
         grpc if grpc.contains(".v1.MCPService/") || grpc.contains("grpc.") || grpc.contains("no.such") => {
             "application/grpc-web+proto"
         }
+        schemas if schemas.starts_with("/buf.re") => "application/proto",
         sign_in if sign_in.starts_with("/oauth/") || sign_in.starts_with("/connect/") => {
             "application/x-www-form-urlencoded"
         }
