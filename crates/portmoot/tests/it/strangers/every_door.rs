@@ -102,6 +102,8 @@ const DOORS: &[(&str, &str, Body)] = &[
     ("GET", "/api/v1/openapi.json", Unread(200)),
     ("GET", "/api/v1/servers", Unread(401)),
     ("GET", "/api/v1/servers/{name}", Unread(401)),
+    ("PUT", "/api/v1/servers/{name}", Unread(401)),
+    ("DELETE", "/api/v1/servers/{name}", Unread(401)),
     ("GET", "/api/v1/servers/{name}/logs", Unread(401)),
     ("POST", "/api/v1/servers/{name}/restart", Unread(401)),
     ("POST", "/api/v1/servers/{name}/disable", Unread(401)),
@@ -120,6 +122,7 @@ const DOORS: &[(&str, &str, Body)] = &[
     ("POST", "/api/v1/pins/{server}/approve", Unread(401)),
     ("GET", "/api/v1/tools", Unread(401)),
     ("GET", "/api/v1/tools/{name}", Unread(401)),
+    ("POST", "/api/v1/tools/{name}/call", Unread(401)),
     ("GET", "/api/v1/tokens", Unread(401)),
     ("POST", "/api/v1/tokens", Unread(401)),
     ("DELETE", "/api/v1/tokens/{name}", Unread(401)),
@@ -153,6 +156,9 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("/{suffix}", "/.well-known/oauth-authorization-server/{path}"),
     // The listener of `servers login` is its own, and the gateway's stands beside it.
     ("/callback", "/oauth/callback"),
+    // What the API's document leaves out of a path to name its operation, and where an answer says that its proposal is.
+    ("/api/v1", "/api/v1/servers"),
+    ("/api/v1/proposals/{proposal}", "/api/v1/proposals/{id}"),
 ];
 
 /// A gateway with every door open: signing in, the event streams of 2024-11-05, a server.
