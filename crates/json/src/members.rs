@@ -182,7 +182,7 @@ fn object(frame: &[u8], within: Span, give: impl FnMut(MemberSpan)) -> Result<(S
 
 /// Gives key and value of each member of the object that fills `frame`, without keeping any. White space may lie around the
 /// object. All syntax is checked; duplicates are the caller's affair. A key is given unescaped. True if values are nested so deep
-/// that [`nesting`] is worth its pass over the frame: deeper than 32.
+/// that [`nesting`](crate::nesting) is worth its pass over the frame: deeper than 32.
 ///
 /// # Errors
 /// As [`members_with_duplicates`]; members that were given by then do not count.
