@@ -42,4 +42,4 @@ pub use pins::{PINS, Pins};
 pub use purpose::Purpose;
 pub use sealing::sealer;
 pub use task_id::TaskId;
-pub use token_scope::{ScopedToken, TokenScope};
+pub use token_scope::TokenScope;

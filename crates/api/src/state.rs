@@ -43,6 +43,7 @@ impl Api {
     ) -> Self {
         let (registry, access, connect) = (Arc::clone(registry), Arc::clone(access), Arc::clone(connect));
         let admin = Arc::new(Admin::new(Arc::clone(&access), Arc::clone(&registry)));
+        admin.watch_expiries();
         Self { registry, admin, sign_in, connect, access, file }
     }
 

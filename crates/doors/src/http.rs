@@ -23,6 +23,7 @@ mod respond;
 mod response;
 mod secure;
 mod timer;
+mod unfinished;
 mod ws;
 
 use std::convert::Infallible;
@@ -213,7 +214,9 @@ async fn secure_connection(
     mut stop: watch::Receiver<bool>,
     place: (Place, Arc<Standing>),
 ) {
-    let accepted = secure::accept(socket, tls, &place.1, &mut stop).await;
+    let peer = socket.peer_addr().ok().map(|peer| peer.ip());
+    let account = metered::account_of(&endpoints.links.registry, peer);
+    let accepted = secure::accept((socket, account), tls, &place.1, &mut stop).await;
     let Some((socket, shown)) = accepted else { return };
     if socket.get_ref().1.alpn_protocol() == Some(tls::HTTP_2) {
         let (place, standing) = place;
@@ -236,11 +239,16 @@ pub(crate) async fn connection(
     let header_bytes_max = endpoints.links.registry.limits().header_bytes_max;
     let kept = Connection::new(&endpoints.links, place, shown, stop.clone());
     let handover = Arc::clone(&kept.handover);
-    let socket = Watched::new(socket, Arc::clone(&handover));
+    let socket = Watched::new(socket, Arc::<Connection>::clone(&kept));
     let (of_requests, endpoints_of) = (Arc::clone(&kept), Arc::clone(&endpoints));
     let service = service_fn(move |request| {
         let (endpoints, connection) = (Arc::clone(&endpoints_of), Arc::clone(&of_requests));
-        async move { Ok::<_, Infallible>(route(&endpoints, connection, request).await) }
+        async move {
+            connection.unfinished.end();
+            let response = route(&endpoints, Arc::clone(&connection), request).await;
+            connection.unfinished.begin();
+            Ok::<_, Infallible>(response)
+        }
     });
     let head_due = Arc::<Deadline>::default();
     let (mut head_alarm, mut quiet_alarm) = (Alarm::new(&head_due), Alarm::new(&kept.quiet));

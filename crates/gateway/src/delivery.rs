@@ -256,7 +256,7 @@ pub(crate) fn move_unsent(dispatch: &Arc<Dispatch>, call: &Call, from: &Arc<Sess
         return;
     }
     let (dispatch, from, link) = (Arc::clone(dispatch), Arc::clone(from), Arc::clone(&call.link));
-    let (client, token) = (call.client().clone(), call.token);
+    let (client, token) = (call.client().clone(), call.token());
     tokio::spawn(async move {
         let next = match dispatch.server_named(from.upstream()) {
             Some(server) => server.upstream.session(&link.caller_with(&client, token)).await,

@@ -23,7 +23,7 @@ use crate::live::{Effect, Event, Live, Topic};
 use crate::manifests::Announcements;
 use store::recorder::Recorder;
 
-use crate::{context::Context, mirror};
+use crate::{context::Context, mirror, violations::Violations};
 use access::config::{self, McpCalls, ToolsList};
 use lists::{IndexCache, PageCache};
 use upstream::tasks::Tasks;
@@ -86,6 +86,7 @@ pub struct Dispatch {
     pub(crate) stopping: watch::Sender<bool>,
     admitted: AtomicU64,
     refused: AtomicU64,
+    pub(crate) violations: Violations,
     /// When the timer wakes, on the context's clock.
     armed_ms: AtomicU64,
     timer: Arc<Notify>,
@@ -145,6 +146,7 @@ impl Dispatch {
             stopping: watch::Sender::new(false),
             admitted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            violations: Violations::default(),
             armed_ms: AtomicU64::new(u64::MAX),
             timer,
             run,
@@ -255,6 +257,11 @@ impl Dispatch {
     pub fn verdicts(&self) -> [(&'static str, u64); 2] {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [("admitted", count(&self.admitted)), ("refused", count(&self.refused))]
+    }
+
+    /// How many envelopes have broken the protocol or gone beyond their sender's capabilities, by what they broke.
+    pub fn violations(&self) -> [(&'static str, u64); 4] {
+        self.violations.all()
     }
 
     /// What a participant may do here now.

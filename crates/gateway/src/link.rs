@@ -140,7 +140,7 @@ impl Link {
         outlet: Arc<dyn Outlet>,
     ) -> Self {
         let (rejected, held, written) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let scope = TokenScope::opened_with(participant.token());
+        let scope = TokenScope::opened_with(participant.bearer.clone());
         Self {
             id,
             participant,
@@ -173,7 +173,7 @@ impl Link {
 
     /// This link as a server's session knows its callers, with its latest token.
     pub(crate) fn caller(&self) -> Caller<'_> {
-        self.caller_with(&self.client, self.scope.latest().token)
+        self.caller_with(&self.client, self.scope.latest().and_then(|bearer| bearer.token))
     }
 
     /// The same for a request that declares this client and came with this token.

@@ -1,5 +1,7 @@
 //! Strangers: bytes that the gateway holds for senders that it does not know.
 
+mod every_door;
+
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;

@@ -105,6 +105,8 @@ fn a_changed_tool_stays_as_it_was_and_is_refused_until_an_operator_approves_it()
     server.tools(&[("a", "Reads\u{200b}."), ("b", "Writes.")]);
     server.announce(&gateway, &["tool a"]);
     assert_eq!(description(&client, "t_a").as_deref(), Some("Reads."));
+    // The gateway knows of the change a moment before its topics do.
+    until("calls are refused", || (refusal(&client, "t_a").as_deref() == CHANGED).then_some(()));
     let before = server.called();
     assert_eq!(refusal(&client, "t_a").as_deref(), CHANGED);
     assert_eq!(server.called(), before, "the server has not learnt of the call");
