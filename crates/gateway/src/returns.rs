@@ -59,11 +59,14 @@ pub(crate) fn seal(dispatch: &Dispatch, call: &Call, why: Why) -> String {
 /// The answer with the state sealed that a modern server gives its caller with questions: good for the caller's participant, this server
 /// and this target. A server that all callers use by one account could not tell them apart. `None` for an answer without one.
 pub(crate) fn with_sealed_state(dispatch: &Dispatch, call: &Call, answer: &Answer) -> Option<Answer> {
-    let server = &call.delivered.get().filter(|_| call.request.payload.form == Form::Modern)?.server;
-    if *server == ParticipantId::gateway() {
+    if call.request.payload.form != Form::Modern {
         return None;
     }
     let state = input::state_of(answer)?;
+    let server = &call.delivered.get()?.server;
+    if *server == ParticipantId::gateway() {
+        return None;
+    }
     let bound = input::target_binding(&call.request).map(|digest| digest.to_string()).unwrap_or_default();
     let text = format!("{server} {bound} {state}");
     let sealed = SERVER_STATE.seal(&dispatch.context.sealer, &call.link.participant.id, unix_ms(), &text);

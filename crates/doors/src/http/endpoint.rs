@@ -114,6 +114,8 @@ impl Exchange<'_> {
     fn header(&self, name: &str) -> Option<&str> {
         match name {
             header::PROTOCOL_VERSION => self.head.version.text(),
+            header::METHOD => self.head.method.ascii(),
+            header::NAME => self.head.name.ascii(),
             name => self.value(name),
         }
     }

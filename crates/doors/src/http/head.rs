@@ -16,6 +16,14 @@ pub(crate) enum HeaderField<'h> {
 }
 
 impl<'h> HeaderField<'h> {
+    /// The same of a header that can only have ASCII: any other text is unclear.
+    pub(crate) fn ascii(self) -> Option<&'h str> {
+        match self {
+            Self::Text(text) if !text.is_ascii() => Self::Unclear.text(),
+            field => field.text(),
+        }
+    }
+
     /// The text; `None` if the header is missing, and a character that no header can have if it is unclear.
     pub(crate) fn text(self) -> Option<&'h str> {
         match self {
@@ -43,6 +51,10 @@ pub(crate) struct Head<'h> {
     pub(crate) session: HeaderField<'h>,
     /// `MCP-Protocol-Version`.
     pub(crate) version: HeaderField<'h>,
+    /// `Mcp-Method`.
+    pub(crate) method: HeaderField<'h>,
+    /// `Mcp-Name`.
+    pub(crate) name: HeaderField<'h>,
 }
 
 impl<'h> Head<'h> {
@@ -58,6 +70,8 @@ impl<'h> Head<'h> {
                 "content-type" => &mut head.content_type,
                 "mcp-session-id" => &mut head.session,
                 "mcp-protocol-version" => &mut head.version,
+                "mcp-method" => &mut head.method,
+                "mcp-name" => &mut head.name,
                 _ => continue,
             };
             *field = match (&field, std::str::from_utf8(value.as_bytes())) {
@@ -90,6 +104,10 @@ impl<'h> Head<'h> {
     /// Whether the body is JSON.
     pub(crate) fn is_json(&self) -> bool {
         let HeaderField::Text(value) = self.content_type else { return false };
+        // As nearly all clients write it.
+        if value == "application/json" {
+            return true;
+        }
         value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
     }
 }

@@ -7,7 +7,9 @@ mod check;
 mod schema;
 mod value;
 
-pub use check::{Opening, PROTOCOL_VERSION, check, check_body, check_params, classify, supported};
+pub use check::{
+    METHOD, NAME, Opening, PROTOCOL_VERSION, check, check_body, check_params, classify, supported,
+};
 pub use schema::{HeaderParam, HeaderType, annotations};
 pub use value::{compute, decode, encode, standard};
 

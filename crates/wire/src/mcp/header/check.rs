@@ -1,16 +1,16 @@
 //! Header check: detection of the era, and rejection of a request whose headers and body disagree.
 
 use super::schema::{HeaderParam, HeaderType};
-use super::value::{argument, decode, has_name, whole};
+use super::value::{argument, decode, has_name, trim, whole};
 use crate::mcp::{Era, Params, Rejection, Version, meta};
 use crate::rpc::{Malformed, MessageKind, code};
 
 /// `MCP-Protocol-Version`, as all names in lower case.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 /// `Mcp-Method`.
-pub(super) const METHOD: &str = "mcp-method";
+pub const METHOD: &str = "mcp-method";
 /// `Mcp-Name`.
-pub(super) const NAME: &str = "mcp-name";
+pub const NAME: &str = "mcp-name";
 /// The prefix of all headers for arguments.
 const PARAM_PREFIX: &str = "mcp-param-";
 
@@ -155,8 +155,4 @@ fn check_version(header: Option<&str>, params: &Params<'_>, request: bool) -> Re
         (_, None, Some(_)) => return Err(Rejection::params("`_meta` is missing")),
     };
     supported(&version)
-}
-
-fn trim(value: &str) -> &str {
-    value.trim_matches([' ', '\t'])
 }

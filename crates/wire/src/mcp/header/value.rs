@@ -22,11 +22,22 @@ pub fn encode(text: &str) -> String {
     if plain { text.to_owned() } else { format!("{OPEN}{}{CLOSE}", BASE64_STANDARD.encode(text)) }
 }
 
+/// A header's value without the white space around it.
+pub(super) fn trim(value: &str) -> &str {
+    let is_white = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let bytes = value.as_bytes();
+    // Nearly all have none.
+    match is_white(bytes.first()) || is_white(bytes.last()) {
+        true => value.trim_matches([' ', '\t']),
+        false => value,
+    }
+}
+
 /// The text of a header's value, without white space around it. `None` if its base64 or UTF-8 is bad, or if it contains
 /// bytes that need encoding.
 #[must_use]
 pub fn decode(value: &str) -> Option<String> {
-    let value = value.trim_matches([' ', '\t']);
+    let value = trim(value);
     match value.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)) {
         Some(inner) => String::from_utf8(BASE64_STANDARD.decode(inner).ok()?).ok(),
         None => value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')).then(|| value.to_owned()),
