@@ -3,7 +3,7 @@
 use auth::{Identities, TokenHash};
 use model::{Refusal, RefusalCode};
 use platform::Mutex;
-use store::{IssuedToken, JournalWriter, State, StoreError};
+use store::{DirectoryOwner, IssuedToken, JournalWriter, State, StoreError};
 
 use crate::{config::Config, grants::Grants, identities::identities, sign_ins::SignIns};
 
@@ -30,14 +30,13 @@ impl AccessJournal {
         Self { operator: key, ..self }
     }
 
-    /// Writes the address on which the gateway listens into the data directory, where commands look for it, and the SHA-256 of
-    /// the certificate that it shows there.
+    /// Writes into the data directory what commands must know of the gateway: where it listens, the certificate that it shows there, its
+    /// configuration files.
     ///
     /// # Errors
     /// If the data directory cannot be written.
-    pub fn announce(&self, address: &str, certificate: Option<[u8; 32]>) -> Result<(), StoreError> {
-        let certificate = certificate.map(|sha256| model::Digest(sha256).to_string());
-        self.journal.as_ref().map_or(Ok(()), |journal| journal.announce(address, certificate.as_deref()))
+    pub fn announce(&self, gateway: DirectoryOwner) -> Result<(), StoreError> {
+        self.journal.as_ref().map_or(Ok(()), |journal| journal.announce(gateway))
     }
 
     /// All participants that are known now, with their tokens.

@@ -13,9 +13,9 @@ use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
 use upstream::Manifest;
-use wire::mcp::{header::HeaderParam, relay, task};
+use wire::mcp::{gateways, header::HeaderParam, relay, task};
 
-use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, live::ConfiguredServer};
+use crate::{call::Call, delivery, dispatch::Dispatch, handshake, link::Link, live::ConfiguredServer};
 
 pub(crate) use announcements::{Announcement, Announcements};
 
@@ -106,6 +106,7 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
         reader: reader(call, list),
         only: if list == ListKind::Tools { dispatch.tools_list() } else { ToolsList::Full },
         cursor: relay::param_text(&call.request, "cursor"),
+        gateways: gateways::read(call.request.payload.body_bytes()).map(|_| handshake::gateways(dispatch)),
     };
     asked.page(&dispatch.context.sealer, &dispatch.pages, snapshot, manifests)
 }

@@ -3,6 +3,7 @@
 mod accounts;
 mod audit;
 mod auth;
+mod background;
 mod chat;
 mod config;
 mod doctor;
@@ -52,12 +53,14 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Disconnect(args) => setup::disconnect(&args, output),
         Command::Search(args) => setup::search(args, output).await,
         Command::Serve(args) => serve::serve(args, output).await,
+        Command::Start(args) => background::start(&args, output).await,
+        Command::Stop(args) => background::stop(&args, output).await,
         Command::Stdio(args) => serve::stdio(args, output).await,
         Command::Status { gateway, .. } => status::run(&gateway, output).await,
         Command::Servers(command) => servers::run(command, output).await,
         Command::Pins(command) => pins::run(command, output).await,
         Command::Logs { server, follow, lines, gateway } => {
-            logs::run(&server, follow, lines, &gateway, output).await
+            logs::run(server.as_deref(), follow, lines, &gateway, output).await
         }
         Command::Tools(command) => tools::run(command, output).await,
         Command::Resources(command) => lists::resources(command, output).await,

@@ -49,12 +49,15 @@ pub fn add(file: TextFile, added: &[Server]) -> Result<Change, SetupError> {
     Ok(Change::text(file, &text))
 }
 
-/// Plans a file without a server.
+/// Plans a file without these servers.
 ///
 /// # Errors
 /// As [`add`].
-pub fn remove(file: TextFile, name: &str) -> Result<Change, SetupError> {
-    let text = edited(&file, servers().remove(&file.text, name), || None)?;
+pub fn remove(file: TextFile, names: &[String]) -> Result<Change, SetupError> {
+    let mut text = file.text.clone();
+    for name in names {
+        text = edited(&file, servers().remove(&text, name), || None)?;
+    }
     Ok(Change::text(file, &text))
 }
 

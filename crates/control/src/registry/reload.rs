@@ -129,6 +129,7 @@ impl Registry {
                 accounts: accounts.map(|accounts| accounts as Arc<dyn client::Accounts>),
                 guard: self.guard.clone(),
                 identity: lists::handshake::identity(),
+                instance: Arc::clone(&self.context.instance),
                 events: Arc::clone(&events),
                 dial_in: None,
                 numbers: Arc::clone(&self.context.numbers),

@@ -113,10 +113,13 @@ async fn switch(
     Ok(())
 }
 
-/// Why a server is not ready: the reason, the cause of the last failure, the last line on stderr; a dash if it is ready.
+/// Why a server is not ready: the reason, the cause of the last failure, the line on stderr that names an error, or the last one; a
+/// dash if it is ready.
 pub(crate) fn why(server: &Value) -> String {
     let reason = cell(server, "reason");
     let cause = server.get("cause").and_then(Value::as_str).map(|cause| format!(": {cause}"));
-    let last = texts(server, "stderr").last().map(|line| format!(", stderr: {line}"));
+    let lines = texts(server, "stderr");
+    let shown = upstream::telling(&lines).or_else(|| lines.len().checked_sub(1)).and_then(|at| lines.get(at));
+    let last = shown.map(|line| format!(", stderr: {}", line.trim()));
     format!("{reason}{}{}", cause.unwrap_or_default(), last.unwrap_or_default())
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use model::Digest;
-use store::Directory;
+use store::{Directory, DirectoryOwner};
 use tls::ClientTls;
 
 use crate::cli::{GatewayArgs, RunningArgs};
@@ -35,6 +35,8 @@ pub(crate) struct Running {
     pub(crate) token: Option<String>,
     /// What is trusted and shown if the URL begins with `https`.
     pub(crate) tls: ClientTls,
+    /// What it says of itself in the data directory, if it was found there.
+    pub(crate) owner: Option<DirectoryOwner>,
 }
 
 impl Running {
@@ -50,7 +52,8 @@ impl Running {
         let Some(dir) = dir else { return Ok(None) };
         let Some((url, tls)) = owner_url(Some(dir.clone()), tls)? else { return Ok(None) };
         let token = token.map(str::to_owned).or_else(|| store::operator_key(&dir));
-        Ok(Some(Running { url, token, tls }))
+        let owner = Directory::owner(&dir)?;
+        Ok(Some(Running { url, token, tls, owner }))
     }
 
     /// Its endpoint.
@@ -72,7 +75,7 @@ impl Target {
     pub(crate) fn of(args: &RunningArgs, yes: Option<bool>, output: Output) -> Result<Target, Failure> {
         let (token, tls) = (args.token.as_deref(), args.tls()?);
         if let Some(url) = args.url.clone() {
-            return Ok(Target::Running(Running { url, token: args.token.clone(), tls }));
+            return Ok(Target::Running(Running { url, token: args.token.clone(), tls, owner: None }));
         }
         let sources = sources(&args.config);
         if let Some(running) = Running::of_directory(sources.data_dir(&env), token, &tls)? {

@@ -45,6 +45,8 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         | Command::Disconnect(_)
         | Command::Search(_)
         | Command::Serve(_)
+        | Command::Start(_)
+        | Command::Stop(_)
         | Command::Stdio(_)
         | Command::Auth(_)
         | Command::Pins(_)
