@@ -228,7 +228,6 @@ fn server(
     Some((server, auth))
 }
 
-/// What changes of a server's definitions lead to.
 /// The variables that all processes of servers get: `env_pass`.
 fn env_pass(table: &Table<'_>) -> Vec<String> {
     let mut names = Vec::new();
@@ -250,14 +249,16 @@ fn env_pass(table: &Table<'_>) -> Vec<String> {
 
 /// Gives a process the variables of the gateway's environment that are set, unless its own configuration sets them.
 fn pass(child: &mut StdioConfig, names: &[String], env: Env<'_>) {
-    for name in
-        names.iter().filter(|name| !child.env.iter().any(|(known, _)| known == *name)).collect::<Vec<_>>()
-    {
+    for name in names {
+        if child.env.iter().any(|(known, _)| known == name) {
+            continue;
+        }
         let value = env(name).map(|value| Secret::expanded(value, format!("${{{name}}}")));
         child.env.extend(value.map(|value| (name.clone(), value)));
     }
 }
 
+/// What changes of a server's definitions lead to.
 fn pins(table: &Table<'_>, standard: Policy) -> Policy {
     let mode = table.choice("pins", &PINS).unwrap_or(standard.mode);
     let first = table.choice("pins_first", &FIRST).unwrap_or(standard.first);

@@ -42,6 +42,39 @@ impl Admin {
         Self { journal, registry }
     }
 
+    /// Records what expires from now on, and what has expired while no gateway ran: it stays expired, wherever the clock is set. Must
+    /// be called inside a runtime.
+    pub fn watch_expiries(self: &Arc<Self>) {
+        if self.registry.journal.is_none() {
+            return;
+        }
+        let (admin, mut expired) = (Arc::downgrade(self), self.registry.expired());
+        tokio::spawn(async move {
+            while let Some(admin) = admin.upgrade() {
+                // The log says why a record could not be written.
+                let _ = tokio::task::spawn_blocking(move || admin.record_expired()).await;
+                if expired.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn record_expired(&self) -> Result<(), Refusal> {
+        self.journal.change(|journal| {
+            let at_ms = unix_ms();
+            if !journal.state(|state| state.has_expired(at_ms)) {
+                return Ok(());
+            }
+            journal.append(&[Record::Expired { at_ms }]).map_err(|error| not_written(&error))?;
+            let config = self.registry.config();
+            self.registry.set_identities(self.journal.identities(&config));
+            self.registry.set_sign_ins(self.journal.sign_ins(&config));
+            self.registry.set_grants(self.journal.grants(&config));
+            Ok(())
+        })
+    }
+
     /// The issued tokens, without their secrets and without topics that the participant may not know of.
     pub fn issued_tokens(&self, by: &Participant) -> Vec<Token> {
         let known =
@@ -51,18 +84,24 @@ impl Admin {
         tokens
     }
 
-    /// Issues a token. Returns it, for the only time.
+    /// Issues a token. Returns it, for the only time. While callers need no token, every program of the machine is the local user, so that
+    /// only one that has shown the operator key (`is_operator`) issues the first: from then on callers need one.
     ///
     /// # Errors
-    /// As [`tokens::issue`]; if the gateway was started without tokens or without a journal; if the audit log takes no entry.
-    pub fn issue_token(&self, by: &Participant, request: TokenRequest) -> Result<TokenWithSecret, Refusal> {
+    /// As [`tokens::issue`]; for the first one without the operator key; if the gateway keeps no journal; if the audit log takes no entry.
+    pub fn issue_token(
+        &self,
+        by: &Participant,
+        is_operator: bool,
+        request: TokenRequest,
+    ) -> Result<TokenWithSecret, Refusal> {
         let name = request.name.clone();
         self.recorded((TOKENS, &name, None), &by.id, "issued", None, || {
-            if !self.journal.requires_token {
-                return Err(Refusal::new(RefusalCode::Forbidden, "this gateway was started without tokens")
-                    .hint(
-                        "stop it, issue the token, and start it again: from then on every caller needs one",
-                    ));
+            if !is_operator && !self.journal.requires_token() {
+                let why = "the first token of a gateway whose callers need none takes the operator key";
+                return Err(Refusal::new(RefusalCode::Forbidden, why).hint(
+                    "as the user of the gateway, on its machine: portmoot token new NAME; or stop it, and issue the token then",
+                ));
             }
             self.journal.change(|journal| {
                 let config = self.registry.config();

@@ -7,7 +7,7 @@ mod subcommands;
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs, WatchArgs};
@@ -250,12 +250,36 @@ pub(crate) enum Command {
         /// Shell
         shell: Shell,
     },
+    /// Print names of what a running gateway has, for the scripts of `completions`
+    #[command(hide = true)]
+    Names {
+        /// What is named
+        #[arg(value_enum)]
+        kind: NameKind,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Print the manual page, or write all manual pages to a directory
     Man {
         /// Write one page per command to this directory
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+}
+
+/// What `names` prints the names of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NameKind {
+    /// Servers of the gateway
+    Servers,
+    /// Tools of the main topic
+    Tools,
+    /// Proposals that wait
+    Proposals,
+    /// Participants
+    Participants,
+    /// Participants with issued tokens
+    Tokens,
 }
 
 /// `serve`.
@@ -292,7 +316,8 @@ mod tests {
     fn every_command_is_in_one_group() {
         let mut named: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
         let command = Cli::command();
-        let mut all: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let mut all: Vec<&str> =
+            command.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name).collect();
         named.sort_unstable();
         all.sort_unstable();
         assert_eq!(named, all);

@@ -10,6 +10,7 @@ mod doctor;
 mod lists;
 mod logins;
 mod logs;
+mod names;
 mod participants;
 mod pins;
 mod proposals;
@@ -82,6 +83,7 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Proto(command) => proto::run(command, output).await,
         Command::Version => Ok(shell::version(output)),
         Command::Completions { shell } => Ok(shell::completions(shell, output)),
+        Command::Names { kind, gateway } => names::run(kind, &gateway, output).await,
         Command::Man { dir } => shell::man(dir.as_deref(), output),
     }
 }

@@ -16,10 +16,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use access::config::Config;
+use api::{ConfigFile, Reload};
+use model::{Refusal, RefusalCode};
 use platform::UnusedMemory;
 use running::Gateway;
 use tokio::io::DuplexStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 
 use crate::consent;
 use crate::process::{env, program_name};
@@ -48,7 +51,8 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     // Before the banner: what changes once people see it is a change.
     let watched = loaded.watched();
     let mut files = watch::WatchedFiles::new(watched.clone());
-    let gateway = start(loaded.config.clone())?;
+    let (file, mut reloads) = config_file(&loaded, &sources);
+    let gateway = Gateway::start(loaded.config.clone(), this_program(), file)?;
     gateway.reads(&watched, None)?;
     let address = gateway.listen().await?;
     consent::show_commands(&loaded.config, output);
@@ -61,12 +65,14 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     let agreed = Arc::new(loaded.found);
     let mut config = loaded.config;
     loop {
+        let mut asked = None;
         tokio::select! {
             () = files.changed() => {}
             _ = hangup.recv() => if terminal.is_gone() {
                 output.message("the terminal was closed; to go on without one: portmoot start");
                 break;
             },
+            Some(reload) = reloads.recv() => asked = Some(reload),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
@@ -80,7 +86,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
             _ = interrupt.recv() => break,
         };
         let Ok(reloaded) = reloaded else { continue };
-        match reloaded {
+        let end = match reloaded {
             Ok((after, paths)) => {
                 announce(&gateway, &paths, None);
                 files.watch(paths);
@@ -89,12 +95,21 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
                     gateway.reload(after.clone());
                     config = after;
                 }
+                Ok(())
             }
             Err(failure) => {
-                announce(&gateway, files.paths(), Some(&failure));
+                // What the API asked for is undone, and the files say again what they said.
+                if asked.is_none() {
+                    announce(&gateway, files.paths(), Some(&failure));
+                }
                 output.failure(&failure);
                 output.warn("the reload failed: the gateway keeps its current configuration");
+                Err(refused(&failure))
             }
+        };
+        if let Some(asked) = asked {
+            // A caller that has left needs no answer.
+            let _ = asked.send(end);
         }
     }
     output.message("stopping");
@@ -131,6 +146,25 @@ fn announce(gateway: &Gateway, paths: &[PathBuf], failed: Option<&Failure>) {
     if let Err(failure) = gateway.reads(paths, failed) {
         tracing::warn!(target: LOG_TARGET, error = failure.message, "commands may not find this gateway");
     }
+}
+
+/// The configuration file that the API may change, and its wishes that the gateway reads it again. A file that was found, and not named,
+/// may be another person's: what the operator consented to stays.
+fn config_file(loaded: &Loaded, sources: &Sources) -> (Option<Arc<ConfigFile>>, mpsc::Receiver<Reload>) {
+    let named = loaded.found.is_none().then(|| sources.edited_file(&env)).flatten();
+    let has_client_files = !sources.mcp_config.is_empty();
+    match named.map(|path| ConfigFile::new(path, has_client_files, env)) {
+        Some((file, reloads)) => (Some(Arc::new(file)), reloads),
+        None => (None, mpsc::channel(1).1),
+    }
+}
+
+/// A failed reload as the refusal of who asked for it.
+fn refused(failure: &Failure) -> Refusal {
+    let problems: Vec<&str> = failure.problems.iter().map(|problem| problem.message.as_str()).collect();
+    let why = if problems.is_empty() { failure.message.clone() } else { problems.join("; ") };
+    Refusal::new(RefusalCode::Conflict, format!("the gateway does not take it over: {why}"))
+        .hint("nothing was changed")
 }
 
 /// The text printed at start: addresses, servers, next steps.
@@ -244,7 +278,7 @@ impl Endpoint for InProcess {
 }
 
 fn start(config: Config) -> Result<Gateway, Failure> {
-    Gateway::start(config, this_program())
+    Gateway::start(config, this_program(), None)
 }
 
 /// The file of this program. On Linux a name that stays right when an update replaces the file: that of its open descriptor, or

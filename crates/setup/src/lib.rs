@@ -23,7 +23,8 @@ pub use edit::{EditError, Fields, Format, Table, TableEntry};
 pub use files::{FILE_BYTES_MAX, FileError, TextFile};
 pub use import::{Imported, is_gateway, read};
 pub use merge::{ClientServers, Merge, Merged, found, merge, write};
-pub use own::{SCHEMA_FILE, add, entries, first, is_same, remove, section};
+pub use own::{SCHEMA_FILE, add, check_name, entries, first, is_same, new_problems, put, remove, section};
+pub use secret::is_secret;
 pub use server::{Server, Transport};
 pub use shape::{ClientFormat, Gateway, endpoint};
 

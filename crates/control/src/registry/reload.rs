@@ -7,7 +7,7 @@ use auth::{Identities, Wires};
 use model::{ParticipantId, TopicName};
 use oauth::Configured;
 use platform::unix_ms;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use upstream::config::{ServerConfig, Transport};
 use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
@@ -15,6 +15,7 @@ use super::Registry;
 use access::Pins;
 use access::config::{Access, Config, Limits, ParticipantConfig, ToolsList, TopicConfig};
 use access::grants::Grants;
+use access::identities::local_user;
 use access::sign_ins::SignIns;
 use gateway::{Dispatch, Settings, Topic, Topics};
 
@@ -39,7 +40,11 @@ impl Registry {
     /// Takes over new identities: a token was issued or revoked. [`Registry::refresh`] must follow.
     pub fn set_identities(&self, identities: Identities) {
         self.context.sealer.incarnations().set(identities.incarnations().clone());
-        *self.identities.write() = Arc::new(identities);
+        let needs_token = identities.requires_token();
+        let before = std::mem::replace(&mut *self.identities.write(), Arc::new(identities));
+        if needs_token && !before.requires_token() {
+            self.closes.store(true, Ordering::Release);
+        }
     }
 
     /// Takes over other sign-ins. [`Registry::refresh`] must follow, and [`Registry::end_links_of`] if one has ended before its time.
@@ -63,9 +68,13 @@ impl Registry {
     }
 
     /// Puts in force what was taken over, in every topic: gives one participant or all what they may do now, whether they are
-    /// present or have left proposals behind.
+    /// present or have left proposals behind. What callers without a token have open ends if they need one now.
     pub fn refresh(&self, changed: Option<&ParticipantId>) {
         self.moved();
+        // The user of a pipe has started this process, and stays.
+        if self.closes.swap(false, Ordering::AcqRel) && !self.serves_pipe.load(Ordering::Relaxed) {
+            self.end_links_of(&local_user(&self.config()).id);
+        }
         for dispatch in self.topics() {
             let concerned = changed.map_or_else(|| callers(&dispatch), |changed| vec![changed.clone()]);
             concerned.iter().for_each(|participant| dispatch.refresh(participant));
@@ -90,6 +99,11 @@ impl Registry {
     fn moved(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.renewed.notify_one();
+    }
+
+    /// Receives whenever a token, a grant or a sign-in has expired.
+    pub(crate) fn expired(&self) -> watch::Receiver<()> {
+        self.expired.subscribe()
     }
 
     /// Refreshes every participant whenever a token or grant expires.
@@ -245,6 +259,7 @@ async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
         let now_ms = unix_ms();
         if registry.next_expiry(since_ms).is_some_and(|at_ms| at_ms <= unix_ms()) {
             registry.refresh(None);
+            registry.expired.send_replace(());
         }
         since_ms = now_ms;
     }

@@ -542,6 +542,9 @@ pub(crate) enum AuditCommand {
         /// Only the last COUNT entries
         #[arg(long, value_name = "COUNT")]
         last: Option<usize>,
+        /// Print each entry as a line of JSON, as it is in the log, for programs that read line by line
+        #[arg(long)]
+        jsonl: bool,
         #[command(flatten)]
         watch: WatchArgs,
         #[command(flatten)]

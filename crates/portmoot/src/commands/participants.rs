@@ -128,7 +128,10 @@ fn row(row: &Value) -> Vec<String> {
     let grants: Vec<String> = grants.map(grant).collect();
     let grants = if grants.is_empty() { "-".to_owned() } else { grants.join(", ") };
     let capabilities = texts(row, "capabilities").join(", ");
-    vec![cell(row, "topic"), cell(row, "id"), cell(row, "role"), cell(row, "links"), capabilities, grants]
+    let clients = texts(row, "clients").join(", ");
+    let links = cell(row, "links");
+    let links = if clients.is_empty() { links } else { format!("{links} ({clients})") };
+    vec![cell(row, "topic"), cell(row, "id"), cell(row, "role"), links, capabilities, grants]
 }
 
 /// A grant as a cell: `+chat by admin until 2026-07-28T12:30:00.000Z`.

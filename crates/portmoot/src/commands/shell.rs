@@ -7,6 +7,7 @@ use serde_json::json;
 use wire::mcp::Version;
 
 use crate::cli::command;
+use crate::commands::names;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -15,7 +16,7 @@ use terminal::output::Output;
 pub(crate) fn completions(shell: Shell, output: Output) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "portmoot", &mut script);
-    output.result(&String::from_utf8_lossy(&script));
+    output.result(&names::with_names(shell, &String::from_utf8_lossy(&script)));
     Exit::Ok
 }
 
@@ -72,8 +73,8 @@ mod tests {
         let help = shown.render_long_help().to_string();
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
         let _ = write!(out, "\n## {path}\n\n```text\n{}\n```\n", help.join("\n").trim_end());
-        let names: Vec<String> =
-            command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let names: Vec<String> = shown.map(|command| command.get_name().to_owned()).collect();
         for name in names.iter().filter(|name| *name != "help") {
             if let Some(command) = command.find_subcommand_mut(name) {
                 section(out, command, &format!("{path} {name}"));

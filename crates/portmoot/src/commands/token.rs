@@ -50,6 +50,10 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
             let answer = ls(token_store(&gateway, output)?).await?;
             let none = "no token is issued; to issue one: portmoot token new NAME";
             output.listing_or(&answer, "tokens", (&COLUMNS, none), row);
+            let is_any = answer.get("tokens").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+            if is_any && !output.json {
+                output.message("when one was last used: portmoot audit query --participant NAME --last 1");
+            }
         }
         TokenCommand::Revoke { name, gateway } => {
             let answer = revoke_tokens(token_store(&gateway, output)?, &name).await?;
@@ -139,6 +143,9 @@ fn print(answer: &Value, output: Output) {
     }
     output.message(&format!("token for `{}`; it cannot be shown again:", cell(answer, "name")));
     output.result(&cell(answer, "token"));
+    if answer.get("closes").and_then(Value::as_bool).unwrap_or_default() {
+        output.message("from now on callers need a token: clients without one are refused");
+    }
 }
 
 async fn ls(token_store: TokenStore) -> Result<Value, Failure> {

@@ -140,9 +140,8 @@ fn verdict(tools: usize, full: usize, forms: &[Form]) -> String {
         forms.iter().filter_map(|form| Some((form.name, form.tokens?))).min_by_key(|(_, tokens)| *tokens);
     let (name, tokens) = least.unwrap_or_default();
     let saved = percent_saved(full, tokens);
-    let claim = format!("What saves most: {name}, {saved:.1} % less");
     format!(
-        "\n{tools} tools, {} tokens each as JSON. A model never reads protobuf: it saves bytes on the wire, not tokens.\n{claim}.\nTokens are of cl100k_base, as a stand-in: other models count otherwise.",
+        "\n{tools} tools, {} tokens each as JSON. A model never reads protobuf: it saves bytes on the wire, not tokens.\nThe cheapest form for a model: {name}, {saved:.1} % fewer tokens.\nTokens are of cl100k_base, as a stand-in: other models count otherwise.",
         full / tools.max(1)
     )
 }
@@ -182,6 +181,8 @@ mod tests {
     fn what_saves_most_is_named() {
         let form = |name, tokens| Form { name, bytes: 0, tokens };
         let forms = [form("full", Some(1000)), form("wire", None), form("names", Some(30))];
-        assert!(verdict(10, 1000, &forms).contains("What saves most: names, 97.0 % less"));
+        assert!(
+            verdict(10, 1000, &forms).contains("The cheapest form for a model: names, 97.0 % fewer tokens.")
+        );
     }
 }

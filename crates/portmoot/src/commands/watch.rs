@@ -64,12 +64,14 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
             | ServersCommand::Auth { .. },
         )
         | Command::Logs { .. }
+        | Command::Names { .. }
         | Command::Tools(ToolsCommand::Show { .. } | ToolsCommand::Call { .. })
         | Command::Resources(ResourcesCommand::Read { .. })
         | Command::Prompts(PromptsCommand::Get { .. })
         | Command::Chat { .. }
         | Command::Participants(
             ParticipantsCommand::Can { .. }
+            | ParticipantsCommand::Allow { .. }
             | ParticipantsCommand::Grant { .. }
             | ParticipantsCommand::Revoke { .. },
         )

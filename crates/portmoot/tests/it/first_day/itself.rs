@@ -122,6 +122,11 @@ fn three_gateways_in_a_ring_notice_it() {
 }
 
 #[test]
+fn a_gateway_that_reaches_itself_through_three_others_notices_it() {
+    a_ring_is_noticed(4);
+}
+
+#[test]
 fn a_gateway_on_a_pipe_that_leads_to_itself_notices_it() {
     let home = Home::new();
     let gateway = Gateway::start_with(&home, &[]);

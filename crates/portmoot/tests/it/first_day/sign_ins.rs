@@ -8,7 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
 use crate::home::{Home, Ran};
-use crate::support::{Gateway, until};
+use crate::http::Connection;
+use crate::support::{Client, Gateway, until};
 
 /// A token of this issuer and type, with a signature of no key.
 fn token(issuer: &str, kind: &str) -> String {
@@ -82,4 +83,34 @@ fn tokens_of_earlier_runs_are_named_and_can_be_left_out() {
     trial.receive(&format!("stdio --url {}", trial.url()));
     trial.stop().expect(0);
     assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0, "nothing of it is left");
+}
+
+#[test]
+fn the_first_token_is_issued_while_the_gateway_runs_and_closes_it() {
+    let home = Home::new();
+    let gateway = Gateway::start_with(&home, &[]);
+    gateway.ready("demo");
+    let client = Client::plain(&gateway);
+    assert!(client.names("tools").contains(&"demo_add".to_owned()));
+    // Another program of the machine is the local user, too, and does not shut the others out.
+    let mut connection = Connection::open(gateway.address());
+    let body = json!({ "name": "thief" }).to_string();
+    let refused = connection.exchange("POST", "/api/v1/tokens", &[], &body);
+    assert_eq!(refused.status, 403, "{refused:?}");
+    assert!(refused.body.contains("takes the operator key"), "{refused:?}");
+    let issued = home.run(&["token", "new", "ci", "--capability", "mcp/*"]).expect(0);
+    assert!(issued.stderr.contains("from now on callers need a token"), "{}", issued.stderr);
+    // What was open is over, and nothing new begins without a token.
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
+    assert_eq!(connection.exchange("POST", "/mcp", &[], &list).status, 401);
+    assert_eq!(connection.exchange("GET", "/api/v1/servers", &[], "").status, 401);
+    let open = Home::beside(&home);
+    let url = gateway.url();
+    open.run(&["tools", "ls", "--url", &url]).expect(4);
+    let listed = open.run(&["tools", "ls", "--url", &url, "--token", issued.stdout.trim()]).expect(0).stdout;
+    assert!(listed.contains("demo_add"), "{listed}");
+    let second = home.run(&["token", "new", "bot"]).expect(0).stderr;
+    assert!(!second.contains("from now on"), "{second}");
+    let tokens = home.run(&["token", "ls"]).expect(0).stderr;
+    assert!(tokens.contains("audit query --participant NAME --last 1"), "{tokens}");
 }

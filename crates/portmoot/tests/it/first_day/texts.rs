@@ -1,12 +1,13 @@
 //! Texts of a first day: tables that fit, questions that stay, commands that say what to type.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::home::Home;
 use crate::pty::{run_as_session_leader, run_at_terminal_of, run_with_stdout_at_terminal};
-use crate::support::{Gateway, fixture};
+use crate::support::{Client, Gateway, fixture, until};
 use crate::ws::{people, token};
 
 const FILE: &str = ".config/portmoot/portmoot.toml";
@@ -187,4 +188,75 @@ fn what_keeps_a_server_down_is_a_warning() {
     let line = gateway.receive("NO_SUCH");
     assert!(line.contains("WARN"), "{line}");
     gateway.wait_for("unset", "down");
+}
+
+#[test]
+fn names_are_completed() {
+    let home = Home::new();
+    let gateway = Gateway::start_with(&home, &[]);
+    gateway.ready("demo");
+    let bin = home.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_portmoot"), bin.join("portmoot")).unwrap();
+    let script = home.run(&["completions", "bash"]).expect(0).stdout;
+    home.write("complete.sh", &script);
+    let completed = |words: &[&str]| {
+        let words = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+        let line = format!(
+            "source complete.sh; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _portmoot_names portmoot \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let mut bash = Command::new("bash");
+        bash.args(["--norc", "-c", &line]).current_dir(home.path()).env_clear().env("HOME", home.path());
+        bash.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        let ran = bash.output().unwrap();
+        assert!(ran.stderr.is_empty(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    assert_eq!(completed(&["portmoot", "tools", "call", "demo_a"]), "demo_add\n");
+    assert_eq!(completed(&["portmoot", "servers", "restart", ""]), "demo\n");
+    assert_eq!(completed(&["portmoot", "logs", "d"]), "demo\n");
+    assert!(completed(&["portmoot", "tools", "ca"]).contains("call"));
+    assert!(completed(&["portmoot", "tools", "call", "--no"]).contains("--no-input"));
+    gateway.stop().expect(0);
+    // Without a gateway there are no names, and none is started for them.
+    assert_eq!(completed(&["portmoot", "tools", "call", "demo_a"]), "\n");
+}
+
+#[test]
+fn those_who_are_connected_are_named() {
+    let home = Home::new();
+    let gateway = Gateway::start_with(&home, &[]);
+    gateway.ready("demo");
+    let client = Client::plain(&gateway);
+    let client_name = until("its session", || {
+        let all = home.run(&["participants", "ls", "--json"]).expect(0).stdout;
+        let all: Value = serde_json::from_str(&all).unwrap();
+        let all = all["participants"].as_array().unwrap().clone();
+        all.iter().find_map(|one| Some(one["clients"].as_array()?.first()?.as_str()?.to_owned()))
+    });
+    let shown = home.run(&["participants", "ls"]).expect(0).stdout;
+    assert!(shown.contains(&format!("({client_name}")), "{shown}");
+    client.delete();
+}
+
+#[test]
+fn audit_entries_are_lines_of_json() {
+    let home = Home::new();
+    let gateway = Gateway::start_with(&home, &[]);
+    gateway.ready("demo");
+    for text in ["a", "b"] {
+        home.run(&["tools", "call", "demo_echo", &format!("text={text}")]).expect(0);
+    }
+    let calls = ["audit", "query", "mcp/request:tools/call:*", "--jsonl"];
+    let lines = until("both are recorded", || {
+        let lines = home.run(&calls).expect(0).stdout;
+        (lines.lines().count() == 2).then_some(lines)
+    });
+    for line in lines.lines() {
+        let entry: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(entry["verdict"], "admitted", "{entry}");
+    }
+    let last = home.run(&[&calls[..], &["--last", "1"]].concat()).expect(0).stdout;
+    assert_eq!(last.lines().collect::<Vec<_>>(), [lines.lines().last().unwrap()]);
 }
