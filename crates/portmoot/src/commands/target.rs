@@ -22,7 +22,7 @@ use terminal::prompt::ProcessTerminal;
 /// The gateway for a command.
 pub(crate) enum Target {
     /// A running one.
-    Running(Running),
+    Running(Box<Running>),
     /// None is running: the configuration for one in this process.
     Own(Box<Loaded>),
 }
@@ -75,11 +75,12 @@ impl Target {
     pub(crate) fn of(args: &RunningArgs, yes: Option<bool>, output: Output) -> Result<Target, Failure> {
         let (token, tls) = (args.token.as_deref(), args.tls()?);
         if let Some(url) = args.url.clone() {
-            return Ok(Target::Running(Running { url, token: args.token.clone(), tls, owner: None }));
+            let running = Running { url, token: args.token.clone(), tls, owner: None };
+            return Ok(Target::Running(Box::new(running)));
         }
         let sources = sources(&args.config);
         if let Some(running) = Running::of_directory(sources.data_dir(&env), token, &tls)? {
-            return Ok(Target::Running(running));
+            return Ok(Target::Running(Box::new(running)));
         }
         let loaded = load(&sources, output)?;
         let names_data_dir = loaded.found.as_ref().is_some_and(|found| found.names_data_dir);
@@ -87,7 +88,7 @@ impl Target {
             consent::obtain(&loaded, &mut ProcessTerminal, yes, output)?;
         }
         Ok(match Running::of_directory(loaded.config.data_dir.clone(), token, &tls)? {
-            Some(running) => Target::Running(running),
+            Some(running) => Target::Running(Box::new(running)),
             None => Target::Own(Box::new(loaded)),
         })
     }
@@ -132,7 +133,7 @@ pub(crate) fn resolve(args: &GatewayArgs, output: Output) -> Result<Box<dyn Endp
 /// When the configuration is not valid, or no gateway is running.
 pub(crate) fn running(args: &RunningArgs, output: Output) -> Result<Running, Failure> {
     match Target::of(args, None, output)? {
-        Target::Running(running) => Ok(running),
+        Target::Running(running) => Ok(*running),
         Target::Own(_) => Err(no_gateway()),
     }
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::head::HEAD_FILE;
 use super::*;
+use crate::DirectoryOwner;
 use crate::record::{IssuedToken, SealingKey};
 
 fn token(name: &str) -> Record {

@@ -95,14 +95,15 @@ fn the_first_token_is_issued_while_the_gateway_runs_and_closes_it() {
     // Another program of the machine is the local user, too, and does not shut the others out.
     let mut connection = Connection::open(gateway.address());
     let body = json!({ "name": "thief" }).to_string();
-    let refused = connection.exchange("POST", "/api/v1/tokens", &[], &body);
+    let is_json = [("content-type", "application/json")];
+    let refused = connection.exchange("POST", "/api/v1/tokens", &is_json, &body);
     assert_eq!(refused.status, 403, "{refused:?}");
     assert!(refused.body.contains("takes the operator key"), "{refused:?}");
     let issued = home.run(&["token", "new", "ci", "--capability", "mcp/*"]).expect(0);
     assert!(issued.stderr.contains("from now on callers need a token"), "{}", issued.stderr);
     // What was open is over, and nothing new begins without a token.
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
-    assert_eq!(connection.exchange("POST", "/mcp", &[], &list).status, 401);
+    assert_eq!(connection.exchange("POST", "/mcp", &is_json, &list).status, 401);
     assert_eq!(connection.exchange("GET", "/api/v1/servers", &[], "").status, 401);
     let open = Home::beside(&home);
     let url = gateway.url();
