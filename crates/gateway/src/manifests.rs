@@ -20,9 +20,11 @@ use crate::{call::Call, delivery, dispatch::Dispatch, handshake, link::Link, liv
 pub(crate) use announcements::{Announcement, Announcements};
 
 /// Answers a list request with one page. It waits only while the gateway itself starts, and where the caller has an account of its own at
-/// a server.
+/// a server. A caller that is a gateway waits for no start: two gateways that are servers of each other would wait for one another. It
+/// is notified of what comes.
 pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind) {
-    if dispatch.settled.load(Ordering::Acquire)
+    let is_gateway = || gateways::read(call.request.payload.body_bytes()).is_some();
+    if (dispatch.settled.load(Ordering::Acquire) || is_gateway())
         && let Some(manifests) = known(dispatch, call)
     {
         return delivery::finish(dispatch, call, page(dispatch, call, list, &manifests));

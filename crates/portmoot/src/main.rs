@@ -119,6 +119,8 @@ fn log(cli: &Cli, format: LogFormat, output: Output) {
         }
     }
     let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
+    // Where the terminal was closed, nothing can be said of a line that it does not take.
+    let lines = lines.log_internal_errors(false);
     // Setting a subscriber fails only if another one is set, and this is the only place that sets one.
     let _ = match format {
         LogFormat::Json => lines.json().try_init(),

@@ -265,6 +265,10 @@ fn error_line(text: &str) {
 const GAP: usize = 2;
 /// The narrowest column whose cells are wrapped.
 const NARROWEST: usize = 8;
+/// The narrowest last column that stands beside the others: with less room, its cells stand below their rows.
+const LAST_LEAST: usize = 24;
+/// The blanks before a cell that stands below its row.
+const BELOW_INDENT: usize = 4;
 
 fn table(
     columns: &[&str],
@@ -278,10 +282,19 @@ fn table(
         .collect();
     let width = |at: usize| all.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
     let mut widths: Vec<usize> = (0..columns.len()).map(|at| width(at).unwrap_or(0)).collect();
+    let below = room.filter(|room| is_squeezed(&widths, *room));
+    if below.is_some() {
+        widths.pop();
+    }
     if let Some(room) = room {
         fit(&mut widths, room);
     }
     let line = |(at, row): (usize, &Vec<String>)| {
+        let last = row.get(widths.len()).filter(|cell| at > 0 && !["", "-"].contains(&cell.as_str()));
+        let under = last.into_iter().zip(below).flat_map(|(cell, room)| {
+            let rows = wrapped(cell, room.saturating_sub(BELOW_INDENT).max(NARROWEST));
+            rows.into_iter().map(|row| format!("{:BELOW_INDENT$}{row}", ""))
+        });
         let cells: Vec<Vec<String>> =
             row.iter().zip(&widths).map(|(cell, width)| wrapped(cell, *width)).collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(1).max(1);
@@ -298,9 +311,18 @@ fn table(
                 });
             texts.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         });
-        rows.collect::<Vec<_>>().join("\n")
+        rows.chain(under).collect::<Vec<_>>().join("\n")
     };
     all.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether the last of these columns has not its room beside the others.
+fn is_squeezed(widths: &[usize], room: usize) -> bool {
+    let Some((last, others)) = widths.split_last().filter(|(_, others)| !others.is_empty()) else {
+        return false;
+    };
+    let taken = others.iter().map(|width| width + GAP).sum::<usize>();
+    taken + (*last).min(LAST_LEAST) > room
 }
 
 /// Makes the widest columns narrower until all fit into the room, as far as that goes.
@@ -388,6 +410,15 @@ mod tests {
         assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
         let expect = "NAME   STATE  REASON\nfiles  down   the program was not found,\n              and\n              a-word-that-is-longer-than\n              -its-column";
         assert_eq!(narrow, expect, "{narrow}");
+    }
+
+    #[test]
+    fn a_last_column_without_room_stands_below() {
+        let squeezed = shown(Some(37));
+        assert!(squeezed.lines().all(|line| line.chars().count() <= 37), "{squeezed}");
+        let expect = "NAME   STATE\nfiles  down\n    the program was not found, and\n    a-word-that-is-longer-than-its-co\n    lumn";
+        assert_eq!(squeezed, expect, "{squeezed}");
+        assert!(shown(Some(38)).starts_with("NAME   STATE  REASON\n"));
     }
 
     #[test]

@@ -39,11 +39,11 @@ fn a_gateway_that_cannot_start_in_the_background_says_why() {
 #[test]
 fn a_gateway_ends_with_the_terminal_at_which_it_was_started() {
     let home = Home::new();
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap();
-    let theirs = || open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let theirs = || open(&*name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
     let serve = home.command(&["serve", "--listen", "127.0.0.1:0"]);
     let mut command = std::process::Command::new("setsid");
     command.args(["--ctty", "--wait"]).arg(serve.get_program()).args(serve.get_args());

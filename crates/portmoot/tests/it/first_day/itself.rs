@@ -150,7 +150,8 @@ fn gateways_in_a_row_serve_each_other() {
     let first = Gateway::start(&homes[1], &text);
     first.wait_for("next", "ready");
     let client = Client::plain(&first);
-    assert!(client.names("tools").contains(&"next_own_echo".to_owned()));
+    let has_echo = || client.names("tools").contains(&"next_own_echo".to_owned());
+    until("it lists the server of the other", || has_echo().then_some(()));
     // Other clients are not shown which gateways there are on lists.
     let listed = client.ask("tools/list", json!({}));
     assert!(listed["result"]["_meta"].is_null(), "{listed}");
