@@ -10,10 +10,10 @@ use platform::{open_regular, unix_ms};
 use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use serde::{Deserialize, Serialize};
 
 use crate::disk::{private, readable};
 use crate::error::StoreError;
+use crate::owner::DirectoryOwner;
 
 const LOCK_FILE: &str = "lock";
 const LOCK_FILE_BYTES_MAX: u64 = 64 << 10;
@@ -32,28 +32,6 @@ pub struct Directory {
     lock: File,
     /// When it was taken, in Unix milliseconds.
     since_ms: u64,
-}
-
-/// Owner of a data directory, as its lock file names it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DirectoryOwner {
-    /// Process id.
-    pub pid: u32,
-    /// Address on which it listens, as `host:port`; `None` before it listens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub listen: Option<String>,
-    /// SHA-256 of the certificate that it shows there, in hexadecimal digits; `None` without TLS.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub certificate: Option<String>,
-    /// When it took the directory, in Unix milliseconds; 0 if its version did not write it.
-    #[serde(default)]
-    pub since_ms: u64,
-    /// The configuration files that it watches, as absolute paths, also one that is not there yet.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<String>,
-    /// Why it did not take over its files as they are now; `None` if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reload_failed: Option<String>,
 }
 
 impl Directory {

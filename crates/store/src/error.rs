@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::directory::DirectoryOwner;
+use crate::owner::DirectoryOwner;
 
 /// Error of the data directory, the journal or the audit log.
 #[derive(Debug, thiserror::Error)]

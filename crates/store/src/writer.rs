@@ -8,9 +8,7 @@ use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
 
 use crate::group::{GroupCommit, Items, QueueLimits, QueuePermit, Sink};
 use crate::journal::{Journal, JournalFile, lines};
-use crate::{
-    directory::Directory, directory::DirectoryOwner, error::StoreError, record::Record, state::State,
-};
+use crate::{directory::Directory, error::StoreError, owner::DirectoryOwner, record::Record, state::State};
 
 /// Submissions that wait for the disk at most, reserved permits included.
 pub const WRITER_PERMITS_MAX: usize = 4096;
