@@ -12,7 +12,7 @@ use crate::node::Node;
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::values::Env;
-use crate::{issuers, login, participants, profiles, servers, settings, tls_files, topics};
+use crate::{issuers, login, own_address, participants, profiles, servers, settings, tls_files, topics};
 
 /// Checks a tree and converts it to a configuration; `notices` receives messages about servers that cannot start.
 ///
@@ -33,9 +33,10 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     check_topics_exist(tree, &participants, &topics, &problems);
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
-    let config =
+    let mut config =
         settings.map(|settings| Config { servers, auth, participants, topics, issuers, scopes, ..settings });
-    if let Some(config) = &config {
+    if let Some(config) = &mut config {
+        own_address::check_servers(tree, config, notices, &problems);
         issuers::check(tree, config, &problems);
         login::check(tree, config, &problems);
     }

@@ -73,7 +73,7 @@ pub(crate) fn read(
     let tables = root.tables("servers");
     let mut one = |(entry, table): (&TreeEntry, Table<'_>)| {
         let (problems, before) = (table.problems(), table.problems().count());
-        let server = server(entry, table, standard, (env, notices));
+        let server = server(entry, table, &standard, (env, notices));
         if !entry.location.layer.is_of_client {
             return server;
         }
@@ -118,8 +118,10 @@ fn unusable(
 }
 
 /// Keys of `[server]` that are the defaults of every server.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Standard {
+    /// The variables of the gateway's environment that its processes get.
+    env_pass: Vec<String>,
     sandbox: Sandbox,
     pins: Policy,
     sessions: Sessions,
@@ -136,7 +138,9 @@ impl Standard {
         let sessions = table.as_ref().and_then(|table| table.choice("sessions", &SESSIONS));
         let start = table.as_ref().and_then(|table| table.choice("start", &STARTS));
         let idle_stop = table.as_ref().and_then(|table| table.duration("idle_stop"));
+        let env_pass = table.as_ref().map(env_pass).unwrap_or_default();
         Self {
+            env_pass,
             sandbox: sandbox.unwrap_or(Sandbox::None),
             pins,
             sessions: sessions.unwrap_or_default(),
@@ -149,7 +153,7 @@ impl Standard {
 fn server(
     entry: &TreeEntry,
     table: Table<'_>,
-    standard: Standard,
+    standard: &Standard,
     (env, notices): (Env<'_>, &mut Vec<String>),
 ) -> Option<(ServerConfig, AuthConfig)> {
     let enabled = table.flag("enabled").unwrap_or(true);
@@ -163,6 +167,9 @@ fn server(
     let confinement = sandbox::read(&table, &variables, standard.sandbox, has_process);
     if let Some(child) = transport.as_mut().and_then(Transport::child_mut) {
         child.confinement = confinement;
+        if enabled {
+            pass(child, &standard.env_pass, env);
+        }
     }
     let unset = variables.unset();
     for Unset { variable, key, location } in &unset {
@@ -219,6 +226,36 @@ fn server(
         idle_stop,
     };
     Some((server, auth))
+}
+
+/// The variables that all processes of servers get: `env_pass`.
+fn env_pass(table: &Table<'_>) -> Vec<String> {
+    let mut names = Vec::new();
+    for (name, location) in table.texts("env_pass").unwrap_or_default() {
+        if name.is_empty() || name.contains(['=', '\0', '*', '$']) {
+            let message = format!(
+                "`{}`: `{}` is not the name of an environment variable",
+                table.full("env_pass"),
+                name.escape_debug()
+            );
+            let hint = "write names such as \"SSL_CERT_FILE\", without values and patterns";
+            table.problems().note(Problem::new("config_value", message).hint(hint).at(location));
+        } else if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// Gives a process the variables of the gateway's environment that are set, unless its own configuration sets them.
+fn pass(child: &mut StdioConfig, names: &[String], env: Env<'_>) {
+    for name in names {
+        if child.env.iter().any(|(known, _)| known == name) {
+            continue;
+        }
+        let value = env(name).map(|value| Secret::expanded(value, format!("${{{name}}}")));
+        child.env.extend(value.map(|value| (name.clone(), value)));
+    }
 }
 
 /// What changes of a server's definitions lead to.

@@ -7,7 +7,8 @@ use auth::Bearer;
 use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
 use topic::{Ended, Join, Joining, ListScope, RingLimits, UpstreamNames};
 use upstream::{
-    Compiled, Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig, dial_in::DialIn,
+    ClientProfile, Compiled, Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig,
+    dial_in::DialIn,
 };
 
 use crate::callers::Callers;
@@ -236,6 +237,7 @@ impl Dispatch {
             accounts: None,
             guard: None,
             identity: lists::handshake::identity(),
+            instance: Arc::clone(&self.context.instance),
             events: Arc::new(Topics(Box::new(move || topic.upgrade().into_iter().collect()))),
             dial_in: Some(Arc::clone(&dialed)),
             numbers: Arc::clone(&self.context.numbers),
@@ -281,6 +283,16 @@ impl Dispatch {
             return;
         }
         self.wait_for_starts(|_| Duration::from_millis(self.context.now_ms())).await;
+    }
+
+    /// The same before a handshake of this client. A gateway does not wait: two that are servers of each other would wait for one another.
+    /// It is notified of what comes.
+    pub async fn wait_for_servers_before(&self, client: &ClientProfile) {
+        let own = lists::handshake::identity();
+        let name = client.client_info.as_deref().and_then(|info| json::at(info, &["name"]));
+        if name.is_none() || name != json::at(&own, &["name"]) {
+            self.wait_for_servers().await;
+        }
     }
 
     /// Waits until every server has started, at most until it has this age.
@@ -377,6 +389,7 @@ mod tests {
             accounts: None,
             guard: None,
             identity: lists::handshake::identity(),
+            instance: Arc::from("one"),
             events: Arc::new(Topics(Box::new(Vec::new))),
             dial_in: None,
             numbers: Arc::default(),

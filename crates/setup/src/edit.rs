@@ -30,6 +30,12 @@ impl Table {
     /// As [`Table::entries`], and when no edit keeps all else as it is.
     pub fn insert(&self, text: &str, name: &str, fields: &Fields) -> Result<String, EditError> {
         let there = self.entries(text)?.iter().any(|entry| entry.name == name);
+        if there
+            && self.format == Format::Toml
+            && let Some(replaced) = self.replaced(text, name, fields)
+        {
+            return Ok(replaced);
+        }
         let text = if there { self.remove(text, name)? } else { text.to_owned() };
         let edited = match self.format {
             Format::Json => jsonc::insert(self, &text, name, fields),
@@ -39,6 +45,14 @@ impl Table {
         let mut expected = self.value(&text)?;
         put(&mut expected, self, name, Some(object(fields)));
         self.verified(edited, expected)
+    }
+
+    /// The text with another entry of a name in its place: of two servers, the earlier one gets an equal URI.
+    fn replaced(&self, text: &str, name: &str, fields: &Fields) -> Option<String> {
+        let edited = toml::replace_section(self, text, name, fields)?;
+        let mut expected = self.value(text).ok()?;
+        put(&mut expected, self, name, Some(object(fields)));
+        self.verified(edited, expected).ok()
     }
 
     /// The text without an entry; unchanged if it has none of this name.

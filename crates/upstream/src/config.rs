@@ -111,6 +111,26 @@ pub enum ProtoConfig {
     Grpc(HttpConfig),
 }
 
+impl Transport {
+    /// Host and port of its URL, if it has one and they are not made of variables.
+    #[must_use]
+    pub fn authority(&self) -> Option<String> {
+        let url = match self {
+            Self::Http(at) | Self::Sse(at) => &at.url,
+            Self::Proto(ProtoConfig::Tcp(at) | ProtoConfig::WebSocket(at) | ProtoConfig::Grpc(at)) => &at.url,
+            Self::Proto(ProtoConfig::Child { .. })
+            | Self::Stdio(_)
+            | Self::Demo
+            | Self::Participant
+            | Self::Unusable { .. } => return None,
+        };
+        let (_, rest) = url.written().split_once("://")?;
+        let authority = rest.split(['/', '?', '#']).next()?;
+        let place = authority.rsplit('@').next()?;
+        (!place.is_empty() && !authority.contains('$')).then(|| place.to_owned())
+    }
+}
+
 impl ServerConfig {
     /// Whether it runs on demand: it is a process, and its configuration does not want it to run always.
     #[must_use]

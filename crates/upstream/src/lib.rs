@@ -36,6 +36,7 @@ mod supervisor;
 pub mod tasks;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use arguments::Checks;
 pub use client::processes::{Root, Usage, usage};
@@ -56,3 +57,4 @@ pub use spec::UpstreamSpec;
 pub use starts::{PROBES_AT_ONCE, STARTS_AT_ONCE, Starts};
 pub use status::{Quarantined, State, Status};
 pub use supervisor::Upstream;
+pub use words::telling;

@@ -9,7 +9,7 @@ use model::Coding;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wire::mcp::list::{BadItem, Item, split};
-use wire::mcp::{Era, extensions, header::annotations, task};
+use wire::mcp::{Era, extensions, gateways, header::annotations, task};
 use wire::mcp::{ListKind, ListNames};
 use wire::rpc::code;
 
@@ -84,6 +84,12 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
         }
         match fetch(session, kind).await {
             Ok((mut list, bad)) => {
+                if let Some(named) = named_gateways(&mut list) {
+                    if let Some(fault) = Fault::of_gateways(&named, &origin.environment.instance) {
+                        return Err(fault);
+                    }
+                    manifest.gateways = named;
+                }
                 if kind == ListKind::Tools && session.coding() == Coding::Proto {
                     let sent = session.sent_schemas.take();
                     let server = (session.upstream(), session.setup.environment.resolve.as_ref());
@@ -119,6 +125,18 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
         *session.manifest.lock() = Arc::new(manifest);
     }
     outcome
+}
+
+/// Takes out of a list which gateways it came through, if its server is one.
+fn named_gateways(list: &mut List) -> Option<Vec<String>> {
+    let at = list.extras.iter().position(|(key, _)| key == "_meta")?;
+    let (_, meta) = list.extras.get_mut(at)?;
+    let named = gateways::read_in(meta)?;
+    match gateways::removed(meta).filter(|rest| rest.as_slice() != b"{}") {
+        Some(rest) => *meta = rest.into(),
+        None => drop(list.extras.remove(at)),
+    }
+    Some(named)
 }
 
 /// The tools of a server that declares no list at all, and yet may have some: nothing of it is offered, and operators see why.
@@ -309,7 +327,9 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
             ListKind::ALL.into_iter().filter(|kind| announced & bit(*kind) != 0).collect();
         let before = session.manifest();
         // `refresh` logs what it cannot fetch.
-        let _ = refresh(&session, &handshake, stale).await;
+        if let Err(fault @ Fault::Itself(_)) = refresh(&session, &handshake, stale).await {
+            return session.end_as_itself(fault).await;
+        }
         let after = session.manifest();
         let is_changed = |kind: ListKind| before.list(kind) != after.list(kind);
         let passed_on = quiet.refreshed(&announced, is_changed);

@@ -56,6 +56,8 @@ pub struct Manifest {
     pub compiled: Compiled,
     /// The input schemas by which arguments were checked.
     pub checks: Checks,
+    /// The gateways that its lists came through, the nearest first; empty if its server is no gateway.
+    pub gateways: Vec<String>,
     /// Definitions that callers do not get as the server writes them now: requests for these tools and prompts are refused.
     pub withheld: Vec<Withheld>,
 }

@@ -1,4 +1,4 @@
-//! Status of a server: state, reason, counts. Contains no command, path or URL; the server's own words are marked.
+//! Status of a server: state, reason, counts. Contains no arguments, path or secret; the server's own words are marked.
 
 use std::sync::Arc;
 

@@ -152,6 +152,7 @@ fn start_in(
         accounts: None,
         guard: None,
         identity: Bytes::from_static(br#"{"name":"portmoot","version":"0"}"#),
+        instance: Arc::from("one"),
         events: Arc::clone(&log) as Arc<dyn SessionEvents>,
         dial_in: None,
         numbers: Arc::default(),

@@ -15,6 +15,7 @@ use super::Registry;
 use access::Pins;
 use access::config::{Access, Config, Limits, ParticipantConfig, ToolsList, TopicConfig};
 use access::grants::Grants;
+use access::identities::local_user;
 use access::sign_ins::SignIns;
 use gateway::{Dispatch, Settings, Topic, Topics};
 
@@ -39,7 +40,11 @@ impl Registry {
     /// Takes over new identities: a token was issued or revoked. [`Registry::refresh`] must follow.
     pub fn set_identities(&self, identities: Identities) {
         self.context.sealer.incarnations().set(identities.incarnations().clone());
-        *self.identities.write() = Arc::new(identities);
+        let needs_token = identities.requires_token();
+        let before = std::mem::replace(&mut *self.identities.write(), Arc::new(identities));
+        if needs_token && !before.requires_token() {
+            self.closes.store(true, Ordering::Release);
+        }
     }
 
     /// Takes over other sign-ins. [`Registry::refresh`] must follow, and [`Registry::end_links_of`] if one has ended before its time.
@@ -63,9 +68,13 @@ impl Registry {
     }
 
     /// Puts in force what was taken over, in every topic: gives one participant or all what they may do now, whether they are
-    /// present or have left proposals behind.
+    /// present or have left proposals behind. What callers without a token have open ends if they need one now.
     pub fn refresh(&self, changed: Option<&ParticipantId>) {
         self.moved();
+        // The user of a pipe has started this process, and stays.
+        if self.closes.swap(false, Ordering::AcqRel) && !self.serves_pipe.load(Ordering::Relaxed) {
+            self.end_links_of(&local_user(&self.config()).id);
+        }
         for dispatch in self.topics() {
             let concerned = changed.map_or_else(|| callers(&dispatch), |changed| vec![changed.clone()]);
             concerned.iter().for_each(|participant| dispatch.refresh(participant));
@@ -134,6 +143,7 @@ impl Registry {
                 accounts: accounts.map(|accounts| accounts as Arc<dyn client::Accounts>),
                 guard: self.guard.clone(),
                 identity: lists::handshake::identity(),
+                instance: Arc::clone(&self.context.instance),
                 events: Arc::clone(&events),
                 dial_in: None,
                 numbers: Arc::clone(&self.context.numbers),

@@ -208,6 +208,9 @@ pub(crate) enum ToolsCommand {
         /// the server
         #[arg(long)]
         no_input: bool,
+        /// Write the first image, audio or file of the result to this file
+        #[arg(long = "out", short = 'o', value_name = "FILE")]
+        file: Option<PathBuf>,
         /// How long to wait for the decision about a call that needs approval
         #[arg(long, value_name = "TIME", default_value = "50s")]
         wait: String,
@@ -365,6 +368,28 @@ pub(crate) enum ParticipantsCommand {
         #[command(flatten)]
         gateway: RunningArgs,
     },
+    /// Let a participant call tools, by the names that `tools ls` shows
+    ///
+    /// It grants what a call of each tool needs over MCP, and in rooms, where servers' own names count, as far as that name is of
+    /// no other server's tool there. Needs the capability portmoot/grants; you can grant only capabilities that you hold.
+    Allow {
+        /// Participant id
+        id: String,
+        /// Public name of a tool, such as demo_add
+        #[arg(value_name = "TOOL", required = true)]
+        tools: Vec<String>,
+        /// Only in this topic
+        #[arg(long, value_name = "TOPIC")]
+        topic: Option<String>,
+        /// Lifetime of the grant, such as 30m or 2h [default: permanent]
+        #[arg(long = "for", value_name = "TIME")]
+        time: Option<String>,
+        /// Let it only propose the calls, which wait for an approval
+        #[arg(long)]
+        propose: bool,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Revoke capabilities of a participant; its calls that need them are cancelled
     ///
     /// Takes effect at once. Needs the capability portmoot/grants; you can revoke only capabilities that you hold.
@@ -517,6 +542,9 @@ pub(crate) enum AuditCommand {
         /// Only the last COUNT entries
         #[arg(long, value_name = "COUNT")]
         last: Option<usize>,
+        /// Print each entry as a line of JSON, as it is in the log, for programs that read line by line
+        #[arg(long)]
+        jsonl: bool,
         #[command(flatten)]
         watch: WatchArgs,
         #[command(flatten)]

@@ -69,6 +69,7 @@ fn loaded(text: &str, found: bool) -> Loaded {
         config,
         tree: Node::empty(&Layer::new("x", Origin::Operator)),
         files: vec![],
+        awaited: None,
         notices: vec![],
         demo: false,
         found,

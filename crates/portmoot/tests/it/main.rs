@@ -41,6 +41,7 @@ mod examples;
 mod extensions;
 mod fake_gateway;
 mod faults_under_load;
+mod first_day;
 mod first_use;
 mod found_file;
 mod frames;

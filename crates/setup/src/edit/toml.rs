@@ -114,6 +114,26 @@ pub(super) fn insert(of: &Table, text: &str, name: &str, fields: &Fields) -> Res
     insert_item(of, document, name, fields)
 }
 
+/// Puts a section in the place of the entry's own ones, if these follow each other.
+pub(super) fn replace_section(of: &Table, text: &str, name: &str, fields: &Fields) -> Option<String> {
+    let all = lines(text);
+    let keys: Vec<String> = of.path.iter().cloned().chain([name.to_owned()]).collect();
+    let sections = sections(&all);
+    let is_own = |section: &Section| section.keys.starts_with(&keys);
+    let first = sections.iter().position(is_own)?;
+    let own = sections.get(first..)?.iter().take_while(|section| is_own(section)).count();
+    let last = sections.get(first + own - 1)?;
+    if sections.iter().filter(|section| is_own(section)).count() != own {
+        return None;
+    }
+    let start = all.get(sections.get(first)?.first)?.start;
+    let end = all.get(last.end.checked_sub(1)?)?.end();
+    let section = section_text(of, name, fields).replace('\n', line_end(text));
+    let has_end = text.get(start..end)?.ends_with('\n');
+    let section = if has_end { section.as_str() } else { section.trim_end_matches(['\r', '\n']) };
+    Some(spliced(text, start..end, section))
+}
+
 /// Puts a section behind the last one of the table, else at the end.
 fn insert_section(of: &Table, text: &str, name: &str, fields: &Fields) -> String {
     let all = lines(text);
