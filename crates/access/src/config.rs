@@ -168,6 +168,7 @@ impl ParticipantConfig {
             pins: upstream::config::Policy::default(),
             start: Start::Always,
             idle_stop: IDLE_STOP,
+            curation: Arc::default(),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
 pub(crate) mod auth;
+mod curation;
 mod proto;
 pub(crate) mod sandbox;
 
@@ -113,6 +114,7 @@ fn unusable(
         pins: Policy::default(),
         start: Start::default(),
         idle_stop: IDLE_STOP,
+        curation: Arc::default(),
     };
     Some((server, AuthConfig { kind: oauth::config::Kind::Headers, ..AuthConfig::default() }))
 }
@@ -203,6 +205,7 @@ fn server(
     let validate = table.flag("validate").unwrap_or_default();
     let auth = auth::read(&table, transport.as_ref(), env);
     let pins = pins(&table, standard.pins);
+    let curation = curation::read(&table);
     table.finish();
     let server = ServerConfig {
         name: name?,
@@ -217,6 +220,7 @@ fn server(
         pins,
         start,
         idle_stop,
+        curation: Arc::new(curation),
     };
     Some((server, auth))
 }

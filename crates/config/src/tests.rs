@@ -155,6 +155,34 @@ fn problems_have_messages() {
             "[servers.a]\ncommand = 'x'\nmax_timeout = '1s'",
             "`servers.a.max_timeout` is shorter than another timeout [config_value]",
         ),
+        (
+            "[servers.a]\ncommand = 'x'\nhide = ['a**']",
+            "`servers.a.hide`: `a**` is no pattern: write one `*`: it matches any run of characters [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tools.x]\nname = 'y'",
+            "`servers.a.tools` is a list of patterns [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\nname = 'a b'",
+            "`servers.a.tool.x.name`: `a b` cannot be the name of a tool [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool]\nx = { name = 'z' }\ny = { name = 'z' }",
+            "`[servers.a.tool.y]`: `x` has this `name` too [config_twice]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\npreset = { a = 1 }\nhide_arguments = ['a']",
+            "`[servers.a.tool.x]`: `a` has a preset, so it is hidden already [config_twice]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\npreset = { a = [1, inf] }",
+            "JSON has no number inf [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\npresets = { a = 1 }",
+            "unknown key `presets` in `[servers.a.tool.x]` [config_unknown_key]",
+        ),
         ("[profiles.a]", "`[profiles.a]` has no `capabilities` [config_value]"),
         ("[topics.a]\naccess = 'open'", "`open` is not a value of `topics.a.access` [config_value]"),
         (
@@ -463,4 +491,34 @@ fn a_shown_configuration_can_be_read_again_and_has_no_secret() {
     let again = toml_file::read(&layer(&shown)).unwrap();
     assert_eq!(to_toml(&again, false), shown);
     assert!(to_toml(&tree(toml), true).contains("command = \"x\\U00000007\\\"\"  # portmoot.toml:2"));
+}
+
+#[test]
+fn a_server_has_what_is_said_about_its_tools() {
+    let config = good(
+        r#"
+[servers.a]
+command = "x"
+tools = ["get_*", "put"]
+hide = ["get_secret"]
+[servers.a.tool.get_issue]
+name = "issue"
+title = "Issue"
+description = "One issue."
+annotations = { readOnlyHint = true }
+preset = { owner = "acme", deep = { list = [1, 2.5, false] } }
+hide_arguments = ["token"]
+"#,
+    );
+    let curation = &config.servers[0].curation;
+    let shown = ["get_issue", "put", "get_secret", "other"].map(|own| curation.shows(own));
+    assert_eq!((shown, curation.name("get_issue")), ([true, true, false, false], "issue"));
+    let tool = &curation.tools["get_issue"];
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(tool.annotations, [pair("readOnlyHint", "true")]);
+    assert_eq!(tool.preset, [pair("owner", "\"acme\""), pair("deep", r#"{"list":[1,2.5,false]}"#)]);
+    assert_eq!(
+        (tool.title.as_deref(), tool.hidden_arguments.as_slice()),
+        (Some("Issue"), &["token".to_owned()][..])
+    );
 }

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{Capabilities, Capability, IdError, ParticipantId, RateLimit, TopicName};
+use model::{
+    Capabilities, Capability, IdError, NameFilter, NamePattern, ParticipantId, RateLimit, TopicName,
+};
 use upstream::config::Secret;
 
 use crate::expand::{ExpandError, expand, expand_home, expand_path};
@@ -148,6 +150,23 @@ pub(crate) fn topic_name(name: &str, location: &Location, problems: &Problems) -
 pub(crate) fn capabilities(table: &Table<'_>) -> Option<Arc<Capabilities>> {
     let items = table.list("capabilities")?;
     Some(Arc::new(items.iter().filter_map(|item| capability(table, item)).collect()))
+}
+
+/// The names that `tools` and `hide` choose, by patterns.
+pub(crate) fn name_filter(table: &Table<'_>) -> NameFilter {
+    let patterns =
+        |key| Some(table.texts(key)?.into_iter().filter_map(|one| name_pattern(table, key, one)).collect());
+    NameFilter { only: patterns("tools"), hide: patterns("hide").unwrap_or_default() }
+}
+
+fn name_pattern(table: &Table<'_>, key: &str, (text, location): (&str, &Location)) -> Option<NamePattern> {
+    let wrong = |error| {
+        let message = format!("`{}`: `{}` is no pattern: {error}", table.full(key), text.escape_debug());
+        table
+            .problems()
+            .note(Problem::new("config_value", message).at(location).hint("for example \"get_*\""));
+    };
+    NamePattern::parse(text).map_err(wrong).ok()
 }
 
 /// A rate: `"100/s"`, `"600/min"`, or `{ limit = "100/s", burst = 200 }`.

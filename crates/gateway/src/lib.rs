@@ -10,6 +10,7 @@ mod call;
 mod callers;
 mod connect;
 mod context;
+mod curation;
 mod delivery;
 mod dial_in;
 mod dispatch;

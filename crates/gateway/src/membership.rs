@@ -141,7 +141,12 @@ impl Dispatch {
             let config = &upstream.spec().config;
             let (id, upstream) = (config.name.clone(), Arc::clone(upstream));
             let own_lists = upstream.has_callers_accounts();
-            names.push(UpstreamNames { own_lists, ..UpstreamNames::new(id.clone(), &*config.prefix) });
+            let renamed = Arc::new(config.curation.renamed().collect());
+            names.push(UpstreamNames {
+                own_lists,
+                renamed,
+                ..UpstreamNames::new(id.clone(), &*config.prefix)
+            });
             let known = old.iter().find(|(known, _)| Arc::ptr_eq(&known.upstream, &upstream));
             let accounts = || self.context.accounts.server(id.as_str()).filter(|_| own_lists);
             let callers = known.and_then(|(known, _)| known.callers.clone());
@@ -365,6 +370,7 @@ mod tests {
             pins: Default::default(),
             start: upstream::config::Start::Always,
             idle_stop: upstream::config::IDLE_STOP,
+            curation: Arc::default(),
         };
         let environment = Environment {
             accounts: None,

@@ -33,12 +33,28 @@ pub(crate) fn end(
         }
     };
     let between_peers = call.link.coding == Coding::Proto && manifest.coding == Coding::Proto;
-    if refusal.code != RefusalCode::SchemaViolation || call.wish == TaskWish::Asks || between_peers {
+    if between_peers {
         return Some(End::Failed(Box::new(refusal)));
+    }
+    Some(refused(call, refusal))
+}
+
+/// The end of a call whose arguments are refused for this reason.
+pub(crate) fn refused(call: &Call, refusal: Refusal) -> End<Answer> {
+    if refusal.code != RefusalCode::SchemaViolation || call.wish == TaskWish::Asks {
+        return End::Failed(Box::new(refusal));
     }
     let form = call.request.payload.form;
     let payload = Payload::body(form, result::words(&refusal.message, true, form));
-    Some(End::Answered { outcome: Outcome::Ok, answer: Answer { outcome: Outcome::Ok, payload } })
+    End::Answered { outcome: Outcome::Ok, answer: Answer { outcome: Outcome::Ok, payload } }
+}
+
+/// The end of a call that passes an argument which its tool does not take from callers. Clients of proto-mcp get a refusal.
+pub(crate) fn passed(call: &Call, refusal: Refusal) -> End<Answer> {
+    match call.link.coding {
+        Coding::Proto => End::Failed(Box::new(refusal)),
+        Coding::Json => refused(call, refusal),
+    }
 }
 
 /// The refusal of arguments in JSON that do not fit.

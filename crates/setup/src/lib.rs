@@ -14,6 +14,7 @@ mod own;
 mod secret;
 mod server;
 mod shape;
+mod tools;
 
 pub use catalog::{Described, Offer, Page, REGISTRY, RegistryEntry};
 pub use change::{CLIENT_SERVERS_MAX, Change, Row, SetupError};
@@ -26,6 +27,7 @@ pub use merge::{ClientServers, Merge, Merged, found, merge, write};
 pub use own::{SCHEMA_FILE, add, entries, first, is_same, remove, section};
 pub use server::{Server, Transport};
 pub use shape::{ClientFormat, Gateway, endpoint};
+pub use tools::{ToolEdit, edit_tools};
 
 #[cfg(test)]
 mod tests;

@@ -144,9 +144,9 @@ impl Catalog {
             }
         };
         let naming = self.naming(index).filter(|_| names.prefix.is_empty());
-        if naming.is_some_and(|naming| naming.is_anothers(list, own)) {
+        if naming.is_some_and(|naming| naming.is_anothers(list, names.name(list, own))) {
             // The entry is listed under no name; this one begins with the server's.
-            return ClientName::Public(public_name(names.id.as_str(), own));
+            return ClientName::Public(public_name(names.id.as_str(), names.name(list, own)));
         }
         self.public_name(names, list, own).map_or(ClientName::Hidden, ClientName::Public)
     }
@@ -298,7 +298,7 @@ impl Catalog {
 
     /// The public name of a server's own name; `None` if another of its names has it.
     fn public_name(&self, names: &UpstreamNames, list: ListKind, own: &str) -> Option<String> {
-        let public = public_name(&names.prefix, own);
+        let public = names.public_name(list, own);
         let view = self.shared(self.index(&names.id)?)?;
         let is_free = view.list(list).get(&public).is_none_or(|entry| *entry.own == *own);
         is_free.then_some(public)
@@ -328,7 +328,12 @@ impl Catalog {
         }
         // No server lists it. The server without a prefix may have it and not list it.
         let bare = self.bare?;
-        if self.naming(bare)?.is_anothers(list, name) || name.len() > self.limits.name_bytes_max {
+        let naming = self.naming(bare)?;
+        if naming.is_anothers(list, name) || name.len() > self.limits.name_bytes_max {
+            return None;
+        }
+        // Of a tool with another name the server's own name leads nowhere.
+        if naming.own.name(list, name) != name {
             return None;
         }
         self.route(bare, name)

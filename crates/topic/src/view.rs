@@ -9,7 +9,7 @@ use model::ListKind;
 
 use crate::{
     config::{Limits, UpstreamNames},
-    names::{lies_under, public_name, whole_name},
+    names::{lies_under, whole_name},
     template::Template,
 };
 
@@ -155,13 +155,14 @@ impl Naming<'_> {
         let mut set_aside =
             |item: &ListItem, why| quarantined.push(Quarantined { list, own: item.own.clone(), why });
         let prefix = self.own.prefix.as_str();
-        let has_prefix = |item: &&ListItem| is_named(list) && lies_under(prefix, &item.own);
-        let with_prefix: HashSet<&str> = items.iter().filter(has_prefix).map(|item| &*item.own).collect();
+        let names = items.iter().filter(|_| is_named(list)).map(|item| self.own.name(list, &item.own));
+        let with_prefix: HashSet<&str> = names.filter(|name| lies_under(prefix, name)).collect();
         // A name that has the prefix itself wins over one that receives it, whatever their order.
         let is_taken = |item: &ListItem| {
+            let name = self.own.name(list, &item.own);
             !with_prefix.is_empty()
-                && !lies_under(prefix, &item.own)
-                && with_prefix.contains(&*whole_name(prefix, &item.own))
+                && !lies_under(prefix, name)
+                && with_prefix.contains(&*whole_name(prefix, name))
         };
         let shown = items.iter().filter(|item| item.withheld != Withholding::Unlisted);
         for (at, item) in shown.enumerate() {
@@ -196,7 +197,8 @@ impl Naming<'_> {
             return Err(Quarantine::TooLong);
         }
         let public = match self.own.prefix.as_str() {
-            prefix if is_named(list) && !prefix.is_empty() => public_name(prefix, &own).into(),
+            "" if self.own.name(list, &own) == &*own => own.clone(),
+            _ if is_named(list) => self.own.public_name(list, &own).into(),
             _ => own.clone(),
         };
         if self.is_anothers(list, &public) {

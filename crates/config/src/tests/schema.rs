@@ -50,6 +50,8 @@ fn schema_of(path: &str, form: &ValueForm) -> Value {
             },
         } }),
         ("env" | "headers", ValueForm::Entries) => values(),
+        // Any JSON.
+        ("annotations" | "preset", ValueForm::Entries) => json!({ "type": "object" }),
         ("tool_timeouts", ValueForm::Entries) => {
             json!({ "type": "object", "additionalProperties": { "type": "string", "pattern": DURATION } })
         }

@@ -69,15 +69,15 @@ pub(crate) fn fit(
     request: Option<&Request>,
 ) -> Result<Fitted, Refusal> {
     let tool = own.or_else(|| call.request.target.as_ref().map(model::Target::as_str)).unwrap_or_default();
-    let wish = if request.is_some() { TaskWish::None } else { call.wish };
+    // The caller of a held call follows its proposal.
+    let held = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
+    let wish = if held && request.is_some() { TaskWish::None } else { call.wish };
     let support = match (wish, session.era()) {
         (TaskWish::None, Form::Legacy) if session.requires_task(tool) => Support::Required,
         (TaskWish::None, _) => Support::None,
         (TaskWish::Asks | TaskWish::Declares, _) => session.task_support(tool),
     };
     let taker = Taker { form: session.era(), support };
-    // The caller of a held call follows its proposal.
-    let held = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
     let knows = call.link.has_tasks && task::is_offered(call.client().version);
     let offered = !held && call.names == Names::Public && knows;
     let mut place = None;

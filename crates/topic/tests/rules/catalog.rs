@@ -1,5 +1,7 @@
 //! Names, URIs, templates, views and quarantined entries.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use model::ListKind;
 use topic::{Cause, Event, Limits, ListScope, Manifest, Quarantine, Target, UpstreamNames};
 
@@ -240,4 +242,39 @@ fn a_new_configuration_keeps_the_servers_that_stay() {
     assert!(!stage.topic.has_participant(&id("one")));
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["second_mine"]);
     assert_eq!(delivered(&stage.call(ANN, 1, "second_mine")), ("two".into(), Some("mine".into())));
+}
+
+#[test]
+fn a_name_that_is_given_to_a_tool_stands_for_its_own_one() {
+    let mut stage = Stage::new();
+    let mut next = configured();
+    let given = |names: &[(&str, &str)]| {
+        let names = names.iter().map(|(own, name)| (Arc::from(*own), Arc::from(*name)));
+        Arc::new(names.collect::<BTreeMap<_, _>>())
+    };
+    next[1].renamed = given(&[("search", "find"), ("create", "one_make"), ("x", "y"), ("y", "x")]);
+    next[3].renamed = given(&[("search", "find"), ("unlisted", "given")]);
+    stage.step(Event::Configure { upstreams: &next });
+    stage.lists("one", ListScope::Shared, tools(&["search", "create", "make", "x", "y"]));
+    stage.lists("bare", ListScope::Shared, tools(&["search", "one_b"]));
+    // `make` would have the public name of `create`, whose name has the prefix itself.
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_find", "one_make", "one_y", "one_x", "find"]);
+    for (call, (name, server, own)) in [
+        ("one_find", "one", "search"),
+        ("one_make", "one", "create"),
+        ("one_x", "one", "y"),
+        ("one_y", "one", "x"),
+        ("find", "bare", "search"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let call = u128::try_from(call).unwrap() + 1;
+        assert_eq!(delivered(&stage.call(ANN, call, name)), (server.into(), Some(own.into())), "{name}");
+    }
+    // Its own name leads nowhere, also to a server that is asked for what it does not list.
+    for (call, name) in [(10, "one_search"), (11, "search"), (12, "unlisted")] {
+        assert_eq!(refused(&stage.call(ANN, call, name)), Cause::Unknown, "{name}");
+    }
+    assert_eq!(delivered(&stage.call(ANN, 13, "other")), ("bare".into(), None));
 }
