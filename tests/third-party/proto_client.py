@@ -6,7 +6,7 @@
     proto_client.py [--call TOOL TEXT] --ws URL [--ca FILE] [--cert FILE --key FILE] [--token TOKEN]
 
 With `--times N` after these, `--call` makes its call so many times on one connection. `--typed TOOL JSON` in place of `--call` makes
-it with the tool's own message.
+it with the tool's own message. `--metadata JSON` gives the call metadata.
 """
 
 import json
@@ -135,7 +135,7 @@ def answers_of(peer, tool, words, times, status=lambda: None):
     return [outcome(peer.ask(call_tool_request=call), status) for _ in range(times)]
 
 
-def one_call(peer, tool, words, is_typed=False):
+def one_call(peer, tool, words, is_typed, metadata):
     if refused := begin(peer):
         return refused
     if is_typed:
@@ -143,7 +143,7 @@ def one_call(peer, tool, words, is_typed=False):
         arguments = typed(next(one for one in listed if one.name == tool), json.loads(words))
     else:
         arguments = plain({"text": words})
-    answer = peer.ask(call_tool_request={"name": tool, "arguments": arguments})
+    answer = peer.ask(call_tool_request={"name": tool, "arguments": arguments, "metadata": metadata})
     return text(answer) if answer.HasField("call_tool_response") else error(answer)
 
 
@@ -155,7 +155,7 @@ def main():
     if arguments[0] == "--prefix":
         prefix, arguments = arguments[1], arguments[2:]
     options = dict(zip((word.removeprefix("--") for word in arguments[2::2]), arguments[3::2]))
-    times = int(options.pop("times", 0))
+    times, metadata = int(options.pop("times", 0)), json.loads(options.pop("metadata", "{}"))
     if arguments[0] == "--pipe":
         options, way = {}, Pipe(arguments[1:])
     elif arguments[0] == "--tcp":
@@ -173,7 +173,7 @@ def main():
             print(json.dumps(report))
             return
         if call:
-            report["answer"] = one_call(peer, *call, is_typed)
+            report["answer"] = one_call(peer, *call, is_typed, metadata)
             print(json.dumps(report))
             return
         initialize(peer, report)

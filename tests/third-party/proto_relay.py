@@ -73,6 +73,7 @@ def main():
         tools = listed(peer)
         find = tools[prefix + "find"]
         report["messages"] = [find.metadata["mcp.input_message"], find.metadata["mcp.output_message"]]
+        report["own"] = {key: value for key, value in find.metadata.items() if not key.startswith("mcp.")}
         (file,) = find.inline_schema.file
         message = next(one for one in file.message_type if one.name == "FindRequest")
         report["numbers"] = {one.name: one.number for one in message.field}

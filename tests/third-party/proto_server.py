@@ -137,6 +137,8 @@ def list_tools(request):
             tool.metadata["mcp.input_message"] = f"acme.tools.v1.{INPUTS[name]}Request"
         if name == "find":
             tool.metadata["mcp.output_message"] = "acme.tools.v1.FindResponse"
+            tool.metadata["acme.owner"] = "the search team"
+            tool.metadata["x-cost"] = "{\"cents\": 2}"
         if name == "broken":
             tool.inline_schema.file[0].dependency.append("not/there.proto")
         if name in far:

@@ -20,6 +20,9 @@ pub const SERVERS: &str = "portmoot/servers";
 pub const RESTART: &str = "portmoot/restart";
 /// The capability to sign in and out at servers, for all callers or for others.
 pub const ACCOUNTS: &str = "portmoot/accounts";
+/// The kind under which changes of the servers of the configuration file are recorded. No capability is enough for them: a server may be
+/// a command, which runs as the gateway's user.
+pub const CONFIGURE: &str = "portmoot/configure";
 
 const ASK: &str = "ask a participant that may do all of it, or the operator";
 const SHORTER: &str = "ask for a shorter time, or a participant that holds it for longer";

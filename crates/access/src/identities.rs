@@ -31,7 +31,7 @@ pub fn identities(
     let configured = config.participants.iter().flat_map(|one| {
         one.credentials.iter().map(|credential| (credential.clone(), Arc::clone(&one.participant)))
     });
-    let issued = state.tokens().iter().filter_map(|token| {
+    let issued = state.tokens().iter().filter(|token| !token.expired).filter_map(|token| {
         let credential = Credential { hash: token.sha256.parse().ok()?, expires_ms: token.expires_ms };
         Some((credential, bearer(config, token)?))
     });

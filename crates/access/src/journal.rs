@@ -30,6 +30,12 @@ impl AccessJournal {
         Self { operator: key, ..self }
     }
 
+    /// Whether this is the operator key of the running gateway. Where callers need no token, this alone tells who can read its data
+    /// directory from other programs of the machine.
+    pub fn is_operator_key(&self, key: &str) -> bool {
+        self.operator.is_some_and(|known| known == TokenHash::of(key))
+    }
+
     /// Writes the address on which the gateway listens into the data directory, where commands look for it, and the SHA-256 of
     /// the certificate that it shows there.
     ///

@@ -32,7 +32,7 @@ mod task_id;
 mod token_scope;
 pub mod tokens;
 
-pub use authority::{ACCOUNTS, Authority, GRANTS, RESTART, SERVERS, TOKENS};
+pub use authority::{ACCOUNTS, Authority, CONFIGURE, GRANTS, RESTART, SERVERS, TOKENS};
 pub use bounds::{Bounds, STREAM_UNSENT_BYTES_MAX};
 pub use guests::{
     ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, account, is_gateways_name, is_guest,
@@ -42,4 +42,4 @@ pub use pins::{PINS, Pins};
 pub use purpose::Purpose;
 pub use sealing::sealer;
 pub use task_id::TaskId;
-pub use token_scope::{ScopedToken, TokenScope};
+pub use token_scope::TokenScope;

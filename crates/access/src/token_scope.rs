@@ -1,81 +1,98 @@
 //! Scope of the access token with which a link's caller requests now: requests on one link may come with several tokens.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use model::{Digest, Narrowing};
+use auth::Bearer;
+use model::Narrowing;
 use platform::Mutex;
-
-/// An access token as far as what a request does depends on it.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ScopedToken {
-    /// The capabilities that it leaves to its participant.
-    pub narrowing: Option<Narrowing>,
-    /// Its SHA-256, if it is an issuer's: servers at which it is exchanged know its bearer by it.
-    pub token: Option<Digest>,
-}
-
-impl ScopedToken {
-    /// The token with which a participant came in.
-    #[must_use]
-    pub fn of(participant: &auth::Participant) -> Self {
-        Self { narrowing: participant.narrowing().cloned(), token: participant.token() }
-    }
-
-    /// Whether requests with it are as those without an access token.
-    fn is_plain(&self) -> bool {
-        self.narrowing.is_none() && self.token.is_none()
-    }
-}
 
 /// The latest access token on a link.
 #[derive(Debug, Default)]
 pub struct TokenScope {
-    latest: Mutex<ScopedToken>,
+    latest: Mutex<Latest>,
     /// Held while its caller acts.
     acting: Mutex<()>,
     /// Whether there ever was one that matters: all others need no lock.
     is_used: AtomicBool,
 }
 
+#[derive(Debug, Default)]
+struct Latest {
+    bearer: Option<Arc<Bearer>>,
+    /// Whether the link was narrowed to its scopes.
+    is_narrowed: bool,
+}
+
+impl Latest {
+    /// What the link was narrowed to.
+    fn narrowing(&self) -> Option<&Narrowing> {
+        narrowing_of(self.bearer.as_ref()).filter(|_| self.is_narrowed)
+    }
+
+    fn is_of(&self, bearer: Option<&Arc<Bearer>>) -> bool {
+        match (&self.bearer, bearer) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+fn narrowing_of(bearer: Option<&Arc<Bearer>>) -> Option<&Narrowing> {
+    bearer?.narrowing.as_ref()
+}
+
+/// Whether requests with this are as those without an access token.
+fn is_plain(bearer: Option<&Arc<Bearer>>) -> bool {
+    bearer.is_none_or(|bearer| bearer.narrowing.is_none() && bearer.token.is_none())
+}
+
 impl TokenScope {
-    /// The scope of a link that was opened with this token of an issuer, if it was one.
+    /// The scope of a link that was opened with this token, if it was one.
     #[must_use]
-    pub fn opened_with(token: Option<Digest>) -> Self {
-        let is_used = AtomicBool::new(token.is_some());
-        let latest = Mutex::new(ScopedToken { narrowing: None, token });
-        Self { latest, acting: Mutex::default(), is_used }
+    pub fn opened_with(bearer: Option<Arc<Bearer>>) -> Self {
+        let is_used = bearer.as_ref().is_some_and(|bearer| bearer.token.is_some());
+        let latest = Latest { bearer: bearer.filter(|_| is_used), is_narrowed: false };
+        Self { latest: Mutex::new(latest), acting: Mutex::default(), is_used: AtomicBool::new(is_used) }
     }
 
     /// The token with which its caller acts now. Another may come at any time, unless this is asked while its caller acts.
-    pub fn latest(&self) -> ScopedToken {
+    #[inline]
+    pub fn latest(&self) -> Option<Arc<Bearer>> {
         if !self.is_used.load(Ordering::Acquire) {
-            return ScopedToken::default();
+            return None;
         }
-        self.latest.lock().clone()
+        self.latest.lock().bearer.clone()
     }
 
     /// Acts with a token: calls `narrow` first if the token before narrowed to something else, and keeps others from acting
     /// meanwhile.
+    #[inline]
     pub fn during<T>(
         &self,
-        token: &ScopedToken,
+        bearer: Option<&Arc<Bearer>>,
         narrow: impl FnOnce(Option<Narrowing>),
         act: impl FnOnce() -> T,
     ) -> T {
-        if token.is_plain() && !self.is_used.load(Ordering::Acquire) {
+        if is_plain(bearer) && !self.is_used.load(Ordering::Acquire) {
             return act();
         }
         let _alone = self.acting.lock();
-        self.is_used.store(true, Ordering::Release);
         let mut latest = self.latest.lock();
-        let differs = latest.narrowing != token.narrowing;
-        if *latest != *token {
-            latest.clone_from(token);
+        let is_known = latest.is_narrowed && latest.is_of(bearer);
+        if !is_known {
+            self.is_used.store(true, Ordering::Release);
+            let narrowing = narrowing_of(bearer);
+            let differs = latest.narrowing() != narrowing;
+            *latest = Latest { bearer: bearer.cloned(), is_narrowed: true };
+            if differs {
+                drop(latest);
+                narrow(narrowing.cloned());
+                return act();
+            }
         }
         drop(latest);
-        if differs {
-            narrow(token.narrowing.clone());
-        }
         act()
     }
 }
@@ -83,42 +100,61 @@ impl TokenScope {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
-    use std::sync::Arc;
+
+    use auth::TokenAudience;
+    use model::Digest;
 
     use super::*;
+
+    fn bearer(narrowing: Option<&Narrowing>, token: Option<Digest>) -> Arc<Bearer> {
+        let (narrowing, audience) = (narrowing.cloned(), TokenAudience::Every);
+        Arc::new(Bearer { token, narrowing, ends_ms: 0, checked_until_ms: 0, audience })
+    }
 
     #[test]
     fn a_link_is_narrowed_when_its_token_differs() {
         let (scope, seen) = (TokenScope::default(), RefCell::new(Vec::new()));
         let small = Narrowing { to: Arc::default(), step_up: None };
         let full = Narrowing { to: Arc::new(model::Capabilities::full()), step_up: None };
-        for narrowing in [None, Some(&small), Some(&small), Some(&full), None, None] {
-            let token = ScopedToken { narrowing: narrowing.cloned(), token: None };
-            scope.during(
-                &token,
-                |now| seen.borrow_mut().push(now),
-                || {
-                    assert_eq!(
-                        scope.is_used.load(Ordering::Relaxed),
-                        narrowing.is_some() || !seen.borrow().is_empty()
-                    );
-                    assert_eq!(scope.latest(), token, "who acts can ask");
-                },
-            );
-            assert_eq!(scope.latest(), token);
+        let small_again = bearer(Some(&small), None);
+        for bearer in [
+            bearer(None, None),
+            Arc::clone(&small_again),
+            small_again,
+            bearer(Some(&small), None),
+            bearer(Some(&full), None),
+            bearer(None, None),
+            bearer(None, None),
+        ] {
+            let is_used = bearer.narrowing.is_some() || scope.is_used.load(Ordering::Relaxed);
+            let acts = || {
+                assert_eq!(scope.is_used.load(Ordering::Relaxed), is_used);
+                assert_eq!(scope.latest(), is_used.then(|| Arc::clone(&bearer)), "who acts can ask");
+            };
+            scope.during(Some(&bearer), |now| seen.borrow_mut().push(now), acts);
         }
         assert_eq!(*seen.borrow(), [Some(small), Some(full), None]);
     }
 
     #[test]
     fn each_act_has_its_own_token_and_is_narrowed_only_by_another_scope() {
-        let (one, other) = (Digest([1; 32]), Digest([2; 32]));
-        let scope = TokenScope::opened_with(Some(one));
-        assert_eq!(scope.latest().token, Some(one));
-        for token in [Some(other), None, Some(one)] {
+        let [one, other] = [1, 2].map(|byte| bearer(None, Some(Digest([byte; 32]))));
+        let scope = TokenScope::opened_with(Some(Arc::clone(&one)));
+        assert_eq!(scope.latest(), Some(Arc::clone(&one)));
+        for bearer in [Some(&other), None, Some(&one)] {
             let narrow = |_| panic!("the scope is as before");
-            let acts_with = ScopedToken { narrowing: None, token };
-            scope.during(&acts_with, narrow, || assert_eq!(scope.latest().token, token));
+            scope.during(bearer, narrow, || assert_eq!(scope.latest().as_ref(), bearer));
         }
+    }
+
+    #[test]
+    fn the_scopes_of_the_token_with_which_a_link_was_opened_narrow_its_first_act() {
+        let small = Narrowing { to: Arc::default(), step_up: None };
+        let bearer = bearer(Some(&small), Some(Digest([1; 32])));
+        let (scope, seen) = (TokenScope::opened_with(Some(Arc::clone(&bearer))), RefCell::new(Vec::new()));
+        for _ in 0..2 {
+            scope.during(Some(&bearer), |now| seen.borrow_mut().push(now), || {});
+        }
+        assert_eq!(*seen.borrow(), [Some(small)]);
     }
 }

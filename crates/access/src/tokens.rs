@@ -105,6 +105,7 @@ pub fn issue(
         topics: request.topics,
         created_ms: now_ms,
         expires_ms: request.lifetime_ms.map(|lifetime| now_ms.saturating_add(lifetime)),
+        expired: false,
     };
     if let Some(bearer) = bearer(config, &issued) {
         authority.may_give(config, &bearer, now_ms)?;
@@ -138,6 +139,7 @@ pub fn rotate(
         sha256: TokenHash::of(&token).to_string(),
         created_ms: now_ms,
         expires_ms: lifetime_ms.map(|lifetime| now_ms.saturating_add(lifetime)),
+        expired: false,
         ..newest.clone()
     };
     if let Some(bearer) = bearer(config, &issued) {

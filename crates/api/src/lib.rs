@@ -2,11 +2,16 @@
 //!
 //! - [`router`]: all routes, for the HTTP door.
 //! - [`document`]: the OpenAPI document.
+//! - [`ConfigFile`]: the configuration file that the API changes.
 //!
 //! Requests authenticate like every other request of the gateway. The gateway's own acts need its own capabilities:
 //! `portmoot/servers`, `portmoot/pins`, `portmoot/tokens`, `portmoot/grants`.
 
 mod accounts;
+mod calls;
+mod config_file;
+mod configured;
+mod document;
 mod error;
 mod health;
 mod logins;
@@ -23,4 +28,6 @@ mod switches;
 mod tokens;
 mod tools;
 
-pub use routes::{document, router};
+pub use config_file::{ConfigFile, Reload};
+pub use document::document;
+pub use routes::router;

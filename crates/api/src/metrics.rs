@@ -60,6 +60,8 @@ fn process(metrics: &mut Metrics, registry: &Registry) {
     gauge("uptime_seconds", "Seconds since the gateway started", seconds);
     gauge("sessions", "Legacy sessions open over HTTP", number(sessions));
     gauge("held_bytes", held, number(registry.held.taken()));
+    let newcomers = "Bytes that wait of senders that are not known yet";
+    gauge("newcomer_bytes", newcomers, number(registry.newcomers.taken()));
     let (audit, journal) = (registry.audit.is_available(), registry.keeps_journal());
     gauge("audit_available", "0 while requests that must be recorded are refused", i64::from(audit));
     gauge("journal_available", "0 if the journal cannot be written", i64::from(journal));
@@ -128,7 +130,7 @@ fn accounts(registry: &Registry) -> Family<Labels, Gauge> {
 
 fn topics(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
     let counted = [(); 4].map(|()| Family::<Labels, Gauge>::default());
-    let requests = Family::<Labels, Counter>::default();
+    let [requests, violations] = [(); 2].map(|()| Family::<Labels, Counter>::default());
     for dispatch in registry.topics().iter().filter(|dispatch| registry.may_know(caller, dispatch.name())) {
         let label = vec![("topic", dispatch.name().to_string())];
         let counts = dispatch.with(|topic| {
@@ -141,6 +143,10 @@ fn topics(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
             let verdict = ("verdict", verdict.to_owned());
             requests.get_or_create(&[label.clone(), vec![verdict]].concat()).inc_by(count);
         }
+        for (broken, count) in dispatch.violations() {
+            let broken = ("broken", broken.to_owned());
+            violations.get_or_create(&[label.clone(), vec![broken]].concat()).inc_by(count);
+        }
     }
     let [participants, links, operations, proposals] = counted;
     metrics.register("topic_participants", "Participants in the topic, servers included", participants);
@@ -148,6 +154,7 @@ fn topics(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
     metrics.register("topic_operations", "Operations open in the topic", operations);
     metrics.register("topic_proposals", "Proposals in the topic that have not ended", proposals);
     metrics.register("requests", "Requests by verdict", requests);
+    metrics.register("violations", "Envelopes by the rule that they break", violations);
 }
 
 /// Issuers of access tokens, and what is known of their tokens; nothing if none is configured.

@@ -1,4 +1,4 @@
-//! Routes of the API, and their OpenAPI document.
+//! Routes of the API.
 
 use std::sync::Arc;
 
@@ -9,74 +9,11 @@ use axum::{Router, http::header};
 use control::Registry;
 use model::{Refusal, RefusalCode};
 use signin::{Connect, SignIn};
-use utoipa::OpenApi;
 
 use crate::{
-    accounts, error::ApiError, health, logins, metrics, participants, pins, proposals, rights, schemas,
-    servers, state::Api, switches,
+    accounts, calls, config_file::ConfigFile, configured, document, error::ApiError, health, logins, metrics,
+    participants, pins, proposals, rights, schemas, servers, state::Api, switches, tokens, tools,
 };
-use crate::{tokens, tools};
-
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Portmoot",
-        description = "The API of a running gateway, as the command `portmoot` uses it."
-    ),
-    paths(
-        health::healthz,
-        health::readyz,
-        metrics::metrics,
-        servers::servers,
-        servers::server,
-        servers::logs,
-        switches::restart,
-        switches::disable,
-        switches::enable,
-        accounts::accounts,
-        accounts::callback,
-        accounts::begin,
-        accounts::complete,
-        accounts::begin_device,
-        accounts::poll_device,
-        accounts::logout,
-        accounts::connect_code,
-        pins::pins,
-        pins::of_server,
-        pins::approve,
-        pins::reset,
-        tools::tools,
-        tools::tool,
-        tokens::tokens,
-        tokens::issue,
-        tokens::rotate,
-        tokens::revoke,
-        logins::one_time_code,
-        logins::clients,
-        logins::revoke_client,
-        logins::consents,
-        logins::withdraw_consent,
-        participants::participants,
-        rights::can,
-        participants::grant,
-        participants::clear,
-        participants::promote,
-        proposals::proposals,
-        proposals::proposal,
-        proposals::approve,
-        proposals::reject,
-        proposals::withdraw,
-    )
-)]
-struct Document;
-
-/// The OpenAPI document, byte for byte as in `docs/openapi.json`.
-pub fn document() -> String {
-    // The document has only strings as keys, which JSON can always hold.
-    let mut text = Document::openapi().to_pretty_json().unwrap_or_default();
-    text.push('\n');
-    text
-}
 
 /// The router of all routes. Any other path answers 404 with a hint.
 pub fn router(
@@ -84,6 +21,7 @@ pub fn router(
     access: &Arc<AccessJournal>,
     sign_in: Option<Arc<SignIn>>,
     connect: &Arc<Connect>,
+    file: Option<Arc<ConfigFile>>,
 ) -> Router {
     let schemas = |router: Router<Api>, path: &&'static str| router.route(path, post(schemas::answer));
     let registry_routes = registry::METHODS.iter().fold(Router::new(), schemas);
@@ -94,7 +32,7 @@ pub fn router(
         .route("/metrics", get(metrics::metrics))
         .route("/api/v1/openapi.json", get(openapi))
         .route("/api/v1/servers", get(servers::servers))
-        .route("/api/v1/servers/{name}", get(servers::server))
+        .route("/api/v1/servers/{name}", get(servers::server).put(configured::put).delete(configured::remove))
         .route("/api/v1/servers/{name}/logs", get(servers::logs))
         .route("/api/v1/servers/{name}/restart", post(switches::restart))
         .route("/api/v1/servers/{name}/disable", post(switches::disable))
@@ -111,6 +49,7 @@ pub fn router(
         .route("/api/v1/pins/{server}/approve", post(pins::approve))
         .route("/api/v1/tools", get(tools::tools))
         .route("/api/v1/tools/{name}", get(tools::tool))
+        .route("/api/v1/tools/{name}/call", post(calls::call))
         .route("/api/v1/tokens", get(tokens::tokens).post(tokens::issue))
         .route("/api/v1/tokens/{name}", delete(tokens::revoke))
         .route("/api/v1/tokens/{name}/rotate", post(tokens::rotate))
@@ -129,11 +68,11 @@ pub fn router(
         .route("/api/v1/proposals/{id}/reject", post(proposals::reject))
         .route("/api/v1/proposals/{id}/withdraw", post(proposals::withdraw))
         .fallback(unknown_path)
-        .with_state(Api::new(registry, access, sign_in, connect))
+        .with_state(Api::new(registry, access, sign_in, connect, file))
 }
 
 async fn openapi() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], document()).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], document::document()).into_response()
 }
 
 async fn unknown_path() -> ApiError {

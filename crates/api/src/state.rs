@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use signin::{Connect, SignIn};
 use tokio::task::spawn_blocking;
 
+use crate::config_file::ConfigFile;
 use crate::error::{ApiError, ApiResult};
 
 /// The state of the router.
@@ -25,6 +26,10 @@ pub(crate) struct Api {
     pub(crate) sign_in: Option<Arc<SignIn>>,
     /// The connect pages.
     pub(crate) connect: Arc<Connect>,
+    /// The journal, for the operator key.
+    pub(crate) access: Arc<AccessJournal>,
+    /// The configuration file, if the API can change it.
+    pub(crate) file: Option<Arc<ConfigFile>>,
 }
 
 impl Api {
@@ -34,9 +39,12 @@ impl Api {
         access: &Arc<AccessJournal>,
         sign_in: Option<Arc<SignIn>>,
         connect: &Arc<Connect>,
+        file: Option<Arc<ConfigFile>>,
     ) -> Self {
-        let admin = Arc::new(Admin::new(Arc::clone(access), Arc::clone(registry)));
-        Self { registry: Arc::clone(registry), admin, sign_in, connect: Arc::clone(connect) }
+        let (registry, access, connect) = (Arc::clone(registry), Arc::clone(access), Arc::clone(connect));
+        let admin = Arc::new(Admin::new(Arc::clone(&access), Arc::clone(&registry)));
+        admin.watch_expiries();
+        Self { registry, admin, sign_in, connect, access, file }
     }
 
     /// Refuses a caller that does not hold a capability for one of the gateway's own acts, in a topic or outside of topics.

@@ -17,7 +17,7 @@ use crate::error::{ApiError, ApiResult, Problem};
 use crate::state::{Api, presented};
 
 /// The topic if the request names none.
-const DEFAULT_TOPIC: &str = "main";
+pub(crate) const DEFAULT_TOPIC: &str = "main";
 
 /// The tools that the caller may call or propose in a topic.
 #[utoipa::path(

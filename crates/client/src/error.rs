@@ -77,4 +77,7 @@ pub enum SendError {
     /// The message alone is longer than the limit.
     #[error("message longer than the limit")]
     TooLarge,
+    /// The message is nested deeper than the other side reads.
+    #[error("message nested deeper than the limit")]
+    TooDeep,
 }

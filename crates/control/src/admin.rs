@@ -42,6 +42,39 @@ impl Admin {
         Self { journal, registry }
     }
 
+    /// Records what expires from now on, and what has expired while no gateway ran: it stays expired, wherever the clock is set. Must
+    /// be called inside a runtime.
+    pub fn watch_expiries(self: &Arc<Self>) {
+        if self.registry.journal.is_none() {
+            return;
+        }
+        let (admin, mut expired) = (Arc::downgrade(self), self.registry.expired());
+        tokio::spawn(async move {
+            while let Some(admin) = admin.upgrade() {
+                // The log says why a record could not be written.
+                let _ = tokio::task::spawn_blocking(move || admin.record_expired()).await;
+                if expired.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn record_expired(&self) -> Result<(), Refusal> {
+        self.journal.change(|journal| {
+            let at_ms = unix_ms();
+            if !journal.state(|state| state.has_expired(at_ms)) {
+                return Ok(());
+            }
+            journal.append(&[Record::Expired { at_ms }]).map_err(|error| not_written(&error))?;
+            let config = self.registry.config();
+            self.registry.set_identities(self.journal.identities(&config));
+            self.registry.set_sign_ins(self.journal.sign_ins(&config));
+            self.registry.set_grants(self.journal.grants(&config));
+            Ok(())
+        })
+    }
+
     /// The issued tokens, without their secrets and without topics that the participant may not know of.
     pub fn issued_tokens(&self, by: &Participant) -> Vec<Token> {
         let known =

@@ -8,4 +8,4 @@ pub mod admin;
 pub mod modules;
 mod registry;
 
-pub use registry::{DRAIN, Registry, Start, Switch, Visitor};
+pub use registry::{CallerLinks, DRAIN, Registry, Start, Switch, Visitor};

@@ -1,5 +1,6 @@
 //! Registry: servers, topics, identities and grants that are in force.
 
+mod newcomers;
 mod reload;
 mod switches;
 mod visitors;
@@ -17,12 +18,12 @@ use oauth::Accounts;
 use platform::{Mutex, RwLock, Share, Shares, random};
 use room::Close;
 use store::JournalWriter;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use upstream::{FieldNumbers, KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
 
 pub use switches::Switch;
-pub use visitors::Visitor;
+pub use visitors::{CallerLinks, Visitor};
 
 use store::recorder::Recorder;
 
@@ -104,12 +105,16 @@ pub struct Registry {
     applying: Mutex<()>,
     /// The bytes that wait, with a share for each participant.
     pub held: Arc<Shares>,
+    /// The bytes of senders that are not known yet, with a share for each address.
+    pub newcomers: Arc<Shares>,
     /// How many legacy sessions are open over HTTP. The doors write it, for the metrics.
     pub http_sessions: AtomicUsize,
     /// The commits of tool schemas that the schema registry or a list has answered with.
     pub shelf: Shelf,
     /// Identities or grants have changed, and with them the next expiry.
     renewed: Arc<Notify>,
+    /// Sends whenever something has expired.
+    expired: watch::Sender<()>,
 }
 
 impl Registry {
@@ -149,9 +154,11 @@ impl Registry {
             off: Mutex::default(),
             applying: Mutex::default(),
             held,
+            newcomers: newcomers::accounts(),
             http_sessions: AtomicUsize::new(0),
             shelf: Shelf::default(),
             renewed: Arc::default(),
+            expired: watch::Sender::new(()),
         });
         let me = Arc::downgrade(&registry);
         // Set once: these accounts are this registry's.

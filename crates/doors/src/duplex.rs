@@ -15,8 +15,8 @@ use crate::stream::{Reader, Stream};
 
 /// Bytes that are gathered into one write.
 const WRITE_BYTES: usize = 64 * 1024;
-/// Longest wait for answers when the client has closed its side.
-const DRAIN: Duration = Duration::from_secs(5);
+/// Longest wait for answers when the client has closed its side: longer than a list waits for servers that start.
+const DRAIN: Duration = Duration::from_secs(30);
 /// Time between two looks for open requests meanwhile.
 const POLL: Duration = Duration::from_millis(10);
 

@@ -23,6 +23,7 @@ mod respond;
 mod response;
 mod secure;
 mod timer;
+mod unfinished;
 mod ws;
 
 use std::convert::Infallible;
@@ -37,6 +38,8 @@ use std::time::Duration;
 use auth::{Participant, Peer, PublicUrl};
 use axum::Router;
 use bytes::Bytes;
+use control::CallerLinks;
+use http::header::ORIGIN;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Request, Response, StatusCode, Uri};
@@ -57,7 +60,7 @@ use connection::Connection;
 pub(crate) use connection::ConnectionEnds;
 use cors::Page;
 use handover::{HeldEvents, Watched};
-use head::Head;
+use head::{Head, HeaderField};
 use origin::{Foreign, Hosts};
 use pair::Pairs;
 use paths::topic_of;
@@ -94,7 +97,8 @@ impl Endpoints {
         request: Request<Incoming>,
         sender: Option<&Participant>,
     ) -> Response<Body> {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        parts.extensions.insert(Arc::<ClientLinks>::clone(&self.links) as Arc<dyn CallerLinks>);
         let body = match self.page_body(connection, &parts, sender, body).await {
             Ok(body) => body,
             Err(refused) => return *refused,
@@ -210,7 +214,9 @@ async fn secure_connection(
     mut stop: watch::Receiver<bool>,
     place: (Place, Arc<Standing>),
 ) {
-    let accepted = secure::accept(socket, tls, &place.1, &mut stop).await;
+    let peer = socket.peer_addr().ok().map(|peer| peer.ip());
+    let account = metered::account_of(&endpoints.links.registry, peer);
+    let accepted = secure::accept((socket, account), tls, &place.1, &mut stop).await;
     let Some((socket, shown)) = accepted else { return };
     if socket.get_ref().1.alpn_protocol() == Some(tls::HTTP_2) {
         let (place, standing) = place;
@@ -233,11 +239,16 @@ pub(crate) async fn connection(
     let header_bytes_max = endpoints.links.registry.limits().header_bytes_max;
     let kept = Connection::new(&endpoints.links, place, shown, stop.clone());
     let handover = Arc::clone(&kept.handover);
-    let socket = Watched::new(socket, Arc::clone(&handover));
+    let socket = Watched::new(socket, Arc::<Connection>::clone(&kept));
     let (of_requests, endpoints_of) = (Arc::clone(&kept), Arc::clone(&endpoints));
     let service = service_fn(move |request| {
         let (endpoints, connection) = (Arc::clone(&endpoints_of), Arc::clone(&of_requests));
-        async move { Ok::<_, Infallible>(route(&endpoints, connection, request).await) }
+        async move {
+            connection.unfinished.end();
+            let response = route(&endpoints, Arc::clone(&connection), request).await;
+            connection.unfinished.begin();
+            Ok::<_, Infallible>(response)
+        }
     });
     let head_due = Arc::<Deadline>::default();
     let (mut head_alarm, mut quiet_alarm) = (Alarm::new(&head_due), Alarm::new(&kept.quiet));
@@ -292,22 +303,24 @@ impl h2::Route for Arc<Endpoints> {
     }
 }
 
-async fn route(
-    endpoints: &Endpoints,
+/// Answers a request of a page of another origin that may speak to the gateway: from here on it is a request as any other. Few clients are
+/// in browsers, so the memory of this is on the heap.
+fn for_page<'a>(
+    page: Page,
+    endpoints: &'a Endpoints,
     connection: Arc<Connection>,
-    request: Request<Incoming>,
-) -> Response<Body> {
-    let Some(page) = Page::of(&request, || endpoints.links.registry.config()) else {
-        return answer(endpoints, connection, request).await;
-    };
-    match page.preflight(&request) {
-        Some(response) => response,
-        // Its memory is on the heap: few clients are in browsers.
-        None => page.shown(Box::pin(answer(endpoints, connection, request)).await),
-    }
+    mut request: Request<Incoming>,
+) -> Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>> {
+    request.headers_mut().remove(ORIGIN);
+    Box::pin(async move {
+        match page.preflight(&request) {
+            Some(response) => response,
+            None => page.shown(route(endpoints, connection, request).await),
+        }
+    })
 }
 
-async fn answer(
+async fn route(
     endpoints: &Endpoints,
     connection: Arc<Connection>,
     request: Request<Incoming>,
@@ -317,6 +330,11 @@ async fn answer(
         parts.uri = uri;
     }
     let head = Head::read(&parts.headers);
+    if head.origin != HeaderField::Missing
+        && let Some(page) = Page::of(&parts, &head, &endpoints.links.registry.config())
+    {
+        return for_page(page, endpoints, connection, Request::from_parts(parts, body)).await;
+    }
     let is_grpc = grpc::is_grpc(&head);
     let (mut config, mut visit) =
         connection.known(&head, topic_of(parts.uri.path(), "/mcp").unwrap_or_default());
@@ -340,9 +358,10 @@ async fn answer(
         |foreign: &Foreign| *foreign == Foreign::Host || !authorization::is_sign_in(&config, path);
     let hosts = Hosts::new(&config.hosts, config.listen.ip());
     let is_socket = path == "/ws" || topic_of(path, "/proto").is_some();
-    let is_nobody = head.bearer().is_none() && connection.certificate.is_none();
+    let is_named = || head.bearer().is_some() || connection.certificate.is_some();
+    let may_open = !is_socket || is_named() || hosts.may_open(&head);
     let foreign = hosts.check(&head).err().filter(is_foreign);
-    let foreign = foreign.or((is_socket && is_nobody && !hosts.may_open(&head)).then_some(Foreign::Origin));
+    let foreign = foreign.or((!may_open).then_some(Foreign::Origin));
     if let Some(foreign) = foreign {
         let why = match foreign {
             Foreign::Host => "this Host is not served here; add it to `[server] hosts`\n",

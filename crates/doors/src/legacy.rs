@@ -109,7 +109,9 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
         })?,
         false => Interest::None,
     };
-    Ok(Incoming { interest, parks, wish, ..Incoming::plain(request, Some(Tag::of_client(id.clone()))) })
+    let mut incoming = Incoming::plain(request, Some(Tag::of_client(id.clone())));
+    (incoming.interest, incoming.parks, incoming.wish) = (interest, parks, wish);
+    Ok(incoming)
 }
 
 /// Takes a message of an initialized client that is no request.

@@ -16,7 +16,6 @@ mod links;
 mod listening;
 mod liveness;
 mod modern;
-mod newcomers;
 mod outlet;
 mod pipe;
 mod proto;

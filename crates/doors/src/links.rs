@@ -6,17 +6,16 @@ use std::time::Duration;
 
 use access::is_guest;
 use auth::Participant;
-use control::Registry;
+use control::{CallerLinks, Registry};
 use gateway::{Dispatch, Joining, Link};
 use model::{Form, ParticipantId, Refusal, RefusalCode, TopicName};
-use platform::{Mutex, MutexGuard, Shares, unix_ms};
+use platform::{Mutex, MutexGuard, unix_ms};
 use store::{EndedSessions, Record};
 use tokio::sync::{Notify, oneshot};
 use upstream::ClientProfile;
 use wire::mcp::Version;
 
 use crate::keep_alive::KeepAlive;
-use crate::newcomers;
 use crate::outlet::{Home, Joined, Visitor};
 use crate::sessions::{Mark, Opened, SESSION_ID_SECS, Session, Sessions, open_id, seal_id};
 use crate::stream::Stream;
@@ -38,8 +37,6 @@ pub(crate) struct ClientLinks {
     unary: SharedLinks,
     /// The event streams of all clients.
     pub(crate) keep_alive: Arc<KeepAlive>,
-    /// Accounts of what arrives before its sender is known, by address.
-    pub(crate) newcomers: Arc<Shares>,
     /// A link was revoked: its session's end goes to the journal at once.
     revoked: Arc<Notify>,
 }
@@ -54,8 +51,7 @@ impl ClientLinks {
         let ended = ended.iter().map(|(by, mark)| (&**by, *mark));
         let (sessions, keep_alive) = (Sessions::new(ended, &registry), KeepAlive::new(&registry));
         let (modern, unary, revoked) = (<_>::default(), <_>::default(), Arc::default());
-        let newcomers = newcomers::accounts();
-        let links = Arc::new(Self { registry, sessions, modern, unary, keep_alive, newcomers, revoked });
+        let links = Arc::new(Self { registry, sessions, modern, unary, keep_alive, revoked });
         tokio::spawn(sweep(Arc::downgrade(&links), Arc::clone(&links.revoked)));
         links
     }
@@ -233,6 +229,13 @@ impl ClientLinks {
             let _ = done.send(());
         });
         wait
+    }
+}
+
+impl CallerLinks for ClientLinks {
+    fn of(&self, (dispatch, participant): &control::Visitor) -> Result<Arc<Link>, Refusal> {
+        let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
+        Ok(Arc::clone(&self.modern(&visitor)?.link))
     }
 }
 

@@ -123,11 +123,11 @@ impl Dispatch {
             }
             let server = Arc::clone(&server);
             tokio::spawn(async move {
-                match server.upstream.open_session(&link.caller(None)) {
+                match server.upstream.open_session(&link.caller()) {
                     // Its scopes may be others.
                     Some(open) => open.list_again(),
                     None => {
-                        let opened = server.upstream.session(&link.caller(None)).await;
+                        let opened = server.upstream.session(&link.caller()).await;
                         tracing::debug!(server = %server.id, opens = opened.is_ok(), "an account is ready");
                     }
                 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use access::{ScopedToken, account};
+use access::account;
+use auth::Bearer;
 use model::{
     Answer, Digest, LinkId, ListKind, LogLevel, Narrowing, Notice, OperationId, ParticipantId, Refusal,
     RefusalCode, Request,
@@ -163,10 +164,8 @@ pub struct Call {
     /// The name that the client gave it.
     pub tag: Option<Tag>,
     pub(crate) client: Option<ClientProfile>,
-    /// What its access token narrows its participant's capabilities to. By now the link may serve a request with another token.
-    pub narrowing: Option<Narrowing>,
-    /// The SHA-256 of the access token of an issuer with which it came: servers exchange this one for it, and no other.
-    pub(crate) token: Option<Digest>,
+    /// What the access token says with which it came. By now the link may serve a request with another token.
+    pub(crate) bearer: Option<Arc<Bearer>>,
     pub(crate) parks: Parks,
     pub(crate) wish: TaskWish,
     pub(crate) names: Names,
@@ -222,7 +221,7 @@ impl Call {
         let (is_retry, shown) = (state.is_some(), JsonView::of(&request, schema));
         let (delivered, waits, back, sessions, moved, held, kept, state, over) = <_>::default();
         let task = CallTask::default();
-        let ScopedToken { narrowing, token } = link.scope.latest();
+        let bearer = link.scope.latest();
         Arc::new(Self {
             id,
             link: Arc::clone(link),
@@ -230,8 +229,7 @@ impl Call {
             shown,
             tag,
             client,
-            narrowing,
-            token,
+            bearer,
             parks,
             wish,
             names,
@@ -249,6 +247,17 @@ impl Call {
             state,
             over,
         })
+    }
+
+    /// What its access token narrows its participant's capabilities to.
+    #[must_use]
+    pub fn narrowing(&self) -> Option<&Narrowing> {
+        self.bearer.as_ref()?.narrowing.as_ref()
+    }
+
+    /// The SHA-256 of the access token of an issuer with which it came: servers exchange this one for it, and no other.
+    pub(crate) fn token(&self) -> Option<Digest> {
+        self.bearer.as_ref()?.token
     }
 
     /// The schema by which its arguments were checked when it came, if it is written in protobuf.
@@ -359,7 +368,7 @@ impl Call {
 
     /// Its caller as a server's session knows it.
     pub(crate) fn caller(&self) -> Caller<'_> {
-        Caller { token: self.token, ..self.link.caller(self.client.as_ref()) }
+        self.link.caller_with(self.client(), self.token())
     }
 
     /// What its caller's client declares.

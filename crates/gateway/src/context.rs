@@ -36,9 +36,9 @@ impl Context {
         Self { began: Instant::now(), sealer, accounts, fields, links, numbers, run, direct }
     }
 
-    /// The time of a step of a topic.
-    pub(crate) fn now(&self) -> Now {
-        Now { steady_ms: self.now_ms(), wall_ms: unix_ms() }
+    /// The time of a step of a topic with this deadline on the wall clock. Without one that clock is not read.
+    pub(crate) fn now(&self, wall_deadline_ms: Option<u64>) -> Now {
+        Now { steady_ms: self.now_ms(), wall_ms: wall_deadline_ms.map_or(0, |_| unix_ms()) }
     }
 
     /// Milliseconds since the gateway started, without those that the machine slept; never goes back.

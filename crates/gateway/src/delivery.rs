@@ -107,13 +107,13 @@ fn caller_of<'a>(dispatch: &'a Dispatch, call: &'a Call, server: &ConfiguredServ
         let participant = proposer.unwrap_or(&call.link.participant.id);
         if is_parked || *participant != call.link.participant.id {
             // In the modern form sessions belong to participants, not to links.
-            let own = dispatch.own.caller(None);
+            let own = dispatch.own.caller();
             // What was approved may run long after the token with which it was proposed has ended.
             let token = callers.accounts.latest_token(participant.as_str());
             return Caller { participant, account: account(participant), form: Form::Modern, token, ..own };
         }
     }
-    if is_parked { dispatch.own.caller(None) } else { call.caller() }
+    if is_parked { dispatch.own.caller() } else { call.caller() }
 }
 
 /// Sends a call by a session of its server, if what the session lists has its target and does not withhold it.
@@ -293,13 +293,10 @@ pub(crate) fn move_unsent(dispatch: &Arc<Dispatch>, call: &Call, from: &Arc<Sess
         return;
     }
     let (dispatch, from, link) = (Arc::clone(dispatch), Arc::clone(from), Arc::clone(&call.link));
-    let (client, token) = (call.client.clone(), call.token);
+    let (client, token) = (call.client().clone(), call.token());
     tokio::spawn(async move {
         let next = match dispatch.server_named(from.upstream()) {
-            Some(server) => {
-                let caller = Caller { token, ..link.caller(client.as_ref()) };
-                server.upstream.session(&caller).await
-            }
+            Some(server) => server.upstream.session(&link.caller_with(&client, token)).await,
             None => Err(Refusal::new(RefusalCode::UpstreamDown, "the server was removed")),
         };
         for unsent in unsent {
@@ -394,7 +391,10 @@ fn end(dispatch: &Arc<Dispatch>, call: &Call, end: End<Answer>) {
 /// Gives the caller its answer: with the gateway's ids of tasks, and under public URIs. A task that outlives the gateway is on disk
 /// first.
 pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer) {
-    let answer = returns::seal_servers(dispatch, call, with_questions(call, answer));
+    let mut answer = with_questions(call, answer);
+    if let Some(sealed) = returns::with_sealed_state(dispatch, call, &answer) {
+        answer = sealed;
+    }
     let renamed = tasks::rename_answer(dispatch, call, answer);
     call.end();
     let (answer, created) = match renamed {

@@ -57,7 +57,7 @@ fn asked(dispatch: &Dispatch, envelope: &Envelope) -> Option<ParticipantId> {
 }
 
 fn misled(dispatch: &Dispatch, envelope: &Envelope, server: &str, why: &str) {
-    Record::of(dispatch).ignored(envelope, &[server], &format!("mismatch: {why}"));
+    Record::of(dispatch).mismatched(envelope, &[server], why);
     let (participant, kind) = (envelope.from(), envelope.kind());
     tracing::info!(participant, kind, why, "the answer of a participant does not count");
 }

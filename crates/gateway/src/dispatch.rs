@@ -23,7 +23,7 @@ use crate::live::{Effect, Event, Live, Topic};
 use crate::manifests::Announcements;
 use store::recorder::Recorder;
 
-use crate::{context::Context, mirror};
+use crate::{context::Context, mirror, violations::Violations};
 use access::config::{self, McpCalls, ToolsList};
 use lists::{IndexCache, PageCache};
 use upstream::tasks::Tasks;
@@ -86,6 +86,7 @@ pub struct Dispatch {
     pub(crate) stopping: watch::Sender<bool>,
     admitted: AtomicU64,
     refused: AtomicU64,
+    pub(crate) violations: Violations,
     /// When the timer wakes, on the context's clock.
     armed_ms: AtomicU64,
     timer: Arc<Notify>,
@@ -145,6 +146,7 @@ impl Dispatch {
             stopping: watch::Sender::new(false),
             admitted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            violations: Violations::default(),
             armed_ms: AtomicU64::new(u64::MAX),
             timer,
             run,
@@ -165,7 +167,8 @@ impl Dispatch {
     pub(crate) fn step(&self, event: Event<'_>) -> Effects<Live> {
         tracing::trace!(target: PATH, event = <&str>::from(&event));
         let mut topic = self.topic.lock();
-        let mut effects = topic.step(self.context.now(), event);
+        let now = self.context.now(topic.next_wall_deadline_ms());
+        let mut effects = topic.step(now, event);
         if !effects.room.is_empty() {
             let events = std::mem::take(&mut effects.room);
             self.room.push(events.into_iter().filter_map(|effect| self.room_event(effect)));
@@ -192,7 +195,7 @@ impl Dispatch {
             self.armed_ms.store(next_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
             (next_ms, topic.next_wall_deadline_ms())
         });
-        let now = self.context.now();
+        let now = self.context.now(wall_ms);
         let until = |at_ms: u64, now_ms| Duration::from_millis(at_ms.saturating_sub(now_ms));
         let wait = next_ms.map_or(TIMER_MAX, |at_ms| until(at_ms, now.steady_ms));
         let look = wall_ms.map_or(TIMER_MAX, |at_ms| until(at_ms, now.wall_ms).min(WALL_LOOK));
@@ -254,6 +257,11 @@ impl Dispatch {
     pub fn verdicts(&self) -> [(&'static str, u64); 2] {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [("admitted", count(&self.admitted)), ("refused", count(&self.refused))]
+    }
+
+    /// How many envelopes have broken the protocol or gone beyond their sender's capabilities, by what they broke.
+    pub fn violations(&self) -> [(&'static str, u64); 4] {
+        self.violations.all()
     }
 
     /// What a participant may do here now.

@@ -12,13 +12,13 @@ use json::quote;
 use model::{KindRef, LinkId, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use room::{RoomEvent, text};
-use topic::{Audience, Effects, Ignored, Reach, Say, Verdict};
+use topic::{Audience, Cause, Effects, Ignored, Reach, Say, Verdict};
 use wire::mcpx::system::{self, ErrorDraft, Person, Stamp};
 use wire::mcpx::{self, Breach, Draft, Envelope, Head, check::strict, payload};
 use wire::time::rfc3339;
 
 use crate::live::{Event, Live};
-use crate::{dispatch::Dispatch, link::Link, record::Record};
+use crate::{dispatch::Dispatch, link::Link, record::Record, violations::Violation};
 
 /// How the kinds of requests and of their answers begin.
 const REQUEST: &str = "mcp/request:";
@@ -61,6 +61,7 @@ impl Dispatch {
                 RefusalCode::AuthViolation,
                 format!("`from` must be \"{id}\", the id of this connection's participant"),
             );
+            self.violations.count(Violation::Sender);
             let why = format!("{}: `from` was {}", refusal.code, quote(envelope.from()));
             Record::of(self).envelope(permit, envelope, from, false, Some(&why));
             return Err(Box::new(refusal));
@@ -97,6 +98,13 @@ impl Dispatch {
             Some(Verdict::Held { .. }) | None => (true, None),
             Some(Verdict::Refused(cause)) => (false, Some(cause.as_str())),
         };
+        match &effects.verdict {
+            Some(Verdict::Refused(Cause::NotAdmitted | Cause::Reserved)) => {
+                self.violations.count(Violation::Capability);
+            }
+            Some(Verdict::Refused(Cause::Malformed)) => self.violations.count(Violation::Malformed),
+            _ => {}
+        }
         Record::of(self).envelope(permit, envelope, from, admitted, why);
         Ok(effects)
     }
@@ -247,7 +255,7 @@ pub(crate) fn ignored(
         Ignored::Mismatch => {
             let Err(mismatch) = strict(envelope.kind(), envelope.payload_bytes()) else { return };
             let mismatch = mismatch.to_string();
-            record(&format!("mismatch: {mismatch}"));
+            Record::of(dispatch).mismatched(&envelope, &receivers, &mismatch);
             let kind = envelope.kind();
             tracing::info!(participant = %from, kind, mismatch, "kind and payload differ: the envelope is ignored");
             tell_mismatch(dispatch, from, &envelope, by, &mismatch);

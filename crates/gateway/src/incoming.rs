@@ -54,6 +54,7 @@ pub struct Incoming {
 
 impl Incoming {
     /// A request that says nothing more.
+    #[inline]
     pub fn plain(request: Request, tag: Option<Tag>) -> Self {
         let (client, interest, logs, state) = (None, Interest::None, Logs::OfLink, None);
         let (parks, wish, schema, declined) = (Parks::Words, TaskWish::None, None, false);

@@ -36,6 +36,7 @@ mod servers;
 mod skills;
 mod tasks;
 mod unfit;
+mod violations;
 
 pub use builtin::manifest as built_in_manifest;
 pub use call::{Call, Reply};

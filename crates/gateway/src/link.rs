@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use access::{TokenScope, account};
 use auth::{Participant, Wire};
 use bytes::Bytes;
-use model::{Coding, Form, LinkId, ListKind, Notice, OperationId, Refusal, Request};
+use model::{Coding, Digest, Form, LinkId, ListKind, Notice, OperationId, Refusal, Request};
 use platform::Share;
 use room::Socket;
 use topic::Ended;
@@ -140,7 +140,7 @@ impl Link {
         outlet: Arc<dyn Outlet>,
     ) -> Self {
         let (rejected, held, written) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let scope = TokenScope::opened_with(participant.token());
+        let scope = TokenScope::opened_with(participant.bearer.clone());
         Self {
             id,
             participant,
@@ -171,15 +171,20 @@ impl Link {
         if self.outlet.socket().is_some() { Wire::Ws } else { Wire::Mcp }
     }
 
-    /// This link as a server's session knows its callers. `client` is what the request declares, if it declares something.
-    pub(crate) fn caller<'a>(&'a self, client: Option<&'a ClientProfile>) -> Caller<'a> {
+    /// This link as a server's session knows its callers, with its latest token.
+    pub(crate) fn caller(&self) -> Caller<'_> {
+        self.caller_with(&self.client, self.scope.latest().and_then(|bearer| bearer.token))
+    }
+
+    /// The same for a request that declares this client and came with this token.
+    pub(crate) fn caller_with<'a>(&'a self, client: &'a ClientProfile, token: Option<Digest>) -> Caller<'a> {
         Caller {
             link: self.id,
             participant: &self.participant.id,
             account: account(&self.participant.id),
             form: self.form,
-            client: client.unwrap_or(&self.client),
-            token: self.scope.latest().token,
+            client,
+            token,
         }
     }
 }

@@ -125,7 +125,7 @@ fn reader(call: &Call, list: ListKind) -> Reader {
 
 fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {
     dispatch
-        .with(|topic| topic.list_snapshot(call.link.id, call.narrowing.as_ref()))
+        .with(|topic| topic.list_snapshot(call.link.id, call.narrowing()))
         .ok_or_else(|| Refusal::new(RefusalCode::UnknownTarget, "the session has ended"))
 }
 

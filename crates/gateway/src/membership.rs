@@ -3,6 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 
+use auth::Bearer;
 use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
 use topic::{Ended, Join, Joining, ListScope, RingLimits, UpstreamNames};
 use upstream::{
@@ -23,8 +24,8 @@ use crate::{
     listen,
     tasks::relay as tasks,
 };
+use access::account;
 use access::config::{BuiltIn, Limits, ToolsList};
-use access::{ScopedToken, account};
 
 impl Dispatch {
     /// Lets a link join with these capabilities.
@@ -62,24 +63,30 @@ impl Dispatch {
 
     /// Does what a link's caller wants with the access token that `participant` came with: what it requests meanwhile is judged by
     /// that token's scopes.
+    #[inline]
     pub fn as_bearer<T>(
         self: &Arc<Self>,
         link: &Link,
         participant: &auth::Participant,
         act: impl FnOnce() -> T,
     ) -> T {
-        self.with_token(link, &ScopedToken::of(participant), act)
+        self.with_token(link, participant.bearer.as_ref(), act)
     }
 
     /// Does for the caller of a call what follows from it, by the access token that the call came with.
     pub(crate) fn as_caller<T>(self: &Arc<Self>, call: &Call, act: impl FnOnce() -> T) -> T {
-        let token = ScopedToken { narrowing: call.narrowing.clone(), token: call.token };
-        self.with_token(&call.link, &token, act)
+        self.with_token(&call.link, call.bearer.as_ref(), act)
     }
 
-    fn with_token<T>(self: &Arc<Self>, link: &Link, token: &ScopedToken, act: impl FnOnce() -> T) -> T {
+    #[inline]
+    fn with_token<T>(
+        self: &Arc<Self>,
+        link: &Link,
+        bearer: Option<&Arc<Bearer>>,
+        act: impl FnOnce() -> T,
+    ) -> T {
         let narrow = |narrowing| drop(self.take(Event::Narrow { link: link.id, narrowing }));
-        link.scope.during(token, narrow, act)
+        link.scope.during(bearer, narrow, act)
     }
 
     /// Lets a link leave. What it opened is cancelled.
@@ -311,7 +318,7 @@ impl Dispatch {
         for server in self.servers().into_iter().filter(|server| server.upstream.is_warmed()) {
             let (dispatch, link) = (Arc::downgrade(self), Arc::clone(link));
             tokio::spawn(async move {
-                server.upstream.warm(&link.caller(None)).await;
+                server.upstream.warm(&link.caller()).await;
                 let is_here =
                     |dispatch: Arc<Self>| dispatch.with(|topic| topic.participant(link.id).is_some());
                 if !dispatch.upgrade().is_some_and(is_here) {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use model::{OperationId, Outcome, ParticipantId};
 use platform::unix_ms;
 use topic::Mirrored;
-use wire::mcpx::{self, Draft, Head, KIND_BYTES_MAX, kind_of, mirror, payload};
+use wire::mcpx::{self, Draft, Head, KIND_BYTES_MAX, is_too_deep, kind_of, mirror, payload};
 use wire::time::rfc3339;
 
 use crate::{context::Context, live::Live};
@@ -42,6 +42,7 @@ fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) ->
     let (head, id, [from, to], payload) = match end {
         None => {
             let whole = full.then(|| shown(call.shown().ok()?)).flatten();
+            let whole = whole.filter(|payload| !is_too_deep(payload));
             let payload = whole.unwrap_or_else(|| mirror::request(method, context, ADMITTED));
             (Head::Request, *operation, [from, to], payload)
         }
@@ -54,10 +55,10 @@ fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) ->
                 Outcome::Refused => "refused",
                 Outcome::Cancelled => "cancelled",
             };
-            let payload = match answer.as_ref().filter(|_| full && !asks) {
-                Some(answer) => payload::answer(&call.shown_answer(answer), method, None),
-                None => mirror::response(*outcome == Outcome::Ok, verdict),
-            };
+            let whole = answer.as_ref().filter(|_| full && !asks);
+            let whole = whole.map(|answer| payload::answer(&call.shown_answer(answer), method, None));
+            let whole = whole.filter(|payload| !is_too_deep(payload));
+            let payload = whole.unwrap_or_else(|| mirror::response(*outcome == Outcome::Ok, verdict));
             // An end that is no answer of the server comes from the gateway.
             let sender = match outcome {
                 Outcome::Ok | Outcome::Error => to,

@@ -113,7 +113,7 @@ impl Dispatch {
     /// The open sessions that this link owns.
     fn own_sessions(&self, link: &Link) -> Vec<Arc<Session>> {
         let servers = self.servers();
-        let open = servers.iter().filter_map(|server| server.upstream.open_session(&link.caller(None)));
+        let open = servers.iter().filter_map(|server| server.upstream.open_session(&link.caller()));
         open.filter(|session| session.key().is_own()).collect()
     }
 }

@@ -6,6 +6,7 @@ use store::audit::{AuditEntry, EntryKind, Verdict as Word};
 use topic::{Cause, Verdict};
 use wire::mcpx::Envelope;
 
+use crate::violations::Violation;
 use crate::{call::Call, dispatch::Dispatch, link::Link, live::ProposalView, proposals::content::Proposed};
 use store::recorder::{Permit, entry};
 
@@ -114,6 +115,7 @@ impl<'d> Record<'d> {
 
     /// A message that is no envelope.
     pub(crate) fn malformed(self, from: &str, why: &str) {
+        self.0.violations.count(Violation::Malformed);
         self.write_now(&AuditEntry { why: Some(why), ..self.entry(from, MALFORMED, Word::Refused) });
     }
 
@@ -126,6 +128,12 @@ impl<'d> Record<'d> {
             payload,
             ..self.entry(from, kind, Word::Refused)
         });
+    }
+
+    /// An envelope whose kind and payload differ, or an answer that does not count, on which these receivers do not act.
+    pub(crate) fn mismatched(self, envelope: &Envelope, by: &[&str], why: &str) {
+        self.0.violations.count(Violation::Mismatch);
+        self.ignored(envelope, by, &format!("mismatch: {why}"));
     }
 
     /// A proposal is open to decisions.

@@ -25,13 +25,12 @@ impl Dispatch {
     pub fn request(
         self: &Arc<Self>,
         link: &Arc<Link>,
-        incoming: Incoming,
+        mut incoming: Incoming,
         reply: Arc<dyn Reply>,
     ) -> Arc<Call> {
-        let mut incoming = incoming;
         narrow_names::name_publicly(self, link, &mut incoming);
         // A call by the tool `proxy` is the request that it stands for from here on.
-        let (mut incoming, reply) = builtin::unwrap(self, link, incoming, reply);
+        let reply = builtin::unwrap(self, link, &mut incoming, reply);
         apps::name_publicly(self, link, &mut incoming);
         let back = returns::open(self, link, &incoming.request, incoming.state.as_deref());
         let id = match &back {
@@ -41,14 +40,18 @@ impl Dispatch {
             }
         };
         let comes_back = !matches!(back, Ok(Return::None | Return::Server(_)));
-        if let Ok(Return::Server(state)) = &back {
-            incoming.request = input::back_with_state(&incoming.request, state).unwrap_or(incoming.request);
+        if let Ok(Return::Server(state)) = &back
+            && let Some(request) = input::back_with_state(&incoming.request, state)
+        {
+            incoming.request = request;
         }
         if let Ok(Return::Anew { declined }) = &back {
             // What its server gets is the request as it was made first.
             incoming.declined = *declined;
             incoming.state = None;
-            incoming.request = input::without_retry(&incoming.request).unwrap_or(incoming.request);
+            if let Some(request) = input::without_retry(&incoming.request) {
+                incoming.request = request;
+            }
         }
         let (interest, logs) = (std::mem::take(&mut incoming.interest), incoming.logs);
         let call = Call::new(id, link, incoming, Names::Public, reply);
@@ -199,7 +202,10 @@ impl CallTopic for Dispatch {
     }
 
     fn ended(self: Arc<Self>, call: &Call, delivered: &Delivered, end: Result<Answer, Refusal>) {
-        let end = end.and_then(|answer| skills::as_pinned(&self, call, delivered, answer));
+        let end = match skills::as_pinned(&self, call, delivered, end.as_ref().ok()) {
+            Ok(()) => end,
+            Err(refusal) => Err(refusal),
+        };
         // While the caller is away, the answer waits on its account.
         let end = end.and_then(|answer| match call.is_parked() {
             true => call.hold_answer(&answer).map(|()| answer),

@@ -56,18 +56,18 @@ pub(crate) fn seal(dispatch: &Dispatch, call: &Call, why: Why) -> String {
     format!("{PREFIX}{sealed}")
 }
 
-/// Seals the state that a modern server gives its caller with questions: good for the caller's participant, this server and this target.
-/// A server that all callers use by one account could not tell them apart.
-pub(crate) fn seal_servers(dispatch: &Dispatch, call: &Call, answer: Answer) -> Answer {
-    let Some(server) = call.delivered.get().map(|delivered| &delivered.server) else { return answer };
-    if call.request.payload.form != Form::Modern || *server == ParticipantId::gateway() {
-        return answer;
+/// The answer with the state sealed that a modern server gives its caller with questions: good for the caller's participant, this server
+/// and this target. A server that all callers use by one account could not tell them apart. `None` for an answer without one.
+pub(crate) fn with_sealed_state(dispatch: &Dispatch, call: &Call, answer: &Answer) -> Option<Answer> {
+    let server = &call.delivered.get().filter(|_| call.request.payload.form == Form::Modern)?.server;
+    if *server == ParticipantId::gateway() {
+        return None;
     }
-    let Some(state) = input::state_of(&answer) else { return answer };
+    let state = input::state_of(answer)?;
     let bound = input::target_binding(&call.request).map(|digest| digest.to_string()).unwrap_or_default();
     let text = format!("{server} {bound} {state}");
     let sealed = SERVER_STATE.seal(&dispatch.context.sealer, &call.link.participant.id, unix_ms(), &text);
-    input::with_state(&answer, &format!("{SERVER_PREFIX}{sealed}")).unwrap_or(answer)
+    input::with_state(answer, &format!("{SERVER_PREFIX}{sealed}"))
 }
 
 /// The state of the server, if it was sealed for this participant, the server to which the request goes, and its target.

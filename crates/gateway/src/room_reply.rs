@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use model::{Answer, LinkId, ParticipantId, Refusal};
 use wire::mcp::relay;
-use wire::mcpx::payload;
+use wire::mcpx::{is_too_deep, payload};
 
 use crate::call::{Call, Reply};
 use crate::dispatch::Dispatch;
@@ -53,7 +53,7 @@ impl RoomReply {
 impl Reply for RoomReply {
     fn settle(&self, call: &Call, answer: &Answer, _: &Respell<'_>) {
         let id = call.tag.as_ref().map(|tag| &tag.id);
-        self.send(call, &self.kind, &payload::answer(answer, call.request.method.as_str(), id));
+        self.send(call, &self.kind, &payload::room_answer(answer, call.request.method.as_str(), id));
     }
 
     fn refuse(&self, call: &Call, refusal: &Refusal) {
@@ -63,7 +63,10 @@ impl Reply for RoomReply {
 
     fn notify(&self, call: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {
         let kind = format!("mcp/request:{}", notice.notice.method.as_str());
-        self.send(call, &kind, &relay::encode_notice(notice.notice, None));
+        let payload = relay::encode_notice(notice.notice, None);
+        if !is_too_deep(&payload) {
+            self.send(call, &kind, &payload);
+        }
         Ok(())
     }
 }

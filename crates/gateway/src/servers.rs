@@ -250,7 +250,7 @@ impl Dispatch {
             let keeps_lists = self.link_keeps_lists(&server, owner);
             let ended = self.step(Event::Detach { link: owner, server: &server.id, keeps_lists });
             // It may have been opened, and listed, before this end was noticed.
-            let successor = link.and_then(|link| server.upstream.open_session(&link.caller(None)));
+            let successor = link.and_then(|link| server.upstream.open_session(&link.caller()));
             let successor = successor.filter(|successor| successor.key().owner() == Some(owner));
             let manifest = successor.map(|successor| successor.manifest());
             let relist = |manifest| self.step(listed(&server.id, ListScope::Link(owner), &[manifest], &[]));

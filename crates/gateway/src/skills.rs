@@ -6,8 +6,8 @@ use vetting::{Definition, Mode, Part};
 
 use crate::{call::Call, call::Delivered, dispatch::Dispatch};
 
-/// The answer, unless a server whose definitions are pinned describes one of its skills otherwise than in its list. Then its lists
-/// are fetched and judged again.
+/// Checks an answer in which a server whose definitions are pinned describes one of its skills. If its list has another description,
+/// its lists are fetched and judged again.
 ///
 /// # Errors
 /// The refusal of what has changed.
@@ -15,22 +15,23 @@ pub(crate) fn as_pinned(
     dispatch: &Dispatch,
     call: &Call,
     delivered: &Delivered,
-    answer: Answer,
-) -> Result<Answer, Refusal> {
-    if call.request.method.as_str() != "skills/get" || answer.outcome != Outcome::Ok {
-        return Ok(answer);
+    answer: Option<&Answer>,
+) -> Result<(), Refusal> {
+    if call.request.method.as_str() != "skills/get" {
+        return Ok(());
     }
+    let Some(answer) = answer.filter(|answer| answer.outcome == Outcome::Ok) else { return Ok(()) };
     let server = dispatch.server(&delivered.server);
     let blocks = server.is_some_and(|server| server.upstream.spec().config.pins.mode == Mode::Block);
-    let Some(session) = call.session().filter(|_| blocks) else { return Ok(answer) };
-    let Some(given) = json::at(answer.payload.body_bytes(), &["skill"]) else { return Ok(answer) };
+    let Some(session) = call.session().filter(|_| blocks) else { return Ok(()) };
+    let Some(given) = json::at(answer.payload.body_bytes(), &["skill"]) else { return Ok(()) };
     let uri = json::at(given, &["uri"]).and_then(json::text).unwrap_or_default();
     let manifest = session.manifest();
     let listed = manifest.list(ListKind::Skills).items.iter().find(|item| item.key == uri);
     let of = |raw: &[u8]| Definition::of(Part::Skill, &uri, raw);
     // What is in no list was never approved.
     if listed.is_some_and(|listed| of(&listed.raw) == of(given)) {
-        return Ok(answer);
+        return Ok(());
     }
     session.list_again();
     Err(*topic::request_refusal(Cause::ToolChanged, None))

@@ -16,7 +16,7 @@ pub(crate) const WORD: &str = "unfit";
 /// if the caller spells it otherwise.
 ///
 /// The tool itself answers, with an error that a model can read (MCP 2025-11-25, "Error Handling"); a caller that asked for a task gets
-/// none. Clients of proto-mcp get a refusal from servers of proto-mcp, as do all if the arguments are no message of the tool.
+/// none, unless its call was held: then its proposal is the task, which ends with that answer. Clients of proto-mcp get a refusal from servers of proto-mcp, as do all if the arguments are no message of the tool.
 pub(crate) fn end(
     call: &Call,
     request: &Request,
@@ -41,7 +41,9 @@ pub(crate) fn end(
 
 /// The end of a call whose arguments are refused for this reason.
 pub(crate) fn refused(call: &Call, refusal: Refusal) -> End<Answer> {
-    if refusal.code != RefusalCode::SchemaViolation || call.wish == TaskWish::Asks {
+    let was_held = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
+    let gets_no_task = call.wish == TaskWish::Asks && !was_held;
+    if refusal.code != RefusalCode::SchemaViolation || gets_no_task {
         return End::Failed(Box::new(refusal));
     }
     let form = call.request.payload.form;

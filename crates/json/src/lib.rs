@@ -7,7 +7,7 @@
 //!   and [`outline`] keep nothing, or only the places.
 //! - [`at`]: the value at the end of a path of members.
 //! - [`text`], [`integer`], [`is_object`], [`StringSpan`]: single values.
-//! - [`check`]: the syntax of a value. [`Tokens`]: its tokens, in order.
+//! - [`check`]: the syntax of a value. [`Tokens`]: its tokens, in order. [`nesting`]: how many lie inside each other.
 //! - [`Splice`], [`edit_object`], [`edited`]: edits of a frame.
 //! - [`canonical`], [`refuse_duplicates`]: one text for all spellings of a value. [`compact`]: the same spelling without white space.
 //! - [`Object`], [`Array`], [`object`], [`quote`]: writing.
@@ -44,7 +44,7 @@ pub use span::Span;
 pub use splice::Splice;
 pub use string_span::StringSpan;
 pub use text::{check, each_element, elements, integer, is_object, text};
-pub use tokens::{Token, Tokens};
+pub use tokens::{Token, Tokens, nesting};
 pub use write::{Array, Object, object};
 
 #[cfg(test)]

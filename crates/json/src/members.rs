@@ -157,7 +157,7 @@ pub fn at<'a>(object: &'a [u8], path: &[&str]) -> Option<&'a [u8]> {
 /// [`JsonError`] when the bytes are not one valid JSON object.
 pub fn members_with_duplicates(frame: &[u8], within: Span) -> Result<Members<'_>, JsonError> {
     let mut spans = Vec::with_capacity(4);
-    let object = object(frame, within, |span| spans.push(span))?;
+    let (object, _) = object(frame, within, |span| spans.push(span))?;
     let unescaped = match spans.iter().any(|span| span.key_escaped) {
         true => spans.iter().map(|span| unescaped_key(span, frame)).collect::<Result<_, _>>()?,
         false => Vec::new(),
@@ -173,24 +173,28 @@ fn unescaped_key(span: &MemberSpan, frame: &[u8]) -> Result<Option<Box<str>>, Js
     text(quoted.of(frame)).map(|key| Some(key.into())).ok_or_else(JsonError::half_a_pair)
 }
 
-/// Reads the object at `within`, and returns its place without the white space around it.
-fn object(frame: &[u8], within: Span, give: impl FnMut(MemberSpan)) -> Result<Span, JsonError> {
+/// Reads the object at `within`, and returns its place without the white space around it, and whether values are nested deep.
+fn object(frame: &[u8], within: Span, give: impl FnMut(MemberSpan)) -> Result<(Span, bool), JsonError> {
     let object = trim(frame, within);
     let read = scan::object(frame, object, &[], give);
-    read.map(|()| object).ok_or_else(|| JsonError::of(frame, within, JsonError::NotAnObject))
+    read.map(|is_deep| (object, is_deep)).ok_or_else(|| JsonError::of(frame, within, JsonError::NotAnObject))
 }
 
 /// Gives key and value of each member of the object that fills `frame`, without keeping any. White space may lie around the
-/// object. All syntax is checked; duplicates are the caller's affair. A key is given unescaped.
+/// object. All syntax is checked; duplicates are the caller's affair. A key is given unescaped. True if values are nested so deep
+/// that [`nesting`] is worth its pass over the frame: deeper than 32.
 ///
 /// # Errors
 /// As [`members_with_duplicates`]; members that were given by then do not count.
-pub fn each_member<'a>(frame: &'a [u8], mut give: impl FnMut(Cow<'a, [u8]>, Span)) -> Result<(), JsonError> {
+pub fn each_member<'a>(
+    frame: &'a [u8],
+    mut give: impl FnMut(Cow<'a, [u8]>, Span),
+) -> Result<bool, JsonError> {
     let mut half = Ok(());
-    object(frame, Span::all(frame), |span| match unescaped_key(&span, frame) {
+    let (_, is_deep) = object(frame, Span::all(frame), |span| match unescaped_key(&span, frame) {
         Ok(None) => give(Cow::Borrowed(span.key().of(frame)), span.value()),
         Ok(Some(key)) => give(Cow::Owned(String::from(key).into_bytes()), span.value()),
         Err(error) => half = Err(error),
     })?;
-    half
+    half.map(|()| is_deep)
 }

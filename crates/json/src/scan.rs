@@ -17,7 +17,8 @@ const WORDS: usize = 6;
 const SHORT_WORDS: usize = 3;
 
 /// Gives each member of the object that fills `object` in `frame`, and of the objects that lie in it along `path`: if
-/// the member `path[0]` is an object, its members come before itself, one deeper, and so on.
+/// the member `path[0]` is an object, its members come before itself, one deeper, and so on. True if values are nested deeper than
+/// [`DEPTH_MAX`].
 ///
 /// `None` leaves the object to `thorough`; members that were given by then do not count.
 pub(crate) fn object(
@@ -25,10 +26,10 @@ pub(crate) fn object(
     object: Span,
     path: &[&[u8]],
     mut give: impl FnMut(MemberSpan),
-) -> Option<()> {
+) -> Option<bool> {
     let mut cursor = Cursor::over(frame, object)?;
     cursor.members(path, 0, &mut give)?;
-    cursor.is_complete(object).then_some(())
+    cursor.is_complete(object).then_some(cursor.is_deep)
 }
 
 /// Gives the place of each element of the array that fills `array` in `frame`; `None` as with [`object`].
@@ -179,12 +180,14 @@ struct Cursor<'a> {
     at: usize,
     /// Has a [`HIGH`] bit unless all strings that were passed are ASCII.
     seen: u64,
+    /// Whether a value that was passed is nested deeper than [`DEPTH_MAX`].
+    is_deep: bool,
 }
 
 impl<'a> Cursor<'a> {
     fn over(frame: &'a [u8], text: Span) -> Option<Self> {
         let bytes = frame.get(..text.end).filter(|bytes| bytes.len() <= FRAME_BYTES_MAX)?;
-        Some(Self { bytes, at: text.start, seen: 0 })
+        Some(Self { bytes, at: text.start, seen: 0, is_deep: false })
     }
 
     /// Whether the cursor is at the end of the text, and the text is UTF-8: outside of strings all was ASCII.
@@ -294,6 +297,7 @@ impl<'a> Cursor<'a> {
         values.next()?.ok()?;
         self.at += values.byte_offset();
         self.seen |= HIGH;
+        self.is_deep = true;
         Some(())
     }
 

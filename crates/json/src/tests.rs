@@ -72,6 +72,20 @@ fn deep_nesting_does_not_overflow() {
 }
 
 #[test]
+fn deep_nesting_is_counted() {
+    for (text, is_deep, expect) in [
+        ("{}".to_owned(), false, 1),
+        (r#"{"a\"}":"[[{","b":[{},[{"c":1}]]}"#.to_owned(), false, 4),
+        (format!("{{\"a\":{}{}}}", "[".repeat(32), "]".repeat(32)), false, 33),
+        (format!("{{\"a\":{}{}}}", "[".repeat(33), "]".repeat(33)), true, 34),
+        (format!("{}1{}", "{\"a\":".repeat(1 << 18), "}".repeat(1 << 18)), true, 1 << 18),
+    ] {
+        assert_eq!(each_member(text.as_bytes(), |_, _| {}), Ok(is_deep), "{expect}");
+        assert_eq!(nesting(text.as_bytes()), expect);
+    }
+}
+
+#[test]
 fn duplicates_are_found_at_any_depth() {
     let dup = |text: &str| refuse_duplicates(text.as_bytes());
     assert_eq!(dup(r#"{"a":[{"b":1e400,"c":{"x":1,"\u0078":2}}]}"#), Err(JsonError::Duplicate("x".into())));
@@ -133,7 +147,7 @@ fn scan_agrees(frame: &[u8]) -> bool {
     let value = trim(frame, Span::all(frame));
     let (mut elements, mut spans) = (Vec::new(), Vec::new());
     let array = scan::array(frame, value, |span| elements.push(span)).map(|()| elements);
-    let object = scan::object(frame, value, &[], |span| spans.push(span)).map(|()| spans);
+    let object = scan::object(frame, value, &[], |span| spans.push(span)).map(|_| spans);
     // A key with half a surrogate pair is found and then rejected.
     let object = object
         .filter(|_| !matches!(members_with_duplicates(frame, Span::all(frame)), Err(JsonError::Syntax(_))));

@@ -22,6 +22,21 @@ pub enum Token<'a> {
     Plain(&'a [u8]),
 }
 
+/// How many objects and arrays of a value lie inside each other. Its syntax is not checked.
+#[must_use]
+pub fn nesting(raw: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for token in Tokens::new(raw) {
+        match token {
+            Token::Open(_) => depth += 1,
+            Token::Close(_) => depth = depth.saturating_sub(1),
+            Token::Comma | Token::Colon | Token::Text(_) | Token::Plain(_) => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
 /// The tokens of one value.
 #[derive(Debug, Clone)]
 pub struct Tokens<'a> {

@@ -16,10 +16,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use access::config::Config;
+use api::{ConfigFile, Reload};
+use model::{Refusal, RefusalCode};
 use platform::UnusedMemory;
 use running::Gateway;
 use tokio::io::DuplexStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 
 use crate::process::{env, program_name};
 use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
@@ -45,7 +48,8 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     let mut interrupt = listen(SignalKind::interrupt())?;
     // Before the banner: what changes once people see it is a change.
     let mut files = watch::WatchedFiles::new(loaded.files.clone());
-    let gateway = start(loaded.config.clone())?;
+    let (file, mut reloads) = config_file(&loaded, &sources);
+    let gateway = Gateway::start(loaded.config.clone(), this_program(), file)?;
     let address = gateway.listen().await?;
     let url = url_of(&address.to_string(), loaded.config.tls.is_some());
     let banner = banner(&loaded, &url, gateway.requires_token());
@@ -56,9 +60,11 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     let agreed = Arc::new(loaded.found);
     let mut config = loaded.config;
     loop {
+        let mut asked = None;
         tokio::select! {
             () = files.changed() => {}
             _ = hangup.recv() => {}
+            Some(reload) = reloads.recv() => asked = Some(reload),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
@@ -71,7 +77,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
             _ = interrupt.recv() => break,
         };
         let Ok(reloaded) = reloaded else { continue };
-        match reloaded {
+        let end = match reloaded {
             Ok((after, paths)) => {
                 files.watch(paths);
                 if after != config {
@@ -79,16 +85,41 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
                     gateway.reload(after.clone());
                     config = after;
                 }
+                Ok(())
             }
             Err(failure) => {
                 output.failure(&failure);
                 output.warn("the reload failed: the gateway keeps its current configuration");
+                Err(refused(&failure))
             }
+        };
+        if let Some(asked) = asked {
+            // A caller that has left needs no answer.
+            let _ = asked.send(end);
         }
     }
     output.message("stopping");
     gateway.stop().await;
     Ok(Exit::Ok)
+}
+
+/// The configuration file that the API may change, and its wishes that the gateway reads it again. A file that was found, and not named,
+/// may be another person's: what the operator consented to stays.
+fn config_file(loaded: &Loaded, sources: &Sources) -> (Option<Arc<ConfigFile>>, mpsc::Receiver<Reload>) {
+    let named = loaded.found.is_none().then(|| sources.edited_file(&env)).flatten();
+    let has_client_files = !sources.mcp_config.is_empty();
+    match named.map(|path| ConfigFile::new(path, has_client_files, env)) {
+        Some((file, reloads)) => (Some(Arc::new(file)), reloads),
+        None => (None, mpsc::channel(1).1),
+    }
+}
+
+/// A failed reload as the refusal of who asked for it.
+fn refused(failure: &Failure) -> Refusal {
+    let problems: Vec<&str> = failure.problems.iter().map(|problem| problem.message.as_str()).collect();
+    let why = if problems.is_empty() { failure.message.clone() } else { problems.join("; ") };
+    Refusal::new(RefusalCode::Conflict, format!("the gateway does not take it over: {why}"))
+        .hint("nothing was changed")
 }
 
 /// The text printed at start: addresses, servers, next steps.
@@ -192,7 +223,7 @@ impl Endpoint for InProcess {
 }
 
 fn start(config: Config) -> Result<Gateway, Failure> {
-    Gateway::start(config, this_program())
+    Gateway::start(config, this_program(), None)
 }
 
 /// The file of this program. On Linux a name that stays right when an update replaces the file: that of its open descriptor, or

@@ -1,7 +1,10 @@
 //! Servers of `portmoot.toml`: put in, taken out; a first file.
 
+use config::{Problem, check_text};
+use model::{GATEWAY, ParticipantId};
+
 use crate::change::{Change, SetupError, edited};
-use crate::edit::{Format, Table, TableEntry};
+use crate::edit::{Fields, Format, Table, TableEntry};
 use crate::files::TextFile;
 use crate::server::Server;
 
@@ -33,6 +36,40 @@ pub fn is_same(entry: &TableEntry, server: &Server) -> bool {
 #[must_use]
 pub fn section(server: &Server) -> String {
     servers().snippet(&server.name, &server.fields())
+}
+
+/// Why a server cannot have this name.
+///
+/// # Errors
+/// The reason.
+pub fn check_name(name: &str) -> Result<(), String> {
+    match ParticipantId::new(name) {
+        Ok(_) if name == GATEWAY => Err("the gateway uses it itself".to_owned()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The problems of a changed configuration file that it had not before.
+#[must_use]
+pub fn new_problems(change: &Change, env: &dyn Fn(&str) -> Option<String>) -> Vec<Problem> {
+    let name = change.file.path.display().to_string();
+    let before = check_text(&name, &change.file.text, env);
+    let after = String::from_utf8_lossy(change.after.as_deref().unwrap_or_default()).into_owned();
+    let mut problems = check_text(&name, after.strip_prefix('\u{feff}').unwrap_or(&after), env);
+    problems.retain(|one| !before.iter().any(|known| known.message == one.message));
+    problems
+}
+
+/// Plans a file with a server that has these keys; it replaces one of its name. A file that is not there begins with comments.
+///
+/// # Errors
+/// When the file is broken or cannot be edited.
+pub fn put(file: TextFile, name: &str, fields: &Fields) -> Result<Change, SetupError> {
+    let text = if file.exists() { file.text.clone() } else { first() };
+    let snippet = || Some(servers().snippet(name, fields));
+    let text = edited(&file, servers().insert(&text, name, fields), snippet)?;
+    Ok(Change::text(file, &text))
 }
 
 /// Plans a file with these servers; each replaces one of its name. A file that is not there begins with comments.

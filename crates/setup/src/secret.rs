@@ -29,7 +29,8 @@ fn names_secret(name: &str) -> bool {
 }
 
 /// Whether a variable or header holds a secret, and not a reference to one.
-pub(crate) fn is_secret(name: &str, value: &str) -> bool {
+#[must_use]
+pub fn is_secret(name: &str, value: &str) -> bool {
     let is_token = TOKENS.iter().any(|start| value.starts_with(start) && value.len() > 16);
     !value.is_empty() && !value.replace("$${", "").contains("${") && (names_secret(name) || is_token)
 }

@@ -43,6 +43,12 @@ pub enum Record {
         /// Time in Unix milliseconds.
         at_ms: u64,
     },
+    /// The clock has passed the ends of tokens, grants or sign-ins: what had ended by this time stays ended, wherever the clock is
+    /// set.
+    Expired {
+        /// Time in Unix milliseconds.
+        at_ms: u64,
+    },
     /// Sessions that no client can resume.
     SessionsEnded(EndedSessions),
     /// A call became a task of a server that outlives this gateway.
@@ -145,6 +151,9 @@ pub struct IssuedToken {
     /// Time of expiry in Unix milliseconds; `None` is never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
+    /// Whether it has expired, on record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expired: bool,
     /// Which bearer of the name this is: made with the first token, kept by those that replace it, another one after a revocation.
     /// Tokens of older journals have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

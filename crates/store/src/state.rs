@@ -196,6 +196,7 @@ impl State {
             Record::GrantsCleared { participant, topic, .. } => {
                 self.grants.cleared(participant, topic.as_deref());
             }
+            Record::Expired { at_ms } => self.expire(*at_ms),
             Record::SessionsEnded(ended) => self.sessions.ended(ended),
             Record::TaskCreated(task) => self.tasks.created(task),
             Record::UpstreamAccount(account) => self.upstream.account(account),
@@ -233,6 +234,22 @@ impl State {
             self.pins.retain(|_, other| other.server != pin.server);
         }
         self.pins.insert(key(&pin.name), pin.clone());
+    }
+
+    /// Whether something has expired by this time of which no record says so.
+    #[must_use]
+    pub fn has_expired(&self, now_ms: u64) -> bool {
+        self.tokens.iter().any(|token| !token.expired && has_ended(token, now_ms))
+            || self.grants.all().any(|grant| !grant.applies(now_ms))
+            || self.logins.has_expired(now_ms)
+    }
+
+    fn expire(&mut self, at_ms: u64) {
+        for token in &mut self.tokens {
+            token.expired |= has_ended(token, at_ms);
+        }
+        self.grants.expire(at_ms);
+        self.logins.drop_expired(at_ms);
     }
 
     /// Drops expired digests of closed proposals, and families that have expired.
@@ -275,6 +292,10 @@ impl State {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+fn has_ended(token: &IssuedToken, now_ms: u64) -> bool {
+    token.expires_ms.is_some_and(|end| end <= now_ms)
 }
 
 /// Ended sessions in the state at most. Beyond it the participant that has most loses its oldest record, with all of its sessions.

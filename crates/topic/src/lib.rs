@@ -77,7 +77,9 @@ pub use proposals::{
     CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX, REJECTED_PROPOSALS_MAX,
 };
 pub use refusals::of_request as request_refusal;
-pub use replay::{Cursor, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay, RingLimits};
+pub use replay::{
+    Cursor, DISOWNED_MAX, NoCursor, READABLE_MESSAGES_MAX, REPLAY_BYTES_MAX, Replay, RingLimits,
+};
 pub use request_log::REQUESTS_MAX;
 pub use roster::{Person, Roster};
 pub use step::Now;

@@ -12,6 +12,9 @@ pub const READABLE_MESSAGES_MAX: usize = 1000;
 /// Bytes of the messages that are kept. A longer message is not kept; its readers see a gap.
 pub const REPLAY_BYTES_MAX: usize = 4 << 20;
 
+/// Names of which a room remembers that they have another bearer, while directed messages from before are kept.
+pub const DISOWNED_MAX: usize = 1000;
+
 /// A place in the published messages: the next message to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
@@ -79,7 +82,7 @@ pub(crate) struct Ring<M> {
     messages: VecDeque<OfferedEntry<M>>,
     bytes: usize,
     /// Names that have another bearer since this offset: of the messages before, those with addressees are not the next one's.
-    disowned: Vec<(Box<str>, u64)>,
+    disowned: VecDeque<(Box<str>, u64)>,
 }
 
 #[derive(Debug)]
@@ -92,7 +95,7 @@ struct OfferedEntry<M> {
 
 impl<M: Clone> Ring<M> {
     pub(crate) fn new(epoch: u64, kept: RingLimits) -> Self {
-        Self { epoch, next: 0, kept, messages: VecDeque::new(), bytes: 0, disowned: Vec::new() }
+        Self { epoch, next: 0, kept, messages: VecDeque::new(), bytes: 0, disowned: VecDeque::new() }
     }
 
     pub(crate) fn kept(&self) -> RingLimits {
@@ -118,19 +121,32 @@ impl<M: Clone> Ring<M> {
         self.shrink();
     }
 
-    /// Takes that a name has another bearer from now on.
+    /// Takes that a name has another bearer from now on. It is remembered as long as a directed message from before is kept. Of more than
+    /// [`DISOWNED_MAX`] names the oldest is forgotten with the messages that were not its next bearer's.
     pub(crate) fn disown(&mut self, name: &str) {
-        let oldest = self.messages.front().map_or(self.next, |entry| entry.offset);
-        self.disowned.retain(|(other, since)| **other != *name && *since > oldest);
-        if oldest < self.next {
-            self.disowned.push((name.into(), self.next));
+        let directed = self.messages.iter().find(|entry| !entry.audience.to.is_empty());
+        let directed = directed.map_or(self.next, |entry| entry.offset);
+        self.disowned.retain(|(other, since)| **other != *name && *since > directed);
+        if directed == self.next {
+            return;
         }
+        self.disowned.push_back((name.into(), self.next));
+        if self.disowned.len() <= DISOWNED_MAX {
+            return;
+        }
+        let forgotten = self.disowned.pop_front().map_or(0, |(_, since)| since);
+        while self.messages.front().is_some_and(|entry| entry.offset < forgotten) {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        self.bytes -= self.messages.pop_front().map_or(0, |oldest| oldest.bytes);
     }
 
     fn shrink(&mut self) {
         while self.messages.len() > self.kept.messages() || self.bytes > REPLAY_BYTES_MAX {
-            let Some(oldest) = self.messages.pop_front() else { return };
-            self.bytes -= oldest.bytes;
+            self.drop_oldest();
         }
     }
 
@@ -258,6 +274,37 @@ mod tests {
         ring.push(&1, &Audience::broadcast(), 1);
         let chosen = ring.since("cid", None, 9, |audience| audience.to.is_empty());
         assert_eq!((chosen.messages, chosen.complete), (vec![(1, 1)], true));
+    }
+
+    #[test]
+    fn names_with_another_bearer_are_bounded_and_what_is_forgotten_is_kept_from_them() {
+        let mut ring: Ring<u64> = Ring::new(7, RingLimits { history: 0, readable: true });
+        let to = |name: &str| Audience { to: Box::new([name.into()]), ..Audience::broadcast() };
+        ring.disown("none");
+        assert!(ring.disowned.is_empty(), "nothing is kept that was another's");
+        ring.push(&0, &to("first"), 1);
+        ring.disown("first");
+        ring.push(&1, &to("dan"), 1);
+        for number in 1..DISOWNED_MAX {
+            ring.disown(&format!("n{number}"));
+        }
+        let read = |ring: &Ring<u64>, name: &str| {
+            ring.since(name, None, 9, |_| true)
+                .messages
+                .into_iter()
+                .map(|(_, number)| number)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (ring.disowned.len(), read(&ring, "first"), read(&ring, "dan")),
+            (DISOWNED_MAX, vec![1], vec![0, 1])
+        );
+        ring.disown("one more");
+        assert_eq!(
+            (ring.disowned.len(), read(&ring, "first"), read(&ring, "dan")),
+            (DISOWNED_MAX, vec![1], vec![1])
+        );
+        assert_eq!(ring.bytes, 1);
     }
 
     #[test]

@@ -10,7 +10,8 @@ pub struct Now {
     /// A steady clock, in milliseconds: rate limits, proposals and parked operations depend on it. It may stand, as while the machine
     /// sleeps, or jump forward; an earlier time than that of the step before counts as that.
     pub steady_ms: u64,
-    /// The wall clock, in milliseconds: proposals depend on it too. It goes on while the machine sleeps, and may jump.
+    /// The wall clock, in milliseconds: proposals depend on it too. It goes on while the machine sleeps, and may jump. Any time will do
+    /// while [`Topic::next_wall_deadline_ms`] is `None`.
     pub wall_ms: u64,
 }
 

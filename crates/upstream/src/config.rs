@@ -122,6 +122,14 @@ impl ServerConfig {
         self.start == Start::Demand && self.transport.child().is_some()
     }
 
+    /// Whether its sessions may be lost while its process or connection goes on, so that calls are kept to be sent again: it is reached over
+    /// HTTP, or it is a process that may pass messages on to another server, for its command line or environment has a URL.
+    pub(crate) fn may_lose_sessions(&self) -> bool {
+        let Some(child) = self.transport.child() else { return true };
+        let mut texts = child.args.iter().chain(child.env.iter().map(|(_, value)| value));
+        texts.any(|text| text.expose().contains("://"))
+    }
+
     /// What tells this server from another one that may list something else: its identity, its environment and what confines it, as they
     /// are written, and the era.
     pub(crate) fn listed_by(&self) -> String {

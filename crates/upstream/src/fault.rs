@@ -2,6 +2,7 @@
 
 use client::{LinkError, SendError};
 use model::{Refusal, RefusalCode};
+use wire::mcp::Era;
 
 /// Why a request has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +13,9 @@ pub(crate) enum Fault {
     /// The link did not accept the request.
     #[error(transparent)]
     Unsent(#[from] SendError),
+    /// The server ended after a handshake of this era, while its lists were fetched.
+    #[error("connection lost: the server ended while its lists were fetched")]
+    Ended(Era),
     /// The server did not answer in time.
     #[error("no answer in time")]
     Timeout,
@@ -40,7 +44,11 @@ impl Fault {
                 (UpstreamBusy, "has yet to read what you sent before", "send less at once")
             }
             Self::Unsent(SendError::TooLarge) => (RefusalCode::TooLarge, "takes no message of this size", ""),
+            Self::Unsent(SendError::TooDeep) => {
+                (RefusalCode::TooLarge, "takes no message that is nested so deep", "")
+            }
             Self::Unsent(SendError::Closed) => (UpstreamDown, "is not running", RESTARTING),
+            Self::Ended(_) => (UpstreamFailed, "broke the connection before it answered", ""),
             Self::Timeout => (UpstreamTimeout, "did not answer in time", ""),
             Self::Answer(_) | Self::Version(_) => (UpstreamFailed, "gave an unusable answer", ""),
             Self::Unusable(_) => (UpstreamDown, "cannot start as it is configured", "tell the operator"),
@@ -59,7 +67,7 @@ impl Fault {
     /// Whether the server runs, and may not have understood what it read or not speak this version of it.
     pub(crate) fn is_of_protocol(&self) -> bool {
         match self {
-            Self::Timeout | Self::Version(_) => true,
+            Self::Timeout | Self::Version(_) | Self::Ended(_) => true,
             Self::Link(LinkError::Exited { .. } | LinkError::Broken(_) | LinkError::Malformed(_)) => true,
             Self::Link(_) | Self::Unsent(_) | Self::Answer(_) | Self::Unusable(_) => false,
         }
@@ -71,6 +79,7 @@ impl Fault {
             Self::Link(LinkError::Unreachable(why)) => why.clone(),
             Self::Link(_)
             | Self::Unsent(_)
+            | Self::Ended(_)
             | Self::Timeout
             | Self::Answer(_)
             | Self::Version(_)

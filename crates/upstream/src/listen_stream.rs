@@ -83,6 +83,7 @@ async fn open(session: &Session) -> Option<PendingAnswer> {
         Err(
             Fault::Link(_)
             | Fault::Unsent(_)
+            | Fault::Ended(_)
             | Fault::Timeout
             | Fault::Answer(_)
             | Fault::Version(_)

@@ -30,6 +30,10 @@ const COALESCE: Duration = Duration::from_millis(50);
 const QUIET_MAX: Duration = Duration::from_secs(30);
 /// The most announcements of one list without a change that clients get, until the server is quiet for a while.
 const UNCHANGED_MAX: usize = 3;
+/// Refreshes that a server's announcements cause at once; from then on one each [`REFRESH_EVERY`].
+const REFRESHES_AT_ONCE: u32 = 20;
+/// The time between refreshes of a server that announces changes without end.
+const REFRESH_EVERY: Duration = Duration::from_secs(1);
 /// How long a server that declares no list may take to say that it has tools.
 const UNDECLARED: Duration = Duration::from_secs(1);
 /// Values in the schemas of all tools of a server whose arguments are checked; a pattern counts for many.
@@ -330,12 +334,15 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
     }
 }
 
-/// The pause after announcements of a server that have brought nothing new: it grows with each, so that a server that announces a change
-/// whenever it is asked for its lists is not asked for ever.
+/// The pause after announcements of a server. After those that have brought nothing new it grows with each, so that a server that announces
+/// a change whenever it is asked for its lists is not asked for ever; one whose lists do change each time is asked a few times at once and
+/// then in steps.
 #[derive(Default)]
 struct Quiet {
     barren: u32,
     until: Option<Instant>,
+    /// When all announced refreshes so far have had their [`REFRESH_EVERY`].
+    paid_until: Option<Instant>,
     /// The lists of which an announcement without a change was passed on, once for each.
     passed_on: Vec<ListKind>,
 }
@@ -347,7 +354,10 @@ impl Quiet {
         let now = Instant::now();
         // One that was quiet for long has begun anew.
         if self.until.is_none_or(|until| now > until + QUIET_MAX) {
-            *self = Self::default();
+            *self = Self { paid_until: self.paid_until, ..Self::default() };
+        }
+        if !announced.is_empty() {
+            self.paid_until = Some(self.paid_until.map_or(now, |until| until.max(now)) + REFRESH_EVERY);
         }
         let (changed, same): (Vec<ListKind>, Vec<ListKind>) =
             announced.iter().partition(|kind| is_changed(**kind));
@@ -364,9 +374,14 @@ impl Quiet {
         passed_on
     }
 
+    /// The time of the next refresh, once [`REFRESHES_AT_ONCE`] are used up.
+    fn next_step(&self) -> Option<Instant> {
+        self.paid_until?.checked_sub(REFRESH_EVERY * REFRESHES_AT_ONCE)
+    }
+
     /// Waits for the end of the pause, unless something else than an announcement wants a list.
     async fn wait(&self, session: &Weak<Session>, upkeep: &Notify) {
-        let Some(until) = self.until else { return };
+        let Some(until) = self.until.max(self.next_step()) else { return };
         loop {
             let is_announced = session.upgrade().is_some_and(|session| {
                 session.stale.load(Ordering::SeqCst) & !session.announced.load(Ordering::SeqCst) == 0
@@ -410,6 +425,19 @@ mod tests {
         assert_eq!(quiet.refreshed(&[tools], |_| false), []);
         assert_eq!(quiet.refreshed(&[tools, prompts], |kind| kind == tools), [tools, prompts]);
         assert_eq!(quiet.refreshed(&[], |_| true), []);
+    }
+
+    #[test]
+    fn changes_without_end_are_fetched_in_steps() {
+        let (mut quiet, start) = (Quiet::default(), Instant::now());
+        for _ in 0..REFRESHES_AT_ONCE {
+            quiet.refreshed(&[ListKind::Tools], |_| true);
+            assert!(quiet.next_step().is_none_or(|step| step <= Instant::now()));
+        }
+        for number in 1..=3 {
+            quiet.refreshed(&[ListKind::Tools], |_| true);
+            assert!(quiet.next_step().is_some_and(|step| step >= start + REFRESH_EVERY * number));
+        }
     }
 
     #[test]

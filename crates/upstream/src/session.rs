@@ -162,6 +162,8 @@ struct Health {
 pub struct Session {
     me: Weak<Session>,
     pub(crate) setup: SessionSetup,
+    /// Whether calls of a legacy server are kept to be sent again.
+    keeps_calls: bool,
     /// The extensions that its own modern requests declare.
     pub(crate) extensions: Bytes,
     pub(crate) link: OnceLock<Link>,
@@ -230,6 +232,7 @@ impl Session {
         let extensions = Bytes::from(extensions::of_session(owner));
         let session = Arc::new_cyclic(|me| Self {
             me: me.clone(),
+            keeps_calls: setup.spec.config.may_lose_sessions(),
             setup,
             extensions,
             link: OnceLock::new(),

@@ -118,7 +118,8 @@ fn canonical(part: Part, raw: &[u8]) -> Option<Vec<u8>> {
             if !IGNORED.contains(&&*member) {
                 object.raw(&member, value.of(raw));
             }
-        });
+        })
+        .map(|_| ());
         if part == Part::Tool {
             write_app(raw, object);
         }

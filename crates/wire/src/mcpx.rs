@@ -9,7 +9,7 @@ pub mod payload;
 pub mod system;
 
 pub use chat::{CHAT, Chat, Format};
-pub use envelope::{Breach, Draft, Envelope, KIND_BYTES_MAX, envelope};
+pub use envelope::{Breach, Draft, Envelope, KIND_BYTES_MAX, NESTING_MAX, envelope, is_too_deep};
 pub use kind::{Head, kind_of};
 
 /// The protocol's name and version, as every envelope carries it (section 3).

@@ -60,7 +60,7 @@ struct RequestTemplate {
     /// The headers of a POST, with session and version as negotiated by now.
     headers: HeaderMap,
     /// The endpoint of a POST: the configured URL, or where the server has led from it.
-    endpoint: Uri,
+    endpoint: Arc<Uri>,
     /// This endpoint as a request names it.
     uri: Uri,
 }
@@ -69,7 +69,7 @@ struct RequestTemplate {
 pub(crate) struct HttpReply {
     pub(crate) body: Incoming,
     /// Where it comes from: the endpoint of the request, or where redirects have led from it.
-    pub(crate) at: Uri,
+    pub(crate) at: Arc<Uri>,
     status: StatusCode,
     headers: HeaderMap,
     /// The session that the request named.
@@ -109,7 +109,7 @@ impl Peer {
             .set_host(false)
             .build(connector);
         let uri = if names_server { url.clone() } else { endpoint::request_uri(url.clone()) };
-        let next = Mutex::new(RequestTemplate { headers, endpoint: url.clone(), uri });
+        let next = Mutex::new(RequestTemplate { headers, endpoint: Arc::new(url.clone()), uri });
         let (authorize, stamp) = (spec.authorize.clone(), AtomicU64::new(0));
         Ok(Self {
             name: Arc::clone(&spec.name),
@@ -159,7 +159,7 @@ impl Peer {
     fn send_to(&self, endpoint: Uri) {
         let uri = self.uri_of(&endpoint);
         let mut next = self.next.lock();
-        (next.endpoint, next.uri) = (endpoint, uri);
+        (next.endpoint, next.uri) = (Arc::new(endpoint), uri);
     }
 
     /// An endpoint as a request names it.
@@ -240,7 +240,7 @@ impl Peer {
     pub(crate) async fn open_stream(&self, last_event_id: Option<&str>) -> Result<HttpReply, LinkError> {
         let (mut redirects, mut refusals) = (0, 0);
         // Messages are sent where they were: a page for people may be where the stream is not.
-        let mut at = None;
+        let mut at: Option<Arc<Uri>> = None;
         let reply = loop {
             let stamp = self.authorized().await?;
             let mut request = self.request(Method::GET, Bytes::new());
@@ -255,12 +255,14 @@ impl Peer {
             }
             let mut reply =
                 timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkError::Timeout)??;
-            reply.at = at.clone().unwrap_or(reply.at);
+            if let Some(at) = &at {
+                reply.at = Arc::clone(at);
+            }
             if redirects < REDIRECTS_MAX
                 && let Some(endpoint) = redirected(&reply)
             {
                 redirects += 1;
-                at = Some(endpoint);
+                at = Some(Arc::new(endpoint));
                 continue;
             }
             if !self.is_authorized_again(stamp, &mut refusals, &reply).await? {
@@ -294,7 +296,7 @@ impl Peer {
 
     async fn send(&self, request: Request<Full<Bytes>>) -> Result<HttpReply, LinkError> {
         let named = request.headers().get(SESSION).cloned();
-        let at = self.next.lock().endpoint.clone();
+        let at = Arc::clone(&self.next.lock().endpoint);
         let response = self.client.request(request).await.map_err(|error| link_error(&error))?;
         let (head, body) = response.into_parts();
         if named.is_none()

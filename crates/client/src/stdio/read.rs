@@ -97,6 +97,10 @@ impl PerSecond {
 
     /// Waits for the end of the second if the count has reached its limit.
     async fn wait(&mut self, limit: usize) {
+        // What counts nothing needs no clock.
+        if self.count == 0 {
+            return;
+        }
         if self.count >= limit {
             tokio::time::sleep(SECOND.saturating_sub(self.since.elapsed())).await;
         }

@@ -7,7 +7,7 @@ use auth::{Identities, Wires};
 use model::{ParticipantId, TopicName};
 use oauth::Configured;
 use platform::unix_ms;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use upstream::config::{ServerConfig, Transport};
 use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
@@ -90,6 +90,11 @@ impl Registry {
     fn moved(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.renewed.notify_one();
+    }
+
+    /// Receives whenever a token, a grant or a sign-in has expired.
+    pub(crate) fn expired(&self) -> watch::Receiver<()> {
+        self.expired.subscribe()
     }
 
     /// Refreshes every participant whenever a token or grant expires.
@@ -244,6 +249,7 @@ async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
         let now_ms = unix_ms();
         if registry.next_expiry(since_ms).is_some_and(|at_ms| at_ms <= unix_ms()) {
             registry.refresh(None);
+            registry.expired.send_replace(());
         }
         since_ms = now_ms;
     }

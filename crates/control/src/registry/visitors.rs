@@ -21,6 +21,17 @@ use topic::Joining;
 
 /// A participant that comes to a topic, and the topic.
 pub type Visitor = (Arc<Dispatch>, Arc<Participant>);
+
+/// The links of callers whose requests are complete in themselves, for pages that make requests: the door adds them to each request
+/// that it hands to a page.
+pub trait CallerLinks: Send + Sync {
+    /// The link of a participant that may enter the topic. It stays while its participant sends requests.
+    ///
+    /// # Errors
+    /// Why the topic rejects it.
+    fn of(&self, visitor: &Visitor) -> Result<Arc<Link>, Refusal>;
+}
+
 /// Why access is refused, and to which participant, if that is known.
 type Denied = (Refusal, Option<Arc<Participant>>);
 

@@ -18,6 +18,7 @@ use super::handover::Handover;
 use super::head::Head;
 use super::places::Place;
 use super::timer::Deadline;
+use super::unfinished::Unfinished;
 use crate::links::ClientLinks;
 use crate::outlet::{Joined, Visitor};
 use crate::sessions::Session;
@@ -61,6 +62,8 @@ pub(crate) struct Connection {
     known: Mutex<Option<Known>>,
     /// When the answer of the present request takes long. Requests follow each other, so one is enough.
     pub(crate) quiet: Arc<Deadline>,
+    /// What was read of a head, or of a first frame.
+    pub(super) unfinished: Unfinished,
 }
 
 /// What a connection says of its two ends before its first byte.
@@ -114,6 +117,7 @@ impl Connection {
             stop,
             known: Mutex::default(),
             quiet: Arc::default(),
+            unfinished: Unfinished::default(),
         })
     }
 
@@ -129,6 +133,7 @@ impl Connection {
             stop: self.stop.clone(),
             known: Mutex::default(),
             quiet: Arc::default(),
+            unfinished: Unfinished::default(),
         })
     }
 

@@ -10,6 +10,7 @@ use http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
     ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 
 use super::body::Body;
@@ -33,18 +34,14 @@ pub(super) struct Page(HeaderValue);
 
 impl Page {
     /// The page of a request; `None` for what is sent by no page, and for all that answers without it.
-    pub(super) fn of<B>(
-        request: &Request<B>,
-        config: impl FnOnce() -> std::sync::Arc<Config>,
-    ) -> Option<Self> {
-        let origin = request.headers().get(ORIGIN)?;
-        let config = config();
-        let path = request.uri().path();
+    pub(super) fn of(parts: &Parts, head: &Head<'_>, config: &Config) -> Option<Self> {
+        let origin = parts.headers.get(ORIGIN)?;
+        let path = parts.uri.path();
         let path = config.public_url.as_ref().map_or(path, |url| url.within(path));
         let path = path.strip_suffix('/').unwrap_or(path);
         let is_pair = config.legacy_sse && (path == "/sse" || path == "/messages");
         let is_mcp = is_pair || topic_of(path, "/mcp").is_some();
-        let may = Hosts::new(&config.hosts, config.listen.ip()).check(&Head::read(request.headers())).is_ok();
+        let may = Hosts::new(&config.hosts, config.listen.ip()).check(head).is_ok();
         (is_mcp && may).then(|| Self(origin.clone()))
     }
 

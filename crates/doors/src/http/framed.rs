@@ -20,6 +20,7 @@ use wire::proto::{Content, Envelope, Kind, spell};
 
 use super::authorization::token_end;
 use super::connection::Connection;
+use super::handover::Watch as _;
 use super::places::Standing;
 use crate::outlet::Visitor;
 use crate::proto;
@@ -59,11 +60,12 @@ pub(super) async fn serve(
         }
     };
     let first = tokio::select! {
-        first = timeout(FIRST_MESSAGE, first(&mut socket, &mut read)) => first.unwrap_or_default(),
+        first = timeout(FIRST_MESSAGE, first(&mut socket, &mut read, connection)) => first.unwrap_or_default(),
         () = evicted => None,
         () = connection.stopping() => None,
     };
     let Some(first) = first else { return };
+    connection.unfinished.end();
     let registry = &connection.links.registry;
     let admitted = match first.token.as_deref() {
         Some(token) => Box::pin(registry.admit(token, connection.peer)).await,
@@ -108,8 +110,16 @@ pub(super) async fn serve(
     }
 }
 
-/// Reads until the first message is there, and what it says; `None` if the client leaves before. `read` keeps its bytes.
-async fn first(socket: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> Option<FirstReply> {
+/// Reads until the first message is there, and what it says; `None` if the client leaves before, or too much of clients at its
+/// address waits. `read` keeps its bytes.
+async fn first(
+    socket: &mut (impl AsyncRead + Unpin),
+    read: &mut BytesMut,
+    connection: &Connection,
+) -> Option<FirstReply> {
+    if !connection.read(read.len()) {
+        return None;
+    }
     loop {
         while read.starts_with(&KEEP_ALIVE) {
             read.advance(PREFIX);
@@ -123,7 +133,8 @@ async fn first(socket: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> Op
                 return Some(FirstReply::of(Bytes::copy_from_slice(message)));
             }
         }
-        if socket.read_buf(read).await.ok()? == 0 {
+        let more = socket.read_buf(read).await.ok()?;
+        if more == 0 || !connection.read(more) {
             return None;
         }
     }

@@ -50,7 +50,8 @@ impl Handover {
         Some(left.events)
     }
 
-    fn written(&self) {
+    /// Everything before the events is written.
+    pub(crate) fn written(&self) {
         if self.is_used.load(Ordering::Acquire)
             && let Some(left) = &mut *self.left.lock()
         {
@@ -59,18 +60,27 @@ impl Handover {
     }
 }
 
-/// A connection's socket. It notes when HTTP has written everything, because HTTP flushes it only then, and what the connection
-/// begins with.
+/// What a watched socket notifies.
+pub(crate) trait Watch: Send + Sync {
+    /// Nothing waits to be written any more.
+    fn written(&self);
+
+    /// So many bytes were read; false if there is no room for them.
+    fn read(&self, bytes: usize) -> bool;
+}
+
+/// A connection's socket. It notifies when HTTP has written everything, because HTTP flushes it only then, and of what is read. It
+/// notes what the connection begins with.
 pub(crate) struct Watched<T> {
     inner: T,
-    handover: Arc<Handover>,
+    watch: Arc<dyn Watch>,
     opening: Opening,
 }
 
 impl<T> Watched<T> {
-    /// A socket that notifies this handover.
-    pub(crate) fn new(inner: T, handover: Arc<Handover>) -> Self {
-        Self { inner, handover, opening: Opening::Unread }
+    /// A socket that notifies this.
+    pub(crate) fn new(inner: T, watch: Arc<dyn Watch>) -> Self {
+        Self { inner, watch, opening: Opening::Unread }
     }
 
     /// The socket itself.
@@ -91,8 +101,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        this.opening.poll_read(Pin::new(&mut this.inner), cx, into)
+        let (this, before) = (&mut *self, into.filled().len());
+        ready!(this.opening.poll_read(Pin::new(&mut this.inner), cx, into))?;
+        if this.watch.read(into.filled().len() - before) {
+            return Poll::Ready(Ok(()));
+        }
+        Poll::Ready(Err(io::Error::other("too much of what is not whole waits")))
     }
 }
 
@@ -103,7 +117,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.inner).poll_flush(cx))?;
-        self.handover.written();
+        self.watch.written();
         Poll::Ready(Ok(()))
     }
 
@@ -228,11 +242,21 @@ mod tests {
         Box::new(Events::new(stream.read(None).unwrap(), false, None, &keep_alive))
     }
 
+    impl Watch for Handover {
+        fn written(&self) {
+            Handover::written(self);
+        }
+
+        fn read(&self, _: usize) -> bool {
+            true
+        }
+    }
+
     #[tokio::test]
     async fn events_are_taken_once_everything_before_them_is_written() {
         let handover = Arc::new(Handover::default());
         let (near, _far) = duplex(64);
-        let mut socket = Watched::new(near, Arc::clone(&handover));
+        let mut socket = Watched::new(near, Arc::<Handover>::clone(&handover));
         let mut flush =
             || Pin::new(&mut socket).poll_flush(&mut Context::from_waker(std::task::Waker::noop()));
         assert!(flush().is_ready() && handover.take().is_none());

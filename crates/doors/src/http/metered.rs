@@ -1,16 +1,19 @@
 //! Bodies and connections of senders that are not known yet, bounded and on an account.
 //!
-//! A byte that arrives before its sender has shown who it is stands on the account of its address: forms of people who sign in,
-//! questions of gRPC clients, and everything that a connection of HTTP/2 sends.
+//! A byte that arrives before its sender has shown who it is stands on the account of its address: handshakes, heads and first
+//! frames that are not whole, forms of people who sign in, questions of gRPC clients, and everything that a connection of HTTP/2
+//! sends.
 
 use std::future::Future as _;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use control::Registry;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use platform::{Share, Taken};
@@ -19,6 +22,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tonic::Status;
 
 use super::connection::{Client, Connection};
+use super::handover::Watch;
 use super::places::network;
 
 /// Bytes of one connection of HTTP/2 that are on no account: a head with a token.
@@ -42,14 +46,29 @@ const QUESTIONS_WAIT: Duration = Duration::from_secs(60);
 impl Connection {
     /// The account of what this client sends while it is not known.
     pub(super) fn newcomer(&self) -> Arc<Share> {
-        let address = self.peer.map(|peer| network(peer).to_string()).unwrap_or_default();
-        self.links.newcomers.of(&address)
+        account_of(&self.links.registry, self.peer)
     }
 
     /// The place of a request of this client while it is not known; `None` if its address has too many that wait.
     pub(super) fn place(&self) -> Option<Taken> {
         place_on(&self.newcomer())
     }
+}
+
+impl Watch for Connection {
+    fn written(&self) {
+        self.handover.written();
+    }
+
+    fn read(&self, bytes: usize) -> bool {
+        self.unfinished.grow(bytes, || (!self.client.is_known()).then(|| self.newcomer()))
+    }
+}
+
+/// The account of an address whose sender is not known.
+pub(super) fn account_of(registry: &Registry, peer: Option<IpAddr>) -> Arc<Share> {
+    let address = peer.map(|peer| network(peer).to_string()).unwrap_or_default();
+    registry.newcomers.of(&address)
 }
 
 /// The place of a request on the account of its address.

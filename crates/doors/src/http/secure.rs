@@ -5,15 +5,17 @@ use std::io;
 use std::net;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as Pipe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use auth::ClientCertificate;
 use bytes::Bytes;
-use platform::unix_ms;
+use platform::{Share, unix_ms};
 use tls::ServerTls;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy_bidirectional};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -26,6 +28,7 @@ use wire::rpc::code::INVALID_REQUEST;
 
 use super::connection::ConnectionEnds;
 use super::places::Standing;
+use super::unfinished::Unfinished;
 
 /// Seconds a client may take to finish its TLS handshake.
 const HANDSHAKE_SECS: u64 = 10;
@@ -37,19 +40,78 @@ const PLAIN_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/pla
     content-length: 49\r\nconnection: close\r\n\r\nthis port speaks TLS: use a URL with `https://`\r\n";
 
 /// A connection after its handshake, and what its client showed.
-pub(crate) type Secured = (TlsStream<TcpStream>, ConnectionEnds);
+pub(crate) type Secured = (TlsStream<Counted>, ConnectionEnds);
+
+/// A socket below TLS. What arrives during the handshake is on the account of its address.
+pub(crate) struct Counted {
+    inner: TcpStream,
+    handshake: Option<Box<(Unfinished, Arc<Share>)>>,
+}
+
+impl Counted {
+    fn new(inner: TcpStream, account: Arc<Share>) -> Self {
+        Self { inner, handshake: Some(Box::new((Unfinished::default(), account))) }
+    }
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, into))?;
+        let more = into.filled().len() - before;
+        let fits = self
+            .handshake
+            .as_ref()
+            .is_none_or(|shaking| shaking.0.grow(more, || Some(Arc::clone(&shaking.1))));
+        if fits {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Ready(Err(io::Error::other("too much of handshakes waits")))
+        }
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}
 
 /// Performs the handshake of a connection; `None` if it fails, takes too long, must make way for another connection, or the gateway
-/// stops.
+/// stops. Until then its bytes are on this account.
 pub(crate) async fn accept(
-    socket: TcpStream,
+    (socket, account): (TcpStream, Arc<Share>),
     tls: ServerTls,
     standing: &Standing,
     stop: &mut watch::Receiver<bool>,
 ) -> Option<Secured> {
     let evicted = poll_fn(|cx| standing.poll_evicted(cx));
     tokio::select! {
-        shaken = timeout(Duration::from_secs(HANDSHAKE_SECS), handshake(socket, &tls)) => match shaken {
+        shaken = timeout(Duration::from_secs(HANDSHAKE_SECS), handshake(socket, account, &tls)) => match shaken {
             Ok(Ok(secured)) => Some(secured),
             Ok(Err(error)) => {
                 report(&error.to_string());
@@ -88,7 +150,7 @@ fn answer_to_plain(first: u8) -> Bytes {
     }
 }
 
-async fn handshake(mut socket: TcpStream, tls: &ServerTls) -> io::Result<Secured> {
+async fn handshake(mut socket: TcpStream, account: Arc<Share>, tls: &ServerTls) -> io::Result<Secured> {
     let mut peeked = [0];
     let seen = socket.peek(&mut peeked).await?;
     let [first] = peeked;
@@ -98,15 +160,16 @@ async fn handshake(mut socket: TcpStream, tls: &ServerTls) -> io::Result<Secured
         tokio::io::copy(&mut socket.take(PLAIN_BYTES_MAX), &mut tokio::io::sink()).await?;
         return Err(io::Error::other("the client does not speak TLS"));
     }
-    let stream = tls.acceptor().accept(socket).await?;
+    let mut stream = tls.acceptor().accept(Counted::new(socket, account)).await?;
+    stream.get_mut().0.handshake = None;
     let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
     let certificate = shown.map(|shown| {
         Arc::new(ClientCertificate { sha256: tls::fingerprint(shown), names: tls::names(shown) })
     });
     let name = stream.get_ref().1.server_name().map(str::to_owned);
-    let at = stream.get_ref().0.local_addr()?;
+    let at = stream.get_ref().0.inner.local_addr()?;
     let authority = name.map_or_else(|| at.to_string(), |name| format!("{name}:{}", at.port()));
-    let peer = stream.get_ref().0.peer_addr().ok().map(|peer| peer.ip());
+    let peer = stream.get_ref().0.inner.peer_addr().ok().map(|peer| peer.ip());
     Ok((stream, ConnectionEnds { certificate, authority: Some(authority.into()), peer }))
 }
 
@@ -124,7 +187,7 @@ impl Drop for Pump {
 ///
 /// # Errors
 /// Those of the pair of sockets.
-pub(super) fn pump(mut secure: TlsStream<TcpStream>) -> io::Result<(TcpStream, Pump)> {
+pub(super) fn pump(mut secure: TlsStream<Counted>) -> io::Result<(TcpStream, Pump)> {
     let (near, far) = Pipe::pair()?;
     near.set_nonblocking(true)?;
     far.set_nonblocking(true)?;

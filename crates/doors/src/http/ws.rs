@@ -37,7 +37,7 @@ use super::handover::Watched;
 use super::head::bearer;
 use super::request::not_allowed;
 use super::response::{self, Answered};
-use super::secure::{self, Pump};
+use super::secure::{self, Counted, Pump};
 use reader::{Departure, Reader, Received};
 
 /// Messages in a row that cannot be read, before the connection is closed.
@@ -194,7 +194,7 @@ async fn begin(upgrade: OnUpgrade, accepted: Accepted) {
         Ok(Err(upgraded)) => upgraded,
         Err(error) => return tracing::debug!(%error, "an upgrade failed"),
     };
-    let Ok(parts) = upgraded.downcast::<TokioIo<Watched<TlsStream<TcpStream>>>>() else {
+    let Ok(parts) = upgraded.downcast::<TokioIo<Watched<TlsStream<Counted>>>>() else {
         return tracing::warn!("a WebSocket needs a TCP connection of its own");
     };
     match secure::pump(parts.io.into_inner().into_inner()) {

@@ -107,7 +107,7 @@ pub(crate) fn field_of(
         return Ok(answer.payload.bytes.clone());
     }
     let failed = || Refusal::new(RefusalCode::UpstreamFailed, "the server's answer cannot be read");
-    let (method, asking) = (call.request.method.as_str(), (&*call.link, call.narrowing.as_ref()));
+    let (method, asking) = (call.request.method.as_str(), (&*call.link, call.narrowing()));
     let encoded = relay::encode_answer(answer, method, Form::Legacy, &Id::number(call.link.id.0), respell);
     let message = Message::read(encoded.frame).map_err(|_| failed())?;
     if message.shape() != MessageKind::Result {

@@ -180,7 +180,7 @@ async fn decide(
     let id = dispatch.with(|topic| named(topic, id)).ok_or_else(unknown)?;
     // The decision finds out whether the caller may see the proposal: after it is on disk, and with an audit entry.
     let by = &call.link.participant.id;
-    let narrowed = call.narrowing.as_ref().map(|_| dispatch.with(|topic| held(topic, call)));
+    let narrowed = call.narrowing().map(|_| dispatch.with(|topic| held(topic, call)));
     let decided = dispatch.decide(id, by, narrowed.as_ref(), choice).await;
     decided.map_err(|refusal| match refusal.code {
         RefusalCode::UnknownTarget => unknown(),
@@ -193,7 +193,7 @@ async fn decide(
 /// What the caller may do, as far as its access token is good for it.
 fn held(topic: &Topic, call: &Call) -> Arc<Capabilities> {
     let held = topic.capabilities(&call.link.participant.id).cloned().unwrap_or_default();
-    match &call.narrowing {
+    match call.narrowing() {
         Some(narrowing) => Arc::new(held.within(&narrowing.to)),
         None => held,
     }

@@ -60,7 +60,7 @@ fn proposal(dispatch: &Dispatch, link: &Link, envelope: &Envelope) -> Intent<Liv
 
 /// The refusal of a proposal whose kind and payload differ, which is recorded.
 fn mismatched(dispatch: &Dispatch, envelope: &Envelope, mismatch: &check::Mismatch) -> Refusal {
-    Record::of(dispatch).ignored(envelope, &[GATEWAY], &format!("mismatch: {mismatch}"));
+    Record::of(dispatch).mismatched(envelope, &[GATEWAY], &mismatch.to_string());
     Refusal::new(RefusalCode::Malformed, format!("kind and payload differ: {mismatch}"))
 }
 

@@ -121,7 +121,7 @@ pub(crate) fn answered(
 ) {
     let (Some(server), Some(fulfilment)) = (server, proposal.fulfilment.as_deref()) else { return };
     let opened = &proposal.content.opened;
-    let payload = payload::answer(answer, &opened.method, asked_by(proposal).as_ref());
+    let payload = payload::room_answer(answer, &opened.method, asked_by(proposal).as_ref());
     let to = concerned(proposal);
     let (id, from, correlation) =
         (dispatch.context.operation().to_string(), server.as_str(), Some(fulfilment));

@@ -9,8 +9,9 @@ use platform::{millis, random, unix_ms};
 use store::OpenedProposal;
 use topic::{End, Terms};
 use upstream::{Manifest, Session, curation::Author};
+use wire::digest::ReviewedCall;
 use wire::mcp::{relay, task};
-use wire::{digest::ReviewedCall, mcpx::Envelope, mcpx::check};
+use wire::mcpx::{Envelope, NESTING_MAX, check};
 
 use super::content::{self, Proposed};
 use super::waiting;
@@ -19,6 +20,9 @@ use store::recorder::Permit;
 
 use crate::accounts;
 use crate::{call::Call, curation, dispatch::Dispatch, incoming::Parks, link::Link, record::Record, unfit};
+
+/// The objects that lie around params in an envelope: itself, and its payload.
+const AROUND: usize = 2;
 
 /// A proposal that the topic does not have yet.
 #[derive(Debug)]
@@ -231,6 +235,10 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
     let digest = digest(&to, method, params.as_deref(), tool.as_deref());
     let digest = digest
         .map_err(|why| Refusal::new(RefusalCode::Malformed, format!("this cannot be proposed: {why}")))?;
+    if params.as_deref().is_some_and(|params| json::nesting(params.as_bytes()) + AROUND > NESTING_MAX) {
+        let why = format!("this cannot be proposed: it is nested deeper than {NESTING_MAX}");
+        return Err(Refusal::new(RefusalCode::Malformed, why));
+    }
     let account = dispatch.audit.account(by);
     let reserve = || dispatch.audit.reserve_on(account.as_ref());
     let permits = [Some(reserve()?), Some(reserve()?)];

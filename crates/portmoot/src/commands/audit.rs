@@ -72,7 +72,7 @@ fn directory(config: &ConfigArgs, output: Output) -> Result<PathBuf, Failure> {
 
 /// Prints the entries that match, the last `last` of them.
 fn list(dir: &Path, filter: &EntryFilter, last: Option<usize>, output: Output) -> Result<Exit, Failure> {
-    // With `--json` a row is a line of the log, unchanged.
+    // With `--json` a row is a line of the log; its hidden characters are escapes, which mean the same.
     let (mut rows, rows_max) = (VecDeque::new(), last.unwrap_or(usize::MAX));
     query(dir, filter, |entry, line| {
         rows.push_back(if output.json { vec![line.to_owned()] } else { row(entry) });
@@ -83,7 +83,7 @@ fn list(dir: &Path, filter: &EntryFilter, last: Option<usize>, output: Output) -
     })?;
     if output.json {
         let lines: Vec<String> = rows.iter().flatten().map(|line| format!("\n    {line}")).collect();
-        output.result(&format!("{{\n  \"entries\": [{}\n  ]\n}}", lines.join(",")));
+        output.result_json_text(&format!("{{\n  \"entries\": [{}\n  ]\n}}", lines.join(",")));
     } else {
         output.table(&COLUMNS, rows.into_iter());
     }

@@ -42,7 +42,7 @@ pub(crate) async fn resources(command: ResourcesCommand, output: Output) -> Resu
             let params = json!({ "uri": uri }).to_string();
             let result = request((&topic, &gateway), "resources/read", &params, output).await?;
             if output.json {
-                output.result(&result);
+                output.result_json_text(&result);
             } else {
                 contents(&serde_json::from_str(&result).unwrap_or_default(), output)?;
             }
@@ -63,7 +63,7 @@ pub(crate) async fn prompts(command: PromptsCommand, output: Output) -> Result<E
             let params = json!({ "name": name, "arguments": given(&arguments)? }).to_string();
             let result = request((&topic, &gateway), "prompts/get", &params, output).await?;
             if output.json {
-                output.result(&result);
+                output.result_json_text(&result);
             } else {
                 let result: Value = serde_json::from_str(&result).unwrap_or_default();
                 let messages = result.get("messages").and_then(Value::as_array).into_iter().flatten();

@@ -41,7 +41,7 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
             let id = whole_id(&remote, &id).await?;
             let answer = api::get(&remote, &["proposals", &id], &[]).await?;
             if output.json {
-                output.result(&answer.text);
+                output.result_json_text(&answer.text);
             } else {
                 output.result(&shown(&answer.read::<Proposal>()?));
             }

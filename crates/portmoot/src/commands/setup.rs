@@ -14,7 +14,7 @@ use upstream::config::{Support, support};
 use crate::cli::{ChangeArgs, OwnFileArgs};
 use crate::consent::dangers_of;
 use crate::process::env;
-use config::{Sources, check_text};
+use config::Sources;
 use json::visible;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -101,12 +101,7 @@ fn confine(found: &mut ClientServers, at: &Surroundings<'_>) {
 
 /// Checks that a changed configuration file has no problem that it had not before.
 fn checked(change: &Change) -> Result<(), Failure> {
-    let name = change.file.path.display().to_string();
-    let before = check_text(&name, &change.file.text, &env);
-    let after = String::from_utf8_lossy(change.after.as_deref().unwrap_or_default()).into_owned();
-    let problems = check_text(&name, after.strip_prefix('\u{feff}').unwrap_or(&after), &env);
-    let is_new = |text: &str| !before.iter().any(|known| known.message == text);
-    let new: Vec<_> = problems.into_iter().filter(|one| is_new(&one.message)).collect();
+    let new = setup::new_problems(change, &env);
     if new.is_empty() { Ok(()) } else { Err(Failure::configuration(&new).hint("nothing was changed")) }
 }
 

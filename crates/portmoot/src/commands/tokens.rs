@@ -14,8 +14,6 @@ use terminal::failure::Failure;
 use terminal::output::Output;
 
 const COLUMNS: [&str; 4] = ["FORM OF THE LIST", "BYTES", "TOKENS", "SAVED"];
-/// What the document saves, in percent.
-const CLAIM: f64 = 99.0;
 
 /// One form of the list.
 struct Form {
@@ -142,13 +140,8 @@ fn verdict(tools: usize, full: usize, forms: &[Form]) -> String {
         forms.iter().filter_map(|form| Some((form.name, form.tokens?))).min_by_key(|(_, tokens)| *tokens);
     let (name, tokens) = least.unwrap_or_default();
     let saved = percent_saved(full, tokens);
-    let claim = if saved >= CLAIM {
-        format!("{CLAIM} % less, as proto-mcp's document has it, is reached by: {name}")
-    } else {
-        format!("{CLAIM} % less, as proto-mcp's document has it, is not reached: {name} saves {saved:.1} %")
-    };
     format!(
-        "\n{tools} tools, {} tokens each as JSON. A model never reads protobuf: it saves bytes on the wire, not tokens.\n{claim}.\nTokens are of cl100k_base, as a stand-in: other models count otherwise.",
+        "\n{tools} tools, {} tokens each as JSON. A model never reads protobuf: it saves bytes on the wire, not tokens.\nThe cheapest form for a model: {name}, {saved:.1} % fewer tokens.\nTokens are of cl100k_base, as a stand-in: other models count otherwise.",
         full / tools.max(1)
     )
 }
@@ -185,11 +178,11 @@ mod tests {
     }
 
     #[test]
-    fn the_claim_is_compared_with_what_saves_most() {
+    fn what_saves_most_is_named() {
         let form = |name, tokens| Form { name, bytes: 0, tokens };
         let forms = [form("full", Some(1000)), form("wire", None), form("names", Some(30))];
-        assert!(verdict(10, 1000, &forms).contains("is not reached: names saves 97.0 %"));
-        let forms = [form("full", Some(1000)), form("names", Some(10))];
-        assert!(verdict(10, 1000, &forms).contains("is reached by: names"));
+        assert!(
+            verdict(10, 1000, &forms).contains("The cheapest form for a model: names, 97.0 % fewer tokens.")
+        );
     }
 }

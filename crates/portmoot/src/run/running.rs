@@ -9,6 +9,7 @@ use access::config::Config;
 use access::grants::{Grants, NOT_APPLIED};
 use access::identities::tokens_configured;
 use access::sign_ins::make_login_key;
+use api::ConfigFile;
 use auth::{Sealer, TokenHash, encode_token};
 use client::Guard;
 use control::{Registry, Start};
@@ -75,11 +76,16 @@ fn log_not_applied(grants: &Grants) {
 
 impl Gateway {
     /// Starts servers and opens topics; listens on nothing yet. `exe` is this program, for the guard process of children; without it
-    /// children end only when the gateway ends in order. Must be called inside a runtime.
+    /// children end only when the gateway ends in order. `file` is the configuration file that the API may change. Must be called inside a
+    /// runtime.
     ///
     /// # Errors
     /// When the data directory cannot be used.
-    pub(crate) fn start(mut config: Config, exe: Option<PathBuf>) -> Result<Self, Failure> {
+    pub(crate) fn start(
+        mut config: Config,
+        exe: Option<PathBuf>,
+        file: Option<Arc<ConfigFile>>,
+    ) -> Result<Self, Failure> {
         let descriptors = Descriptors::fit(&mut config);
         let mut journal = config.data_dir.as_deref().map(Journal::open).transpose()?;
         let sealer = match journal.as_mut() {
@@ -119,7 +125,7 @@ impl Gateway {
         let registry = Registry::start(start);
         let sign_in = sign_in(&registry, &access);
         let connect = connect(&registry, &access, sign_in.as_ref());
-        let pages = api::router(&registry, &access, sign_in.clone(), &connect);
+        let pages = api::router(&registry, &access, sign_in.clone(), &connect, file);
         let pages = pages.merge(signin::connect_router(connect));
         let pages = sign_in.into_iter().fold(pages, |pages, sign_in| pages.merge(signin::router(sign_in)));
         let doors = Doors::new(Arc::clone(&registry), pages);

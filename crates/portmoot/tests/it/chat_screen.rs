@@ -62,7 +62,7 @@ impl Room {
 }
 
 /// A screen without what differs from run to run: times of day, ages, ids. Escape sequences stay, with `\\e` for their first byte.
-fn steady(screen: &str) -> String {
+pub(crate) fn steady(screen: &str) -> String {
     let (mut out, mut word, mut in_escape) = (String::new(), String::new(), false);
     let end = |word: &mut String, out: &mut String| {
         let digits = word.chars().filter(char::is_ascii_digit).count();

@@ -20,8 +20,7 @@ const KIND: &str = "mcp/request:tools/call:s_strict";
 
 /// A tool that only takes a short `text`, and perhaps a number, with a rule that protobuf has no words for.
 fn strict() -> Value {
-    let properties =
-        json!({ "text": { "type": "string", "not": { "const": "bad" } }, "n": { "maximum": 3 } });
+    let properties = json!({ "text": { "type": "string", "not": { "const": "bad" } }, "n": { "type": "number", "maximum": 3 } });
     let schema = json!({ "type": "object", "properties": properties, "required": ["text"], "additionalProperties": false });
     json!({ "name": "strict", "inputSchema": schema })
 }
@@ -155,6 +154,13 @@ fn unfit_arguments_open_no_proposal_and_are_not_run_by_one() {
     let last = open.rest();
     let result = &last.last().unwrap()["result"];
     assert!(result["isError"] == true && result.to_string().contains("- /text: "), "{last:?}");
+    // The proposal of a caller that asked for a task is the task: it ends with that answer too.
+    let params = json!({ "name": "s_strict", "arguments": { "text": "fits" }, "task": {} });
+    let task = scout.ask("tools/call", params)["result"]["task"]["taskId"].clone();
+    let id = gateway.pending(&home, &boss)["id"].as_str().unwrap().to_owned();
+    proposals(&["approve", &id, "--yes", "--arguments", r#"{"text":"bad"}"#]);
+    let result = scout.ask("tasks/result", json!({ "taskId": task }))["result"].clone();
+    assert!(result["isError"] == true && result.to_string().contains("- /text: "), "{result}");
     assert_eq!(peer.calls("strict"), 0);
 }
 
@@ -204,7 +210,12 @@ fn clients_of_proto_mcp_are_judged_by_both_gates() {
         assert!(why.starts_with(&format!("{WHY}- /text: ")), "{way:?}: {answered}");
         assert_eq!(listed.calls(), "strict\n".repeat(count + 1), "{way:?}");
     }
-    AuditLog(&served).comes_to(3, "local", KIND, "refused", "unfit");
+    // A null that the message cannot say is one for the JSON all the same.
+    let marked = ["--metadata", r#"{"mcp.null":"[\"/n\"]"}"#];
+    let typed = ["--typed", "s_strict", r#"{"text":"fits"}"#, "--ws", &url];
+    let answered = proto_client(&[&typed[..], &marked].concat())["answer"].to_string();
+    assert!(answered.contains("- /n: this is not of type \\\"number"), "{answered}");
+    AuditLog(&served).comes_to(4, "local", KIND, "refused", "unfit");
 }
 
 #[test]

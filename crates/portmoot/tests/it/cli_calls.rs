@@ -153,3 +153,71 @@ fn a_token_is_rotated_without_a_gap() {
     // On the data directory, without a gateway.
     home.run(&["token", "rotate", "ci", "--data-dir", "data", "--config", "portmoot.toml"]).expect(0);
 }
+
+/// A server whose tool has members, blanks and escapes as no program orders them, and arguments from the last letter to the first.
+fn unordered() -> (Peer, String) {
+    let tool = r#"{"inputSchema": {"type":"object", "required":["text"],"properties":{"text":{"type":"string"},"mid":{"type":["integer","null"]},"altitude":{}}},"description":"Says it. \u00e9nd more.",  "name":"say"}"#;
+    let listed = format!("[{tool}]");
+    let peer = Peer::stdio(move |message| {
+        small(message, &listed).map(String::into_bytes).into_iter().collect::<Vec<_>>()
+    });
+    (peer, tool.to_owned())
+}
+
+#[test]
+fn tokens_are_counted_of_the_bytes_as_they_are_and_of_arguments_in_their_order() {
+    let (home, (peer, tool)) = (Home::new(), unordered());
+    let gateway = Gateway::start(&home, &(peer.child("u", "") + "[topics.main]\n"));
+    gateway.ready("u");
+    let listed = crate::support::Client::plain(&gateway);
+    let listed = listed.post(&listed.request("tools/list", json!({}))).body;
+    let begin = listed.find('[').unwrap();
+    let tools = &listed[begin..=listed.rfind(']').unwrap()];
+    assert!(tools.contains(tool.split_once("\"name\"").unwrap().0), "the gateway lists it as it is: {tools}");
+    let counted: Value = serde_json::from_str(&home.run(&["tokens", "--json"]).expect(0).stdout).unwrap();
+    let form = |name: &str| {
+        let forms = counted["forms"].as_array().unwrap();
+        forms.iter().find(|form| form["form"] == name).unwrap_or_else(|| panic!("{counted}")).clone()
+    };
+    let tokens = |text: &str| tiktoken_rs::cl100k_base().unwrap().encode_ordinary(text).len();
+    let schema = tool.split_once("\"inputSchema\": ").unwrap().1.split_once(",\"description\"").unwrap().0;
+    for (name, text) in [
+        (
+            "JSON-RPC, as tools/list has it",
+            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":{tools}}}}}"#),
+        ),
+        (
+            "name, description, schema as JSON",
+            format!(r#"[{{"name":"say","description":"Says it. \u00e9nd more.","inputSchema":{schema}}}]"#),
+        ),
+        ("signatures", "say(text: string, mid?: integer|null, altitude?: any)".to_owned()),
+        ("names", "say".to_owned()),
+    ] {
+        let form = form(name);
+        assert_eq!((&form["bytes"], &form["tokens"]), (&json!(text.len()), &json!(tokens(&text))), "{name}");
+    }
+    let sorted = "say(altitude?: any, mid?: integer|null, text: string)";
+    assert_ne!(form("signatures")["tokens"], json!(tokens(sorted)), "the order of another program");
+}
+
+#[test]
+fn a_token_in_the_environment_is_not_in_the_list_of_processes() {
+    let secret = token("boss");
+    let (home, config) = people(&[("boss", &["mcp/*"])]);
+    let gateway = Gateway::start(&home, &(config + &fixture("a", &[])));
+    let with_token = Home::beside(&home).env("PORTMOOT_TOKEN", &secret);
+    let mut relay = crate::socket::Piped::with(with_token, &["stdio", "--url", &gateway.url()]);
+    relay.send(
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25",
+            "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } } })
+        .to_string(),
+    );
+    assert!(relay.json()["result"].is_object());
+    let line = std::fs::read_to_string(format!("/proc/{}/cmdline", relay.pid())).unwrap();
+    assert!(line.contains("--url") && !line.contains(&secret), "{line:?}");
+    // And the flag says what it costs, wherever it is.
+    for command in [&["stdio", "--help"][..], &["tools", "ls", "--help"]] {
+        let help = home.run(command).expect(0).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains("Other users of the machine see it in the list of processes"), "{help}");
+    }
+}

@@ -163,3 +163,77 @@ fn a_granter_takes_away_nothing_that_it_does_not_hold() {
     );
     assert_eq!(reply.status, 200, "it holds `chat` itself: {reply:?}");
 }
+
+#[test]
+fn a_token_has_at_most_as_many_capabilities_as_a_participant() {
+    let (home, config) = setup();
+    let gateway = Gateway::start(&home, &config);
+    for (count, by_api, by_command) in [(1_024, 201, 0), (1_025, 400, 1), (2_000, 400, 1)] {
+        let may: Vec<String> = (0..count).map(|at| format!("mcp/request:tools/call:a_{at}")).collect();
+        let body = json!({ "name": format!("api-{count}"), "capabilities": may });
+        let issued = api(&gateway, ROOT, "POST", "tokens", &body);
+        assert_eq!(issued.status, by_api, "{count}: {issued:?}");
+        let name = format!("command-{count}");
+        let url = gateway.url();
+        let mut args = vec!["token", "new", &name, "--url", &url, "--token", ROOT];
+        may.iter().for_each(|one| args.extend(["--capability", one]));
+        let ran = home.run(&args);
+        assert_eq!(ran.code, by_command, "{count}: {}", ran.stderr);
+        if by_api != 201 {
+            let said = issued.body + &ran.stderr;
+            assert_eq!(said.matches("a token has at most 1024 capabilities").count(), 2, "{said}");
+        }
+    }
+}
+
+/// A library that sets the wall clock of a process back by an hour.
+#[cfg(target_os = "linux")]
+const AN_HOUR_AGO: &str = "#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *at) {
+  int end = syscall(SYS_clock_gettime, clock, at);
+  if (clock == CLOCK_REALTIME) at->tv_sec -= 3600;
+  return end;
+}
+";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_has_expired_stays_expired_when_the_clock_is_set_back() {
+    let (home, config) = setup();
+    let gateway = Gateway::start(&home, &config);
+    let before = issue(&gateway, "fixed");
+    let lasting = root(&gateway, "POST", "tokens", &json!({ "name": "lasting", "lifetime_ms": 3_600_000 }));
+    let brief = root(&gateway, "POST", "tokens", &json!({ "name": "brief", "lifetime_ms": 1_000 }));
+    let [lasting, brief] = [&lasting, &brief].map(|issued| issued["token"].as_str().unwrap().to_owned());
+    let grant = json!({ "add": ["mcp/request:tools/*"], "expires_in_seconds": 1 });
+    root(&gateway, "POST", "participants/fixed/grants", &grant);
+    let status = |gateway: &Gateway, token: &str| gateway.get("/api/v1/tools", Some(token)).status;
+    assert_eq!(status(&gateway, &lasting), 200);
+    let journal = home.path().join("data/journal.jsonl");
+    // The latest time of this name in records that have this member with this value.
+    let latest = |time: &str, member: &str, value: &str| {
+        let text = std::fs::read_to_string(&journal).unwrap();
+        let all = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        all.filter(|record| record[member] == value).filter_map(|record| record[time].as_u64()).max()
+    };
+    let last_end =
+        latest("expires_ms", "name", "brief").max(latest("expires_ms", "participant", "fixed")).unwrap();
+    until("both ends are on record", || (latest("at_ms", "record", "expired")? >= last_end).then_some(()));
+    assert_eq!((held(&gateway, "fixed"), status(&gateway, &brief)), (before.clone(), 401));
+    gateway.stop();
+    let (source, library) = (home.write("clock.c", AN_HOUR_AGO), home.path().join("clock.so"));
+    let mut compiler = std::process::Command::new("cc");
+    let built = compiler.args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status().unwrap();
+    assert!(built.success());
+    let mut command = home.command(&["serve", "--listen", "127.0.0.1:0", "--config", "portmoot.toml"]);
+    command.env("LD_PRELOAD", &library);
+    let gateway = Gateway::serve(command);
+    root(&gateway, "POST", "tokens", &json!({ "name": "earlier" }));
+    let created = ["earlier", "lasting"].map(|name| latest("created_ms", "name", name).unwrap());
+    assert!(created[0] + 1_800_000 < created[1], "the clock is not set back: {created:?}");
+    assert_eq!(held(&gateway, "fixed"), before);
+    assert_eq!([&lasting, &brief].map(|token| status(&gateway, token)), [200, 401]);
+}

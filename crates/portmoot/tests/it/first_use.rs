@@ -105,15 +105,25 @@ fn the_doctor_passes_in_an_empty_home() {
     assert_eq!(again.stderr, "", "what `config show` prints has no settings without effect");
 }
 
-/// The indented blocks of the README in this language.
-fn blocks(language: &str) -> Vec<String> {
-    let readme = readme();
+/// The blocks of a page in this language.
+pub(crate) fn blocks_of(page: &str, language: &str) -> Vec<String> {
     let opening = format!("```{language}\n");
-    readme.split(&opening).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+    page.split(&opening).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+/// Those of the README.
+fn blocks(language: &str) -> Vec<String> {
+    blocks_of(&readme(), language)
+}
+
+/// The command lines of a page below `docs`.
+pub(crate) fn lines_of(page: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(harness::repository().join("docs").join(page)).unwrap();
+    blocks_of(&text, "sh").concat().lines().map(str::to_owned).collect()
 }
 
 /// A home whose PATH has this program and a server in the place of `npx`.
-fn equipped() -> Home {
+pub(crate) fn equipped() -> Home {
     let home = Home::new();
     let program = |name: &str, script: String| {
         let path = home.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}"));
@@ -126,7 +136,7 @@ fn equipped() -> Home {
 }
 
 /// A line of a shell, with a word on its stdin after a moment.
-fn shell(home: &Home, line: &str) -> Command {
+pub(crate) fn shell(home: &Home, line: &str) -> Command {
     let of_home = home.command(&[]);
     let variables = of_home.get_envs().filter_map(|(name, value)| Some((name, value?)));
     let mut shell = Command::new("sh");
@@ -137,7 +147,8 @@ fn shell(home: &Home, line: &str) -> Command {
 
 /// Runs a line as the README has it.
 #[track_caller]
-fn run_line(home: &Home, line: &str) {
+pub(crate) fn run_line(home: &Home, line: &str) {
+    let line = &line.replace("   # asks", " --yes # asks");
     let done = Ran::from(shell(home, line).output().unwrap());
     assert!(!line.contains(" chat ") || !done.stdout.contains("refused"), "{line}: {}", done.stdout);
     assert_eq!(done.code, 0, "{line}\n{}{}", done.stdout, done.stderr);
@@ -149,26 +160,95 @@ const NOT_RUN: [&str; 4] =
 
 #[test]
 fn every_line_of_the_readme_works() {
-    let [servers, team] = blocks("toml").try_into().unwrap();
+    let [team] = blocks("toml").try_into().unwrap();
     let lines = blocks("sh").concat();
     let mut lines = lines.lines().filter(|line| !NOT_RUN.iter().any(|other| line.starts_with(other)));
-    // With servers of one's own, whose variables are set.
-    let home = equipped().env("GITHUB_TOKEN", "x").env("SEARCH_TOKEN", "x");
-    home.write(
-        ".config/Claude/claude_desktop_config.json",
-        r#"{ "mcpServers": { "a": { "command": "npx" } } }"#,
-    );
-    for command in ["portmoot add files -- npx", "portmoot import claude-desktop"] {
+    // With servers of one's own, and a client.
+    let home = equipped();
+    home.write(CLIENT_FILE, CLIENT);
+    for command in
+        ["portmoot add files -- npx", "portmoot import claude-desktop", "portmoot connect claude-code"]
+    {
         let line = lines.next().unwrap();
         assert!(line.starts_with(command), "{line}");
-        run_line(&home, &line.replace("   # asks", " --yes # asks"));
+        run_line(&home, line);
     }
     assert_eq!(lines.next().unwrap(), "portmoot serve");
     let gateway = Gateway::start_with(&home, &[]);
     ["files", "a"].iter().for_each(|name| gateway.ready(name));
     gateway.stop().expect(0);
-    let line = lines.next().unwrap();
-    let (_, file) = line.split_once("portmoot serve --mcp-config ").unwrap();
+    // With participants, on a machine with nothing set up.
+    let home = equipped();
+    home.write("team.toml", &team);
+    assert_eq!(lines.next().unwrap(), "portmoot serve --config team.toml");
+    let gateway = Gateway::start_with(&home, &["--config", "team.toml"]);
+    gateway.ready("demo");
+    let lines: Vec<String> = lines.map(str::to_owned).collect();
+    assert!(lines.len() >= 6, "{lines:?}");
+    assert_eq!(run_with_proposals(&home, &lines), ["42\n"]);
+    gateway.stop().expect(0);
+    // The examples with their output.
+    let console = blocks("console").concat();
+    for example in console.split("$ ").filter(|example| !example.is_empty()) {
+        let (command, expect) = example.split_once('\n').unwrap();
+        let args: Vec<&str> = command.strip_prefix("target/release/portmoot ").unwrap().split(' ').collect();
+        assert_eq!(home.run(&args).expect(0).stdout, expect, "{command}");
+    }
+}
+
+/// A file of Claude Desktop, and where it is.
+const CLIENT_FILE: &str = ".config/Claude/claude_desktop_config.json";
+const CLIENT: &str = r#"{ "mcpServers": { "a": { "command": "npx" } } }"#;
+
+/// The call of an agent that waits, as the pages have it.
+const WAITS: &str = "PORTMOOT_TOKEN=$(portmoot token new agent) portmoot tools call demo_add a=40 b=2";
+
+/// Runs lines one after the other. Calls of agents go on meanwhile; a line with `ID` is about one of them. Returns what the agents printed.
+fn run_with_proposals(home: &Home, lines: &[String]) -> Vec<String> {
+    let (mut agents, mut printed) = (Vec::new(), Vec::new());
+    let pending = || {
+        let all = home.run(&["proposals", "ls", "--json"]).expect(0).stdout;
+        let all: Value = serde_json::from_str(&all).unwrap();
+        let mut all = all["proposals"].as_array().unwrap().iter();
+        all.find(|one| one["state"] == "pending").map(|one| one["id"].as_str().unwrap().to_owned())
+    };
+    for line in lines {
+        if line == WAITS {
+            agents.push(shell(home, line).spawn().unwrap());
+            continue;
+        }
+        if line.contains(" ID") && agents.is_empty() {
+            let again = WAITS.replace("token new agent", "token rotate agent");
+            agents.push(shell(home, &again).spawn().unwrap());
+        }
+        let line = match line.contains(" ID") {
+            true => line.replace(" ID", &format!(" {}", until("a proposal", pending))),
+            false => line.clone(),
+        };
+        run_line(home, &line);
+        if line.contains("proposals approve") || line.contains("proposals reject") {
+            let agent = Ran::from(agents.pop().unwrap().wait_with_output().unwrap());
+            assert!(agent.stderr.contains("this call needs approval: it is proposed as"), "{}", agent.stderr);
+            printed.push(agent.stdout);
+        }
+    }
+    printed
+}
+
+#[test]
+fn every_line_of_the_page_on_servers_works() {
+    let page = std::fs::read_to_string(harness::repository().join("docs/servers.md")).unwrap();
+    let [servers] = blocks_of(&page, "toml").try_into().unwrap();
+    let lines = lines_of("servers.md");
+    let mut lines = lines.iter();
+    let home = equipped().env("GITHUB_TOKEN", "x").env("SEARCH_TOKEN", "x");
+    home.write(CLIENT_FILE, CLIENT);
+    for command in ["portmoot add files -- npx", "portmoot import claude-desktop"] {
+        let line = lines.next().unwrap();
+        assert!(line.starts_with(command), "{line}");
+        run_line(&home, line);
+    }
+    let (_, file) = lines.next().unwrap().split_once("portmoot serve --mcp-config ").unwrap();
     let file = file.replace('~', &home.path().display().to_string());
     Gateway::start_with(&home, &["--mcp-config", &file]).ready("a");
     home.write("portmoot.toml", &servers);
@@ -183,65 +263,96 @@ fn every_line_of_the_readme_works() {
         assert!(line.starts_with(command), "{line}");
         run_line(&home, line);
     }
+    assert_eq!(lines.next(), None);
     let log = gateway.stop().stderr;
     assert!(log.contains("environment: GITHUB_PERSONAL_ACCESS_TOKEN"), "{log}");
-    // Clients are connected, and as before.
-    for command in ["portmoot connect claude-code", "portmoot connect cursor", "portmoot disconnect cursor"] {
-        let line = lines.next().unwrap();
-        assert!(line.starts_with(command), "{line}");
-        run_line(&home, &line.replace("   # asks", " --yes # asks"));
-    }
-    // With participants, on a machine with nothing set up.
+}
+
+#[test]
+fn every_line_of_the_page_on_clients_works() {
     let home = equipped();
-    home.write("team.toml", &team);
-    assert_eq!(lines.next().unwrap(), "portmoot serve --config team.toml");
-    let gateway = Gateway::start_with(&home, &["--config", "team.toml"]);
-    gateway.ready("demo");
-    let mut agents = Vec::new();
-    let pending = || {
-        let all = home.run(&["proposals", "ls", "--json"]).expect(0).stdout;
-        let all: Value = serde_json::from_str(&all).unwrap();
-        let mut all = all["proposals"].as_array().unwrap().iter();
-        all.find(|one| one["state"] == "pending").map(|one| one["id"].as_str().unwrap().to_owned())
-    };
-    let mut ran = 0;
-    for line in lines {
-        ran += 1;
-        if line.starts_with("PORTMOOT_TOKEN=$(portmoot token new agent)") {
-            agents.push(shell(&home, line).spawn().unwrap());
-            continue;
-        }
-        let line = match line.contains(" ID") {
-            true => line.replace(" ID", &format!(" {}", until("a proposal", pending))),
-            false => line.to_owned(),
-        };
-        run_line(&home, &line.replace("   # asks", " --yes # asks"));
-        if line.contains("proposals approve") {
-            let agent = agents.pop().unwrap().wait_with_output().unwrap();
-            let agent = Ran::from(agent).expect(0);
-            assert_eq!(agent.stdout, "42\n", "{}", agent.stderr);
-            assert!(agent.stderr.contains("this call needs approval: it is proposed as"), "{}", agent.stderr);
-            // Another proposal, to reject.
-            let again = "PORTMOOT_TOKEN=$(portmoot token rotate agent) portmoot tools call demo_add a=40 b=2";
-            agents.push(shell(&home, again).spawn().unwrap());
-        }
+    for line in
+        lines_of("clients.md").iter().filter(|line| !NOT_RUN.iter().any(|other| line.starts_with(other)))
+    {
+        run_line(&home, line);
     }
-    assert!(ran >= 12, "{ran}");
-    let rejected = Ran::from(agents.pop().unwrap().wait_with_output().unwrap()).expect(1);
-    assert!(rejected.stdout.contains("not on production"), "{}", rejected.stdout);
-    drop(gateway);
-    for client in blocks("json") {
+    let page = std::fs::read_to_string(harness::repository().join("docs/clients.md")).unwrap();
+    let entries = blocks_of(&page, "json");
+    assert_eq!(entries.len(), 2);
+    for client in entries {
         home.write("client.json", &client);
         let checked = home.run(&["config", "check", "--mcp-config", "client.json"]).expect(0);
         assert!(checked.stderr.contains("`portmoot`: this gateway itself"), "{}", checked.stderr);
     }
-    // The examples with their output.
-    let console = blocks("console").concat();
-    for example in console.split("$ ").filter(|example| !example.is_empty()) {
-        let (command, expect) = example.split_once('\n').unwrap();
-        let args: Vec<&str> = command.strip_prefix("target/release/portmoot ").unwrap().split(' ').collect();
-        assert_eq!(home.run(&args).expect(0).stdout, expect, "{command}");
+}
+
+#[test]
+fn every_line_of_the_pages_on_identities_and_approvals_works() {
+    let read = |page: &str| std::fs::read_to_string(harness::repository().join("docs").join(page)).unwrap();
+    let home = equipped();
+    let [people] = blocks_of(&read("identities.md"), "toml").try_into().unwrap();
+    home.write("team.toml", &(people + "[servers.demo]\ntype = \"demo\"\n"));
+    home.run(&["token", "new", "agent", "--config", "team.toml"]).expect(0);
+    let gateway = Gateway::start_with(&home, &["--config", "team.toml"]);
+    gateway.ready("demo");
+    lines_of("identities.md").iter().for_each(|line| run_line(&home, line));
+    let printed = run_with_proposals(&home, &lines_of("approvals.md"));
+    assert!(printed[0] == "42\n" && printed[1].contains("not on production"), "{printed:?}");
+    gateway.stop().expect(0);
+    // The agent of the page reads by itself, and proposes the rest.
+    let [agent] = blocks_of(&read("approvals.md"), "toml").try_into().unwrap();
+    home.write("agent.toml", &agent);
+    home.run(&["config", "check", "--config", "agent.toml"]).expect(0);
+}
+
+#[test]
+fn every_line_of_the_pages_for_operators_works() {
+    let home = equipped();
+    home.write("portmoot.toml", "[servers.NAME]\ncommand = \"npx\"\n");
+    let is_own = |line: &&String| line.starts_with("portmoot ") && !line.starts_with("portmoot serve");
+    // The port is the running gateway's once it runs.
+    lines_of("production.md").iter().filter(is_own).for_each(|line| run_line(&home, line));
+    let gateway = Gateway::start_with(&home, &["--config", "portmoot.toml"]);
+    gateway.ready("NAME");
+    for page in ["upgrade.md", "troubleshooting.md"] {
+        lines_of(page).iter().filter(is_own).for_each(|line| run_line(&home, line));
     }
+    gateway.stop().expect(0);
+}
+
+#[test]
+fn a_backup_is_made_while_the_gateway_runs_and_restored() {
+    let home = equipped();
+    home.run(&["token", "new", "before"]).expect(0);
+    let gateway = Gateway::start_with(&home, &[]);
+    let lines = lines_of("backup.md");
+    let (make, restore) =
+        lines.split_at(lines.iter().position(|line| line.starts_with("cp backup/")).unwrap());
+    let make: Vec<&str> = make.iter().map(String::as_str).collect();
+    run_line(&home, &make.join("\n"));
+    home.run(&["token", "new", "after", "--capability", "chat"]).expect(0);
+    gateway.stop().expect(0);
+    run_line(&home, &restore[0]);
+    assert_eq!(restore[1], "portmoot serve");
+    // What came after the backup is missing; the rest is there.
+    let gateway = Gateway::start_with(&home, &[]);
+    let listed = home.run(&["token", "ls"]).expect(0).stdout;
+    assert!(listed.contains("before") && !listed.contains("after"), "{listed}");
+    run_line(&home, &restore[2]);
+    gateway.stop().expect(0);
+}
+
+#[test]
+fn every_line_of_the_page_on_the_api_works() {
+    let home = equipped();
+    let gateway = Gateway::start_with(&home, &[]);
+    gateway.ready("demo");
+    let lines = lines_of("api.md").join("\n").replace("http://127.0.0.1:7070", &gateway.url());
+    let answers = Ran::from(shell(&home, &lines).output().unwrap()).expect(0).stdout;
+    for expected in ["\"servers\"", "demo_echo", "hello", "\"server\":\"memory\"", "unknown_target"] {
+        assert!(answers.contains(expected), "no {expected}: {answers}");
+    }
+    gateway.stop().expect(0);
 }
 
 #[test]

@@ -248,8 +248,8 @@ fn a_refusal_of_one_call_leaves_its_session_alone() {
     assert_eq!(*server.calls.lock().unwrap(), ["no", "yes", "no", "yes", "no", "yes"]);
 }
 
-#[test]
-fn a_bridge_on_a_pipe_whose_server_was_restarted_is_initialized_again() {
+/// A server on a pipe whose session can be made to be lost, with the number of its sessions so far.
+fn on_a_pipe() -> (Peer, Arc<AtomicBool>, Arc<AtomicUsize>) {
     let (knows, opened) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let (known, count) = (Arc::clone(&knows), Arc::clone(&opened));
     let peer = Peer::stdio(move |message| {
@@ -267,6 +267,28 @@ fn a_bridge_on_a_pipe_whose_server_was_restarted_is_initialized_again() {
         };
         vec![said.into_bytes()]
     });
+    (peer, knows, opened)
+}
+
+#[test]
+fn a_bridge_on_a_pipe_whose_server_was_restarted_is_initialized_again() {
+    let (peer, knows, opened) = on_a_pipe();
+    let home = Home::new();
+    // What makes it a bridge, as in `npx mcp-remote URL`.
+    let bridge = "env = { REMOTE = \"https://mcp.example/mcp\" }\n";
+    let gateway = Gateway::start(&home, &(running(&peer, "s") + bridge));
+    gateway.ready("s");
+    let client = Client::plain(&gateway);
+    echoes(&client, "x");
+    let before = opened.load(Ordering::SeqCst);
+    knows.store(false, Ordering::SeqCst);
+    echoes(&client, "x");
+    assert_eq!(opened.load(Ordering::SeqCst), before + 1);
+}
+
+#[test]
+fn a_session_on_any_other_pipe_is_opened_again_after_one_refusal() {
+    let (peer, knows, opened) = on_a_pipe();
     let home = Home::new();
     let gateway = Gateway::start(&home, &running(&peer, "s"));
     gateway.ready("s");
@@ -274,6 +296,8 @@ fn a_bridge_on_a_pipe_whose_server_was_restarted_is_initialized_again() {
     echoes(&client, "x");
     let before = opened.load(Ordering::SeqCst);
     knows.store(false, Ordering::SeqCst);
+    let refused = client.ask("tools/call", json!({ "name": "s_echo", "arguments": { "text": "x" } }));
+    assert!(refused.to_string().contains("not initialized"), "{refused}");
     echoes(&client, "x");
     assert_eq!(opened.load(Ordering::SeqCst), before + 1);
 }

@@ -1,4 +1,4 @@
-//! Requirements of the two MCPx documents without a test elsewhere; `docs/mcpx-conformance.md` has the whole list.
+//! Requirements of the two MCPx documents without a test elsewhere; `docs/conformance/mcpx.md` has the whole list.
 
 use client::participant::Event;
 use serde_json::{Value, json};

@@ -72,6 +72,34 @@ fn a_server_that_announces_a_change_whenever_it_is_asked_is_asked_less_and_less(
 }
 
 #[test]
+fn a_server_whose_list_changes_whenever_it_is_asked_is_asked_in_steps() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&lists);
+    let peer = Peer::stdio(move |message| {
+        if message.get("id").is_none() {
+            return Vec::new();
+        }
+        let tools = format!("[{}]", tool(&format!("t{}", counted.load(Ordering::SeqCst))));
+        let said = small(message, &tools).unwrap_or_else(|| answer(message, "{}"));
+        let mut lines = vec![said.into_bytes()];
+        if message["method"] == "tools/list" {
+            counted.fetch_add(1, Ordering::SeqCst);
+            lines.push(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.to_vec());
+        }
+        lines
+    });
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &running(&peer, "s"));
+    gateway.ready("s");
+    let since = Instant::now();
+    until("the steps are reached", || (lists.load(Ordering::SeqCst) > 22).then_some(()));
+    until("four seconds are over", || (since.elapsed() > Duration::from_secs(4)).then_some(()));
+    // Without steps these are some eighty.
+    let asked = lists.load(Ordering::SeqCst);
+    assert!(asked <= 30, "{asked} lists");
+}
+
+#[test]
 fn declared_lists_without_their_methods_are_empty() {
     let peer = Peer::stdio(|message| {
         if message.get("id").is_none() {

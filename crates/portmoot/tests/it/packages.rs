@@ -117,3 +117,41 @@ fn wrappers_have_the_version_of_the_program() {
     assert!(read("CHANGELOG.md").contains(VERSION), "CHANGELOG.md");
     assert!(read("clients/python/pyproject.toml").contains(&format!("version = \"{VERSION}\"")), "the wheel");
 }
+
+/// The address while the project has none.
+const NO_ADDRESS: &str = "https://example.invalid/portmoot";
+
+/// `repository` in Cargo.toml is the setting; `tools/address` writes it everywhere else.
+#[test]
+fn packages_share_the_address_of_the_project() {
+    let read = |path: &str| fs::read_to_string(repository().join(path)).unwrap();
+    let manifest = read("Cargo.toml");
+    let (_, rest) = manifest.split_once("\nrepository = \"").unwrap();
+    let address = rest.split('"').next().unwrap();
+    let mut files: Vec<String> = [
+        "CHANGELOG.md",
+        "book.toml",
+        "clients/python/README.md",
+        "clients/python/pyproject.toml",
+        "crates/portmoot/README.md",
+        "docs/envelope.schema.json",
+        "packages/docker/Dockerfile",
+        "packages/homebrew/portmoot.rb",
+        "packages/systemd/portmoot.service",
+    ]
+    .map(str::to_owned)
+    .into();
+    let crates = fs::read_dir(repository().join("crates")).unwrap().map(|entry| entry.unwrap().file_name());
+    files.extend(crates.map(|name| format!("crates/{}/README.md", name.to_string_lossy())));
+    for file in files.iter().filter(|file| repository().join(file).exists()) {
+        let text = read(file);
+        assert!(text.contains(address), "{file} has not the address of Cargo.toml: tools/address");
+        assert!(address == NO_ADDRESS || !text.contains(NO_ADDRESS), "{file}: tools/address");
+    }
+    let run = run(&mut Command::new(repository().join("tools/address")));
+    let listed = String::from_utf8(run.stdout).unwrap();
+    assert!(
+        listed.lines().next() == Some(address) && listed.contains("packages/homebrew/portmoot.rb"),
+        "{listed}"
+    );
+}

@@ -85,7 +85,8 @@ fn a_client_has_of_a_server_what_it_has_without_the_gateway() {
     let gateway = Gateway::start(&Home::new(), &config);
     gateway.ready("p");
     let [direct, through] = [server.address(), &websocket(&gateway)].map(|url| proto_relay(&["", url]));
-    let same = ["messages", "numbers", "found", "echo", "refused", "failed", "blob", "uris", "answers"];
+    let same =
+        ["messages", "own", "numbers", "found", "echo", "refused", "failed", "blob", "uris", "answers"];
     for key in same {
         assert!(direct.get(key).is_some(), "{key}: {direct}");
         assert_eq!(direct[key], through[key], "{key}");
@@ -151,4 +152,16 @@ fn who_looks_at_a_call_sees_json() {
         assert_eq!(scout.join().unwrap()["found"][0], answer);
     }
     assert_eq!(got(&record, "find").len(), 3);
+}
+
+#[test]
+fn metadata_of_a_tool_that_is_not_mcps_own_passes_between_peers() {
+    let gateway = Gateway::start(&Home::new(), &child("p", &[]));
+    gateway.ready("p");
+    let report = proto_relay(&["p_", &websocket(&gateway)]);
+    assert_eq!(
+        report["own"],
+        json!({ "acme.owner": "the search team", "x-cost": "{\"cents\": 2}" }),
+        "{report}"
+    );
 }

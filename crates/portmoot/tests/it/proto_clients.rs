@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use harness::{grpc_client, proto_client};
 use prost::Message as _;
 use serde_json::{Value, json};
-use wire::proto::contract::McpMessage;
 use wire::proto::contract::mcp_message::Payload;
+use wire::proto::contract::{CallToolRequest, McpMessage};
 
 use crate::front::{binary, over_stdio, pipe};
 use crate::home::Home;
@@ -347,6 +347,51 @@ fn requests_behind_a_handshake_that_has_no_answer_yet_are_answered() {
             said.filter(|line| line["result"].is_object()).filter_map(|line| line["id"].as_u64()).collect();
         answered.sort_unstable();
         assert_eq!(answered, [1, 2, 3], "round {round}");
+    }
+}
+
+/// A slow call that a client makes before it closes its side, of a gateway of its own and of one that runs, in lines and in frames.
+#[test]
+fn a_slow_call_before_the_end_of_a_pipe_is_answered() {
+    // Longer than a list waits for servers that start.
+    let ms = 5_500;
+    let (home, own) = (Home::new(), [Home::new(), Home::new()]);
+    let gateway = Gateway::start(&home, &fixture("a", &[]));
+    gateway.ready("a");
+    let commands = |own: &Home| {
+        let words = pipe(own, &fixture("a", &[]));
+        let mut alone = Command::new(&words[0]);
+        alone.args(&words[1..]);
+        [alone, home.command(&["stdio", "--url", &gateway.url()])]
+    };
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let call = json!({ "name": "a_slow", "arguments": { "ms": ms } });
+    let lines = [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }),
+    ];
+    let lines = lines.map(|message| message.to_string() + "\n").concat().into_bytes();
+    let number = prost_types::value::Kind::NumberValue(f64::from(ms));
+    let fields = [("ms".to_owned(), prost_types::Value { kind: Some(number) })].into();
+    let arguments = prost_types::Any {
+        type_url: "type.googleapis.com/google.protobuf.Struct".to_owned(),
+        value: prost_types::Struct { fields }.encode_to_vec(),
+    };
+    let call =
+        CallToolRequest { name: "a_slow".to_owned(), arguments: Some(arguments), ..Default::default() };
+    let call = McpMessage { id: 2, payload: Some(Payload::CallToolRequest(call)) }.encode_to_vec();
+    let frame = [&u32::try_from(call.len()).unwrap().to_be_bytes()[..], &call].concat();
+    let mut pipes = Vec::new();
+    for (own, written) in own.iter().zip([lines, frame]) {
+        for mut command in commands(own) {
+            let mut pipe = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            pipe.stdin.take().unwrap().write_all(&written).unwrap();
+            pipes.push(pipe);
+        }
+    }
+    for (number, pipe) in pipes.into_iter().enumerate() {
+        let said = pipe.wait_with_output().unwrap().stdout;
+        assert!(String::from_utf8_lossy(&said).contains("5500 ms later"), "{number}: {said:?}");
     }
 }
 

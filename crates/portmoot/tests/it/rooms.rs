@@ -294,6 +294,8 @@ fn late_joiners_receive_the_history() {
         (format!("?epoch={epoch}&offset=3"), &["3", "4", "5", "6", "7"], true),
         (format!("?epoch={epoch}&offset=2"), &["3", "4", "5", "6", "7"], false),
         (format!("?epoch={}&offset=8", epoch + 1), &["3", "4", "5", "6", "7"], false),
+        // A place that is still to come is of another gateway's messages.
+        (format!("?epoch={epoch}&offset=9"), &[], false),
         (format!("?epoch={epoch}&offset=4&mode=directed"), &["4", "5", "6"], true),
         (String::new(), &["3", "4", "5", "6", "7"], false),
     ] {

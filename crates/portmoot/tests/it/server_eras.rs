@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::home::Home;
 use crate::peer::{Peer, answer};
+use crate::socket::stdio_server;
 use crate::support::{Client, Gateway, fixture, modern};
 
 #[test]
@@ -78,4 +79,20 @@ fn a_modern_server_that_rejects_its_first_request_is_asked_again() {
         let tools = modern(&gateway, None, "tools/list", json!({})).json()["result"]["tools"].clone();
         assert_eq!(tools[0]["name"], "peer_go", "{era}: {tools}");
     }
+}
+
+/// A modern server that reads nothing before the gateway asks it in the other era too, and ends at that, as the official SDK for Rust
+/// does.
+#[test]
+fn a_modern_child_that_starts_slowly_is_asked_again_in_its_own_era() {
+    let script = "[ -e \"$0\" ] && exec \"$@\"; IFS= read -r a; IFS= read -r b; : > \"$0\"; exec 3<&0; \
+                  exec \"$@\" < <(printf '%s\\n' \"$a\" \"$b\"; exec cat <&3)";
+    let home = Home::new();
+    let (seen, server) = (home.path().join("seen"), harness::fixture_binary());
+    let args = ["-c", script, seen.to_str().unwrap(), server.to_str().unwrap(), "--stdio", "--era", "modern"];
+    let gateway = Gateway::start(&home, &stdio_server("slow", "slow", "bash", &args));
+    gateway.ready("slow");
+    let asked = std::fs::read_to_string(&seen).is_ok();
+    let tools = modern(&gateway, None, "tools/list", json!({})).json()["result"]["tools"].to_string();
+    assert!(asked && tools.contains("slow_echo"), "{tools}");
 }

@@ -9,6 +9,7 @@ mod flow;
 mod framing;
 mod killed;
 mod management;
+mod next_bearer;
 mod pages;
 mod refresh;
 mod third_party;

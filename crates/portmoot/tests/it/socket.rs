@@ -400,6 +400,11 @@ impl Piped {
         piped
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Writes one line.
     pub(crate) fn send(&mut self, line: impl AsRef<[u8]>) {
         let input = self.child.stdin.as_mut().unwrap();

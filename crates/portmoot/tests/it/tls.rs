@@ -1,6 +1,6 @@
 //! TLS servers: a trusted certificate connects, an untrusted one is reported.
 
-mod authority;
+pub(crate) mod authority;
 mod inbound;
 mod outbound;
 mod refused;

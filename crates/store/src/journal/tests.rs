@@ -19,6 +19,7 @@ fn token(name: &str) -> Record {
         topics: None,
         created_ms: 10,
         expires_ms: Some(20),
+        expired: false,
         incarnation: None,
     })
 }

@@ -100,6 +100,14 @@ impl Grants {
         self.retain(|_, _, changes| changes.lasting.is_some() || changes.temporary.is_some());
     }
 
+    /// Drops temporary changes that have expired at this time.
+    pub(super) fn expire(&mut self, at_ms: u64) {
+        for changes in self.changes.values_mut() {
+            changes.temporary = changes.temporary.take().filter(|grant| grant.applies(at_ms));
+        }
+        self.retain(|_, _, changes| changes.lasting.is_some() || changes.temporary.is_some());
+    }
+
     pub(super) fn cleared(&mut self, participant: &str, topic: Option<&str>) {
         self.retain(|of, within, _| of != participant || topic.is_some_and(|topic| within != Some(topic)));
     }

@@ -69,6 +69,10 @@ impl Logins {
         self.consents.retain(|(of, with, ..), _| of != participant || with != client);
     }
 
+    pub(super) fn has_expired(&self, now_ms: u64) -> bool {
+        self.families.values().any(|family| family.expires_ms <= now_ms)
+    }
+
     /// Drops families that nothing can renew any more.
     pub(super) fn drop_expired(&mut self, now_ms: u64) {
         self.families.retain(|_, family| now_ms < family.expires_ms);

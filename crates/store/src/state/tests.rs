@@ -24,6 +24,7 @@ fn token(name: &str) -> Record {
         topics: None,
         created_ms: 1,
         expires_ms: None,
+        expired: false,
         incarnation: None,
     })
 }
@@ -237,6 +238,30 @@ fn the_earlier_change_applies_again_after_a_temporary_grant_expires() {
     check(&[&both[..], &[cleared(None)]].concat(), 10, &[]);
 }
 
+#[test]
+fn what_has_expired_on_record_stays_expired_whatever_the_clock_says_later() {
+    let temporary = |end| granted(None, "chat", true, 2, Some(end));
+    let issued = |name: &str, end| match token(name) {
+        Record::TokenIssued(issued) => Record::TokenIssued(IssuedToken { expires_ms: end, ..issued }),
+        other => other,
+    };
+    let lasting = granted(None, "x", true, 1, None);
+    let tokens = [issued("a", Some(100)), issued("b", Some(101)), issued("c", None)];
+    let mut known = state(&[&tokens[..], &[lasting, temporary(100)]].concat());
+    assert_eq!((known.has_expired(99), known.has_expired(100)), (false, true));
+    known.apply(&Record::Expired { at_ms: 100 });
+    assert_eq!((known.has_expired(100), known.has_expired(101)), (false, true));
+    for _ in 0..2 {
+        let expired: Vec<bool> = known.tokens().iter().map(|token| token.expired).collect();
+        assert_eq!(expired, [true, false, false]);
+        assert_eq!(known.grants().map(|grant| grant.capability.as_str()).collect::<Vec<_>>(), ["x"]);
+        known = state(&known.records().collect::<Vec<_>>());
+    }
+    // What is granted after the clock was set back begins anew.
+    known.apply(&temporary(50));
+    assert_eq!(known.grants().count(), 2);
+}
+
 fn sessions_ended(count: usize, at_ms: u64, until_ms: u64) -> Record {
     sessions_ended_of(None, count, at_ms, until_ms)
 }
@@ -326,6 +351,7 @@ fn any_record() -> impl Strategy<Value = Record> {
             at_ms: 0,
         }),
         id.clone().prop_map(token),
+        (0..60_u64).prop_map(|at_ms| Record::Expired { at_ms }),
         (0..60_u64, 1..20_u64).prop_map(|(at_ms, ttl)| created("ada", "t", at_ms, at_ms + ttl)),
         (0..60_u64, 0..3_usize).prop_map(|(at_ms, count)| sessions_ended(count, at_ms, at_ms + 20)),
         prop::collection::vec((any::<u64>(), any::<u128>()), 0..4)

@@ -16,6 +16,7 @@ fn token(name: String) -> Record {
         topics: None,
         created_ms: 10,
         expires_ms: None,
+        expired: false,
         incarnation: None,
     })
 }

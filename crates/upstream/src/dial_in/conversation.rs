@@ -10,7 +10,7 @@ use model::{LinkId, ParticipantId};
 use platform::Mutex;
 use wire::mcp::Params;
 use wire::mcpx::check::{Act, answer_to, strict};
-use wire::mcpx::{self, Draft, Envelope, Head, kind_of};
+use wire::mcpx::{self, Draft, Envelope, Head, is_too_deep, kind_of};
 use wire::rpc::{Message, MessageKind};
 
 /// Notifications that a server may send without a pending request, to all clients or to the gateway.
@@ -187,6 +187,9 @@ impl LinkTransport for Conversation {
             correlation_id: about.as_deref(),
             payload: message.frame(),
         };
+        if is_too_deep(draft.payload) {
+            return Err(SendError::TooDeep);
+        }
         let envelope = mcpx::envelope(&draft);
         if envelope.len() > self.envelope_bytes_max {
             return Err(SendError::TooLarge);

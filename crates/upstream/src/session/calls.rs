@@ -79,7 +79,9 @@ impl Session {
         let first = pending.requests.is_empty();
         let in_turn = !waits_for_task;
         let defer = in_turn && self.is_serial() && pending.has_turn();
-        let kept = self.may_resend(request.method.as_str()).then(|| (frame.clone(), headers.clone()));
+        // What waits for a session is kept in any case.
+        let keeps = pending.awaiting_reopen.is_some() || self.may_resend(request.method.as_str());
+        let kept = keeps.then(|| (frame.clone(), headers.clone()));
         let deadlines = Deadlines::new(now, patience, longest);
         let waiter = Waiter::Call { events, progress: request.progress.clone(), place, in_turn };
         let deadlines = Some(deadlines);

@@ -127,13 +127,13 @@ impl Session {
                 Err(error) => return self.unreadable(&frame, stream_of, &error.message),
             }
         } else {
-            match Message::read(frame.clone()) {
+            match Message::read_or_return(frame) {
                 Ok(message) => {
                     if self.dispatch(message, stream_of) == Flow::Noise {
                         return Flow::Noise;
                     }
                 }
-                Err(error) => return self.unreadable(&frame, stream_of, &error.message),
+                Err((error, frame)) => return self.unreadable(&frame, stream_of, &error.message),
             }
         }
         match stream_of {

@@ -1,7 +1,9 @@
 //! Sessions that a server lost without a 404: refusals that may say so are checked with a list that the session has had before.
 //!
 //! Servers say it by other statuses, by errors of their own, in the body of a 200 or on a pipe, as a bridge does whose server was
-//! restarted. Words decide nothing here: a session is lost if the server refuses the list in the same way.
+//! restarted. Words decide nothing here: a session is lost if the server refuses the list in the same way. A call that found it out is sent
+//! again where calls are kept ([`crate::config::ServerConfig::may_lose_sessions`]); elsewhere it gets the server's error, and the next one
+//! a new session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,9 +57,13 @@ impl Session {
         }
         let Some(list) = self.known_list() else { return false };
         let mut pending = self.pending.lock();
-        // One that was sent twice is not sent again.
-        let is_kept = doubted.as_ref().is_none_or(|doubted| pending.is_kept(doubted.number));
-        if !is_kept || pending.ended.is_some() || pending.awaiting_reopen.is_some() {
+        let may_wait = |doubted: &Doubted| match self.keeps_calls {
+            // One that was sent twice is not sent again.
+            true => pending.is_kept(doubted.number),
+            false => pending.is_call(doubted.number),
+        };
+        let may_wait = doubted.as_ref().is_none_or(may_wait);
+        if !may_wait || pending.ended.is_some() || pending.awaiting_reopen.is_some() {
             return false;
         }
         match &mut pending.awaiting_check {

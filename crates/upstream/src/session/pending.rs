@@ -175,6 +175,11 @@ impl PendingTable {
         self.requests.get(&number).is_some_and(|request| request.sent.is_some())
     }
 
+    /// Whether a request is a call of a caller, and none of the session's own.
+    pub(super) fn is_call(&self, number: u64) -> bool {
+        self.requests.get(&number).is_some_and(|request| matches!(request.waiter, Waiter::Call { .. }))
+    }
+
     /// Whether a request has ended, and its end waits for the check of the session.
     pub(super) fn is_doubted(&self, number: u64) -> bool {
         self.awaiting_check.iter().flatten().any(|doubted| doubted.number == number)

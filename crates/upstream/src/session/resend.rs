@@ -17,7 +17,7 @@ impl Session {
     /// Whether a request of this method may be sent again, so that it is kept.
     pub(super) fn may_resend(&self, method: &str) -> bool {
         match self.era() {
-            Era::Legacy => method != "initialize" && self.coding() == Coding::Json,
+            Era::Legacy => self.keeps_calls && method != "initialize" && self.coding() == Coding::Json,
             Era::Modern => self.over_http() && method == "tools/call",
         }
     }

@@ -238,11 +238,12 @@ impl Upstream {
             && matches!(self.spec.config.transport, Transport::Stdio(_))
             && era.is_none()
         {
-            // The probe precedes the handshake, and some legacy servers end at it or answer no handshake after it: a new
-            // process gets the handshake alone.
-            let second = self.attempt(Some(Era::Legacy), owner, &interest, place).await;
+            // The probe precedes the handshake. Some legacy servers end at it, or answer no handshake after it; some modern ones
+            // answer it late, and end at the handshake that has followed: a new process gets one of the two alone.
+            let only = if let Fault::Ended(era) = fault { *era } else { Era::Legacy };
+            let second = self.attempt(Some(only), owner, &interest, place).await;
             if second.is_ok() {
-                self.book.lock().dislikes_probe = true;
+                self.book.lock().dislikes_probe = only == Era::Legacy;
                 outcome = second;
             }
         } else if let Err(Fault::Answer(_)) = &outcome
@@ -391,9 +392,7 @@ impl Upstream {
         let listed = timeout(start, lists::refresh(&session, &handshake, lists::ALL)).await;
         let complete = matches!(listed, Ok(Ok(())));
         if !session.is_open() {
-            return Err(Fault::Link(LinkError::Broken(
-                "the server ended while its lists were fetched".to_owned(),
-            )));
+            return Err(Fault::Ended(session.era()));
         }
         if owner.is_none() {
             self.book.lock().incomplete =

@@ -1,7 +1,10 @@
 //! Questions to a caller as a result (`input_required`), and its answers (MCP 2026-07-28, "Multi Round-Trip Requests").
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use json::{Span, Splice};
+use memchr::memmem::Finder;
 use model::{Answer, Digest, Form, Method, Notice, Outcome, Payload, Request};
 
 use crate::digest::ReviewedCall;
@@ -9,6 +12,10 @@ use crate::mcp::method::lookup;
 use crate::mcp::{Params, extensions, meta, relay, uris};
 use crate::rpc::{self, Id, Message};
 
+/// The type of a result that asks something.
+const INPUT_REQUIRED: &str = "input_required";
+/// Finds that type in any answer.
+static ASKS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(INPUT_REQUIRED));
 /// The members with which a caller comes back.
 pub(crate) const OF_RETRY: [&str; 2] = ["inputResponses", "requestState"];
 
@@ -39,7 +46,7 @@ pub fn question(question: &Request, public_uri: &dyn Fn(&str) -> Option<String>)
 #[must_use]
 pub fn required(questions: &[(String, Vec<u8>)], state: &str) -> Vec<u8> {
     json::object(|result| {
-        result.text("resultType", "input_required");
+        result.text("resultType", INPUT_REQUIRED);
         if !questions.is_empty() {
             result.raw("inputRequests", &entries(questions));
         }
@@ -84,14 +91,21 @@ pub fn target_binding(request: &Request) -> Option<Digest> {
     ReviewedCall { method: request.method.as_str(), to: &[], params, definition: None }.digest().ok()
 }
 
+/// The body of a result that asks something.
+fn asking(answer: &Answer) -> Option<&[u8]> {
+    let body = answer.payload.body_bytes();
+    // First what costs each answer least: its rarest letter, then the whole name.
+    if answer.outcome != Outcome::Ok || memchr::memchr(b'q', body).is_none() || ASKS.find(body).is_none() {
+        return None;
+    }
+    let kind = json::at(body, &["resultType"]).and_then(json::text);
+    (kind? == INPUT_REQUIRED).then_some(body)
+}
+
 /// The state (`requestState`) in a result that asks something; `None` of any other answer.
 #[must_use]
 pub fn state_of(answer: &Answer) -> Option<String> {
-    let body = answer.payload.body_bytes();
-    if answer.outcome != Outcome::Ok || memchr::memmem::find(body, b"input_required").is_none() {
-        return None;
-    }
-    json::at(body, &["resultType"]).and_then(json::text).filter(|kind| kind == "input_required")?;
+    let body = asking(answer)?;
     Some(json::at(body, &["requestState"]).and_then(json::text)?.into_owned())
 }
 
@@ -140,7 +154,7 @@ pub fn of_url_error(answer: &Answer) -> Option<Answer> {
         return None;
     }
     let result = json::object(|result| {
-        result.text("resultType", "input_required").raw("inputRequests", &entries(&questions));
+        result.text("resultType", INPUT_REQUIRED).raw("inputRequests", &entries(&questions));
     });
     Some(Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Modern, result) })
 }
@@ -227,13 +241,7 @@ pub fn declines(answers: &[(String, Answer)]) -> bool {
 /// # Errors
 /// If it asks and its questions cannot be read.
 pub fn read_required(answer: &Answer, url_id: impl Fn() -> String) -> Result<Option<Required>, Unreadable> {
-    let body = answer.payload.body_bytes();
-    if answer.outcome != Outcome::Ok || memchr::memmem::find(body, b"input_required").is_none() {
-        return Ok(None);
-    }
-    if json::at(body, &["resultType"]).and_then(json::text).is_none_or(|kind| kind != "input_required") {
-        return Ok(None);
-    }
+    let Some(body) = asking(answer) else { return Ok(None) };
     let questions = asked(json::at(body, &["inputRequests"]).unwrap_or(b"{}"), &url_id).ok_or(Unreadable)?;
     let state = json::at(body, &["requestState"]).map(Bytes::copy_from_slice);
     Ok(Some(Required { questions, state }))

@@ -1,7 +1,7 @@
 //! Envelopes: their writer, in the order of the specification's examples, and their reader.
 //!
-//! The reader finds the places of the members in one pass over the frame. It checks the syntax of the whole frame and does not
-//! look into the payload.
+//! The reader finds the places of the members in one pass over the frame. It checks the syntax and the nesting of the whole frame,
+//! and looks no further into the payload.
 
 use std::borrow::Cow;
 
@@ -16,6 +16,8 @@ use super::PROTOCOL;
 pub(crate) const ID_BYTES_MAX: usize = 256;
 /// The longest `kind`, in bytes.
 pub const KIND_BYTES_MAX: usize = 4096;
+/// How many objects and arrays of an envelope may lie inside each other. Many readers need stack for each, and some end with it.
+pub const NESTING_MAX: usize = 100;
 /// The most addressees of one envelope.
 pub(crate) const TO_MAX: usize = 64;
 
@@ -36,6 +38,12 @@ pub struct Draft<'a> {
     pub correlation_id: Option<&'a str>,
     /// The payload, byte for byte.
     pub payload: &'a [u8],
+}
+
+/// Whether an envelope with this payload would be nested deeper than [`NESTING_MAX`].
+#[must_use]
+pub fn is_too_deep(payload: &[u8]) -> bool {
+    json::nesting(payload) >= NESTING_MAX
 }
 
 /// Writes an envelope (section 3).
@@ -100,7 +108,7 @@ impl Envelope {
     ///
     /// # Errors
     /// [`Breach`]: the frame is no JSON object, a top-level member occurs twice (after unescaping) or differs from a defined one only
-    /// in letter case, the protocol
+    /// in letter case, it is nested deeper than [`NESTING_MAX`], the protocol
     /// is another, a member is missing, mistyped or longer than its limit, a proposal has a `correlation_id` or a response none.
     pub fn read(frame: Bytes) -> Result<Self, Breach> {
         Self::read_as(frame, false)
@@ -182,13 +190,18 @@ impl Envelope {
 
 fn places(frame: &[u8], tolerant: bool) -> Result<Places, Breach> {
     let mut parts = Parts { frame, tolerant, ..Parts::default() };
-    json::each_member(frame, |key, span| parts.take(key, span)).map_err(|error| breach(&error, None))?;
+    let is_deep =
+        json::each_member(frame, |key, span| parts.take(key, span)).map_err(|error| breach(&error, None))?;
     if let Some(key) = parts.duplicate() {
         let id = if key == "id" { None } else { parts.id_to_tell() };
         return Err(breach(&JsonError::Duplicate(key), id));
     }
     if let Some((key, meant)) = parts.double() {
         let message = format!("the member {key:?} could be taken for `{meant}`");
+        return Err(Breach { code: RefusalCode::Malformed, message, id: parts.id_to_tell() });
+    }
+    if is_deep && json::nesting(frame) > NESTING_MAX {
+        let message = format!("it is nested deeper than {NESTING_MAX}");
         return Err(Breach { code: RefusalCode::Malformed, message, id: parts.id_to_tell() });
     }
     let read = parts.protocol().and_then(|()| parts.places());

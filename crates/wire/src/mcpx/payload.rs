@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use json::Span;
-use model::{Answer, Form, Refusal, Request};
+use model::{Answer, Form, Refusal, RefusalCode, Request};
 
+use super::{NESTING_MAX, is_too_deep};
 use crate::mcp::{Era, refusal, relay};
 use crate::rpc::{self, Id, Message};
 
@@ -34,6 +35,17 @@ pub fn proposal(method: &str, params: Option<&[u8]>) -> Vec<u8> {
 pub fn answer(answer: &Answer, method: &str, id: Option<&Id>) -> Bytes {
     let any = Id::number(1);
     relay::encode_answer(answer, method, Form::Legacy, id.unwrap_or(&any), &|_| None).frame
+}
+
+/// The same as rooms carry it: an answer that is nested too deep for an envelope is an error instead.
+#[must_use]
+pub fn room_answer(answer: &Answer, method: &str, id: Option<&Id>) -> Bytes {
+    let payload = self::answer(answer, method, id);
+    if !is_too_deep(&payload) {
+        return payload;
+    }
+    let why = format!("the answer is nested deeper than {NESTING_MAX}, which rooms do not carry");
+    refused(&Refusal::new(RefusalCode::UpstreamFailed, why), method, id)
 }
 
 /// The refusal of a request of this id.

@@ -82,6 +82,13 @@ fn malformed_envelopes_are_refused_with_a_reason() {
             "{change:?}"
         );
     }
+    for (depth, id, message) in [
+        (NESTING_MAX + 1, Some("e1"), "it is nested deeper than 100"),
+        (10_000, Some("e1"), "it is nested deeper than 100"),
+    ] {
+        let breach = read(&nested(depth)).unwrap_err();
+        assert_eq!((breach.message.as_str(), breach.id.as_deref()), (message, id), "{depth}");
+    }
     for bad in ["", "x", "[]", "null", "{", "{}x", "\u{0}", r#"{"a":1,}"#] {
         assert_eq!(read(bad).unwrap_err().code, RefusalCode::Malformed, "{bad:?}");
         assert_eq!(read(bad).unwrap_err().id, None, "{bad:?}");
@@ -112,6 +119,13 @@ fn lengths_at_the_limits_are_accepted() {
         ("correlation_id", &long(ID_BYTES_MAX)),
     ]);
     assert_eq!(read(&text).unwrap().to().len(), TO_MAX);
+    assert!(read(&nested(NESTING_MAX)).is_ok());
+}
+
+/// An envelope in which so many objects and arrays lie inside each other.
+fn nested(depth: usize) -> String {
+    let (open, close) = ("[".repeat(depth - 2), "]".repeat(depth - 2));
+    with(&[("payload", &format!("{{\"x\":{open}{close}}}"))])
 }
 
 #[test]

@@ -99,17 +99,31 @@ impl Message {
     /// [`Malformed`]: -32700 for bad JSON or UTF-8, -32600 for anything that is no JSON-RPC 2.0 message with a
     /// string or integer id (null, fractions and batches included).
     pub fn read(frame: Bytes) -> Result<Self, Malformed> {
+        Self::read_else(frame, |malformed, _| malformed)
+    }
+
+    /// Reads one message. A frame that is none comes back.
+    ///
+    /// # Errors
+    /// As [`Message::read`].
+    pub fn read_or_return(frame: Bytes) -> Result<Self, (Malformed, Bytes)> {
+        Self::read_else(frame, |malformed, frame| (malformed, frame))
+    }
+
+    fn read_else<E>(frame: Bytes, otherwise: impl FnOnce(Malformed, Bytes) -> E) -> Result<Self, E> {
         let mut parts = Parts::default();
         let outline = json::outline(&frame, &PATH, |key, member| parts.take(key, member));
         let outline = outline.filter(|_| !parts.has_others);
         if outline.is_none() {
-            return Self::read_thoroughly(frame);
+            return Self::read_thoroughly(frame.clone()).map_err(|malformed| otherwise(malformed, frame));
         }
         if let Some(null) = parts.null_params() {
-            return Self::read_without_null(&frame, null);
+            return Self::read_without_null(&frame, null).map_err(|malformed| otherwise(malformed, frame));
         }
-        let at = parts.check()?;
-        Ok(Self { frame, at, outline })
+        match parts.check() {
+            Ok(at) => Ok(Self { frame, at, outline }),
+            Err(malformed) => Err(otherwise(malformed, frame)),
+        }
     }
 
     /// Reads a message whose params are the null at this place.

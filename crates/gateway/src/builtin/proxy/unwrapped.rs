@@ -15,25 +15,25 @@ use crate::{call::Reply, dispatch::Dispatch, link::Link};
 /// How deep calls of the tool may be nested in calls of the tool.
 pub(super) const PROXY_DEPTH_MAX: usize = 4;
 
-/// The request that a caller's request stands for, with the reply for its answer: the same request unless it calls something by
-/// the tool, and its caller may use the tool here.
+/// Puts the request that a caller's request stands for in its place, and returns the reply for its answer: the same request unless it
+/// calls something by the tool, and its caller may use the tool here.
 pub(crate) fn unwrap(
     dispatch: &Dispatch,
     link: &Link,
-    incoming: Incoming,
-    reply: Arc<dyn Reply>,
-) -> (Incoming, Arc<dyn Reply>) {
-    let (mut incoming, mut reply) = (incoming, reply);
+    incoming: &mut Incoming,
+    mut reply: Arc<dyn Reply>,
+) -> Arc<dyn Reply> {
     for depth in 0..PROXY_DEPTH_MAX {
         if !is_proxy(&incoming.request) || (depth == 0 && !is_offered(dispatch, link)) {
             break;
         }
         let Ok(Ask::Call(called)) = asked(&incoming.request) else { break };
         let Some(request) = request_of(&called, &incoming.request) else { break };
-        incoming = as_asked(Incoming { request, ..incoming }, called.subject);
+        incoming.request = request;
+        as_asked(incoming, called.subject);
         reply = Arc::new(Wrapped::new(reply, called.subject, called.path));
     }
-    (incoming, reply)
+    reply
 }
 
 /// Whether a request calls a tool of this name.
@@ -74,10 +74,10 @@ pub(super) fn request_with(called: &Called, payload: Payload, request: &Request)
 }
 
 /// Only a tool's call becomes a task.
-fn as_asked(incoming: Incoming, subject: Subject) -> Incoming {
-    if subject == Subject::Tool {
-        return incoming;
+fn as_asked(incoming: &mut Incoming, subject: Subject) {
+    if subject != Subject::Tool {
+        let comes_back = incoming.request.payload.form.is_stateless();
+        incoming.parks = if comes_back { Parks::Retry } else { Parks::Words };
+        incoming.wish = TaskWish::None;
     }
-    let parks = if incoming.request.payload.form.is_stateless() { Parks::Retry } else { Parks::Words };
-    Incoming { parks, wish: TaskWish::None, ..incoming }
 }

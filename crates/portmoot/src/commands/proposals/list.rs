@@ -42,7 +42,7 @@ pub(super) async fn once(
 ) -> Result<Exit, Failure> {
     let answer = fetch(remote, topic, all).await?;
     if output.json {
-        output.result(&answer.text);
+        output.result_json_text(&answer.text);
     } else {
         let proposals = answer.read::<ProposalList>()?.proposals;
         let digits = digits(&proposals);
@@ -80,7 +80,7 @@ pub(super) async fn watch(
                         continue;
                     }
                     match output.json {
-                        true => output.result(&raw.to_string()),
+                        true => output.result_json_text(&raw.to_string()),
                         false => rows.push(row(one, digits)),
                     }
                 }

@@ -21,7 +21,7 @@ const LOOKS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)]
 /// Prints a proposal after a decision: its state, and a sentence.
 pub(super) fn decided(answer: &Answer, output: Output) -> Result<Exit, Failure> {
     if output.json {
-        output.result(&answer.text);
+        output.result_json_text(&answer.text);
     } else {
         let proposal: Proposal = answer.read()?;
         output.result(&visible::line(&proposal.state));
@@ -53,7 +53,7 @@ pub(super) async fn ended(
     }
     let exit = if proposal.state == "failed" { Exit::Failed } else { Exit::Ok };
     if output.json {
-        output.result(&answer.text);
+        output.result_json_text(&answer.text);
         return Ok(exit);
     }
     match words(&proposal) {

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use model::{GATEWAY, ParticipantId};
 use serde_json::json;
 use setup::{CLIENTS, Change, ClientServers, Scope, Server, TextFile, ToolEdit, Transport};
 
@@ -132,14 +131,9 @@ pub(crate) async fn add(args: AddArgs, output: Output) -> Result<Exit, Failure> 
 }
 
 fn check_name(name: &str) -> Result<(), Failure> {
-    let wrong = |why: String| {
-        Err(Failure::bad_argument(format!("`{}` cannot be the name of a server: {why}", name.escape_debug())))
-    };
-    match ParticipantId::new(name) {
-        Ok(_) if name == GATEWAY => wrong("the gateway uses it itself".to_owned()),
-        Ok(_) => Ok(()),
-        Err(error) => wrong(error.to_string()),
-    }
+    setup::check_name(name).map_err(|why| {
+        Failure::bad_argument(format!("`{}` cannot be the name of a server: {why}", name.escape_debug()))
+    })
 }
 
 /// The server that the command line describes.

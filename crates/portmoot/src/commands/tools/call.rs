@@ -62,7 +62,7 @@ pub(super) async fn call(
     let (result, pending) = or_similar(end, name, topic, &*endpoint).await?;
     let parsed: Value = serde_json::from_str(&result).unwrap_or_default();
     if output.json {
-        output.result(&result);
+        output.result_json_text(&result);
     } else if let Some(text) = parsed.pointer(IMMEDIATE).and_then(Value::as_str).filter(|_| pending) {
         output.result(&visible::lines(text));
     } else {

@@ -75,3 +75,39 @@ fn twelve_bad_tokens_are_refused_and_no_foreign_issuer_is_asked() {
     assert!(provider.asked("/jwks") <= before + 1, "one look for an unknown key");
     assert_eq!(initialize(&gateway, "/mcp", Some(&good)).status, 200);
 }
+
+#[test]
+fn id_tokens_are_refused_also_where_their_type_and_audience_are_taken() {
+    let provider = Provider::start(600);
+    let home = crate::home::Home::new();
+    let issuer = format!("issuer = \"{}\"\n", provider.issuer());
+    let keys = "types = [\"at+jwt\", \"JWT\"]\naudiences = [\"client-1\"]\n";
+    let config = super::config(&provider, "").replace(&issuer, &format!("{issuer}{keys}"));
+    let gateway = crate::support::Gateway::start(&home, &config);
+    gateway.ready("a");
+    let of = |more: Value| {
+        let mut claims = json!({ "aud": "client-1" });
+        claims.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        provider.forged(json!({ "typ": "JWT" }), claims, "a")
+    };
+    for (what, more, status) in [
+        ("without a claim of its own", json!({}), 401),
+        ("for the client to which it was given", json!({ "azp": "client-1" }), 401),
+        ("with a nonce", json!({ "nonce": "n", "scope": "read" }), 401),
+        ("with the hash of an access token", json!({ "at_hash": "h", "scope": "read" }), 401),
+        ("with the hash of a code", json!({ "c_hash": "h", "scope": "read" }), 401),
+        ("by its use", json!({ "token_use": "id", "scope": "read" }), 401),
+        ("by its own type", json!({ "typ": "ID", "scope": "read" }), 401),
+        ("an access token with scopes", json!({ "scope": "read" }), 200),
+        ("an access token of Entra", json!({ "scp": "read", "azp": "client-1" }), 200),
+        ("an access token of a named client", json!({ "client_id": "client-1" }), 200),
+        ("an access token for an address", json!({ "aud": resource("/mcp") }), 200),
+    ] {
+        let token = of(more);
+        let reply = initialize(&gateway, "/mcp", Some(&token));
+        assert_eq!(reply.status, status, "{what}: {reply:?}");
+        if status == 401 {
+            assert_eq!(reply.json()["error"]["data"]["code"], "unauthenticated", "{what}");
+        }
+    }
+}

@@ -275,3 +275,29 @@ fn a_file_with_too_many_servers_is_refused_at_once() {
         assert_eq!(ran.code, code, "{}", ran.stderr);
     }
 }
+
+#[test]
+fn an_import_marks_every_variable_that_loads_code() {
+    for variable in [
+        "GCONV_PATH",
+        "DOTNET_STARTUP_HOOKS",
+        "UV_INDEX_URL",
+        "UV_DEFAULT_INDEX",
+        "PIP_INDEX_URL",
+        "JDK_JAVA_OPTIONS",
+        "_JAVA_OPTIONS",
+        "OPENSSL_CONF",
+        "SSL_CERT_FILE",
+        "EDITOR",
+        "PAGER",
+    ] {
+        let home = Home::new();
+        let server = json!({ "command": "true", "env": { variable: "/x", "GITHUB_TOKEN": "t" } });
+        home.write(".claude.json", &json!({ "mcpServers": { "s": server } }).to_string());
+        let ran = home.run(&["import", "claude-code", "--dry-run"]).expect(0);
+        let said = ran.stdout + &ran.stderr;
+        let marked =
+            format!("DANGER: server `s` has an environment that decides which code it runs ({variable})");
+        assert!(said.contains(&marked), "{variable}: {said}");
+    }
+}

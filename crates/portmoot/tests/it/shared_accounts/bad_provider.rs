@@ -201,3 +201,33 @@ fn a_gateway_that_starts_while_the_provider_is_down_finds_it_later() {
     site.sign_in();
     assert_eq!(site.call(&site.wait_listed()), Ok("found".to_owned()));
 }
+
+#[test]
+fn the_words_of_a_refused_sign_in_are_shown_with_hidden_characters_visible() {
+    let site = Site::start();
+    let (asking, back) = site.asked();
+    let mut back = url::Url::parse(&back).unwrap();
+    set(&mut back, "code", None);
+    back.query_pairs_mut()
+        .append_pair("error", "invalid_request")
+        .append_pair("error_description", "Unregistered\u{1b}[2J\u{9b}31m\u{202e} redirect_uri");
+    let ran = asking.paste(back.as_str());
+    assert!(ran.code != 0 && ran.stderr.contains("invalid_request (Unregistered"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("redirect_uri"), "{}", ran.stderr);
+    let hidden = ran.stderr.chars().any(|one| one != '\n' && ::json::visible::is_hidden(one));
+    assert!(!hidden, "{:?}", ran.stderr);
+}
+
+#[test]
+fn scopes_of_a_token_answer_may_be_a_list_in_json() {
+    let site = Site::start();
+    site.sign_in();
+    let token = site.all_issued("access_token").pop().unwrap();
+    let answer = json!({ "access_token": token, "token_type": "Bearer", "expires_in": 600,
+        "scope": ["mcp:read mcp:write", "more"] });
+    let (asking, back) = site.asked();
+    site.answers("/token", 200, &answer.to_string());
+    let ran = asking.paste(&back).expect(0);
+    assert!(ran.stderr.contains("signed in at `jira`"), "{}", ran.stderr);
+    assert_eq!(site.account()["scopes"], json!(["mcp:read", "mcp:write", "more"]));
+}

@@ -5,25 +5,25 @@ use std::path::PathBuf;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, SanType,
 };
 
 use crate::home::Home;
 
 /// An authority whose certificate is in the file `NAME.pem` of a home.
-pub(super) struct Authority {
-    pub(super) file: PathBuf,
+pub(crate) struct Authority {
+    pub(crate) file: PathBuf,
     issuer: Issuer<'static, KeyPair>,
 }
 
 /// A certificate and its key.
-pub(super) struct Pair {
-    pub(super) cert: PathBuf,
-    pub(super) key: PathBuf,
+pub(crate) struct Pair {
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 impl Authority {
-    pub(super) fn new(home: &Home, name: &str) -> Self {
+    pub(crate) fn new(home: &Home, name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -34,10 +34,15 @@ impl Authority {
     }
 
     /// Issues a certificate for these names into the files `FILE.pem` and `FILE.key`.
-    pub(super) fn issue(&self, home: &Home, file: &str, names: &[&str]) -> Pair {
-        let key = KeyPair::generate().unwrap();
+    pub(crate) fn issue(&self, home: &Home, file: &str, names: &[&str]) -> Pair {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let mut params = CertificateParams::new(names).unwrap();
+        self.issue_for(home, file, CertificateParams::new(names).unwrap().subject_alt_names)
+    }
+
+    fn issue_for(&self, home: &Home, file: &str, names: Vec<SanType>) -> Pair {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.subject_alt_names = names;
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         params.distinguished_name.push(DnType::CommonName, file);
@@ -51,20 +56,25 @@ impl Authority {
         pair
     }
 
+    /// Issues a certificate with this URI among its names.
+    pub(crate) fn issue_uri(&self, home: &Home, file: &str, uri: &str) -> Pair {
+        self.issue_for(home, file, vec![SanType::URI(uri.try_into().unwrap())])
+    }
+
     /// The same for a gateway on this machine.
-    pub(super) fn issue_local(&self, home: &Home, file: &str) -> Pair {
+    pub(crate) fn issue_local(&self, home: &Home, file: &str) -> Pair {
         self.issue(home, file, &["localhost", "127.0.0.1"])
     }
 }
 
 impl Pair {
     /// The keys of `[server.tls]`.
-    pub(super) fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         format!("[server.tls]\ncert = {:?}\nkey = {:?}\n", self.cert, self.key)
     }
 
     /// The options of a command that shows it.
-    pub(super) fn options(&self) -> [&str; 4] {
+    pub(crate) fn options(&self) -> [&str; 4] {
         ["--client-cert", self.cert.to_str().unwrap(), "--client-key", self.key.to_str().unwrap()]
     }
 }

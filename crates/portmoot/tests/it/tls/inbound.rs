@@ -154,6 +154,24 @@ fn a_certificate_is_its_participant_with_its_capabilities() {
 }
 
 #[test]
+fn a_uri_of_a_certificate_is_no_name_of_a_host() {
+    let uri = "urn:example:robot";
+    let secure = Secure::start(|ca| {
+        let keys = |name: &str| {
+            format!("client_cert_san = {name:?}\ncapabilities = [\"mcp/request:tools/call:echo\"]")
+        };
+        certified(ca, &[("ci", &keys("ci.example")), ("robot", &keys(uri))])
+    });
+    let issue = |file: &str, uri: &str| secure.authority.issue_uri(&secure.home, file, uri);
+    for (file, uri) in [("bare", "ci.example"), ("web", "https://ci.example"), ("path", "ci.example/")] {
+        secure.echo(&issue(file, uri).options()).expect(4);
+    }
+    assert!(secure.echo(&issue("robot", uri).options()).expect(0).stdout.contains("hello"));
+    let host = secure.authority.issue(&secure.home, "host", &["ci.example"]);
+    assert!(secure.echo(&host.options()).expect(0).stdout.contains("hello"));
+}
+
+#[test]
 fn a_certificate_is_named_by_its_sha256_and_may_be_optional() {
     let home = Home::new();
     let authority = Authority::new(&home, "ca");

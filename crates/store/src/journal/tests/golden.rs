@@ -20,6 +20,9 @@ const LINES: &str = r#"{"record":"sealing_key","key":"aa","created_ms":1}
 {"record":"grant_changed","participant":"scout","by":"ana","at_ms":20}
 {"record":"grants_cleared","participant":"scout","topic":"main","at_ms":21}
 {"record":"grants_cleared","participant":"scout","at_ms":22}
+{"record":"token_issued","name":"temp","sha256":"d1","created_ms":5,"expires_ms":6,"expired":true}
+{"record":"token_revoked","name":"temp","at_ms":7}
+{"record":"expired","at_ms":22}
 {"record":"sessions_ended","marks":["m1","m2"],"at_ms":23,"until_ms":24}
 {"record":"sessions_ended","marks":["m3"],"by":"scout","at_ms":23,"until_ms":24}
 {"record":"task_created","id":"t","topic":"main","by":"scout","created_ms":25,"until_ms":26}
@@ -74,6 +77,8 @@ fn a_journal_of_the_older_format_is_read_and_written_anew() {
             "login_key",
             "family_",
             "consent_",
+            r#"record":"expired"#,
+            "temp",
         ]
         .iter()
         .any(|new| line.contains(new))

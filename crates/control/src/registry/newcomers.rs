@@ -5,9 +5,9 @@ use std::sync::Arc;
 use platform::{Shares, default_share};
 
 /// Bytes that all newcomers together may have the gateway hold. An address has a quarter.
-pub(crate) const NEWCOMERS_BYTES_MAX: usize = 4 * 1024 * 1024;
+const NEWCOMERS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The accounts, by address.
-pub(crate) fn accounts() -> Arc<Shares> {
+pub(super) fn accounts() -> Arc<Shares> {
     Shares::new(NEWCOMERS_BYTES_MAX, default_share(NEWCOMERS_BYTES_MAX))
 }

@@ -1,0 +1,202 @@
+//! Calls of tools: `/api/v1/tools/{name}/call`. A call is a request of its participant as any other: admitted, held and recorded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use auth::Wire;
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::{StatusCode, header, request::Parts};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use bytes::Bytes;
+use control::{CallerLinks, Visitor};
+use gateway::{Call, Dispatch, Incoming, Link, Parks, Reply, Respell};
+use model::{Answer, Form, OperationId, Refusal, RefusalCode};
+use platform::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use topic::Logs;
+use upstream::ClientProfile;
+use utoipa::ToSchema;
+use wire::mcp::{Params, Version, relay};
+use wire::rpc::{self, Id, Message};
+
+use crate::error::{ApiError, ApiResult, Problem};
+use crate::state::{Api, Body, presented};
+use crate::tools::DEFAULT_TOPIC;
+
+const METHOD: &str = "tools/call";
+
+/// Calls a tool, and answers with its result: the object that an MCP client gets, with `content` and, if the tool failed, `isError`.
+///
+/// A call that the caller may only propose waits for a decision: the answer is 202, at once, with the proposal, whose state and
+/// answer are at `/api/v1/proposals/{id}`. The server cannot ask the caller anything meanwhile.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tools/{name}/call",
+    params(("name" = String, Path), ("topic" = Option<String>, Query)),
+    request_body = ToolCall,
+    responses(
+        (status = 200, body = serde_json::Value, description = "The result of the tool, as its server wrote it: untrusted."),
+        (status = 202, body = HeldCall, headers(("Location" = String, description = "The proposal."))),
+        (status = "4XX", body = Problem),
+        (status = "5XX", body = Problem)
+    )
+)]
+pub(crate) async fn call(
+    site: CallSite,
+    Path(name): Path<String>,
+    body: ApiResult<Body<ToolCall>>,
+) -> ApiResult<Response> {
+    let Body(ToolCall { arguments }) = body?;
+    let arguments = arguments.as_deref().map_or("{}", RawValue::get);
+    if !json::is_object(arguments.as_bytes()) {
+        return Err(Refusal::new(RefusalCode::Malformed, "`arguments` must be an object").into());
+    }
+    let incoming = incoming(&name, arguments)?;
+    let CallSite { visitor: (dispatch, participant), link } = &site;
+    dispatch.wait_for_target(link, &incoming.request).await;
+    let (answered, answer) = oneshot::channel();
+    let reply = Arc::new(HttpReply(Mutex::new(Some(answered))));
+    let call = dispatch.as_bearer(link, participant, || dispatch.request(link, incoming, reply));
+    let mut open = Open { dispatch, call: Some(call) };
+    let answer = answer.await;
+    open.call = None;
+    let cancelled = || Refusal::new(RefusalCode::Cancelled, "the call was cancelled");
+    let result = answer.unwrap_or_else(|_| Err(cancelled()))?;
+    if let Some(proposal) = site.waits(&result) {
+        let place = format!("/api/v1/proposals/{proposal}");
+        let message = format!("the call waits for a decision: GET {place}");
+        let held = HeldCall { proposal: proposal.to_string(), message };
+        return Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], Json(held)).into_response());
+    }
+    Ok(([(header::CONTENT_TYPE, "application/json")], result).into_response())
+}
+
+/// A call of a tool.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolCall {
+    /// The arguments, an object; without it none.
+    #[schema(value_type = Option<Object>)]
+    pub arguments: Option<Box<RawValue>>,
+}
+
+/// A call that waits for a decision.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct HeldCall {
+    /// The id of its proposal.
+    pub proposal: String,
+    /// What to do next, in words.
+    pub message: String,
+}
+
+/// A caller with its link in the topic of the query.
+pub(crate) struct CallSite {
+    visitor: Visitor,
+    link: Arc<Link>,
+}
+
+impl FromRequestParts<Api> for CallSite {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
+        let Query(query) = Query::<HashMap<String, String>>::from_request_parts(parts, api).await?;
+        let topic = query.get("topic").map_or(DEFAULT_TOPIC, String::as_str);
+        let visitor = api.registry.member(presented(parts), topic, Some(Wire::Mcp))?;
+        let links = Extension::<Arc<dyn CallerLinks>>::from_request_parts(parts, api).await;
+        let absent = |_| Refusal::new(RefusalCode::Internal, "no door is in front of the API");
+        let link = links.map_err(absent)?.of(&visitor)?;
+        Ok(Self { visitor, link })
+    }
+}
+
+impl CallSite {
+    /// The proposal of this caller that a result names, if it stands for a call that waits.
+    fn waits(&self, result: &[u8]) -> Option<OperationId> {
+        let kind = json::text(json::at(result, &["resultType"])?)?;
+        let id: OperationId = json::text(json::at(result, &["taskId"])?)?.parse().ok()?;
+        let (dispatch, participant) = &self.visitor;
+        let proposed = dispatch.with(|topic| topic.proposal(id))?;
+        (kind == "task" && proposed.content.opened.by == participant.id.as_str()).then_some(id)
+    }
+}
+
+/// The call as a modern client sends it that declares nothing, but gets a task if the call waits for a decision.
+fn incoming(name: &str, arguments: &str) -> Result<Incoming, Refusal> {
+    let params = json::object(|params| {
+        params.text("name", name).raw("arguments", arguments.as_bytes()).object("_meta", |meta| {
+            meta.text("io.modelcontextprotocol/protocolVersion", Version::NEWEST.as_str());
+            meta.object("io.modelcontextprotocol/clientCapabilities", |_| {});
+        });
+    });
+    let malformed = |why: &rpc::Malformed| Refusal::new(RefusalCode::Malformed, why.message.clone());
+    // The id is for this message alone: the caller has the connection.
+    let message = Message::read(rpc::request(&Id::number(1), METHOD, Some(&params)));
+    let message = message.map_err(|why| malformed(&why))?;
+    let params = Params::read(&message).map_err(|why| malformed(&why))?;
+    let request = relay::decode_request(&params, Form::Modern);
+    let client = ClientProfile { version: Version::NEWEST, ..gateway::plain_client() };
+    let plain = Incoming::plain(request, None);
+    Ok(Incoming { client: Some(client), logs: Logs::None, parks: Parks::Task, ..plain })
+}
+
+/// A call that is cancelled when its caller leaves.
+struct Open<'c> {
+    dispatch: &'c Arc<Dispatch>,
+    call: Option<Arc<Call>>,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take() {
+            self.dispatch.abandon(&call);
+        }
+    }
+}
+
+/// The reply of a call: its result, or why there is none.
+struct HttpReply(Mutex<Option<oneshot::Sender<Result<Bytes, Refusal>>>>);
+
+impl HttpReply {
+    fn send(&self, answer: Result<Bytes, Refusal>) {
+        if let Some(answered) = self.0.lock().take() {
+            // A caller that has left needs none.
+            let _ = answered.send(answer);
+        }
+    }
+}
+
+impl Reply for HttpReply {
+    fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
+        let encoded = relay::encode_answer(answer, METHOD, call.link.form, &Id::number(1), respell);
+        let room = call.link.held.get().is_none_or(|held| held.has_room(encoded.frame.len()));
+        self.send(match room {
+            true => result(encoded.frame),
+            false => Err(Refusal::new(RefusalCode::Overloaded, "too many answers wait to be read")),
+        });
+    }
+
+    fn refuse(&self, _: &Call, refusal: &Refusal) {
+        self.send(Err(refusal.clone()));
+    }
+
+    fn abandon(&self, _: &Call) {
+        *self.0.lock() = None;
+    }
+}
+
+/// The result in an answer, or its error as a refusal.
+fn result(frame: Bytes) -> Result<Bytes, Refusal> {
+    let unreadable = || Refusal::new(RefusalCode::UpstreamFailed, "the server's answer cannot be read");
+    let message = Message::read(frame).map_err(|_| unreadable())?;
+    match (message.result(), message.error_object()) {
+        (Some(result), _) => Ok(message.frame().slice_ref(result)),
+        (None, Some(error)) => {
+            let why = format!("the server answered with the error {}: {}", error.code, error.message);
+            Err(Refusal::new(RefusalCode::UpstreamFailed, why))
+        }
+        (None, None) => Err(unreadable()),
+    }
+}
